@@ -1,0 +1,178 @@
+/*
+ * convert.c - everything before the first decode; see convert.h
+ *
+ * The running is in convert_run.c, what is written at the end in convert_publish.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+/* Does the list "PA,AP" name this view? */
+static bool
+view_wanted(const char *views, const char *view)
+{
+    size_t length = strlen(view);
+
+    for (; *views; views += strcspn(views, ","), views += *views == ',')
+        if (strcspn(views, ",") == length && strncmp(views, view, length) == 0)
+            return true;
+    return false;
+}
+
+static enum chex_status
+choose_entries(struct convert *c, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    size_t i;
+
+    c->skip = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->skip));
+    if (!c->skip)
+        return chex_fail_memory(err);
+    if (o->exclude) {
+        enum chex_status status = names_read(o->exclude, &c->exclude, err);
+
+        if (status != CHEX_OK)
+            return status;
+    }
+    for (i = 0; i < c->labels.count; i++) {
+        const struct entry *e = &c->labels.entry[i];
+
+        if (o->exclude && names_have(&c->exclude, e->name))
+            c->excluded++;
+        else if (o->views && !view_wanted(o->views, e->view))
+            c->filtered++;
+        else
+            continue;
+        c->skip[i] = true;
+    }
+    if (c->excluded + c->filtered == c->labels.count)
+        return chex_fail(err, CHEX_ERR_USAGE, "--exclude and --view leave no image of '%s'", o->labels);
+    return CHEX_OK;
+}
+
+static enum chex_status
+find_images(struct convert *c, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    bool *missing;
+    size_t i;
+    enum chex_status status = source_scan(o->inputs, o->input_count, &c->source, err);
+
+    if (status != CHEX_OK)
+        return status;
+    missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
+    if (!missing)
+        return chex_fail_memory(err);
+    preflight_count(&c->labels, c->skip, &c->source, missing, &c->preflight);
+    for (i = 0; i < c->labels.count; i++)
+        c->skip[i] |= missing[i];
+    free(missing);
+    for (i = 0; i < c->source.count; i++)
+        c->unlabelled += labels_find(&c->labels, c->source.file[i].name) == NULL;
+    if (c->preflight.found == 0)
+        return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found below '%s'",
+                         c->preflight.wanted, o->labels, o->inputs[0]);
+    if (c->preflight.missing > 0 && !o->allow_missing)
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "%zu of %zu images are missing, the first is '%s' (--allow-missing converts the others)",
+                         c->preflight.missing, c->preflight.wanted, c->preflight.sample[0]);
+    return CHEX_OK;
+}
+
+/* The folder of the official lists: as given, or that of the label file. */
+static enum chex_status
+lists_folder(const struct convert_options *o, char *out, size_t size, struct chex_error *err)
+{
+    const char *slash = strrchr(o->labels, '/');
+    size_t length = slash ? (size_t)(slash - o->labels) : 0;
+    int used;
+
+    if (o->lists)
+        used = snprintf(out, size, "%s", o->lists);
+    else if (slash && length == 0)
+        used = snprintf(out, size, "/");
+    else
+        used = snprintf(out, size, "%.*s", slash ? (int)length : 1, slash ? o->labels : ".");
+    if (used < 0 || (size_t)used >= size)
+        return chex_fail(err, CHEX_ERR_USAGE, "the path of the lists is too long");
+    return CHEX_OK;
+}
+
+static enum chex_status
+choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    char lists[sizeof(spec->split.path)];
+    enum chex_status status = lists_folder(o, lists, sizeof(lists), err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (!o->split_given && split_has_lists(lists)) {
+        spec->split = (struct split_rule){.kind = SPLIT_OFFICIAL};
+        c->official_found = true;
+    }
+    if (spec->split.kind == SPLIT_OFFICIAL)
+        snprintf(spec->split.path, sizeof(spec->split.path), "%s", lists);
+    else if (o->lists)
+        return chex_fail(err, CHEX_ERR_USAGE, "--lists goes with --split official");
+    return CHEX_OK;
+}
+
+enum chex_status
+convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
+{
+    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding};
+    struct spec spec = options->spec;
+    enum chex_status status;
+
+    c->options = options;
+    status = labels_read(options->labels, &labels, &c->labels, err);
+    if (status == CHEX_OK)
+        status = choose_entries(c, err);
+    if (status == CHEX_OK)
+        status = find_images(c, err);
+    if (status == CHEX_OK)
+        status = choose_split(c, &spec, err);
+    if (status == CHEX_OK)
+        status = plan_make(&spec, &c->labels, c->skip, &c->plan, err);
+    if (status == CHEX_OK)
+        c->counts.images = c->plan.image_count;
+    return status;
+}
+
+uint64_t
+convert_free_space(const char *path)
+{
+    struct statvfs fs;
+    char parent[4096];
+    size_t length = strlen(path);
+
+    if (statvfs(path, &fs) == 0)
+        return (uint64_t)fs.f_bavail * fs.f_frsize;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    if (length >= sizeof(parent))
+        return 0;
+    snprintf(parent, sizeof(parent), "%.*s", length > 0 ? (int)length : 1, length > 0 ? path : ".");
+    return statvfs(parent, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+}
+
+void
+convert_release(struct convert *c)
+{
+    plan_release(&c->plan);
+    source_release(&c->source);
+    names_release(&c->exclude);
+    labels_release(&c->labels);
+    free(c->skip);
+    *c = (struct convert){0};
+}

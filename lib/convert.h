@@ -1,0 +1,102 @@
+/*
+ * convert.h - from label file and images to a data set: what chex-convert(1) does, without printing
+ *
+ *     convert_prepare()   read labels and lists, search the images, plan; writes nothing
+ *     convert_run()       lock, decode, fill the slots, publish
+ *
+ * In between the caller shows the plan, or stops (--dry-run).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_CONVERT_H
+#define CHEX_LIB_CONVERT_H
+
+#include "labels.h"
+#include "names.h"
+#include "plan.h"
+#include "preflight.h"
+#include "source.h"
+#include "store.h"
+
+#include <stdatomic.h>
+
+struct convert_options {
+    const char *const *inputs;
+    size_t input_count;
+    const char *labels;  /* path */
+    const char *lists;   /* folder of the official lists; NULL: beside the label file */
+    const char *exclude; /* list of names to leave out, or NULL */
+    const char *views;   /* "PA", "AP", "PA,AP"; NULL: all */
+    const char *out;
+    struct spec spec;
+    bool split_given; /* else: official where both lists are found, else patient:70,10,20 */
+    bool empty_is_no_finding;
+    bool allow_missing;
+    uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
+    unsigned allow_reject_percent; /* ... or so many per cent of the images */
+    bool strict;                   /* the first reject ends the run */
+    bool force, break_lock, verify;
+    bool index_dali; /* write a DALI index beside each shard */
+    unsigned threads;
+};
+
+struct convert_counts {
+    uint64_t images;                      /* planned */
+    uint64_t converted;                   /* of these, now in a slot with weight 1 */
+    uint64_t resumed;                     /* of these, found in their slot or in a finished shard */
+    uint64_t rejects;                     /* images that could not be used */
+    uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
+    /* what was noticed while decoding, in this run */
+    uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
+};
+
+struct convert {
+    const struct convert_options *options; /* not owned */
+    struct labels labels;
+    struct names exclude;
+    struct source source;
+    struct preflight preflight;
+    struct plan plan;
+    bool *skip;                /* [labels.count] */
+    size_t excluded, filtered; /* entries left out by --exclude, by --view */
+    size_t unlabelled;         /* images without a row */
+    bool official_found;       /* the split was chosen because both lists lie there */
+
+    struct convert_counts counts;
+    struct store_state resumed;
+    unsigned threads_used;
+    double seconds;
+};
+
+/*
+ * Everything before the first decode.  Zero-initialise *c; convert_release() frees it, also after a failure.
+ * Statuses as of labels_read(), names_read(), source_scan(), split_assign(), plan_make(); besides
+ * CHEX_ERR_MISSING  images are missing and not options->allow_missing (c->preflight has the table)
+ */
+enum chex_status convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err);
+
+/* Free space in the file system of the folder (or of its parent, while it does not exist); 0 where unknown. */
+uint64_t convert_free_space(const char *path);
+
+/* While it runs; done counts images in their slots, those of earlier runs too. */
+struct convert_watch {
+    /* once, before the first image: c->resumed says what was there */
+    void (*begin)(void *context, const struct convert *c);
+    void (*tick)(void *context, const struct convert *c, uint64_t done, uint64_t rejects);
+    /* one image that was rejected; called by any thread, one at a time */
+    void (*reject)(void *context, const char *name, const struct chex_error *why);
+    void *context;
+    const atomic_bool *stop;
+};
+
+/*
+ * Convert.  On CHEX_OK the data set is complete, even if images were rejected: c->counts says so.
+ * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
+ * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under strict;
+ *                   or no image of a split is usable
+ * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
+ */
+enum chex_status convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err);
+void convert_release(struct convert *c);
+
+#endif

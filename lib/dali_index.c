@@ -1,0 +1,50 @@
+/*
+ * dali_index.c - see dali_index.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "dali_index.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum chex_status
+append_lines(struct buffer *text, uint32_t records, size_t stride, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    uint32_t i;
+
+    text->size = 0;
+    for (i = 0; status == CHEX_OK && i < records; i++) {
+        char line[64];
+        int length = snprintf(line, sizeof(line), "%llu %zu\n", (unsigned long long)i * stride, stride);
+
+        status = buffer_append(text, line, (size_t)length, err);
+    }
+    return status;
+}
+
+enum chex_status
+dali_index_write(const struct folder *folder, const struct plan *plan, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < plan->shard_count; i++) {
+        char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
+        struct stat st;
+
+        status = append_lines(&text, plan->shard[i].records, plan->layout.stride, err);
+        snprintf(name, sizeof(name), "%s%s", plan->shard[i].name, DALI_INDEX_SUFFIX);
+        if (status == CHEX_OK &&
+            (fstatat(folder->fd, name, &st, 0) != 0 || (uint64_t)st.st_size != (uint64_t)text.size))
+            status = safe_file_put(folder, name, text.data, text.size, err);
+    }
+    buffer_release(&text);
+    return status;
+}

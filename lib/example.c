@@ -1,0 +1,170 @@
+/*
+ * example.c - see example.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "example.h"
+
+#include "layout.h"
+#include "schemas/example.pb-c.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The public handle is the message itself. */
+static Chex__Example *
+message_of(struct example *e)
+{
+    return (Chex__Example *)(void *)e;
+}
+
+void
+example_free(struct example *e)
+{
+    if (e)
+        chex__example__free_unpacked(message_of(e), NULL);
+}
+
+static const Chex__Feature *
+find(const Chex__Example *m, const char *key)
+{
+    size_t i;
+
+    for (i = 0; m->features && i < m->features->n_feature; i++)
+        if (strcmp(m->features->feature[i]->key, key) == 0)
+            return m->features->feature[i]->value;
+    return NULL;
+}
+
+static bool
+get_bytes(const Chex__Example *m, const char *key, struct chex_bytes *out)
+{
+    const Chex__Feature *f = find(m, key);
+
+    if (!f || f->kind_case != CHEX__FEATURE__KIND_BYTES_LIST || f->bytes_list->n_value != 1)
+        return false;
+    *out = (struct chex_bytes){(const char *)f->bytes_list->value[0].data, f->bytes_list->value[0].len};
+    return true;
+}
+
+static bool
+get_int(const Chex__Example *m, const char *key, int64_t max, int64_t *out)
+{
+    const Chex__Feature *f = find(m, key);
+
+    if (!f || f->kind_case != CHEX__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != 1)
+        return false;
+    *out = f->int64_list->value[0];
+    return *out >= 0 && *out <= max;
+}
+
+static const char *
+get_labels(const Chex__Example *m, struct chex_record *r)
+{
+    const Chex__Feature *f = find(m, "image/label");
+    size_t i;
+
+    if (!f || f->kind_case != CHEX__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != CHEX_FINDINGS)
+        return "image/label";
+    for (i = 0; i < CHEX_FINDINGS; i++) {
+        if (f->int64_list->value[i] != 0 && f->int64_list->value[i] != 1)
+            return "image/label (a value is not 0 or 1)";
+        r->label[i] = (uint8_t)f->int64_list->value[i];
+    }
+    return NULL;
+}
+
+static bool
+get_slot(struct chex_bytes slot, struct chex_record *r)
+{
+    char text[LAYOUT_SLOT + 1];
+
+    if (slot.size != LAYOUT_SLOT)
+        return false;
+    memcpy(text, slot.data, LAYOUT_SLOT);
+    text[LAYOUT_SLOT] = '\0';
+    return sscanf(text, "%16[0-9a-f]/%5u/%5u", r->dataset_id, &r->shard, &r->index) == 3;
+}
+
+/* Fill r; the name of the first key that is missing or wrong, or NULL. */
+static const char *
+fill(const Chex__Example *m, struct chex_record *r)
+{
+    struct chex_bytes pixels, sex, slot;
+    const Chex__Feature *age = find(m, "patient/age");
+    int64_t height, width, channels, weight;
+
+    if (!get_int(m, "image/height", LAYOUT_MAX_SIDE, &height))
+        return "image/height";
+    if (!get_int(m, "image/width", LAYOUT_MAX_SIDE, &width))
+        return "image/width";
+    if (!get_int(m, "image/channels", 4, &channels))
+        return "image/channels";
+    if (!get_bytes(m, "image/raw", &pixels) || pixels.size != (size_t)height * (size_t)width * (size_t)channels)
+        return "image/raw";
+    if (!get_int(m, "image/weight", 1, &weight))
+        return "image/weight";
+    if (!age || age->kind_case != CHEX__FEATURE__KIND_FLOAT_LIST || age->float_list->n_value != 1)
+        return "patient/age";
+    if (!get_bytes(m, "patient/sex", &sex) || sex.size != 1)
+        return "patient/sex";
+    if (!get_bytes(m, "record/slot", &slot) || !get_slot(slot, r))
+        return "record/slot";
+    if (!get_bytes(m, "image/view", &r->view))
+        return "image/view";
+    if (!get_bytes(m, "patient/id", &r->patient))
+        return "patient/id";
+    if (!get_bytes(m, "image/filename", &r->name))
+        return "image/filename";
+    r->pixels = (const uint8_t *)pixels.data;
+    r->height = (uint32_t)height;
+    r->width = (uint32_t)width;
+    r->channels = (uint32_t)channels;
+    r->weight = (uint8_t)weight;
+    r->age = age->float_list->value[0];
+    r->sex = sex.data[0];
+    return get_labels(m, r);
+}
+
+/* protobuf-c says NULL to damage and to a failed allocation alike: note which.  free() undoes malloc(), as usual. */
+static void *
+allocate(void *no_memory, size_t size)
+{
+    void *p = malloc(size);
+
+    if (!p)
+        *(bool *)no_memory = true;
+    return p;
+}
+
+static void
+release(void *no_memory, void *p)
+{
+    (void)no_memory;
+    free(p);
+}
+
+enum chex_status
+example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,
+              struct chex_error *err)
+{
+    bool no_memory = false;
+    ProtobufCAllocator allocator = {.alloc = allocate, .free = release, .allocator_data = &no_memory};
+    Chex__Example *m = chex__example__unpack(&allocator, size, data);
+    const char *wrong;
+
+    *out = NULL;
+    if (!m)
+        return no_memory ? chex_fail_memory(err) : chex_fail(err, CHEX_ERR_DAMAGED, "not a tf.train.Example");
+    *record = (struct chex_record){0};
+    wrong = fill(m, record);
+    if (wrong) {
+        chex__example__free_unpacked(m, NULL);
+        return chex_fail(err, CHEX_ERR_DAMAGED, "missing or wrong key %s", wrong);
+    }
+    *out = (struct example *)(void *)m;
+    return CHEX_OK;
+}

@@ -1,0 +1,177 @@
+/*
+ * lock.c - see lock.h
+ *
+ * A dead holder's lock is moved aside by rename before it is removed, so that of two processes which both found it
+ * dead only one takes over: the other one's rename finds another file or none, and puts back what is not stale.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct holder {
+    char host[128];
+    long pid;
+    char boot[64];
+    char since[32];
+};
+
+static void
+boot_id(char *out, size_t size)
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    out[0] = '\0';
+    if (f) {
+        if (fgets(out, (int)size, f))
+            out[strcspn(out, "\n")] = '\0';
+        fclose(f);
+    }
+    if (!out[0])
+        snprintf(out, size, "unknown");
+}
+
+static void
+describe_self(struct holder *self)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+
+    if (gethostname(self->host, sizeof(self->host)) != 0 || !self->host[0])
+        snprintf(self->host, sizeof(self->host), "unknown");
+    self->host[sizeof(self->host) - 1] = '\0';
+    self->pid = (long)getpid();
+    boot_id(self->boot, sizeof(self->boot));
+    if (!localtime_r(&now, &tm) || strftime(self->since, sizeof(self->since), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+        snprintf(self->since, sizeof(self->since), "unknown");
+}
+
+/* A lock file's text; false where it is not one (torn, foreign). */
+static bool
+parse_holder(const char *text, struct holder *out)
+{
+    return sscanf(text, "host %127s\npid %ld\nboot %63s\nsince %31s", out->host, &out->pid, out->boot, out->since) == 4;
+}
+
+static bool
+is_dead(const struct holder *holder)
+{
+    struct holder self;
+
+    describe_self(&self);
+    if (strcmp(holder->host, self.host) != 0)
+        return false;
+    if (strcmp(holder->boot, self.boot) != 0)
+        return true;
+    /* Our own number, and we have not taken it: a process before us had it (a container that was started again). */
+    return holder->pid <= 0 || holder->pid == self.pid || (kill((pid_t)holder->pid, 0) != 0 && errno == ESRCH);
+}
+
+static enum chex_status
+read_lock(const struct folder *folder, const char *name, char *text, size_t size, struct chex_error *err)
+{
+    struct buffer b = {0};
+    enum chex_status status = file_read(folder->fd, name, size - 1, &b, err);
+
+    if (status == CHEX_OK) {
+        if (b.size > 0)
+            memcpy(text, b.data, b.size);
+        text[b.size] = '\0';
+    }
+    buffer_release(&b);
+    return status;
+}
+
+/* Make the lock file.  False with errno EEXIST where there is one. */
+static bool
+create_lock(const struct folder *folder)
+{
+    struct holder self;
+    char text[512];
+    int length, fd;
+    bool good;
+
+    describe_self(&self);
+    length = snprintf(text, sizeof(text), "host %s\npid %ld\nboot %s\nsince %s\n", self.host, self.pid, self.boot,
+                      self.since);
+    fd = openat(folder->fd, LOCK_NAME, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return false;
+    good = write(fd, text, (size_t)length) == (ssize_t)length;
+    good &= close(fd) == 0;
+    if (!good) {
+        int saved = errno ? errno : ENOSPC;
+
+        unlinkat(folder->fd, LOCK_NAME, 0);
+        errno = saved;
+    }
+    return good;
+}
+
+/* Move aside the lock whose text was `stale`; what was moved must be that one. */
+static void
+remove_stale(const struct folder *folder, const char *stale)
+{
+    char aside[64], text[512];
+
+    snprintf(aside, sizeof(aside), "%s.stale.%ld", LOCK_NAME, (long)getpid());
+    if (renameat(folder->fd, LOCK_NAME, folder->fd, aside) != 0)
+        return;
+    if (read_lock(folder, aside, text, sizeof(text), NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
+        linkat(folder->fd, aside, folder->fd, LOCK_NAME, 0) != 0)
+        return;
+    unlinkat(folder->fd, aside, 0);
+}
+
+enum chex_status
+lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err)
+{
+    char text[512];
+    int tries;
+
+    *lock = (struct lock){.folder = folder};
+    for (tries = 0; tries < 4; tries++) {
+        struct holder holder = {.pid = 0};
+        enum chex_status status;
+
+        if (create_lock(folder)) {
+            lock->held = true;
+            return CHEX_OK;
+        }
+        if (errno != EEXIST)
+            return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path, strerror(errno));
+        status = read_lock(folder, LOCK_NAME, text, sizeof(text), err);
+        if (status == CHEX_ERR_MISSING)
+            continue; /* dropped meanwhile */
+        if (status != CHEX_OK && break_lock)
+            text[0] = '\0'; /* whatever it is */
+        else if (status != CHEX_OK)
+            return chex_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, LOCK_NAME);
+        if (!parse_holder(text, &holder))
+            snprintf(holder.host, sizeof(holder.host), "unknown");
+        if (!break_lock && !is_dead(&holder))
+            return chex_fail(err, CHEX_ERR_LOCKED,
+                             "'%s' is in use by host %s pid %ld since %s (--break-lock if that is dead)", folder->path,
+                             holder.host, holder.pid, holder.since[0] ? holder.since : "unknown");
+        remove_stale(folder, text);
+    }
+    return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
+}
+
+void
+lock_drop(struct lock *lock)
+{
+    if (lock->held)
+        unlinkat(lock->folder->fd, LOCK_NAME, 0);
+    lock->held = false;
+}

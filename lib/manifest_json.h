@@ -1,0 +1,25 @@
+/*
+ * manifest_json.h - what the writer and the reader of the manifest share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_MANIFEST_JSON_H
+#define CHEX_LIB_MANIFEST_JSON_H
+
+#include "manifest.h"
+
+#include <jansson.h>
+
+/*
+ * The "dtype" of the data set: what np.dtype() makes a structured type of, which lies over a shard as it is.  The
+ * three texts are in it only as far as their places are the same in all records.  NULL when out of memory.
+ */
+json_t *manifest_dtype(const struct manifest *m);
+
+/*
+ * Whether the values are those that a manifest can have: names and hashes of their form, numbers in their ranges, sums
+ * that agree.  The writer refuses what the reader would refuse.  CHEX_ERR_DAMAGED, CHEX_ERR_MEMORY
+ */
+enum chex_status manifest_check(const struct manifest *m, struct chex_error *err);
+
+#endif

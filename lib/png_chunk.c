@@ -1,0 +1,81 @@
+/*
+ * png_chunk.c - see png_chunk.h
+ *
+ * PNG specification, third edition, chapter 5: a chunk is length, type, data, CRC of type and data; a type whose first
+ * letter is a capital is critical.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "png_chunk.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#define FRAME 12 /* length, type and CRC around the data */
+
+static uint32_t
+read_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+bool
+png_chunk_next(const uint8_t *data, size_t size, size_t *position, struct png_chunk *chunk)
+{
+    const uint8_t *p;
+
+    if (*position > size || size - *position < FRAME)
+        return false;
+    p = data + *position;
+    chunk->length = read_u32(p);
+    if (chunk->length > size - *position - FRAME)
+        return false;
+    memcpy(chunk->type, p + 4, 4);
+    chunk->type[4] = '\0';
+    for (int i = 0; i < 4; i++) {
+        int lower = chunk->type[i] | 0x20;
+
+        if (lower < 'a' || lower > 'z')
+            return false;
+    }
+    chunk->body = p + 4;
+    *position += FRAME + (size_t)chunk->length;
+    return true;
+}
+
+bool
+png_chunk_is_animated(const uint8_t *data, size_t size)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+
+    while (png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") != 0)
+        if (strcmp(chunk.type, "acTL") == 0)
+            return true;
+    return false;
+}
+
+bool
+png_chunk_is_image_data(const uint8_t *data, size_t size, size_t position)
+{
+    struct png_chunk chunk;
+
+    return png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") == 0 && chunk.length > 0;
+}
+
+bool
+png_chunk_find_bad(const uint8_t *data, size_t size, struct png_chunk *chunk)
+{
+    size_t position = PNG_FIRST_CHUNK;
+
+    while (png_chunk_next(data, size, &position, chunk)) {
+        bool critical = !(chunk->type[0] & 0x20);
+        size_t covered = (size_t)chunk->length + 4;
+
+        if (critical && crc32_z(0, chunk->body, covered) != read_u32(chunk->body + covered))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,329 @@
+/*
+ * source.c - see source.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "source.h"
+
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_DEPTH 32
+#define MAX_PATH  4096
+
+/* The folders that are open above the one at hand: a symbolic link back to one of them is a loop. */
+struct ancestor {
+    const struct ancestor *up;
+    dev_t device;
+    ino_t inode;
+    unsigned depth;
+};
+
+static bool
+is_image_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+}
+
+static enum chex_status
+add_folder(struct source *s, const char *path, uint32_t *index, struct chex_error *err)
+{
+    const char **grown = array_grow(s->folder, &s->folder_capacity, s->folder_count, sizeof(*s->folder));
+    char *copy = arena_copy(&s->strings, path, strlen(path));
+
+    if (grown)
+        s->folder = grown;
+    if (!grown || !copy)
+        return chex_fail_memory(err);
+    *index = (uint32_t)s->folder_count;
+    s->folder[s->folder_count++] = copy;
+    return CHEX_OK;
+}
+
+static enum chex_status
+add_file(struct source *s, uint32_t folder, const char *name, struct chex_error *err)
+{
+    struct source_file *grown = array_grow(s->file, &s->file_capacity, s->count, sizeof(*s->file));
+    char *copy = arena_copy(&s->strings, name, strlen(name));
+
+    if (grown)
+        s->file = grown;
+    if (!grown || !copy)
+        return chex_fail_memory(err);
+    s->file[s->count++] = (struct source_file){copy, folder};
+    return CHEX_OK;
+}
+
+/* Names of folders below, kept until the listing is closed: one open folder at a time, however deep. */
+struct listing {
+    char **name;
+    size_t count, capacity;
+};
+
+static void
+listing_release(struct listing *l)
+{
+    while (l->count > 0)
+        free(l->name[--l->count]);
+    free(l->name);
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool
+listing_add(struct listing *l, const char *name)
+{
+    char **grown = array_grow(l->name, &l->capacity, l->count, sizeof(*l->name));
+
+    if (!grown)
+        return false;
+    l->name = grown;
+    l->name[l->count] = strdup(name);
+    return l->name[l->count] && ++l->count;
+}
+
+static bool
+is_folder(int fd, const struct dirent *d)
+{
+    struct stat st;
+
+    if (d->d_type == DT_DIR)
+        return true;
+    if (d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
+        return false;
+    return fstatat(fd, d->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* List one open folder: files go to the source, folders to *below. */
+static enum chex_status
+list_folder(struct source *s, DIR *dir, const char *path, struct listing *below, struct chex_error *err)
+{
+    struct dirent *d;
+    bool have_folder = false;
+    uint32_t folder = 0;
+
+    while (errno = 0, (d = readdir(dir)) != NULL) {
+        enum chex_status status = CHEX_OK;
+
+        /* Hidden ones too: "." and "..", and the ._NAME.png that macOS leaves behind. */
+        if (d->d_name[0] == '.')
+            continue;
+        if (is_folder(dirfd(dir), d)) {
+            if (!listing_add(below, d->d_name))
+                return chex_fail_memory(err);
+        } else if (is_image_name(d->d_name)) {
+            if (!have_folder)
+                status = add_folder(s, path, &folder, err);
+            have_folder = true;
+            if (status == CHEX_OK)
+                status = add_file(s, folder, d->d_name, err);
+        }
+        if (status != CHEX_OK)
+            return status;
+    }
+    if (errno != 0)
+        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", path, strerror(errno));
+    return CHEX_OK;
+}
+
+static enum chex_status
+scan_folder(struct source *s, const char *path, const struct ancestor *up, struct chex_error *err)
+{
+    struct ancestor here = {.up = up, .depth = up ? up->depth + 1 : 0};
+    const struct ancestor *a;
+    struct listing below = {0};
+    struct stat st;
+    enum chex_status status;
+    size_t i;
+    DIR *dir = opendir(path);
+
+    /* One below that may not be read (lost+found) is counted: whether an image is missing is seen later. */
+    if (!dir && up && errno == EACCES) {
+        s->unreadable++;
+        return CHEX_OK;
+    }
+    if (!dir)
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open the folder '%s': %s", path,
+                         strerror(errno));
+    if (fstat(dirfd(dir), &st) == 0) {
+        here.device = st.st_dev;
+        here.inode = st.st_ino;
+    }
+    for (a = up; a; a = a->up) {
+        if (a->device == here.device && a->inode == here.inode) {
+            closedir(dir);
+            return CHEX_OK;
+        }
+    }
+    status = list_folder(s, dir, path, &below, err);
+    closedir(dir);
+    if (below.count > 1)
+        qsort(below.name, below.count, sizeof(*below.name), compare_names);
+    for (i = 0; status == CHEX_OK && i < below.count && here.depth < MAX_DEPTH; i++) {
+        char child[MAX_PATH];
+
+        if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, below.name[i]) >= sizeof(child))
+            status = chex_fail(err, CHEX_ERR_MISSING, "the path '%s/...' is too long", path);
+        else
+            status = scan_folder(s, child, &here, err);
+    }
+    listing_release(&below);
+    return status;
+}
+
+/* An input that is no folder: one image. */
+static enum chex_status
+scan_file(struct source *s, const char *path, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    char folder[MAX_PATH];
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    uint32_t index;
+    enum chex_status status;
+
+    if (!is_image_name(name))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is neither a folder nor a .png or .jpg file", path);
+    if (length >= sizeof(folder))
+        return chex_fail(err, CHEX_ERR_MISSING, "the path '%s' is too long", path);
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    status = add_folder(s, length > 0 ? folder : slash ? "/" : ".", &index, err);
+    return status == CHEX_OK ? add_file(s, index, name, err) : status;
+}
+
+static int
+compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct source_file *)a)->name, ((const struct source_file *)b)->name);
+}
+
+/* Are these two files one, or do they have the same content?  A file that cannot be read is different. */
+static bool
+same_content(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    struct buffer ba = {0}, bb = {0};
+    bool same;
+
+    if (stat(a, &sa) != 0 || stat(b, &sb) != 0)
+        return false;
+    if (sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino)
+        return true;
+    if (sa.st_size != sb.st_size)
+        return false;
+    same = file_read(AT_FDCWD, a, (uint64_t)sa.st_size, &ba, NULL) == CHEX_OK &&
+           file_read(AT_FDCWD, b, (uint64_t)sb.st_size, &bb, NULL) == CHEX_OK && ba.size == bb.size &&
+           (ba.size == 0 || memcmp(ba.data, bb.data, ba.size) == 0);
+    buffer_release(&ba);
+    buffer_release(&bb);
+    return same;
+}
+
+/*
+ * Leave one of files of the same name.  Which of them does not matter where their content is the same, but sorting is
+ * not stable: the first found is kept so that messages are.
+ */
+static enum chex_status
+drop_repeated(struct source *s, struct chex_error *err)
+{
+    size_t i, kept = 0;
+
+    for (i = 0; i < s->count; i++) {
+        char a[MAX_PATH], b[MAX_PATH];
+        struct source_file *last = kept > 0 ? &s->file[kept - 1] : NULL;
+
+        if (!last || strcmp(last->name, s->file[i].name) != 0) {
+            s->file[kept++] = s->file[i];
+            continue;
+        }
+        if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
+            source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
+            return chex_fail(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
+        if (!same_content(a, b))
+            return chex_fail(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
+                             s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
+        if (s->file[i].folder < last->folder)
+            *last = s->file[i];
+        s->repeated++;
+    }
+    s->count = kept;
+    return CHEX_OK;
+}
+
+enum chex_status
+source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    out->input_count = path_count;
+    for (i = 0; status == CHEX_OK && i < path_count; i++) {
+        char path[MAX_PATH];
+        struct stat st;
+        size_t length = strlen(paths[i]);
+
+        while (length > 1 && paths[i][length - 1] == '/')
+            length--;
+        if (length == 0 || length >= sizeof(path))
+            return chex_fail(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
+        memcpy(path, paths[i], length);
+        path[length] = '\0';
+        if (stat(path, &st) != 0)
+            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path, strerror(errno));
+        status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
+    }
+    if (status != CHEX_OK)
+        return status;
+    if (out->count > 1)
+        qsort(out->file, out->count, sizeof(*out->file), compare_files);
+    return drop_repeated(out, err);
+}
+
+void
+source_release(struct source *source)
+{
+    free(source->file);
+    free(source->folder);
+    arena_release(&source->strings);
+    *source = (struct source){0};
+}
+
+const struct source_file *
+source_find(const struct source *source, const char *name)
+{
+    struct source_file key = {.name = name};
+
+    if (source->count == 0)
+        return NULL;
+    return bsearch(&key, source->file, source->count, sizeof(*source->file), compare_files);
+}
+
+enum chex_status
+source_path(const struct source *source, const struct source_file *file, char *path, size_t size,
+            struct chex_error *err)
+{
+    const char *folder = source->folder[file->folder];
+    int length = snprintf(path, size, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", file->name);
+
+    if (length < 0 || (size_t)length >= size)
+        return chex_fail(err, CHEX_ERR_LIMIT, "the path is too long");
+    return CHEX_OK;
+}

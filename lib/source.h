@@ -1,0 +1,49 @@
+/*
+ * source.h - which image files there are, by name
+ *
+ * Folders are searched recursively once, before anything is decoded; after that a name from the label file is only
+ * ever looked up here and never joined to a path: a hostile CSV reaches no other file.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_SOURCE_H
+#define CHEX_LIB_SOURCE_H
+
+#include "mem.h"
+
+struct source_file {
+    const char *name; /* within its folder */
+    uint32_t folder;  /* index into source->folder */
+};
+
+struct source {
+    struct source_file *file; /* sorted by name (strcmp), unique; files named .png, .jpg or .jpeg in any case */
+    size_t count;
+    const char **folder; /* every folder with an image, in order of discovery */
+    size_t folder_count;
+    size_t input_count; /* folders or files that the user named */
+    size_t repeated;    /* copies of a file that is there already, with the same content: left out */
+    size_t unreadable;  /* folders that may not be listed: left out */
+    struct arena strings;
+
+    size_t file_capacity, folder_capacity;
+};
+
+/*
+ * Search `paths`, folders or single image files.  Symbolic links are followed; a loop of them ends.  Zero-initialise
+ * *out; source_release() frees it, also after a failure.  The result depends on the files, not on their order.
+ * CHEX_ERR_MISSING  a path does not exist or may not be read
+ * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is no image
+ * CHEX_ERR_READ, CHEX_ERR_MEMORY
+ */
+enum chex_status source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err);
+void source_release(struct source *source);
+
+/* The file of this name, or NULL.  Binary search. */
+const struct source_file *source_find(const struct source *source, const char *name);
+
+/* Its path, to be opened; CHEX_ERR_LIMIT where it is longer than size. */
+enum chex_status source_path(const struct source *source, const struct source_file *file, char *path, size_t size,
+                             struct chex_error *err);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * store.c - slots: wanted, filled, rejected; see store.h
+ *
+ * Opening and resuming is in store_open.c, finishing a shard in store_finish.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "store_private.h"
+
+#include "tfrecord.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum chex_status
+store_open_part(struct store *store, size_t shard, struct chex_error *err)
+{
+    const struct plan_shard *s = &store->plan->shard[shard];
+
+    if (store->shard[shard].part)
+        return CHEX_OK;
+    return safe_file_create(store->folder, s->name, SAFE_FILE_PART, (uint64_t)s->records * store->plan->layout.stride,
+                            &store->shard[shard].part, err);
+}
+
+enum chex_status
+store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
+                   struct record_values *values, struct chex_error *err)
+{
+    const struct layout *layout = &store->plan->layout;
+    uint64_t data_size;
+    enum chex_status status = tfrecord_length(record, layout->stride, &data_size, err);
+
+    if (status == CHEX_OK)
+        status = layout_decode(layout, record, values, err);
+    if (status == CHEX_OK)
+        status = tfrecord_check_data(record, layout->stride - TFRECORD_FRAME, err);
+    if (status != CHEX_OK)
+        return status;
+    if (strcmp(values->dataset_id, store->plan->dataset_id) != 0 || values->shard != shard || values->index != index)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "the record belongs to another slot");
+    return CHEX_OK;
+}
+
+/* Sums in 32 bits, for pieces that cannot overflow (4096 * 255 * 255 < 2^32), so that the loop is vectorised. */
+void
+store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
+{
+    while (count > 0) {
+        size_t piece = count < 4096 ? count : 4096, i;
+        uint32_t sum = 0, squares = 0;
+
+        for (i = 0; i < piece; i++) {
+            uint32_t v = pixel[i];
+
+            sum += v;
+            squares += v * v;
+        }
+        r->sum += sum;
+        r->squares += squares;
+        pixel += piece;
+        count -= piece;
+    }
+}
+
+bool
+store_wants(const struct store *store, size_t shard, uint32_t index)
+{
+    struct store_shard *s = &store->shard[shard];
+    bool wants;
+
+    pthread_mutex_lock(&s->lock);
+    wants = s->slot && s->slot[index] == SLOT_EMPTY;
+    pthread_mutex_unlock(&s->lock);
+    return wants;
+}
+
+/* Note what became of a slot; true for the last one of its shard. */
+static bool
+decide(struct store_shard *s, uint32_t index, enum slot_state state)
+{
+    bool last;
+
+    pthread_mutex_lock(&s->lock);
+    s->slot[index] = (uint8_t)state;
+    last = --s->left == 0;
+    pthread_mutex_unlock(&s->lock);
+    return last;
+}
+
+enum chex_status
+store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record, struct chex_error *err)
+{
+    struct store_shard *s = &store->shard[shard];
+    size_t stride = store->plan->layout.stride;
+    enum chex_status status;
+
+    pthread_mutex_lock(&s->lock);
+    status = store_open_part(store, shard, err);
+    pthread_mutex_unlock(&s->lock);
+    if (status == CHEX_OK)
+        status = safe_file_pwrite(s->part, (uint64_t)index * stride, record, stride, err);
+    if (status != CHEX_OK)
+        return status;
+    return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
+}
+
+static int
+compare_rejects(const void *a, const void *b)
+{
+    uint32_t x = ((const struct reject *)a)->index, y = ((const struct reject *)b)->index;
+
+    return x < y ? -1 : x > y;
+}
+
+enum chex_status
+store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why, struct chex_error *err)
+{
+    struct shard_result *r = &store->result[shard];
+    struct store_shard *s = &store->shard[shard];
+    char *text = strdup(why->text);
+    struct reject *grown;
+
+    if (!text)
+        return chex_fail_memory(err);
+    pthread_mutex_lock(&s->lock);
+    grown = realloc(r->reject, (r->reject_count + 1) * sizeof(*grown));
+    if (grown) {
+        r->reject = grown;
+        grown[r->reject_count++] = (struct reject){index, why->status, text};
+        qsort(grown, r->reject_count, sizeof(*grown), compare_rejects);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!grown) {
+        free(text);
+        return chex_fail_memory(err);
+    }
+    return decide(s, index, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
+}
+
+const struct shard_result *
+store_results(const struct store *store)
+{
+    return store->result;
+}
+
+void
+store_free(struct store *store)
+{
+    size_t i;
+
+    if (!store)
+        return;
+    for (i = 0; store->shard && i < store->plan->shard_count; i++) {
+        safe_file_free(store->shard[i].part);
+        free(store->shard[i].slot);
+        pthread_mutex_destroy(&store->shard[i].lock);
+    }
+    for (i = 0; store->result && i < store->plan->shard_count; i++)
+        shard_result_release(&store->result[i]);
+    journal_close(&store->journal);
+    pthread_mutex_destroy(&store->journal_lock);
+    free(store->shard);
+    free(store->result);
+    free(store);
+}

@@ -1,0 +1,71 @@
+/*
+ * store.h - the shards of a conversion while their slots are filled, in any order and by any thread
+ *
+ * A shard that is not finished is a part file of its final size (file.h); slot i lies at i * stride.  A slot is full
+ * when its record is there with good checksums, of this data set and for this slot: nothing else is believed, so
+ * after a kill the next run takes over what is full and fills the rest.  Who fills the last slot of a shard finishes
+ * it: rejected slots and the tail get copies of other images with weight 0, everything is read back, checked and
+ * hashed, and the file gets its name.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_STORE_H
+#define CHEX_LIB_STORE_H
+
+#include "journal.h"
+#include "plan.h"
+
+struct store;
+
+struct store_options {
+    bool verify; /* read each finished shard once more, under its name and from the disk, and compare */
+    bool force;  /* replace a data set made with other options */
+};
+
+/* What was there when the store was opened. */
+struct store_state {
+    size_t shards_done;
+    size_t slots_full; /* in shards that are not done */
+    bool complete;     /* a data set with this id and a manifest: nothing is left to do */
+    uint64_t rejects;  /* that its manifest counts */
+};
+
+/*
+ * Open the store in `folder` (which the caller has locked) for this plan; both must outlive it.
+ * CHEX_ERR_INCOMPATIBLE  the folder holds a data set, finished or not, of another id, and not options->force
+ * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY
+ */
+enum chex_status store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+                            struct store **out, struct store_state *state, struct chex_error *err);
+void store_free(struct store *store); /* NULL is allowed; what is unfinished stays for the next run */
+
+/* Bytes that the unfinished shards will still take. */
+uint64_t store_space_needed(const struct store *store);
+
+/* True where slot `index` of `shard` still needs its image.  Thread-safe. */
+bool store_wants(const struct store *store, size_t shard, uint32_t index);
+
+/*
+ * Put a sealed record of `stride` bytes into its slot.  Thread-safe; each slot by one thread.  May finish the shard.
+ * CHEX_ERR_WRITE: the part stays, a rerun goes on.
+ */
+enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
+                           struct chex_error *err);
+/* Say that the slot's image cannot be used.  Thread-safe.  May finish the shard. */
+enum chex_status store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why,
+                              struct chex_error *err);
+
+/*
+ * After the last slot: finish the shards without any usable image, which borrow one from their split, and check that
+ * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
+ */
+enum chex_status store_finish(struct store *store, struct chex_error *err);
+
+/* The results of all shards, plan->shard_count of them, once store_finish() was good. */
+const struct shard_result *store_results(const struct store *store);
+
+/* Write rejects.jsonl and the manifest, and remove the journal: the data set is complete. */
+enum chex_status store_publish(struct store *store, const void *rejects, size_t rejects_size, const void *manifest,
+                               size_t manifest_size, struct chex_error *err);
+
+#endif

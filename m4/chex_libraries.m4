@@ -1,0 +1,100 @@
+# Libraries that must be there, and those that may.
+# SPDX-License-Identifier: Apache-2.0
+
+# CHEX_REQUIRE(PREFIX, MODULES, DEBIAN-PACKAGE): a pkg-config module, or an error that says what to install.
+AC_DEFUN([CHEX_REQUIRE], [
+  PKG_CHECK_MODULES([$1], [$2], [],
+    [AC_MSG_ERROR([$2 is needed (Debian: apt-get install $3): $$1[]_PKG_ERRORS])])
+])
+
+# CHEX_REQUIRE_LIBRARY(PREFIX, HEADER, LIBRARY, FUNCTION, DEBIAN-PACKAGE): one that ships no pkg-config file.
+AC_DEFUN([CHEX_REQUIRE_LIBRARY], [
+  AC_CHECK_HEADER([$2], [], [AC_MSG_ERROR([$2 is needed (Debian: apt-get install $5)])])
+  AC_CHECK_LIB([$3], [$4], [$1_LIBS=-l$3],
+    [AC_MSG_ERROR([lib$3 is needed (Debian: apt-get install $5)])])
+  AC_SUBST([$1_LIBS])
+])
+
+# CHEX_WITH(NAME, HELP, CODE-THAT-SETS-have_NAME): --with-NAME=auto|yes|no.  Guessed and missing is a line of the
+# summary; asked for and missing is an error.
+AC_DEFUN([CHEX_WITH], [
+  AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=auto|yes|no], [$2 (default: auto)])], [], [with_$1=auto])
+  have_$1=no
+  AS_CASE([$with_$1], [auto|yes], [$3], [no], [],
+    [AC_MSG_ERROR([--with-$1 takes auto, yes or no, not '$with_$1'])])
+  AS_IF([test "$with_$1" = yes && test "$have_$1" = no], [AC_MSG_ERROR([--with-$1=yes, but it was not found])])
+])
+
+AC_DEFUN([CHEX_WITH_LIBARCHIVE], [
+  CHEX_WITH([libarchive], [images straight from .tar.gz], [
+    PKG_CHECK_MODULES([LIBARCHIVE], [libarchive >= 3.0], [have_libarchive=yes], [:])])
+])
+
+AC_DEFUN([CHEX_WITH_MPI], [
+  CHEX_WITH([mpi], [several machines], [
+    AC_PATH_PROG([MPICC], [mpicc])
+    AS_IF([test -n "$MPICC"], [
+      AC_MSG_CHECKING([whether $MPICC compiles and links an MPI program])
+      chex_saved_cc=$CC
+      CC=$MPICC
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(0, 0);]])], [have_mpi=yes])
+      CC=$chex_saved_cc
+      AC_MSG_RESULT([$have_mpi])])])
+])
+
+AC_DEFUN([CHEX_WITH_ONEDNN], [
+  CHEX_WITH([onednn], [training on the CPU], [
+    AC_CHECK_HEADER([oneapi/dnnl/dnnl.h], [AC_CHECK_LIB([dnnl], [dnnl_engine_create], [have_onednn=yes])])])
+])
+
+# The toolkit's place: CUDA_HOME, else where nvcc is, else /usr/local/cuda.
+AC_DEFUN([CHEX_WITH_CUDA], [
+  AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit])
+  AC_ARG_VAR([NVCC], [the CUDA compiler])
+  CHEX_WITH([cuda], [training on NVIDIA GPUs: CUDA toolkit and cuDNN], [
+    AC_PATH_PROG([NVCC], [nvcc], [], [$CUDA_HOME/bin:$PATH:/usr/local/cuda/bin])
+    AS_IF([test -n "$NVCC"], [
+      AS_IF([test -z "$CUDA_HOME"], [CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$NVCC")")")])
+      chex_saved_cppflags=$CPPFLAGS
+      CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
+      AC_CHECK_HEADERS([cuda_runtime_api.h cudnn.h], [], [], [[
+#ifdef HAVE_CUDA_RUNTIME_API_H
+#include <cuda_runtime_api.h>
+#endif
+]])
+      CPPFLAGS=$chex_saved_cppflags
+      AS_IF([test "$ac_cv_header_cuda_runtime_api_h" = yes && test "$ac_cv_header_cudnn_h" = yes],
+        [have_cuda=yes])])])
+])
+
+AC_DEFUN([CHEX_WITH_NCCL], [
+  CHEX_WITH([nccl], [several GPUs], [
+    AS_IF([test "$have_cuda" = yes], [
+      chex_saved_cppflags=$CPPFLAGS
+      CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
+      AC_CHECK_HEADER([nccl.h], [have_nccl=yes])
+      CPPFLAGS=$chex_saved_cppflags])])
+])
+
+AC_DEFUN([CHEX_SUMMARY], [
+  AS_ECHO(["
+  +---------------------------------------------------------------------------
+  | chex-tools $PACKAGE_VERSION
+  |
+  |   compiler      $CC $CFLAGS
+  |   prefix        $prefix
+  |   sanitizers    $enable_sanitizers
+  |   hardening     $enable_hardening
+  |
+  |   programs      chex-convert, chex-inspect, chex-synth
+  |   unit tests    $have_check (Check)
+  |
+  |   found for the parts to come
+  |   libarchive    $have_libarchive (images straight from .tar.gz)
+  |   mpi           $have_mpi (several machines)
+  |   onednn        $have_onednn (training on the CPU)
+  |   cuda          $have_cuda (training on NVIDIA GPUs)
+  |   nccl          $have_nccl (several GPUs)
+  +---------------------------------------------------------------------------
+"])
+])

@@ -1,0 +1,138 @@
+#!/bin/sh
+# quickstart.sh - from nothing to shards that were checked and read back
+#
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+source=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/setup.sh
+. "$source/tests/setup.sh"
+
+usage() {
+    cat << 'END'
+usage: ./quickstart.sh [-n COUNT] [-o OUT] [--no-tensorflow] [FOLDER]
+
+Installs Debian packages that are missing (as root, or with sudo), builds in the folder build/, makes a synthetic data
+set, converts it, checks every record, and reads the shards back with NumPy and TensorFlow.
+
+  FOLDER            the real data set instead: with Data_Entry_2017*.csv, images/ or images_001/ to images_012/, and
+                    train_val_list.txt and test_list.txt where they are there; in itself or in folders one level below
+  -n COUNT          so many synthetic images (default 600)
+  -o OUT            folder for the shards (default build/quickstart/shards, or build/quickstart/NAME-OF-FOLDER)
+  --no-tensorflow   read back with NumPy only (TensorFlow is a download of 300 MB, into build/venv)
+END
+}
+
+count=600
+out=
+folder=
+tensorflow=yes
+while [ $# -gt 0 ]; do
+    case $1 in
+        -n) count=${2:?-n needs a number}; shift ;;
+        -o) out=${2:?-o needs a folder}; shift ;;
+        --no-tensorflow) tensorflow=no ;;
+        -h | --help) usage; exit 0 ;;
+        -*) usage >&2; exit 2 ;;
+        *) [ -z "$folder" ] || { usage >&2; exit 2; }; folder=$1 ;;
+    esac
+    shift
+done
+[ -z "$folder" ] || [ -d "$folder" ] || die "'$folder' is not a folder"
+
+# first PATTERN...: the first file of these names in $folder or one level below.
+first() {
+    for pattern in "$@"; do
+        found=$(find -L "$folder" -maxdepth 2 -type f -name "$pattern" | sort | head -n 1)
+        [ -z "$found" ] || { echo "$found"; return; }
+    done
+}
+
+# recipe NAME: the block of README.md with this name.
+recipe() {
+    awk -v mark="<!-- recipe: $1 -->" '
+        $0 == mark { here = 1; next }
+        here && /^```python/ { inside = 1; next }
+        inside && /^```/ { exit }
+        inside' "$source/README.md"
+}
+
+# read_back PYTHON NAME
+read_back() {
+    headline "read back: the recipe '$2' of README.md"
+    recipe "$2" > "$build/quickstart/recipe-$2.py"
+    CHEX_DATASET=$out TF_CPP_MIN_LOG_LEVEL=3 "$1" "$build/quickstart/recipe-$2.py" 2> "$build/quickstart/recipe-$2.log" || {
+        tail -n 12 "$build/quickstart/recipe-$2.log" >&2
+        die "the recipe '$2' failed"
+    }
+}
+
+# shellcheck disable=SC2086  # lists of words
+need $build_packages $python_packages
+headline "build"
+build_in "$build"
+PATH=$build:$PATH
+mkdir -p "$build/quickstart"
+
+if [ -z "$folder" ]; then
+    folder=$build/quickstart/synthetic-$count
+    if [ ! -f "$folder/.complete" ]; then
+        headline "chex-synth: $count synthetic images"
+        rm -rf "$folder"
+        chex-synth -n "$count" -o "$folder"
+        touch "$folder/.complete"
+    fi
+    out=${out:-$build/quickstart/shards-$count}
+else
+    folder=$(cd "$folder" && pwd)
+    out=${out:-$build/quickstart/$(basename "$folder")}
+fi
+
+labels=$(first 'Data_Entry_2017_v2020.csv' 'Data_Entry_2017_v2020.csv.gz' 'Data_Entry*.csv' 'Data_Entry*.csv.gz')
+[ -n "$labels" ] || die "no Data_Entry*.csv in '$folder' or a folder in it"
+list=$(first 'train_val_list.txt' 'train_val_list.txt.gz')
+
+headline "chex-convert: $labels"
+set -- -l "$labels" -o "$out"
+inputs=0
+for images in "$folder"/images*; do
+    [ -d "$images" ] || continue
+    set -- "$@" -i "$images"
+    inputs=$((inputs + 1))
+done
+[ "$inputs" -gt 0 ] || set -- "$@" -i "$folder"
+[ -z "$list" ] || set -- "$@" --split official --lists "$(dirname "$list")"
+code=0
+chex-convert -q -n "$@" 2> /dev/null || code=$?
+if [ "$code" -eq 3 ]; then
+    echo "Not all images of the label file are here: those that are missing are left out (--allow-missing)."
+    set -- "$@" --allow-missing
+fi
+code=0
+chex-convert "$@" || code=$?
+case $code in
+    0) ;;
+    1) echo "Some images could not be used: see $out/rejects.jsonl" ;;
+    6) die "'$out' holds another data set: remove it, or give another folder with -o" ;;
+    *) die "chex-convert ended with $code" ;;
+esac
+
+headline "chex-inspect: every record"
+chex-inspect --full "$out" || die "chex-inspect found faults"
+read_back "$python" numpy
+if [ "$tensorflow" = yes ]; then
+    if need_modules "$source/tests/requirements.txt"; then
+        read_back "$venv/bin/python" tfrecorddataset
+    else
+        echo "TensorFlow could not be installed; the shards are the same without it."
+    fi
+fi
+
+headline "done"
+cat << END
+programs   $build/chex-convert, chex-inspect, chex-synth
+images     $folder
+shards     $out
+
+next       $build/chex-inspect --labels $out
+           man $source/man/chex-shard.5
+END

@@ -1,0 +1,26 @@
+/*
+ * cases.h - the parts of suites that have a file of their own
+ *
+ * Each adds its test cases to the suite of its group, which unit.h names.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TESTS_CASES_H
+#define CHEX_TESTS_CASES_H
+
+#include <check.h>
+
+/* file suite */
+void lock_case(Suite *suite); /* test_lock.c */
+/* record suite */
+void example_case(Suite *suite);       /* test_example.c */
+void record_faults_case(Suite *suite); /* test_record_faults.c */
+/* plan suite */
+void source_case(Suite *suite);   /* test_source.c */
+void progress_case(Suite *suite); /* test_progress.c */
+/* store suite */
+void resume_case(Suite *suite);   /* test_resume.c */
+void folder_case(Suite *suite);   /* test_store_folder.c */
+void pipeline_case(Suite *suite); /* test_pipeline.c */
+
+#endif

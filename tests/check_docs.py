@@ -1,0 +1,469 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hold the documents to the code: what they say is parsed out of them and compared (Python 3, stdlib only).
+
+    check_docs.py
+
+$srcdir is the source folder (default: the folder above this file), $BUILDDIR that of the programs (default: the
+current one).  A check whose program is missing is skipped by name.  Exit code 1 where something differs.
+"""
+import glob
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get("BUILDDIR") or "."
+TOOLS = ["chex-convert", "chex-inspect", "chex-synth"]
+RECIPES = ["numpy", "tfrecorddataset", "fixedlength", "torch", "dali"]
+KEYS = ["_p0", "image/raw", "image/height", "image/width", "image/channels", "image/label", "image/weight",
+        "patient/age", "patient/sex", "record/slot", "image/view", "patient/id", "image/filename", "_p1"]
+
+
+class Tally:
+    """Checks that passed, failed, were skipped."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def check(self, name, faults):
+        """faults: a list of lines, empty where all is well."""
+        if faults:
+            self.failed += 1
+            print(f"FAIL {name}")
+            for line in faults[:80]:
+                print(f"     {line}")
+        else:
+            self.passed += 1
+            print(f"ok   {name}")
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"skip {name}: {why}")
+
+
+def read(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def program(name):
+    """The path of a built program, or None."""
+    path = os.path.abspath(os.path.join(BUILD, name))
+    return path if os.access(path, os.X_OK) else None
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
+
+
+# ---- mdoc ------------------------------------------------------------------------------------------------------------
+
+def unescape(text):
+    """The characters that mdoc source stands for, as far as our pages use them."""
+    return text.replace("\\&", "").replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\")
+
+
+def blocks(page, kind):
+    """{name: text} of the literal blocks behind lines .\\" KIND: NAME."""
+    found = {}
+    for match in re.finditer(rf'^\.\\" {kind}: (\w+)\n\.Bd .*\n((?:.*\n)*?)\.Ed$', page, re.M):
+        found[match.group(1)] = unescape(match.group(2))
+    return found
+
+
+def page_options(page):
+    """{(letter or "", long name)} of the .It lines of a page."""
+    options = set()
+    for line in page.splitlines():
+        if not re.match(r"\.It Fl ", line):
+            continue
+        names = re.findall(r"Fl (-?)([\w-]+)", line)
+        letter = next((n for dash, n in names if not dash), "")
+        long_name = next((n for dash, n in names if dash), "")
+        options.add((letter, long_name))
+    return options
+
+
+def help_options(text):
+    return {(m.group(1) or "", m.group(2))
+            for m in re.finditer(r"^  (?:-(\w),|   ) --([\w-]+)", text, re.M)}
+
+
+def check_options(tally):
+    for tool in TOOLS:
+        name = f"{tool} --help and man/{tool}.1 have the same options"
+        path = program(tool)
+        if not path:
+            tally.skip(name, f"{tool} is not built")
+            continue
+        if not os.path.exists(os.path.join(SOURCE, "man", f"{tool}.1")):
+            tally.check(name, ["there is no such page"])
+            continue
+        result = run([path, "--help"])
+        wanted, got = help_options(result.stdout), page_options(read(f"man/{tool}.1"))
+        faults = [f"only in --help: {o}" for o in sorted(wanted - got)]
+        faults += [f"only in the page: {o}" for o in sorted(got - wanted)]
+        if result.returncode != 0 or not wanted:
+            faults.append(f"--help: exit code {result.returncode}, {len(wanted)} options")
+        tally.check(f"{name} ({len(wanted)})", faults)
+
+
+def check_lint(tally):
+    mandoc = shutil.which("mandoc")
+    for path in sorted(glob.glob(os.path.join(SOURCE, "man", "*.[1-9]"))):
+        name = f"mandoc has nothing to say about man/{os.path.basename(path)}"
+        if not mandoc:
+            tally.skip(name, "no mandoc")
+            continue
+        result = run([mandoc, "-T", "lint", "-W", "warning", path])
+        tally.check(name, result.stdout.splitlines())
+
+
+# ---- a record --------------------------------------------------------------------------------------------------------
+
+def crc32c_table():
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC32C = crc32c_table()
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """[(number, content)] of a message that has length-delimited fields only; IndexError, ValueError if it is not."""
+    at, out = 0, []
+    while at < len(data):
+        tag, at = varint(data, at)
+        size, at = varint(data, at)
+        if tag & 7 != 2 or size > len(data) - at:
+            raise ValueError(f"field {tag >> 3} of wire type {tag & 7} and {size} bytes")
+        out.append((tag >> 3, data[at:at + size]))
+        at += size
+    return out
+
+
+def only_field(data, number):
+    """The content of a message's single field."""
+    (found, content), = fields(data)
+    if found != number:
+        raise ValueError(f"field {found}, not {number}")
+    return content
+
+
+def parse_feature(data):
+    (kind, content), = fields(data)
+    value = only_field(content, 1)
+    if kind == 1:
+        return value
+    if kind == 2:
+        return list(struct.unpack(f"<{len(value) // 4}f", value))
+    if kind != 3:
+        raise ValueError(f"list of kind {kind}")
+    numbers, at = [], 0
+    while at < len(value):
+        number, at = varint(value, at)
+        numbers.append(number)
+    return numbers
+
+
+def parse_record(record):
+    """([(key, value)], faults) of one framed record."""
+    faults = []
+    length, length_crc = struct.unpack_from("<QI", record)
+    if length != len(record) - 16:
+        return [], [f"length {length}, but there are {len(record)} - 16 bytes"]
+    data = record[12:-4]
+    if masked(record[:8]) != length_crc:
+        faults.append("checksum of the length")
+    if masked(data) != struct.unpack("<I", record[-4:])[0]:
+        faults.append("checksum of the data")
+    pairs = []
+    for number, entry in fields(only_field(data, 1)):
+        (one, key), (two, feature) = fields(entry)
+        if (number, one, two) != (1, 1, 2):
+            raise ValueError(f"map entry with fields {number}, {one}, {two}")
+        pairs.append((key.decode(), parse_feature(feature)))
+    return pairs, faults
+
+
+def dump_bytes(text):
+    """The bytes of a hexdump, and faults of its lines."""
+    data, faults = bytearray(), []
+    for line in text.splitlines():
+        match = re.match(r"([0-9a-f]{8})  ((?:[0-9a-f]{2} +){1,16})\|(.*)\|$", line)
+        if not match:
+            faults.append(f"no line of a hexdump: {line}")
+            continue
+        row = bytes.fromhex(match.group(2))
+        if int(match.group(1), 16) != len(data) or match.group(3) != shown(row):
+            faults.append(f"offset or text do not fit the bytes: {line}")
+        data += row
+    return bytes(data), faults
+
+
+def shown(row):
+    return "".join(chr(b) if 0x20 <= b <= 0x7E else "." for b in row)
+
+
+def dump_lines(data):
+    """As hexdump -v -C writes them, for the page."""
+    lines = []
+    for at in range(0, len(data), 16):
+        row = data[at:at + 16]
+        lines.append(f"{at:08x}  {row[:8].hex(' ')}  {row[8:].hex(' ')}  |{shown(row)}|".replace("\\", "\\e"))
+    return lines
+
+
+def record_faults(record):
+    pairs, faults = parse_record(record)
+    keys = [key for key, _ in pairs]
+    values = dict(pairs)
+    if keys != KEYS:
+        return faults + [f"keys {keys}"]
+    height, width = values["image/height"][0], values["image/width"][0]
+    if len(values["image/raw"]) != height * width or values["image/channels"] != [1]:
+        faults.append("pixels and sides do not agree")
+    if record.find(values["image/raw"]) % 64 != 0:
+        faults.append("pixels are not at a multiple of 64")
+    if len(record) % 64 != 0 or any(values["_p0"] + values["_p1"]):
+        faults.append("stride or padding")
+    if len(values["image/label"]) != 14 or not set(values["image/label"]) <= {0, 1}:
+        faults.append(f"labels {values['image/label']}")
+    if not re.fullmatch(rb"[0-9a-f]{16}/\d{5}/\d{5}", values["record/slot"]):
+        faults.append(f"slot {values['record/slot']}")
+    return faults
+
+
+def check_hexdump(tally):
+    name = "the hexdump in chex-shard(5) is a record"
+    assert masked(b"123456789") == 0xC78AB0E5
+    dump = blocks(read("man/chex-shard.5"), "hexdump").get("record", "")
+    record, faults = dump_bytes(dump)
+    try:
+        faults += record_faults(record) if record else ["there is none"]
+    except (ValueError, IndexError, struct.error) as error:
+        faults.append(f"not an Example: {error}")
+    tally.check(f"{name} ({len(record)} bytes)", faults)
+    check_hexdump_commands(tally, record)
+
+
+def check_hexdump_commands(tally, record):
+    """
+    The commands above the dump give its bytes, but for the pixels and the checksum over them: another way to draw is no
+    other format.  The last command, hexdump, is done here.
+    """
+    name = "the commands above the hexdump give its bytes, pixels apart"
+    if not program("chex-synth") or not program("chex-convert"):
+        tally.skip(name, "chex-synth or chex-convert is not built")
+        return
+    *commands, show = blocks(read("man/chex-shard.5"), "commands")["record"].strip().splitlines()
+    size, path = re.fullmatch(r"hexdump -v -C -n (\d+) (\S+)", show).groups()
+    environment = dict(os.environ, PATH=os.path.abspath(BUILD) + os.pathsep + os.environ.get("PATH", ""))
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(["sh", "-e"], input="\n".join(commands), cwd=folder, env=environment)
+        if result.returncode != 0:
+            tally.check(name, result.stdout.splitlines())
+            return
+        with open(os.path.join(folder, path), "rb") as f:
+            got = f.read(int(size))
+    pixels = range(0x40, 0x80)
+    faults = [f"the page has {a:02x} at byte {at:x}, the file {b:02x}" for at, (a, b) in enumerate(zip(record, got))
+              if a != b and at not in pixels and at < len(record) - 4]
+    if faults or len(got) != len(record):
+        faults = faults[:3] + ["put this into the page:"] + dump_lines(got)
+    tally.check(name, faults)
+
+
+# ---- the same as the tools -------------------------------------------------------------------------------------------
+
+def check_with_tools(tally):
+    """Convert a small synthetic set; its records have the form of the page, its splits are those of the code."""
+    names = ["records of chex-convert have the form of chex-shard(5)",
+             "the Python code in chex-convert(1) gives the splits of chex-convert"]
+    if not program("chex-synth") or not program("chex-convert"):
+        for name in names:
+            tally.skip(name, "chex-synth or chex-convert is not built")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        synth, out = os.path.join(folder, "synth"), os.path.join(folder, "out")
+        for command in ([program("chex-synth"), "-n", "24", "--size", "64", "-q", "-o", synth],
+                        [program("chex-convert"), "-q", "-i", synth, "-l", f"{synth}/Data_Entry_2017_v2020.csv",
+                         "--split", "patient:50,20,30:7", "--size", "16", "--shard-size", "4", "-o", out]):
+            result = run(command)
+            if result.returncode != 0:
+                tally.check(names[0], [" ".join(command), *result.stdout.splitlines()])
+                return
+        compare_with_tools(tally, names, out)
+
+
+def compare_with_tools(tally, names, out):
+    scope = {}
+    exec(blocks(read("man/chex-convert.1"), "code")["split"], scope)  # the page's own code
+    faults, split_faults, patients = [], [], set()
+    for path in sorted(glob.glob(os.path.join(out, "*.tfrecord-*"))):
+        with open(path, "rb") as f:
+            shard = f.read()
+        split = re.search(r"chestxray14-(\w+)\.tfrecord", path).group(1)
+        stride = struct.unpack_from("<Q", shard)[0] + 16
+        if len(shard) % stride:
+            faults.append(f"{path}: {len(shard)} bytes, stride {stride}")
+            continue
+        for at in range(0, len(shard), stride):
+            record = shard[at:at + stride]
+            faults += [f"{path} at {at}: {fault}" for fault in record_faults(record)]
+            patient = dict(parse_record(record)[0])["patient/id"].decode()
+            patients.add(patient)
+            if scope["split"](patient, 50, 20, 7) != split:
+                split_faults.append(f"patient {patient} is in {split}, not so by the code")
+    tally.check(names[0], faults if patients else ["no records"])
+    tally.check(f"{names[1]} ({len(patients)} patients)", split_faults)
+
+
+# ---- documents among each other --------------------------------------------------------------------------------------
+
+def readme_recipes():
+    return dict(re.findall(r"^<!-- recipe: (\w+) -->\n```python\n(.*?)^```$", read("README.md"), re.M | re.S))
+
+
+def check_recipes(tally):
+    """Whitespace at the ends of lines and of the text apart."""
+    def lines(text):
+        return [line.rstrip() for line in text.strip().splitlines()]
+
+    readme, page = readme_recipes(), blocks(read("man/chex-shard.5"), "recipe")
+    faults = [f"README.md has {sorted(readme)}"] if sorted(readme) != sorted(RECIPES) else []
+    for name in sorted(set(readme) | set(page)):
+        if lines(readme.get(name, "")) != lines(page.get(name, "")):
+            faults.append(f"recipe {name} differs")
+    for name, text in readme.items():
+        try:
+            compile(text, name, "exec")
+        except SyntaxError as error:
+            faults.append(f"recipe {name}: {error}")
+    tally.check(f"README.md and chex-shard(5) have the same recipes ({len(readme)})", faults)
+
+
+def check_versions(tally):
+    found = {
+        "configure.ac": re.search(r"^AC_INIT\(\[chex-tools\], \[([^\]]+)\]", read("configure.ac"), re.M),
+        "CITATION.cff": re.search(r"^version: (\S+)$", read("CITATION.cff"), re.M),
+        "CHANGELOG.md": re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M),
+    }
+    versions = {name: match.group(1) if match else None for name, match in found.items()}
+    tally.check("configure.ac, CITATION.cff and CHANGELOG.md have one version",
+                [] if len(set(versions.values())) == 1 and None not in versions.values() else [str(versions)])
+
+
+def check_links(tally):
+    faults, count = [], 0
+    for path in sorted(glob.glob(os.path.join(SOURCE, "*.md"))):
+        text = re.sub(r"^```.*?^```$", "", read(os.path.basename(path)), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:|#", target):
+                continue
+            count += 1
+            if not os.path.exists(os.path.join(SOURCE, target.split("#")[0])):
+                faults.append(f"{os.path.basename(path)}: {target}")
+    tally.check(f"links in *.md lead somewhere ({count})", faults)
+
+
+# ---- who includes whom -----------------------------------------------------------------------------------------------
+
+def table(text, mark):
+    """The rows behind a heading line and its rule, between <!-- MARK --> and <!-- /MARK -->."""
+    part = re.search(rf"<!-- {mark} -->\n(.*?)<!-- /{mark} -->", text, re.S).group(1)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in part.strip().splitlines()[2:]]
+
+
+def words(cell):
+    return [word for word in re.split(r",\s*", cell.replace("`", "")) if word]
+
+
+def group_of(name, owner):
+    """The group of a file: that of its longest prefix X or X_ in the table."""
+    while name not in owner and "_" in name:
+        name = name.rsplit("_", 1)[0]
+    return owner.get(name)
+
+
+def check_includes(tally):
+    text = read("ARCHITECTURE.md")
+    owner, allowed, faults = {}, {}, []
+    for group, files, may in table(text, "include-table"):
+        allowed[group] = {group, *words(may)}
+        owner.update({name: group for name in words(files)})
+    for path in sorted(glob.glob(os.path.join(SOURCE, "lib", "*.[ch]"))):
+        base = os.path.basename(path)
+        group = group_of(base[:-2], owner)
+        if not group:
+            faults.append(f"lib/{base} is in no group")
+            continue
+        for name in re.findall(r'^#include "([\w-]+)\.h"', read(f"lib/{base}"), re.M):
+            if group_of(name, owner) not in allowed[group]:
+                faults.append(f"lib/{base} ({group}) includes {name}.h ({group_of(name, owner)})")
+    tally.check("lib includes as the table in ARCHITECTURE.md says", faults)
+
+
+def check_vendors(tally):
+    faults = []
+    rows = [(words(headers), words(files)) for _, headers, files in table(read("ARCHITECTURE.md"), "vendor-table")]
+    for path in sorted(glob.glob(os.path.join(SOURCE, "[lt]*", "*.[ch]"))):
+        name = os.path.relpath(path, SOURCE)
+        for header in re.findall(r'^#include [<"]([^>"]+)[>"]', read(name), re.M):
+            for headers, files in rows:
+                local = os.path.exists(os.path.join(os.path.dirname(path), header)) and f'"{header}"' in read(name)
+                if header in headers and not local and not any(
+                        name.startswith((place + "/", place + ".", place + "_")) for place in files):
+                    faults.append(f"{name} includes {header}")
+    tally.check("vendor headers stand where the table in ARCHITECTURE.md says", faults)
+
+
+def main():
+    tally = Tally()
+    check_options(tally)
+    check_lint(tally)
+    check_hexdump(tally)
+    check_with_tools(tally)
+    check_recipes(tally)
+    check_versions(tally)
+    check_links(tally)
+    check_includes(tally)
+    check_vendors(tally)
+    print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,574 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of chex-inspect: exit codes, messages, and that what it says of a data set is true.
+
+    check_inspect.py        $CHEX_INSPECT: the program; $CHEX_DATASET: a data set of at least two shards in a split
+
+The data set is copied, damaged in each way of the fault table, and looked at.  Stdlib only; the documents of --json are
+held against their schemas where python3-jsonschema is there.  The last line counts; exit code 1 where something failed.
+"""
+import collections
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+PROGRAM = os.environ.get("CHEX_INSPECT", "./chex-inspect")
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+
+class Tally:
+    """Checks that passed, failed, were skipped."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"skip {name}: {why}")
+
+    def check(self, name, good, detail=""):
+        if good:
+            self.passed += 1
+            print(f"ok   {name}")
+        else:
+            self.failed += 1
+            print(f"FAIL {name}\n     {detail}")
+
+
+def run(*arguments, **options):
+    environment = dict(os.environ, LC_ALL="C", TERM="dumb")
+    return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                          check=False, **options)
+
+
+def expect(tally, name, arguments, code, *texts, absent=()):
+    """Run; the exit code is this one, and each text is in what it says."""
+    result = run(*arguments)
+    said = (result.stdout + result.stderr).decode("utf-8", "replace")
+    missing = [t for t in texts if t not in said]
+    surplus = [t for t in absent if t in said]
+    tally.check(name, result.returncode == code and not missing and not surplus,
+                f"exit code {result.returncode}, wanted {code}; missing {missing}; surplus {surplus}\n{said[:2000]}")
+    return said
+
+
+# ---- an independent reader of the data set ---------------------------------------------------------------------------
+
+class Dataset:
+    """The records by the manifest's dtype, without a library."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with open(os.path.join(folder, "manifest.json"), encoding="ascii") as f:
+            self.manifest = json.load(f)
+        self.stride = self.manifest["record"]["stride"]
+        dtype = self.manifest["dtype"]
+        self.offset = dict(zip(dtype["names"], dtype["offsets"]))
+        self.format = dict(zip(dtype["names"], dtype["formats"]))
+        self.shards = self.manifest["shards"]
+
+    def path(self, shard):
+        return os.path.join(self.folder, self.shards[shard]["name"])
+
+    def bytes(self, shard):
+        with open(self.path(shard), "rb") as f:
+            return f.read()
+
+    def records(self):
+        """(shard, index, record) of all."""
+        for s, shard in enumerate(self.shards):
+            data = self.bytes(s)
+            for i in range(shard["records"]):
+                yield s, i, data[i * self.stride:(i + 1) * self.stride]
+
+    def text(self, record, name):
+        size = int(self.format[name][1:])
+        return record[self.offset[name]:self.offset[name] + size].decode("ascii")
+
+    def labels(self, record):
+        at = self.offset["label"]
+        names = [n for n, v in zip(self.manifest["labels"], record[at:at + 14]) if v]
+        return "|".join(names) or "No Finding"
+
+    def pixels(self, record):
+        side = self.manifest["record"]
+        return record[self.offset["image"]:self.offset["image"] + side["height"] * side["width"]]
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def png_gray(data):
+    """(width, height, pixels) of an 8-bit gray PNG that is not interlaced."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, packed = 8, b""
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IHDR":
+            width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", data[at + 8:at + 21])
+            assert (depth, colour, interlace) == (8, 0, 0)
+        if kind == b"IDAT":
+            packed += data[at + 8:at + 8 + size]
+        at += size + 12
+    raw, rows, above = zlib.decompress(packed), [], bytes(width)
+    for y in range(height):
+        kind, line = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
+        for x in range(width):
+            a, b, c = (line[x - 1] if x else 0), above[x], (above[x - 1] if x else 0)
+            p = a + b - c
+            paeth = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+            line[x] = line[x] + (0, a, b, (a + b) // 2, paeth)[kind] & 255
+        rows.append(bytes(line))
+        above = line
+    return width, height, b"".join(rows)
+
+
+# ---- what it says of a good data set ---------------------------------------------------------------------------------
+
+def check_good(tally, ds, work):
+    folder = ds.folder
+    records = sum(s["records"] for s in ds.shards)
+    expect(tally, "without an action a data set is described and checked", [folder], 0, ds.manifest["dataset_id"],
+           ds.manifest["split"]["rule"], f"{len(ds.shards)} of {len(ds.shards)} shards good", "--full")
+    expect(tally, "--quick is clean", ["--quick", folder], 0)
+    expect(tally, "--sample is clean", ["--sample", "20.5%", folder], 0)
+    expect(tally, "--full reads every record", ["--full", folder], 0, f"{records:,} record")
+    expect(tally, "one shard is checked against its manifest", ["--full", ds.path(1)], 0, "1 of 1 shard good")
+    expect(tally, "the manifest stands for its data set", [os.path.join(folder, "manifest.json")], 0)
+    result = run("-q", "--full", folder)
+    tally.check("--quiet says nothing of a good data set", result.returncode == 0 and not result.stdout + result.stderr)
+    alone = os.path.join(work, "alone.tfrecord")
+    shutil.copy(ds.path(0), alone)
+    expect(tally, "a file without a manifest is checked by itself", ["--full", alone], 0, "1 of 1 file good",
+           "no manifest")
+    outputs = {run("--full", "-j", str(j), folder).stdout.split(b" in ")[0] for j in (1, 2, 7)}
+    tally.check("the output does not depend on the number of threads", len(outputs) == 1, outputs)
+
+
+def check_list(tally, ds):
+    fields = ["slot", "split", "shard", "index", "name", "patient", "labels", "weight", "age", "sex", "view", "sha256"]
+    lines = run("--list", "--filling", "--fields", ",".join(fields), ds.folder).stdout.decode("ascii").splitlines()
+    tally.check("--list begins with the names of the fields", lines[0].split("\t") == fields, lines[0])
+    wrong = []
+    for line, (s, i, record) in zip(lines[1:], ds.records()):
+        got = dict(zip(fields, line.split("\t")))
+        age = struct.unpack("<f", record[ds.offset["age"]:ds.offset["age"] + 4])[0]
+        wanted = {"slot": f"{ds.manifest['dataset_id']}/{s:05}/{i:05}", "split": ds.shards[s]["split"],
+                  "shard": ds.shards[s]["name"], "index": str(i), "labels": ds.labels(record),
+                  "weight": str(record[ds.offset["weight"]]), "sex": chr(record[ds.offset["sex"]]),
+                  "sha256": hashlib.sha256(ds.pixels(record)).hexdigest()}
+        for name in ("patient", "view", "filename"):
+            if name in ds.offset:
+                wanted["name" if name == "filename" else name] = ds.text(record, name)
+        if any(got[k] != v for k, v in wanted.items()) or (age == age and abs(float(got["age"]) - age) > 1e-5):
+            wrong.append((got, wanted))
+    tally.check(f"--list says what is in the records ({len(lines) - 1})",
+                not wrong and len(lines) - 1 == sum(s["records"] for s in ds.shards), wrong[:1])
+    plain = run("--list", ds.folder).stdout.decode("ascii").splitlines()
+    tally.check("--list leaves filling out", len(plain) - 1 == sum(s["images"] for s in ds.shards), len(plain))
+    split = ds.manifest["splits"][-1]
+    part = run("--list", "--split", split["name"], "--fields", "split", ds.folder).stdout.decode("ascii").splitlines()
+    tally.check("--split chooses a split", part[1:] == [split["name"]] * split["images"], part[:3])
+
+
+def check_labels(tally, ds):
+    counts, pairs, images = collections.Counter(), collections.Counter(), collections.Counter()
+    for s, _, record in ds.records():
+        if record[ds.offset["weight"]]:
+            split, names = ds.shards[s]["split"], ds.labels(record).split("|")
+            images[split] += 1
+            counts.update((split, n) for n in names)
+            pairs.update((split, a, b) for a in names for b in names if a != b)
+    document = json.loads(run("--labels", "--json", ds.folder).stdout)
+    wrong = []
+    for split in document["results"][0]["splits"]:
+        wrong += [split["name"]] * (split["images"] != images[split["name"]])
+        wrong += ["No Finding"] * (split["no_finding"] != counts[split["name"], "No Finding"])
+        for name, finding in split["findings"].items():
+            wrong += [(split["name"], name)] * (finding["images"] != counts[split["name"], name])
+            wrong += [(split["name"], name, other) for other, n in finding["together_with"].items()
+                      if n != pairs[split["name"], name, other]]
+    tally.check("--labels counts what is in the records",
+                not wrong and len(images) == len(document["results"][0]["splits"]), wrong[:3])
+
+
+def check_extract(tally, ds, work):
+    shard, index, record = next((s, i, r) for s, i, r in ds.records() if r[ds.offset["weight"]] and i == 1)
+    wanted, side = ds.pixels(record), ds.manifest["record"]["width"]
+    png, pgm = os.path.join(work, "x.png"), os.path.join(work, "x.PGM")
+    expect(tally, "--extract by number", ["--extract", f"{shard}:{index}", "-o", png, ds.folder], 0)
+    with open(png, "rb") as f:
+        tally.check("the PNG holds the pixels", png_gray(f.read()) == (side, ds.manifest["record"]["height"], wanted))
+    expect(tally, "--extract by the shard's name",
+           ["--extract", f"{ds.shards[shard]['name']}:{index}", "-o", pgm, ds.folder], 0)
+    with open(pgm, "rb") as f:
+        tally.check("the PGM holds the pixels", f.read() == b"P5\n%d %d\n255\n" % (side, side) + wanted)
+    result = run("-q", "--extract", f"{shard}:{index}", "-o", "-", ds.folder)
+    tally.check("- is standard output", result.returncode == 0 and png_gray(result.stdout)[2] == wanted)
+    if "filename" in ds.offset:
+        expect(tally, "--extract by name", ["--extract", ds.text(record, "filename"), "-o", png, ds.folder], 0)
+        with open(png, "rb") as f:
+            tally.check("and it is that image", png_gray(f.read())[2] == wanted)
+    expect(tally, "no such image", ["--extract", "nobody.png", "-o", png, ds.folder], 3, "has no image 'nobody.png'")
+    expect(tally, "no such record", ["--extract", "0:99999", "-o", png, ds.folder], 3, "has no record")
+    expect(tally, "no such shard", ["--extract", "99999:0", "-o", png, ds.folder], 3)
+    expect(tally, "no folder to write to", ["--extract", "0:0", "-o", os.path.join(work, "no/where.png"), ds.folder], 4)
+    left = [n for n in os.listdir(work) if ".tmp." in n]
+    tally.check("nothing temporary is left", not left, left)
+
+
+def check_split(tally, ds):
+    said = expect(tally, "--check-split of a split by patient", ["--check-split", ds.folder], 0,
+                  "no patient is in two splits", "no image is in two splits")
+    patients = {ds.text(r, "patient") for _, _, r in ds.records()} if "patient" in ds.offset else set()
+    tally.check("it counts the patients", not patients or f"({len(patients):,} patient" in said, said)
+
+
+# ---- faults ----------------------------------------------------------------------------------------------------------
+
+def copy(ds, work):
+    folder = os.path.join(work, "copy")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ds.folder, folder)
+    return Dataset(folder)
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def seal(data):
+    """A record with both checksums right."""
+    body = data[12:-4]
+    return data[:8] + struct.pack("<I", masked(data[:8])) + body + struct.pack("<I", masked(body))
+
+
+def damaged(tally, good, work, name, change, code, *texts, arguments=("--full",), absent=()):
+    ds = copy(good, work)
+    change(ds)
+    return expect(tally, name, [*arguments, ds.folder], code, *texts, absent=absent)
+
+
+def change_record(shard, index, edit):
+    """A function that edits one record of a data set."""
+    def change(ds):
+        data = bytearray(ds.bytes(shard))
+        at = index * ds.stride
+        data[at:at + ds.stride] = edit(ds, bytes(data[at:at + ds.stride]))
+        write(ds.path(shard), data)
+    return change
+
+
+def flip(at, bit=0):
+    return lambda ds, r: r[:at(ds)] + bytes([r[at(ds)] ^ 1 << bit]) + r[at(ds) + 1:]
+
+
+def check_damage(tally, good, work):
+    stride = good.stride
+    place = f"record 1 @{stride:,}: "
+    damaged(tally, good, work, "a flipped bit in the length", change_record(0, 1, flip(lambda ds: 2)), 1,
+            place + "length checksum mismatch, in the length", "1 fault")
+    damaged(tally, good, work, "a flipped bit in the length's checksum", change_record(0, 1, flip(lambda ds: 9)), 1,
+            place + "length checksum mismatch, in the checksum")
+    damaged(tally, good, work, "a flipped bit in the pixels",
+            change_record(0, 1, flip(lambda ds: ds.offset["image"] + 3)), 1,
+            place + "data checksum mismatch, in the pixels")
+    damaged(tally, good, work, "a flipped bit in the data's checksum", change_record(0, 1, flip(lambda ds: stride - 1)),
+            1, place + "data checksum mismatch, in the checksum")
+    damaged(tally, good, work, "--sample 100% finds it too", change_record(0, 1, flip(lambda ds: stride - 1)), 1, place,
+            arguments=("--sample", "100%"))
+    damaged(tally, good, work, "--quick does not read", change_record(0, 1, flip(lambda ds: stride - 1)), 0,
+            arguments=("--quick",))
+    damaged(tally, good, work, "a changed header with right checksums",
+            change_record(0, 1, lambda ds, r: seal(flip(lambda _: 20)(ds, r))), 1,
+            "record header differs from the manifest")
+    damaged(tally, good, work, "a label of 2 with right checksums",
+            change_record(0, 1, lambda ds, r: seal(r[:ds.offset["label"]] + b"\x02" + r[ds.offset["label"] + 1:])), 1,
+            "label Atelectasis is 2")
+    damaged(tally, good, work, "a changed label with right checksums",
+            change_record(0, 1, lambda ds, r: seal(flip(lambda d: d.offset["label"])(ds, r))), 1,
+            "SHA-256 is not that of the manifest")
+    damaged(tally, good, work, "a length of 2^63 with a right checksum",
+            change_record(0, 1, lambda ds, r: struct.pack("<QI", 1 << 63, masked(struct.pack("<Q", 1 << 63))) + r[12:]),
+            1, "record with 9,223,372,036,854,775,808 bytes")
+    damaged(tally, good, work, "many faults are counted and not listed",
+            lambda ds: write(ds.path(0), bytes(len(ds.bytes(0)))), 1,
+            *(["and "] if good.shards[0]["records"] > 10 else []))
+    ds = copy(good, work)
+    change_record(0, 1, flip(lambda d: d.offset["image"]))(ds)
+    output = os.path.join(work, "damaged.png")
+    expect(tally, "a damaged image is not extracted", ["--extract", "0:1", "-o", output, ds.folder], 1,
+           "checksum mismatch")
+    tally.check("and no file is written", not os.path.exists(output))
+    expect(tally, "--list goes on behind a damaged record", ["--list", "--fields", "index,sha256", ds.folder], 1,
+           "record 1: data checksum mismatch", "chex-inspect --full")
+
+
+def check_files(tally, good, work):
+    stride, records = good.stride, good.shards[0]["records"]
+    first, second = good.shards[0]["name"], good.shards[1]["name"]
+    for mode in ("--quick", "--full"):
+        damaged(tally, good, work, f"cut inside a record ({mode})", lambda ds: write(ds.path(0), ds.bytes(0)[:-10]), 1,
+                f"file ends {stride - 10:,} bytes inside record {records - 1}", arguments=(mode,))
+        damaged(tally, good, work, f"cut between two records ({mode})",
+                lambda ds: write(ds.path(0), ds.bytes(0)[:-stride]), 1,
+                f"{records - 1:,} record", f"manifest says {records:,}", arguments=(mode,))
+        damaged(tally, good, work, f"a record too many ({mode})",
+                lambda ds: write(ds.path(0), ds.bytes(0) + ds.bytes(0)[:stride]), 1,
+                f"{records + 1:,} records, manifest says", arguments=(mode,))
+        damaged(tally, good, work, f"empty ({mode})", lambda ds: write(ds.path(0), b""), 1, "empty file",
+                arguments=(mode,))
+        damaged(tally, good, work, f"missing ({mode})", lambda ds: os.unlink(ds.path(0)), 1, first, "cannot open",
+                arguments=(mode,))
+
+    def swap(ds):
+        a, b = ds.bytes(0), ds.bytes(1)
+        write(ds.path(0), b)
+        write(ds.path(1), a)
+    damaged(tally, good, work, "two shards swapped", swap, 1, f"holds the records of '{first}'",
+            f"holds the records of '{second}'", "2 faults")
+    damaged(tally, good, work, "a shard copied over another", lambda ds: write(ds.path(1), ds.bytes(0)), 1,
+            f"holds the records of '{first}'", "1 fault")
+
+    def swap_records(ds):
+        data = ds.bytes(0)
+        write(ds.path(0), data[stride:2 * stride] + data[:stride] + data[2 * stride:])
+    damaged(tally, good, work, "two records swapped", swap_records, 1, "holds the record of slot 1",
+            "holds the record of slot 0")
+    for name, text in ((".x.tmp.4242", "left over"), (f".{first}.part", "left over"), (".chex.lock", "lock"),
+                       (".chex-journal.jsonl", "journal"), ("a.tfrecord-00000-of-00001", "not in the manifest")):
+        damaged(tally, good, work, f"{name} beside the shards",
+                lambda ds, n=name: write(os.path.join(ds.folder, n), b"x"), 1, name, text, arguments=("--quick",))
+    damaged(tally, good, work, "other files are nobody's business",
+            lambda ds: write(os.path.join(ds.folder, "README.txt"), b"x"), 0)
+
+
+def check_unfinished(tally, good, work):
+    remove = lambda ds: os.unlink(os.path.join(ds.folder, "manifest.json"))
+
+    def interrupt(ds):
+        remove(ds)
+        head = {"journal": 1, "dataset_id": ds.manifest["dataset_id"], "spec": "some \x1b[31mspecification"}
+        write(os.path.join(ds.folder, ".chex-journal.jsonl"), (json.dumps(head) + "\n{}\n{}\n").encode())
+    damaged(tally, good, work, "an unfinished conversion", interrupt, 1, "unfinished conversion", "2 shards done",
+            "chex-convert", absent=("\x1b",))
+    damaged(tally, good, work, "its records cannot be listed", interrupt, 1, "unfinished", arguments=("--list",))
+    damaged(tally, good, work, "shards without a manifest", remove, 1, "without a manifest.json")
+    ds = copy(good, work)
+    remove(ds)
+    expect(tally, "each of them can be checked by itself", ["--full", ds.path(0), ds.path(1)], 0,
+           "no manifest beside it")
+    expect(tally, "but not listed", ["--list", ds.path(0)], 3, "is in no manifest")
+
+
+# ---- manifests -------------------------------------------------------------------------------------------------------
+
+def hostile_manifests(good):
+    """(name, text) of manifests that must be refused."""
+    text = json.dumps(good.manifest)
+
+    def edit(path, value):
+        copied = json.loads(text)
+        at = copied
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+        return json.dumps(copied)
+    yield "empty", ""
+    yield "half", text[:len(text) // 2]
+    yield "no object", "[]"
+    yield "a repeated key", text[:-1] + ', "format": 1}'
+    yield "deep nesting", "[" * 100000
+    yield "deep nesting in a later key", text[:-1] + ', "x": ' + "[" * 17 + "]" * 17 + "}"
+    yield "a newer format", edit(["format"], 2)
+    yield "not UTF-8", text.replace("bilinear", "bil\udcff")
+    for value in ("../../etc/passwd", "/etc/passwd", "..", "a/b", "a b", "", ".hidden", "a\u0000b", "\u001b[2J"):
+        yield f"the shard name {value!r}", edit(["shards", 0, "name"], value)
+    yield "two shards of a name", edit(["shards", 0, "name"], good.shards[1]["name"])
+    for value in (-1, 0, 2**31, 2**63 - 1, 1e30, "8", None):
+        yield f"{value!r} records", edit(["shards", 0, "records"], value)
+        yield f"a stride of {value!r}", edit(["record", "stride"], value)
+        yield f"a height of {value!r}", edit(["record", "height"], value)
+        yield f"{value!r} shards", edit(["splits", 0, "shards"], value)
+        if value:
+            yield f"{value!r} images", edit(["splits", 0, "images"], value)
+    yield "no images", text.replace('"images"', '"image"')
+    yield "another dtype", edit(["dtype", "offsets", 0], 0)
+    yield "a mean of 256", edit(["pixels", "mean"], 256)
+    yield "other labels", edit(["labels", 3], "Dragons")
+
+
+def check_manifests(tally, good, work):
+    ds = copy(good, work)
+    path = os.path.join(ds.folder, "manifest.json")
+    for name, text in hostile_manifests(good):
+        write(path, text.encode("utf-8", "surrogateescape"))
+        expect(tally, f"manifest: {name}", ["--full", ds.folder], 6, "manifest.json", absent=("\x1b",))
+    with open(path, "wb") as f:
+        f.truncate((64 << 20) + 1)
+    expect(tally, "manifest: more than 64 MB", [ds.folder], 6, "more than")
+    os.unlink(path)
+    os.mkfifo(path)
+    expect(tally, "manifest: a FIFO", [ds.folder], 6, "not a regular file")
+    os.unlink(path)
+    other = dict(good.manifest, dataset_id="0123456789abcdef")
+    write(path, json.dumps(other).encode())
+    expect(tally, "the manifest of another run", ["--full", ds.folder], 1,
+           "of data set '" + good.manifest["dataset_id"])
+    wrong = json.loads(json.dumps(good.manifest))
+    wrong["splits"][0]["positives"]["Mass"] += 1
+    write(path, json.dumps(wrong).encode())
+    expect(tally, "a wrong number of positives", ["--full", ds.folder], 1, "images with Mass, the records have")
+    write(path, json.dumps(dict(good.manifest, later={"x": 1})).encode())
+    expect(tally, "an unknown outer key is allowed", ["--full", ds.folder], 0)
+
+
+# ---- a leak between splits -------------------------------------------------------------------------------------------
+
+def check_leak(tally, good, work):
+    """Give the first record of the last split the patient, the name and the pixels of the first one of all."""
+    last = good.manifest["splits"][-1]
+    if len(good.manifest["splits"]) < 2 or "filename" not in good.offset:
+        return tally.skip("a leak", "one split, or texts of different sizes")
+    ds = copy(good, work)
+    source = ds.bytes(0)[:ds.stride]
+
+    def leak(_, record):
+        out = bytearray(record)
+        for name, size in (("patient", int(ds.format["patient"][1:])), ("image", len(ds.pixels(source)))):
+            out[ds.offset[name]:ds.offset[name] + size] = source[ds.offset[name]:ds.offset[name] + size]
+        return seal(bytes(out))
+    change_record(last["first_shard"], 0, leak)(ds)
+    patient, name = ds.text(source, "patient"), ds.text(source, "filename")
+    expect(tally, "a patient and an image in two splits", ["--check-split", ds.folder], 1,
+           "1 patient in more than one split", f"{patient}: {ds.shards[0]['split']}", f"{last['name']} 1 image",
+           "1 image in more than one split",
+           f"{ds.shards[0]['split']} {name} = {last['name']} ")
+    document = json.loads(run("--check-split", "--json", ds.folder).stdout)["results"][0]
+    tally.check("and in the document", [p["patient"] for p in document["patients_in_two_splits"]] == [patient]
+                and len(document["images_in_two_splits"]) == 1)
+    return None
+
+
+# ---- usage, output ---------------------------------------------------------------------------------------------------
+
+def check_usage(tally, ds, work):
+    png = os.path.join(work, "u.png")
+    for name, arguments, text in (
+            ("no PATH", [], "no PATH"), ("two actions", ["--list", "--full", ds.folder], "only one action"),
+            ("an unknown field", ["--list", "--fields", "name,nose", ds.folder], "no field 'nose'"),
+            ("a repeated field", ["--list", "--fields", "name,name", ds.folder], "twice"),
+            ("an empty field", ["--list", "--fields", "name,", ds.folder], "no field ''"),
+            ("--fields without --list", ["--fields", "name", ds.folder], "--list"),
+            ("--extract without -o", ["--extract", "0:0", ds.folder], "-o"),
+            ("an output of another kind", ["--extract", "0:0", "-o", "x.jpg", ds.folder], ".png or .pgm"),
+            ("-o without --extract", ["-o", png, ds.folder], "--extract"),
+            ("two PATHs for --extract", ["--extract", "0:0", "-o", png, ds.folder, ds.folder], "one PATH"),
+            ("--json and - together", ["--json", "--extract", "0:0", "-o", "-", ds.folder], "--json"),
+            ("a sample of 0", ["--sample", "0", ds.folder], "above 0"),
+            ("a sample of 101", ["--sample", "101%", ds.folder], "up to 100"),
+            ("a sample of 1e1", ["--sample", "1e1", ds.folder], "percentage"),
+            ("no such split", ["--list", "--split", "nowhere", ds.folder], "no split 'nowhere'"),
+            ("--check-split of a shard", ["--check-split", ds.path(0)], "takes the folder"),
+            ("an unknown option", ["--sheet", "x", ds.folder], "unknown")):
+        expect(tally, f"usage: {name}", arguments, 2, text)
+    expect(tally, "no such folder", [os.path.join(work, "nowhere")], 3, "No such file")
+    os.makedirs(os.path.join(work, "void"), exist_ok=True)
+    expect(tally, "an empty folder", [os.path.join(work, "void")], 3, "no data set")
+    write(os.path.join(work, "picture.png"), b"\x89PNG\r\n\x1a\n" + bytes(100))
+    expect(tally, "a file of another kind", [os.path.join(work, "picture.png")], 1, "neither a data set nor a TFRecord")
+    expect(tally, "a device", ["/dev/zero"], 1, "not a regular file")
+    expect(tally, "the worst of several paths counts", [ds.folder, os.path.join(work, "nowhere")], 3)
+    for arguments in ([ds.folder], ["--list", ds.folder], ["--labels", ds.folder], ["--full", "--json", ds.folder],
+                      ["--extract", "0:0", "-o", "-", ds.folder], ["--help"]):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
+        tally.check(f"a full standard output: {arguments[0]}",
+                    result.returncode == 4 and b"standard output" in result.stderr,
+                    (result.returncode, result.stderr))
+
+
+def check_json(tally, ds, work):
+    schema = None
+    if jsonschema:
+        with open(os.path.join(SOURCE, "schemas", "inspect.schema.json"), encoding="ascii") as f:
+            schema = jsonschema.Draft202012Validator(json.load(f))
+        with open(os.path.join(SOURCE, "schemas", "manifest.schema.json"), encoding="ascii") as f:
+            manifest_schema = jsonschema.Draft202012Validator(json.load(f))
+        faults = [e.message for e in manifest_schema.iter_errors(ds.manifest)]
+        tally.check("the manifest is of its schema", not faults, faults[:1])
+    else:
+        tally.skip("documents against their schemas", "no python3-jsonschema")
+    bad = copy(ds, work)
+    change_record(0, 1, flip(lambda d: 2))(bad)
+    nowhere, png = os.path.join(work, "nowhere"), os.path.join(work, "j.png")
+    fields = "slot,split,shard,index,name,patient,labels,weight,age,sex,view,sha256"
+    for arguments, code in (([ds.folder], 0), (["--full", bad.folder, ds.folder, nowhere, bad.path(0)], 3),
+                            (["--full", bad.folder], 1), (["--sample", "50", ds.folder], 0), (["--list", ds.folder], 0),
+                            (["--list", "--filling", "--fields", fields, bad.folder], 1), (["--list", nowhere], 3),
+                            (["--labels", ds.folder, ds.folder], 0), (["--check-split", ds.folder], 0),
+                            (["--extract", "0:0", "-o", png, ds.folder], 0),
+                            (["--extract", "no", "-o", png, ds.folder], 3)):
+        result = run("--json", *arguments)
+        try:
+            document = json.loads(result.stdout)
+            faults = [e.message for e in schema.iter_errors(document)] if schema else []
+        except ValueError as error:
+            document, faults = {}, [str(error)]
+        tally.check(f"--json {' '.join(os.path.basename(a) for a in arguments)}",
+                    not faults and result.returncode == code == document.get("exit_code"),
+                    (result.returncode, faults[:1]))
+
+
+def main():
+    tally = Tally()
+    folder = os.environ.get("CHEX_DATASET")
+    if not folder or not os.path.isdir(folder):
+        print("CHEX_DATASET is not the folder of a data set", file=sys.stderr)
+        return 2
+    work = tempfile.mkdtemp(prefix="chex-inspect-")
+    try:
+        ds = Dataset(folder)
+        check_good(tally, ds, work)
+        check_list(tally, ds)
+        check_labels(tally, ds)
+        check_extract(tally, ds, work)
+        check_split(tally, ds)
+        check_damage(tally, ds, work)
+        check_files(tally, ds, work)
+        check_unfinished(tally, ds, work)
+        check_manifests(tally, ds, work)
+        check_leak(tally, ds, work)
+        check_usage(tally, ds, work)
+        check_json(tally, ds, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# make check: seconds to a minute or two.  make check-slow: minutes.  What each test needs is in TESTING.md.
+
+# ---- unit tests (Check) ------------------------------------------------------------------------------------------
+tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c tests/png_fixture.h \
+	tests/record_fixture.c tests/record_fixture.h tests/small_dataset.c tests/small_dataset.h \
+	tests/store_fixture.c tests/store_fixture.h tests/test_crc32c.c tests/test_decode.c tests/test_error.c \
+	tests/test_example.c tests/test_file.c tests/test_findings.c tests/test_jpeg.c tests/test_labels.c \
+	tests/test_lock.c tests/test_manifest.c tests/test_names.c tests/test_pipeline.c tests/test_plan.c \
+	tests/test_png.c tests/test_png_faults.c tests/test_progress.c tests/test_record.c \
+	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_source.c \
+	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c
+tests_unit_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
+	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+tests_unit_LDADD = libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
+if HAVE_CHECK
+unit_tests = tests/unit
+check_PROGRAMS += tests/unit
+else
+unit_tests =
+check-local:
+	@echo 'skip tests/unit: the library Check was not found (Debian: apt-get install check)'
+endif
+
+# ---- programs whose output is compared with other software ---------------------------------------------------------
+check_PROGRAMS += check-images check-tables
+check_images_SOURCES = tests/check_images.c
+check_images_LDADD = libchexcore.la
+check_tables_SOURCES = tests/check_tables.c
+check_tables_LDADD = libchexcore.la
+
+# ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
+check_DATA = tests/dataset.stamp
+tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
+	$(AM_V_GEN)rm -rf tests/dataset tests/dataset.images && $(MKDIR_P) tests && \
+	./chex-synth -q -n 120 --size 64 -o tests/dataset.images && \
+	./chex-convert -q -i tests/dataset.images/images -l tests/dataset.images/Data_Entry_2017_v2020.csv \
+	  -o tests/dataset --size 32 --shard-size 16 && touch $@
+CLEANFILES += tests/dataset.stamp
+clean-local:
+	rm -rf tests/dataset tests/dataset.images
+
+# ---- tests ---------------------------------------------------------------------------------------------------------
+TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
+	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
+
+EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
+	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
+	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/read_tensorflow.py \
+	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
+
+TEST_EXTENSIONS = .py
+PY_LOG_COMPILER = $(PYTHON)
+
+# CHEX_NIH, a folder with files of the real data set: from the environment or the command line of make, else the one
+# beside the source folder where it is there.
+AM_TESTS_ENVIRONMENT = \
+	CHEX_CONVERT='$(abs_builddir)/chex-convert'; export CHEX_CONVERT; \
+	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
+	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
+	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
+	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \
+	BUILDDIR='$(abs_builddir)'; export BUILDDIR; \
+	PROTOC='$(PROTOC)'; export PROTOC; \
+	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
+	CHEX_NIH='$(CHEX_NIH)'; \
+	if test -z "$$CHEX_NIH" && test -d '$(abs_srcdir)/../shared/nih'; then \
+	  CHEX_NIH='$(abs_srcdir)/../shared/nih'; fi; \
+	if test -n "$$CHEX_NIH"; then export CHEX_NIH; else unset CHEX_NIH; fi;
+
+check-slow:
+	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(slow_tests)'
+
+# What the last `make check`, or `make check-slow`, counted.
+tally:
+	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
+
+tally-slow:
+	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
+
+.PHONY: check-slow tally tally-slow

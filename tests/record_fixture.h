@@ -1,0 +1,67 @@
+/*
+ * record_fixture.h - records made twice: by layout.h, and by protobuf-c from the same values
+ *
+ * The second is the witness: it knows nothing of varints, and finds its padding by trying.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TESTS_RECORD_FIXTURE_H
+#define CHEX_TESTS_RECORD_FIXTURE_H
+
+#include "layout.h"
+#include "schemas/example.pb-c.h"
+
+/* ---- random numbers: SplitMix64 (Steele, Lea and Flood 2014), the same in every run ---------------------------- */
+
+uint64_t random_next(uint64_t *state);
+/* 0 .. below - 1 */
+uint32_t random_below(uint64_t *state, uint32_t below);
+
+/* ---- values --------------------------------------------------------------------------------------------------- */
+
+struct text_sizes {
+    size_t view, patient, name;
+};
+
+/* Values at random, with texts of these sizes, which live until the next call. */
+struct record_values random_values(uint64_t *state, struct text_sizes sizes);
+/* Everything the same, NaN equal to NaN. */
+bool same_values(const struct record_values *a, const struct record_values *b);
+
+/* The layout for images of these sides and one size of texts. */
+struct layout layout_for(uint32_t height, uint32_t width, uint32_t align, struct text_sizes sizes);
+/* A sealed record on the heap, of exactly the stride; its pixels are random. */
+uint8_t *sealed_record(const struct layout *layout, const struct record_values *values, uint64_t *state);
+
+/* ---- the witness ---------------------------------------------------------------------------------------------- */
+
+enum { MESSAGE_ENTRIES = 14 };
+
+struct message {
+    Chex__Example example;
+    Chex__Features features;
+    Chex__FeatureEntry *list[MESSAGE_ENTRIES];
+    Chex__FeatureEntry entry[MESSAGE_ENTRIES];
+    Chex__Feature feature[MESSAGE_ENTRIES];
+    Chex__BytesList bytes[MESSAGE_ENTRIES];
+    ProtobufCBinaryData value[MESSAGE_ENTRIES];
+    Chex__Int64List number[MESSAGE_ENTRIES];
+    int64_t integer[MESSAGE_ENTRIES];
+    int64_t label[CHEX_FINDINGS];
+    Chex__FloatList floats;
+    float age;
+    char slot[64], sex;
+    uint8_t zeros[16384];
+};
+
+/* The message of these values, in the order of layout.h, without padding.  It points to pixels and texts. */
+void message_make(struct message *m, uint32_t height, uint32_t width, const uint8_t *pixels,
+                  const struct record_values *values);
+/* So many bytes of padding in _p0 and in _p1. */
+void message_pad(struct message *m, size_t front, size_t end);
+/* Where the first pixel is in a record of this message, the frame included. */
+size_t message_pixel_offset(const struct message *m);
+/* Find the padding for a record of `stride` bytes whose pixels begin at a multiple of 64; false where there is none. */
+bool message_fit(struct message *m, size_t stride);
+
+#endif

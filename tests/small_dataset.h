@@ -1,0 +1,43 @@
+/*
+ * small_dataset.h - a data set of three shards with three records each, made by hand
+ *
+ * Made from layout.h and manifest.h alone, so that its readers are tested without its usual writer.  Images are 8x8.
+ *
+ *     train  2 shards: 6 images of patients 0 to 5, the last of which is constant
+ *     val    1 shard: images of patients 6 and 7, and filling: a copy of the first
+ *
+ * Image i has the pixels i * 20 + x + y, findings 1 << i (image 0: none), age i * 10 (image 1: unknown).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TESTS_SMALL_DATASET_H
+#define CHEX_TESTS_SMALL_DATASET_H
+
+#include "digest.h"
+#include "manifest.h"
+
+enum { SMALL_SIDE = 8, SMALL_RECORDS = 3, SMALL_SHARDS = 3, SMALL_IMAGES = 8 };
+
+struct small_dataset {
+    char path[512]; /* its folder, within that of the test process */
+    struct manifest manifest;
+    struct manifest_split split[2];
+    struct manifest_shard shard[SMALL_SHARDS];
+    char sha256[SMALL_SHARDS][DIGEST_HEX];
+    uint8_t *bytes[SMALL_SHARDS]; /* of the files */
+    size_t size;                  /* of each file */
+};
+
+/* Make it in a new folder of this name.  small_release() frees the memory; the files go with the test process. */
+void small_make(struct small_dataset *s, const char *name);
+void small_release(struct small_dataset *s);
+
+/* Write a file of the folder, or remove it. */
+void small_put(const struct small_dataset *s, const char *name, const void *data, size_t size);
+void small_remove(const struct small_dataset *s, const char *name);
+/* Write shard `shard` with its bytes as they are now. */
+void small_put_shard(const struct small_dataset *s, unsigned shard);
+/* Write the manifest as it is now; with fix_hashes after taking the hashes of the shards' bytes as they are. */
+void small_put_manifest(struct small_dataset *s, bool fix_hashes);
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * test_error.c - statuses and texts of errors (error.h), checked sizes and growing memory (mem.h)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors --------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_failure_sets_status_and_text_and_keeps_errno)
+{
+    struct chex_error err = {0};
+
+    errno = ENOSPC;
+    ck_assert_int_eq(chex_fail(&err, CHEX_ERR_LIMIT, "%d of %s", 3, "four"), CHEX_ERR_LIMIT);
+    ck_assert_int_eq(errno, ENOSPC);
+    ck_assert_int_eq(err.status, CHEX_ERR_LIMIT);
+    ck_assert_str_eq(err.text, "3 of four");
+    ck_assert_int_eq(chex_fail_memory(&err), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(err.status, CHEX_ERR_MEMORY);
+    ck_assert_str_eq(err.text, "out of memory");
+}
+END_TEST
+
+START_TEST(without_an_error_struct_there_is_still_a_status)
+{
+    ck_assert_int_eq(chex_fail(NULL, CHEX_ERR_BUG, "%s", "nobody reads this"), CHEX_ERR_BUG);
+    ck_assert_int_eq(chex_context(NULL, CHEX_ERR_READ, "%s", "nor this"), CHEX_ERR_READ);
+    ck_assert_int_eq(chex_fail_memory(NULL), CHEX_ERR_MEMORY);
+}
+END_TEST
+
+START_TEST(context_goes_before_the_text_and_may_change_the_status)
+{
+    struct chex_error err = {0};
+
+    chex_fail(&err, CHEX_ERR_READ, "read error at byte 7");
+    ck_assert_int_eq(chex_context(&err, CHEX_ERR_WRITE, "'%s'", "a.png"), CHEX_ERR_WRITE);
+    ck_assert_int_eq(err.status, CHEX_ERR_WRITE);
+    ck_assert_str_eq(err.text, "'a.png': read error at byte 7");
+    chex_context(&err, CHEX_ERR_WRITE, "%s", "shard 3");
+    ck_assert_str_eq(err.text, "shard 3: 'a.png': read error at byte 7");
+}
+END_TEST
+
+/* Every length of context on a text of every length around the room that there is. */
+START_TEST(long_texts_are_cut_and_terminated)
+{
+    static char filler[2 * CHEX_ERROR_TEXT];
+    const int lengths[] = {0, 1, 500, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2000};
+    size_t count = sizeof(lengths) / sizeof(lengths[0]);
+
+    memset(filler, 'x', sizeof(filler) - 1);
+    for (size_t i = 0; i < count * count; i++) {
+        int text = lengths[i / count], context = lengths[i % count];
+        struct {
+            struct chex_error err;
+            char guard[8];
+        } e;
+        size_t wanted = (size_t)text + (size_t)context + strlen(": ");
+
+        memset(&e, '~', sizeof(e));
+        chex_fail(&e.err, CHEX_ERR_READ, "%.*s", text, filler);
+        ck_assert_uint_eq(strlen(e.err.text), text < CHEX_ERROR_TEXT ? text : CHEX_ERROR_TEXT - 1);
+        chex_context(&e.err, CHEX_ERR_READ, "%.*s", context, filler);
+        ck_assert_uint_lt(strlen(e.err.text), CHEX_ERROR_TEXT);
+        if (wanted + 1 < CHEX_ERROR_TEXT)
+            ck_assert_uint_eq(strlen(e.err.text), wanted);
+        ck_assert_mem_eq(e.guard, "~~~~~~~~", sizeof(e.guard));
+    }
+}
+END_TEST
+
+START_TEST(every_status_has_a_name_of_its_own)
+{
+    for (int i = CHEX_OK; i <= CHEX_ERR_BUG; i++) {
+        ck_assert_ptr_nonnull(chex_status_name((enum chex_status)i));
+        ck_assert_str_ne(chex_status_name((enum chex_status)i), "unknown");
+        for (int k = CHEX_OK; k < i; k++)
+            ck_assert_str_ne(chex_status_name((enum chex_status)i), chex_status_name((enum chex_status)k));
+    }
+    ck_assert_str_eq(chex_status_name(CHEX_ERR_TRUNCATED), "truncated"); /* chex.h */
+    ck_assert_str_eq(chex_status_name((enum chex_status)(CHEX_ERR_BUG + 1)), "unknown");
+    ck_assert_str_eq(chex_status_name((enum chex_status) - 1), "unknown");
+}
+END_TEST
+
+START_TEST(statuses_of_data_are_those_from_empty_to_not_image)
+{
+    static const enum chex_status data[] = {CHEX_ERR_EMPTY,    CHEX_ERR_TRUNCATED,   CHEX_ERR_CHECKSUM,
+                                            CHEX_ERR_DAMAGED,  CHEX_ERR_UNSUPPORTED, CHEX_ERR_LIMIT,
+                                            CHEX_ERR_NOT_IMAGE};
+    size_t found = 0;
+
+    for (int i = CHEX_OK; i <= CHEX_ERR_BUG; i++)
+        found += chex_status_is_data((enum chex_status)i);
+    ck_assert_uint_eq(found, sizeof(data) / sizeof(data[0]));
+    for (size_t i = 0; i < found; i++)
+        ck_assert(chex_status_is_data(data[i]));
+}
+END_TEST
+
+/* A missing file is one input's fault; no more file descriptors or memory is not, and must not reject images. */
+START_TEST(errno_becomes_the_status_that_steers)
+{
+    const int missing[] = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EISDIR};
+    const int resources[] = {ENOMEM, EMFILE, ENFILE};
+
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+        ck_assert_int_eq(chex_status_of_read_errno(missing[i]), CHEX_ERR_MISSING);
+    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
+        ck_assert_int_eq(chex_status_of_read_errno(resources[i]), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(chex_status_of_read_errno(EIO), CHEX_ERR_READ);
+    ck_assert_int_eq(chex_status_of_read_errno(ESTALE), CHEX_ERR_READ);
+    ck_assert_int_eq(chex_status_of_write_errno(ENOMEM), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(chex_status_of_write_errno(ENOSPC), CHEX_ERR_WRITE);
+    ck_assert_int_eq(chex_status_of_write_errno(EDQUOT), CHEX_ERR_WRITE);
+    ck_assert_int_eq(chex_status_of_write_errno(EROFS), CHEX_ERR_WRITE);
+}
+END_TEST
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+START_TEST(sizes_that_do_not_fit_are_refused)
+{
+    size_t out = 7;
+
+    ck_assert(size_mul(SIZE_MAX, 1, &out) && out == SIZE_MAX);
+    ck_assert(size_mul(SIZE_MAX, 0, &out) && out == 0);
+    ck_assert(size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
+    out = 7;
+    ck_assert(!size_mul(SIZE_MAX, 2, &out));
+    ck_assert(!size_mul(SIZE_MAX / 2 + 1, 2, &out));
+    ck_assert(!size_add(SIZE_MAX, 1, &out));
+    ck_assert(!size_add(SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, &out));
+    ck_assert_uint_eq(out, 7);
+}
+END_TEST
+
+START_TEST(a_buffer_keeps_what_was_appended)
+{
+    struct buffer b = {0};
+    uint8_t piece[37];
+
+    for (unsigned i = 0; i < 1000; i++) {
+        memset(piece, (int)(i & 0xff), sizeof(piece));
+        ck_assert_int_eq(buffer_append(&b, piece, sizeof(piece), NULL), CHEX_OK);
+    }
+    ck_assert_uint_eq(b.size, 1000 * sizeof(piece));
+    for (size_t i = 0; i < b.size; i++)
+        ck_assert_uint_eq(b.data[i], i / sizeof(piece) & 0xff);
+    buffer_release(&b);
+    ck_assert(!b.data && b.size == 0 && b.capacity == 0);
+    ck_assert_int_eq(buffer_append(&b, NULL, 0, NULL), CHEX_OK);
+    ck_assert_ptr_null(b.data);
+    buffer_release(&b);
+}
+END_TEST
+
+/* Appending n bytes one by one moves them O(log n) times. */
+START_TEST(a_buffer_at_least_doubles)
+{
+    struct buffer b = {0};
+    size_t last = 0, moves = 0;
+
+    for (size_t i = 0; i < 100000; i++) {
+        ck_assert_int_eq(buffer_append(&b, "x", 1, NULL), CHEX_OK);
+        moves += b.capacity != last;
+        last = b.capacity;
+    }
+    ck_assert_uint_le(moves, 18); /* 2^17 > 100000 */
+    ck_assert_int_eq(buffer_reserve(&b, 5, NULL), CHEX_OK);
+    ck_assert_uint_eq(b.capacity, last);
+    ck_assert_uint_eq(b.size, 100000);
+    buffer_release(&b);
+}
+END_TEST
+
+START_TEST(a_buffer_that_cannot_grow_keeps_its_content)
+{
+    struct chex_error err = {0};
+    struct buffer b = {0};
+
+    ck_assert_int_eq(buffer_append(&b, "abc", 3, &err), CHEX_OK);
+    /* The sum does not fit, so nothing is allocated. */
+    ck_assert_int_eq(buffer_append(&b, "abc", SIZE_MAX - 1, &err), CHEX_ERR_MEMORY);
+    ck_assert_str_eq(err.text, "out of memory");
+    ck_assert_uint_eq(b.size, 3);
+    ck_assert_mem_eq(b.data, "abc", 3);
+    buffer_release(&b);
+}
+END_TEST
+
+START_TEST(an_array_grows_by_doubling)
+{
+    size_t capacity = 0, count = 0;
+    uint32_t *array = NULL;
+
+    for (; count < 10000; count++) {
+        uint32_t *grown = array_grow(array, &capacity, count, sizeof(*array));
+
+        ck_assert_ptr_nonnull(grown);
+        ck_assert_uint_gt(capacity, count);
+        array = grown;
+        array[count] = (uint32_t)count * 3;
+    }
+    for (size_t i = 0; i < count; i++)
+        ck_assert_uint_eq(array[i], i * 3);
+    ck_assert_uint_eq(capacity, 16384);
+    ck_assert_ptr_eq(array_grow(array, &capacity, 5, sizeof(*array)), array);
+    free(array);
+}
+END_TEST
+
+START_TEST(an_array_that_cannot_grow_is_left_as_it_is)
+{
+    size_t capacity = SIZE_MAX / 2 + 1;
+
+    ck_assert_ptr_null(array_grow(NULL, &capacity, capacity, 1));
+    ck_assert_uint_eq(capacity, SIZE_MAX / 2 + 1);
+    capacity = SIZE_MAX / 8;
+    ck_assert_ptr_null(array_grow(NULL, &capacity, capacity, 16));
+    ck_assert_uint_eq(capacity, SIZE_MAX / 8);
+}
+END_TEST
+
+START_TEST(strings_of_an_arena_stay_where_they_are)
+{
+    enum { COUNT = 5000, LARGE = 200000 };
+    static char *copy[COUNT];
+    static char large[LARGE];
+    struct arena arena = {0};
+    char text[32];
+
+    memset(large, 'L', sizeof(large));
+    for (unsigned i = 0; i < COUNT; i++) {
+        /* One that is larger than a block now and then. */
+        if (i % 1000 == 999) {
+            copy[i] = arena_copy(&arena, large, sizeof(large));
+        } else {
+            int length = snprintf(text, sizeof(text), "string %u", i);
+
+            copy[i] = arena_copy(&arena, text, (size_t)length);
+        }
+        ck_assert_ptr_nonnull(copy[i]);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(text, sizeof(text), "string %u", i);
+        if (i % 1000 == 999)
+            ck_assert_uint_eq(strlen(copy[i]), sizeof(large));
+        else
+            ck_assert_str_eq(copy[i], text);
+    }
+    ck_assert_str_eq(arena_copy(&arena, NULL, 0), "");
+    ck_assert_ptr_null(arena_copy(&arena, "x", SIZE_MAX));
+    ck_assert_ptr_null(arena_copy(&arena, "x", SIZE_MAX - 1));
+    arena_release(&arena);
+    arena_release(&arena);
+}
+END_TEST
+
+Suite *
+error_suite(void)
+{
+    Suite *suite = suite_create("error");
+    TCase *error = tcase_create("error");
+    TCase *mem = tcase_create("mem");
+
+    tcase_add_test(error, a_failure_sets_status_and_text_and_keeps_errno);
+    tcase_add_test(error, without_an_error_struct_there_is_still_a_status);
+    tcase_add_test(error, context_goes_before_the_text_and_may_change_the_status);
+    tcase_add_test(error, long_texts_are_cut_and_terminated);
+    tcase_add_test(error, every_status_has_a_name_of_its_own);
+    tcase_add_test(error, statuses_of_data_are_those_from_empty_to_not_image);
+    tcase_add_test(error, errno_becomes_the_status_that_steers);
+    suite_add_tcase(suite, error);
+    tcase_add_test(mem, sizes_that_do_not_fit_are_refused);
+    tcase_add_test(mem, a_buffer_keeps_what_was_appended);
+    tcase_add_test(mem, a_buffer_at_least_doubles);
+    tcase_add_test(mem, a_buffer_that_cannot_grow_keeps_its_content);
+    tcase_add_test(mem, an_array_grows_by_doubling);
+    tcase_add_test(mem, an_array_that_cannot_grow_is_left_as_it_is);
+    tcase_add_test(mem, strings_of_an_arena_stay_where_they_are);
+    suite_add_tcase(suite, mem);
+    return suite;
+}

@@ -1,0 +1,147 @@
+/*
+ * test_findings.c - names and sets of findings
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "findings.h"
+
+#include <string.h>
+
+static int
+index_of(const char *name)
+{
+    return finding_index(name, strlen(name));
+}
+
+static bool
+is_none(const char *name)
+{
+    return finding_is_none(name, strlen(name));
+}
+
+static void
+expect_mask(const char *text, unsigned wanted)
+{
+    struct chex_error err = {0};
+    uint16_t mask = 0xffff;
+
+    ck_assert_msg(findings_parse(text, &mask, &err) == CHEX_OK, "%s: %s", text, err.text);
+    ck_assert_uint_eq(mask, wanted);
+}
+
+static void
+expect_error(const char *text, enum chex_status status, const char *wanted)
+{
+    struct chex_error err = {0};
+    uint16_t mask;
+
+    ck_assert_int_eq(findings_parse(text, &mask, &err), status);
+    ck_assert_str_eq(err.text, wanted);
+}
+
+/* Order: Rajpurkar et al., CheXNet (2017), table 2. */
+START_TEST(the_order_is_that_of_chexnet)
+{
+    static const char *const order[] = {"Atelectasis", "Cardiomegaly", "Effusion",           "Infiltration",  "Mass",
+                                        "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
+                                        "Emphysema",   "Fibrosis",     "Pleural_Thickening", "Hernia"};
+
+    for (unsigned i = 0; i < CHEX_FINDINGS; i++) {
+        ck_assert_str_eq(chex_finding_name(i), order[i]);
+        ck_assert_int_eq(index_of(order[i]), (int)i);
+    }
+    ck_assert_ptr_null(chex_finding_name(CHEX_FINDINGS));
+    ck_assert_ptr_null(chex_finding_name(0xffffffffu));
+}
+END_TEST
+
+START_TEST(names_are_known_in_their_spellings)
+{
+    ck_assert_int_eq(index_of("effusion"), 2);
+    ck_assert_int_eq(index_of(" EFFUSION\t"), 2);
+    ck_assert_int_eq(index_of("Infiltrate"), 3);
+    ck_assert_int_eq(index_of("Pleural Thickening"), 12);
+    ck_assert_int_eq(index_of("pleural-thickening"), 12);
+    ck_assert_int_eq(index_of("Pleural  thickening"), 12);
+    ck_assert_int_eq(index_of("PleuralThickening"), 12);
+}
+END_TEST
+
+START_TEST(what_is_no_finding_is_not_found)
+{
+    ck_assert_int_eq(index_of(""), -1);
+    ck_assert_int_eq(index_of("No Finding"), -1);
+    ck_assert_int_eq(index_of("Atel ectasis"), -1);
+    ck_assert_int_eq(index_of("Mass|Nodule"), -1);
+    ck_assert_int_eq(index_of("Effusion, of a name that is far longer than any there is"), -1);
+}
+END_TEST
+
+START_TEST(no_finding_is_known_in_its_spellings)
+{
+    ck_assert(is_none("No Finding"));
+    ck_assert(is_none("no_finding"));
+    ck_assert(is_none("NO-FINDING"));
+    ck_assert(is_none("NoFinding"));
+    ck_assert(!is_none(""));
+    ck_assert(!is_none("No"));
+    ck_assert(!is_none("Mass"));
+}
+END_TEST
+
+START_TEST(a_set_is_a_mask)
+{
+    expect_mask("No Finding", 0);
+    expect_mask("no finding|No Finding", 0);
+    expect_mask("Atelectasis", 1);
+    expect_mask("Hernia|Atelectasis", 1 | 1 << 13);
+    expect_mask(" Mass | nodule ", 1 << 4 | 1 << 5);
+    expect_mask("Mass|Mass", 1 << 4);
+}
+END_TEST
+
+START_TEST(every_fault_of_a_set_is_named)
+{
+    expect_error("", CHEX_ERR_EMPTY, "empty label");
+    expect_error("  \t", CHEX_ERR_EMPTY, "empty label");
+    expect_error("Mass|", CHEX_ERR_USAGE, "a part of the label \"Mass|\" is empty");
+    expect_error("|Mass", CHEX_ERR_USAGE, "a part of the label \"|Mass\" is empty");
+    expect_error("Mass| |Nodule", CHEX_ERR_USAGE, "a part of the label \"Mass| |Nodule\" is empty");
+    expect_error("No Finding|Mass", CHEX_ERR_USAGE, "\"No Finding|Mass\" is No Finding and a finding");
+    expect_error("Mass|Pnuemonia", CHEX_ERR_USAGE, "unknown label \"Pnuemonia\"; did you mean Pneumonia?");
+    expect_error("Lung Opacity", CHEX_ERR_USAGE, "unknown label \"Lung Opacity\"");
+    expect_error("No Findings", CHEX_ERR_USAGE, "unknown label \"No Findings\"; did you mean No Finding?");
+    expect_error("Ma\x1b[31mss", CHEX_ERR_USAGE, "unknown label \"Ma\\x1b[31mss\"");
+}
+END_TEST
+
+START_TEST(a_misspelt_name_gets_the_nearest_within_three_edits)
+{
+    ck_assert_str_eq(finding_suggest("Oedema", 6), "Edema");
+    ck_assert_str_eq(finding_suggest("atelectases", 11), "Atelectasis");
+    ck_assert_str_eq(finding_suggest("Pleural_Thickning", 17), "Pleural_Thickening");
+    ck_assert_ptr_null(finding_suggest("Fracture", 8));
+    ck_assert_ptr_null(finding_suggest("", 0));
+}
+END_TEST
+
+Suite *
+findings_suite(void)
+{
+    Suite *suite = suite_create("findings");
+    TCase *tests = tcase_create("findings");
+
+    tcase_add_test(tests, the_order_is_that_of_chexnet);
+    tcase_add_test(tests, names_are_known_in_their_spellings);
+    tcase_add_test(tests, what_is_no_finding_is_not_found);
+    tcase_add_test(tests, no_finding_is_known_in_its_spellings);
+    tcase_add_test(tests, a_set_is_a_mask);
+    tcase_add_test(tests, every_fault_of_a_set_is_named);
+    tcase_add_test(tests, a_misspelt_name_gets_the_nearest_within_three_edits);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,308 @@
+/*
+ * test_lock.c - one writer for a folder (lock.h)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "lock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- helpers -------------------------------------------------------------------------------------------------- */
+
+static char base[512], host[128], boot[64];
+static struct folder folder;
+static struct chex_error err;
+
+static void
+setup(void)
+{
+    static unsigned count;
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+    snprintf(base, sizeof(base), "%s/lock-%ld-%u", unit_folder(), (long)getpid(), count++);
+    ck_assert_msg(folder_open(base, true, &folder, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_int_eq(gethostname(host, sizeof(host)), 0);
+    ck_assert(f && fgets(boot, sizeof(boot), f));
+    fclose(f);
+    boot[strcspn(boot, "\n")] = '\0';
+}
+
+static void
+teardown(void)
+{
+    folder_close(&folder);
+}
+
+static void
+write_lock(const char *text)
+{
+    int fd = openat(folder.fd, LOCK_NAME, O_CREAT | O_TRUNC | O_WRONLY, 0666);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void
+write_holder(const char *holder_host, long pid, const char *holder_boot)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "host %s\npid %ld\nboot %s\nsince 2024-02-29T10:31:00\n", holder_host, pid,
+             holder_boot);
+    write_lock(text);
+}
+
+/* How many files are in the folder: a taken lock is one, and nothing is left beside it. */
+static unsigned
+files(void)
+{
+    DIR *dir = opendir(base);
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *d; (d = readdir(dir));)
+        count += strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+    closedir(dir);
+    return count;
+}
+
+static void
+expect_locked(bool break_lock, const char *text)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &folder, break_lock, &err), CHEX_ERR_LOCKED);
+    ck_assert_msg(strstr(err.text, text), "\"%s\" is not in \"%s\"", text, err.text);
+    ck_assert(!lock.held);
+    lock_drop(&lock); /* does nothing: it is another's */
+    ck_assert_uint_eq(files(), 1);
+}
+
+static void
+expect_taken(bool break_lock)
+{
+    struct lock lock;
+
+    ck_assert_msg(lock_take(&lock, &folder, break_lock, &err) == CHEX_OK, "%s", err.text);
+    ck_assert(lock.held);
+    ck_assert_uint_eq(files(), 1);
+    lock_drop(&lock);
+    lock_drop(&lock);
+    ck_assert_uint_eq(files(), 0);
+}
+
+/* A process number that nobody has: that of a child that has ended. */
+static long
+dead_pid(void)
+{
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(0);
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    return (long)child;
+}
+
+/* ---- tests ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_lock_says_who_holds_it)
+{
+    char wanted[512], text[512] = "";
+    struct lock lock;
+    int fd;
+
+    ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
+    fd = openat(folder.fd, LOCK_NAME, O_RDONLY);
+    ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+    close(fd);
+    snprintf(wanted, sizeof(wanted), "host %s\npid %ld\nboot %s\nsince 2", host, (long)getpid(), boot);
+    ck_assert_msg(strncmp(text, wanted, strlen(wanted)) == 0, "%s", text);
+    lock_drop(&lock);
+    ck_assert_uint_eq(files(), 0);
+    expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_of_a_living_process_is_not_taken)
+{
+    char wanted[256];
+    int ready[2];
+    pid_t child;
+
+    ck_assert_int_eq(pipe(ready), 0);
+    child = fork();
+    if (child == 0) {
+        struct lock lock;
+        char good = lock_take(&lock, &folder, false, NULL) == CHEX_OK ? 'y' : 'n';
+
+        if (write(ready[1], &good, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(read(ready[0], wanted, 1), 1);
+    ck_assert_int_eq(wanted[0], 'y');
+    snprintf(wanted, sizeof(wanted), "is in use by host %s pid %ld since 2", host, (long)child);
+    expect_locked(false, wanted);
+    expect_locked(false, "(--break-lock if that is dead)");
+    /* kill -9 leaves the lock; it is taken over. */
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_uint_eq(files(), 1);
+    expect_taken(false);
+    close(ready[0]);
+    close(ready[1]);
+}
+END_TEST
+
+START_TEST(a_lock_of_a_dead_process_is_taken_over)
+{
+    write_holder(host, dead_pid(), boot);
+    expect_taken(false);
+    write_holder(host, 0, boot); /* kill(0) would mean the whole process group, kill(-1) everyone */
+    expect_taken(false);
+    write_holder(host, -1, boot);
+    expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_from_before_the_last_boot_is_taken_over)
+{
+    write_holder(host, (long)getppid(), "00000000-1111-2222-3333-444444444444");
+    expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_of_another_host_is_taken_only_by_force)
+{
+    write_holder("n07.cluster", dead_pid(), boot);
+    expect_locked(false, "is in use by host n07.cluster pid ");
+    expect_locked(false, "since 2024-02-29T10:31:00");
+    expect_taken(true);
+}
+END_TEST
+
+START_TEST(a_lock_that_nobody_understands_is_taken_only_by_force)
+{
+    static const char *const texts[] = {"", "\n", "host", "garbage\n", "host a\npid x\nboot b\nsince c\n"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        write_lock(texts[i]);
+        expect_locked(false, "is in use by host unknown");
+        expect_taken(true);
+    }
+}
+END_TEST
+
+/* The user's word counts whatever the file is. */
+START_TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
+{
+    char text[2000];
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    write_lock(text);
+    expect_locked(false, LOCK_NAME);
+    expect_taken(true);
+}
+END_TEST
+
+START_TEST(a_lock_may_be_broken_though_its_holder_lives)
+{
+    write_holder(host, (long)getppid(), boot);
+    expect_locked(false, "is in use by");
+    expect_taken(true);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_written_to_cannot_be_locked)
+{
+    struct folder proc;
+    struct lock lock;
+
+    ck_assert_int_eq(folder_open("/proc/self", false, &proc, &err), CHEX_OK);
+    ck_assert_int_eq(lock_take(&lock, &proc, true, &err), CHEX_ERR_WRITE);
+    ck_assert_msg(strstr(err.text, "cannot write to the folder '/proc/self'"), "%s", err.text);
+    ck_assert(!lock.held);
+    folder_close(&proc);
+}
+END_TEST
+
+/* Both find the same dead lock at the same time. */
+START_TEST(of_two_that_take_over_one_wins)
+{
+    enum { ROUNDS = 8, PROCESSES = 2 };
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        pid_t child[PROCESSES];
+        unsigned winners = 0;
+        int start[2], answer[2];
+        char c;
+
+        write_holder(host, dead_pid(), boot);
+        ck_assert(pipe(start) == 0 && pipe(answer) == 0);
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            child[i] = fork();
+            if (child[i] == 0) {
+                struct lock lock;
+
+                close(start[1]);
+                if (read(start[0], &c, 1) == 0)
+                    c = lock_take(&lock, &folder, false, NULL) == CHEX_OK ? 'y' : 'n';
+                if (write(answer[1], &c, 1) == 1)
+                    pause();
+                _exit(1);
+            }
+            ck_assert_int_gt(child[i], 0);
+        }
+        close(start[1]); /* go */
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            ck_assert_int_eq(read(answer[0], &c, 1), 1);
+            winners += c == 'y';
+        }
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            kill(child[i], SIGKILL);
+            waitpid(child[i], NULL, 0);
+        }
+        close(start[0]);
+        close(answer[0]);
+        close(answer[1]);
+        ck_assert_uint_eq(winners, 1);
+        ck_assert_uint_eq(files(), 1);
+    }
+}
+END_TEST
+
+void
+lock_case(Suite *suite)
+{
+    TCase *lock = tcase_create("lock");
+
+    tcase_add_checked_fixture(lock, setup, teardown);
+    tcase_add_test(lock, a_lock_says_who_holds_it);
+    tcase_add_test(lock, a_lock_of_a_living_process_is_not_taken);
+    tcase_add_test(lock, a_lock_of_a_dead_process_is_taken_over);
+    tcase_add_test(lock, a_lock_from_before_the_last_boot_is_taken_over);
+    tcase_add_test(lock, a_lock_of_another_host_is_taken_only_by_force);
+    tcase_add_test(lock, a_lock_that_nobody_understands_is_taken_only_by_force);
+    tcase_add_test(lock, a_lock_that_is_far_too_long_is_taken_only_by_force);
+    tcase_add_test(lock, a_lock_may_be_broken_though_its_holder_lives);
+    tcase_add_test(lock, a_folder_that_cannot_be_written_to_cannot_be_locked);
+    tcase_add_test(lock, of_two_that_take_over_one_wins);
+    suite_add_tcase(suite, lock);
+}

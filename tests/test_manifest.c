@@ -1,0 +1,422 @@
+/*
+ * test_manifest.c - the manifest is written in one way, and nothing else is read; the data set of chex.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "dataset.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "small_dataset.h"
+#include "unit.h"
+
+/* The manifest of the small data set, terminated; the caller frees it. */
+static char *
+good_text(const struct small_dataset *s)
+{
+    struct buffer b = {0};
+
+    ck_assert_int_eq(manifest_format(&s->manifest, &b, NULL), CHEX_OK);
+    ck_assert_int_eq(buffer_append(&b, "", 1, NULL), CHEX_OK);
+    return (char *)b.data;
+}
+
+static enum chex_status
+parse(const char *text, size_t size, struct chex_error *err)
+{
+    struct manifest m = {0};
+    enum chex_status status = manifest_parse((const uint8_t *)text, size, &m, err);
+
+    manifest_release(&m);
+    return status;
+}
+
+START_TEST(what_is_written_is_read_back_the_same)
+{
+    struct small_dataset s;
+    struct manifest m = {0};
+    struct buffer again = {0};
+    char *text;
+
+    small_make(&s, "round");
+    text = good_text(&s);
+    ck_assert_int_eq(manifest_parse((const uint8_t *)text, strlen(text), &m, NULL), CHEX_OK);
+    ck_assert_str_eq(m.dataset_id, s.manifest.dataset_id);
+    ck_assert_mem_eq(&m.layout, &s.manifest.layout, sizeof(m.layout));
+    ck_assert(m.pixel_mean == s.manifest.pixel_mean && m.pixel_deviation == s.manifest.pixel_deviation);
+    ck_assert_uint_eq(m.split[1].positives[7], 1);
+    ck_assert_str_eq(m.shard[2].name, s.shard[2].name);
+    ck_assert_int_eq(manifest_format(&m, &again, NULL), CHEX_OK);
+    ck_assert_uint_eq(again.size, strlen(text));
+    ck_assert_mem_eq(again.data, text, again.size);
+    buffer_release(&again);
+    manifest_release(&m);
+    free(text);
+    small_release(&s);
+}
+END_TEST
+
+START_TEST(the_text_does_not_depend_on_the_locale)
+{
+    struct small_dataset s;
+    char *text, *foreign;
+
+    small_make(&s, "locale");
+    text = good_text(&s);
+    ck_assert_ptr_nonnull(strstr(text, "\"mean\": 77.099999999999994"));
+    ck_assert_int_eq(text[strlen(text) - 1], '\n');
+    /* Skipped in effect where the locale is not installed. */
+    setlocale(LC_ALL, "de_DE.UTF-8");
+    foreign = good_text(&s);
+    ck_assert_str_eq(text, foreign);
+    ck_assert_int_eq(parse(foreign, strlen(foreign), NULL), CHEX_OK);
+    setlocale(LC_ALL, "C");
+    free(text);
+    free(foreign);
+    small_release(&s);
+}
+END_TEST
+
+/* The layout's offsets, found again in a record. */
+START_TEST(the_dtype_points_at_the_fields)
+{
+    struct small_dataset s;
+    size_t at[3];
+    const uint8_t *record;
+    char *text;
+
+    small_make(&s, "dtype");
+    text = good_text(&s);
+    record = s.bytes[0] + s.manifest.layout.stride;
+    layout_text_offsets(&s.manifest.layout, 2, 8, 16, at);
+    ck_assert_mem_eq(record + at[0], "PA", 2);
+    ck_assert_mem_eq(record + at[1], "00000001", 8);
+    ck_assert_mem_eq(record + at[2], "00000001_000.png", 16);
+    ck_assert_ptr_nonnull(strstr(text, "\"(8,8)u1\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"S16\""));
+    free(text);
+    /* Where views differ in size, what is behind them is at no constant place. */
+    s.manifest.view_size = 0;
+    text = good_text(&s);
+    ck_assert_ptr_null(strstr(text, "\"S8\""));
+    ck_assert_int_eq(parse(text, strlen(text), NULL), CHEX_OK);
+    free(text);
+    small_release(&s);
+}
+END_TEST
+
+/* ---- what is refused ------------------------------------------------------------------------------------------- */
+
+#define OTHER_HASH "\"0011\""
+
+/* In a good manifest, the first `old` becomes `new`. */
+static const struct {
+    const char *old, *new;
+    enum chex_status status;
+    const char *text; /* part of the message */
+} hostile[] = {
+    {"\"format\": 1", "\"format\": 3", CHEX_ERR_INCOMPATIBLE, "format 3, this build reads up to 1"},
+    {"\"format\": 1", "\"format\": 0", CHEX_ERR_DAMAGED, "format"},
+    {"\"format\": 1", "\"format\": \"1\"", CHEX_ERR_DAMAGED, "format"},
+    {"\"format\": 1", "\"format\": 1e0", CHEX_ERR_DAMAGED, "format"},
+    {"\"format\": 1,", "", CHEX_ERR_DAMAGED, "format"},
+    {"\"format\": 1", "\"format\": 1, \"format\": 1", CHEX_ERR_DAMAGED, "duplicate"},
+    {"\"format\": 1", "\"format\": 99999999999999999999", CHEX_ERR_DAMAGED, "line"},
+    {"\"0123456789abcdef\"", "\"0123456789ABCDEF\"", CHEX_ERR_DAMAGED, "dataset_id"},
+    {"\"0123456789abcdef\"", "\"0123456789abcdef0\"", CHEX_ERR_DAMAGED, "dataset_id"},
+    {"\"0123456789abcdef\"", "\"0123\\u0000\"", CHEX_ERR_DAMAGED, "line"},
+    {"\"0123456789abcdef\"", "17", CHEX_ERR_DAMAGED, "dataset_id"},
+    {"\"0.1.0\"", "\"0.1\\n.0\"", CHEX_ERR_DAMAGED, "tool.version"},
+    {"\"0.1.0\"", "\"0.1.0\", \"more\": 1", CHEX_ERR_DAMAGED, "tool"},
+    {"\"stride\": ", "\"stride\": -", CHEX_ERR_DAMAGED, "record.stride"},
+    {"\"stride\": ", "\"stride\": 1", CHEX_ERR_DAMAGED, "stride"},
+    {"\"stride\": ", "\"stride\": 9000000000000", CHEX_ERR_DAMAGED, "record.stride"},
+    {"\"pixel_offset\": ", "\"pixel_offset\": 1", CHEX_ERR_DAMAGED, "pixel"},
+    {"\"height\": 8", "\"height\": 0", CHEX_ERR_DAMAGED, "record"},
+    {"\"height\": 8", "\"height\": 16385", CHEX_ERR_DAMAGED, "record.height"},
+    {"\"width\": 8", "\"width\": 16384", CHEX_ERR_DAMAGED, "stride"},
+    {"\"channels\": 1", "\"channels\": 3", CHEX_ERR_DAMAGED, "record.channels"},
+    {"\"channels\": 1", "\"channels\": 0", CHEX_ERR_DAMAGED, "record"},
+    {"\"align\": 64", "\"align\": 65", CHEX_ERR_DAMAGED, "record"},
+    {"\"shard_size\": 3", "\"shard_size\": 0", CHEX_ERR_DAMAGED, "shard_size"},
+    {"\"shard_size\": 3", "\"shard_size\": 100001", CHEX_ERR_DAMAGED, "shard_size"},
+    {"\"shard_size\": 3", "\"shard_size\": 4", CHEX_ERR_DAMAGED, "shards[0].records"},
+    {"\"tail\": \"pad\"", "\"tail\": \"wag\"", CHEX_ERR_DAMAGED, "record.tail"},
+    {"\"view\": 2", "\"view\": 256", CHEX_ERR_DAMAGED, "text_sizes"},
+    {"\"view\": 2", "\"view\": 1", CHEX_ERR_DAMAGED, "dtype"},
+    {"\"S28\"", "\"S29\"", CHEX_ERR_DAMAGED, "dtype"},
+    {"\"itemsize\": ", "\"itemsize\": 1", CHEX_ERR_DAMAGED, "dtype"},
+    {"\"Cardiomegaly\"", "\"Effusion\"", CHEX_ERR_DAMAGED, "labels"},
+    {"\"labels\": [", "\"labels\": [1, ", CHEX_ERR_DAMAGED, "labels"},
+    {"\"bilinear\"", "\"telepathy\"", CHEX_ERR_DAMAGED, "decode.resize"},
+    {"\"bt601\"", "\"bt709\"", CHEX_ERR_DAMAGED, "decode.luma"},
+    {"\"max_pixels\": 64000000", "\"max_pixels\": 0", CHEX_ERR_DAMAGED, "max_pixels"},
+    {"\"min_side\": 8", "\"min_side\": 4294967296", CHEX_ERR_DAMAGED, "min_side"},
+    {"\"lenient\": false", "\"lenient\": 0", CHEX_ERR_DAMAGED, "lenient"},
+    {"\"patient:70,30,0:0\"", "\"\"", CHEX_ERR_DAMAGED, "split.rule"},
+    {"\"patient:70,30,0:0\"", "\"\\u001b[2J\"", CHEX_ERR_DAMAGED, "split.rule"},
+    {"\"order_seed\": 0", "\"order_seed\": -1", CHEX_ERR_DAMAGED, "order_seed"},
+    {"\"name\": \"train\"", "\"name\": \"../train\"", CHEX_ERR_DAMAGED, "shards[0].split"},
+    {"\"name\": \"train\"", "\"name\": \"val\"", CHEX_ERR_DAMAGED, "shards[0].split"},
+    {"\"name\": \"train\"", "\"name\": \"other\"", CHEX_ERR_DAMAGED, "shards[0].split"},
+    {"\"first_shard\": 0", "\"first_shard\": 1", CHEX_ERR_DAMAGED, "splits[0]"},
+    {"\"shards\": 2", "\"shards\": 0", CHEX_ERR_DAMAGED, "splits[0]"},
+    {"\"shards\": 2", "\"shards\": 2147483647", CHEX_ERR_DAMAGED, "splits[0]"},
+    {"\"shards\": 2", "\"shards\": 1", CHEX_ERR_DAMAGED, "number"},
+    {"\"images\": 6", "\"images\": 7", CHEX_ERR_DAMAGED, "splits[0].images"},
+    {"\"patients\": 6", "\"patients\": 6.5", CHEX_ERR_DAMAGED, "patients"},
+    {"\"Atelectasis\": 0", "\"Atelectasis\": 7", CHEX_ERR_DAMAGED, "positives"},
+    {"\"Atelectasis\": 0", "\"Atelektase\": 0", CHEX_ERR_DAMAGED, "Atelectasis"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"../../etc/passwd\"", CHEX_ERR_DAMAGED, "shards[0].name"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"/etc/passwd\"", CHEX_ERR_DAMAGED, "shards[0].name"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"..\"", CHEX_ERR_DAMAGED, "shards[0].name"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"a b\"", CHEX_ERR_DAMAGED, "shards[0].name"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"\"", CHEX_ERR_DAMAGED, "shards[0].name"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"manifest.json\"", CHEX_ERR_DAMAGED, "shards[0].name"},
+    {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"chestxray14-val.tfrecord-00000-of-00001\"", CHEX_ERR_DAMAGED,
+     "twice"},
+    {"\"split\": \"train\"", "\"split\": \"val\"", CHEX_ERR_DAMAGED, "shards[0].split"},
+    {"\"number\": 0", "\"number\": 1", CHEX_ERR_DAMAGED, "shards[0]"},
+    {"\"of\": 2", "\"of\": 3", CHEX_ERR_DAMAGED, "shards[0]"},
+    {"\"records\": 3", "\"records\": 0", CHEX_ERR_DAMAGED, "shards[0].records"},
+    {"\"records\": 3", "\"records\": 2", CHEX_ERR_DAMAGED, "shards[0].records"},
+    {"\"images\": 3", "\"images\": 4", CHEX_ERR_DAMAGED, "shards[0].images"},
+    {"\"size\": ", "\"size\": 1", CHEX_ERR_DAMAGED, "shards[0].size"},
+    {"\"sha256\": ", "\"sha256\": " OTHER_HASH ", \"x\": ", CHEX_ERR_DAMAGED, "shards[0]"},
+    {"\"mean\": 77", "\"mean\": 277", CHEX_ERR_DAMAGED, "pixels.mean"},
+    {"\"mean\": 77", "\"mean\": 1e999, \"x\": 77", CHEX_ERR_DAMAGED, "line"},
+    {"\"deviation\": 0", "\"deviation\": 200", CHEX_ERR_DAMAGED, "pixels.deviation"},
+    {"\"deviation\": 0", "\"deviation\": -0", CHEX_ERR_DAMAGED, "pixels.deviation"},
+    {"\"labels_sha256\": \"00", "\"labels_sha256\": \"zz", CHEX_ERR_DAMAGED, "labels_sha256"},
+    {"\"rejects\": 0", "\"rejects\": null", CHEX_ERR_DAMAGED, "rejects"},
+    {"\"splits\": [", "\"splits\": 5, \"old\": [", CHEX_ERR_DAMAGED, "splits"},
+    {"\"shards\": [", "\"shards\": [], \"old\": [", CHEX_ERR_DAMAGED, "shards"},
+    {"\"record\": {", "\"record\": [], \"old\": {", CHEX_ERR_DAMAGED, "record"},
+    {"}\n", "} x\n", CHEX_ERR_DAMAGED, "line"},
+    {"\"rejects\"", "\"re\xff\xfe\"", CHEX_ERR_DAMAGED, "line"},
+};
+
+/* A copy of text with the first old replaced. */
+static char *
+replace(const char *text, const char *old, const char *new)
+{
+    const char *at = strstr(text, old);
+    size_t size = strlen(text) + strlen(new) + 1;
+    char *out = malloc(size);
+
+    ck_assert_ptr_nonnull(at);
+    ck_assert_ptr_nonnull(out);
+    snprintf(out, size, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
+    return out;
+}
+
+START_TEST(a_hostile_value_is_refused_and_named)
+{
+    struct small_dataset s;
+    struct chex_error err = {.text = ""};
+    char name[32];
+    char *text, *changed;
+
+    snprintf(name, sizeof(name), "hostile%d", _i);
+    small_make(&s, name);
+    text = good_text(&s);
+    /* The last brace and the last line end together only at the end of the text. */
+    if (strcmp(hostile[_i].old, "}\n") == 0) {
+        changed = replace(text, "\"rejects\": 0\n}\n", "\"rejects\": 0\n} x\n");
+    } else {
+        changed = replace(text, hostile[_i].old, hostile[_i].new);
+    }
+    ck_assert_msg(parse(changed, strlen(changed), &err) == hostile[_i].status, "%s -> %s: %s", hostile[_i].old,
+                  hostile[_i].new, err.text);
+    ck_assert_msg(strstr(err.text, hostile[_i].text) != NULL, "%s -> %s: %s", hostile[_i].old, hostile[_i].new,
+                  err.text);
+    free(text);
+    free(changed);
+    small_release(&s);
+}
+END_TEST
+
+START_TEST(an_unknown_outer_key_is_allowed)
+{
+    struct small_dataset s;
+    char *text, *changed;
+
+    small_make(&s, "future");
+    text = good_text(&s);
+    changed = replace(text, "\"format\": 1", "\"format\": 1, \"licence\": {\"name\": \"x\"}");
+    ck_assert_int_eq(parse(changed, strlen(changed), NULL), CHEX_OK);
+    free(text);
+    free(changed);
+    small_release(&s);
+}
+END_TEST
+
+START_TEST(every_truncation_is_refused_and_a_lost_byte_is_no_crash)
+{
+    struct small_dataset s;
+    char *text, *cut;
+    size_t size, i;
+
+    small_make(&s, "cut");
+    text = good_text(&s);
+    size = strlen(text);
+    cut = malloc(size);
+    for (i = 0; i + 1 < size; i++)
+        ck_assert_int_ne(parse(text, i, NULL), CHEX_OK);
+    for (i = 0; i < size; i += 3) {
+        memcpy(cut, text, i);
+        memcpy(cut + i, text + i + 1, size - i - 1);
+        parse(cut, size - 1, NULL);
+    }
+    free(cut);
+    free(text);
+    small_release(&s);
+}
+END_TEST
+
+static void
+refuse(const char *text, size_t size, enum chex_status wanted, const char *part)
+{
+    struct chex_error err = {.text = ""};
+
+    ck_assert_int_eq(parse(text, size, &err), wanted);
+    ck_assert_msg(strstr(err.text, part) != NULL, "%s", err.text);
+}
+
+START_TEST(depth_number_and_size_are_bounded_before_the_text_is_read)
+{
+    size_t size = (size_t)MANIFEST_MAX + 1, i;
+    char *text = malloc(size);
+
+    ck_assert_ptr_nonnull(text);
+    refuse("", 0, CHEX_ERR_DAMAGED, "line");
+    memset(text, '[', size);
+    refuse(text, 17, CHEX_ERR_LIMIT, "nested deeper than 16");
+    refuse(text, 16, CHEX_ERR_DAMAGED, "line");
+    /* Brackets in a text are no depth, and a quote that is escaped ends no text. */
+    refuse("\"[[[[[[[[[[[[[[[[[[[[[[[\"", 25, CHEX_ERR_DAMAGED, "line");
+    refuse("[\"\\\\\",[[[[[[[[[[[[[[[[[[[[[[[", 30, CHEX_ERR_LIMIT, "nested");
+    refuse("[\"\\\"[[[[[[[[[[[[[[[[[[[[[[[", 27, CHEX_ERR_DAMAGED, "line");
+    for (i = 0; i < size; i += 2)
+        memcpy(text + i, "0,", i + 1 < size ? 2 : 1);
+    refuse(text, 4000000, CHEX_ERR_LIMIT, "values");
+    refuse(text, size, CHEX_ERR_LIMIT, "bytes are more than");
+    free(text);
+}
+END_TEST
+
+START_TEST(the_writer_refuses_what_the_reader_would)
+{
+    struct small_dataset s;
+    struct buffer b = {0};
+    struct chex_error err;
+
+    small_make(&s, "writer");
+    s.split[0].images = 5;
+    ck_assert_int_eq(manifest_format(&s.manifest, &b, &err), CHEX_ERR_BUG);
+    ck_assert_ptr_nonnull(strstr(err.text, "splits[0].images: 5, its shards have 6"));
+    s.split[0].images = 6;
+    s.manifest.pixel_mean = NAN;
+    ck_assert_int_eq(manifest_format(&s.manifest, &b, &err), CHEX_ERR_BUG);
+    buffer_release(&b);
+    small_release(&s);
+}
+END_TEST
+
+/* ---- the data set ---------------------------------------------------------------------------------------------- */
+
+START_TEST(a_data_set_is_read_by_the_public_names)
+{
+    struct small_dataset s;
+    struct chex_dataset *ds;
+    struct chex_shard *shard;
+    struct chex_record r;
+    uint8_t *buffer;
+
+    small_make(&s, "public");
+    ck_assert_int_eq(chex_dataset_open(s.path, &ds, NULL), CHEX_OK);
+    ck_assert_uint_eq(chex_dataset_info(ds)->image_count, SMALL_IMAGES);
+    ck_assert_int_eq(chex_dataset_find_split(ds, "val"), 1);
+    ck_assert_int_eq(chex_dataset_find_split(ds, "test"), -1);
+    ck_assert_uint_eq(chex_dataset_split(ds, 1)->first_shard, 2);
+    ck_assert_ptr_null(chex_dataset_split(ds, 2));
+    ck_assert_ptr_null(chex_dataset_shard(ds, 3));
+    ck_assert_int_eq(chex_shard_open(ds, 3, &shard, NULL), CHEX_ERR_USAGE);
+    ck_assert_int_eq(chex_shard_open(ds, 2, &shard, NULL), CHEX_OK);
+    buffer = malloc(s.size);
+    ck_assert_int_eq(chex_shard_read(shard, 0, 4, buffer, NULL), CHEX_ERR_USAGE);
+    ck_assert_int_eq(chex_shard_read(shard, UINT32_MAX, 2, buffer, NULL), CHEX_ERR_USAGE);
+    ck_assert_int_eq(chex_shard_read(shard, 1, 2, buffer, NULL), CHEX_OK);
+    ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_OK);
+    ck_assert_uint_eq(r.pixels[0], 140);
+    ck_assert_int_eq(r.label[7], 1);
+    ck_assert_int_eq(r.sex, 'F');
+    ck_assert_uint_eq(r.name.size, 16);
+    ck_assert_mem_eq(r.name.data, "00000007_000.png", 16);
+    ck_assert_int_eq(chex_record_view(ds, 2, 2, buffer, true, &r, NULL), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_int_eq(chex_record_view(ds, 1, 1, buffer, true, &r, NULL), CHEX_ERR_INCOMPATIBLE);
+    buffer[chex_dataset_info(ds)->pixel_offset] ^= 1;
+    ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_ERR_CHECKSUM);
+    ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, false, &r, NULL), CHEX_OK);
+    free(buffer);
+    chex_shard_close(shard);
+    chex_dataset_close(ds);
+    small_release(&s);
+}
+END_TEST
+
+START_TEST(a_data_set_that_is_not_whole_is_not_opened)
+{
+    struct small_dataset s;
+    struct chex_dataset *ds;
+    struct chex_shard *shard;
+    struct chex_error err;
+
+    small_make(&s, "broken");
+    ck_assert_int_eq(chex_dataset_open("/nowhere/at/all", &ds, NULL), CHEX_ERR_MISSING);
+    ck_assert_ptr_null(ds);
+    ck_assert_int_eq(chex_dataset_open(s.path, &ds, NULL), CHEX_OK);
+    small_put(&s, s.shard[0].name, s.bytes[0], s.size - 1);
+    ck_assert_int_eq(chex_shard_open(ds, 0, &shard, &err), CHEX_ERR_TRUNCATED);
+    small_put(&s, s.shard[0].name, "", 0);
+    ck_assert_int_eq(chex_shard_open(ds, 0, &shard, &err), CHEX_ERR_TRUNCATED);
+    small_remove(&s, s.shard[0].name);
+    ck_assert_int_eq(chex_shard_open(ds, 0, &shard, &err), CHEX_ERR_MISSING);
+    ck_assert_ptr_nonnull(strstr(err.text, s.shard[0].name));
+    chex_dataset_close(ds);
+    small_put(&s, MANIFEST_NAME, "{}", 2);
+    ck_assert_int_eq(chex_dataset_open(s.path, &ds, &err), CHEX_ERR_DAMAGED);
+    ck_assert_ptr_nonnull(strstr(err.text, MANIFEST_NAME));
+    small_remove(&s, MANIFEST_NAME);
+    ck_assert_int_eq(chex_dataset_open(s.path, &ds, &err), CHEX_ERR_MISSING);
+    small_release(&s);
+}
+END_TEST
+
+Suite *
+manifest_suite(void)
+{
+    Suite *suite = suite_create("manifest");
+    TCase *tc = tcase_create("manifest");
+
+    tcase_add_test(tc, what_is_written_is_read_back_the_same);
+    tcase_add_test(tc, the_text_does_not_depend_on_the_locale);
+    tcase_add_test(tc, the_dtype_points_at_the_fields);
+    tcase_add_loop_test(tc, a_hostile_value_is_refused_and_named, 0, sizeof(hostile) / sizeof(hostile[0]));
+    tcase_add_test(tc, an_unknown_outer_key_is_allowed);
+    tcase_add_test(tc, every_truncation_is_refused_and_a_lost_byte_is_no_crash);
+    tcase_add_test(tc, depth_number_and_size_are_bounded_before_the_text_is_read);
+    tcase_add_test(tc, the_writer_refuses_what_the_reader_would);
+    tcase_add_test(tc, a_data_set_is_read_by_the_public_names);
+    tcase_add_test(tc, a_data_set_that_is_not_whole_is_not_opened);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,375 @@
+/*
+ * test_record.c - the frame of a record (tfrecord.h) and its layout (layout.h)
+ *
+ * Damaged records: test_record_faults.c.  Any Example: test_example.c.  The witness for the encoding is protobuf-c, see record_fixture.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "example.h"
+#include "record_fixture.h"
+#include "tfrecord.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct chex_error err;
+static const uint32_t aligns[] = {64, 512, 4096};
+static const struct text_sizes nih = {2, 8, 16}; /* PA, 00000001, 00000001_000.png */
+
+/* ---- frame ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(numbers_are_little_endian_at_any_alignment)
+{
+    uint8_t p[16] = {0};
+
+    for (size_t at = 0; at < 8; at++) {
+        put_u64le(p + at, 0x0123456789abcdefu);
+        ck_assert_uint_eq(p[at], 0xef);
+        ck_assert_uint_eq(p[at + 7], 0x01);
+        ck_assert_uint_eq(get_u64le(p + at), 0x0123456789abcdefu);
+        ck_assert_uint_eq(get_u32le(p + at + 4), 0x01234567u);
+        put_u32le(p + at, 0xfffefdfcu);
+        ck_assert_uint_eq(get_u32le(p + at), 0xfffefdfcu);
+    }
+}
+END_TEST
+
+/*
+ * Python, with CRC-32C by its definition: struct.pack("<Q", 9) + mask(crc(that)) + b"123456789" + mask(crc(that)); the
+ * last four bytes are c78ab0e5, the masked check value.
+ */
+START_TEST(a_frame_is_that_of_tensorflow)
+{
+    static const uint8_t wanted[] = {0x09, 0,   0,   0,   0,   0,   0,   0,   0x37, 0xf9, 0x71, 0x39, '1',
+                                     '2',  '3', '4', '5', '6', '7', '8', '9', 0xe5, 0xb0, 0x8a, 0xc7};
+    uint8_t record[sizeof(wanted)] = {0};
+    uint64_t size = 0;
+
+    memcpy(record + TFRECORD_HEADER, "123456789", 9);
+    tfrecord_frame(record, 9);
+    ck_assert_mem_eq(record, wanted, sizeof(wanted));
+    ck_assert_int_eq(tfrecord_length(record, sizeof(record), &size, &err), CHEX_OK);
+    ck_assert_uint_eq(size, 9);
+    ck_assert_int_eq(tfrecord_check_data(record, 9, &err), CHEX_OK);
+    record[12] ^= 1;
+    ck_assert_int_eq(tfrecord_check_data(record, 9, &err), CHEX_ERR_CHECKSUM);
+    ck_assert_str_eq(err.text, "data checksum mismatch");
+    record[0] ^= 1;
+    ck_assert_int_eq(tfrecord_length(record, sizeof(record), &size, &err), CHEX_ERR_CHECKSUM);
+    ck_assert_str_eq(err.text, "length checksum mismatch");
+}
+END_TEST
+
+START_TEST(a_length_is_believed_only_within_the_file)
+{
+    const uint64_t lengths[] = {9, 10, 1u << 20, 1ull << 32, UINT64_MAX - 15, UINT64_MAX - 16, UINT64_MAX};
+    uint8_t header[TFRECORD_HEADER];
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        uint64_t size = 77;
+
+        put_u64le(header, lengths[i]);
+        put_u32le(header + 8, chex_crc32c_mask(chex_crc32c(0, header, 8)));
+        for (uint64_t rest = TFRECORD_HEADER; rest < 25 || (i == 0 && rest == 25); rest++) {
+            bool fits = i == 0 && rest == 9 + TFRECORD_FRAME;
+
+            ck_assert_int_eq(tfrecord_length(header, rest, &size, &err), fits ? CHEX_OK : CHEX_ERR_TRUNCATED);
+            ck_assert_uint_eq(size, fits ? 9 : 77);
+        }
+    }
+    ck_assert_int_eq(tfrecord_length(header, 20, &(uint64_t){0}, &err), CHEX_ERR_TRUNCATED);
+    ck_assert_str_eq(err.text, "file ends 20 bytes inside the record");
+}
+END_TEST
+
+/* ---- layout --------------------------------------------------------------------------------------------------- */
+
+/* All that the layout says about where things are, seen in a record. */
+static void
+expect_offsets(const struct layout *l, const struct record_values *v, const uint8_t *record)
+{
+    size_t text[3];
+    uint32_t age;
+    uint32_t bits;
+
+    ck_assert_uint_eq(l->pixel_offset % 64, 0);
+    ck_assert_uint_eq(l->stride % l->align, 0);
+    ck_assert_uint_le(l->pixel_offset, LAYOUT_MAX_HEAD);
+    ck_assert_uint_le(l->stride - l->pixel_offset - l->pixel_size, LAYOUT_MAX_TAIL);
+    for (unsigned i = 0; i < CHEX_FINDINGS; i++)
+        ck_assert_uint_eq(record[l->label_offset + i], v->findings >> i & 1);
+    ck_assert_uint_eq(record[l->weight_offset], v->weight);
+    ck_assert_int_eq((char)record[l->sex_offset], v->sex);
+    age = get_u32le(record + l->age_offset);
+    memcpy(&bits, &v->age, sizeof(bits));
+    ck_assert_uint_eq(age, isnan(v->age) ? 0x7fc00000u : bits);
+    ck_assert_mem_eq(record + l->slot_offset, v->dataset_id, CHEX_ID_LENGTH);
+    ck_assert_int_eq(record[l->slot_offset + LAYOUT_SLOT - 6], '/');
+    layout_text_offsets(l, v->view.size, v->patient.size, v->name.size, text);
+    ck_assert_mem_eq(record + text[0], v->view.data, v->view.size);
+    ck_assert_mem_eq(record + text[1], v->patient.data, v->patient.size);
+    ck_assert_mem_eq(record + text[2], v->name.data, v->name.size);
+}
+
+/* What example.h reads with protobuf-c is what was put in. */
+static void
+expect_parsed(const struct layout *l, const struct record_values *v, const uint8_t *record)
+{
+    struct chex_record r;
+    struct example *e;
+    struct record_values back;
+
+    ck_assert_msg(example_parse(record + TFRECORD_HEADER, l->stride - TFRECORD_FRAME, &e, &r, &err) == CHEX_OK, "%s",
+                  err.text);
+    ck_assert(r.height == l->height && r.width == l->width && r.channels == 1);
+    ck_assert_mem_eq(r.pixels, record + l->pixel_offset, l->pixel_size);
+    back = (struct record_values){.weight = r.weight,
+                                  .age = r.age,
+                                  .sex = r.sex,
+                                  .shard = r.shard,
+                                  .index = r.index,
+                                  .view = r.view,
+                                  .patient = r.patient,
+                                  .name = r.name};
+    memcpy(back.dataset_id, r.dataset_id, sizeof(back.dataset_id));
+    for (unsigned i = 0; i < CHEX_FINDINGS; i++)
+        back.findings |= (uint16_t)(r.label[i] << i);
+    ck_assert(same_values(&back, v));
+    example_free(e);
+}
+
+/* protobuf-c packs the same values with padding of its own finding: to the same bytes. */
+static void
+expect_packed(const struct layout *l, const struct record_values *v, const uint8_t *record)
+{
+    static struct message m;
+    uint8_t *packed = malloc(l->stride);
+
+    message_make(&m, l->height, l->width, record + l->pixel_offset, v);
+    ck_assert(message_fit(&m, l->stride));
+    ck_assert_uint_eq(message_pixel_offset(&m), l->pixel_offset);
+    ck_assert_uint_eq(chex__example__pack(&m.example, packed), l->stride - TFRECORD_FRAME);
+    if (!isnan(v->age)) /* whose bits are any */
+        ck_assert(memcmp(packed, record + TFRECORD_HEADER, l->stride - TFRECORD_FRAME) == 0);
+    free(packed);
+}
+
+static void
+expect_decoded(const struct layout *l, const struct record_values *v, const uint8_t *record)
+{
+    struct record_values back;
+    uint64_t size;
+
+    ck_assert_int_eq(tfrecord_length(record, l->stride, &size, &err), CHEX_OK);
+    ck_assert_uint_eq(size, l->stride - TFRECORD_FRAME);
+    ck_assert_int_eq(tfrecord_check_data(record, size, &err), CHEX_OK);
+    ck_assert_msg(layout_decode(l, record, &back, &err) == CHEX_OK, "%s", err.text);
+    ck_assert(same_values(&back, v));
+}
+
+static struct text_sizes
+random_sizes(uint64_t *state)
+{
+    /* Small and large ones alike: lengths of 128 and more take two bytes. */
+    static const uint32_t most[] = {1, 8, 32, 128, LAYOUT_MAX_TEXT + 1};
+    struct text_sizes s;
+
+    s.view = random_below(state, most[random_below(state, 5)]);
+    s.patient = random_below(state, most[random_below(state, 5)]);
+    s.name = random_below(state, most[random_below(state, 5)]);
+    return s;
+}
+
+/* Sides 1 to 400, all alignments, one to eight sizes of texts in a data set. */
+START_TEST(records_of_any_size_read_back_by_both_readers)
+{
+    enum { MOST = 8 };
+    uint64_t state = 1;
+
+    for (unsigned round = 0; round < 60; round++) {
+        uint32_t height = 1 + random_below(&state, 400), width = 1 + random_below(&state, 400);
+        size_t count = 1 + random_below(&state, MOST), size[MOST];
+        struct text_sizes texts[MOST];
+        struct layout l, again;
+
+        for (size_t i = 0; i < count; i++) {
+            texts[i] = random_sizes(&state);
+            size[i] = layout_text_size(texts[i].view, texts[i].patient, texts[i].name);
+        }
+        ck_assert_int_eq(layout_choose(height, width, aligns[round % 3], size, count, &l, &err), CHEX_OK);
+        ck_assert_int_eq(layout_restore(height, width, l.align, l.stride, &again, &err), CHEX_OK);
+        ck_assert_mem_eq(&again, &l, sizeof(l)); /* no gaps: four uint32_t, then size_t */
+        for (size_t i = 0; i < count; i++) {
+            struct record_values v = random_values(&state, texts[i]);
+            uint8_t *record = sealed_record(&l, &v, &state);
+
+            expect_offsets(&l, &v, record);
+            expect_decoded(&l, &v, record);
+            expect_parsed(&l, &v, record);
+            expect_packed(&l, &v, record);
+            free(record);
+        }
+    }
+}
+END_TEST
+
+/* Can every text go into a record of this stride?  As protobuf-c sees it. */
+static bool
+attainable(uint32_t side, size_t stride, const struct text_sizes *texts, size_t count)
+{
+    static struct message m;
+    uint64_t state = 1;
+
+    for (size_t i = 0; i < count; i++) {
+        struct record_values v = random_values(&state, texts[i]);
+
+        message_make(&m, side, side, NULL, &v);
+        if (!message_fit(&m, stride))
+            return false;
+    }
+    return true;
+}
+
+START_TEST(the_stride_is_the_smallest_that_holds_every_record)
+{
+    enum { TEXTS = 3 };
+    uint64_t state = 2;
+
+    for (unsigned round = 0; round < 150; round++) {
+        uint32_t side = 1 + random_below(&state, round % 2 ? 24 : 400);
+        struct text_sizes texts[TEXTS];
+        size_t size[TEXTS];
+        struct layout l;
+
+        for (size_t i = 0; i < TEXTS; i++) {
+            texts[i] = random_sizes(&state);
+            size[i] = layout_text_size(texts[i].view, texts[i].patient, texts[i].name);
+        }
+        ck_assert_int_eq(layout_choose(side, side, aligns[round / 2 % 3], size, TEXTS, &l, &err), CHEX_OK);
+        ck_assert(attainable(side, l.stride, texts, TEXTS));
+        if (l.stride > l.align)
+            ck_assert(!attainable(side, l.stride - l.align, texts, TEXTS));
+    }
+}
+END_TEST
+
+/* A padding whose length needs one byte more skips a size: with many names some stride is unfit and the next is taken. */
+START_TEST(a_padding_is_found_for_every_text_of_a_data_set)
+{
+    size_t size[LAYOUT_MAX_TEXT + 1];
+    uint64_t state = 3;
+
+    for (size_t i = 0; i <= LAYOUT_MAX_TEXT; i++)
+        size[i] = layout_text_size(2, 8, i);
+    for (unsigned a = 0; a < 3; a++) {
+        for (uint32_t side = 1; side <= 64; side += 31) {
+            struct layout l;
+
+            ck_assert_int_eq(layout_choose(side, side, aligns[a], size, LAYOUT_MAX_TEXT + 1, &l, &err), CHEX_OK);
+            for (size_t i = 0; i <= LAYOUT_MAX_TEXT; i++) {
+                struct record_values v = random_values(&state, (struct text_sizes){2, 8, i});
+                uint8_t *record = sealed_record(&l, &v, &state);
+
+                expect_decoded(&l, &v, record);
+                free(record);
+            }
+        }
+    }
+}
+END_TEST
+
+/* 256 x 256 with the texts of NIH: the cost that design and manual promise. */
+START_TEST(the_usual_record_costs_less_than_a_percent)
+{
+    struct layout l = layout_for(256, 256, 64, nih);
+
+    ck_assert_uint_le(l.stride, 65536 + 65536 / 100);
+    ck_assert_uint_eq(256 * l.stride % 4096, 0); /* a shard of 256 is whole pages */
+    l = layout_for(LAYOUT_MAX_SIDE, LAYOUT_MAX_SIDE, 4096, nih);
+    ck_assert_uint_ge(l.stride, (size_t)1 << 28);
+    ck_assert_uint_eq(l.pixel_offset % 64, 0);
+}
+END_TEST
+
+START_TEST(layouts_that_cannot_be_are_refused)
+{
+    size_t text_size = layout_text_size(2, 8, 16);
+    struct layout l, again;
+    const uint32_t sides[] = {0, LAYOUT_MAX_SIDE + 1, UINT32_MAX};
+
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(layout_choose(sides[i], 8, 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+        ck_assert_int_eq(layout_choose(8, sides[i], 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+        ck_assert_int_eq(layout_restore(sides[i], 8, 64, 1024, &l, &err), CHEX_ERR_DAMAGED);
+    }
+    for (uint32_t align = 0; align < 200; align += align == 62 ? 3 : 2)
+        if (align != 64)
+            ck_assert_int_eq(layout_choose(8, 8, align, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+    l = layout_for(8, 8, 64, nih);
+    for (size_t stride = 0; stride < 20000; stride++) {
+        enum chex_status status = layout_restore(8, 8, 64, stride, &again, &err);
+
+        ck_assert(status == CHEX_OK || status == CHEX_ERR_DAMAGED);
+        if (stride % 64 != 0 || stride < 64 + 300) /* pixels, and the values with their keys */
+            ck_assert_int_eq(status, CHEX_ERR_DAMAGED);
+        if (status == CHEX_OK)
+            ck_assert_uint_le(again.stride - again.texts_offset, LAYOUT_MAX_TAIL);
+    }
+    ck_assert_int_eq(layout_restore(8, 8, 64, SIZE_MAX / 64 * 64, &again, &err), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(layout_restore(8, 8, 64, l.stride, &again, &err), CHEX_OK);
+}
+END_TEST
+
+/* Any NaN in, one NaN out: the bytes must not depend on how the compiler made it. */
+START_TEST(every_nan_is_written_alike)
+{
+    const uint32_t nans[] = {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0x7fffffffu};
+    const uint32_t others[] = {0, 0x80000000u, 0x7f800000u, 0x00000001u, 0x42c80000u}; /* 0, -0, inf, least, 100 */
+    struct layout l = layout_for(8, 8, 64, nih);
+    uint8_t *record = calloc(1, l.stride);
+    uint64_t state = 4;
+
+    for (size_t i = 0; i < 4 + 5; i++) {
+        struct record_values v = random_values(&state, nih), back;
+        uint32_t bits = i < 4 ? nans[i] : others[i - 4];
+
+        memcpy(&v.age, &bits, sizeof(bits));
+        layout_encode(&l, &v, record);
+        layout_seal(&l, record);
+        ck_assert_uint_eq(get_u32le(record + l.age_offset), i < 4 ? 0x7fc00000u : bits);
+        ck_assert_int_eq(layout_decode(&l, record, &back, &err), CHEX_OK);
+        ck_assert(same_values(&back, &v));
+    }
+    free(record);
+}
+END_TEST
+
+Suite *
+record_suite(void)
+{
+    Suite *suite = suite_create("record");
+    TCase *frame = tcase_create("tfrecord");
+    TCase *layout = tcase_create("layout");
+
+    tcase_add_test(frame, numbers_are_little_endian_at_any_alignment);
+    tcase_add_test(frame, a_frame_is_that_of_tensorflow);
+    tcase_add_test(frame, a_length_is_believed_only_within_the_file);
+    suite_add_tcase(suite, frame);
+    tcase_add_test(layout, records_of_any_size_read_back_by_both_readers);
+    tcase_add_test(layout, the_stride_is_the_smallest_that_holds_every_record);
+    tcase_add_test(layout, a_padding_is_found_for_every_text_of_a_data_set);
+    tcase_add_test(layout, the_usual_record_costs_less_than_a_percent);
+    tcase_add_test(layout, layouts_that_cannot_be_are_refused);
+    tcase_add_test(layout, every_nan_is_written_alike);
+    suite_add_tcase(suite, layout);
+    example_case(suite);
+    record_faults_case(suite);
+    return suite;
+}

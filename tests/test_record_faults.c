@@ -1,0 +1,236 @@
+/*
+ * test_record_faults.c - records that are damaged by accident, and records that are forged
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "example.h"
+#include "record_fixture.h"
+#include "tfrecord.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = 8 };
+
+static const struct text_sizes nih = {2, 8, 16};
+static struct layout layout;
+static struct record_values values;
+static uint8_t *good, *bad; /* of exactly the stride, so that a sanitizer sees every byte too far */
+
+static void
+setup(void)
+{
+    uint64_t state = 6;
+
+    layout = layout_for(SIDE, SIDE, 64, nih);
+    values = random_values(&state, nih);
+    good = sealed_record(&layout, &values, &state);
+    bad = malloc(layout.stride);
+    ck_assert_ptr_nonnull(bad);
+    memcpy(bad, good, layout.stride);
+}
+
+static void
+teardown(void)
+{
+    free(good);
+    free(bad);
+}
+
+static bool
+is_pixel(size_t at)
+{
+    return at >= layout.pixel_offset && at < layout.pixel_offset + layout.pixel_size;
+}
+
+/* By the three checks that every reader of a sealed record makes. */
+static bool
+passes(const uint8_t *record, bool check_data)
+{
+    struct record_values v;
+    uint64_t size;
+
+    return tfrecord_length(record, layout.stride, &size, NULL) == CHEX_OK &&
+           layout_decode(&layout, record, &v, NULL) == CHEX_OK &&
+           (!check_data || tfrecord_check_data(record, size, NULL) == CHEX_OK);
+}
+
+START_TEST(every_flipped_bit_is_noticed)
+{
+    ck_assert(passes(bad, true));
+    for (size_t bit = 0; bit < layout.stride * 8; bit++) {
+        bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        if (passes(bad, true))
+            ck_abort_msg("bit %zu", bit);
+        bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    ck_assert(passes(bad, true));
+}
+END_TEST
+
+/* Whoever can write a checksum cannot make two encodings of the same values. */
+START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
+{
+    size_t values_changed = 0;
+
+    for (size_t bit = TFRECORD_HEADER * 8; bit < (layout.stride - TFRECORD_FOOTER) * 8; bit++) {
+        struct record_values v;
+
+        if (is_pixel(bit / 8))
+            continue;
+        memcpy(bad, good, layout.stride);
+        bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        layout_seal(&layout, bad);
+        if (layout_decode(&layout, bad, &v, NULL) != CHEX_OK)
+            continue;
+        if (same_values(&v, &values))
+            ck_abort_msg("bit %zu of byte %zu says nothing", bit % 8, bit / 8);
+        values_changed++;
+    }
+    /* The texts and the id are any bytes; age and labels have at least a bit each that can be another one. */
+    ck_assert_uint_ge(values_changed, (2 + 8 + 16 + CHEX_ID_LENGTH) * 8 + CHEX_FINDINGS);
+}
+END_TEST
+
+START_TEST(faults_name_the_byte)
+{
+    struct chex_error err = {0};
+    struct record_values v;
+    char wanted[128];
+
+    bad[TFRECORD_HEADER + 5] ^= 1;
+    ck_assert_int_eq(layout_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
+    ck_assert_str_eq(err.text, "record header differs from the manifest at byte 17");
+    bad[TFRECORD_HEADER + 5] ^= 1;
+    bad[layout.stride - TFRECORD_FOOTER - 1] = 1; /* the last byte of the padding */
+    ck_assert_int_eq(layout_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
+    snprintf(wanted, sizeof(wanted), "record differs from the form that the manifest describes at byte %zu",
+             layout.stride - TFRECORD_FOOTER - 1);
+    ck_assert_str_eq(err.text, wanted);
+    put_u64le(bad, layout.stride);
+    ck_assert_int_eq(layout_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
+    snprintf(wanted, sizeof(wanted), "length %zu differs from the manifest's stride %zu", layout.stride, layout.stride);
+    ck_assert_str_eq(err.text, wanted);
+}
+END_TEST
+
+/* The general reader allocates: where there are many records it sees every eighth. */
+static void
+read_with_both(const uint8_t *record, size_t round)
+{
+    struct record_values v;
+    struct chex_record r;
+    struct example *e;
+
+    /* An assertion that holds costs microseconds: not one for each of these. */
+    if (layout_decode(&layout, record, &v, NULL) == CHEX_OK &&
+        (v.view.size > LAYOUT_MAX_TEXT || v.patient.size > LAYOUT_MAX_TEXT || v.name.size > LAYOUT_MAX_TEXT ||
+         v.view.data < (const char *)record + layout.texts_offset ||
+         v.name.data + v.name.size > (const char *)record + layout.stride))
+        ck_abort_msg("texts out of bounds");
+    if (round % 8 > 0)
+        return;
+    if (example_parse(record + TFRECORD_HEADER, layout.stride - TFRECORD_FRAME, &e, &r, NULL) == CHEX_OK)
+        example_free(e);
+}
+
+/* Bytes changed at random, most of them behind the pixels, under good checksums: nothing is read out of bounds. */
+START_TEST(mutations_do_no_harm)
+{
+    uint64_t state = 7;
+
+    for (unsigned round = 0; round < 100000; round++) {
+        unsigned changes = 1 + random_below(&state, 4);
+
+        memcpy(bad, good, layout.stride);
+        while (changes-- > 0) {
+            size_t from = random_below(&state, 8) ? layout.label_offset : TFRECORD_HEADER;
+            size_t at = from + random_below(&state, (uint32_t)(layout.stride - TFRECORD_FOOTER - from));
+
+            bad[at] = random_below(&state, 3) ? (uint8_t)random_next(&state) : (uint8_t)(bad[at] + 1);
+        }
+        layout_seal(&layout, bad);
+        read_with_both(bad, round);
+    }
+}
+END_TEST
+
+/* The lengths of the texts are what a forger would change: all pairs of bytes in the heads of the three entries. */
+START_TEST(forged_lengths_do_no_harm)
+{
+    static const uint8_t lengths[] = {0, 127, 255};
+    size_t text[3], end, round = 0;
+
+    layout_text_offsets(&layout, nih.view, nih.patient, nih.name, text);
+    end = text[2];
+    for (size_t a = layout.texts_offset; a < end; a++) {
+        for (size_t b = a; b < end; b++) {
+            for (size_t i = 0; i < sizeof(lengths) * sizeof(lengths); i++, round++) {
+                memcpy(bad, good, layout.stride);
+                bad[a] = lengths[i / sizeof(lengths)];
+                bad[b] = lengths[i % sizeof(lengths)];
+                layout_seal(&layout, bad);
+                read_with_both(bad, round);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(garbage_does_no_harm)
+{
+    uint64_t state = 8;
+
+    for (unsigned round = 0; round < 5000; round++) {
+        for (size_t i = TFRECORD_HEADER; i < layout.stride; i++)
+            bad[i] = (uint8_t)random_next(&state);
+        /* Every other one gets past the head. */
+        if (round % 2)
+            memcpy(bad, good, layout.pixel_offset);
+        layout_seal(&layout, bad);
+        read_with_both(bad, round);
+    }
+}
+END_TEST
+
+/* The strict reader of one layout meets records of another one. */
+START_TEST(a_record_of_another_layout_is_refused)
+{
+    const struct text_sizes other = {2, 8, 200};
+    uint64_t state = 9;
+
+    for (uint32_t side = 6; side <= 10; side++) {
+        struct layout l = layout_for(side, side, 64, other);
+        struct record_values v = random_values(&state, other), back;
+        uint8_t *record = sealed_record(&l, &v, &state);
+
+        if (l.stride >= layout.stride)
+            ck_assert_int_eq(layout_decode(&layout, record, &back, NULL), CHEX_ERR_DAMAGED);
+        if (l.stride <= layout.stride)
+            ck_assert_int_eq(layout_decode(&l, good, &back, NULL), CHEX_ERR_DAMAGED);
+        free(record);
+    }
+}
+END_TEST
+
+void
+record_faults_case(Suite *suite)
+{
+    TCase *faults = tcase_create("faults");
+
+    tcase_add_checked_fixture(faults, setup, teardown);
+    tcase_add_test(faults, every_flipped_bit_is_noticed);
+    tcase_add_test(faults, a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed);
+    tcase_add_test(faults, faults_name_the_byte);
+    tcase_add_test(faults, mutations_do_no_harm);
+    tcase_add_test(faults, forged_lengths_do_no_harm);
+    tcase_add_test(faults, garbage_does_no_harm);
+    tcase_add_test(faults, a_record_of_another_layout_is_refused);
+    suite_add_tcase(suite, faults);
+}

@@ -1,0 +1,366 @@
+/*
+ * test_store_folder.c - what else lies in the folder: data sets of another id, leftovers, files of others
+ *
+ * And the DALI indexes, which are written beside the shards.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "dali_index.h"
+#include "lock.h"
+#include "manifest.h"
+#include "store_fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REJECTS_NAME "rejects.jsonl"
+
+/* Files that a user, another program or a file manager may leave there; some look much like ours. */
+static const char *const foreign[] = {
+    "notes.txt",
+    "manifest.json.bak",
+    "my-manifest.json",
+    "rejects.jsonl.old",
+    ".hidden",
+    ".something.tmp.123",
+    ".chestxray14.part",
+    "chestxray14.csv",
+    "chestxray14-all.tfrecord",
+    "other-all.tfrecord-00000-of-00002",
+    "chestxray14-all.tfrecord-00000-of-00002.md5",
+    "chestxray14-notes.tfrecord-what-is-this.txt",
+    "chestxray14-all.tfrecord-00000-of-2",
+    ".manifest.json.swp.tmp.orig",
+    ".chestxray14-all.tfrecord-00000-of-00002.part.part",
+    LOCK_NAME,
+};
+enum { FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
+
+static struct bench bench, other;
+
+/* Two data sets that differ in the seed of their order. */
+static void
+setup(void)
+{
+    struct spec spec = bench_spec();
+
+    bench_make(&bench, &spec, 7);
+    spec.seed = 1;
+    bench_make(&other, &spec, 7);
+}
+
+static void
+teardown(void)
+{
+    bench_release(&bench);
+    bench_release(&other);
+}
+
+/* From now on the other data set's conversion goes to the same folder. */
+static void
+same_folder(void)
+{
+    bench_close(&bench);
+    folder_close(&other.folder);
+    ck_assert_int_eq(folder_open(bench.path, false, &other.folder, &other.err), CHEX_OK);
+    snprintf(other.path, sizeof(other.path), "%s", bench.path);
+}
+
+static void
+complete(struct bench *b)
+{
+    bench_open(b);
+    bench_fill(b, 1);
+    bench_publish(b);
+    bench_close(b);
+}
+
+static void
+put_foreign(void)
+{
+    for (size_t i = 0; i < FOREIGN; i++)
+        bench_text(&bench, foreign[i], foreign[i]);
+    ck_assert_int_eq(mkdirat(bench.folder.fd, "chestxray14-all.tfrecord-folder", 0777), 0);
+}
+
+static void
+expect_foreign(void)
+{
+    for (size_t i = 0; i < FOREIGN; i++) {
+        struct buffer content;
+
+        ck_assert_msg(bench_has(&bench, foreign[i]), "%s is gone", foreign[i]);
+        content = bench_get(&bench, foreign[i]);
+        ck_assert(content.size == strlen(foreign[i]) && memcmp(content.data, foreign[i], content.size) == 0);
+        buffer_release(&content);
+    }
+    ck_assert(bench_has(&bench, "chestxray14-all.tfrecord-folder"));
+}
+
+static unsigned
+files(void)
+{
+    DIR *dir = opendir(bench.path);
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *d; (d = readdir(dir));)
+        count += strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+    closedir(dir);
+    return count;
+}
+
+/* Refused with this in the text, and nothing in the folder has changed. */
+static void
+expect_refused(struct bench *b, const char *text)
+{
+    unsigned before = files();
+    char a[DIGEST_HEX], z[DIGEST_HEX];
+
+    bench_digest(b, a);
+    ck_assert_int_eq(bench_try_open(b), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_ptr_null(b->store);
+    ck_assert_msg(strstr(b->err.text, text), "\"%s\" is not in \"%s\"", text, b->err.text);
+    ck_assert_msg(strstr(b->err.text, "--force"), "%s", b->err.text);
+    bench_digest(b, z);
+    ck_assert_str_eq(a, z);
+    ck_assert_uint_eq(files(), before);
+}
+
+/* ---- complete data sets --------------------------------------------------------------------------------------- */
+
+START_TEST(a_complete_data_set_is_left_as_it_is)
+{
+    char a[DIGEST_HEX], z[DIGEST_HEX];
+
+    bench.rejected[1] = true;
+    bench_text(&bench, "notes.txt", "mine");
+    complete(&bench);
+    ck_assert(bench_has(&bench, MANIFEST_NAME) && bench_has(&bench, REJECTS_NAME));
+    ck_assert(!bench_has(&bench, JOURNAL_NAME));
+    ck_assert_uint_eq(files(), 2 + 1 + 1 + 1); /* shards, manifest, rejects, notes */
+    bench_digest(&bench, a);
+    /* A kill between the manifest and the journal's removal. */
+    bench_text(&bench, JOURNAL_NAME, "whatever");
+    bench_text(&bench, "." MANIFEST_NAME ".tmp.17", "{");
+    bench_open(&bench);
+    ck_assert(bench.state.complete);
+    ck_assert(!bench_has(&bench, JOURNAL_NAME));
+    bench_close(&bench);
+    bench.options.force = true; /* replaces what was made with other options only */
+    bench_open(&bench);
+    ck_assert(bench.state.complete);
+    bench_digest(&bench, z);
+    ck_assert_str_eq(a, z);
+}
+END_TEST
+
+START_TEST(without_rejects_there_is_no_list_of_them)
+{
+    bench_text(&bench, REJECTS_NAME, "of an earlier run");
+    complete(&bench);
+    ck_assert(!bench_has(&bench, REJECTS_NAME));
+}
+END_TEST
+
+START_TEST(another_data_set_is_replaced_only_by_force)
+{
+    char fresh[DIGEST_HEX], replaced[DIGEST_HEX];
+
+    complete(&other);
+    bench_digest(&other, fresh);
+    bench.rejected[0] = true;
+    complete(&bench);
+    same_folder();
+    expect_refused(&other, "holds another data set");
+    ck_assert_msg(strstr(other.err.text, "seed 0") && strstr(other.err.text, "seed 1"), "%s", other.err.text);
+    bench_text(&bench, bench_part(&bench, 1), "of an even earlier run");
+    bench_text(&bench, "chestxray14-old.tfrecord-00000-of-00001", "and one of another split");
+    bench_text(&bench, "chestxray14-all.tfrecord-00001-of-00002.idx", "0 1\n");
+    other.options.force = true;
+    bench_open(&other);
+    ck_assert(!bench_has(&other, MANIFEST_NAME)); /* the mark of completion goes first */
+    ck_assert(!other.state.complete && other.state.shards_done == 0 && other.state.slots_full == 0);
+    bench_fill(&other, 1);
+    bench_publish(&other);
+    bench_close(&other);
+    bench_digest(&other, replaced);
+    ck_assert_str_eq(replaced, fresh);
+}
+END_TEST
+
+START_TEST(a_manifest_that_cannot_be_read_is_replaced_only_by_force)
+{
+    static const char *const texts[] = {"", "{", "{}", "not JSON at all"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        bench_text(&bench, MANIFEST_NAME, texts[i]);
+        expect_refused(&bench, MANIFEST_NAME);
+    }
+    bench.options.force = true;
+    complete(&bench);
+    bench_open(&bench);
+    ck_assert(bench.state.complete);
+}
+END_TEST
+
+/* ---- unfinished ones ------------------------------------------------------------------------------------------ */
+
+START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
+{
+    bench_open(&bench);
+    for (size_t i = 0; i < 6; i++)
+        bench_item(&bench, i);
+    same_folder();
+    bench_text(&bench, "." MANIFEST_NAME ".tmp.17", "{");
+    expect_refused(&other, "holds an unfinished conversion of other data or options");
+    ck_assert_msg(strstr(other.err.text, "seed 0, ") && strstr(other.err.text, "seed 1, "), "%s", other.err.text);
+    other.options.force = true;
+    bench_open(&other);
+    ck_assert(other.state.shards_done == 0 && other.state.slots_full == 0);
+    bench_fill(&other, 1);
+    bench_expect_shards(&other);
+}
+END_TEST
+
+START_TEST(a_journal_that_is_none_is_refused)
+{
+    static const char *const texts[] = {"{\"a\":1}\n", "[1]\n",
+                                        "{\"journal\":2,\"dataset_id\":\"0123456789abcdef\",\"spec\":\"\"}\n"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        bench_text(&bench, JOURNAL_NAME, texts[i]);
+        ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_INCOMPATIBLE);
+    }
+    bench.options.force = true;
+    bench_run(&bench, 1);
+    bench_expect_shards(&bench);
+}
+END_TEST
+
+START_TEST(shards_without_manifest_and_journal_are_replaced_only_by_force)
+{
+    bench_run(&bench, 1);
+    ck_assert_int_eq(unlinkat(bench.folder.fd, JOURNAL_NAME, 0), 0);
+    expect_refused(&bench, "neither a manifest nor a journal");
+    bench.options.force = true;
+    bench_open(&bench);
+    ck_assert(bench.state.shards_done == 0 && bench.state.slots_full == 0);
+    bench_fill(&bench, 1);
+    bench_expect_shards(&bench);
+}
+END_TEST
+
+/* ---- files of others, leftovers of ours ----------------------------------------------------------------------- */
+
+START_TEST(files_of_others_are_never_touched)
+{
+    put_foreign();
+    bench_open(&bench);
+    expect_foreign();
+    bench_fill(&bench, 1);
+    bench_publish(&bench);
+    expect_foreign();
+    same_folder();
+    other.options.force = true;
+    bench_open(&other);
+    expect_foreign();
+    bench_fill(&other, 1);
+    bench_publish(&other);
+    expect_foreign();
+    bench_expect_shards(&other);
+}
+END_TEST
+
+START_TEST(temporary_files_of_killed_runs_are_removed)
+{
+    static const char *const leftovers[] = {
+        "." MANIFEST_NAME ".tmp.123",
+        "." REJECTS_NAME ".tmp.4194304",
+        ".chestxray14-all.tfrecord-00000-of-00002.idx.tmp.77",
+    };
+
+    for (size_t i = 0; i < 3; i++)
+        bench_text(&bench, leftovers[i], "x");
+    bench_open(&bench);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_msg(!bench_has(&bench, leftovers[i]), "%s", leftovers[i]);
+    ck_assert_uint_eq(files(), 1); /* the journal */
+}
+END_TEST
+
+START_TEST(a_folder_in_the_place_of_a_file_is_an_error)
+{
+    ck_assert_int_eq(mkdirat(bench.folder.fd, JOURNAL_NAME, 0777), 0);
+    ck_assert_int_ne(bench_try_open(&bench), CHEX_OK);
+    ck_assert_msg(strstr(bench.err.text, "not a regular file"), "%s", bench.err.text);
+    bench_move(&bench);
+    ck_assert_int_eq(mkdirat(bench.folder.fd, MANIFEST_NAME, 0777), 0);
+    bench.options.force = true;
+    ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_WRITE);
+    ck_assert(bench_has(&bench, MANIFEST_NAME));
+}
+END_TEST
+
+/* ---- DALI ----------------------------------------------------------------------------------------------------- */
+
+/* The form is that of DALI's tfrecord2idx: offset and size of each record. */
+START_TEST(an_index_has_a_line_for_each_record)
+{
+    size_t stride = bench.plan.layout.stride, used = 0;
+    char wanted[256];
+
+    for (size_t i = 0; i < 4; i++)
+        used += (size_t)sprintf(wanted + used, "%zu %zu\n", i * stride, stride);
+    bench_open(&bench);
+    bench_text(&bench, "chestxray14-all.tfrecord-00000-of-00002.idx", "torn");
+    ck_assert_int_eq(dali_index_write(&bench.folder, &bench.plan, &bench.err), CHEX_OK);
+    for (size_t i = 0; i < bench.plan.shard_count; i++) {
+        char name[PLAN_SHARD_NAME + 8];
+        struct buffer text;
+
+        snprintf(name, sizeof(name), "%s" DALI_INDEX_SUFFIX, bench.plan.shard[i].name);
+        text = bench_get(&bench, name);
+        ck_assert_uint_eq(text.size, used);
+        ck_assert_mem_eq(text.data, wanted, used);
+        buffer_release(&text);
+    }
+    /* They are no obstacle to a rerun, and go with their data set. */
+    bench_close(&bench);
+    complete(&bench);
+    same_folder();
+    other.options.force = true;
+    bench_open(&other);
+    ck_assert(!bench_has(&bench, "chestxray14-all.tfrecord-00001-of-00002.idx"));
+}
+END_TEST
+
+void
+folder_case(Suite *suite)
+{
+    TCase *tests = tcase_create("folder");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_complete_data_set_is_left_as_it_is);
+    tcase_add_test(tests, without_rejects_there_is_no_list_of_them);
+    tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
+    tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
+    tcase_add_test(tests, another_unfinished_data_set_is_replaced_only_by_force);
+    tcase_add_test(tests, a_journal_that_is_none_is_refused);
+    tcase_add_test(tests, shards_without_manifest_and_journal_are_replaced_only_by_force);
+    tcase_add_test(tests, files_of_others_are_never_touched);
+    tcase_add_test(tests, temporary_files_of_killed_runs_are_removed);
+    tcase_add_test(tests, a_folder_in_the_place_of_a_file_is_an_error);
+    tcase_add_test(tests, an_index_has_a_line_for_each_record);
+    suite_add_tcase(suite, tests);
+}

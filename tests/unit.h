@@ -1,0 +1,37 @@
+/*
+ * unit.h - the suites of the unit test program
+ *
+ * Each tests/test_NAME.c defines one; unit.c runs them all.  Test names are sentences; an expected value cites its
+ * source.  Nothing here takes longer than a second.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TESTS_UNIT_H
+#define CHEX_TESTS_UNIT_H
+
+#include <check.h>
+
+Suite *error_suite(void);
+Suite *crc32c_suite(void);
+Suite *file_suite(void);
+Suite *png_suite(void);
+Suite *jpeg_suite(void);
+Suite *decode_suite(void);
+Suite *resample_suite(void);
+Suite *table_suite(void);
+Suite *findings_suite(void);
+Suite *labels_suite(void);
+Suite *names_suite(void);
+Suite *split_suite(void);
+Suite *record_suite(void);
+Suite *plan_suite(void);
+Suite *manifest_suite(void);
+Suite *store_suite(void);
+Suite *verify_suite(void);
+
+/* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
+const char *unit_file(const char *name, const void *data, size_t size);
+/* The folder of this test process: made on first use, removed at exit. */
+const char *unit_folder(void);
+
+#endif

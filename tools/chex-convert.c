@@ -1,0 +1,186 @@
+/*
+ * chex-convert.c - decode chest X-rays and their labels once, into TFRecord shards
+ *
+ * Options are in convert_options.c, what is said in convert_report.c and convert_json.c, the work in lib/convert.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert_options.h"
+#include "convert_report.h"
+#include "meter.h"
+#include "progress.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Set by the first SIGINT, SIGTERM or SIGHUP; the second SIGINT or SIGTERM ends the process at once. */
+static atomic_bool stop_requested;
+
+/* Seconds within which a repeated signal is taken for the same one: timeout(1) signals the process and its group. */
+#define ONE_SIGNAL 1
+
+static void
+on_signal(int signal_number)
+{
+    static const char text[] = "\nstopping after the images at hand (once more to stop now)\n";
+    static struct timespec first; /* written by the first signal only */
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (atomic_exchange(&stop_requested, true)) {
+        if (now.tv_sec - first.tv_sec <= ONE_SIGNAL)
+            return;
+        /* As if nothing had been caught: the parent sees the signal. */
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+        return;
+    }
+    first = now;
+    if (signal_number == SIGINT && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+        return;
+}
+
+static void
+catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    sigfillset(&action.sa_mask); /* one at a time */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+struct watcher {
+    const struct cli_common *common;
+    struct meter meter;
+    struct progress progress;
+};
+
+static void
+on_begin(void *context, const struct convert *c)
+{
+    struct watcher *w = context;
+
+    progress_start(&w->progress, c->counts.images);
+    /* What an earlier run did says nothing about the speed of this one. */
+    w->progress.sampled_done = w->progress.first = c->counts.resumed;
+    if (!w->common->quiet)
+        report_resumed(c);
+}
+
+static void
+on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
+{
+    struct watcher *w = context;
+    char text[256];
+
+    (void)c;
+    progress_update(&w->progress, done);
+    if (!meter_due(&w->meter))
+        return;
+    report_progress(&w->progress, rejects, text, sizeof(text));
+    meter_tick(&w->meter, text);
+}
+
+static void
+on_reject(void *context, const char *name, const struct chex_error *why)
+{
+    struct watcher *w = context;
+
+    if (!w->common->quiet)
+        meter_print(&w->meter, "reject %s: %s", name, why->text);
+}
+
+static int
+exit_code_of(const struct convert *c)
+{
+    return c->labels.reject_count > 0 || !rejects_allowed(c) ? EXIT_DATA : EXIT_GOOD;
+}
+
+/* The run itself, after the plan was shown. */
+static enum chex_status
+run(struct convert *c, const struct cli_common *common, struct chex_error *err)
+{
+    struct watcher watcher = {.common = common};
+    struct convert_watch watch = {
+        .begin = on_begin, .tick = on_tick, .reject = on_reject, .context = &watcher, .stop = &stop_requested};
+    enum chex_status status;
+
+    catch_signals();
+    meter_init(&watcher.meter, common);
+    status = convert_run(c, &watch, err);
+    meter_release(&watcher.meter);
+    return status;
+}
+
+/* Plan, and nothing else.  What is missing is part of the answer: the plan is that of the images that are there. */
+static enum chex_status
+rehearse(struct convert_cli *cli, const struct cli_common *common, struct convert *c, struct chex_error *err)
+{
+    bool allowed = cli->convert.allow_missing;
+    enum chex_status status;
+
+    cli->convert.allow_missing = true;
+    status = convert_prepare(&cli->convert, c, err);
+    if (status == CHEX_OK)
+        report_plan(c, common, true);
+    if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
+        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images are missing (--allow-missing converts the others)",
+                           c->preflight.missing, c->preflight.wanted);
+    return status;
+}
+
+static enum chex_status
+prepare_and_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, struct chex_error *err)
+{
+    enum chex_status status = convert_prepare(&cli->convert, c, err);
+
+    if (status == CHEX_ERR_MISSING && !common->quiet)
+        report_missing(c);
+    if (status != CHEX_OK)
+        return status;
+    report_plan(c, common, false);
+    return run(c, common, err);
+}
+
+static int
+convert(struct convert_cli *cli, const struct cli_common *common)
+{
+    struct convert c = {0};
+    struct chex_error err = {.status = CHEX_OK};
+    enum chex_status status = convert_cli_check(cli, &err);
+    int code = EXIT_GOOD;
+
+    cli->convert.threads = common->threads;
+    if (status == CHEX_OK)
+        status = cli->dry_run ? rehearse(cli, common, &c, &err) : prepare_and_run(cli, common, &c, &err);
+    if (status != CHEX_OK) {
+        code = cli_error(&convert_program, &err);
+        if (status == CHEX_ERR_STOPPED && !common->quiet)
+            fprintf(stderr, "next     the same command again goes on; what is in '%s' is kept\n", cli->convert.out);
+    } else if (!cli->dry_run) {
+        code = exit_code_of(&c);
+        report_done(&c, common, rejects_allowed(&c));
+    }
+    if (common->json)
+        report_json(&c, status == CHEX_OK ? NULL : &err, code, cli->dry_run);
+    convert_release(&c);
+    return code;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct convert_cli cli = convert_cli_default();
+    struct cli_common common;
+    int code = cli_parse(&convert_program, argc, argv, &cli, &common);
+
+    if (code == CLI_GO_ON)
+        code = cli_finish(&convert_program, convert(&cli, &common));
+    convert_cli_release(&cli);
+    return code;
+}

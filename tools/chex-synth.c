@@ -1,0 +1,222 @@
+/*
+ * chex-synth.c - make a synthetic stand-in for ChestX-ray14: images, labels and lists of people who do not exist
+ *
+ * For demonstrations, tests and benchmarks where the 42 GB of the real data set are not at hand.  The parts:
+ * synth_people.c who there is, synth_lists.c the texts, synth_scene.c and its siblings the pixels, synth_png.c the
+ * files' form, synth_write.c the folder.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli.h"
+#include "meter.h"
+#include "progress.h"
+#include "synth_write.h"
+
+enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD };
+
+struct options {
+    uint64_t images, size, seed, odd;
+    const char *output;
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_COUNT, 'n', "count", "N", NULL, "What to make", "images, 1 to 1,000,000"},
+    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "the folder to fill; made if it is not there"},
+    {OPT_SIZE, 0, "size", "N", NULL, NULL, "pixels a side, 64 to 4096; default 1024, as the real ones"},
+    {OPT_SEED, 0, "seed", "N", NULL, NULL, "another number makes other patients; default 1"},
+    {OPT_ODD, 0, "odd", "P%", NULL, NULL,
+     "per cent of the images in an odd form: mostly RGBA, also\n16-bit, palette, interlaced, gray with alpha, RGB;\n"
+     "default 0"},
+    {0, 0, NULL, NULL, NULL, NULL, NULL},
+};
+
+static enum chex_status
+apply(void *into, const struct cli_option *option, const char *value, struct chex_error *err)
+{
+    struct options *o = into;
+    char digits[8];
+    size_t length;
+
+    if (!option)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is not understood: there are no operands", value);
+    switch (option->id) {
+    case OPT_COUNT:
+        return cli_count(value, 1, PEOPLE_MAX_STUDIES, &o->images, err);
+    case OPT_OUTPUT:
+        if (!value[0])
+            return chex_fail(err, CHEX_ERR_USAGE, "takes the name of a folder");
+        o->output = value;
+        return CHEX_OK;
+    case OPT_SIZE:
+        return cli_number(value, 64, 4096, &o->size, err);
+    case OPT_SEED:
+        return cli_number(value, 0, INT64_MAX, &o->seed, err);
+    default:
+        length = strlen(value);
+        length -= length > 0 && value[length - 1] == '%';
+        snprintf(digits, sizeof(digits), "%.*s", (int)(length < 7 ? length : 7), value);
+        if (cli_number(digits, 0, 100, &o->odd, NULL) != CHEX_OK)
+            return chex_fail(err, CHEX_ERR_USAGE, "takes 0%% to 100%%, not '%s'", value);
+        return CHEX_OK;
+    }
+}
+
+static const struct cli_program program = {
+    .name = "chex-synth",
+    .summary = "make a synthetic stand-in for the ChestX-ray14 data set",
+    .usage = "-n N -o DIR [options]",
+    .examples = "chex-synth -n 600 -o demo\n"
+                "chex-convert -i demo/images -l demo/Data_Entry_2017_v2020.csv -o shards",
+    .notes = "The people do not exist and the pictures are drawings: they show nothing about any disease.\n"
+             "The same options give the same bytes, on any machine and with any number of threads.",
+    .options = option_table,
+    .threads = true,
+    .progress = true,
+    .apply = apply,
+};
+
+/* What there is to say about the population. */
+struct counts {
+    uint64_t finding[CHEX_FINDINGS], none, test, odd, test_patients;
+};
+
+static struct counts
+count(const struct population *p)
+{
+    struct counts c = {0};
+    size_t i;
+    unsigned k;
+
+    for (i = 0; i < p->study_count; i++) {
+        for (k = 0; k < CHEX_FINDINGS; k++)
+            c.finding[k] += p->study[i].findings >> k & 1;
+        c.none += p->study[i].findings == 0;
+        c.odd += p->study[i].form != FORM_GRAY8;
+        c.test += p->person[p->study[i].person].test;
+    }
+    for (i = 0; i < p->person_count; i++)
+        c.test_patients += p->person[i].test;
+    return c;
+}
+
+static void
+say_plan(struct meter *meter, const struct options *o, const struct population *p, const struct counts *c)
+{
+    char images[PROGRESS_TEXT], people[PROGRESS_TEXT], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
+
+    meter_print(meter, "plan     %s images of %s invented patients, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
+                format_count(p->study_count, images), format_count(p->person_count, people), o->size, o->size, o->seed);
+    meter_print(meter, "         train and val %s, test %s; No Finding %.0f %%",
+                format_count(p->study_count - c->test, train), format_count(c->test, test),
+                100.0 * (double)c->none / (double)p->study_count);
+}
+
+static void
+say_findings(struct meter *meter, const struct population *p, const struct counts *c)
+{
+    char text[PROGRESS_TEXT];
+    unsigned k;
+
+    for (k = 0; k < CHEX_FINDINGS; k++)
+        meter_print(meter, "         %-18s %9s  %5.2f %%", chex_finding_name(k), format_count(c->finding[k], text),
+                    100.0 * (double)c->finding[k] / (double)p->study_count);
+}
+
+static void
+say_done(struct meter *meter, const struct options *o, const struct synth_job *job, const struct counts *c,
+         double seconds)
+{
+    size_t images = job->population->study_count;
+    char count_text[PROGRESS_TEXT], size[PROGRESS_TEXT], odd[PROGRESS_TEXT];
+
+    meter_print(meter, "done     %s images in %.1f s, %.0f img/s, %s", format_count(images, count_text), seconds,
+                (double)images / (seconds > 0.001 ? seconds : 0.001), format_bytes(job->bytes, size));
+    if (c->odd > 0)
+        meter_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));
+    meter_print(meter, "next     chex-convert -i %s/%s -l %s/%s -o shards", o->output, SYNTH_IMAGES, o->output,
+                SYNTH_CSV);
+}
+
+static enum chex_status
+print_json(const struct options *o, const struct synth_job *job, const struct counts *c, double seconds,
+           struct chex_error *err)
+{
+    const struct population *p = job->population;
+    json_t *findings = json_object(), *all, *output = json_string(o->output);
+    unsigned k;
+    int failed;
+
+    for (k = 0; k < CHEX_FINDINGS; k++)
+        json_object_set_new(findings, chex_finding_name(k), json_integer((json_int_t)c->finding[k]));
+    /* JSON is UTF-8; a folder's name can be anything. */
+    if (!output)
+        output = json_null();
+    all = json_pack("{s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:f}", "tool", "chex-synth", "version",
+                    chex_version(), "output", output, "size", (json_int_t)o->size, "seed", (json_int_t)o->seed,
+                    "images", (json_int_t)p->study_count, "patients", (json_int_t)p->person_count, "train_val_images",
+                    (json_int_t)(p->study_count - c->test), "test_images", (json_int_t)c->test, "test_patients",
+                    (json_int_t)c->test_patients, "odd_images", (json_int_t)c->odd, "findings", findings, "no_finding",
+                    (json_int_t)c->none, "bytes", (json_int_t)job->bytes, "seconds", seconds);
+    if (!all)
+        return chex_fail_memory(err);
+    failed = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(all);
+    return failed ? chex_fail(err, CHEX_ERR_WRITE, "cannot write to standard output") : CHEX_OK;
+}
+
+static int
+synth(const struct options *o, const struct cli_common *common)
+{
+    struct population population = {0};
+    struct meter meter;
+    struct chex_error err;
+    struct counts counts;
+    struct synth_job job = {.folder = o->output, .size = (unsigned)o->size, .threads = common->threads};
+    double started = progress_clock();
+    enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);
+
+    meter_init(&meter, common);
+    if (status == CHEX_OK) {
+        counts = count(&population);
+        job.population = &population;
+        job.meter = &meter;
+        if (!common->quiet)
+            say_plan(&meter, o, &population, &counts);
+        if (!common->quiet && common->verbose)
+            say_findings(&meter, &population, &counts);
+        status = synth_write(&job, &err);
+    }
+    meter_clear(&meter);
+    if (status == CHEX_OK && common->json)
+        status = print_json(o, &job, &counts, progress_clock() - started, &err);
+    if (status == CHEX_OK && !common->quiet)
+        say_done(&meter, o, &job, &counts, progress_clock() - started);
+    meter_release(&meter);
+    population_release(&population);
+    return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, &err);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct options options = {.size = 1024, .seed = 1};
+    struct cli_common common;
+    int code = cli_parse(&program, argc, argv, &options, &common);
+
+    if (code != CLI_GO_ON)
+        return code;
+    if (options.images == 0 || !options.output) {
+        fprintf(stderr, "%s: %s is missing\nTry '%s --help'.\n", program.name, options.output ? "-n N" : "-o DIR",
+                program.name);
+        return cli_finish(&program, EXIT_USAGE);
+    }
+    return cli_finish(&program, synth(&options, &common));
+}

@@ -1,0 +1,106 @@
+/*
+ * convert_json.c - the --json document of chex-convert (schemas/convert.schema.json)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert_report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+
+static json_t *
+number(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *
+splits_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < c->plan.splits.count; i++)
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o}", "name", c->plan.splits.name[i], "images",
+                                              number(c->plan.splits.images[i]), "patients",
+                                              number(c->plan.splits.patients[i])));
+    return list;
+}
+
+static json_t *
+rejects_json(const struct convert *c)
+{
+    json_t *object = json_object();
+    int status;
+
+    for (status = 0; status < CHEX_ERR_BUG; status++)
+        if (c->counts.reject_of[status] > 0)
+            json_object_set_new(object, chex_status_name((enum chex_status)status),
+                                number(c->counts.reject_of[status]));
+    return object;
+}
+
+static json_t *
+missing_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; c->preflight.whole && i < PREFLIGHT_ARCHIVES; i++)
+        json_array_append_new(list, json_pack("{s:o,s:o}", "wanted", number(c->preflight.archive[i].wanted), "found",
+                                              number(c->preflight.archive[i].found)));
+    return list;
+}
+
+static json_t *
+noticed_json(const struct convert_counts *k)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rgba", number(k->rgba), "colour", number(k->colour),
+                     "composited", number(k->composited), "deep", number(k->deep), "palette", number(k->palette),
+                     "interlaced", number(k->interlaced), "jpeg", number(k->jpeg), "animated", number(k->animated),
+                     "mismatched", number(k->mismatched), "warned", number(k->warned));
+}
+
+static json_t *
+plan_json(const struct convert *c)
+{
+    char rule[64];
+
+    if (c->plan.shard_count == 0)
+        return json_null();
+    split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "dataset_id", c->plan.dataset_id, "split_rule", rule,
+                     "splits", splits_json(c), "shards", number(c->plan.shard_count), "images",
+                     number(c->plan.image_count), "dropped", number(c->plan.dropped), "stride",
+                     number(c->plan.layout.stride), "bytes", number(plan_size(&c->plan)));
+}
+
+void
+report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run)
+{
+    json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:s?}", "tool", "chex-convert", "version", chex_version(),
+                                 "exit_code", exit_code, "error", err ? json_string(err->text) : json_null(), "dry_run",
+                                 dry_run, "output", c->options ? c->options->out : NULL);
+
+    json_object_set_new(document, "labels",
+                        json_pack("{s:o,s:o,s:o,s:o,s:o}", "rows", number(c->labels.row_count), "patients",
+                                  number(c->labels.patient_count), "rejected_rows", number(c->labels.reject_count),
+                                  "duplicate_rows", number(c->labels.duplicate_rows), "impossible_ages",
+                                  number(c->labels.impossible_ages)));
+    json_object_set_new(document, "images",
+                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted), "found",
+                                  number(c->preflight.found), "missing", number(c->preflight.missing), "unlabelled",
+                                  number(c->unlabelled), "excluded", number(c->excluded + c->filtered), "archives",
+                                  missing_json(c)));
+    json_object_set_new(document, "plan", plan_json(c));
+    json_object_set_new(document, "result",
+                        json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,
+                                  "converted", number(c->counts.converted), "resumed", number(c->counts.resumed),
+                                  "rejects", number(c->counts.rejects), "rejects_by_reason", rejects_json(c), "noticed",
+                                  noticed_json(&c->counts), "seconds", c->seconds, "threads", (int)c->threads_used));
+    json_dumpf(document, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(document);
+}

@@ -1,0 +1,252 @@
+/*
+ * convert_report.c - see convert_report.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert_report.h"
+
+#include "progress.h"
+
+#include <math.h>
+#include <string.h>
+
+bool
+rejects_allowed(const struct convert *c)
+{
+    const struct convert_options *o = c->options;
+
+    return c->counts.rejects <= o->allow_rejects ||
+           c->counts.rejects * 100 <= (uint64_t)o->allow_reject_percent * c->counts.images;
+}
+
+static const char *
+plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- plan ----------------------------------------------------------------------------------------------------- */
+
+static void
+report_labels(const struct convert *c)
+{
+    const struct labels *l = &c->labels;
+    char rows[PROGRESS_TEXT], patients[PROGRESS_TEXT], n[PROGRESS_TEXT];
+
+    fprintf(stderr, "labels   %s rows, %s patients, %d findings", format_count(l->row_count, rows),
+            format_count(l->patient_count, patients), CHEX_FINDINGS);
+    if (!isnan(l->age_min))
+        fprintf(stderr, ", ages %d-%d", (int)l->age_min, (int)l->age_max);
+    if (l->impossible_ages > 0)
+        fprintf(stderr, " (%s impossible ones taken as unknown)", format_count(l->impossible_ages, n));
+    fprintf(stderr, "\n");
+    if (l->duplicate_rows > 0)
+        fprintf(stderr, "         %s repeated rows dropped\n", format_count(l->duplicate_rows, n));
+    if (l->reject_count > 0)
+        fprintf(stderr, "         %s rows that cannot be used, the first in line %u: %s\n",
+                format_count(l->reject_count, n), l->reject[0].line, l->reject[0].reason);
+    if (c->excluded > 0)
+        fprintf(stderr, "         %s images left out by --exclude\n", format_count(c->excluded, n));
+    if (c->filtered > 0)
+        fprintf(stderr, "         %s images left out by --view\n", format_count(c->filtered, n));
+}
+
+static void
+report_images(const struct convert *c)
+{
+    char found[PROGRESS_TEXT], folders[PROGRESS_TEXT], missing[PROGRESS_TEXT], extra[PROGRESS_TEXT];
+    size_t count = c->source.folder_count;
+
+    fprintf(stderr, "images   %s found in %s folder%s, %s missing, %s without a row\n",
+            format_count(c->preflight.found, found), format_count(count, folders), plural(count),
+            format_count(c->preflight.missing, missing), format_count(c->unlabelled, extra));
+    if (c->source.repeated > 0)
+        fprintf(stderr, "         %s identical copies ignored\n", format_count(c->source.repeated, extra));
+    if (c->source.unreadable > 0)
+        fprintf(stderr, "         %s folder%s that may not be read left out\n",
+                format_count(c->source.unreadable, extra), plural(c->source.unreadable));
+}
+
+static void
+report_shards(const struct convert *c)
+{
+    const struct plan *p = &c->plan;
+    char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_TEXT];
+    uint64_t there = convert_free_space(c->options->out);
+    unsigned split;
+    size_t i;
+
+    fprintf(stderr, "plan     ");
+    for (split = 0; split < p->splits.count; split++) {
+        size_t shards = 0;
+
+        for (i = 0; i < p->shard_count; i++)
+            shards += p->shard[i].split == split;
+        fprintf(stderr, "%s%s %s", split ? " + " : "", p->splits.name[split], format_count(shards, n));
+    }
+    fprintf(stderr, " shard%s of %u x %ux%u gray8, %s", plural(p->shard_count), p->spec.shard_size, p->spec.size,
+            p->spec.size, format_bytes(plan_size(p), bytes));
+    if (there > 0)
+        fprintf(stderr, " (%s free)", format_bytes(there, space));
+    fprintf(stderr, ", %u thread%s\n", c->options->threads, plural(c->options->threads));
+    if (p->dropped > 0)
+        fprintf(stderr, "         %s images left out by --tail drop\n", format_count(p->dropped, n));
+}
+
+static void
+report_splits(const struct convert *c)
+{
+    char rule[64], images[PROGRESS_TEXT], patients[PROGRESS_TEXT];
+    unsigned split;
+
+    split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
+    fprintf(stderr, "split    %s:", rule);
+    for (split = 0; split < c->plan.splits.count; split++)
+        fprintf(stderr, "%s %s %s image%s of %s patient%s", split ? "," : "", c->plan.splits.name[split],
+                format_count(c->plan.splits.images[split], images), plural(c->plan.splits.images[split]),
+                format_count(c->plan.splits.patients[split], patients), plural(c->plan.splits.patients[split]));
+    fprintf(stderr, "\n");
+}
+
+void
+report_missing(const struct convert *c)
+{
+    const struct preflight *p = &c->preflight;
+    char found[PROGRESS_TEXT], wanted[PROGRESS_TEXT];
+    size_t i;
+
+    if (p->missing == 0)
+        return;
+    fprintf(stderr, "missing  %s of %s images", format_count(p->missing, found), format_count(p->wanted, wanted));
+    for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
+        fprintf(stderr, "%s%s", i ? ", " : ": ", p->sample[i]);
+    fprintf(stderr, "%s\n", p->missing > PREFLIGHT_SAMPLES ? ", ..." : "");
+    for (i = 0; p->whole && i < PREFLIGHT_ARCHIVES; i++)
+        if (p->archive[i].found < p->archive[i].wanted)
+            fprintf(stderr, "         images_%03zu: %s of %s found\n", i + 1, format_count(p->archive[i].found, found),
+                    format_count(p->archive[i].wanted, wanted));
+}
+
+void
+report_plan(const struct convert *c, const struct cli_common *common, bool dry_run)
+{
+    if (common->quiet)
+        return;
+    report_labels(c);
+    report_images(c);
+    if (dry_run || common->verbose)
+        report_missing(c);
+    report_splits(c);
+    report_shards(c);
+    if (dry_run || common->verbose)
+        fprintf(stderr, "data     %s, stride %zu bytes, pixels at byte %zu of a record\n", c->plan.dataset_id,
+                c->plan.layout.stride, c->plan.layout.pixel_offset);
+}
+
+void
+report_resumed(const struct convert *c)
+{
+    char done[PROGRESS_TEXT], all[PROGRESS_TEXT], images[PROGRESS_TEXT];
+
+    if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
+        return;
+    fprintf(stderr, "resume   %s of %s shards done and verified, %s more images in their slots\n",
+            format_count(c->resumed.shards_done, done), format_count(c->plan.shard_count, all),
+            format_count(c->resumed.slots_full, images));
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------- */
+
+void
+report_progress(const struct progress *p, uint64_t rejects, char *text, size_t size)
+{
+    char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT], bad[PROGRESS_TEXT];
+    double seconds = progress_left(p);
+
+    snprintf(text, size, "convert  %3u %%  %s/%s  %s img/s  rejects %s  %s left",
+             (unsigned)(p->total ? p->done * 100 / p->total : 100), format_count(p->done, done),
+             format_count(p->total, total), format_count((uint64_t)p->rate, rate), format_count(rejects, bad),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+}
+
+/* ---- summary -------------------------------------------------------------------------------------------------- */
+
+static void
+report_rejects(const struct convert *c)
+{
+    char n[PROGRESS_TEXT];
+    bool first = true;
+    int status;
+
+    if (c->counts.rejects > 0) {
+        fprintf(stderr, "         %s rejected:", format_count(c->counts.rejects, n));
+        for (status = 0; status < CHEX_ERR_BUG; status++) {
+            if (c->counts.reject_of[status] == 0)
+                continue;
+            fprintf(stderr, "%s %s %s", first ? "" : ",", format_count(c->counts.reject_of[status], n),
+                    chex_status_name((enum chex_status)status));
+            first = false;
+        }
+        fprintf(stderr, "      %s/rejects.jsonl\n", c->options->out);
+    }
+    if (c->labels.reject_count > 0)
+        fprintf(stderr, "         %s rows were not used      %s/rejects.jsonl\n",
+                format_count(c->labels.reject_count, n), c->options->out);
+    if (c->unlabelled > 0)
+        fprintf(stderr, "         %s image%s without a row skipped      %s/rejects.jsonl\n",
+                format_count(c->unlabelled, n), plural(c->unlabelled), c->options->out);
+}
+
+static void
+report_noticed(const struct convert *c)
+{
+    const struct convert_counts *k = &c->counts;
+    const struct {
+        uint64_t count;
+        const char *text;
+    } lines[] = {
+        {k->rgba, "RGBA images normalised to gray"},
+        {k->colour, "images in colour reduced to luma: are these X-rays?"},
+        {k->composited, "images with transparent pixels, put on black"},
+        {k->deep, "images of 16 bits scaled to 8"},
+        {k->palette, "images with a palette expanded"},
+        {k->interlaced, "interlaced or progressive images"},
+        {k->jpeg, "JPEG images"},
+        {k->animated, "animated PNGs: first frame taken"},
+        {k->mismatched, "images whose name says PNG and whose content JPEG, or the reverse"},
+        {k->warned, "images with damage that does not touch pixels"},
+    };
+    char n[PROGRESS_TEXT];
+    size_t i;
+
+    for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (lines[i].count > 0)
+            fprintf(stderr, "         %s %s\n", format_count(lines[i].count, n), lines[i].text);
+}
+
+void
+report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
+{
+    char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bytes[PROGRESS_TEXT];
+
+    if (common->quiet)
+        return;
+    if (c->resumed.complete) {
+        fprintf(stderr, "done     '%s' is complete already: nothing to do\n", c->options->out);
+    } else {
+        uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
+
+        fprintf(stderr, "done     %s shard%s, %s images, %s in %llu.%llu s\n",
+                format_count(c->plan.shard_count, shards), plural(c->plan.shard_count),
+                format_count(c->counts.converted, images), format_bytes(plan_size(&c->plan), bytes),
+                (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
+        report_rejects(c);
+        report_noticed(c);
+        if (c->counts.rejects > 0 && within_allowance)
+            fprintf(stderr, "         within --allow-rejects\n");
+    }
+    fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
+    fprintf(stderr, "next     chex-inspect --full %s\n", c->options->out);
+}

@@ -1,0 +1,162 @@
+/*
+ * inspect.h - what the parts of chex-inspect share: its options, the thing that is looked at, the output
+ *
+ * Each action is one file, inspect_ACTION.c.  It is called for each PATH, prints its findings on stdout (or adds one
+ * object to the --json document) and returns an exit code; the worst one is the program's.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_INSPECT_H
+#define CHEX_TOOLS_INSPECT_H
+
+#include "meter.h"
+#include "verify.h"
+
+#include <jansson.h>
+
+enum inspect_action { INSPECT_DESCRIBE, INSPECT_VERIFY, INSPECT_LIST, INSPECT_EXTRACT, INSPECT_LABELS, INSPECT_SPLIT };
+
+struct inspect_options {
+    enum inspect_action action;
+    bool action_given;
+    enum verify_depth depth;
+    double sample_percent;
+    const char *fields;  /* of --list */
+    const char *split;   /* only this one, or NULL */
+    bool filling;        /* --list records of weight 0 too */
+    const char *extract; /* NAME or SHARD:INDEX */
+    const char *output;
+    const char **path;
+    size_t path_count, path_capacity;
+};
+
+struct inspect {
+    const struct cli_program *program;
+    const struct inspect_options *options;
+    const struct cli_common *common;
+    struct meter meter;
+    struct color color; /* of stdout */
+    bool have_result;   /* something was written already */
+    bool json_failed;   /* a result is lacking */
+};
+
+/* ---- what is looked at (inspect_target.c) ---------------------------------------------------------------------- */
+
+enum target_kind {
+    TARGET_DATASET,
+    TARGET_SHARD,     /* one shard, of a data set whose manifest lies beside it */
+    TARGET_FILE,      /* a TFRecord file without one */
+    TARGET_UNFINISHED /* a folder with shards or a journal, but without a manifest */
+};
+
+struct target {
+    const char *path;
+    enum target_kind kind;
+    struct chex_dataset *dataset; /* of TARGET_DATASET and TARGET_SHARD */
+    unsigned first, count;        /* shards of the data set that are meant */
+    char unfinished[256];         /* what is known about TARGET_UNFINISHED, */
+    char spec[512];               /* its specification, or "", */
+    const char *next;             /* and what to do */
+};
+
+/*
+ * Tell by content what path is.  target_close() frees it, also after a failure.
+ * CHEX_ERR_MISSING  no such file, or a folder without anything of ours
+ * CHEX_ERR_INCOMPATIBLE  a manifest of a newer format, or one that is hostile or damaged
+ * CHEX_ERR_NOT_IMAGE  a file that is no TFRecord file
+ */
+enum chex_status target_open(const char *path, struct target *out, struct chex_error *err);
+void target_close(struct target *t);
+/* Keep only the shards of the split of this name.  CHEX_ERR_USAGE where there is none: the text lists them. */
+enum chex_status target_select(struct target *t, const char *split, struct chex_error *err);
+
+/* ---- the records of a target (inspect_walk.c) ------------------------------------------------------------------ */
+
+struct walk_record {
+    unsigned shard; /* of the data set */
+    uint32_t index;
+    const char *split;
+    const struct record_values *values;
+    const uint8_t *hash; /* SHA-256 of the pixels, NULL where it was not asked for */
+};
+
+/* One record that is in its place; its strings and pixels are valid during the call.  Anything but CHEX_OK ends it. */
+typedef enum chex_status walk_fn(void *context, const struct walk_record *record, struct chex_error *err);
+
+/*
+ * A whole shard (index -1), or `count` records of one, the first of them with this index, that cannot be used; the walk
+ * goes on.
+ */
+typedef void walk_fault_fn(void *context, const char *shard, int64_t index, uint64_t count,
+                           const struct chex_error *why);
+
+struct walk {
+    const struct target *target;
+    bool hash; /* read the pixels too, check both checksums, hash; else only what is around the pixels is read */
+    walk_fn *record;
+    walk_fault_fn *fault;
+    void *context;
+    unsigned threads; /* 1: in order.  More: `record` is called by several threads, in any order of shards */
+    /* Progress, by the calling thread; records of all. */
+    void (*tick)(void *context, uint64_t done, uint64_t total);
+
+    uint64_t faults;  /* out */
+    bool read_failed; /* out: one of them is CHEX_ERR_READ */
+};
+
+enum chex_status walk_run(struct walk *w, struct chex_error *err);
+
+/* The fault function of the actions: a line on stderr.  context is NULL or begins with a struct inspect *. */
+void inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t count, const struct chex_error *why);
+/* The exit code for a walk that ended well; where there were faults a line on stderr says how to know more. */
+int inspect_walk_code(struct inspect *in, const struct walk *w);
+
+/* ---- output (inspect_output.c) --------------------------------------------------------------------------------- */
+
+/* The worse one of two exit codes. */
+int inspect_worse(int a, int b);
+
+/* "chex-inspect: TEXT" on stderr, an object with the error in the --json document; returns the exit code. */
+int inspect_fail(struct inspect *in, const char *path, const struct chex_error *err);
+
+/* A text of a record for a terminal or a table: bytes outside printable ASCII as \xNN. */
+#define INSPECT_TEXT (4 * LAYOUT_MAX_TEXT + 1)
+char *inspect_text(struct chex_bytes text, char out[INSPECT_TEXT]);
+/* The same for JSON: as it is where it is UTF-8. */
+json_t *inspect_json_text(struct chex_bytes text);
+/* "Atelectasis|Effusion" or "No Finding". */
+#define INSPECT_LABELS_TEXT 256
+char *inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT]);
+
+/* The same for JSON: a list of names, empty for No Finding. */
+json_t *inspect_json_labels(uint16_t findings);
+
+/* "1 image", "2,113 images". */
+#define INSPECT_COUNT 64
+char *inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT]);
+
+json_t *inspect_number(uint64_t n);
+/* Append or set, and take the value; after a failure (no memory) the container is NULL and stays so. */
+void inspect_json_push(json_t **list, json_t *value);
+void inspect_json_set(json_t **object, const char *key, json_t *value);
+
+/* The --json document: a head, one object for each path, a foot. */
+void inspect_json_begin(struct inspect *in);
+/* Takes the result; NULL means out of memory, the exit code is then EXIT_OUTPUT. */
+void inspect_json_add(struct inspect *in, json_t *result);
+void inspect_json_next(struct inspect *in); /* the comma, where one is due: for what is written in pieces */
+/* Returns the exit code: code, or EXIT_OUTPUT where a result is lacking. */
+int inspect_json_end(struct inspect *in, int code);
+
+/* ---- actions --------------------------------------------------------------------------------------------------- */
+
+int inspect_verify(struct inspect *in, struct target *t); /* INSPECT_DESCRIBE too */
+int inspect_list(struct inspect *in, struct target *t);
+int inspect_extract(struct inspect *in, struct target *t);
+int inspect_labels(struct inspect *in, struct target *t);
+int inspect_split(struct inspect *in, struct target *t);
+
+/* False, with the reason, where the text of --fields is not a list of fields. */
+bool inspect_fields_known(const char *fields, struct chex_error *err);
+
+#endif

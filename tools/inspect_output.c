@@ -1,0 +1,172 @@
+/*
+ * inspect_output.c - see inspect.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect.h"
+
+#include "ascii.h"
+#include "progress.h"
+
+#include <string.h>
+
+/* ---- exit codes ------------------------------------------------------------------------------------------------ */
+
+static int
+badness(int code)
+{
+    static const int order[] = {EXIT_GOOD, EXIT_DATA, EXIT_MISSING, EXIT_INCOMPATIBLE, EXIT_USAGE, EXIT_OUTPUT};
+    int i;
+
+    for (i = 0; i < (int)(sizeof(order) / sizeof(order[0])); i++)
+        if (order[i] == code)
+            return i;
+    return i;
+}
+
+int
+inspect_worse(int a, int b)
+{
+    return badness(a) >= badness(b) ? a : b;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------------------------- */
+
+char *
+inspect_text(struct chex_bytes text, char out[INSPECT_TEXT])
+{
+    return ascii_escape(text.data, text.size, out, INSPECT_TEXT);
+}
+
+json_t *
+inspect_json_text(struct chex_bytes text)
+{
+    json_t *string = json_stringn(text.data, text.size);
+    char escaped[INSPECT_TEXT];
+
+    return string ? string : json_string(inspect_text(text, escaped));
+}
+
+char *
+inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT])
+{
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        if (findings >> i & 1)
+            used += (size_t)snprintf(out + used, INSPECT_LABELS_TEXT - used, "%s%s", used ? "|" : "",
+                                     chex_finding_name(i));
+    if (used == 0)
+        snprintf(out, INSPECT_LABELS_TEXT, "No Finding");
+    return out;
+}
+
+json_t *
+inspect_json_labels(uint16_t findings)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        if (findings >> i & 1)
+            inspect_json_push(&list, json_string(chex_finding_name(i)));
+    return list;
+}
+
+char *
+inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT])
+{
+    char number[PROGRESS_TEXT];
+
+    snprintf(out, INSPECT_COUNT, "%s %s%s", format_count(n, number), noun, n == 1 ? "" : "s");
+    return out;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+json_t *
+inspect_number(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+void
+inspect_json_push(json_t **list, json_t *value)
+{
+    if (json_array_append_new(*list, value) != 0) {
+        json_decref(*list);
+        *list = NULL;
+    }
+}
+
+void
+inspect_json_set(json_t **object, const char *key, json_t *value)
+{
+    if (json_object_set_new(*object, key, value) != 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+}
+
+void
+inspect_json_begin(struct inspect *in)
+{
+    static const char *const names[] = {
+        [INSPECT_DESCRIBE] = "describe", [INSPECT_VERIFY] = "verify", [INSPECT_LIST] = "list",
+        [INSPECT_EXTRACT] = "extract",   [INSPECT_LABELS] = "labels", [INSPECT_SPLIT] = "check-split"};
+
+    printf("{\"tool\": \"%s\", \"version\": \"%s\", \"action\": \"%s\", \"results\": [", in->program->name,
+           chex_version(), names[in->options->action]);
+}
+
+void
+inspect_json_next(struct inspect *in)
+{
+    printf("%s\n", in->have_result ? "," : "");
+    in->have_result = true;
+}
+
+void
+inspect_json_add(struct inspect *in, json_t *result)
+{
+    inspect_json_next(in);
+    if (!result || json_dumpf(result, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0) {
+        in->json_failed = true;
+        printf("null");
+    }
+    json_decref(result);
+}
+
+int
+inspect_json_end(struct inspect *in, int code)
+{
+    if (in->json_failed) {
+        code = EXIT_OUTPUT;
+        if (!ferror(stdout))
+            fprintf(stderr, "%s: out of memory\n", in->program->name);
+    }
+    printf("\n], \"exit_code\": %d}\n", code);
+    return code;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+int
+inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
+{
+    struct chex_bytes text = {err->text, strlen(err->text)};
+    struct chex_bytes name = {path, strlen(path)};
+    int code;
+
+    meter_clear(&in->meter);
+    fflush(stdout);
+    code = cli_error(in->program, err);
+    if (in->common->json)
+        inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", inspect_json_text(name), "error", "status",
+                                       chex_status_name(err->status), "text", inspect_json_text(text)));
+    /* What could not be read here is no missing input: the next attempt may find it. */
+    return err->status == CHEX_ERR_READ ? EXIT_OUTPUT : code;
+}

@@ -1,0 +1,251 @@
+/*
+ * inspect_split_report.c - the words and the JSON of --check-split; see inspect_split.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect_split.h"
+#include "progress.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SHOWN 10
+
+static struct chex_bytes
+bytes_of(const char *text)
+{
+    return (struct chex_bytes){text, strlen(text)};
+}
+
+static const char *
+split_name(const struct split_check *c, unsigned split)
+{
+    return c->dataset->split[split].name;
+}
+
+/* ---- patients -------------------------------------------------------------------------------------------------- */
+
+/* The end of the images of the patient of seen[i], and how many each split has; true where it is more than one. */
+static bool
+one_patient(const struct split_check *c, size_t i, size_t *next, uint64_t images[SPLIT_MAX])
+{
+    unsigned splits = 0;
+
+    memset(images, 0, SPLIT_MAX * sizeof(*images));
+    for (*next = i; *next < c->count && strcmp(c->seen[i].patient, c->seen[*next].patient) == 0; ++*next)
+        splits += images[c->seen[*next].split]++ == 0;
+    return splits > 1;
+}
+
+static void
+print_patients(const struct inspect *in, const struct split_check *c)
+{
+    uint64_t images[SPLIT_MAX], shown = 0;
+    char text[INSPECT_COUNT], name[INSPECT_TEXT];
+    size_t i, next;
+    unsigned s;
+
+    if (c->shared_patients == 0) {
+        printf("patients %sno patient is in two splits%s (%s)\n", in->color.green, in->color.off,
+               inspect_count(c->patients, "patient", text));
+        return;
+    }
+    printf("patients %s%s in more than one split%s\n", in->color.red,
+           inspect_count(c->shared_patients, "patient", text), in->color.off);
+    for (i = 0; i < c->count && shown < SHOWN; i = next) {
+        bool first = true;
+
+        if (!one_patient(c, i, &next, images))
+            continue;
+        printf("         %s:", inspect_text(bytes_of(c->seen[i].patient), name));
+        for (s = 0; s < c->dataset->info.split_count; s++) {
+            if (images[s] > 0)
+                printf("%s %s %s", first ? "" : ",", split_name(c, s), inspect_count(images[s], "image", text));
+            first &= images[s] == 0;
+        }
+        printf("\n");
+        shown++;
+    }
+    if (c->shared_patients > shown)
+        printf("         and %s\n", inspect_count(c->shared_patients - shown, "more patient", text));
+}
+
+static json_t *
+patients_json(const struct split_check *c)
+{
+    json_t *list = json_array();
+    uint64_t images[SPLIT_MAX];
+    size_t i, next;
+    unsigned s;
+
+    for (i = 0; i < c->count; i = next) {
+        json_t *splits;
+
+        if (!one_patient(c, i, &next, images))
+            continue;
+        splits = json_object();
+        for (s = 0; s < c->dataset->info.split_count; s++)
+            if (images[s] > 0)
+                inspect_json_set(&splits, split_name(c, s), inspect_number(images[s]));
+        inspect_json_push(&list, json_pack("{s:o, s:o}", "patient", inspect_json_text(bytes_of(c->seen[i].patient)),
+                                           "images", splits));
+    }
+    return list;
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------------- */
+
+/* The end of the images equal to by_hash[i]; true where they are in more than one split. */
+static bool
+one_image(const struct split_check *c, size_t i, size_t *next)
+{
+    bool shared = false;
+
+    for (*next = i + 1; split_check_same(c, i, *next); ++*next)
+        shared |= c->by_hash[*next]->split != c->by_hash[i]->split;
+    return shared;
+}
+
+static void
+print_images(const struct inspect *in, const struct split_check *c)
+{
+    char text[INSPECT_COUNT], name[INSPECT_TEXT];
+    uint64_t shown = 0;
+    size_t i, j, next;
+
+    if (c->shared_images == 0)
+        printf("images   %sno image is in two splits%s (%s)\n", in->color.green, in->color.off,
+               inspect_count(c->count, "image", text));
+    else
+        printf("images   %s%s in more than one split%s\n", in->color.red,
+               inspect_count(c->shared_images, "image", text), in->color.off);
+    for (i = 0; i < c->count && shown < SHOWN; i = next) {
+        if (!one_image(c, i, &next))
+            continue;
+        for (j = i; j < next; j++)
+            printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),
+                   inspect_text(bytes_of(c->by_hash[j]->name), name));
+        printf("\n");
+        shown++;
+    }
+    if (c->shared_images > shown)
+        printf("         and %s\n", inspect_count(c->shared_images - shown, "more image", text));
+    if (c->repeated_images > 0)
+        printf("         note: %s equal to another one of the same split\n",
+               inspect_count(c->repeated_images, "image", text));
+}
+
+static json_t *
+images_json(const struct split_check *c)
+{
+    json_t *list = json_array();
+    size_t i, j, next;
+
+    for (i = 0; i < c->count; i = next) {
+        json_t *group;
+
+        if (!one_image(c, i, &next))
+            continue;
+        group = json_array();
+        for (j = i; j < next; j++) {
+            const struct seen *seen = c->by_hash[j];
+
+            inspect_json_push(&group,
+                              json_pack("{s:o, s:s, s:s, s:o}", "name", inspect_json_text(bytes_of(seen->name)),
+                                        "split", split_name(c, seen->split), "shard",
+                                        c->dataset->shard[seen->shard].name, "index", inspect_number(seen->index)));
+        }
+        inspect_json_push(&list, group);
+    }
+    return list;
+}
+
+/* ---- prevalence ------------------------------------------------------------------------------------------------ */
+
+/* Split s against the first one: the findings that differ. */
+static void
+print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
+{
+    const struct split_sums *a = &c->sums[0], *b = &c->sums[s];
+    unsigned f, differ = 0;
+
+    for (f = 0; f < CHEX_FINDINGS; f++)
+        differ += fabs(split_z(a, b, f)) >= SPLIT_Z;
+    if (differ == 0) {
+        printf("labels   %s has the prevalences of %s, as far as chance allows\n", split_name(c, s), split_name(c, 0));
+        return;
+    }
+    printf("labels   %s%s differs from %s in %u of %d findings%s\n", in->color.yellow, split_name(c, s),
+           split_name(c, 0), differ, CHEX_FINDINGS, in->color.off);
+    printf("         %s%-20s %11.11s %11.11s %7s %7s%s\n", in->color.dim, "", split_name(c, 0), split_name(c, s),
+           "ratio", "z", in->color.off);
+    for (f = 0; f < CHEX_FINDINGS; f++) {
+        double z = split_z(a, b, f), p = split_prevalence(a, f), q = split_prevalence(b, f);
+
+        if (fabs(z) < SPLIT_Z)
+            continue;
+        printf("         %-20s %9.2f %% %9.2f %%", chex_finding_name(f), 100 * p, 100 * q);
+        if (p > 0)
+            printf(" %7.2f", q / p);
+        else
+            printf(" %7s", "-");
+        printf(" %7.1f\n", z);
+    }
+}
+
+static json_t *
+drift_json(const struct split_check *c)
+{
+    json_t *list = json_array();
+    unsigned s, f;
+
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        for (f = 0; f < CHEX_FINDINGS; f++) {
+            double z = split_z(&c->sums[0], &c->sums[s], f);
+
+            inspect_json_push(&list,
+                              json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b}", "finding", chex_finding_name(f),
+                                        "reference", split_name(c, 0), "split", split_name(c, s),
+                                        "reference_prevalence", split_prevalence(&c->sums[0], f), "prevalence",
+                                        split_prevalence(&c->sums[s], f), "z", z, "differs", fabs(z) >= SPLIT_Z));
+        }
+    }
+    return list;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+void
+split_check_print(const struct inspect *in, const struct split_check *c)
+{
+    bool differs = false;
+    unsigned s, f;
+
+    print_patients(in, c);
+    print_images(in, c);
+    if (in->common->quiet)
+        return;
+    if (c->dataset->info.split_count == 1)
+        printf("labels   one split: nothing to compare\n");
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        print_drift(in, c, s);
+        for (f = 0; f < CHEX_FINDINGS; f++)
+            differs |= fabs(split_z(&c->sums[0], &c->sums[s], f)) >= SPLIT_Z;
+    }
+    if (differs)
+        printf("         |z| above %.2f is shown (p < .001; images of one patient count as a cluster).\n"
+               "         Not a fault, but thresholds and class weights of %s do not carry over.\n",
+               SPLIT_Z, split_name(c, 0));
+}
+
+json_t *
+split_check_json(const struct split_check *c, const char *path, uint64_t faults)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", inspect_json_text(bytes_of(path)),
+                     "patients", inspect_number(c->patients), "images", inspect_number(c->count),
+                     "patients_in_two_splits", patients_json(c), "images_in_two_splits", images_json(c),
+                     "repeated_within_split", inspect_number(c->repeated_images), "z_threshold", SPLIT_Z, "drift",
+                     drift_json(c), "faults", inspect_number(faults));
+}
