@@ -37,6 +37,7 @@ struct job {
 /* What a thread keeps from image to image. */
 struct worker {
     struct buffer file;
+    struct decoder decoder;
     struct image image;
     struct resampler resampler;
     uint8_t *record;
@@ -50,6 +51,7 @@ worker_free(void *argument)
     if (!w)
         return;
     buffer_release(&w->file);
+    decoder_release(&w->decoder);
     image_release(&w->image);
     resampler_release(&w->resampler);
     free(w->record);
@@ -62,10 +64,11 @@ worker_new(void *context)
     const struct job *job = context;
     struct worker *w = calloc(1, sizeof(*w));
 
-    if (w)
-        w->record = malloc(job->convert->plan.layout.stride);
-    if (w && !w->record) {
-        free(w);
+    if (!w)
+        return NULL;
+    w->record = malloc(job->convert->plan.layout.stride);
+    if (!w->record || decoder_init(&w->decoder, NULL) != CHEX_OK) {
+        worker_free(w);
         return NULL;
     }
     return w;
@@ -129,7 +132,7 @@ make_record(struct job *job, struct worker *w, const struct entry *entry, size_t
     if (status == CHEX_OK)
         status = file_read(AT_FDCWD, path, MAX_FILE, &w->file, err);
     if (status == CHEX_OK)
-        status = decode_image(w->file.data, w->file.size, &plan->spec.limits, &w->image, traits, err);
+        status = decode_image(&w->decoder, w->file.data, w->file.size, &plan->spec.limits, &w->image, traits, err);
     if (status == CHEX_OK)
         status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);

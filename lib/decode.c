@@ -12,6 +12,7 @@
 
 #include "jpeg.h"
 #include "png.h"
+#include "png_fast.h"
 
 #include <string.h>
 #include <strings.h>
@@ -133,9 +134,25 @@ kind_of(const uint8_t *data, size_t size)
 }
 
 enum chex_status
-decode_image(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
+decoder_init(struct decoder *d, struct chex_error *err)
+{
+    d->png = png_fast_new();
+    return d->png ? CHEX_OK : chex_fail_memory(err);
+}
+
+void
+decoder_release(struct decoder *d)
+{
+    png_fast_free(d->png);
+    d->png = NULL;
+}
+
+enum chex_status
+decode_image(struct decoder *d, const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
              struct image_traits *traits, struct chex_error *err)
 {
+    if (d->png && png_fast_decode(d->png, data, size, limits, out, traits))
+        return CHEX_OK;
     if (png_is(data, size))
         return png_decode(data, size, limits, out, traits, err);
     if (jpeg_is(data, size))

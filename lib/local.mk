@@ -8,6 +8,8 @@ libchexcore_la_SOURCES = \
 	lib/crc32c.c lib/digest.c lib/digest.h lib/file.c lib/file.h lib/lock.c lib/lock.h \
 	lib/image.c lib/image.h lib/png.c lib/png.h lib/png_chunk.c lib/png_chunk.h lib/jpeg.c lib/jpeg.h \
 	lib/decode.c lib/decode.h \
+	lib/png_fast.c lib/png_fast.h lib/inflate.c lib/inflate.h lib/inflate_private.h lib/inflate_tables.c \
+	lib/unfilter.c lib/unfilter.h lib/unfilter_private.h lib/unfilter_wave.h lib/unfilter_x86.c \
 	lib/resample.c lib/resample.h lib/resample_axis.c lib/resample_axis.h lib/convolve.c lib/convolve.h \
 	lib/ascii.c lib/ascii.h lib/text.c lib/text.h lib/table.c lib/table.h lib/patients.c lib/patients.h \
 	lib/findings.c lib/findings.h lib/label_row.c lib/label_row.h lib/labels.c lib/labels.h lib/names.c lib/names.h \

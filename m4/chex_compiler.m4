@@ -6,7 +6,7 @@ AC_DEFUN([CHEX_TRY_CFLAG], [
   AC_MSG_CHECKING([whether $CC accepts $2])
   chex_saved_cflags=$CFLAGS
   CFLAGS="$CFLAGS -Werror $2"
-  AC_COMPILE_IFELSE([AC_LANG_SOURCE([[int f(void) { return 0; }]])],
+  AC_COMPILE_IFELSE([AC_LANG_SOURCE([[int f(void); int f(void) { return 0; }]])],
     [AC_MSG_RESULT([yes]); $1="$$1 $2"], [AC_MSG_RESULT([no])])
   CFLAGS=$chex_saved_cflags
 ])

@@ -24,6 +24,7 @@ struct state {
     enum resample_method method;
     uint32_t width, height;
     struct buffer file, out;
+    struct decoder decoder;
     struct image image;
     struct resampler resampler;
 };
@@ -73,7 +74,7 @@ check_file(struct state *s, const char *path, struct chex_error *err)
     size_t size;
 
     if (status == CHEX_OK)
-        status = decode_image(s->file.data, s->file.size, &limits, &s->image, &traits, err);
+        status = decode_image(&s->decoder, s->file.data, s->file.size, &limits, &s->image, &traits, err);
     if (status != CHEX_OK)
         return status;
     if (!s->resize) {
@@ -103,6 +104,9 @@ main(int argc, char **argv)
     }
     s.width = (uint32_t)strtoul(argv[2], NULL, 10);
     s.height = (uint32_t)strtoul(argv[3], NULL, 10);
+    /* As chex-convert does it; CHEX_ONLY_LIBPNG leaves every PNG to libpng. */
+    if (!getenv("CHEX_ONLY_LIBPNG") && decoder_init(&s.decoder, NULL) != CHEX_OK)
+        return 1;
     for (int i = 4; i < argc; i++) {
         struct chex_error err;
 
@@ -111,6 +115,7 @@ main(int argc, char **argv)
     }
     buffer_release(&s.file);
     buffer_release(&s.out);
+    decoder_release(&s.decoder);
     image_release(&s.image);
     resampler_release(&s.resampler);
     return fclose(stdout) == 0 ? 0 : 1;

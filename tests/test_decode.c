@@ -18,10 +18,11 @@ decode(const void *data, size_t size, struct chex_error *err)
 {
     struct image image = {0};
     struct image_traits traits;
+    struct decoder decoder = {0};
     enum chex_status status;
 
     *err = (struct chex_error){0};
-    status = decode_image(data, size, &limits, &image, &traits, err);
+    status = decode_image(&decoder, data, size, &limits, &image, &traits, err);
     image_release(&image);
     return status;
 }
@@ -117,12 +118,15 @@ START_TEST(a_png_is_known_by_its_first_bytes)
     struct buffer file = {0};
     struct image image = {0};
     struct image_traits traits = {.container = IMAGE_JPEG};
+    struct decoder decoder;
     struct chex_error err;
 
     fixture_png(&file, &f);
-    ck_assert_int_eq(decode_image(file.data, file.size, &limits, &image, &traits, &err), CHEX_OK);
+    ck_assert_int_eq(decoder_init(&decoder, &err), CHEX_OK);
+    ck_assert_int_eq(decode_image(&decoder, file.data, file.size, &limits, &image, &traits, &err), CHEX_OK);
     ck_assert_int_eq(traits.container, IMAGE_PNG);
     ck_assert_uint_eq(image.data[5], 99);
+    decoder_release(&decoder);
     image_release(&image);
     for (size_t size = 1; size < 8; size++)
         ck_assert_int_eq(decode(file.data, size, &err), CHEX_ERR_TRUNCATED);

@@ -1,0 +1,32 @@
+/*
+ * inflate.h - a zlib stream whose size is known, inflated at once (RFC 1950, RFC 1951)
+ *
+ * Only ever says yes or no, and yes only to streams that zlib takes too; in doubt it says no, and the caller asks zlib.
+ * ISA-L is as fast, but it also takes code sets that are not complete, which zlib and therefore libpng refuse.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_INFLATE_H
+#define CHEX_LIB_INFLATE_H
+
+#include "error.h"
+
+/* Bytes behind input and output that are read and written, though not used: the loop looks at its bounds once a turn. */
+#define INFLATE_IN_SLACK  64
+#define INFLATE_OUT_SLACK 512
+
+struct inflate_tables; /* scratch; one a thread */
+
+struct inflate_tables *inflate_tables_new(void); /* NULL when out of memory */
+void inflate_tables_free(struct inflate_tables *t);
+
+/*
+ * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1].
+ * in    in_size bytes and INFLATE_IN_SLACK readable ones behind them
+ * out   out_size bytes and INFLATE_OUT_SLACK writable ones behind them
+ * True where it is a zlib stream with a window of 32 KiB and no dictionary that holds exactly out_size bytes and ends with
+ * the input, and its Adler-32 is right.
+ */
+bool inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * png_fast.c - see png_fast.h
+ *
+ * The form: signature; IHDR of 8 bits, colour type 0 or 6, no interlacing; chunks that say nothing about pixels, of the
+ * kinds that the data set has and in a valid shape; IDATs one after the other; IEND; nothing behind it.  All chunk
+ * checksums right.  The zlib stream has a 32 KiB window, ends with the last IDAT's last byte, holds exactly the
+ * image, and its Adler-32 is right.  Filter types are 0 to 4.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "png_fast.h"
+
+#include "inflate.h"
+#include "png_chunk.h"
+#include "unfilter.h"
+
+#include <isa-l/crc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANNELS_RGBA 4
+
+_Static_assert(UNFILTER_SLACK <= INFLATE_OUT_SLACK, "one slack serves both");
+
+struct png_fast {
+    struct inflate_tables *tables;
+    struct buffer packed; /* the IDATs' data, one behind the other */
+    struct buffer raw;    /* filtered rows, each behind its filter type */
+    struct buffer rows;   /* RGBA: two rows without filter */
+    const struct unfilter_kind *kind;
+};
+
+struct png_fast *
+png_fast_new(void)
+{
+    struct png_fast *fast = calloc(1, sizeof(*fast));
+
+    if (!fast)
+        return NULL;
+    fast->kind = unfilter_best();
+    fast->tables = inflate_tables_new();
+    if (!fast->tables) {
+        png_fast_free(fast);
+        return NULL;
+    }
+    return fast;
+}
+
+void
+png_fast_free(struct png_fast *fast)
+{
+    if (!fast)
+        return;
+    inflate_tables_free(fast->tables);
+    buffer_release(&fast->packed);
+    buffer_release(&fast->raw);
+    buffer_release(&fast->rows);
+    free(fast);
+}
+
+static uint32_t
+get_u32be(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+struct header {
+    uint32_t width, height;
+    unsigned channels;
+};
+
+static bool
+read_header(const struct png_chunk *chunk, const struct decode_limits *limits, struct header *h)
+{
+    const uint8_t *p = chunk->body + 4;
+
+    if (strcmp(chunk->type, "IHDR") != 0 || chunk->length != 13)
+        return false;
+    h->width = get_u32be(p);
+    h->height = get_u32be(p + 4);
+    h->channels = p[9] == 6 ? CHANNELS_RGBA : 1;
+    /* depth, colour type, compression, filter method, interlacing */
+    return p[8] == 8 && (p[9] == 0 || p[9] == 6) && p[10] == 0 && p[11] == 0 && p[12] == 0 &&
+           h->width >= limits->min_side && h->height >= limits->min_side && h->width <= INT32_MAX / 8 &&
+           h->height <= INT32_MAX && h->width > 0 && h->height > 0 &&
+           (uint64_t)h->width * h->height <= limits->max_pixels;
+}
+
+/* Chunks of the data set's files that say nothing about the value of a pixel, with their only valid length. */
+static bool
+is_known_ancillary(const struct png_chunk *chunk)
+{
+    static const struct {
+        const char *type;
+        uint32_t length;
+    } known[] = {{"tIME", 7}, {"sRGB", 1}, {"gAMA", 4}, {"pHYs", 9}};
+    size_t i;
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(chunk->type, known[i].type) == 0)
+            return chunk->length == known[i].length;
+    return false;
+}
+
+static bool
+checksum_is_right(const struct png_chunk *chunk)
+{
+    return crc32_gzip_refl(0, chunk->body, 4 + (uint64_t)chunk->length) == get_u32be(chunk->body + 4 + chunk->length);
+}
+
+/* Walk through all chunks: the header to *h, the image data to fast->packed. */
+static bool
+read_chunks(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+            struct header *h)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+    enum { BEFORE, INSIDE, BEHIND } place = BEFORE;
+
+    if (size < PNG_FIRST_CHUNK || memcmp(data, "\x89PNG\r\n\x1a\n", PNG_FIRST_CHUNK) != 0)
+        return false;
+    if (!png_chunk_next(data, size, &position, &chunk) || !checksum_is_right(&chunk) || !read_header(&chunk, limits, h))
+        return false;
+    fast->packed.size = 0;
+    while (png_chunk_next(data, size, &position, &chunk)) {
+        if (!checksum_is_right(&chunk))
+            return false;
+        if (strcmp(chunk.type, "IEND") == 0)
+            return chunk.length == 0 && position == size && place != BEFORE;
+        if (strcmp(chunk.type, "IDAT") == 0) {
+            if (place == BEHIND || buffer_append(&fast->packed, chunk.body + 4, chunk.length, NULL) != CHEX_OK)
+                return false;
+            place = INSIDE;
+        } else if (place != BEFORE || !is_known_ancillary(&chunk)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* zlib stream to exactly `wanted` bytes of filtered rows. */
+static bool
+inflate_rows(struct png_fast *fast, size_t wanted)
+{
+    size_t room, size = fast->packed.size;
+
+    if (!size_add(wanted, INFLATE_OUT_SLACK, &room) || buffer_reserve(&fast->raw, room, NULL) != CHEX_OK ||
+        buffer_reserve(&fast->packed, size + INFLATE_IN_SLACK, NULL) != CHEX_OK)
+        return false;
+    memset(fast->packed.data + size, 0, INFLATE_IN_SLACK);
+    return inflate_exactly(fast->tables, fast->packed.data, size, fast->raw.data, wanted);
+}
+
+static bool
+filter_types_are_right(const uint8_t *raw, uint32_t height, size_t row)
+{
+    uint32_t y;
+
+    for (y = 0; y < height; y++)
+        if (raw[y * row] > 4)
+            return false;
+    return true;
+}
+
+/* RGBA to gray as image.h says, by way of libpng where a pixel is not gray and opaque: false. */
+static bool
+unfilter_rgba(struct png_fast *fast, const struct header *h, uint8_t *out)
+{
+    size_t bytes = (size_t)h->width * CHANNELS_RGBA;
+    uint8_t *rows;
+    uint32_t x, y;
+
+    if (buffer_reserve(&fast->rows, 2 * bytes, NULL) != CHEX_OK)
+        return false;
+    rows = fast->rows.data;
+    for (y = 0; y < h->height; y++) {
+        const uint8_t *raw = fast->raw.data + y * (bytes + 1);
+        uint8_t *row = rows + (y & 1) * bytes;
+        unsigned differ = 0;
+
+        unfilter_row(raw[0], raw + 1, bytes, CHANNELS_RGBA, y > 0 ? rows + (~y & 1) * bytes : NULL, row);
+        for (x = 0; x < h->width; x++) {
+            const uint8_t *p = row + (size_t)x * CHANNELS_RGBA;
+
+            differ |= (unsigned)(p[0] ^ p[1]) | (unsigned)(p[0] ^ p[2]) | (unsigned)(p[3] ^ 255);
+            out[(size_t)y * h->width + x] = p[0];
+        }
+        if (differ)
+            return false;
+    }
+    return true;
+}
+
+bool
+png_fast_decode(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+                struct image *out, struct image_traits *traits)
+{
+    struct header h;
+    size_t row, wanted;
+
+    if (!read_chunks(fast, data, size, limits, &h) || !size_mul(h.width, h.channels, &row) || !size_add(row, 1, &row) ||
+        !size_mul(row, h.height, &wanted))
+        return false;
+    if (!inflate_rows(fast, wanted) || !filter_types_are_right(fast->raw.data, h.height, row))
+        return false;
+    if (image_resize_buffer(out, h.width, h.height, NULL) != CHEX_OK)
+        return false;
+    if (h.channels == 1)
+        fast->kind->gray(fast->raw.data, h.width, h.height, out->data);
+    else if (!unfilter_rgba(fast, &h, out->data))
+        return false;
+    *traits = (struct image_traits){.container = IMAGE_PNG, .bit_depth = 8, .channels = h.channels};
+    return true;
+}

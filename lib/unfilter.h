@@ -1,0 +1,43 @@
+/*
+ * unfilter.h - undo PNG's row filters (PNG specification, section 9)
+ *
+ * Sub, Average and Paeth depend on the pixel to the left, so along a row there is nothing to do side by side.  But
+ * row y + 1 may follow row y at a distance of one pixel: a wavefront of 16 or 32 rows fills the lanes of a register, the
+ * filter type is a mask for each lane, and the row above comes from the lane beside.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_UNFILTER_H
+#define CHEX_LIB_UNFILTER_H
+
+#include "error.h"
+
+/* Bytes behind the last raw row that may be read, though not used. */
+#define UNFILTER_SLACK 64
+
+/*
+ * Undo the filters of an image with one byte a pixel.
+ * raw   height rows of 1 + width bytes, a filter type (0 to 4: the caller has checked that) and filtered bytes; readable up
+ *       to UNFILTER_SLACK bytes behind them
+ * out   height rows of width bytes, without gaps
+ * Thread-safe; every implementation gives the same bytes.
+ */
+typedef void unfilter_gray_fn(const uint8_t *raw, uint32_t width, uint32_t height, uint8_t *out);
+
+/* The implementations, in order of preference; the last one is plain C and always there. */
+struct unfilter_kind {
+    const char *name; /* "avx2", "sse4.1", "neon", "c" */
+    bool (*supported)(void);
+    unfilter_gray_fn *gray;
+};
+
+extern const struct unfilter_kind unfilter_kinds[]; /* ends with a NULL name */
+
+/* The first that this CPU supports. */
+const struct unfilter_kind *unfilter_best(void);
+
+/* One row of any number of bytes a pixel; above is NULL for the first row.  Plain C. */
+void unfilter_row(unsigned type, const uint8_t *raw, size_t bytes, size_t bytes_per_pixel, const uint8_t *above,
+                  uint8_t *out);
+
+#endif

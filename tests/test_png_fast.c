@@ -1,0 +1,284 @@
+/*
+ * test_png_fast.c - the fast path for plain PNGs: its implementations against each other, and all of it against libpng
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "png.h"
+#include "png_fast.h"
+#include "png_fixture.h"
+#include "unfilter.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+/* xorshift32 (Marsaglia 2003): the same numbers everywhere. */
+static uint32_t
+next_random(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+static const struct decode_limits limits = {.max_pixels = 64u << 20, .min_side = 1};
+
+/* ---- filters -------------------------------------------------------------------------------------------------- */
+
+static const struct unfilter_kind *
+plain_c(void)
+{
+    const struct unfilter_kind *kind = unfilter_kinds;
+
+    while (kind[1].name)
+        kind++;
+    return kind;
+}
+
+/* One image of random bytes, with runs of small ones so that Paeth meets ties. */
+static void
+compare_kinds(uint32_t width, uint32_t height, uint32_t *random)
+{
+    size_t row = width + 1u, size = row * height, i;
+    uint8_t *raw = malloc(size + UNFILTER_SLACK), *want = malloc((size_t)width * height);
+    uint8_t *got = malloc((size_t)width * height);
+    const struct unfilter_kind *kind;
+
+    for (i = 0; i < size; i++)
+        raw[i] = (uint8_t)(next_random(random) >> (next_random(random) % 3 ? 8 : 30));
+    for (i = 0; i < height; i++)
+        raw[i * row] = (uint8_t)(next_random(random) % 5);
+    memset(raw + size, 0xa5, UNFILTER_SLACK);
+    plain_c()->gray(raw, width, height, want);
+    for (kind = unfilter_kinds; kind->name; kind++) {
+        if (!kind->supported())
+            continue;
+        memset(got, 0x5a, (size_t)width * height);
+        kind->gray(raw, width, height, got);
+        ck_assert_msg(memcmp(got, want, (size_t)width * height) == 0, "%s differs at %ux%u", kind->name, width, height);
+    }
+    free(raw);
+    free(want);
+    free(got);
+}
+
+START_TEST(every_wavefront_equals_plain_c)
+{
+    uint32_t random = 1, i;
+
+    for (i = 0; i < 400; i++)
+        compare_kinds(1 + next_random(&random) % 200, 1 + next_random(&random) % 100, &random);
+    compare_kinds(1024, 64, &random);
+    compare_kinds(1023, 65, &random);
+    compare_kinds(64, 1, &random);
+    compare_kinds(63, 32, &random);
+}
+END_TEST
+
+/* ---- files ---------------------------------------------------------------------------------------------------- */
+
+static unsigned
+smooth(uint32_t x, uint32_t y, int channel)
+{
+    (void)channel;
+    return (x * 3 + y * 5 + (x * y) / 7) & 255;
+}
+
+static unsigned
+smooth_opaque(uint32_t x, uint32_t y, int channel)
+{
+    return channel == 3 ? 255 : smooth(x, y, 0);
+}
+
+static unsigned
+coloured(uint32_t x, uint32_t y, int channel)
+{
+    return channel == 3 ? 255 : smooth(x, y, 0) + (x == 40 && channel == 1);
+}
+
+static unsigned
+translucent(uint32_t x, uint32_t y, int channel)
+{
+    return channel == 3 ? 255 - (y == 30) : smooth(x, y, 0);
+}
+
+/* A file with every filter type: the bytes are what they are, any filter gives some image. */
+static void
+make_filtered(struct buffer *b, const struct fixture *f, uint32_t *random)
+{
+    struct buffer raw = {0}, packed = {0};
+    size_t row = 1 + (size_t)f->width * (size_t)fixture_channels(f->colour), y;
+
+    fixture_raw(&raw, f);
+    for (y = 0; y < f->height; y++)
+        raw.data[y * row] = (uint8_t)(next_random(random) % 5);
+    b->size = 0;
+    fixture_header(b, f);
+    fixture_deflate(&packed, raw.data, raw.size);
+    fixture_chunk(b, "IDAT", packed.data, packed.size);
+    fixture_chunk(b, "IEND", "", 0);
+    buffer_release(&raw);
+    buffer_release(&packed);
+}
+
+/* Does the fast path take it?  If so, it is what libpng says, traits and all. */
+static bool
+fast_agrees(struct png_fast *fast, const struct buffer *file)
+{
+    struct image ours = {0}, theirs = {0};
+    struct image_traits our_traits = {0}, their_traits = {0};
+    struct chex_error err = {0};
+    bool taken = png_fast_decode(fast, file->data, file->size, &limits, &ours, &our_traits);
+
+    if (taken) {
+        ck_assert_msg(png_decode(file->data, file->size, &limits, &theirs, &their_traits, &err) == CHEX_OK,
+                      "taken, but libpng says: %s", err.text);
+        ck_assert_uint_eq(ours.width, theirs.width);
+        ck_assert_uint_eq(ours.height, theirs.height);
+        ck_assert_mem_eq(ours.data, theirs.data, (size_t)ours.width * ours.height);
+        ck_assert_int_eq(our_traits.container, their_traits.container);
+        ck_assert_uint_eq(our_traits.bit_depth, their_traits.bit_depth);
+        ck_assert_uint_eq(our_traits.channels, their_traits.channels);
+        ck_assert_int_eq(our_traits.colour, their_traits.colour);
+        ck_assert_int_eq(our_traits.transparent, their_traits.transparent);
+        ck_assert_uint_eq(our_traits.warnings, their_traits.warnings);
+    }
+    image_release(&ours);
+    image_release(&theirs);
+    return taken;
+}
+
+static void
+expect(const struct fixture *f, bool taken)
+{
+    struct png_fast *fast = png_fast_new();
+    struct buffer b = {0};
+    uint32_t random = 7;
+
+    fixture_png(&b, f);
+    ck_assert_int_eq(fast_agrees(fast, &b), taken);
+    if (f->depth == 8 && !f->interlaced && taken) {
+        /* With filters the channels of a pixel no longer agree: only gray stays plain. */
+        make_filtered(&b, f, &random);
+        ck_assert_int_eq(fast_agrees(fast, &b), f->colour == GRAY);
+    }
+    buffer_release(&b);
+    png_fast_free(fast);
+}
+
+START_TEST(the_forms_of_the_data_set_are_taken)
+{
+    expect(&(struct fixture){.width = 100, .height = 70, .colour = GRAY, .depth = 8, .sample = smooth}, true);
+    expect(&(struct fixture){.width = 1, .height = 1, .colour = GRAY, .depth = 8, .sample = smooth}, true);
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = RGBA, .depth = 8, .sample = smooth_opaque}, true);
+}
+END_TEST
+
+START_TEST(other_forms_are_left_to_libpng)
+{
+    static const uint8_t trns[] = {0, 7};
+
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = RGBA, .depth = 8, .sample = coloured}, false);
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = RGBA, .depth = 8, .sample = translucent}, false);
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = RGB, .depth = 8, .sample = smooth}, false);
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = GRAY, .depth = 16, .sample = smooth}, false);
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = GRAY, .depth = 4, .sample = smooth}, false);
+    expect(&(struct fixture){.width = 65, .height = 33, .colour = GRAY_ALPHA, .depth = 8, .sample = smooth}, false);
+    expect(
+        &(struct fixture){.width = 65, .height = 33, .colour = GRAY, .depth = 8, .sample = smooth, .interlaced = true},
+        false);
+    expect(
+        &(struct fixture){
+            .width = 65, .height = 33, .colour = GRAY, .depth = 8, .sample = smooth, .trns = trns, .trns_size = 2},
+        false);
+}
+END_TEST
+
+START_TEST(a_file_cut_anywhere_is_not_taken)
+{
+    struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
+    struct png_fast *fast = png_fast_new();
+    struct buffer b = {0};
+    uint32_t random = 3;
+    size_t whole, cut;
+
+    make_filtered(&b, &f, &random);
+    whole = b.size;
+    ck_assert(fast_agrees(fast, &b));
+    for (cut = 0; cut < whole; cut++) {
+        b.size = cut;
+        ck_assert_msg(!fast_agrees(fast, &b), "taken though cut at byte %zu", cut);
+    }
+    buffer_release(&b);
+    png_fast_free(fast);
+}
+END_TEST
+
+START_TEST(every_flipped_bit_is_left_to_libpng)
+{
+    struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
+    struct png_fast *fast = png_fast_new();
+    struct buffer b = {0};
+    uint32_t random = 5;
+    size_t bit;
+
+    make_filtered(&b, &f, &random);
+    for (bit = 0; bit < 8 * b.size; bit++) {
+        b.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        ck_assert_msg(!fast_agrees(fast, &b), "taken though bit %zu is flipped", bit);
+        b.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    buffer_release(&b);
+    png_fast_free(fast);
+}
+END_TEST
+
+/* Damage that passes the chunk checksums: only zlib's own rules and Adler-32 are left to notice it. */
+START_TEST(damage_under_a_right_checksum_is_never_taken_alone)
+{
+    struct fixture f = {.width = 48, .height = 36, .colour = GRAY, .depth = 8, .sample = smooth};
+    struct png_fast *fast = png_fast_new();
+    struct buffer good = {0}, b = {0};
+    uint32_t random = 11;
+    int i, k;
+
+    make_filtered(&good, &f, &random);
+    for (i = 0; i < 4000; i++) {
+        size_t idat = fixture_find(&good, "IDAT"), at;
+
+        b.size = 0;
+        ck_assert_int_eq(buffer_append(&b, good.data, good.size, NULL), CHEX_OK);
+        for (k = 0; k <= i % 3; k++) {
+            at = idat + 8 + next_random(&random) % (good.size - idat - 24);
+            b.data[at] = (uint8_t)next_random(&random);
+        }
+        fixture_repair(&b, idat);
+        fast_agrees(fast, &b);
+    }
+    buffer_release(&good);
+    buffer_release(&b);
+    png_fast_free(fast);
+}
+END_TEST
+
+Suite *
+png_fast_suite(void)
+{
+    Suite *suite = suite_create("png_fast");
+    TCase *tcase = tcase_create("fast");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, every_wavefront_equals_plain_c);
+    tcase_add_test(tcase, the_forms_of_the_data_set_are_taken);
+    tcase_add_test(tcase, other_forms_are_left_to_libpng);
+    tcase_add_test(tcase, a_file_cut_anywhere_is_not_taken);
+    tcase_add_test(tcase, every_flipped_bit_is_left_to_libpng);
+    tcase_add_test(tcase, damage_under_a_right_checksum_is_never_taken_alone);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
