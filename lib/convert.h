@@ -92,7 +92,8 @@ struct convert_watch {
 /*
  * Convert.  On CHEX_OK the data set is complete, even if images were rejected: c->counts says so.
  * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
- * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under strict;
+ * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
+ * strict;
  *                   or no image of a split is usable
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
  */

@@ -2,8 +2,8 @@
  * inflate.c - see inflate.h
  *
  * Filtered rows of a radiograph are short runs of literals between short matches, and which comes next cannot be
- * predicted.  So an entry of the first table holds all that its index covers: up to three literals, or up to two and the
- * length behind them; one branch then asks whether there is a length.
+ * predicted.  So an entry of the first table holds all that its index covers: up to three literals, or up to two and
+ * the length behind them; one branch then asks whether there is a length.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -205,8 +205,8 @@ read_distance(const struct inflate_tables *t, uint64_t *bits, unsigned *count)
 }
 
 /*
- * A block of Huffman codes.  A turn of the loop writes at most 12 literals and a match, 270 bytes and 15 beyond, within the
- * slack; and reads at most 16 bytes.
+ * A block of Huffman codes.  A turn of the loop writes at most 12 literals and a match, 270 bytes and 15 beyond, within
+ * the slack; and reads at most 16 bytes.
  */
 static ALWAYS_INLINE bool
 coded_block(const struct inflate_tables *t, struct stream *stream)

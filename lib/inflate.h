@@ -11,7 +11,10 @@
 
 #include "error.h"
 
-/* Bytes behind input and output that are read and written, though not used: the loop looks at its bounds once a turn. */
+/*
+ * Bytes behind input and output that are read and written, though not used: the loop looks at its bounds
+ * once a turn.
+ */
 #define INFLATE_IN_SLACK  64
 #define INFLATE_OUT_SLACK 512
 
@@ -24,8 +27,8 @@ void inflate_tables_free(struct inflate_tables *t);
  * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1].
  * in    in_size bytes and INFLATE_IN_SLACK readable ones behind them
  * out   out_size bytes and INFLATE_OUT_SLACK writable ones behind them
- * True where it is a zlib stream with a window of 32 KiB and no dictionary that holds exactly out_size bytes and ends with
- * the input, and its Adler-32 is right.
+ * True where it is a zlib stream with a window of 32 KiB and no dictionary that holds exactly out_size bytes and ends
+ * with the input, and its Adler-32 is right.
  */
 bool inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 

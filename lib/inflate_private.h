@@ -9,8 +9,8 @@
  *     invalid    bit 30 alone
  *     distance   0-14 the base - 1; 16-19 extra bits; 24-27 bits of the code
  * An entry of the first table for literals and lengths, 64 bits:
- *     0-23 literals; 24-27 bits of all codes; 28-29 how many literals; 32-63 a length, end or subtable (a symbol whose bits are
- *     counted already), or 0 for none
+ *     0-23 literals; 24-27 bits of all codes; 28-29 how many literals; 32-63 a length, end or subtable (a symbol whose
+ *     bits are counted already), or 0 for none
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,10 @@ struct inflate_tables {
     uint8_t lengths[LITLEN_CODES + DIST_CODES];
 };
 
-/* From the lengths of `litlen` and, behind them, `dist` symbols in t->lengths.  False where zlib would refuse the code. */
+/*
+ * From the lengths of `litlen` and, behind them, `dist` symbols in t->lengths.  False where zlib would
+ * refuse the code.
+ */
 bool inflate_make_tables(struct inflate_tables *t, unsigned litlen, unsigned dist);
 
 /* A code of few symbols, the one that code lengths come in: symbol and bits for each value of the next 7 bits. */

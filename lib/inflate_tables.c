@@ -69,8 +69,8 @@ subtable_bits(const uint16_t *left, unsigned bits, unsigned index_bits)
 }
 
 /*
- * Make the table of a complete canonical code; payload[symbol] is the entry without its bits.  False where the table has
- * no room, which a complete code does not do.
+ * Make the table of a complete canonical code; payload[symbol] is the entry without its bits.  False where the table
+ * has no room, which a complete code does not do.
  */
 static bool
 make_table(const struct order *o, const uint32_t *payload, unsigned index_bits, uint32_t *table, size_t room)

@@ -107,7 +107,10 @@ check_header(const json_t *line, const char *dataset_id, const char *spec, const
     return CHEX_OK;
 }
 
-/* Read the lines in b; *end is where the last good one ends.  The first that is not good and all behind it are dropped. */
+/*
+ * Read the lines in b; *end is where the last good one ends.  The first that is not good and all behind it
+ * are dropped.
+ */
 static enum chex_status
 read_lines(const struct folder *folder, const struct buffer *b, const char *dataset_id, const char *spec,
            struct shard_result *result, size_t shard_count, uint64_t *end, struct chex_error *err)

@@ -42,8 +42,8 @@ struct journal {
 };
 
 /*
- * Read the journal of `folder`, if there is one, into result[shard_count] (zero-initialised), and open it for appending.
- * A new one gets its first line.
+ * Read the journal of `folder`, if there is one, into result[shard_count] (zero-initialised), and open it for
+ * appending. A new one gets its first line.
  * CHEX_ERR_INCOMPATIBLE  of another data set id: the text shows both specifications
  * CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */

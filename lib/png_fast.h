@@ -1,9 +1,10 @@
 /*
  * png_fast.h - the PNGs that the data set really has, fast: 8-bit gray or RGBA, not interlaced
  *
- * inflate.h inflates, unfilter.h undoes the row filters.  This path only ever says yes: it takes files of one plain form
- * in which everything is right, checksums included, and leaves all others to libpng (png.h), which then decides what they
- * are.  So it refuses nothing; that it accepts nothing that libpng refuses is shown by fuzzing one against the other.
+ * inflate.h inflates, unfilter.h undoes the row filters.  This path only ever says yes: it takes files of one plain
+ * form in which everything is right, checksums included, and leaves all others to libpng (png.h), which then decides
+ * what they are.  So it refuses nothing; that it accepts nothing that libpng refuses is shown by fuzzing one against
+ * the other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

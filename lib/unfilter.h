@@ -2,8 +2,8 @@
  * unfilter.h - undo PNG's row filters (PNG specification, section 9)
  *
  * Sub, Average and Paeth depend on the pixel to the left, so along a row there is nothing to do side by side.  But
- * row y + 1 may follow row y at a distance of one pixel: a wavefront of 16 or 32 rows fills the lanes of a register, the
- * filter type is a mask for each lane, and the row above comes from the lane beside.
+ * row y + 1 may follow row y at a distance of one pixel: a wavefront of 16 or 32 rows fills the lanes of a register,
+ * the filter type is a mask for each lane, and the row above comes from the lane beside.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,8 +17,8 @@
 
 /*
  * Undo the filters of an image with one byte a pixel.
- * raw   height rows of 1 + width bytes, a filter type (0 to 4: the caller has checked that) and filtered bytes; readable up
- *       to UNFILTER_SLACK bytes behind them
+ * raw   height rows of 1 + width bytes, a filter type (0 to 4: the caller has checked that) and filtered bytes;
+ *       readable up to UNFILTER_SLACK bytes behind them
  * out   height rows of width bytes, without gaps
  * Thread-safe; every implementation gives the same bytes.
  */

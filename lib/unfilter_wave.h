@@ -72,8 +72,8 @@ struct WAVE_NAME(state) {
 };
 
 /*
- * One block of 16 steps from t0 on: block holds raw bytes, then pixels.  started: every lane has come to its first pixel;
- * before that, lanes that have not are kept at 0.
+ * One block of 16 steps from t0 on: block holds raw bytes, then pixels.  started: every lane has come to its first
+ * pixel; before that, lanes that have not are kept at 0.
  */
 static inline WAVE_TARGET void
 WAVE_NAME(block)(vec *block, __m128i above, struct WAVE_NAME(state) * state, const struct WAVE_NAME(masks) * masks,

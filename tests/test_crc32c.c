@@ -1,9 +1,9 @@
 /*
  * test_crc32c.c - CRC-32C and its masked form
  *
- * Check values: RFC 3720, appendix B.4; "123456789" is the check value of CRC-32/ISCSI in Ross Williams' model.  The mask
- * is that of TensorFlow's crc32c.h; its value for "123456789" follows from the formula by hand: the CRC e3069283 turned
- * right by 15 bits is 2507c60d, plus a282ead8 is c78ab0e5.
+ * Check values: RFC 3720, appendix B.4; "123456789" is the check value of CRC-32/ISCSI in Ross Williams' model.  The
+ * mask is that of TensorFlow's crc32c.h; its value for "123456789" follows from the formula by hand: the CRC e3069283
+ * turned right by 15 bits is 2507c60d, plus a282ead8 is c78ab0e5.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,8 @@
 /*
  * test_record.c - the frame of a record (tfrecord.h) and its layout (layout.h)
  *
- * Damaged records: test_record_faults.c.  Any Example: test_example.c.  The witness for the encoding is protobuf-c, see record_fixture.h.
+ * Damaged records: test_record_faults.c.  Any Example: test_example.c.  The witness for the encoding is protobuf-c, see
+ * record_fixture.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -260,7 +261,10 @@ START_TEST(the_stride_is_the_smallest_that_holds_every_record)
 }
 END_TEST
 
-/* A padding whose length needs one byte more skips a size: with many names some stride is unfit and the next is taken. */
+/*
+ * A padding whose length needs one byte more skips a size: with many names some stride is unfit and the
+ * next is taken.
+ */
 START_TEST(a_padding_is_found_for_every_text_of_a_data_set)
 {
     size_t size[LAYOUT_MAX_TEXT + 1];

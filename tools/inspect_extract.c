@@ -10,8 +10,8 @@
 #include "inspect.h"
 
 #include "ascii.h"
+#include "png_memory.h"
 
-#include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,71 +103,30 @@ find_place(struct place *p, const struct target *t, struct chex_error *err)
 
 /* ---- formats --------------------------------------------------------------------------------------------------- */
 
-struct png_context {
-    jmp_buf failed;
-    struct buffer *out;
-    enum chex_status status;
-    struct chex_error *err;
-};
-
+/* In a function of its own, with nothing that longjmp() could spoil. */
 static void
-png_failed(png_structp png, png_const_charp message)
+encode_png(png_structp png, png_infop info, const struct chex_record *r)
 {
-    struct png_context *c = png_get_error_ptr(png);
+    uint32_t y;
 
-    (void)message;
-    /* Nothing else can go wrong with 8-bit gray and a buffer that grows. */
-    if (c->status == CHEX_OK)
-        c->status = chex_fail_memory(c->err);
-    longjmp(c->failed, 1);
-}
-
-static void
-png_warned(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
-
-static void
-png_append(png_structp png, png_bytep data, size_t size)
-{
-    struct png_context *c = png_get_io_ptr(png);
-
-    c->status = buffer_append(c->out, data, size, c->err);
-    if (c->status != CHEX_OK)
-        png_error(png, "out of memory");
-}
-
-static void
-png_nothing_to_flush(png_structp png)
-{
-    (void)png;
+    if (setjmp(png_jmpbuf(png)))
+        return;
+    png_set_IHDR(png, info, r->width, r->height, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    for (y = 0; y < r->height; y++)
+        png_write_row(png, r->pixels + (size_t)y * r->width);
+    png_write_end(png, NULL);
 }
 
 static enum chex_status
 write_png(const struct chex_record *r, struct buffer *out, struct chex_error *err)
 {
-    struct png_context c = {.out = out, .status = CHEX_OK, .err = err};
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &c, png_failed, png_warned);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
-    uint32_t y;
+    struct png_memory m;
 
-    if (!info) {
-        png_destroy_write_struct(&png, NULL);
-        return chex_fail_memory(err);
-    }
-    if (setjmp(c.failed) == 0) {
-        png_set_write_fn(png, &c, png_append, png_nothing_to_flush);
-        png_set_IHDR(png, info, r->width, r->height, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-                     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-        png_write_info(png, info);
-        for (y = 0; y < r->height; y++)
-            png_write_row(png, r->pixels + (size_t)y * r->width);
-        png_write_end(png, NULL);
-    }
-    png_destroy_write_struct(&png, &info);
-    return c.status;
+    if (png_memory_begin(&m, out, err) == CHEX_OK)
+        encode_png(m.png, m.info, r);
+    return png_memory_end(&m);
 }
 
 static enum chex_status

@@ -7,8 +7,8 @@
  *
  * Images of one patient are alike, so images are no independent draws: the standard error of a prevalence is that of a
  * ratio over patients, var = K / (K - 1) * sum_k (y_k - p n_k)^2 / N^2, for K patients with n_k images, y_k of them
- * with the finding (the ratio estimator of cluster sampling: Cochran, Sampling Techniques, 1977, chapter 9A), where p is
- * that of both splits together.
+ * with the finding (the ratio estimator of cluster sampling: Cochran, Sampling Techniques, 1977, chapter 9A), where p
+ * is that of both splits together.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -3,7 +3,8 @@
 tools_cppflags = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 
 noinst_LTLIBRARIES += libcli.la
-libcli_la_SOURCES = tools/cli.c tools/cli.h tools/meter.c tools/meter.h tools/versions.c tools/versions.h
+libcli_la_SOURCES = tools/cli.c tools/cli.h tools/meter.c tools/meter.h tools/png_memory.c tools/png_memory.h \
+	tools/versions.c tools/versions.h
 # versions.c asks every library for its version
 libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
 	$(CRYPTO_CFLAGS)

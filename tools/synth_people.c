@@ -4,9 +4,9 @@
  * All proportions were counted in Data_Entry_2017_v2020.csv (112,120 images of 30,805 patients).
  *
  * Which findings an image has: first whether it has any.  That is likelier for patients with many images, and a study
- * repeats the one before it with a probability of 0.4, as diseases last.  Then each finding is drawn on its own, and all
- * of them again until there is one.  That gives 60, 28 and 9 % of the ill images one, two and three findings, which is
- * what the real data has.  Last come companions: pairs that are seen together more often than that.
+ * repeats the one before it with a probability of 0.4, as diseases last.  Then each finding is drawn on its own, and
+ * all of them again until there is one.  That gives 60, 28 and 9 % of the ill images one, two and three findings, which
+ * is what the real data has.  Last come companions: pairs that are seen together more often than that.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -17,50 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <png.h>
 #include <zlib.h>
 
+#include "png_memory.h"
 #include "synth_random.h"
-
-/* What libpng's callbacks need. */
-struct encoder {
-    struct buffer *out;
-    struct chex_error *err;
-    enum chex_status status;
-};
-
-static void
-on_error(png_structp png, png_const_charp text)
-{
-    struct encoder *e = png_get_error_ptr(png);
-
-    if (e->status == CHEX_OK)
-        e->status = chex_fail(e->err, CHEX_ERR_BUG, "libpng: %s", text);
-    png_longjmp(png, 1);
-}
-
-static void
-on_warning(png_structp png, png_const_charp text)
-{
-    (void)png;
-    (void)text;
-}
-
-static void
-on_write(png_structp png, png_bytep data, size_t size)
-{
-    struct encoder *e = png_get_io_ptr(png);
-
-    e->status = buffer_append(e->out, data, size, e->err);
-    if (e->status != CHEX_OK)
-        png_error(png, "out of memory");
-}
-
-static void
-on_flush(png_structp png)
-{
-    (void)png;
-}
 
 static int
 row_filter(uint64_t key, unsigned row)
@@ -179,20 +139,14 @@ enum chex_status
 synth_png(const uint8_t *pixels, unsigned size, enum form form, uint64_t key, struct buffer *out,
           struct chex_error *err)
 {
-    struct encoder e = {.out = out, .err = err, .status = CHEX_OK};
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &e, on_error, on_warning);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
+    struct png_memory m;
     uint8_t *row = malloc((size_t)size * 4);
 
     out->size = 0;
-    if (!png || !info || !row) {
-        e.status = chex_fail_memory(err);
-    } else {
-        png_set_write_fn(png, &e, on_write, on_flush);
-        if (encode(png, info, pixels, size, form, key, row) && form != FORM_RGBA)
-            tell_level(out->data, out->size);
-    }
-    png_destroy_write_struct(&png, &info);
+    if (png_memory_begin(&m, out, err) == CHEX_OK && !row)
+        m.status = chex_fail_memory(err);
+    if (m.status == CHEX_OK && encode(m.png, m.info, pixels, size, form, key, row) && form != FORM_RGBA)
+        tell_level(out->data, out->size);
     free(row);
-    return e.status;
+    return png_memory_end(&m);
 }
