@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# make bench-convert: chex-convert beside Pillow, OpenCV and TensorFlow.  BENCH_IMAGES names a folder of real images,
+# BENCH_FLAGS is handed on (--count, --threads, ...).
+EXTRA_PROGRAMS = bench-stages
+bench_stages_SOURCES = bench/stages.c
+bench_stages_LDADD = libchexcore.la $(ISAL_LIBS)
+CLEANFILES += bench-stages
+EXTRA_DIST += bench/convert.py
+
+bench-convert: bench-stages chex-convert chex-synth
+	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/convert.py $(BENCH_FLAGS)
+
+.PHONY: bench-convert

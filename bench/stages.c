@@ -1,0 +1,213 @@
+/*
+ * stages.c - where the time of a conversion goes: one thread, one image after the other
+ *
+ *     bench-stages SIZE FILE...     a line for each stage: its name and the mean, over the files, of the best of five runs
+ *
+ * The floor is ISA-L's inflate alone, with its Adler-32, on the image data put together beforehand.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "decode.h"
+#include "digest.h"
+#include "file.h"
+#include "inflate.h"
+#include "layout.h"
+#include "png.h"
+#include "png_chunk.h"
+#include "resample.h"
+#include "unfilter.h"
+
+#include <fcntl.h>
+#include <isa-l/igzip_lib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RUNS 5
+
+enum stage { READ, FLOOR, INFLATE, UNFILTER, DECODE, LIBPNG, RESIZE, RECORD, SHA256, STAGES };
+
+static const char *const names[STAGES] = {"read",   "floor",  "inflate", "unfilter", "decode",
+                                          "libpng", "resize", "record",  "sha256"};
+
+struct bench {
+    const char *path;
+    uint32_t size;
+    struct buffer file, packed, raw;
+    struct image image;
+    struct image_traits traits;
+    struct decoder decoder;
+    struct resampler resampler;
+    struct inflate_tables *tables;
+    struct inflate_state *isal;
+    struct digest *digest;
+    struct layout layout;
+    uint8_t *record;
+    size_t raw_size;
+};
+
+static const struct decode_limits limits = {.max_pixels = 64u << 20, .min_side = 1};
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool
+inflate_with_isal(struct bench *b)
+{
+    isal_inflate_init(b->isal);
+    b->isal->crc_flag = ISAL_ZLIB;
+    b->isal->next_in = b->packed.data;
+    b->isal->avail_in = (uint32_t)b->packed.size;
+    b->isal->next_out = b->raw.data;
+    b->isal->avail_out = (uint32_t)b->raw.capacity;
+    return isal_inflate_stateless(b->isal) == ISAL_DECOMP_OK;
+}
+
+/* The image data put together, and room for what comes out: set up, not measured. */
+static bool
+collect(struct bench *b)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+
+    if (file_read(AT_FDCWD, b->path, 1u << 28, &b->file, NULL) != CHEX_OK ||
+        png_decode(b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) != CHEX_OK)
+        return false;
+    b->packed.size = 0;
+    while (png_chunk_next(b->file.data, b->file.size, &position, &chunk))
+        if (strcmp(chunk.type, "IDAT") == 0 && buffer_append(&b->packed, chunk.body + 4, chunk.length, NULL) != CHEX_OK)
+            return false;
+    if (buffer_reserve(&b->packed, b->packed.size + INFLATE_IN_SLACK, NULL) != CHEX_OK)
+        return false;
+    memset(b->packed.data + b->packed.size, 0, INFLATE_IN_SLACK);
+    b->raw_size = ((size_t)b->image.width * b->traits.channels + 1) * b->image.height;
+    return buffer_reserve(&b->raw, b->raw_size + INFLATE_OUT_SLACK, NULL) == CHEX_OK && inflate_with_isal(b);
+}
+
+static bool
+run(struct bench *b, enum stage stage)
+{
+    struct record_values values = {.sex = 'U', .view = {"PA", 2}, .patient = {"00000001", 8}};
+    uint8_t hash[DIGEST_SIZE];
+
+    switch (stage) {
+    case READ:
+        return file_read(AT_FDCWD, b->path, 1u << 28, &b->file, NULL) == CHEX_OK;
+    case FLOOR:
+        return inflate_with_isal(b);
+    case INFLATE:
+        return inflate_exactly(b->tables, b->packed.data, b->packed.size, b->raw.data, b->raw_size);
+    case UNFILTER:
+        if (b->traits.channels == 1)
+            unfilter_best()->gray(b->raw.data, b->image.width, b->image.height, b->image.data);
+        return true;
+    case DECODE:
+        return decode_image(&b->decoder, b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) == CHEX_OK;
+    case LIBPNG:
+        return png_decode(b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) == CHEX_OK;
+    case RESIZE:
+        return resampler_run(&b->resampler, RESAMPLE_BILINEAR, &b->image, b->size, b->size,
+                             b->record + b->layout.pixel_offset, NULL) == CHEX_OK;
+    case RECORD:
+        memcpy(values.dataset_id, "0123456789abcdef", CHEX_ID_LENGTH);
+        values.name = (struct chex_bytes){"00000001_000.png", 16};
+        layout_encode(&b->layout, &values, b->record);
+        layout_seal(&b->layout, b->record);
+        return true;
+    case SHA256:
+        digest_start(b->digest);
+        digest_add(b->digest, b->record, b->layout.stride);
+        digest_finish(b->digest, hash);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+measure(struct bench *b, double *total)
+{
+    int stage, i;
+
+    if (!collect(b))
+        return false;
+    for (stage = 0; stage < STAGES; stage++) {
+        double best = 1e9;
+
+        for (i = 0; i < RUNS; i++) {
+            double begun = now(), took;
+
+            if (!run(b, (enum stage)stage))
+                return false;
+            took = now() - begun;
+            best = took < best ? took : best;
+        }
+        total[stage] += best;
+    }
+    return true;
+}
+
+static bool
+set_up(struct bench *b)
+{
+    size_t text = layout_text_size(2, 8, 16);
+
+    b->tables = inflate_tables_new();
+    b->isal = malloc(sizeof(*b->isal));
+    b->digest = digest_new();
+    if (!b->tables || !b->isal || !b->digest || decoder_init(&b->decoder, NULL) != CHEX_OK ||
+        layout_choose(b->size, b->size, 64, &text, 1, &b->layout, NULL) != CHEX_OK)
+        return false;
+    b->record = calloc(1, b->layout.stride);
+    return b->record != NULL;
+}
+
+static void
+tear_down(struct bench *b)
+{
+    buffer_release(&b->file);
+    buffer_release(&b->packed);
+    buffer_release(&b->raw);
+    image_release(&b->image);
+    decoder_release(&b->decoder);
+    resampler_release(&b->resampler);
+    inflate_tables_free(b->tables);
+    digest_free(b->digest);
+    free(b->isal);
+    free(b->record);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct bench b = {.size = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0};
+    double total[STAGES] = {0};
+    int i, code = 0;
+
+    if (argc < 3 || b.size == 0) {
+        fprintf(stderr, "usage: bench-stages SIZE FILE...\n");
+        return 2;
+    }
+    if (!set_up(&b))
+        code = 1;
+    for (i = 2; code == 0 && i < argc; i++) {
+        b.path = argv[i];
+        if (!measure(&b, total)) {
+            fprintf(stderr, "bench-stages: '%s' is no PNG that can be measured\n", b.path);
+            code = 1;
+        }
+    }
+    for (i = 0; code == 0 && i < STAGES; i++)
+        printf("%s %.4f\n", names[i], total[i] / (argc - 2) * 1e3);
+    tear_down(&b);
+    return code;
+}
