@@ -28,7 +28,7 @@ struct png_fast {
     struct inflate_tables *tables;
     struct buffer packed; /* the IDATs' data, one behind the other */
     struct buffer raw;    /* filtered rows, each behind its filter type */
-    struct buffer rows;   /* RGBA: two rows without filter */
+    struct buffer plane;  /* RGBA: the rows of one channel, filtered */
     const struct unfilter_kind *kind;
 };
 
@@ -56,7 +56,7 @@ png_fast_free(struct png_fast *fast)
     inflate_tables_free(fast->tables);
     buffer_release(&fast->packed);
     buffer_release(&fast->raw);
-    buffer_release(&fast->rows);
+    buffer_release(&fast->plane);
     free(fast);
 }
 
@@ -164,32 +164,45 @@ filter_types_are_right(const uint8_t *raw, uint32_t height, size_t row)
     return true;
 }
 
-/* RGBA to gray as image.h says, by way of libpng where a pixel is not gray and opaque: false. */
+/* The filtered byte of an alpha of 255 whose neighbours are 255 too, or outside the image. */
+static uint8_t
+opaque(unsigned type, bool at_left, bool at_top)
+{
+    int left = at_left ? 0 : 255, up = at_top ? 0 : 255;
+
+    return (uint8_t)(255 - unfilter_predict(type, left, up, left & up));
+}
+
+/*
+ * RGBA that is gray and opaque, as all of the data set's is.  Filters work on each channel alone, so channels with equal
+ * filtered bytes are equal: the first one is undone as a gray image, and for the others it is enough to look at the
+ * filtered bytes.  False where they differ or alpha is not 255 throughout.
+ */
 static bool
 unfilter_rgba(struct png_fast *fast, const struct header *h, uint8_t *out)
 {
-    size_t bytes = (size_t)h->width * CHANNELS_RGBA;
-    uint8_t *rows;
+    size_t row = 1 + (size_t)h->width * CHANNELS_RGBA, plane_row = 1 + (size_t)h->width, size;
     uint32_t x, y;
 
-    if (buffer_reserve(&fast->rows, 2 * bytes, NULL) != CHEX_OK)
+    if (!size_mul(plane_row, h->height, &size) || !size_add(size, UNFILTER_SLACK, &size) ||
+        buffer_reserve(&fast->plane, size, NULL) != CHEX_OK)
         return false;
-    rows = fast->rows.data;
+    memset(fast->plane.data + size - UNFILTER_SLACK, 0, UNFILTER_SLACK);
     for (y = 0; y < h->height; y++) {
-        const uint8_t *raw = fast->raw.data + y * (bytes + 1);
-        uint8_t *row = rows + (y & 1) * bytes;
-        unsigned differ = 0;
+        const uint8_t *raw = fast->raw.data + y * row, *p = raw + 1;
+        uint8_t *plane = fast->plane.data + y * plane_row;
+        uint8_t inner = opaque(raw[0], false, y == 0);
+        unsigned differ = p[3] ^ opaque(raw[0], true, y == 0);
 
-        unfilter_row(raw[0], raw + 1, bytes, CHANNELS_RGBA, y > 0 ? rows + (~y & 1) * bytes : NULL, row);
-        for (x = 0; x < h->width; x++) {
-            const uint8_t *p = row + (size_t)x * CHANNELS_RGBA;
-
-            differ |= (unsigned)(p[0] ^ p[1]) | (unsigned)(p[0] ^ p[2]) | (unsigned)(p[3] ^ 255);
-            out[(size_t)y * h->width + x] = p[0];
+        plane[0] = raw[0];
+        for (x = 0; x < h->width; x++, p += CHANNELS_RGBA) {
+            differ |= (unsigned)(p[0] ^ p[1]) | (unsigned)(p[0] ^ p[2]) | (x > 0 ? (unsigned)(p[3] ^ inner) : 0);
+            plane[1 + x] = p[0];
         }
         if (differ)
             return false;
     }
+    fast->kind->gray(fast->plane.data, h->width, h->height, out);
     return true;
 }
 

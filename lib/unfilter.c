@@ -7,8 +7,6 @@
 
 #include "unfilter_private.h"
 
-#include <string.h>
-
 enum { FILTER_NONE, FILTER_SUB, FILTER_UP, FILTER_AVERAGE, FILTER_PAETH };
 
 static uint8_t
@@ -25,28 +23,35 @@ paeth(int left, int up, int corner)
     return (uint8_t)(to_up <= to_corner ? up : corner);
 }
 
-void
-unfilter_row(unsigned type, const uint8_t *raw, size_t bytes, size_t bytes_per_pixel, const uint8_t *above,
-             uint8_t *out)
+uint8_t
+unfilter_predict(unsigned type, int left, int up, int corner)
 {
-    size_t i;
-
-    if (!above && type == FILTER_UP)
-        type = FILTER_NONE;
-    if (type == FILTER_NONE) {
-        memcpy(out, raw, bytes);
-        return;
+    switch (type) {
+    case FILTER_SUB:
+        return (uint8_t)left;
+    case FILTER_UP:
+        return (uint8_t)up;
+    case FILTER_AVERAGE:
+        return (uint8_t)((left + up) / 2);
+    case FILTER_PAETH:
+        return paeth(left, up, corner);
+    default:
+        return 0;
     }
-    for (i = 0; i < bytes; i++) {
-        int left = i >= bytes_per_pixel ? out[i - bytes_per_pixel] : 0;
-        int up = above ? above[i] : 0;
-        int corner = above && i >= bytes_per_pixel ? above[i - bytes_per_pixel] : 0;
-        int guess = type == FILTER_SUB       ? left
-                    : type == FILTER_UP      ? up
-                    : type == FILTER_AVERAGE ? (left + up) / 2
-                                             : paeth(left, up, corner);
+}
 
-        out[i] = (uint8_t)(raw[i] + guess);
+/* One row; above is NULL for the first. */
+static void
+unfilter_row(unsigned type, const uint8_t *raw, size_t width, const uint8_t *above, uint8_t *out)
+{
+    int left = 0, corner = 0;
+    size_t x;
+
+    for (x = 0; x < width; x++) {
+        int up = above ? above[x] : 0;
+
+        left = out[x] = (uint8_t)(raw[x] + unfilter_predict(type, left, up, corner));
+        corner = up;
     }
 }
 
@@ -64,7 +69,7 @@ unfilter_gray_rows(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t t
     for (y = from; y < to; y++) {
         const uint8_t *row = raw + (size_t)y * (width + 1u);
 
-        unfilter_row(row[0], row + 1, width, 1, y > 0 ? out + (size_t)(y - 1) * width : NULL, out + (size_t)y * width);
+        unfilter_row(row[0], row + 1, width, y > 0 ? out + (size_t)(y - 1) * width : NULL, out + (size_t)y * width);
     }
 }
 

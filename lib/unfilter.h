@@ -36,8 +36,7 @@ extern const struct unfilter_kind unfilter_kinds[]; /* ends with a NULL name */
 /* The first that this CPU supports. */
 const struct unfilter_kind *unfilter_best(void);
 
-/* One row of any number of bytes a pixel; above is NULL for the first row.  Plain C. */
-void unfilter_row(unsigned type, const uint8_t *raw, size_t bytes, size_t bytes_per_pixel, const uint8_t *above,
-                  uint8_t *out);
+/* What filter `type` takes a byte to be, from those at its left, above it and at its upper left (0 outside the image). */
+uint8_t unfilter_predict(unsigned type, int left, int up, int corner);
 
 #endif

@@ -179,6 +179,76 @@ START_TEST(the_forms_of_the_data_set_are_taken)
 }
 END_TEST
 
+/* PNG specification, 9.4, for pixels that are all 255. */
+static uint8_t
+alpha_byte(unsigned type, uint32_t x, uint32_t y)
+{
+    int left = x > 0 ? 255 : 0, up = y > 0 ? 255 : 0;
+
+    switch (type) {
+    case 1:
+        return (uint8_t)(255 - left);
+    case 2:
+        return (uint8_t)(255 - up);
+    case 3:
+        return (uint8_t)(255 - (left + up) / 2);
+    case 4: /* the predictor is 0 only where nothing is there */
+        return x > 0 || y > 0 ? 0 : 255;
+    default:
+        return 255;
+    }
+}
+
+/* Gray in three equal channels, opaque, every row with some filter; `spoil` changes one byte of the last pixel. */
+static void
+make_filtered_rgba(struct buffer *b, uint32_t width, uint32_t height, uint32_t *random, int spoil)
+{
+    struct fixture f = {.width = width, .height = height, .colour = RGBA, .depth = 8};
+    size_t size = (1 + 4 * (size_t)width) * height;
+    uint8_t *raw = malloc(size), *p = raw;
+    struct buffer packed = {0};
+    uint32_t x, y;
+
+    for (y = 0; y < height; y++) {
+        unsigned type = next_random(random) % 5;
+
+        *p++ = (uint8_t)type;
+        for (x = 0; x < width; x++, p += 4) {
+            memset(p, (int)(next_random(random) >> 8 & 255), 3);
+            p[3] = alpha_byte(type, x, y);
+        }
+    }
+    if (spoil >= 0)
+        p[spoil - 4] ^= 1;
+    b->size = 0;
+    fixture_header(b, &f);
+    fixture_deflate(&packed, raw, size);
+    fixture_chunk(b, "IDAT", packed.data, packed.size);
+    fixture_chunk(b, "IEND", "", 0);
+    buffer_release(&packed);
+    free(raw);
+}
+
+START_TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
+{
+    struct png_fast *fast = png_fast_new();
+    struct buffer b = {0};
+    uint32_t random = 17;
+    int i;
+
+    for (i = 0; i < 60; i++) {
+        uint32_t width = 1 + next_random(&random) % 80, height = 1 + next_random(&random) % 70;
+
+        make_filtered_rgba(&b, width, height, &random, -1);
+        ck_assert(fast_agrees(fast, &b));
+        make_filtered_rgba(&b, width, height, &random, i % 4);
+        ck_assert(!fast_agrees(fast, &b));
+    }
+    buffer_release(&b);
+    png_fast_free(fast);
+}
+END_TEST
+
 START_TEST(other_forms_are_left_to_libpng)
 {
     static const uint8_t trns[] = {0, 7};
@@ -275,6 +345,7 @@ png_fast_suite(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, every_wavefront_equals_plain_c);
     tcase_add_test(tcase, the_forms_of_the_data_set_are_taken);
+    tcase_add_test(tcase, gray_and_opaque_rgba_is_taken_with_any_filters);
     tcase_add_test(tcase, other_forms_are_left_to_libpng);
     tcase_add_test(tcase, a_file_cut_anywhere_is_not_taken);
     tcase_add_test(tcase, every_flipped_bit_is_left_to_libpng);
