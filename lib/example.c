@@ -97,11 +97,12 @@ fill(const Chex__Example *m, struct chex_record *r)
     const Chex__Feature *age = find(m, "patient/age");
     int64_t height, width, channels, weight;
 
-    if (!get_int(m, "image/height", LAYOUT_MAX_SIDE, &height))
+    /* None of them 0: who looks at height * width pixels of a record finds as many bytes at least. */
+    if (!get_int(m, "image/height", LAYOUT_MAX_SIDE, &height) || height == 0)
         return "image/height";
-    if (!get_int(m, "image/width", LAYOUT_MAX_SIDE, &width))
+    if (!get_int(m, "image/width", LAYOUT_MAX_SIDE, &width) || width == 0)
         return "image/width";
-    if (!get_int(m, "image/channels", 4, &channels))
+    if (!get_int(m, "image/channels", 4, &channels) || channels == 0)
         return "image/channels";
     if (!get_bytes(m, "image/raw", &pixels) || pixels.size != (size_t)height * (size_t)width * (size_t)channels)
         return "image/raw";

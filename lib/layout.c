@@ -366,6 +366,18 @@ get_digits(const uint8_t *p, uint32_t *out)
     return true;
 }
 
+/* A data set id; it is shown to users, so no other bytes may pass for one. */
+static bool
+is_id(const uint8_t *p)
+{
+    unsigned i;
+
+    for (i = 0; i < CHEX_ID_LENGTH; i++)
+        if (!(p[i] >= '0' && p[i] <= '9') && !(p[i] >= 'a' && p[i] <= 'f'))
+            return false;
+    return true;
+}
+
 /* The values; what is between them is compared afterwards. */
 static bool
 get_values(const struct layout *l, const uint8_t *record, struct record_values *out)
@@ -383,7 +395,7 @@ get_values(const struct layout *l, const uint8_t *record, struct record_values *
     }
     memcpy(&out->age, &bits, sizeof(bits));
     memcpy(out->dataset_id, slot, CHEX_ID_LENGTH);
-    return out->weight <= 1 && (out->sex == 'M' || out->sex == 'F' || out->sex == 'U') &&
+    return out->weight <= 1 && (out->sex == 'M' || out->sex == 'F' || out->sex == 'U') && is_id(slot) &&
            get_digits(slot + CHEX_ID_LENGTH + 1, &out->shard) && get_digits(slot + CHEX_ID_LENGTH + 7, &out->index) &&
            get_text(&c, &out->view) && get_text(&c, &out->patient) && get_text(&c, &out->name);
 }

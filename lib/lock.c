@@ -107,6 +107,7 @@ create_lock(const struct folder *folder)
     fd = openat(folder->fd, LOCK_NAME, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
+    errno = 0; /* a short write sets none */
     good = write(fd, text, (size_t)length) == (ssize_t)length;
     good &= close(fd) == 0;
     if (!good) {

@@ -196,7 +196,7 @@ scan_file(struct source *s, const char *path, struct chex_error *err)
     const char *name = slash ? slash + 1 : path;
     char folder[MAX_PATH];
     size_t length = slash ? (size_t)(slash - path) : 0;
-    uint32_t index;
+    uint32_t index = 0;
     enum chex_status status;
 
     if (!is_image_name(name))

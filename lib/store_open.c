@@ -101,13 +101,15 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
             close(fd);
         return status;
     }
-    while (status == CHEX_OK && (d = readdir(dir)) != NULL) {
+    while (status == CHEX_OK && (errno = 0, d = readdir(dir)) != NULL) {
         enum file_kind kind = kind_of(d->d_name);
 
         count[kind]++;
         if (remove[kind])
             status = folder_remove(folder, d->d_name, err);
     }
+    if (status == CHEX_OK && errno != 0)
+        status = chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
     closedir(dir);
     return status;
 }

@@ -135,6 +135,28 @@ START_TEST(values_out_of_range_are_refused)
 }
 END_TEST
 
+/* Consistent, so only the rule itself refuses it: its 64 pixels are not there. */
+START_TEST(an_image_without_a_byte_is_refused)
+{
+    static const char *const keys[] = {"image/height", "image/width", "image/channels"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct message *m = message_8x8();
+        struct chex_record r;
+        struct example *e;
+
+        for (unsigned k = 0; k < MESSAGE_ENTRIES; k++) {
+            if (strcmp(m->list[k]->key, keys[i]) == 0)
+                m->list[k]->value->int64_list->value[0] = 0;
+            if (strcmp(m->list[k]->key, "image/raw") == 0)
+                m->list[k]->value->bytes_list->value[0].len = 0;
+        }
+        ck_assert_int_eq(parse(m, &r, &e), CHEX_ERR_DAMAGED);
+        ck_assert_msg(strstr(err.text, keys[i]) != NULL, "%s", err.text);
+    }
+}
+END_TEST
+
 START_TEST(what_is_no_example_is_refused)
 {
     static const uint8_t garbage[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f};
@@ -157,6 +179,7 @@ example_case(Suite *suite)
     tcase_add_test(example, every_key_must_be_there);
     tcase_add_test(example, every_value_must_be_of_its_type);
     tcase_add_test(example, values_out_of_range_are_refused);
+    tcase_add_test(example, an_image_without_a_byte_is_refused);
     tcase_add_test(example, what_is_no_example_is_refused);
     suite_add_tcase(suite, example);
 }

@@ -12,6 +12,7 @@
 #include "meter.h"
 #include "progress.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ on_signal(int signal_number)
     static const char text[] = "\nstopping after the images at hand (once more to stop now)\n";
     static struct timespec first; /* written by the first signal only */
     struct timespec now;
+    int saved = errno; /* of whatever was interrupted */
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (atomic_exchange(&stop_requested, true)) {
@@ -40,18 +42,20 @@ on_signal(int signal_number)
     }
     first = now;
     if (signal_number == SIGINT && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-        return;
+        errno = saved; /* write() failed: there is nobody to tell, and what was interrupted must not see it */
 }
 
 static void
 catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
 
     sigfillset(&action.sa_mask); /* one at a time */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    /* Under nohup(1) it stays ignored. */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
 }
 
 struct watcher {

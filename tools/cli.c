@@ -8,6 +8,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
 #include <signal.h>
@@ -233,6 +234,20 @@ misuse(const struct cli_program *program, int what, char **argv)
     return usage_error(program, text);
 }
 
+/*
+ * A standard stream that is closed (cron, >&-) would give its number to the next file that is opened, and messages
+ * would be written into a shard.  Opened so that reading and writing still fail.
+ */
+static void
+occupy_standard_streams(void)
+{
+    int fd;
+
+    for (fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int
 cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common)
 {
@@ -241,6 +256,7 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
     bool version = false;
     int found;
 
+    occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     *common = (struct cli_common){.threads = cli_cores()};

@@ -7,13 +7,26 @@
 
 #include "convert_report.h"
 
+#include "ascii.h"
+
 #include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 
 static json_t *
 number(uint64_t n)
 {
     return json_integer((json_int_t)n);
+}
+
+/* JSON is UTF-8; a path, and so a message, can be anything. */
+static json_t *
+text_json(const char *text)
+{
+    json_t *string = text ? json_string(text) : json_null();
+    char escaped[4 * CHEX_ERROR_TEXT];
+
+    return string ? string : json_string(ascii_escape(text, strlen(text), escaped, sizeof(escaped)));
 }
 
 static json_t *
@@ -80,9 +93,9 @@ plan_json(const struct convert *c)
 void
 report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run)
 {
-    json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:s?}", "tool", "chex-convert", "version", chex_version(),
-                                 "exit_code", exit_code, "error", err ? json_string(err->text) : json_null(), "dry_run",
-                                 dry_run, "output", c->options ? c->options->out : NULL);
+    json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:o}", "tool", "chex-convert", "version", chex_version(),
+                                 "exit_code", exit_code, "error", text_json(err ? err->text : NULL), "dry_run", dry_run,
+                                 "output", text_json(c->options ? c->options->out : NULL));
 
     json_object_set_new(document, "labels",
                         json_pack("{s:o,s:o,s:o,s:o,s:o}", "rows", number(c->labels.row_count), "patients",

@@ -211,23 +211,25 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
 {
     char name[INSPECT_TEXT], patient[INSPECT_TEXT], labels[INSPECT_LABELS_TEXT];
     const struct chex_shard_info *shard = chex_dataset_shard(t->dataset, r->shard);
+    const char *output = in->options->output;
     uint16_t findings = 0;
     unsigned i;
 
     for (i = 0; i < CHEX_FINDINGS; i++)
         findings |= (uint16_t)(r->label[i] << i);
     if (in->common->json)
-        inspect_json_add(in, json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path",
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path",
                                        inspect_json_text((struct chex_bytes){t->path, strlen(t->path)}), "output",
-                                       in->options->output, "split", t->dataset->split[shard->split].name, "shard",
-                                       shard->name, "index", inspect_number(r->index), "name",
-                                       inspect_json_text(r->name), "patient", inspect_json_text(r->patient), "labels",
-                                       inspect_json_labels(findings), "weight", (int)r->weight));
+                                       inspect_json_text((struct chex_bytes){output, strlen(output)}), "split",
+                                       t->dataset->split[shard->split].name, "shard", shard->name, "index",
+                                       inspect_number(r->index), "name", inspect_json_text(r->name), "patient",
+                                       inspect_json_text(r->patient), "labels", inspect_json_labels(findings), "weight",
+                                       (int)r->weight));
     else if (!in->common->quiet)
         fprintf(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s\n",
-                strcmp(in->options->output, "-") == 0 ? "standard output" : in->options->output,
-                inspect_text(r->name, name), inspect_text(r->patient, patient), inspect_labels_text(findings, labels),
-                r->width, r->height, shard->name, r->index, r->weight ? "" : " (filling: a copy)");
+                strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
+                inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
+                shard->name, r->index, r->weight ? "" : " (filling: a copy)");
 }
 
 int
