@@ -32,9 +32,9 @@ run_tier() {
     headline "make $1"
     code=0
     make -C "$build" -s -j"$(cores)" "$1" VERBOSE=1 || code=$?
-    line=$(make -C "$build" -s --no-print-directory "$2" || true)
-    echo "$line"
-    echo "$code $line" >> "$totals"
+    counts=$(make -C "$build" -s --no-print-directory "$2" || true)
+    echo "$counts"
+    echo "$code $(echo "$counts" | tail -n 1)" >> "$totals"
 }
 
 # shellcheck disable=SC2086  # lists of words

@@ -2,7 +2,7 @@
  * example.c - how to read a data set with libchex: checks every record, and prints how many images of each split show
  * each finding
  *
- *     cc example.c -o example $(pkg-config --cflags --libs libchex)
+ *     cc example.c -o example $(pkg-config --cflags --libs chex)
  *     ./example shards
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -4,11 +4,13 @@
 #     tests/tally.sh LOG...
 #
 # LOG is what a test printed (automake's NAME.log, with NAME.trs beside it).  Its last line "N passed, N failed,
-# N skipped" counts, or that of Check.  A test that says neither counts as one.  Exit code 1 where something failed.
+# N skipped" counts, or that of Check.  A test that says neither counts as one.  What was skipped is named first.  Exit
+# code 1 where something failed.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
+sed -n -e '/^skip /p' -e 's/^\(.*\): skipped, /skip \1: /p' "$@" 2> /dev/null || true
 for log in "$@"; do
     result=$(sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' "${log%.log}.trs" 2> /dev/null || true)
     sed -n -e 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/sum \1 \2 \3/p' \
