@@ -9,10 +9,15 @@
 
 #include "convert.h"
 
+#include "progress.h"
+
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 /* Does the list "PA,AP" name this view? */
 static bool
@@ -52,6 +57,8 @@ choose_entries(struct convert *c, struct chex_error *err)
             continue;
         c->skip[i] = true;
     }
+    for (i = 0; i < c->exclude.count; i++)
+        c->unmatched += labels_find(&c->labels, c->exclude.name[i]) == NULL;
     if (c->excluded + c->filtered == c->labels.count)
         return chex_fail(err, CHEX_ERR_USAGE, "--exclude and --view leave no image of '%s'", o->labels);
     return CHEX_OK;
@@ -114,6 +121,9 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
 
     if (status != CHEX_OK)
         return status;
+    if (!o->split_given && o->lists && !split_has_lists(lists))
+        return chex_fail(err, CHEX_ERR_MISSING, "'%s' does not hold both " SPLIT_LIST_TRAIN " and " SPLIT_LIST_TEST,
+                         lists);
     if (!o->split_given && split_has_lists(lists)) {
         spec->split = (struct split_rule){.kind = SPLIT_OFFICIAL};
         c->official_found = true;
@@ -164,6 +174,38 @@ convert_free_space(const char *path)
         return 0;
     snprintf(parent, sizeof(parent), "%.*s", length > 0 ? (int)length : 1, length > 0 ? path : ".");
     return statvfs(parent, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+}
+
+enum chex_status
+convert_check_output(const struct convert *c, struct chex_error *err)
+{
+    const char *path = c->options->out;
+    uint64_t needed = plan_size(&c->plan), there = convert_free_space(path);
+    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    struct chex_dataset *ds;
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return chex_fail(err, CHEX_ERR_WRITE, "'%s' is not a folder", path);
+    if (there == 0)
+        return chex_fail(err, CHEX_ERR_WRITE, "'%s' cannot be made: its parent folder is missing, or the disk is full",
+                         path);
+    if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
+        /* An unfinished one may hold some of it already: how much is seen when it is opened. */
+        if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
+            return chex_fail(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path, format_bytes(needed, a),
+                             format_bytes(there, b));
+        return CHEX_OK;
+    }
+    if (strcmp(chex_dataset_info(ds)->id, c->plan.dataset_id) != 0) {
+        char id[CHEX_ID_LENGTH + 1];
+
+        memcpy(id, chex_dataset_info(ds)->id, sizeof(id));
+        chex_dataset_close(ds);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %s (--force replaces it)", path, id);
+    }
+    chex_dataset_close(ds);
+    return CHEX_OK;
 }
 
 void

@@ -59,6 +59,7 @@ struct convert {
     struct plan plan;
     bool *skip;                /* [labels.count] */
     size_t excluded, filtered; /* entries left out by --exclude, by --view */
+    size_t unmatched;          /* names of --exclude that are in no row */
     size_t unlabelled;         /* images without a row */
     bool official_found;       /* the split was chosen because both lists lie there */
 
@@ -74,6 +75,12 @@ struct convert {
  * CHEX_ERR_MISSING  images are missing and not options->allow_missing (c->preflight has the table)
  */
 enum chex_status convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err);
+
+/*
+ * Would convert_run() find a place for its output?  Looks, and writes nothing.
+ * CHEX_ERR_WRITE too little space, no parent folder, not a folder;  CHEX_ERR_INCOMPATIBLE another data set is there
+ */
+enum chex_status convert_check_output(const struct convert *c, struct chex_error *err);
 
 /* Free space in the file system of the folder (or of its parent, while it does not exist); 0 where unknown. */
 uint64_t convert_free_space(const char *path);

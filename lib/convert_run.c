@@ -292,7 +292,8 @@ fill_slots(struct convert *c, struct store *store, const struct convert_watch *w
 }
 
 static enum chex_status
-run_locked(struct convert *c, const struct folder *folder, const struct convert_watch *watch, struct chex_error *err)
+run_locked(struct convert *c, const struct folder *folder, const struct lock *lock, const struct convert_watch *watch,
+           struct chex_error *err)
 {
     struct store_options options = {.verify = c->options->verify, .force = c->options->force};
     struct store *store;
@@ -314,6 +315,8 @@ run_locked(struct convert *c, const struct folder *folder, const struct convert_
         status = fill_slots(c, store, watch, err);
     if (status == CHEX_OK)
         status = store_finish(store, err);
+    if (status == CHEX_OK && !lock_is_ours(lock))
+        status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", folder->path);
     if (status == CHEX_OK)
         status = convert_publish(c, store, folder, err);
     store_free(store);
@@ -332,7 +335,7 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
         return status;
     status = lock_take(&lock, &folder, c->options->break_lock, err);
     if (status == CHEX_OK) {
-        status = run_locked(c, &folder, watch, err);
+        status = run_locked(c, &folder, &lock, watch, err);
         lock_drop(&lock);
     }
     folder_close(&folder);

@@ -29,58 +29,30 @@ shard_result_release(struct shard_result *r)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-static bool
-parse_rejects(const json_t *list, struct shard_result *r)
-{
-    size_t i, count = json_array_size(list);
-
-    if (count == 0)
-        return json_is_array(list);
-    r->reject = calloc(count, sizeof(*r->reject));
-    if (!r->reject)
-        return false;
-    for (i = 0; i < count; i++) {
-        json_int_t index, status;
-        const char *text;
-
-        if (json_unpack(json_array_get(list, i), "{s:I,s:I,s:s}", "index", &index, "status", &status, "text", &text) !=
-                0 ||
-            index < 0 || index > UINT32_MAX || status <= CHEX_OK || status >= CHEX_ERR_BUG)
-            return false;
-        r->reject[i] = (struct reject){(uint32_t)index, (enum chex_status)status, strdup(text)};
-        if (!r->reject[i].text)
-            return false;
-        r->reject_count++;
-    }
-    return true;
-}
-
-/* One shard's line into its result; false where it is not a whole line of ours. */
+/*
+ * One shard's line into its result; false where it is not a whole line of ours.  A shard with rejects is not taken for
+ * done: their files may have been repaired since, and its good slots are found by looking at them.
+ */
 static bool
 parse_shard(const json_t *line, struct shard_result *result, size_t shard_count)
 {
-    struct shard_result r = {.done = true};
-    json_int_t shard, size, images, sum, squares;
-    const json_t *rejects;
+    json_int_t shard, size, images, sum, squares, rejects;
     const char *sha256;
 
-    if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:I,s:s,s:I,s:I,s:I,s:o}", "shard", &shard, "size", &size,
+    if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", &shard, "size", &size,
                     "sha256", &sha256, "images", &images, "sum", &sum, "squares", &squares, "rejects", &rejects) != 0)
         return false;
     if (shard < 0 || (size_t)shard >= shard_count || size < 0 || images < 0 || images > UINT32_MAX || sum < 0 ||
-        squares < 0 || strlen(sha256) != DIGEST_HEX - 1)
+        squares < 0 || rejects < 0 || strlen(sha256) != DIGEST_HEX - 1)
         return false;
-    r.size = (uint64_t)size;
-    memcpy(r.sha256, sha256, DIGEST_HEX);
-    r.images = (uint32_t)images;
-    r.sum = (uint64_t)sum;
-    r.squares = (uint64_t)squares;
-    if (!parse_rejects(rejects, &r)) {
-        shard_result_release(&r);
-        return false;
-    }
-    shard_result_release(&result[shard]);
-    result[shard] = r;
+    result[shard] = (struct shard_result){
+        .done = rejects == 0,
+        .size = (uint64_t)size,
+        .images = (uint32_t)images,
+        .sum = (uint64_t)sum,
+        .squares = (uint64_t)squares,
+    };
+    memcpy(result[shard].sha256, sha256, DIGEST_HEX);
     return true;
 }
 
@@ -173,24 +145,11 @@ append(struct journal *j, json_t *line, struct chex_error *err)
 enum chex_status
 journal_add(struct journal *j, size_t shard, const struct shard_result *result, struct chex_error *err)
 {
-    json_t *rejects = json_array();
-    size_t i;
-
-    for (i = 0; rejects && i < result->reject_count; i++) {
-        const struct reject *r = &result->reject[i];
-
-        if (json_array_append_new(rejects, json_pack("{s:I,s:I,s:s}", "index", (json_int_t)r->index, "status",
-                                                     (json_int_t)r->status, "text", r->text)) != 0) {
-            json_decref(rejects);
-            rejects = NULL;
-        }
-    }
-    if (!rejects)
-        return chex_fail_memory(err);
     return append(j,
-                  json_pack("{s:I,s:I,s:s,s:I,s:I,s:I,s:o}", "shard", (json_int_t)shard, "size",
+                  json_pack("{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
                             (json_int_t)result->size, "sha256", result->sha256, "images", (json_int_t)result->images,
-                            "sum", (json_int_t)result->sum, "squares", (json_int_t)result->squares, "rejects", rejects),
+                            "sum", (json_int_t)result->sum, "squares", (json_int_t)result->squares, "rejects",
+                            (json_int_t)result->reject_count),
                   err);
 }
 

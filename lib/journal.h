@@ -2,7 +2,7 @@
  * journal.h - what an unfinished conversion has finished: .chex-journal.jsonl
  *
  * The first line names the data set id and the specification; each further line is one finished shard: its size and
- * SHA-256, the images that were rejected, and the sums that the manifest needs.  A line is appended and fsync'ed after
+ * SHA-256, the number of rejects, and the sums that the manifest needs.  A line is appended and fsync'ed after
  * the shard's rename, so what a line says is there.  A torn last line (power loss) is dropped.
  *
  * SPDX-License-Identifier: Apache-2.0

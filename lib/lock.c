@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ struct holder {
     char host[128];
     long pid;
     char boot[64];
+    unsigned long long space; /* the pid's namespace, its inode: a container has its own numbers */
+    unsigned long long start; /* of the process, in ticks since boot: a number may be used again */
     char since[32];
 };
 
@@ -41,9 +44,37 @@ boot_id(char *out, size_t size)
         snprintf(out, size, "unknown");
 }
 
+/* Field 22 of /proc/PID/stat; 0 where there is no such process, or no /proc. */
+static unsigned long long
+process_start(long pid)
+{
+    unsigned long long start = 0;
+    char path[64], text[1024];
+    const char *p;
+    size_t got;
+    FILE *f;
+    int i;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    f = fopen(path, "re");
+    if (!f)
+        return 0;
+    got = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[got] = '\0';
+    /* The second field is a name in brackets, with anything in it. */
+    p = strrchr(text, ')');
+    for (i = 2; p && i < 22; i++)
+        p = strchr(p + 1, ' ');
+    if (p && sscanf(p, "%llu", &start) != 1)
+        start = 0;
+    return start;
+}
+
 static void
 describe_self(struct holder *self)
 {
+    struct stat st;
     time_t now = time(NULL);
     struct tm tm;
 
@@ -51,6 +82,8 @@ describe_self(struct holder *self)
         snprintf(self->host, sizeof(self->host), "unknown");
     self->host[sizeof(self->host) - 1] = '\0';
     self->pid = (long)getpid();
+    self->space = stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long long)st.st_ino : 0;
+    self->start = process_start(self->pid);
     boot_id(self->boot, sizeof(self->boot));
     if (!localtime_r(&now, &tm) || strftime(self->since, sizeof(self->since), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
         snprintf(self->since, sizeof(self->since), "unknown");
@@ -60,21 +93,30 @@ describe_self(struct holder *self)
 static bool
 parse_holder(const char *text, struct holder *out)
 {
-    return sscanf(text, "host %127s\npid %ld\nboot %63s\nsince %31s", out->host, &out->pid, out->boot, out->since) == 4;
+    return sscanf(text, "host %127s\npid %ld\nboot %63s\nspace %llu\nstart %llu\nsince %31s", out->host, &out->pid,
+                  out->boot, &out->space, &out->start, out->since) == 6;
 }
 
-static bool
-is_dead(const struct holder *holder)
+enum life { ALIVE, DEAD, UNKNOWN };
+
+/* Whether the holder is at work, as far as it can be seen from here. */
+static enum life
+life_of(const struct holder *holder)
 {
     struct holder self;
+    unsigned long long start;
 
     describe_self(&self);
     if (strcmp(holder->host, self.host) != 0)
-        return false;
+        return UNKNOWN;
     if (strcmp(holder->boot, self.boot) != 0)
-        return true;
-    /* Our own number, and we have not taken it: a process before us had it (a container that was started again). */
-    return holder->pid <= 0 || holder->pid == self.pid || (kill((pid_t)holder->pid, 0) != 0 && errno == ESRCH);
+        return DEAD;
+    if (holder->space != self.space)
+        return UNKNOWN;
+    if (holder->pid <= 0 || (kill((pid_t)holder->pid, 0) != 0 && errno == ESRCH))
+        return DEAD;
+    start = process_start(holder->pid);
+    return start != 0 && start != holder->start ? DEAD : ALIVE;
 }
 
 static enum chex_status
@@ -92,18 +134,17 @@ read_lock(const struct folder *folder, const char *name, char *text, size_t size
     return status;
 }
 
-/* Make the lock file.  False with errno EEXIST where there is one. */
+/* Make the lock file; text[LOCK_TEXT] gets what is in it.  False with errno EEXIST where there is one. */
 static bool
-create_lock(const struct folder *folder)
+create_lock(const struct folder *folder, char *text)
 {
     struct holder self;
-    char text[512];
     int length, fd;
     bool good;
 
     describe_self(&self);
-    length = snprintf(text, sizeof(text), "host %s\npid %ld\nboot %s\nsince %s\n", self.host, self.pid, self.boot,
-                      self.since);
+    length = snprintf(text, LOCK_TEXT, "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince %s\n", self.host,
+                      self.pid, self.boot, self.space, self.start, self.since);
     fd = openat(folder->fd, LOCK_NAME, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
@@ -123,7 +164,7 @@ create_lock(const struct folder *folder)
 static void
 remove_stale(const struct folder *folder, const char *stale)
 {
-    char aside[64], text[512];
+    char aside[64], text[LOCK_TEXT];
 
     snprintf(aside, sizeof(aside), "%s.stale.%ld", LOCK_NAME, (long)getpid());
     if (renameat(folder->fd, LOCK_NAME, folder->fd, aside) != 0)
@@ -137,15 +178,16 @@ remove_stale(const struct folder *folder, const char *stale)
 enum chex_status
 lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err)
 {
-    char text[512];
+    char text[LOCK_TEXT];
     int tries;
 
     *lock = (struct lock){.folder = folder};
     for (tries = 0; tries < 4; tries++) {
         struct holder holder = {.pid = 0};
+        enum life life = UNKNOWN;
         enum chex_status status;
 
-        if (create_lock(folder)) {
+        if (create_lock(folder, lock->text)) {
             lock->held = true;
             return CHEX_OK;
         }
@@ -158,21 +200,32 @@ lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struc
             text[0] = '\0'; /* whatever it is */
         else if (status != CHEX_OK)
             return chex_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, LOCK_NAME);
-        if (!parse_holder(text, &holder))
+        if (parse_holder(text, &holder))
+            life = life_of(&holder);
+        else
             snprintf(holder.host, sizeof(holder.host), "unknown");
-        if (!break_lock && !is_dead(&holder))
-            return chex_fail(err, CHEX_ERR_LOCKED,
-                             "'%s' is in use by host %s pid %ld since %s (--break-lock if that is dead)", folder->path,
-                             holder.host, holder.pid, holder.since[0] ? holder.since : "unknown");
+        if (life == ALIVE || (life == UNKNOWN && !break_lock))
+            return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is in use by host %s pid %ld since %s%s", folder->path,
+                             holder.host, holder.pid, holder.since[0] ? holder.since : "unknown",
+                             life == ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
         remove_stale(folder, text);
     }
     return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
 }
 
+bool
+lock_is_ours(const struct lock *lock)
+{
+    char text[LOCK_TEXT];
+
+    return lock->held && read_lock(lock->folder, LOCK_NAME, text, sizeof(text), NULL) == CHEX_OK &&
+           strcmp(text, lock->text) == 0;
+}
+
 void
 lock_drop(struct lock *lock)
 {
-    if (lock->held)
+    if (lock_is_ours(lock))
         unlinkat(lock->folder->fd, LOCK_NAME, 0);
     lock->held = false;
 }

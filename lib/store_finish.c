@@ -138,39 +138,47 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
     return CHEX_OK;
 }
 
-/* --verify: the file under its final name, from the disk as far as the kernel can be told so. */
-static enum chex_status
-verify_file_on_disk(struct store *store, size_t shard, uint8_t *buffer, size_t buffer_size, struct digest *digest,
-                    struct chex_error *err)
+enum chex_status
+store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX], struct chex_error *err)
 {
-    const char *name = store->plan->shard[shard].name;
-    uint8_t hash[DIGEST_SIZE];
-    char hex[DIGEST_HEX];
+    size_t room = READ_RECORDS * store->plan->layout.stride, got;
+    uint8_t *buffer = malloc(room), hash[DIGEST_SIZE];
+    struct digest *digest = digest_new();
     uint64_t size, at = 0;
-    size_t got;
-    int fd;
-    enum chex_status status = file_open(store->folder->fd, name, &fd, &size, err);
+    int fd = -1;
+    enum chex_status status = buffer && digest ? file_open(store->folder->fd, name, &fd, &size, err)
+                                               : chex_fail_memory(err);
 
     if (status == CHEX_OK) {
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         digest_start(digest);
         do {
-            status = file_pread(fd, at, buffer, buffer_size, &got, err);
+            status = file_pread(fd, at, buffer, room, &got, err);
             if (status == CHEX_OK)
                 digest_add(digest, buffer, got);
             at += got;
         } while (status == CHEX_OK && got > 0);
         close(fd);
-    }
-    if (status == CHEX_OK) {
         digest_finish(digest, hash);
         digest_hex(hash, DIGEST_SIZE, hex);
-        if (strcmp(hex, store->result[shard].sha256) != 0)
-            status = chex_fail(err, CHEX_ERR_WRITE, "content differs from what was written");
     }
-    if (status != CHEX_OK)
-        return chex_context(err, CHEX_ERR_WRITE, "verifying '%s/%s'", store->folder->path, name);
-    return CHEX_OK;
+    digest_free(digest);
+    free(buffer);
+    return status == CHEX_OK ? status : chex_context(err, status, "'%s/%s'", store->folder->path, name);
+}
+
+/* --verify: is under its final name what was written? */
+static enum chex_status
+verify_shard(const struct store *store, size_t shard, struct chex_error *err)
+{
+    const char *name = store->plan->shard[shard].name;
+    char hex[DIGEST_HEX];
+    enum chex_status status = store_hash_file(store, name, hex, err);
+
+    if (status == CHEX_OK && strcmp(hex, store->result[shard].sha256) != 0)
+        status = chex_fail(err, CHEX_ERR_WRITE, "'%s/%s': content differs from what was written", store->folder->path,
+                           name);
+    return status == CHEX_OK || status == CHEX_ERR_MEMORY ? status : chex_context(err, CHEX_ERR_WRITE, "verifying");
 }
 
 /* ---- finishing ------------------------------------------------------------------------------------------------ */
@@ -218,8 +226,7 @@ seal_shard(struct store *store, size_t shard, struct scratch *scratch, struct ch
         status = safe_file_commit(part, true, err);
     }
     if (status == CHEX_OK && store->options.verify)
-        status = verify_file_on_disk(store, shard, scratch->buffer, READ_RECORDS * store->plan->layout.stride,
-                                     scratch->digest, err);
+        status = verify_shard(store, shard, err);
     if (status != CHEX_OK)
         return status;
     pthread_mutex_lock(&store->journal_lock);

@@ -133,6 +133,35 @@ clear(const struct folder *folder, struct chex_error *err)
 
 /* ---- a complete data set -------------------------------------------------------------------------------------- */
 
+/* A manifest of this data set: are its shards there?  With --verify also: have they the content that it says? */
+static enum chex_status
+check_complete(const struct store *store, const struct manifest *m, struct chex_error *err)
+{
+    unsigned i;
+
+    for (i = 0; i < m->shard_count; i++) {
+        const char *name = m->shard[i].name;
+        char hex[DIGEST_HEX];
+        struct stat st;
+        enum chex_status status = CHEX_OK;
+
+        if (fstatat(store->folder->fd, name, &st, 0) != 0 || (uint64_t)st.st_size != m->shard[i].size)
+            return chex_fail(
+                err, CHEX_ERR_DAMAGED,
+                "'%s' has a manifest, but shard '%s' is missing or of another size (--force converts anew)",
+                store->folder->path, name);
+        if (store->options.verify)
+            status = store_hash_file(store, name, hex, err);
+        if (status == CHEX_OK && store->options.verify && strcmp(hex, m->shard[i].sha256) != 0)
+            status = chex_fail(err, CHEX_ERR_DAMAGED,
+                               "'%s/%s' differs from what the manifest says (--force converts anew)",
+                               store->folder->path, name);
+        if (status != CHEX_OK)
+            return status;
+    }
+    return CHEX_OK;
+}
+
 /* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; none is CHEX_OK. */
 static enum chex_status
 look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
@@ -162,6 +191,8 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
                            m.layout.align, m.split_rule, (unsigned long long)m.seed, (unsigned long long)m.max_pixels,
                            m.min_side, m.lenient ? ", lenient" : "", store->plan->dataset_id, asked);
     else
+        status = check_complete(store, &m, err);
+    if (status == CHEX_OK)
         *state = (struct store_state){.complete = true, .rejects = m.rejects};
     manifest_release(&m);
     buffer_release(&b);
@@ -209,21 +240,10 @@ scan_records(struct store *store, size_t shard, int fd, uint8_t *slot, uint32_t 
 
 /* Does the journal's line say what was seen in the file?  It decides about the manifest, so all of it must. */
 static bool
-line_fits(const struct plan_shard *s, const struct shard_result *line, const struct shard_result *seen,
-          const uint8_t *slot, uint32_t full)
+line_fits(const struct plan_shard *s, const struct shard_result *line, const struct shard_result *seen, uint32_t full)
 {
-    size_t i;
-
-    if (line->images != full || full + line->reject_count != s->images || line->sum != seen->sum ||
-        line->squares != seen->squares || strcmp(line->sha256, seen->sha256) != 0)
-        return false;
-    for (i = 0; i < line->reject_count; i++) {
-        uint32_t index = line->reject[i].index;
-
-        if (index >= s->images || slot[index] == SLOT_FULL || (i > 0 && index <= line->reject[i - 1].index))
-            return false;
-    }
-    return true;
+    return line->images == full && full == s->images && line->sum == seen->sum && line->squares == seen->squares &&
+           strcmp(line->sha256, seen->sha256) == 0;
 }
 
 /* A shard that its journal line calls finished: is it?  False leaves it to be taken over as a part. */
@@ -251,7 +271,7 @@ check_finished(struct store *store, size_t shard, bool *finished, struct chex_er
         status = scan_records(store, shard, fd, slot, &full, &good, &seen, digest, err);
         digest_finish(digest, hash);
         digest_hex(hash, DIGEST_SIZE, seen.sha256);
-        *finished = status == CHEX_OK && good == s->records && line_fits(s, &store->result[shard], &seen, slot, full);
+        *finished = status == CHEX_OK && good == s->records && line_fits(s, &store->result[shard], &seen, full);
     } else {
         status = chex_fail_memory(err);
     }
@@ -372,43 +392,31 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     return CHEX_OK;
 }
 
-/* The folder is fit for this plan: empty, or of the same data set; under force it is made so. */
+/* The folder is fit for this plan: empty, or of the same data set; under force it is emptied. */
 static enum chex_status
 prepare_folder(struct store *store, struct store_state *state, struct chex_error *err)
 {
     const bool remove[FILE_LEFTOVER + 1] = {[FILE_LEFTOVER] = true}, none[FILE_LEFTOVER + 1] = {false};
     size_t count[FILE_LEFTOVER + 1] = {0};
     char spec[256];
-    enum chex_status status = look_at_manifest(store, state, err);
+    enum chex_status status = store->options.force ? clear(store->folder, err) : CHEX_OK;
 
-    if (status == CHEX_ERR_INCOMPATIBLE && store->options.force)
-        status = clear(store->folder, err);
-    if (status != CHEX_OK)
-        return status;
+    if (status == CHEX_OK)
+        status = look_at_manifest(store, state, err);
     /* Nothing is removed before it is known that the folder is this data set's. */
-    status = sweep(store->folder, state->complete ? remove : none, count, err);
+    if (status == CHEX_OK)
+        status = sweep(store->folder, state->complete ? remove : none, count, err);
     if (status != CHEX_OK)
         return status;
     if (state->complete)
         return folder_remove(store->folder, JOURNAL_NAME, err);
-    if (count[FILE_SHARD] + count[FILE_PART] > 0 && faccessat(store->folder->fd, JOURNAL_NAME, F_OK, 0) != 0) {
-        if (!store->options.force)
-            return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                             "'%s' holds %zu shards, but neither a manifest nor a journal (--force replaces them)",
-                             store->folder->path, count[FILE_SHARD] + count[FILE_PART]);
-        status = clear(store->folder, err);
-        if (status != CHEX_OK)
-            return status;
-    }
+    if (count[FILE_SHARD] + count[FILE_PART] > 0 && faccessat(store->folder->fd, JOURNAL_NAME, F_OK, 0) != 0)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' holds %zu files of shards, but neither a manifest nor a journal (--force replaces them)",
+                         store->folder->path, count[FILE_SHARD] + count[FILE_PART]);
     spec_format(&store->plan->spec, spec, sizeof(spec));
     status = journal_open(store->folder, store->plan->dataset_id, spec, store->result, store->plan->shard_count,
                           &store->journal, err);
-    if (status == CHEX_ERR_INCOMPATIBLE && store->options.force) {
-        status = clear(store->folder, err);
-        if (status == CHEX_OK)
-            status = journal_open(store->folder, store->plan->dataset_id, spec, store->result, store->plan->shard_count,
-                                  &store->journal, err);
-    }
     return status == CHEX_OK ? sweep(store->folder, remove, count, err) : status;
 }
 

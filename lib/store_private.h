@@ -42,6 +42,10 @@ enum chex_status store_check_record(const struct store *store, size_t shard, uin
 /* Add the pixels of a record of weight 1 to the sums of its shard. */
 void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);
 
+/* SHA-256 of a file of the folder, read from the disk as far as the kernel can be told so. */
+enum chex_status store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX],
+                                 struct chex_error *err);
+
 /* All slots of the shard are decided: fill the others, check, hash, rename, note in the journal. */
 enum chex_status store_finish_shard(struct store *store, size_t shard, struct chex_error *err);
 

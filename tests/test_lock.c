@@ -56,14 +56,30 @@ write_lock(const char *text)
     close(fd);
 }
 
+static unsigned long long
+own_space(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long long)st.st_ino : 0;
+}
+
+/* A lock of a process of this pid namespace, which began at this time. */
 static void
-write_holder(const char *holder_host, long pid, const char *holder_boot)
+write_holder_of(const char *holder_host, long pid, const char *holder_boot, unsigned long long space,
+                unsigned long long start)
 {
     char text[512];
 
-    snprintf(text, sizeof(text), "host %s\npid %ld\nboot %s\nsince 2024-02-29T10:31:00\n", holder_host, pid,
-             holder_boot);
+    snprintf(text, sizeof(text), "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince 2024-02-29T10:31:00\n",
+             holder_host, pid, holder_boot, space, start);
     write_lock(text);
+}
+
+static void
+write_holder(const char *holder_host, long pid, const char *holder_boot)
+{
+    write_holder_of(holder_host, pid, holder_boot, own_space(), 1);
 }
 
 /* How many files are in the folder: a taken lock is one, and nothing is left beside it. */
@@ -130,7 +146,8 @@ START_TEST(a_lock_says_who_holds_it)
     fd = openat(folder.fd, LOCK_NAME, O_RDONLY);
     ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
     close(fd);
-    snprintf(wanted, sizeof(wanted), "host %s\npid %ld\nboot %s\nsince 2", host, (long)getpid(), boot);
+    snprintf(wanted, sizeof(wanted), "host %s\npid %ld\nboot %s\nspace %llu\nstart ", host, (long)getpid(), boot,
+             own_space());
     ck_assert_msg(strncmp(text, wanted, strlen(wanted)) == 0, "%s", text);
     lock_drop(&lock);
     ck_assert_uint_eq(files(), 0);
@@ -159,7 +176,7 @@ START_TEST(a_lock_of_a_living_process_is_not_taken)
     ck_assert_int_eq(wanted[0], 'y');
     snprintf(wanted, sizeof(wanted), "is in use by host %s pid %ld since 2", host, (long)child);
     expect_locked(false, wanted);
-    expect_locked(false, "(--break-lock if that is dead)");
+    expect_locked(true, ", which is alive"); /* a word against better knowledge */
     /* kill -9 leaves the lock; it is taken over. */
     ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
@@ -222,10 +239,33 @@ START_TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
 }
 END_TEST
 
-START_TEST(a_lock_may_be_broken_though_its_holder_lives)
+/* The parent lives, but began at another time than the holder: the number was used again. */
+START_TEST(a_number_that_was_used_again_is_another_process)
 {
     write_holder(host, (long)getppid(), boot);
-    expect_locked(false, "is in use by");
+    expect_taken(false);
+}
+END_TEST
+
+/* A container has its own numbers: who is meant cannot be known here. */
+START_TEST(a_lock_of_another_pid_namespace_is_taken_only_by_force)
+{
+    write_holder_of(host, (long)getppid(), boot, own_space() + 1, 1);
+    expect_locked(false, "(--break-lock if that is dead)");
+    expect_taken(true);
+}
+END_TEST
+
+START_TEST(a_lock_that_was_broken_is_noticed_and_left_alone)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
+    ck_assert(lock_is_ours(&lock));
+    write_holder("n07.cluster", 1, boot);
+    ck_assert(!lock_is_ours(&lock));
+    lock_drop(&lock);
+    ck_assert_uint_eq(files(), 1);
     expect_taken(true);
 }
 END_TEST
@@ -301,7 +341,9 @@ lock_case(Suite *suite)
     tcase_add_test(lock, a_lock_of_another_host_is_taken_only_by_force);
     tcase_add_test(lock, a_lock_that_nobody_understands_is_taken_only_by_force);
     tcase_add_test(lock, a_lock_that_is_far_too_long_is_taken_only_by_force);
-    tcase_add_test(lock, a_lock_may_be_broken_though_its_holder_lives);
+    tcase_add_test(lock, a_number_that_was_used_again_is_another_process);
+    tcase_add_test(lock, a_lock_of_another_pid_namespace_is_taken_only_by_force);
+    tcase_add_test(lock, a_lock_that_was_broken_is_noticed_and_left_alone);
     tcase_add_test(lock, a_folder_that_cannot_be_written_to_cannot_be_locked);
     tcase_add_test(lock, of_two_that_take_over_one_wins);
     suite_add_tcase(suite, lock);

@@ -139,12 +139,6 @@ START_TEST(a_reject_keeps_its_reason)
     r = store_results(bench.store);
     ck_assert(r->reject_count == 2 && r->reject[0].index == 0 && r->reject[1].index == 2);
     ck_assert_str_eq(r->reject[1].text, "item 2 is \"bad\"");
-    /* They come back from the journal. */
-    bench_close(&bench);
-    bench_open(&bench);
-    bench_expect_shards(&bench);
-    ck_assert_uint_eq(bench.state.shards_done, 1);
-    ck_assert_str_eq(store_results(bench.store)->reject[1].text, "item 2 is \"bad\"");
 }
 END_TEST
 

@@ -156,12 +156,12 @@ START_TEST(a_complete_data_set_is_left_as_it_is)
     bench_open(&bench);
     ck_assert(bench.state.complete);
     ck_assert(!bench_has(&bench, JOURNAL_NAME));
-    bench_close(&bench);
-    bench.options.force = true; /* replaces what was made with other options only */
-    bench_open(&bench);
-    ck_assert(bench.state.complete);
     bench_digest(&bench, z);
     ck_assert_str_eq(a, z);
+    bench_close(&bench);
+    bench.options.force = true; /* anew, whatever is there */
+    bench_open(&bench);
+    ck_assert(!bench.state.complete && !bench_has(&bench, MANIFEST_NAME));
 }
 END_TEST
 
@@ -209,8 +209,29 @@ START_TEST(a_manifest_that_cannot_be_read_is_replaced_only_by_force)
     }
     bench.options.force = true;
     complete(&bench);
+    bench.options.force = false;
     bench_open(&bench);
     ck_assert(bench.state.complete);
+}
+END_TEST
+
+/* The manifest's word is not enough: a shard that is gone or cut, and under --verify one that differs. */
+START_TEST(a_complete_data_set_that_was_damaged_is_refused)
+{
+    complete(&bench);
+    bench_flip(&bench, bench.plan.shard[1].name, 100, 1);
+    bench_open(&bench);
+    ck_assert(bench.state.complete);
+    bench_close(&bench);
+    bench.options.verify = true;
+    ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_DAMAGED);
+    ck_assert_msg(strstr(bench.err.text, bench.plan.shard[1].name), "%s", bench.err.text);
+    bench.options.verify = false;
+    bench_resize(&bench, bench.plan.shard[0].name, 100);
+    ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(unlinkat(bench.folder.fd, bench.plan.shard[0].name, 0), 0);
+    ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_DAMAGED);
+    ck_assert_msg(strstr(bench.err.text, "--force"), "%s", bench.err.text);
 }
 END_TEST
 
@@ -355,6 +376,7 @@ folder_case(Suite *suite)
     tcase_add_test(tests, without_rejects_there_is_no_list_of_them);
     tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
+    tcase_add_test(tests, a_complete_data_set_that_was_damaged_is_refused);
     tcase_add_test(tests, another_unfinished_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_journal_that_is_none_is_refused);
     tcase_add_test(tests, shards_without_manifest_and_journal_are_replaced_only_by_force);

@@ -135,7 +135,7 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
     if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
         status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images are missing (--allow-missing converts the others)",
                            c->preflight.missing, c->preflight.wanted);
-    return status;
+    return status == CHEX_OK ? convert_check_output(c, err) : status;
 }
 
 static enum chex_status

@@ -45,7 +45,7 @@ static const struct cli_option option_table[] = {
     {OPT_LABELS, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
     {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
-    {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "replace a data set made with other options"},
+    {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "begin anew, whatever data set the folder holds"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
     {OPT_VERIFY, 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
 
@@ -126,6 +126,8 @@ set_allowed_rejects(struct convert_options *o, const char *value, struct chex_er
     char digits[8];
     enum chex_status status;
 
+    /* The last one given counts. */
+    o->allow_rejects = o->allow_reject_percent = 0;
     if (length > 1 && length < sizeof(digits) && value[length - 1] == '%') {
         memcpy(digits, value, length - 1);
         digits[length - 1] = '\0';
@@ -291,7 +293,7 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "no images: give a folder with -i");
     if (!o->labels)
         return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
-    if (!o->out)
+    if (!o->out || !o->out[0])
         return chex_fail(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;

@@ -49,6 +49,8 @@ report_labels(const struct convert *c)
                 format_count(l->reject_count, n), l->reject[0].line, l->reject[0].reason);
     if (c->excluded > 0)
         fprintf(stderr, "         %s images left out by --exclude\n", format_count(c->excluded, n));
+    if (c->unmatched > 0)
+        fprintf(stderr, "         %s names of --exclude are in no row\n", format_count(c->unmatched, n));
     if (c->filtered > 0)
         fprintf(stderr, "         %s images left out by --view\n", format_count(c->filtered, n));
 }
@@ -244,7 +246,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
                 (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
         report_rejects(c);
         report_noticed(c);
-        if (c->counts.rejects > 0 && within_allowance)
+        if (c->counts.rejects > 0 && within_allowance && c->labels.reject_count == 0)
             fprintf(stderr, "         within --allow-rejects\n");
     }
     fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
