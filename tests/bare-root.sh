@@ -26,10 +26,13 @@ mirror() {
 
 # Settings of apt and pip, certificates, resolver: without them nothing can be downloaded on some networks.
 copy_settings() {
-    mkdir -p "$root/etc/ssl/certs" "$root/etc/apt/apt.conf.d"
-    for path in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
+    mkdir -p "$root/etc/ssl" "$root/etc/apt/apt.conf.d"
+    for path in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
         [ ! -f "$path" ] || cp "$path" "$root$path"
     done
+    # Under another name: the package ca-certificates writes its own.
+    [ ! -f /etc/ssl/certs/ca-certificates.crt ] ||
+        cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/machine.crt"
     apt-config dump | grep -E '^Acquire::(https?|::Proxy|Retries)' > "$root/etc/apt/apt.conf.d/90machine" || true
     {
         echo "deb $archive bookworm main"
@@ -62,7 +65,8 @@ trap unmount EXIT
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --make-rslave "$root/dev"
-settings=$(env | grep -E '^(PIP_(CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)=|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY=)' || true)
+settings=$(env | grep -E '^(PIP_(INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)=|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY=)' || true)
 # shellcheck disable=SC2086,SC2016  # one NAME=VALUE a word; $0 and $@ are for the inner shell
+[ ! -f "$root/etc/ssl/machine.crt" ] || settings="$settings PIP_CERT=/etc/ssl/machine.crt"
 env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 $settings \
     chroot "$root" sh -c 'cd /src && exec "$@"' sh "$@"

@@ -298,6 +298,7 @@ START_TEST(a_repaired_file_is_taken_by_the_next_run)
     expect_wanted("2 9");
     bench_fill(&bench, 1);
     bench_digest(&bench, reference);
+    bench_close(&bench);
     bench_move(&bench);
     bench_run(&bench, 1);
     expect_reference();
