@@ -47,7 +47,7 @@ unmount() {
 }
 
 archive=$(mirror)
-archive=${archive:-http://deb.debian.org/debian}
+[ -n "$archive" ] || { echo "bare-root.sh: apt knows no archive of Debian 12 here" >&2; exit 2; }
 if [ ! -x "$root/bin/sh" ]; then
     debootstrap --variant=minbase bookworm "$root" "$archive"
 fi
