@@ -13,7 +13,7 @@
  */
 #include <config.h>
 
-#include "convolve.h"
+#include "convolve_private.h"
 
 #include <string.h>
 
@@ -182,22 +182,43 @@ convolve_lane(const uint8_t *from, size_t stride, const int16_t *low, const int1
     *out = to_byte(sum);
 }
 
+/* One output row, by the kernels for all factors. */
+static void
+convolve_column_row(const struct resample_axis *axis, uint32_t o, const uint8_t *from, size_t stride, uint32_t width,
+                    uint8_t *out)
+{
+    const int16_t *low = axis->low + o * axis->taps, *high = axis->high + o * axis->taps;
+    uint32_t x = 0;
+
+    if (axis->coarse[o])
+        for (; width - x >= LANES; x += LANES)
+            convolve_lanes(from + x, stride, low, high, axis->count[o], true, out + x);
+    for (; width - x >= LANES; x += LANES)
+        convolve_lanes(from + x, stride, low, high, axis->count[o], false, out + x);
+    for (; x < width; x++)
+        convolve_lane(from + x, stride, low, high, axis->count[o], out + x);
+}
+
+static struct small_factors
+small_factors_of(const struct resample_axis *axis, uint32_t o)
+{
+    return (struct small_factors){axis->small + o * axis->taps, axis->count[o], axis->small_bits[o]};
+}
+
 void
-convolve_columns(const struct resample_axis *axis, const uint8_t *rows, uint32_t first_row, size_t stride,
-                 uint32_t width, uint8_t *out)
+convolve_columns(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows,
+                 uint32_t first_row, size_t stride, uint32_t width, uint8_t *out)
 {
     for (uint32_t o = 0; o < axis->out; o++, out += width) {
         const uint8_t *from = rows + (axis->first[o] - first_row) * stride;
-        const int16_t *low = axis->low + o * axis->taps, *high = axis->high + o * axis->taps;
-        uint32_t x = 0;
 
-        if (axis->coarse[o])
-            for (; width - x >= LANES; x += LANES)
-                convolve_lanes(from + x, stride, low, high, axis->count[o], true, out + x);
-        for (; width - x >= LANES; x += LANES)
-            convolve_lanes(from + x, stride, low, high, axis->count[o], false, out + x);
-        for (; x < width; x++)
-            convolve_lane(from + x, stride, low, high, axis->count[o], out + x);
+        if (axis->small_bits[o] != RESAMPLE_NOT_SMALL) {
+            struct small_factors f = small_factors_of(axis, o);
+
+            kind->small_columns(from, stride, &f, width, out);
+        } else {
+            convolve_column_row(axis, o, from, stride, width, out);
+        }
     }
 }
 
@@ -246,9 +267,10 @@ convolve_rows_scratch(const struct resample_axis *axis, size_t *size)
     return size_add(axis->in, axis->out, &lines) && size_mul(lines, LANES, size);
 }
 
-void
-convolve_rows(const struct resample_axis *axis, const uint8_t *rows, size_t stride, uint32_t count, uint8_t *scratch,
-              uint8_t *out)
+/* Strips of LANES rows, transposed. */
+static void
+convolve_rows_turned(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows,
+                     size_t stride, uint32_t count, uint8_t *scratch, uint8_t *out)
 {
     uint8_t *strip = scratch, *result = scratch + (size_t)axis->in * LANES; /* [in][LANES], [out][LANES] */
 
@@ -258,7 +280,95 @@ convolve_rows(const struct resample_axis *axis, const uint8_t *rows, size_t stri
         uint32_t n = count - y < LANES ? count - y : LANES;
 
         transpose(rows + y * stride, stride, n, axis->in, strip, LANES);
-        convolve_columns(axis, strip, 0, LANES, LANES, result);
+        convolve_columns(kind, axis, strip, 0, LANES, LANES, result);
         transpose(result, LANES, axis->out, n, out + (size_t)y * axis->out, axis->out);
     }
+}
+
+/* An axis that is even but for its ends: along the row. */
+static void
+convolve_row_along(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *row, uint8_t *out)
+{
+    struct small_factors f = small_factors_of(axis, axis->even_from);
+
+    for (uint32_t o = 0; o < axis->out; o++) {
+        if (o == axis->even_from) {
+            kind->small_rows(row + axis->first[o], &f, axis->even_to - o, out + o);
+            o = axis->even_to;
+        }
+        if (o < axis->out)
+            convolve_lane(row + axis->first[o], 1, axis->low + o * axis->taps, axis->high + o * axis->taps,
+                          axis->count[o], out + o);
+    }
+}
+
+void
+convolve_rows(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows, size_t stride,
+              uint32_t count, uint8_t *scratch, uint8_t *out)
+{
+    uint32_t even = axis->even_to - axis->even_from;
+
+    /* Ends of more than a few samples do not occur with 8 small factors, but nothing rests on that. */
+    if (even == 0 || axis->out - even > 8) {
+        convolve_rows_turned(kind, axis, rows, stride, count, scratch, out);
+        return;
+    }
+    for (uint32_t y = 0; y < count; y++)
+        convolve_row_along(kind, axis, rows + y * stride, out + (size_t)y * axis->out);
+}
+
+/* ---- the table of implementations ---------------------------------------------------------------------------- */
+
+uint8_t
+convolve_small_one(const uint8_t *from, size_t stride, const struct small_factors *f)
+{
+    uint32_t sum = (1u << f->bits) >> 1;
+
+    for (uint32_t t = 0; t < f->count; t++, from += stride)
+        sum += (uint32_t)f->factor[t] * *from;
+    sum >>= f->bits;
+    return (uint8_t)(sum > 255 ? 255 : sum);
+}
+
+static void
+small_columns_c(const uint8_t *from, size_t stride, const struct small_factors *f, uint32_t width, uint8_t *out)
+{
+    for (uint32_t x = 0; x < width; x++)
+        out[x] = convolve_small_one(from + x, stride, f);
+}
+
+static void
+small_rows_c(const uint8_t *from, const struct small_factors *f, uint32_t count, uint8_t *out)
+{
+    for (uint32_t o = 0; o < count; o++)
+        out[o] = convolve_small_one(from + 4 * (size_t)o, 1, f);
+}
+
+static bool
+always(void)
+{
+    return true;
+}
+
+const struct convolve_kind convolve_kinds[] = {
+#ifdef CONVOLVE_HAVE_X86
+    {"avx512", convolve_avx512_supported, convolve_small_columns_avx512, convolve_small_rows_avx512},
+    {"avx2", convolve_avx2_supported, convolve_small_columns_avx2, convolve_small_rows_avx2},
+    {"sse4.1", convolve_sse41_supported, convolve_small_columns_sse41, convolve_small_rows_sse41},
+#endif
+#ifdef CONVOLVE_HAVE_NEON
+    {"neon", always, convolve_small_columns_neon, convolve_small_rows_neon},
+#endif
+    {"c", always, small_columns_c, small_rows_c},
+    {NULL, NULL, NULL, NULL},
+};
+
+const struct convolve_kind *
+convolve_best(void)
+{
+    const struct convolve_kind *kind = convolve_kinds;
+
+    while (!kind->supported())
+        kind++;
+    return kind;
 }

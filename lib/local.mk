@@ -11,6 +11,7 @@ libchexcore_la_SOURCES = \
 	lib/png_fast.c lib/png_fast.h lib/inflate.c lib/inflate.h lib/inflate_private.h lib/inflate_tables.c \
 	lib/unfilter.c lib/unfilter.h lib/unfilter_private.h lib/unfilter_wave.h lib/unfilter_x86.c \
 	lib/resample.c lib/resample.h lib/resample_axis.c lib/resample_axis.h lib/convolve.c lib/convolve.h \
+	lib/convolve_private.h lib/convolve_small.h lib/convolve_x86.c lib/convolve_neon.c \
 	lib/ascii.c lib/ascii.h lib/text.c lib/text.h lib/table.c lib/table.h lib/patients.c lib/patients.h \
 	lib/findings.c lib/findings.h lib/label_row.c lib/label_row.h lib/labels.c lib/labels.h lib/names.c lib/names.h \
 	lib/split.c lib/split.h lib/split_file.c lib/split_work.h lib/source.c lib/source.h \

@@ -78,6 +78,7 @@ static enum chex_status
 convolve(struct resampler *r, enum resample_method method, const struct image *in, uint32_t width, uint32_t height,
          uint8_t *out, struct chex_error *err)
 {
+    const struct convolve_kind *kind = r->kind ? r->kind : convolve_best();
     bool across = in->width != width, down = in->height != height;
     uint32_t first = 0, count = in->height;
     enum chex_status status;
@@ -90,7 +91,7 @@ convolve(struct resampler *r, enum resample_method method, const struct image *i
     if (status != CHEX_OK)
         return status;
     if (!across) {
-        convolve_columns(r->vertical, in->data, 0, in->stride, width, out);
+        convolve_columns(kind, r->vertical, in->data, 0, in->stride, width, out);
         return CHEX_OK;
     }
     if (down) { /* the outermost rows that are needed */
@@ -104,9 +105,9 @@ convolve(struct resampler *r, enum resample_method method, const struct image *i
     if (status != CHEX_OK)
         return status;
     between = down ? r->scratch.data + strip : out;
-    convolve_rows(r->horizontal, in->data + first * in->stride, in->stride, count, r->scratch.data, between);
+    convolve_rows(kind, r->horizontal, in->data + first * in->stride, in->stride, count, r->scratch.data, between);
     if (down)
-        convolve_columns(r->vertical, between, first, width, width, out);
+        convolve_columns(kind, r->vertical, between, first, width, width, out);
     return CHEX_OK;
 }
 

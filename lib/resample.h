@@ -33,6 +33,7 @@ struct resampler {
     enum resample_method method;
     struct resample_axis *horizontal, *vertical; /* tables of the last sizes, or NULL */
     struct buffer scratch;
+    const struct convolve_kind *kind; /* NULL: the best that this CPU has; tests set another (convolve.h) */
 };
 
 void resampler_release(struct resampler *r);

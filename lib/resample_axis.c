@@ -18,6 +18,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- filters ------------------------------------------------------------------------------------------------- */
 
@@ -114,6 +115,62 @@ convolution_factors(const struct convolution *c, uint32_t o, struct span span, d
     return coarse;
 }
 
+/*
+ * Are the factors of an output sample small?  Then *bits is set, and they are written to out.  None may be negative, and
+ * their sum over 2^(22 - bits) is at most 128; one alone that is 128 does not fit into 8 bits.
+ */
+static bool
+small_factors(const int16_t *low, const int16_t *high, uint32_t count, int8_t *out, uint8_t *bits)
+{
+    uint32_t all = 0, sum = 0, unused = RESAMPLE_PRECISION;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (high[i] < 0)
+            return false;
+        all |= (uint32_t)high[i] << RESAMPLE_LOW_BITS | (uint32_t)low[i];
+    }
+    while (unused > 0 && all & ((1u << unused) - 1))
+        unused--;
+    if (RESAMPLE_PRECISION - unused > 7)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t factor = ((uint32_t)high[i] << RESAMPLE_LOW_BITS | (uint32_t)low[i]) >> unused;
+
+        sum += factor;
+        if (factor > 127 || sum > 128)
+            return false;
+        out[i] = (int8_t)factor;
+    }
+    *bits = (uint8_t)(RESAMPLE_PRECISION - unused);
+    return true;
+}
+
+/* Does sample o go on where o - 1 is: the same factors, 4 samples further? */
+static bool
+is_like_previous(const struct resample_axis *axis, uint32_t o)
+{
+    return axis->small_bits[o] == axis->small_bits[o - 1] && axis->count[o] == 8 && axis->count[o - 1] == 8 &&
+           axis->first[o] == axis->first[o - 1] + 4 &&
+           memcmp(axis->small + o * axis->taps, axis->small + (o - 1) * axis->taps, 8) == 0;
+}
+
+/* The longest range of them. */
+static void
+find_even_range(struct resample_axis *axis)
+{
+    uint32_t from = 0;
+
+    for (uint32_t o = 1; o <= axis->out; o++) {
+        if (o < axis->out && axis->small_bits[o] != RESAMPLE_NOT_SMALL && is_like_previous(axis, o))
+            continue;
+        if (o - from > 1 && o - from > axis->even_to - axis->even_from) {
+            axis->even_from = from;
+            axis->even_to = o;
+        }
+        from = o;
+    }
+}
+
 static bool
 fill_convolution(struct resample_axis *axis)
 {
@@ -134,12 +191,20 @@ fill_convolution(struct resample_axis *axis)
         axis->low = calloc(axis->out * axis->taps, sizeof(*axis->low));
         axis->high = calloc(axis->out * axis->taps, sizeof(*axis->high));
         axis->coarse = calloc(axis->out, sizeof(*axis->coarse));
+        axis->small = calloc(axis->out * axis->taps, sizeof(*axis->small));
+        axis->small_bits = calloc(axis->out, sizeof(*axis->small_bits));
     }
-    good = scratch && axis->low && axis->high && axis->coarse;
-    for (uint32_t o = 0; good && o < axis->out; o++)
-        axis->coarse[o] = convolution_factors(&c, o, (struct span){axis->first[o], axis->count[o]}, scratch,
-                                              axis->low + o * axis->taps, axis->high + o * axis->taps);
+    good = scratch && axis->low && axis->high && axis->coarse && axis->small && axis->small_bits;
+    for (uint32_t o = 0; good && o < axis->out; o++) {
+        int16_t *low = axis->low + o * axis->taps, *high = axis->high + o * axis->taps;
+
+        axis->coarse[o] = convolution_factors(&c, o, (struct span){axis->first[o], axis->count[o]}, scratch, low, high);
+        if (!small_factors(low, high, axis->count[o], axis->small + o * axis->taps, &axis->small_bits[o]))
+            axis->small_bits[o] = RESAMPLE_NOT_SMALL;
+    }
     free(scratch);
+    if (good)
+        find_even_range(axis);
     return good;
 }
 
@@ -204,6 +269,8 @@ resample_axis_free(struct resample_axis *axis)
     free(axis->low);
     free(axis->high);
     free(axis->coarse);
+    free(axis->small);
+    free(axis->small_bits);
     free(axis->weight);
     free(axis);
 }

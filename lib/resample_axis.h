@@ -19,6 +19,8 @@
  */
 #define RESAMPLE_LOW_BITS 12
 
+#define RESAMPLE_NOT_SMALL 255
+
 struct resample_axis {
     enum resample_method method;
     uint32_t in, out;    /* lengths */
@@ -27,7 +29,11 @@ struct resample_axis {
     size_t taps;         /* the largest of count, made even */
     int16_t *low, *high; /* [out][taps] bilinear and lanczos: the factor's parts, 0 behind the last */
     bool *coarse;        /* [out] all low parts are 0: so it is inside an image for reductions by 2, 4, 8 ... */
-    uint32_t *weight;    /* [out][taps] area: a whole number; those of an output sample add up to `in` */
+    int8_t *small; /* [out][taps] the factors over 2^(22 - small_bits), where they are small (convolve_private.h) */
+    uint8_t *small_bits; /* [out] 0 .. 7, or RESAMPLE_NOT_SMALL */
+    uint32_t even_from,
+        even_to;      /* output samples with the same 8 small factors, each 4 samples behind the one before */
+    uint32_t *weight; /* [out][taps] area: a whole number; those of an output sample add up to `in` */
 };
 
 /* Free with resample_axis_free(); NULL when out of memory.  Both lengths are at least 1. */

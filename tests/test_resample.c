@@ -7,6 +7,7 @@
  */
 #include <config.h>
 
+#include "convolve.h"
 #include "resample.h"
 #include "unit.h"
 
@@ -306,6 +307,82 @@ START_TEST(rows_and_columns_are_treated_alike)
 }
 END_TEST
 
+/* Every implementation that this CPU has against the last, plain C. */
+static void
+compare_kinds(enum resample_method method, uint32_t width, uint32_t height, uint32_t new_width, uint32_t new_height,
+              uint8_t (*sample)(uint32_t, uint32_t))
+{
+    const struct convolve_kind *kind = convolve_kinds, *plain = convolve_kinds;
+    struct resampler r = {0};
+    struct image in;
+    uint8_t *want;
+
+    while (plain[1].name)
+        plain++;
+    make(&in, width, height, sample);
+    r.kind = plain;
+    want = run(&r, method, &in, new_width, new_height);
+    for (; kind != plain; kind++) {
+        uint8_t *got;
+
+        if (!kind->supported())
+            continue;
+        r.kind = kind;
+        got = run(&r, method, &in, new_width, new_height);
+        ck_assert_msg(memcmp(got, want, (size_t)new_width * new_height) == 0, "%s differs, %ux%u to %ux%u", kind->name,
+                      width, height, new_width, new_height);
+        free(got);
+    }
+    free(want);
+    image_release(&in);
+    resampler_release(&r);
+}
+
+START_TEST(every_implementation_equals_plain_c)
+{
+    static const uint32_t lengths[][2] = {{1024, 256}, {512, 128}, {128, 32},  {64, 32}, {64, 8},  {72, 18}, {4, 1},
+                                          {8, 2},      {12, 3},    {640, 160}, {90, 13}, {31, 62}, {50, 50}};
+    const size_t count = sizeof(lengths) / sizeof(lengths[0]);
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++)
+            for (int m = 0; m < 3; m++)
+                compare_kinds(methods[m], lengths[i][0], lengths[j][0] / 4 + 1, lengths[i][1], lengths[j][1] / 4 + 1,
+                              noise);
+    /* Shrinking by 4 to every width: blocks, ends that overlap, what is too narrow. */
+    for (uint32_t width = 1; width < 200; width++)
+        compare_kinds(RESAMPLE_BILINEAR, 4 * width, 16, width, 4, noise);
+    compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, noise);
+    compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, white);
+}
+END_TEST
+
+/* The sums by definition, in whole numbers: Pillow's factors of a reduction by 4 inside an image, over 32. */
+START_TEST(a_reduction_by_four_is_the_sum_of_its_definition)
+{
+    static const unsigned factor[8] = {1, 3, 5, 7, 7, 5, 3, 1};
+    const uint32_t side = 300;
+    struct resampler r = {0};
+    struct image in;
+    uint8_t *out;
+
+    make(&in, 4 * side, 4, noise);
+    out = run(&r, RESAMPLE_BILINEAR, &in, side, 4); /* of the same height: rows alone */
+    for (uint32_t y = 0; y < 4; y++) {
+        for (uint32_t x = 1; x < side - 1; x++) {
+            unsigned sum = 16;
+
+            for (uint32_t t = 0; t < 8; t++)
+                sum += factor[t] * noise(4 * x - 2 + t, y);
+            ck_assert_uint_eq(out[y * side + x], sum / 32);
+        }
+    }
+    free(out);
+    image_release(&in);
+    resampler_release(&r);
+}
+END_TEST
+
 START_TEST(tables_are_kept_and_renewed_as_sizes_and_methods_change)
 {
     struct resampler kept = {0};
@@ -394,6 +471,8 @@ resample_suite(void)
     tcase_add_test(c, long_lines_do_not_overflow);
     tcase_add_test(c, a_flat_image_stays_flat);
     tcase_add_test(c, rows_and_columns_are_treated_alike);
+    tcase_add_test(c, every_implementation_equals_plain_c);
+    tcase_add_test(c, a_reduction_by_four_is_the_sum_of_its_definition);
     tcase_add_test(c, tables_are_kept_and_renewed_as_sizes_and_methods_change);
     tcase_add_test(c, the_same_size_is_a_copy_with_every_method);
     tcase_add_test(c, none_refuses_another_size);
