@@ -159,24 +159,35 @@ stored_block(struct stream *s)
 
 /* Copy a match; up to 15 bytes behind it are written too. */
 static ALWAYS_INLINE void
-copy_match(uint8_t *out, size_t distance, unsigned length)
+copy_far(uint8_t *out, const uint8_t *from, const uint8_t *end)
+{
+    do {
+        memcpy(out, from, 16);
+        out += 16;
+        from += 16;
+    } while (out < end);
+}
+
+/* A distance below 16.  The bytes behind it repeat, so what is copied may be twice as far away each time. */
+static ALWAYS_INLINE void
+copy_near(uint8_t *out, size_t distance, const uint8_t *end)
 {
     const uint8_t *from = out - distance;
-    uint8_t *end = out + length;
 
-    if (distance >= 16) {
-        do {
-            memcpy(out, from, 16);
-            out += 16;
-            from += 16;
-        } while (out < end);
-    } else if (distance == 1) {
-        memset(out, from[0], length);
-    } else {
-        do {
-            *out++ = *from++;
-        } while (out < end);
+    while (distance < 16 && out < end) {
+        memmove(out, from, 16);
+        out += distance;
+        distance *= 2;
     }
+    if (out < end)
+        copy_far(out, from, end);
+}
+
+/* The lowest n bits; n is a part of an entry, of which only bits 0 to 5 count. */
+static ALWAYS_INLINE uint64_t
+lowest(uint64_t bits, uint32_t n)
+{
+    return bits & (((uint64_t)1 << (n & 63)) - 1);
 }
 
 /* A distance's code and extra bits; 0 for an invalid one. */
@@ -184,29 +195,38 @@ static ALWAYS_INLINE size_t
 read_distance(const struct inflate_tables *t, uint64_t *bits, unsigned *count)
 {
     uint32_t e = t->dist[*bits & ((1u << DIST_BITS) - 1)];
-    unsigned used, extra;
-    size_t distance;
+    uint64_t before;
 
-    if (e & IS_OTHER) {
-        if ((e & IS_SUBTABLE) != IS_SUBTABLE)
+    if (e & IS_OTHER_DIST) {
+        if (e == IS_OTHER_DIST)
             return 0;
         *bits >>= DIST_BITS;
         *count -= DIST_BITS;
-        e = t->dist[(e & 0xffff) + (*bits & ((1u << (e >> 16 & 15)) - 1))];
-        if (e & IS_OTHER)
+        e = t->dist[(e >> 16) + lowest(*bits, SUBTABLE_BITS(e))];
+        if (e & IS_OTHER_DIST)
             return 0;
     }
-    used = BITS(e);
-    extra = e >> 16 & 15;
-    distance = (e & 0x7fff) + 1 + ((size_t)(*bits >> used) & (((size_t)1 << extra) - 1));
-    *bits >>= used + extra;
-    *count -= used + extra;
-    return distance;
+    before = *bits;
+    *bits >>= BITS(e);
+    *count -= BITS(e);
+    return (e >> 16) + (size_t)(lowest(before, e) >> SUBTABLE_BITS(e));
 }
 
+/* Take what one entry holds: its literals go out, its bits away. */
+#define TAKE_ENTRY()                                            \
+    do {                                                        \
+        entry = t->entry[s.bits & mask];                        \
+        before = s.bits;                                        \
+        memcpy(s.out, &(uint32_t){(uint32_t)(entry >> 32)}, 4); \
+        s.out += COUNT(entry);                                  \
+        s.bits >>= BITS(entry);                                 \
+        s.count -= BITS(entry);                                 \
+    } while (0)
+
 /*
- * A block of Huffman codes.  A turn of the loop writes at most 12 literals and a match, 270 bytes and 15 beyond, within
- * the slack; and reads at most 16 bytes.
+ * A block of Huffman codes.  A turn of the loop writes at most 6 literals and a match, 264 bytes and 15 beyond, within
+ * the slack.  It uses at most 56 bits, so one refill is enough: 10 for the first entry where there is a second, 15 for
+ * the length with its code and extra bits (20 where its code is in a subtable, but then alone), 28 for the distance.
  */
 static ALWAYS_INLINE bool
 coded_block(const struct inflate_tables *t, struct stream *stream)
@@ -216,55 +236,41 @@ coded_block(const struct inflate_tables *t, struct stream *stream)
     bool good = false;
 
     while (s.out <= s.out_end && within(&s)) {
-        uint64_t entry;
-        uint32_t e;
-        unsigned length, extra;
-        size_t distance;
+        uint64_t entry, before;
+        size_t length, distance;
 
         REFILL(s);
-        entry = t->entry[s.bits & mask];
-        memcpy(s.out, &(uint32_t){(uint32_t)entry}, 4);
-        s.out += COUNT(entry);
-        s.bits >>= BITS(entry);
-        s.count -= BITS(entry);
-        e = (uint32_t)(entry >> 32);
-        if (e == 0) {
-            /* 45 bits are left: two more entries at least. */
-            entry = t->entry[s.bits & mask];
-            memcpy(s.out, &(uint32_t){(uint32_t)entry}, 4);
-            s.out += COUNT(entry);
-            s.bits >>= BITS(entry);
-            s.count -= BITS(entry);
-            e = (uint32_t)(entry >> 32);
-            if (e == 0)
+        TAKE_ENTRY();
+        if (LENGTH(entry) == 0) {
+            TAKE_ENTRY();
+            if (LENGTH(entry) == 0)
                 continue;
-            REFILL(s);
         }
-        if (e & IS_OTHER) {
-            if ((e & IS_SUBTABLE) == IS_SUBTABLE) {
-                s.bits >>= LITLEN_BITS;
-                s.count -= LITLEN_BITS;
-                e = t->symbol[(e & 0xffff) + (s.bits & ((1u << (e >> 16 & 15)) - 1))];
-                s.bits >>= BITS(e);
-                s.count -= BITS(e);
-                if (e & IS_LITERAL) {
-                    *s.out++ = (uint8_t)e;
+        if (entry & IS_OTHER) {
+            if (entry & IS_SUBTABLE) {
+                REFILL(s);
+                entry = t->symbol[(entry >> 32) + lowest(s.bits, SUBTABLE_BITS(entry))];
+                before = s.bits;
+                s.bits >>= BITS(entry);
+                s.count -= BITS(entry);
+                if (LENGTH(entry) == 0) {
+                    *s.out++ = (uint8_t)(entry >> 32);
                     continue;
                 }
             }
-            if (e & IS_OTHER) {
-                good = e >> 29 == IS_END >> 29;
+            if (entry & IS_OTHER) {
+                good = (entry & IS_END) != 0;
                 break;
             }
         }
-        extra = e >> 9 & 7;
-        length = (e & 511) + ((unsigned)s.bits & ((1u << extra) - 1));
-        s.bits >>= extra;
-        s.count -= extra;
+        length = LENGTH(entry) + (size_t)(lowest(before, (uint32_t)entry) >> CODE_BITS(entry));
         distance = read_distance(t, &s.bits, &s.count);
         if (distance == 0 || distance > (size_t)(s.out - s.out_begin))
             break;
-        copy_match(s.out, distance, length);
+        if (distance >= 16)
+            copy_far(s.out, s.out - distance, s.out + length);
+        else
+            copy_near(s.out, distance, s.out + length);
         s.out += length;
     }
     *stream = s;
@@ -301,8 +307,10 @@ inflate_tables_new(void)
 {
     struct inflate_tables *t = malloc(sizeof(*t));
 
-    if (t)
+    if (t) {
         t->coded_block = best_coded_block();
+        inflate_prepare_tables(t);
+    }
     return t;
 }
 

@@ -1,16 +1,18 @@
 /*
  * inflate_private.h - the tables that inflate_tables.c makes and inflate.c reads
  *
- * A symbol, 32 bits:
- *     literal    bit 31; 0-7 the byte; 24-27 bits of its code
- *     length     0-8 the base; 9-11 extra bits; 24-27 bits of the code
- *     end        bits 30 and 29; 24-27 bits of the code
- *     subtable   bits 30 and 28; 0-15 where it begins; 16-19 bits of its index
- *     invalid    bit 30 alone
- *     distance   0-14 the base - 1; 16-19 extra bits; 24-27 bits of the code
- * An entry of the first table for literals and lengths, 64 bits:
- *     0-23 literals; 24-27 bits of all codes; 28-29 how many literals; 32-63 a length, end or subtable (a symbol whose
- *     bits are counted already), or 0 for none
+ * An entry for literals and lengths, 64 bits; all are sums, so that the entries of symbols behind each other are joined
+ * by adding them:
+ *     0-5 bits of all codes and of the extra bits behind them; 8-13 of the codes alone; 14-15 how many literals;
+ *     16-24 a length before its extra bits, 0 for none; 32-55 the literals
+ *   or, where no code of a literal or length fits into the index:
+ *     subtable    bits 31 and 28; 0-5 bits of this table's index; 8-11 those of the other one's; 32-63 where it begins
+ *     end         bits 31 and 29; 0-5 and 8-13 bits of its code
+ *     invalid     bit 31 alone
+ * An entry for distances, 32 bits:
+ *     0-5 bits of the code and the extra bits; 8-11 of the code alone; 16-31 a distance before its extra bits
+ *     subtable    bit 15; 0-5 and 8-11 as above; 16-31 where it begins
+ *     invalid     bit 15, all others 0
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,23 +34,30 @@
 #define LITLEN_ENTRIES 1536
 #define DIST_ENTRIES   512
 
-#define IS_LITERAL  0x80000000u
-#define IS_OTHER    0x40000000u
-#define IS_END      (IS_OTHER | 0x20000000u)
-#define IS_SUBTABLE (IS_OTHER | 0x10000000u)
-#define BITS(e)     ((unsigned)((e) >> 24) & 15)
-#define COUNT(e)    ((unsigned)((e) >> 28) & 3)
+#define IS_OTHER         0x80000000u
+#define IS_END           0x20000000u
+#define IS_SUBTABLE      0x10000000u
+#define IS_OTHER_DIST    0x8000u
+#define BITS(e)          ((unsigned)(e)&63)
+#define CODE_BITS(e)     ((unsigned)((e) >> 8) & 63)
+#define SUBTABLE_BITS(e) ((unsigned)((e) >> 8) & 15)
+#define COUNT(e)         ((unsigned)((e) >> 14) & 3)
+#define LENGTH(e)        ((uint32_t)(e) >> 16) /* 0 where literals are all; includes the bits of IS_OTHER */
 
 struct stream;
 typedef bool coded_block_fn(const struct inflate_tables *t, struct stream *stream);
 
 struct inflate_tables {
-    coded_block_fn *coded_block; /* what suits this CPU */
-    uint64_t entry[1 << LITLEN_BITS];
-    uint32_t symbol[LITLEN_ENTRIES]; /* one at a time, with the second level */
+    coded_block_fn *coded_block;      /* what suits this CPU */
+    uint64_t entry[1 << LITLEN_BITS]; /* joined */
     uint32_t dist[DIST_ENTRIES];
+    uint64_t symbol[LITLEN_ENTRIES];                                 /* one at a time, with the second level */
+    uint64_t litlen_payload[LITLEN_CODES], dist_payload[DIST_CODES]; /* entries without the bits of their codes */
     uint8_t lengths[LITLEN_CODES + DIST_CODES];
 };
+
+/* Once, before all others. */
+void inflate_prepare_tables(struct inflate_tables *t);
 
 /*
  * From the lengths of `litlen` and, behind them, `dist` symbols in t->lengths.  False where zlib would

@@ -68,12 +68,20 @@ subtable_bits(const uint16_t *left, unsigned bits, unsigned index_bits)
     return size;
 }
 
+/* What a code of `bits` bits adds to its payload. */
+static inline uint64_t
+of_code(unsigned bits)
+{
+    return bits | bits << 8;
+}
+
 /*
- * Make the table of a complete canonical code; payload[symbol] is the entry without its bits.  False where the table
- * has no room, which a complete code does not do.
+ * Make the table of a complete canonical code; payload[symbol] is the entry without the bits of the code, other the
+ * mark of a subtable; *used entries are filled.  False where the table has no room, which a complete code does not do.
  */
 static bool
-make_table(const struct order *o, const uint32_t *payload, unsigned index_bits, uint32_t *table, size_t room)
+make_table(const struct order *o, const uint64_t *payload, unsigned index_bits, uint64_t other, uint64_t *table,
+           size_t room, unsigned *used)
 {
     const uint32_t index_mask = (1u << index_bits) - 1;
     uint16_t left[MAX_BITS + 1];
@@ -87,8 +95,10 @@ make_table(const struct order *o, const uint32_t *payload, unsigned index_bits, 
             uint32_t low = reverse(code, bits), at;
 
             if (bits <= index_bits) {
+                uint64_t entry = payload[o->symbol[i]] + of_code(bits);
+
                 for (at = low; at <= index_mask; at += 1u << bits)
-                    table[at] = payload[o->symbol[i]] | bits << 24;
+                    table[at] = entry;
                 continue;
             }
             if ((low & index_mask) != prefix) {
@@ -98,12 +108,13 @@ make_table(const struct order *o, const uint32_t *payload, unsigned index_bits, 
                 end += (size_t)1 << size;
                 if (end > room)
                     return false;
-                table[prefix] = IS_SUBTABLE | (uint32_t)begin | size << 16;
+                table[prefix] = other | (uint64_t)begin << 32 | index_bits | size << 8;
             }
             for (at = low >> index_bits; at < 1u << size; at += 1u << (bits - index_bits))
-                table[begin + at] = payload[o->symbol[i]] | (bits - index_bits) << 24;
+                table[begin + at] = payload[o->symbol[i]] + of_code(bits - index_bits);
         }
     }
+    *used = (unsigned)end;
     return true;
 }
 
@@ -113,100 +124,99 @@ static const uint16_t length_base[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13
 static const uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
                                          2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
 
-static void
-litlen_payload(uint32_t *payload)
-{
-    unsigned i;
-
-    for (i = 0; i < 256; i++)
-        payload[i] = IS_LITERAL | i;
-    payload[256] = IS_END;
-    for (i = 257; i < LITLEN_CODES; i++)
-        payload[i] = i - 257 < 29 ? length_base[i - 257] | (uint32_t)length_extra[i - 257] << 9 : IS_OTHER;
-}
-
-static void
-dist_payload(uint32_t *payload)
-{
-    unsigned i;
-
-    for (i = 0; i < DIST_CODES; i++) {
-        unsigned extra = i < 4 ? 0 : (i - 2) / 2;
-        uint32_t base = i < 4 ? i : (2 + (i & 1)) << extra;
-
-        payload[i] = i < 30 ? base | extra << 16 : IS_OTHER;
-    }
-}
-
-/* Join the symbols that one index covers. */
-static void
-join_symbols(const uint32_t *symbol, uint64_t *entry)
+void
+inflate_prepare_tables(struct inflate_tables *t)
 {
     uint32_t i;
 
-    for (i = 0; i < 1u << LITLEN_BITS; i++) {
-        uint64_t literals = 0, other = 0;
-        unsigned bits = 0, count = 0;
+    for (i = 0; i < 256; i++)
+        t->litlen_payload[i] = (uint64_t)i << 32 | 1u << 14;
+    t->litlen_payload[256] = IS_OTHER | IS_END;
+    for (i = 257; i < LITLEN_CODES; i++)
+        t->litlen_payload[i] = i - 257 < 29 ? (uint64_t)length_base[i - 257] << 16 | length_extra[i - 257]
+                                            : (uint64_t)IS_OTHER;
+    for (i = 0; i < DIST_CODES; i++) {
+        uint32_t extra = i < 4 ? 0 : (i - 2) / 2;
+        uint32_t base = 1 + (i < 4 ? i : (2 + (i & 1)) << extra);
 
-        while (count < 3) {
-            uint32_t e = symbol[i >> bits];
-            unsigned more = BITS(e);
-
-            if (bits + more > LITLEN_BITS || (count > 0 && e & IS_OTHER))
-                break;
-            if (!(e & IS_LITERAL)) {
-                /* A subtable has no bits of its own here: its index is what remains. */
-                bits += more;
-                other = e;
-                break;
-            }
-            literals |= (uint64_t)(e & 255) << (8 * count++);
-            bits += more;
-        }
-        entry[i] = literals | (uint64_t)bits << 24 | (uint64_t)count << 28 | other << 32;
+        t->dist_payload[i] = i < 30 ? (uint64_t)base << 16 | extra : IS_OTHER_DIST;
     }
+}
+
+/* Entry a and behind it that of the symbol whose code comes next in index, if a is of literals and b's code is whole. */
+static inline uint64_t
+join(const uint64_t *symbol, uint32_t index, uint64_t a)
+{
+    uint64_t b = symbol[index >> BITS(a)];
+    uint64_t sum = a + (b & UINT32_MAX) + (b >> 32 << (32 + 8 * COUNT(a)));
+    /* Nothing here can be predicted: bit 63 of each number that is not 0, or of a difference below 0. */
+    uint64_t bad = ((uint64_t)0 - LENGTH(a)) | (b & IS_OTHER) << 32 | ((uint64_t)LITLEN_BITS - CODE_BITS(sum));
+    uint64_t keep = (uint64_t)0 - (bad >> 63);
+
+    return (a & keep) | (sum & ~keep);
+}
+
+static void
+join_symbols(const uint64_t *symbol, uint64_t *entry)
+{
+    uint32_t i;
+
+    for (i = 0; i < 1u << LITLEN_BITS; i++)
+        entry[i] = join(symbol, i, join(symbol, i, symbol[i]));
+}
+
+static bool
+make_dist_table(struct inflate_tables *t, unsigned litlen, unsigned dist)
+{
+    uint64_t table[DIST_ENTRIES];
+    struct order o;
+    unsigned i, used = 1u << DIST_BITS;
+
+    order_symbols(t->lengths + litlen, dist, &o);
+    if (!o.complete) {
+        /* One code of one bit, or none: all that zlib lets pass.  What is not a code is invalid. */
+        if (o.total > 1 || (o.total == 1 && o.count[1] != 1))
+            return false;
+        for (i = 0; i < used; i++)
+            t->dist[i] = o.total == 1 && (i & 1) == 0 ? (uint32_t)(t->dist_payload[o.symbol[0]] + of_code(1))
+                                                      : IS_OTHER_DIST;
+        return true;
+    }
+    if (!make_table(&o, t->dist_payload, DIST_BITS, IS_OTHER_DIST, table, DIST_ENTRIES, &used))
+        return false;
+    for (i = 0; i < used; i++) /* a subtable's begin moves to where a distance stands */
+        t->dist[i] = (uint32_t)table[i] | (uint32_t)(table[i] >> 32) << 16;
+    return true;
 }
 
 bool
 inflate_make_tables(struct inflate_tables *t, unsigned litlen, unsigned dist)
 {
-    uint32_t payload[LITLEN_CODES];
     struct order o;
+    unsigned used;
 
     order_symbols(t->lengths, litlen, &o);
-    litlen_payload(payload);
-    if (!o.complete || t->lengths[256] == 0 || !make_table(&o, payload, LITLEN_BITS, t->symbol, LITLEN_ENTRIES))
+    if (!o.complete || t->lengths[256] == 0 ||
+        !make_table(&o, t->litlen_payload, LITLEN_BITS, IS_OTHER | IS_SUBTABLE, t->symbol, LITLEN_ENTRIES, &used))
         return false;
     join_symbols(t->symbol, t->entry);
-    order_symbols(t->lengths + litlen, dist, &o);
-    dist_payload(payload);
-    if (!o.complete) {
-        /* One code of one bit, or none: all that zlib lets pass.  What is not a code is invalid. */
-        unsigned i;
-
-        if (o.total > 1 || (o.total == 1 && o.count[1] != 1))
-            return false;
-        for (i = 0; i < 1u << DIST_BITS; i++)
-            t->dist[i] = o.total == 1 && (i & 1) == 0 ? payload[o.symbol[0]] | 1u << 24 : IS_OTHER;
-        return true;
-    }
-    return make_table(&o, payload, DIST_BITS, t->dist, DIST_ENTRIES);
+    return make_dist_table(t, litlen, dist);
 }
 
 bool
 inflate_make_small_table(const uint8_t *length, unsigned symbols, uint8_t *symbol, uint8_t *bits)
 {
-    uint32_t payload[LITLEN_CODES], table[1 << INFLATE_SMALL_BITS];
+    uint64_t payload[LITLEN_CODES], table[1 << INFLATE_SMALL_BITS];
     struct order o;
-    unsigned i;
+    unsigned i, used;
 
     for (i = 0; i < symbols; i++)
-        payload[i] = i;
+        payload[i] = (uint64_t)i << 32;
     order_symbols(length, symbols, &o);
-    if (!o.complete || !make_table(&o, payload, INFLATE_SMALL_BITS, table, 1 << INFLATE_SMALL_BITS))
+    if (!o.complete || !make_table(&o, payload, INFLATE_SMALL_BITS, 0, table, 1 << INFLATE_SMALL_BITS, &used))
         return false;
     for (i = 0; i < 1 << INFLATE_SMALL_BITS; i++) {
-        symbol[i] = (uint8_t)(table[i] & 255);
+        symbol[i] = (uint8_t)(table[i] >> 32);
         bits[i] = (uint8_t)BITS(table[i]);
     }
     return true;
