@@ -108,7 +108,7 @@ run(struct bench *b, enum stage stage)
         return inflate_exactly(b->tables, b->packed.data, b->packed.size, b->raw.data, b->raw_size);
     case UNFILTER:
         if (b->traits.channels == 1)
-            unfilter_best()->gray(b->raw.data, b->image.width, b->image.height, b->image.data);
+            unfilter_best()->gray(b->raw.data, b->image.width, 0, b->image.height, b->image.data, b->image.stride);
         return true;
     case DECODE:
         return decode_image(&b->decoder, b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) == CHEX_OK;

@@ -22,13 +22,6 @@
 
 /* ---- bits ----------------------------------------------------------------------------------------------------- */
 
-struct stream {
-    const uint8_t *in, *in_end; /* in may run over the end by the slack */
-    uint64_t bits;
-    unsigned count; /* of bits that are there */
-    uint8_t *out, *out_begin, *out_end;
-};
-
 static ALWAYS_INLINE uint64_t
 load_u64(const uint8_t *p)
 {
@@ -228,17 +221,21 @@ read_distance(const struct inflate_tables *t, uint64_t *bits, unsigned *count)
  * the slack.  It uses at most 56 bits, so one refill is enough: 10 for the first entry where there is a second, 15 for
  * the length with its code and extra bits (20 where its code is in a subtable, but then alone), 28 for the distance.
  */
-static ALWAYS_INLINE bool
-coded_block(const struct inflate_tables *t, struct stream *stream)
+static ALWAYS_INLINE enum block_end
+coded_block(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop)
 {
     const uint32_t mask = (1u << LITLEN_BITS) - 1;
     struct stream s = *stream;
-    bool good = false;
+    enum block_end end = BLOCK_DAMAGED;
 
-    while (s.out <= s.out_end && within(&s)) {
+    for (;;) {
         uint64_t entry, before;
         size_t length, distance;
 
+        if (s.out > stop || !within(&s)) {
+            end = within(&s) && s.out <= s.out_end ? BLOCK_GOES_ON : BLOCK_DAMAGED;
+            break;
+        }
         REFILL(s);
         TAKE_ENTRY();
         if (LENGTH(entry) == 0) {
@@ -259,7 +256,7 @@ coded_block(const struct inflate_tables *t, struct stream *stream)
                 }
             }
             if (entry & IS_OTHER) {
-                good = (entry & IS_END) != 0;
+                end = (entry & IS_END) && s.out <= s.out_end ? BLOCK_ENDED : BLOCK_DAMAGED;
                 break;
             }
         }
@@ -274,21 +271,21 @@ coded_block(const struct inflate_tables *t, struct stream *stream)
         s.out += length;
     }
     *stream = s;
-    return good && s.out <= s.out_end;
+    return end;
 }
 
-static bool
-coded_block_c(const struct inflate_tables *t, struct stream *s)
+static enum block_end
+coded_block_c(const struct inflate_tables *t, struct stream *s, const uint8_t *stop)
 {
-    return coded_block(t, s);
+    return coded_block(t, s, stop);
 }
 
 #ifdef HAVE_BMI2_VARIANT
 /* The same with shifts by any register: a tenth faster. */
-static __attribute__((target("bmi,bmi2"))) bool
-coded_block_bmi2(const struct inflate_tables *t, struct stream *s)
+static __attribute__((target("bmi,bmi2"))) enum block_end
+coded_block_bmi2(const struct inflate_tables *t, struct stream *s, const uint8_t *stop)
 {
-    return coded_block(t, s);
+    return coded_block(t, s, stop);
 }
 #endif
 
@@ -321,36 +318,99 @@ inflate_tables_free(struct inflate_tables *t)
 }
 
 bool
-inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
 {
-    struct stream s = {.out = out, .out_begin = out, .out_end = out + out_size};
-    bool last = false;
-    uint32_t adler;
-
     /* Deflate, a window of 32 KiB, no dictionary. */
     if (in_size < 8 || in[0] != 0x78 || (in[1] & 0x20) != 0 || (in[0] * 256 + in[1]) % 31 != 0)
         return false;
-    s.in = in + 2;
-    s.in_end = in + in_size - 4;
-    while (!last) {
-        unsigned type;
-        bool good;
+    t->stream = (struct stream){
+        .in = in + 2,
+        .in_end = in + in_size - 4,
+        .out = out,
+        .out_begin = out,
+        .out_end = out + out_size,
+        .checked = out,
+        .adler = 1,
+    };
+    return true;
+}
 
-        if (!within(&s))
-            return false;
-        REFILL(s);
-        last = take(&s, 1) == 1;
-        type = take(&s, 2);
-        if (type == 0)
-            good = stored_block(&s);
-        else
-            good = (type == 1 ? fixed_tables(t) : type == 2 && dynamic_tables(t, &s)) && t->coded_block(t, &s);
-        if (!good)
-            return false;
-    }
-    /* Whole bytes that were loaded and not used go back; then the stream must end where the checksum begins. */
-    if (s.in - (s.count >> 3) != s.in_end || s.out != s.out_end)
+/* The header of a block, and all of one that is stored. */
+static bool
+begin_block(struct inflate_tables *t, struct stream *s)
+{
+    unsigned type;
+
+    if (!within(s))
         return false;
-    adler = (uint32_t)s.in_end[0] << 24 | (uint32_t)s.in_end[1] << 16 | (uint32_t)s.in_end[2] << 8 | s.in_end[3];
-    return isal_adler32(1, out, out_size) == adler;
+    REFILL(*s);
+    s->last = take(s, 1) == 1;
+    type = take(s, 2);
+    if (type == 0)
+        return stored_block(s);
+    s->in_block = true;
+    return type == 1 ? fixed_tables(t) : type == 2 && dynamic_tables(t, s);
+}
+
+/* To `stop`, or to the end of the last block. */
+static bool
+run_blocks(struct inflate_tables *t, const uint8_t *stop)
+{
+    struct stream *s = &t->stream;
+
+    while (s->in_block || !s->last) {
+        if (s->in_block) {
+            enum block_end end = t->coded_block(t, s, stop);
+
+            if (end == BLOCK_DAMAGED)
+                return false;
+            s->in_block = end == BLOCK_GOES_ON;
+        } else if (!begin_block(t, s)) {
+            return false;
+        }
+        if (s->out > stop)
+            break;
+    }
+    return true;
+}
+
+/* What may have been written behind the end is no part of the stream, which is refused then. */
+static void
+check_sum(struct stream *s)
+{
+    if (s->out <= s->out_end) {
+        s->adler = isal_adler32(s->adler, s->checked, (uint64_t)(s->out - s->checked));
+        s->checked = s->out;
+    }
+}
+
+bool
+inflate_until(struct inflate_tables *t, size_t wanted)
+{
+    struct stream *s = &t->stream;
+    const uint8_t *goal = s->out_begin + wanted;
+
+    if (s->out < goal && (!run_blocks(t, goal - 1) || s->out < goal))
+        return false;
+    check_sum(s);
+    return true;
+}
+
+bool
+inflate_end(struct inflate_tables *t)
+{
+    struct stream *s = &t->stream;
+    const uint8_t *p = s->in_end;
+
+    /* Whole bytes that were loaded and not used go back; then the stream must end where the checksum begins. */
+    if (!run_blocks(t, s->out_end) || s->in_block || !s->last || s->in - (s->count >> 3) != p || s->out != s->out_end)
+        return false;
+    check_sum(s);
+    return s->adler == ((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
+}
+
+bool
+inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+{
+    return inflate_begin(t, in, in_size, out, out_size) && inflate_end(t);
 }

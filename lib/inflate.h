@@ -24,12 +24,21 @@ struct inflate_tables *inflate_tables_new(void); /* NULL when out of memory */
 void inflate_tables_free(struct inflate_tables *t);
 
 /*
- * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1].
+ * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1], part by part, so that what has come can be used while it is
+ * in the cache.
  * in    in_size bytes and INFLATE_IN_SLACK readable ones behind them
  * out   out_size bytes and INFLATE_OUT_SLACK writable ones behind them
- * True where it is a zlib stream with a window of 32 KiB and no dictionary that holds exactly out_size bytes and ends
- * with the input, and its Adler-32 is right.
+ * Both stay where they are until the end.  False where it is no zlib stream with a window of 32 KiB and no dictionary.
  */
+bool inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+
+/* Go on until the first `wanted` bytes of out (at most out_size) are there; false where that cannot be. */
+bool inflate_until(struct inflate_tables *t, size_t wanted);
+
+/* True where the stream holds exactly out_size bytes and ends with the input, and its Adler-32 is right. */
+bool inflate_end(struct inflate_tables *t);
+
+/* All of it at once. */
 bool inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 
 #endif

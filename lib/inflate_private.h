@@ -44,10 +44,23 @@
 #define COUNT(e)         ((unsigned)((e) >> 14) & 3)
 #define LENGTH(e)        ((uint32_t)(e) >> 16) /* 0 where literals are all; includes the bits of IS_OTHER */
 
-struct stream;
-typedef bool coded_block_fn(const struct inflate_tables *t, struct stream *stream);
+struct stream {
+    const uint8_t *in, *in_end; /* in may run over the end by the slack */
+    uint64_t bits;
+    unsigned count; /* of bits that are there */
+    uint8_t *out, *out_begin, *out_end;
+    uint8_t *checked; /* the Adler-32 of what stands before is in adler */
+    uint32_t adler;
+    bool in_block, last; /* inside a block of codes; it, or the one just ended, is the last */
+};
+
+enum block_end { BLOCK_DAMAGED, BLOCK_ENDED, BLOCK_GOES_ON };
+
+/* Until the block ends or `stop` is passed. */
+typedef enum block_end coded_block_fn(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop);
 
 struct inflate_tables {
+    struct stream stream;
     coded_block_fn *coded_block;      /* what suits this CPU */
     uint64_t entry[1 << LITLEN_BITS]; /* joined */
     uint32_t dist[DIST_ENTRIES];

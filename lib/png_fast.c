@@ -140,9 +140,9 @@ read_chunks(struct png_fast *fast, const uint8_t *data, size_t size, const struc
     return false;
 }
 
-/* zlib stream to exactly `wanted` bytes of filtered rows. */
+/* Make room for `wanted` bytes of filtered rows, and begin. */
 static bool
-inflate_rows(struct png_fast *fast, size_t wanted)
+begin_rows(struct png_fast *fast, size_t wanted)
 {
     size_t room, size = fast->packed.size;
 
@@ -150,15 +150,15 @@ inflate_rows(struct png_fast *fast, size_t wanted)
         buffer_reserve(&fast->packed, size + INFLATE_IN_SLACK, NULL) != CHEX_OK)
         return false;
     memset(fast->packed.data + size, 0, INFLATE_IN_SLACK);
-    return inflate_exactly(fast->tables, fast->packed.data, size, fast->raw.data, wanted);
+    return inflate_begin(fast->tables, fast->packed.data, size, fast->raw.data, wanted);
 }
 
 static bool
-filter_types_are_right(const uint8_t *raw, uint32_t height, size_t row)
+filter_types_are_right(const uint8_t *raw, uint32_t from, uint32_t to, size_t row)
 {
     uint32_t y;
 
-    for (y = 0; y < height; y++)
+    for (y = from; y < to; y++)
         if (raw[y * row] > 4)
             return false;
     return true;
@@ -175,20 +175,16 @@ opaque(unsigned type, bool at_left, bool at_top)
 
 /*
  * RGBA that is gray and opaque, as all of the data set's is.  Filters work on each channel alone, so channels with equal
- * filtered bytes are equal: the first one is undone as a gray image, and for the others it is enough to look at the
- * filtered bytes.  False where they differ or alpha is not 255 throughout.
+ * filtered bytes are equal: the first one, which goes to fast->plane, is undone as a gray image, and for the others it is
+ * enough to look at the filtered bytes.  False where they differ or alpha is not 255 throughout.
  */
 static bool
-unfilter_rgba(struct png_fast *fast, const struct header *h, uint8_t *out)
+take_plane(struct png_fast *fast, const struct header *h, uint32_t from, uint32_t to)
 {
-    size_t row = 1 + (size_t)h->width * CHANNELS_RGBA, plane_row = 1 + (size_t)h->width, size;
+    size_t row = 1 + (size_t)h->width * CHANNELS_RGBA, plane_row = 1 + (size_t)h->width;
     uint32_t x, y;
 
-    if (!size_mul(plane_row, h->height, &size) || !size_add(size, UNFILTER_SLACK, &size) ||
-        buffer_reserve(&fast->plane, size, NULL) != CHEX_OK)
-        return false;
-    memset(fast->plane.data + size - UNFILTER_SLACK, 0, UNFILTER_SLACK);
-    for (y = 0; y < h->height; y++) {
+    for (y = from; y < to; y++) {
         const uint8_t *raw = fast->raw.data + y * row, *p = raw + 1;
         uint8_t *plane = fast->plane.data + y * plane_row;
         uint8_t inner = opaque(raw[0], false, y == 0);
@@ -202,8 +198,36 @@ unfilter_rgba(struct png_fast *fast, const struct header *h, uint8_t *out)
         if (differ)
             return false;
     }
-    fast->kind->gray(fast->plane.data, h->width, h->height, out);
     return true;
+}
+
+static bool
+reserve_plane(struct png_fast *fast, const struct header *h)
+{
+    size_t size;
+
+    if (!size_mul(1 + (size_t)h->width, h->height, &size) || !size_add(size, UNFILTER_SLACK, &size) ||
+        buffer_reserve(&fast->plane, size, NULL) != CHEX_OK)
+        return false;
+    memset(fast->plane.data + size - UNFILTER_SLACK, 0, UNFILTER_SLACK);
+    return true;
+}
+
+/* Band by band, so that rows are in the cache when their filters are undone. */
+static bool
+decode_rows(struct png_fast *fast, const struct header *h, size_t row, struct image *out)
+{
+    const uint8_t *raw = h->channels == 1 ? fast->raw.data : fast->plane.data;
+    uint32_t from, to;
+
+    for (from = 0; from < h->height; from = to) {
+        to = h->height - from > UNFILTER_BAND ? from + UNFILTER_BAND : h->height;
+        if (!inflate_until(fast->tables, to * row) || !filter_types_are_right(fast->raw.data, from, to, row) ||
+            (h->channels != 1 && !take_plane(fast, h, from, to)))
+            return false;
+        fast->kind->gray(raw, h->width, from, to, out->data, out->stride);
+    }
+    return inflate_end(fast->tables);
 }
 
 bool
@@ -216,13 +240,10 @@ png_fast_decode(struct png_fast *fast, const uint8_t *data, size_t size, const s
     if (!read_chunks(fast, data, size, limits, &h) || !size_mul(h.width, h.channels, &row) || !size_add(row, 1, &row) ||
         !size_mul(row, h.height, &wanted))
         return false;
-    if (!inflate_rows(fast, wanted) || !filter_types_are_right(fast->raw.data, h.height, row))
+    if (!begin_rows(fast, wanted) || (h.channels != 1 && !reserve_plane(fast, &h)) ||
+        image_resize_buffer(out, h.width, h.height, NULL) != CHEX_OK)
         return false;
-    if (image_resize_buffer(out, h.width, h.height, NULL) != CHEX_OK)
-        return false;
-    if (h.channels == 1)
-        fast->kind->gray(fast->raw.data, h.width, h.height, out->data);
-    else if (!unfilter_rgba(fast, &h, out->data))
+    if (!decode_rows(fast, &h, row, out))
         return false;
     *traits = (struct image_traits){.container = IMAGE_PNG, .bit_depth = 8, .channels = h.channels};
     return true;

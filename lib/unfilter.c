@@ -55,21 +55,16 @@ unfilter_row(unsigned type, const uint8_t *raw, size_t width, const uint8_t *abo
     }
 }
 
-static void
-gray_c(const uint8_t *raw, uint32_t width, uint32_t height, uint8_t *out)
-{
-    unfilter_gray_rows(raw, width, 0, height, out);
-}
-
 void
-unfilter_gray_rows(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t to, uint8_t *out)
+unfilter_gray_c(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t to, uint8_t *out, size_t stride)
 {
     uint32_t y;
 
     for (y = from; y < to; y++) {
         const uint8_t *row = raw + (size_t)y * (width + 1u);
+        uint8_t *pixels = out + y * stride;
 
-        unfilter_row(row[0], row + 1, width, y > 0 ? out + (size_t)(y - 1) * width : NULL, out + (size_t)y * width);
+        unfilter_row(row[0], row + 1, width, y > 0 ? pixels - stride : NULL, pixels);
     }
 }
 
@@ -84,7 +79,7 @@ const struct unfilter_kind unfilter_kinds[] = {
     {"avx2", unfilter_avx2_supported, unfilter_gray_avx2},
     {"sse4.1", unfilter_sse41_supported, unfilter_gray_sse41},
 #endif
-    {"c", always, gray_c},
+    {"c", always, unfilter_gray_c},
     {NULL, NULL, NULL},
 };
 

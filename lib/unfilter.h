@@ -16,13 +16,17 @@
 #define UNFILTER_SLACK 64
 
 /*
- * Undo the filters of an image with one byte a pixel.
- * raw   height rows of 1 + width bytes, a filter type (0 to 4: the caller has checked that) and filtered bytes;
- *       readable up to UNFILTER_SLACK bytes behind them
- * out   height rows of width bytes, without gaps
+ * Undo the filters of rows from .. to - 1 of an image with one byte a pixel; those before are done.
+ * raw   rows of 1 + width bytes, a filter type (0 to 4: the caller has checked that) and filtered bytes; readable up to
+ *       UNFILTER_SLACK bytes behind row to - 1
+ * out   rows of width bytes, `stride` apart
  * Thread-safe; every implementation gives the same bytes.
  */
-typedef void unfilter_gray_fn(const uint8_t *raw, uint32_t width, uint32_t height, uint8_t *out);
+typedef void unfilter_gray_fn(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t to, uint8_t *out,
+                              size_t stride);
+
+/* Rows to be undone at once while they are in the cache; a multiple of what any implementation takes. */
+#define UNFILTER_BAND 128
 
 /* The implementations, in order of preference; the last one is plain C and always there. */
 struct unfilter_kind {

@@ -8,8 +8,8 @@
 
 #include "unfilter.h"
 
-/* Rows from .. to - 1 in plain C: what is left over by those that take 16 or 32 rows at once. */
-void unfilter_gray_rows(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t to, uint8_t *out);
+/* Plain C: also what is left over by those that take 16 or more rows at once. */
+unfilter_gray_fn unfilter_gray_c;
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define UNFILTER_HAVE_X86 1

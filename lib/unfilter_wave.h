@@ -6,8 +6,11 @@
  *     WAVE_LANES     rows side by side, a multiple of 16; a register holds one byte of each
  *     vec            the register type, and V(op)      the intrinsic of this name for it
  *     WAVE_UP(pixels, above)   pixels moved up by one lane, byte 15 of the 128-bit `above` into lane 0
- *     WAVE_LOAD(p, q)          16 bytes from p, above them 16 from q (a wide register only)
- *     WAVE_STORE(v, p, q)      the reverse
+ *     WAVE_LOAD(p, d)          16 bytes from p, above them, as the register is wide, 16 from p + d, p + 2 d, p + 3 d
+ *     WAVE_STORE(v, p, d)      the reverse
+ *     WAVE_STARTED(v, t)       v, with 0 in the lanes that have not come to their first pixel before step t
+ *     vec16, WAVE_LOAD_16(p), WAVE_ZERO_16()     a register of 16 bytes
+ *     WAVE_ABOVE_AT(above, j)  such a register with its byte j in the place of byte 15
  *
  * At step t lane k works on pixel x = t - k of row y0 + k.  With `pixels` those of the step before:
  *     left   = pixels           (lane k, pixel x - 1)
@@ -26,8 +29,17 @@ struct WAVE_NAME(masks) {
     vec sub, up, average, paeth;
 };
 
+static inline WAVE_TARGET void
+WAVE_NAME(set_masks)(vec types, struct WAVE_NAME(masks) * m)
+{
+    m->sub = V(cmpeq_epi8)(types, V(set1_epi8)(1));
+    m->up = V(cmpeq_epi8)(types, V(set1_epi8)(2));
+    m->average = V(cmpeq_epi8)(types, V(set1_epi8)(3));
+    m->paeth = V(cmpeq_epi8)(types, V(set1_epi8)(4));
+}
+
 static inline WAVE_TARGET vec
-WAVE_NAME(predict)(vec left, vec up, vec corner, const struct WAVE_NAME(masks) * m)
+WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(masks) * m)
 {
     vec up_more = V(subs_epu8)(up, corner), up_less = V(subs_epu8)(corner, up);
     vec left_more = V(subs_epu8)(left, corner), left_less = V(subs_epu8)(corner, left);
@@ -38,13 +50,17 @@ WAVE_NAME(predict)(vec left, vec up, vec corner, const struct WAVE_NAME(masks) *
     vec apart = V_SI(or)(V(subs_epu8)(to_left, to_up), V(subs_epu8)(to_up, to_left));
     vec to_corner = V(blendv_epi8)(apart, V(adds_epu8)(to_left, to_up), same_side);
     vec nearest = V(min_epu8)(V(min_epu8)(to_left, to_up), to_corner);
-    vec guess = V(blendv_epi8)(corner, up, V(cmpeq_epi8)(to_up, nearest));
     /* avg rounds up: take back the half. */
     vec average = V(sub_epi8)(V(avg_epu8)(left, up), V_SI(and)(V_SI(xor)(left, up), V(set1_epi8)(1)));
 
-    guess = V(blendv_epi8)(guess, left, V(cmpeq_epi8)(to_left, nearest));
-    return V_SI(or)(V_SI(or)(V_SI(and)(guess, m->paeth), V_SI(and)(average, m->average)),
-                    V_SI(or)(V_SI(and)(up, m->up), V_SI(and)(left, m->sub)));
+    /* The choice comes last, between sums: it takes longest, and the next step waits for it. */
+    vec other = V_SI(or)(V_SI(or)(V_SI(and)(corner, m->paeth), V_SI(and)(average, m->average)),
+                         V_SI(or)(V_SI(and)(up, m->up), V_SI(and)(left, m->sub)));
+    vec is_up = V_SI(and)(V(cmpeq_epi8)(to_up, nearest), m->paeth);
+    vec is_left = V_SI(and)(V(cmpeq_epi8)(to_left, nearest), m->paeth);
+    vec sum = V(blendv_epi8)(V(add_epi8)(raw, other), V(add_epi8)(raw, up), is_up);
+
+    return V(blendv_epi8)(sum, V(add_epi8)(raw, left), is_left);
 }
 
 /* out[j] byte k = in[k] byte j, in each 128-bit part: a perfect shuffle of 16 rows, four times over. */
@@ -54,11 +70,14 @@ WAVE_NAME(transpose)(vec *block)
     vec other[16];
     int round, i;
 
+#pragma GCC unroll 2
     for (round = 0; round < 2; round++) {
+#pragma GCC unroll 8
         for (i = 0; i < 8; i++) {
             other[2 * i] = V(unpacklo_epi8)(block[i], block[i + 8]);
             other[2 * i + 1] = V(unpackhi_epi8)(block[i], block[i + 8]);
         }
+#pragma GCC unroll 8
         for (i = 0; i < 8; i++) {
             block[2 * i] = V(unpacklo_epi8)(other[i], other[i + 8]);
             block[2 * i + 1] = V(unpackhi_epi8)(other[i], other[i + 8]);
@@ -76,20 +95,19 @@ struct WAVE_NAME(state) {
  * pixel; before that, lanes that have not are kept at 0.
  */
 static inline WAVE_TARGET void
-WAVE_NAME(block)(vec *block, __m128i above, struct WAVE_NAME(state) * state, const struct WAVE_NAME(masks) * masks,
+WAVE_NAME(block)(vec *block, vec16 above, struct WAVE_NAME(state) * state, const struct WAVE_NAME(masks) * masks,
                  int t0, bool started)
 {
     vec pixels = state->pixels, corner = state->corner;
-    const vec lane = WAVE_NUMBERS;
 
-#define STEP(j)                                                                                  \
-    do {                                                                                         \
-        vec up_ = WAVE_UP(pixels, _mm_slli_si128(above, 15 - (j)));                              \
-        pixels = V(add_epi8)(block[j], WAVE_NAME(predict)(pixels, up_, corner, masks));          \
-        if (!started)                                                                            \
-            pixels = V_SI(and)(pixels, V(cmpgt_epi8)(V(set1_epi8)((char)(t0 + (j) + 1)), lane)); \
-        corner = up_;                                                                            \
-        block[j] = pixels;                                                                       \
+#define STEP(j)                                                          \
+    do {                                                                 \
+        vec up_ = WAVE_UP(pixels, WAVE_ABOVE_AT(above, j));              \
+        pixels = WAVE_NAME(pixel)(block[j], pixels, up_, corner, masks); \
+        if (!started)                                                    \
+            pixels = WAVE_STARTED(pixels, t0 + (j) + 1);                 \
+        corner = up_;                                                    \
+        block[j] = pixels;                                               \
     } while (0)
 
     STEP(0);
@@ -115,48 +133,45 @@ WAVE_NAME(block)(vec *block, __m128i above, struct WAVE_NAME(state) * state, con
 
 /* A block of which some rows begin or end in it: each row's part is cut out. */
 static inline WAVE_TARGET void
-WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t t0, ptrdiff_t width)
+WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t stride, ptrdiff_t t0, ptrdiff_t width)
 {
     uint8_t bytes[WAVE_LANES][16];
     ptrdiff_t k;
 
     for (k = 0; k < 16; k++)
-        WAVE_STORE(row[k], bytes[k], bytes[(k + 16) % WAVE_LANES]);
+        WAVE_STORE(row[k], bytes[k], 256);
     for (k = 0; k < WAVE_LANES; k++) {
         ptrdiff_t x = t0 - k, from = x < 0 ? -x : 0, to = width - x < 16 ? width - x : 16;
 
         if (from < to)
-            memcpy(out + k * width + x + from, bytes[k] + from, (size_t)(to - from));
+            memcpy(out + k * stride + x + from, bytes[k] + from, (size_t)(to - from));
     }
 }
 
 /* WAVE_LANES rows at once; above is the row before them, or NULL. */
 static WAVE_TARGET void
-WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out)
+WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out, ptrdiff_t stride)
 {
     struct WAVE_NAME(state) state = {V_SI(setzero)(), V_SI(setzero)()};
     struct WAVE_NAME(masks) masks;
     uint8_t type[WAVE_LANES];
     ptrdiff_t t0, k;
-    vec types, block[16];
+    vec block[16];
 
     for (k = 0; k < WAVE_LANES; k++)
         type[k] = raw[k * (width + 1)];
-    types = WAVE_LOAD(type, type + WAVE_LANES - 16);
-    masks.sub = V(cmpeq_epi8)(types, V(set1_epi8)(1));
-    masks.up = V(cmpeq_epi8)(types, V(set1_epi8)(2));
-    masks.average = V(cmpeq_epi8)(types, V(set1_epi8)(3));
-    masks.paeth = V(cmpeq_epi8)(types, V(set1_epi8)(4));
+    WAVE_NAME(set_masks)(WAVE_LOAD(type, 16), &masks);
 
     for (t0 = 0; t0 < width + WAVE_LANES - 1; t0 += 16) {
         /* Outside its row a lane loads bytes of other rows, which are not used. */
         const uint8_t *first = raw + 1 + t0;
-        __m128i above_bytes = _mm_setzero_si128();
+        vec16 above_bytes = WAVE_ZERO_16();
 
         if (above && t0 < width)
-            above_bytes = _mm_loadu_si128((const __m128i *)(const void *)(above + t0));
+            above_bytes = WAVE_LOAD_16(above + t0);
+#pragma GCC unroll 16
         for (k = 0; k < 16; k++)
-            block[k] = WAVE_LOAD(first + k * width, first + (k + WAVE_LANES - 16) * width);
+            block[k] = WAVE_LOAD(first + k * width, 16 * width);
         WAVE_NAME(transpose)(block);
         if (t0 < WAVE_LANES)
             WAVE_NAME(block)(block, above_bytes, &state, &masks, (int)t0, false);
@@ -164,26 +179,29 @@ WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint
             WAVE_NAME(block)(block, above_bytes, &state, &masks, 0, true);
         WAVE_NAME(transpose)(block);
         if (t0 < WAVE_LANES || t0 + 16 > width) {
-            WAVE_NAME(store_cut)(block, out, t0, width);
+            WAVE_NAME(store_cut)(block, out, stride, t0, width);
             continue;
         }
+#pragma GCC unroll 16
         for (k = 0; k < 16; k++) {
-            uint8_t *p = out + k * width + t0 - k;
+            uint8_t *p = out + k * stride + t0 - k;
 
-            WAVE_STORE(block[k], p, p + (WAVE_LANES - 16) * (width - 1));
+            WAVE_STORE(block[k], p, 16 * (stride - 1));
         }
     }
 }
 
 void WAVE_TARGET
-WAVE_NAME(unfilter_gray)(const uint8_t *raw, uint32_t width, uint32_t height, uint8_t *out)
+WAVE_NAME(unfilter_gray)(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t to, uint8_t *out, size_t stride)
 {
-    uint32_t y = 0;
+    uint32_t y = from;
 
     /* Loads reach over the ends of a row: narrow images have too little behind it. */
-    for (; width >= 2 * WAVE_LANES && height - y >= WAVE_LANES; y += WAVE_LANES)
+    for (; width >= 2 * WAVE_LANES && to - y >= WAVE_LANES; y += WAVE_LANES) {
+        uint8_t *pixels = out + y * stride;
+
         WAVE_NAME(group)
-    (raw + (size_t)y * (width + 1u), (ptrdiff_t)width, y > 0 ? out + (size_t)(y - 1) * width : NULL,
-     out + (size_t)y * width);
-    unfilter_gray_rows(raw, width, y, height, out);
+        (raw + (size_t)y * (width + 1u), (ptrdiff_t)width, y > 0 ? pixels - stride : NULL, pixels, (ptrdiff_t)stride);
+    }
+    unfilter_gray_c(raw, width, y, to, out, stride);
 }
