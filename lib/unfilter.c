@@ -79,6 +79,9 @@ const struct unfilter_kind unfilter_kinds[] = {
     {"avx2", unfilter_avx2_supported, unfilter_gray_avx2},
     {"sse4.1", unfilter_sse41_supported, unfilter_gray_sse41},
 #endif
+#ifdef UNFILTER_HAVE_NEON
+    {"neon", always, unfilter_gray_neon},
+#endif
     {"c", always, unfilter_gray_c},
     {NULL, NULL, NULL},
 };

@@ -19,4 +19,9 @@ unfilter_gray_fn unfilter_gray_sse41;
 unfilter_gray_fn unfilter_gray_avx2;
 #endif
 
+#if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define UNFILTER_HAVE_NEON 1
+unfilter_gray_fn unfilter_gray_neon;
+#endif
+
 #endif

@@ -45,7 +45,7 @@ TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs
 	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
 slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
+EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c tests/check_convert.py tests/check_docs.py \
 	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
@@ -79,4 +79,8 @@ tally:
 tally-slow:
 	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
 
-.PHONY: check-slow tally tally-slow
+# The NEON kernels, cross-compiled and run by qemu-aarch64; skipped by name where one of them is missing.
+check-aarch64:
+	$(SHELL) $(srcdir)/tests/check_aarch64.sh
+
+.PHONY: check-aarch64 check-slow tally tally-slow

@@ -1,0 +1,100 @@
+/*
+ * check_kernels.c - every implementation of the unfilter and convolve kernels that this CPU has, against plain C
+ *
+ * Needs nothing but the kernels, so it is also built for other CPUs and run by an emulator: check_aarch64.sh.  Prints the
+ * implementations and what was compared; the exit code is 1 where one differs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convolve_private.h"
+#include "unfilter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WIDTH  160
+#define MAX_HEIGHT 80
+
+/* xorshift32 (Marsaglia 2003): the same numbers everywhere. */
+static uint32_t
+next_random(void)
+{
+    static uint32_t state = 1;
+
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state;
+}
+
+static bool
+unfilter_agrees(const struct unfilter_kind *kind, const struct unfilter_kind *plain)
+{
+    static uint8_t raw[(MAX_WIDTH + 1) * MAX_HEIGHT + UNFILTER_SLACK];
+    static uint8_t want[MAX_WIDTH * MAX_HEIGHT], got[MAX_WIDTH * MAX_HEIGHT];
+    uint32_t width = 1 + next_random() % MAX_WIDTH, height = 1 + next_random() % MAX_HEIGHT, part, i;
+
+    for (i = 0; i < sizeof(raw); i++)
+        raw[i] = (uint8_t)(next_random() >> (next_random() % 3 ? 8 : 30));
+    for (i = 0; i < height; i++)
+        raw[i * (width + 1)] = (uint8_t)(next_random() % 5);
+    part = next_random() % (height + 1);
+    plain->gray(raw, width, 0, height, want, width);
+    kind->gray(raw, width, 0, part, got, width);
+    kind->gray(raw, width, part, height, got, width);
+    return memcmp(want, got, (size_t)width * height) == 0;
+}
+
+/* Random factors within the promise of convolve_private.h; the whitest samples too, for the largest sums. */
+static bool
+convolve_agrees(const struct convolve_kind *kind, const struct convolve_kind *plain)
+{
+    static uint8_t from[16 * MAX_WIDTH], want[MAX_WIDTH], got[MAX_WIDTH];
+    int8_t factor[16] = {0};
+    struct small_factors f = {.factor = factor, .count = 1 + next_random() % 16, .bits = next_random() % 8};
+    uint32_t width = 1 + next_random() % MAX_WIDTH, left = 128, i;
+    bool white = next_random() % 4 == 0;
+
+    for (i = 0; i < sizeof(from); i++)
+        from[i] = white ? 255 : (uint8_t)(next_random() >> 8);
+    for (i = 0; i < f.count; i++) {
+        factor[i] = (int8_t)(next_random() % (left < 127 ? left + 1 : 128));
+        left -= (uint32_t)factor[i];
+    }
+    plain->small_columns(from, MAX_WIDTH, &f, width, want);
+    kind->small_columns(from, MAX_WIDTH, &f, width, got);
+    if (memcmp(want, got, width) != 0)
+        return false;
+    f.count = 8;
+    plain->small_rows(from, &f, width, want);
+    kind->small_rows(from, &f, width, got);
+    return memcmp(want, got, width) == 0;
+}
+
+int
+main(void)
+{
+    const struct unfilter_kind *unfilter = unfilter_kinds, *unfilter_c = unfilter_kinds;
+    const struct convolve_kind *convolve = convolve_kinds, *convolve_c = convolve_kinds;
+    int i, failed = 0, passed = 0;
+
+    while (unfilter_c[1].name)
+        unfilter_c++;
+    while (convolve_c[1].name)
+        convolve_c++;
+    for (; unfilter->name; unfilter++) {
+        for (i = 0; unfilter->supported() && i < 1000; i++)
+            *(unfilter_agrees(unfilter, unfilter_c) ? &passed : &failed) += 1;
+        printf("unfilter %s: %s\n", unfilter->name, unfilter->supported() ? "compared" : "not on this CPU");
+    }
+    for (; convolve->name; convolve++) {
+        for (i = 0; convolve->supported() && i < 1000; i++)
+            *(convolve_agrees(convolve, convolve_c) ? &passed : &failed) += 1;
+        printf("convolve %s: %s\n", convolve->name, convolve->supported() ? "compared" : "not on this CPU");
+    }
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed > 0;
+}
