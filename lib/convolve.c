@@ -352,7 +352,6 @@ always(void)
 
 const struct convolve_kind convolve_kinds[] = {
 #ifdef CONVOLVE_HAVE_X86
-    {"avx512", convolve_avx512_supported, convolve_small_columns_avx512, convolve_small_rows_avx512},
     {"avx2", convolve_avx2_supported, convolve_small_columns_avx2, convolve_small_rows_avx2},
     {"sse4.1", convolve_sse41_supported, convolve_small_columns_sse41, convolve_small_rows_sse41},
 #endif

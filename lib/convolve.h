@@ -23,7 +23,7 @@ typedef void convolve_small_rows_fn(const uint8_t *from, const struct small_fact
 
 /* The implementations, in order of preference; the last one is plain C and always there.  All give the same bytes. */
 struct convolve_kind {
-    const char *name; /* "avx512", "avx2", "sse4.1", "neon", "c" */
+    const char *name; /* "avx2", "sse4.1", "neon", "c" */
     bool (*supported)(void);
     convolve_small_columns_fn *small_columns;
     convolve_small_rows_fn *small_rows;

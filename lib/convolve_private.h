@@ -26,9 +26,8 @@ uint8_t convolve_small_one(const uint8_t *from, size_t stride, const struct smal
 #define CONVOLVE_HAVE_X86 1
 bool convolve_sse41_supported(void);
 bool convolve_avx2_supported(void);
-bool convolve_avx512_supported(void);
-convolve_small_columns_fn convolve_small_columns_sse41, convolve_small_columns_avx2, convolve_small_columns_avx512;
-convolve_small_rows_fn convolve_small_rows_sse41, convolve_small_rows_avx2, convolve_small_rows_avx512;
+convolve_small_columns_fn convolve_small_columns_sse41, convolve_small_columns_avx2;
+convolve_small_rows_fn convolve_small_rows_sse41, convolve_small_rows_avx2;
 #endif
 
 #if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -1,5 +1,5 @@
 /*
- * convolve_x86.c - convolve_small.h in SSE4.1, AVX2 and AVX-512BW
+ * convolve_x86.c - convolve_small.h in SSE4.1 and AVX2
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,12 +24,6 @@ convolve_avx2_supported(void)
     return __builtin_cpu_supports("avx2");
 }
 
-bool
-convolve_avx512_supported(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx2");
-}
-
 #define SMALL_TARGET  __attribute__((target("sse4.1")))
 #define SMALL_NAME(x) x##_sse41
 #define vec           __m128i
@@ -47,16 +41,6 @@ convolve_avx512_supported(void)
 #define LOAD(p)       _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define STORE(p, v)   _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define IN_ORDER(v)   _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
-
-#include "convolve_small.h"
-
-#define SMALL_TARGET  __attribute__((target("avx512f,avx512bw")))
-#define SMALL_NAME(x) x##_avx512
-#define vec           __m512i
-#define V(op)         _mm512_##op
-#define LOAD(p)       _mm512_loadu_si512((const void *)(p))
-#define STORE(p, v)   _mm512_storeu_si512((void *)(p), v)
-#define IN_ORDER(v)   _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v)
 
 #include "convolve_small.h"
 
