@@ -44,9 +44,12 @@ boot_id(char *out, size_t size)
         snprintf(out, size, "unknown");
 }
 
-/* Field 22 of /proc/PID/stat; 0 where there is no such process, or no /proc. */
+/*
+ * Field 22 of /proc/PID/stat; 0 where there is no such process, or no /proc.  *ended: it is a zombie, which its parent
+ * (mpirun killed with its job, a container without an init) may never collect.
+ */
 static unsigned long long
-process_start(long pid)
+process_start(long pid, bool *ended)
 {
     unsigned long long start = 0;
     char path[64], text[1024];
@@ -55,6 +58,7 @@ process_start(long pid)
     FILE *f;
     int i;
 
+    *ended = false;
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     f = fopen(path, "re");
     if (!f)
@@ -64,6 +68,7 @@ process_start(long pid)
     text[got] = '\0';
     /* The second field is a name in brackets, with anything in it. */
     p = strrchr(text, ')');
+    *ended = p && (strncmp(p, ") Z", 3) == 0 || strncmp(p, ") X", 3) == 0);
     for (i = 2; p && i < 22; i++)
         p = strchr(p + 1, ' ');
     if (p && sscanf(p, "%llu", &start) != 1)
@@ -75,6 +80,7 @@ static void
 describe_self(struct holder *self)
 {
     struct stat st;
+    bool ended;
     time_t now = time(NULL);
     struct tm tm;
 
@@ -83,7 +89,7 @@ describe_self(struct holder *self)
     self->host[sizeof(self->host) - 1] = '\0';
     self->pid = (long)getpid();
     self->space = stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long long)st.st_ino : 0;
-    self->start = process_start(self->pid);
+    self->start = process_start(self->pid, &ended);
     boot_id(self->boot, sizeof(self->boot));
     if (!localtime_r(&now, &tm) || strftime(self->since, sizeof(self->since), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
         snprintf(self->since, sizeof(self->since), "unknown");
@@ -105,6 +111,7 @@ life_of(const struct holder *holder)
 {
     struct holder self;
     unsigned long long start;
+    bool ended;
 
     describe_self(&self);
     if (strcmp(holder->host, self.host) != 0)
@@ -115,8 +122,8 @@ life_of(const struct holder *holder)
         return UNKNOWN;
     if (holder->pid <= 0 || (kill((pid_t)holder->pid, 0) != 0 && errno == ESRCH))
         return DEAD;
-    start = process_start(holder->pid);
-    return start != 0 && start != holder->start ? DEAD : ALIVE;
+    start = process_start(holder->pid, &ended);
+    return ended || (start != 0 && start != holder->start) ? DEAD : ALIVE;
 }
 
 static enum chex_status
