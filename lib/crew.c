@@ -348,12 +348,12 @@ crew_verdict(struct crew *crew, enum chex_status status, struct buffer *data, st
             pause_and_tick(crew);
         if (crew->broken == CHEX_OK) {
             status = crew->peer[0].status;
-            if (status != CHEX_OK)
-                chex_fail(err, status, "%s", crew->peer[0].text);
-            if (data) {
+            if (data)
                 data->size = 0;
-                if (crew->peer[0].data.size > 0)
-                    status = buffer_append(data, crew->peer[0].data.data, crew->peer[0].data.size, err);
+            if (status != CHEX_OK) {
+                chex_fail(err, status, "%s", crew->peer[0].text);
+            } else if (data && crew->peer[0].data.size > 0) {
+                status = buffer_append(data, crew->peer[0].data.data, crew->peer[0].data.size, err);
             }
         }
     }
