@@ -38,6 +38,7 @@ struct convert_options {
     bool force, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
     unsigned threads;
+    struct share share; /* --part: of the shards; nothing is published where it is not the whole */
 };
 
 struct convert_counts {
@@ -46,7 +47,7 @@ struct convert_counts {
     uint64_t resumed;                     /* of these, found in their slot or in a finished shard */
     uint64_t rejects;                     /* images that could not be used */
     uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
-    /* what was noticed while decoding, in this run */
+    /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
 };
 
@@ -63,6 +64,7 @@ struct convert {
     size_t unlabelled;         /* images without a row */
     bool official_found;       /* the split was chosen because both lists lie there */
 
+    struct crew *crew; /* the processes that share the work; NULL: this one alone.  Not owned */
     struct convert_counts counts;
     struct store_state resumed;
     unsigned threads_used;
@@ -97,7 +99,8 @@ struct convert_watch {
 };
 
 /*
- * Convert.  On CHEX_OK the data set is complete, even if images were rejected: c->counts says so.
+ * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set is complete, even if images were rejected: c->counts says so.
+ * CHEX_ERR_LOST     a process of the crew; a rerun goes on
  * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
  * strict;

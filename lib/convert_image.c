@@ -141,6 +141,15 @@ make_record(struct job *job, struct worker *w, const struct entry *entry, size_t
     return CHEX_OK;
 }
 
+enum chex_status
+convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_error *err)
+{
+    return chex_fail(err, CHEX_ERR_DAMAGED,
+                     "stopped after %llu rejects of %llu images: is this the right folder? "
+                     "(--allow-rejects raises the limit)",
+                     (unsigned long long)rejects, (unsigned long long)c->counts.images);
+}
+
 /* Count and report a reject; an error where it is one too many. */
 static enum chex_status
 take_reject(struct job *job, const struct entry *entry, size_t shard, uint32_t index, const struct chex_error *why,
@@ -158,10 +167,7 @@ take_reject(struct job *job, const struct entry *entry, size_t shard, uint32_t i
         return chex_fail(err, CHEX_ERR_DAMAGED, "stopped at the first reject, as --strict asks: '%s': %s", entry->name,
                          why->text);
     if (rejects > job->reject_limit)
-        return chex_fail(err, CHEX_ERR_DAMAGED,
-                         "stopped after %llu rejects of %llu images: is this the right folder? "
-                         "(--allow-rejects raises the limit)",
-                         (unsigned long long)rejects, (unsigned long long)c->counts.images);
+        return convert_fail_rejects(c, rejects, err);
     return store_reject(job->store, shard, index, why, err);
 }
 
@@ -219,8 +225,8 @@ tick(void *context, size_t done)
     job->watch->tick(job->watch->context, c, c->counts.resumed + atomic_load(&job->processed), rejects);
 }
 
-static uint64_t
-reject_limit(const struct convert *c)
+uint64_t
+convert_reject_limit(const struct convert *c)
 {
     const struct convert_options *o = c->options;
     uint64_t limit = c->counts.images / 100;
@@ -240,7 +246,7 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
         .convert = c,
         .watch = watch,
         .store = store,
-        .reject_limit = reject_limit(c),
+        .reject_limit = convert_reject_limit(c),
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
     struct pipeline pipeline = {

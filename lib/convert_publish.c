@@ -261,6 +261,12 @@ count_outcome(struct convert *c, const struct shard_result *result)
     }
 }
 
+void
+convert_count_share(struct convert *c, const struct store *store)
+{
+    count_outcome(c, store_results(store));
+}
+
 enum chex_status
 convert_publish(struct convert *c, struct store *store, const struct folder *folder, struct chex_error *err)
 {

@@ -1,92 +1,380 @@
 /*
  * convert_run.c - the phases of a run: lock, resume, fill, finish, publish
  *
+ * The same for one process and for a crew: after each phase all agree how it ended.  What rank 0 does alone stands
+ * under crew_leads().
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
+#include "convert_crew.h"
 #include "convert_private.h"
 
 #include "dali_index.h"
 #include "lock.h"
 #include "progress.h"
 
-static enum chex_status
-check_space(const struct convert *c, const struct store *store, struct chex_error *err)
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* On NFS a new name may be seen late by other hosts, if they had asked for it before: so many times 0.2 s. */
+#define FOLDER_TRIES 50
+
+struct run {
+    struct convert *c;
+    struct crew *crew;
+    const struct convert_watch *watch;
+    struct folder folder;
+    struct lock lock;
+    struct share share;
+    struct store *store;
+    uint64_t needed; /* bytes that the unfinished shards of all will take */
+    /* Where there is a crew: the lead's progress counts for all. */
+    uint64_t done, rejects;
+    uint64_t too_many; /* so many rejects, if they are */
+    bool begun;        /* watch->begin was called */
+};
+
+/* ---- in touch ------------------------------------------------------------------------------------------------- */
+
+static void
+on_wait(void *context)
 {
-    uint64_t needed = store_space_needed(store), there = convert_free_space(c->options->out);
+    crew_tick(context);
+}
+
+/* The lead shows the sum of all; more rejects than allowed are seen by it alone. */
+static void
+show_progress(struct run *r)
+{
+    uint64_t done, rejects;
+
+    crew_sum(r->crew, &done, &rejects);
+    done += r->done;
+    rejects += r->rejects;
+    if (rejects > convert_reject_limit(r->c)) {
+        r->too_many = rejects;
+        crew_stop(r->crew);
+    }
+    if (r->begun && r->watch->tick)
+        r->watch->tick(r->watch->context, r->c, done, rejects);
+}
+
+static void
+on_idle(void *context)
+{
+    struct run *r = context;
+
+    if (crew_leads(r->crew))
+        show_progress(r);
+}
+
+static void
+on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
+{
+    struct run *r = context;
+
+    (void)c;
+    r->done = done;
+    r->rejects = rejects;
+    crew_progress(r->crew, crew_leads(r->crew) ? done : done - r->c->counts.resumed, rejects);
+    if (crew_leads(r->crew))
+        show_progress(r);
+}
+
+static void
+on_reject(void *context, const char *name, const struct chex_error *why)
+{
+    struct run *r = context;
+
+    if (r->watch->reject)
+        r->watch->reject(r->watch->context, name, why);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------- */
+
+static struct store_options
+store_options_of(const struct run *r)
+{
+    const struct convert_options *o = r->c->options;
+
+    return (struct store_options){
+        .verify = o->verify,
+        .force = o->force,
+        .share = r->share,
+        .threads = o->threads,
+        .tick = on_wait,
+        .context = r->crew,
+        .stop = r->crew->comm->size > 1 ? &r->crew->stop : r->watch->stop,
+    };
+}
+
+/* The lead, or the one process: the lock, and a folder that is fit. */
+static enum chex_status
+take_folder(struct run *r, struct chex_error *err)
+{
+    struct store_options options = store_options_of(r);
+    struct share locked = r->crew->comm->size > 1 ? (struct share){0} : r->share;
+    enum chex_status status = folder_open(r->c->options->out, true, &r->folder, err);
+
+    if (status == CHEX_OK)
+        status = lock_take_share(&r->lock, &r->folder, locked, r->c->options->break_lock, err);
+    if (status == CHEX_OK)
+        status = store_prepare(&r->folder, &r->c->plan, &options, &r->c->resumed, err);
+    return status;
+}
+
+/* The others: the same folder, which the lock of the lead in it proves. */
+static enum chex_status
+follow_into_folder(struct run *r, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 200000000};
+    const char *path = r->c->options->out;
+    enum chex_status status = CHEX_ERR_MISSING;
+    int tries;
+
+    for (tries = 0; tries < FOLDER_TRIES; tries++) {
+        status = folder_open(path, false, &r->folder, err);
+        if (status == CHEX_OK && lock_has_text(&r->folder, r->lock.text))
+            return CHEX_OK;
+        folder_close(&r->folder);
+        r->folder = (struct folder){.fd = -1};
+        nanosleep(&pause, NULL);
+        crew_tick(r->crew);
+    }
+    return chex_fail(err, CHEX_ERR_WRITE,
+                     "'%s' is not the folder that rank 0 sees: the output must lie on a file system that all share",
+                     path);
+}
+
+/* Everyone in the folder; c->resumed.complete: there is nothing to do. */
+static enum chex_status
+enter(struct run *r, struct chex_error *err)
+{
+    struct buffer word = {0};
+    enum chex_status status = CHEX_OK;
+
+    if (crew_leads(r->crew)) {
+        status = take_folder(r, err);
+        if (status == CHEX_OK && r->c->resumed.complete && r->c->options->index_dali)
+            status = dali_index_write(&r->folder, &r->c->plan, err);
+        if (status == CHEX_OK)
+            status = buffer_append(&word, r->c->resumed.complete ? "c" : "o", 1, err);
+        if (status == CHEX_OK)
+            status = buffer_append(&word, r->lock.text, strlen(r->lock.text), err);
+    }
+    status = crew_report(r->crew, status, NULL, err);
+    status = crew_verdict(r->crew, status, &word, err);
+    if (status == CHEX_OK && !crew_leads(r->crew) && word.size > 1) {
+        r->c->resumed.complete = word.data[0] == 'c';
+        snprintf(r->lock.text, sizeof(r->lock.text), "%.*s", (int)word.size - 1, (const char *)word.data + 1);
+    }
+    buffer_release(&word);
+    return status;
+}
+
+static enum chex_status
+check_space(const struct run *r, struct chex_error *err)
+{
+    const char *out = r->c->options->out;
+    uint64_t there = convert_free_space(out);
     char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
 
-    if (there == 0 || needed <= there)
+    if (there == 0 || r->needed <= there)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_WRITE, "'%s' needs %s more, %s are free", c->options->out, format_bytes(needed, a),
+    return chex_fail(err, CHEX_ERR_WRITE, "'%s' needs %s more, %s are free", out, format_bytes(r->needed, a),
                      format_bytes(there, b));
 }
 
-/* Images that need no decoding any more: in finished shards (with their rejects), and in full slots. */
-static void
-count_resumed(struct convert *c, const struct store *store)
-{
-    const struct shard_result *result = store_results(store);
-    size_t i;
+/* Numbers that are summed up over the crew after opening. */
+enum { SUMS = 5 };
 
-    c->counts.resumed = c->resumed.slots_full;
-    for (i = 0; i < c->plan.shard_count; i++) {
-        if (result[i].done) {
-            c->counts.resumed += c->plan.shard[i].images;
-            c->counts.rejects += result[i].reject_count;
-        }
-    }
+static void
+add_sums(struct run *r, const uint64_t *n)
+{
+    struct store_state *s = &r->c->resumed;
+
+    s->shards += n[0];
+    s->shards_done += n[1];
+    s->images_done += n[2];
+    s->slots_full += n[3];
+    r->needed += n[4];
 }
 
 static enum chex_status
-run_locked(struct convert *c, const struct folder *folder, const struct lock *lock, const struct convert_watch *watch,
-           struct chex_error *err)
+add_peer_sums(struct run *r, struct chex_error *err)
 {
-    struct store_options options = {.verify = c->options->verify, .force = c->options->force};
-    struct store *store;
-    enum chex_status status = store_open(folder, &c->plan, &options, &store, &c->resumed, err);
+    int i;
 
+    for (i = 1; i < r->crew->comm->size; i++) {
+        struct buffer *b = &r->crew->peer[i].data;
+        uint64_t n[SUMS];
+
+        if (buffer_append(b, "", 1, err) != CHEX_OK)
+            return CHEX_ERR_MEMORY;
+        if (sscanf((const char *)b->data, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &n[0], &n[1],
+                   &n[2], &n[3], &n[4]) != SUMS)
+            return chex_fail(err, CHEX_ERR_BUG, "rank %d says nothing about its shards", i);
+        add_sums(r, n);
+    }
+    return CHEX_OK;
+}
+
+/* Take over what is there; the lead learns how much that is, and looks whether there is room for the rest. */
+static enum chex_status
+resume(struct run *r, struct chex_error *err)
+{
+    struct store_options options = store_options_of(r);
+    struct convert *c = r->c;
+    char text[160] = "";
+    struct buffer word = {.data = (uint8_t *)text};
+    enum chex_status status = crew_leads(r->crew) ? CHEX_OK : follow_into_folder(r, err);
+
+    if (status == CHEX_OK)
+        status = store_open(&r->folder, &c->plan, &options, &r->store, &c->resumed, err);
+    if (status == CHEX_OK) {
+        const struct store_state *s = &c->resumed;
+
+        r->needed = store_space_needed(r->store);
+        word.size = (size_t)snprintf(text, sizeof(text), "%zu %zu %" PRIu64 " %" PRIu64 " %" PRIu64, s->shards,
+                                     s->shards_done, s->images_done, s->slots_full, r->needed);
+    }
+    status = crew_report(r->crew, status, &word, err);
+    if (status == CHEX_OK && crew_leads(r->crew))
+        status = add_peer_sums(r, err);
+    if (r->crew->comm->size == 1 && !share_is_whole(r->share))
+        c->counts.images = c->resumed.images;
+    c->counts.resumed = c->resumed.images_done + c->resumed.slots_full;
+    if (status == CHEX_OK && crew_leads(r->crew))
+        status = check_space(r, err);
+    if (status == CHEX_OK && crew_leads(r->crew) && r->watch->begin) {
+        r->watch->begin(r->watch->context, c);
+        r->begun = true;
+    }
+    return crew_verdict(r->crew, status, NULL, err);
+}
+
+/* ---- working -------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+fill(struct run *r, struct chex_error *err)
+{
+    struct convert_watch watch = {.tick = on_tick, .reject = on_reject, .context = r, .stop = &r->crew->stop};
+    bool alone = r->crew->comm->size == 1;
+
+    return convert_fill(r->c, r->store, alone ? r->watch : &watch, err);
+}
+
+/* The results of the others. */
+static enum chex_status
+take_results(struct run *r, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int i, size = r->crew->comm->size;
+
+    for (i = 1; status == CHEX_OK && i < size; i++)
+        status = convert_unpack(r->c, r->store, (struct share){(unsigned)i, (unsigned)size}, &r->crew->peer[i].data,
+                                err);
+    return status;
+}
+
+/* More rejects than one process would have gone on with? */
+static enum chex_status
+check_rejects(const struct run *r, enum chex_status status, struct chex_error *err)
+{
+    uint64_t rejects = r->too_many;
+    size_t i;
+
+    if (status != CHEX_OK && status != CHEX_ERR_STOPPED)
+        return status;
+    if (status == CHEX_OK)
+        for (rejects = i = 0; i < r->c->plan.shard_count; i++)
+            rejects += store_results(r->store)[i].reject_count;
+    return rejects > convert_reject_limit(r->c) ? convert_fail_rejects(r->c, rejects, err) : status;
+}
+
+static enum chex_status
+publish(struct run *r, struct chex_error *err)
+{
+    enum chex_status status = store_finish(r->store, err);
+
+    if (status == CHEX_OK && !lock_is_ours(&r->lock))
+        status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", r->folder.path);
+    return status == CHEX_OK ? convert_publish(r->c, r->store, &r->folder, err) : status;
+}
+
+/* Others close the store before they report, so that nothing of theirs is open when the lead publishes. */
+static enum chex_status
+report_results(struct run *r, enum chex_status status, struct chex_error *err)
+{
+    struct buffer results = {0};
+
+    if (!crew_leads(r->crew)) {
+        if (status == CHEX_OK)
+            status = convert_pack(r->c, r->store, r->share, &results, err);
+        store_free(r->store);
+        r->store = NULL;
+    }
+    status = crew_report(r->crew, status, &results, err);
+    buffer_release(&results);
+    return status;
+}
+
+static enum chex_status
+work(struct run *r, struct chex_error *err)
+{
+    enum chex_status status = enter(r, err);
+
+    if (status != CHEX_OK || r->c->resumed.complete)
+        return status;
+    status = resume(r, err);
     if (status != CHEX_OK)
         return status;
-    if (c->resumed.complete) {
-        c->counts.rejects = c->resumed.rejects;
-        status = c->options->index_dali ? dali_index_write(folder, &c->plan, err) : CHEX_OK;
-        store_free(store);
+    status = fill(r, err);
+    if (!share_is_whole(r->share) && r->crew->comm->size == 1) {
+        convert_count_share(r->c, r->store);
         return status;
     }
-    count_resumed(c, store);
-    status = check_space(c, store, err);
-    if (status == CHEX_OK && watch->begin)
-        watch->begin(watch->context, c);
-    if (status == CHEX_OK)
-        status = convert_fill(c, store, watch, err);
-    if (status == CHEX_OK)
-        status = store_finish(store, err);
-    if (status == CHEX_OK && !lock_is_ours(lock))
-        status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", folder->path);
-    if (status == CHEX_OK)
-        status = convert_publish(c, store, folder, err);
-    store_free(store);
-    return status;
+    status = report_results(r, status, err);
+    if (status == CHEX_OK && crew_leads(r->crew))
+        status = take_results(r, err);
+    if (crew_leads(r->crew) && r->crew->comm->size > 1)
+        status = check_rejects(r, status, err);
+    if (status == CHEX_OK && crew_leads(r->crew))
+        status = publish(r, err);
+    return crew_verdict(r->crew, status, NULL, err);
 }
 
 enum chex_status
 convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err)
 {
     double started = progress_clock();
-    struct folder folder;
-    struct lock lock;
-    enum chex_status status = folder_open(c->options->out, true, &folder, err);
+    struct comm alone = comm_self();
+    struct crew own;
+    struct run r = {.c = c, .crew = c->crew, .watch = watch, .folder = {.fd = -1}, .share = c->options->share};
+    enum chex_status status = CHEX_OK;
 
-    if (status != CHEX_OK)
-        return status;
-    status = lock_take(&lock, &folder, c->options->break_lock, err);
-    if (status == CHEX_OK) {
-        status = run_locked(c, &folder, &lock, watch, err);
-        lock_drop(&lock);
+    if (!r.crew) {
+        status = crew_init(&own, &alone, err);
+        r.crew = &own;
     }
-    folder_close(&folder);
+    if (status == CHEX_OK) {
+        if (r.crew->comm->size > 1)
+            r.share = (struct share){(unsigned)r.crew->comm->rank, (unsigned)r.crew->comm->size};
+        r.crew->user_stop = watch->stop;
+        r.crew->idle = on_idle;
+        r.crew->context = &r;
+        status = work(&r, err);
+        r.crew->idle = NULL;
+        store_free(r.store);
+        lock_drop(&r.lock);
+        folder_close(&r.folder);
+    }
+    if (r.crew == &own)
+        crew_release(&own);
     c->seconds = progress_clock() - started;
     return status;
 }

@@ -37,6 +37,17 @@ enum chex_status folder_sync(const struct folder *folder, struct chex_error *err
 /* Remove a file; one that is not there is fine. */
 enum chex_status folder_remove(const struct folder *folder, const char *name, struct chex_error *err);
 
+/* Names of a folder's entries, sorted; zero-initialise. */
+struct folder_names {
+    char **name;
+    size_t count;
+};
+
+/* All entries for which `wanted` is true.  folder_names_release() frees them, also after a failure. */
+enum chex_status folder_list(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
+                             struct chex_error *err);
+void folder_names_release(struct folder_names *names);
+
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 
 enum safe_file_kind { SAFE_FILE_NEW, SAFE_FILE_PART };

@@ -1,5 +1,5 @@
 /*
- * journal.c - see journal.h; a line is one JSON object (jansson)
+ * journal.c - the files of the journals; see journal.h.  A line is one JSON object (jansson), made in journal_line.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,72 +11,92 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define JOURNAL_VERSION 1
 #define JOURNAL_MAX     (256u << 20)
 
+/* ---- names ---------------------------------------------------------------------------------------------------- */
+
 void
-shard_result_release(struct shard_result *r)
+journal_name(struct share share, char out[JOURNAL_NAME_SIZE])
 {
-    while (r->reject_count > 0)
-        free(r->reject[--r->reject_count].text);
-    free(r->reject);
-    *r = (struct shard_result){0};
+    if (share_is_whole(share))
+        snprintf(out, JOURNAL_NAME_SIZE, "%s", JOURNAL_NAME);
+    else
+        snprintf(out, JOURNAL_NAME_SIZE, JOURNAL_PREFIX SHARE_FORMAT JOURNAL_SUFFIX, share.part + 1, share.of);
+}
+
+bool
+journal_is_name(const char *name)
+{
+    size_t prefix = strlen(JOURNAL_PREFIX);
+    struct share share;
+
+    if (strcmp(name, JOURNAL_NAME) == 0)
+        return true;
+    return strncmp(name, JOURNAL_PREFIX, prefix) == 0 && share_parse_suffix(name + prefix, &share) &&
+           strcmp(name + prefix + SHARE_SUFFIX_LENGTH, JOURNAL_SUFFIX) == 0;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-/*
- * One shard's line into its result; false where it is not a whole line of ours.  A shard with rejects is not taken for
- * done: their files may have been repaired since, and its good slots are found by looking at them.
- */
-static bool
-parse_shard(const json_t *line, struct shard_result *result, size_t shard_count)
-{
-    json_int_t shard, size, images, sum, squares, rejects;
-    const char *sha256;
-
-    if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", &shard, "size", &size,
-                    "sha256", &sha256, "images", &images, "sum", &sum, "squares", &squares, "rejects", &rejects) != 0)
-        return false;
-    if (shard < 0 || (size_t)shard >= shard_count || size < 0 || images < 0 || images > UINT32_MAX || sum < 0 ||
-        squares < 0 || rejects < 0 || strlen(sha256) != DIGEST_HEX - 1)
-        return false;
-    result[shard] = (struct shard_result){
-        .done = rejects == 0,
-        .size = (uint64_t)size,
-        .images = (uint32_t)images,
-        .sum = (uint64_t)sum,
-        .squares = (uint64_t)squares,
-    };
-    memcpy(result[shard].sha256, sha256, DIGEST_HEX);
-    return true;
-}
+/* What the lines of one journal are read into, and what its first must say. */
+struct reading {
+    const struct folder *folder;
+    const char *name;
+    const char *dataset_id, *spec;
+    struct shard_result *result;
+    size_t shard_count;
+};
 
 static enum chex_status
-check_header(const json_t *line, const char *dataset_id, const char *spec, const struct folder *folder,
-             struct chex_error *err)
+check_header(const struct reading *r, const json_t *line, struct chex_error *err)
 {
     const char *id, *old_spec;
     json_int_t version;
 
     if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id, "spec",
                     &old_spec) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", folder->path,
-                         JOURNAL_NAME);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", r->folder->path,
+                         r->name);
     if (version != JOURNAL_VERSION)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                         "'%s/%s' has version %" JSON_INTEGER_FORMAT ", this build reads %d", folder->path,
-                         JOURNAL_NAME, version, JOURNAL_VERSION);
-    if (strcmp(id, dataset_id) != 0)
+                         "'%s/%s' has version %" JSON_INTEGER_FORMAT ", this build reads %d", r->folder->path, r->name,
+                         version, JOURNAL_VERSION);
+    if (strcmp(id, r->dataset_id) != 0)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' holds an unfinished conversion of other data or options (--force replaces it): "
                          "there %.8s, %s; asked for %.8s, %s",
-                         folder->path, id, old_spec, dataset_id, spec);
+                         r->folder->path, id, old_spec, r->dataset_id, r->spec);
     return CHEX_OK;
+}
+
+/*
+ * A shard's line into its result.  A shard with rejects is not taken for done: their files may have been repaired
+ * since, and its good slots are found by looking at them.
+ */
+static bool
+take_line(const struct reading *r, const char *line, size_t size)
+{
+    struct shard_result parsed;
+    size_t shard;
+    bool good = journal_parse(line, size, r->shard_count, &shard, &parsed);
+
+    if (good && parsed.reject) /* they have no place in a file */
+        good = false;
+    if (good) {
+        parsed.done = parsed.reject_count == 0;
+        parsed.reject_count = 0;
+        r->result[shard] = parsed;
+    } else if (parsed.reject) {
+        shard_result_release(&parsed);
+    }
+    return good;
 }
 
 /*
@@ -84,24 +104,28 @@ check_header(const json_t *line, const char *dataset_id, const char *spec, const
  * are dropped.
  */
 static enum chex_status
-read_lines(const struct folder *folder, const struct buffer *b, const char *dataset_id, const char *spec,
-           struct shard_result *result, size_t shard_count, uint64_t *end, struct chex_error *err)
+read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struct chex_error *err)
 {
     size_t at = 0;
 
     *end = 0;
     while (at < b->size) {
-        const uint8_t *newline = memchr(b->data + at, '\n', b->size - at);
-        size_t length = newline ? (size_t)(newline - (b->data + at)) : 0;
-        json_t *line = newline ? json_loadb((const char *)b->data + at, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        const char *text = (const char *)b->data + at;
+        const char *newline = memchr(text, '\n', b->size - at);
+        size_t length = newline ? (size_t)(newline - text) : 0;
         enum chex_status status = CHEX_OK;
-        bool good = line != NULL;
+        bool good = newline != NULL;
 
-        if (good && at == 0)
-            status = check_header(line, dataset_id, spec, folder, err);
-        else if (good)
-            good = parse_shard(line, result, shard_count);
-        json_decref(line);
+        if (good && at == 0) {
+            json_t *line = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+
+            good = line != NULL;
+            if (good)
+                status = check_header(r, line, err);
+            json_decref(line);
+        } else if (good) {
+            good = take_line(r, text, length);
+        }
         if (status != CHEX_OK)
             return status;
         if (!good)
@@ -112,21 +136,65 @@ read_lines(const struct folder *folder, const struct buffer *b, const char *data
     return CHEX_OK;
 }
 
+/* *end: bytes of it that are good; 0 where there is none. */
+static enum chex_status
+read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
+{
+    struct buffer b = {0};
+    enum chex_status status = file_read(r->folder->fd, r->name, JOURNAL_MAX, &b, err);
+
+    *end = 0;
+    if (status == CHEX_OK)
+        status = read_lines(r, &b, end, err);
+    else if (status == CHEX_ERR_MISSING)
+        status = CHEX_OK;
+    else
+        status = chex_context(err, status, "'%s/%s'", r->folder->path, r->name);
+    buffer_release(&b);
+    return status;
+}
+
+/* Another process may be writing to this one: it is read again where it changed under us. */
+static enum chex_status
+read_living(const struct reading *r, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 50000000};
+    enum chex_status status;
+    uint64_t end;
+    int tries = 0;
+
+    while ((status = read_one(r, &end, err)) == CHEX_ERR_READ && tries++ < 20)
+        nanosleep(&pause, NULL);
+    return status;
+}
+
+enum chex_status
+journal_read_all(const struct folder *folder, const char *dataset_id, const char *spec, struct shard_result *result,
+                 size_t shard_count, size_t *count, struct chex_error *err)
+{
+    struct folder_names names = {0};
+    enum chex_status status = folder_list(folder, journal_is_name, &names, err);
+    size_t i;
+
+    *count = names.count;
+    for (i = 0; status == CHEX_OK && i < names.count; i++) {
+        struct reading r = {folder, names.name[i], dataset_id, spec, result, shard_count};
+
+        status = read_living(&r, err);
+    }
+    folder_names_release(&names);
+    return status;
+}
+
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-append(struct journal *j, json_t *line, struct chex_error *err)
+append(struct journal *j, const struct buffer *line, struct chex_error *err)
 {
-    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-    size_t size, done = 0;
+    size_t done = 0;
 
-    json_decref(line);
-    if (!text)
-        return chex_fail_memory(err);
-    size = strlen(text);
-    text[size++] = '\n'; /* in the place of the terminator */
-    while (done < size) {
-        ssize_t n = pwrite(j->fd, text + done, size - done, (off_t)(j->end + done));
+    while (done < line->size) {
+        ssize_t n = pwrite(j->fd, line->data + done, line->size - done, (off_t)(j->end + done));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -134,55 +202,70 @@ append(struct journal *j, json_t *line, struct chex_error *err)
             break;
         done += (size_t)n;
     }
-    free(text);
-    if (done < size || fsync(j->fd) != 0)
-        return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path,
-                         JOURNAL_NAME, strerror(errno));
-    j->end += size;
+    if (done < line->size || fsync(j->fd) != 0)
+        return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path, j->name,
+                         strerror(errno));
+    j->end += line->size;
     return CHEX_OK;
 }
 
 enum chex_status
 journal_add(struct journal *j, size_t shard, const struct shard_result *result, struct chex_error *err)
 {
-    return append(j,
-                  json_pack("{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
-                            (json_int_t)result->size, "sha256", result->sha256, "images", (json_int_t)result->images,
-                            "sum", (json_int_t)result->sum, "squares", (json_int_t)result->squares, "rejects",
-                            (json_int_t)result->reject_count),
-                  err);
+    struct buffer line = {0};
+    enum chex_status status = journal_format(shard, result, false, &line, err);
+
+    if (status == CHEX_OK)
+        status = append(j, &line, err);
+    buffer_release(&line);
+    return status;
+}
+
+static enum chex_status
+append_header(struct journal *j, const char *dataset_id, const char *spec, struct chex_error *err)
+{
+    json_t *line = json_pack("{s:I,s:s,s:s}", "journal", (json_int_t)JOURNAL_VERSION, "dataset_id", dataset_id, "spec",
+                             spec);
+    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    struct buffer b = {0};
+    enum chex_status status = text ? buffer_append(&b, text, strlen(text), err) : chex_fail_memory(err);
+
+    json_decref(line);
+    free(text);
+    if (status == CHEX_OK)
+        status = buffer_append(&b, "\n", 1, err);
+    if (status == CHEX_OK)
+        status = append(j, &b, err);
+    buffer_release(&b);
+    return status;
 }
 
 enum chex_status
-journal_open(const struct folder *folder, const char *dataset_id, const char *spec, struct shard_result *result,
-             size_t shard_count, struct journal *out, struct chex_error *err)
+journal_open(const struct folder *folder, struct share share, const char *dataset_id, const char *spec,
+             struct shard_result *result, size_t shard_count, struct journal *out, struct chex_error *err)
 {
-    struct buffer b = {0};
-    enum chex_status status = file_read(folder->fd, JOURNAL_NAME, JOURNAL_MAX, &b, err);
+    struct reading own = {folder, out->name, dataset_id, spec, result, shard_count};
+    size_t count;
+    enum chex_status status;
 
     *out = (struct journal){.folder = folder, .fd = -1};
+    journal_name(share, out->name);
+    status = journal_read_all(folder, dataset_id, spec, result, shard_count, &count, err);
     if (status == CHEX_OK)
-        status = read_lines(folder, &b, dataset_id, spec, result, shard_count, &out->end, err);
-    else if (status == CHEX_ERR_MISSING)
-        status = CHEX_OK;
-    else
-        status = chex_context(err, status, "'%s/%s'", folder->path, JOURNAL_NAME);
-    buffer_release(&b);
+        status = read_one(&own, &out->end, err); /* its end, and it has the last word */
     if (status != CHEX_OK)
         return status;
-    out->fd = openat(folder->fd, JOURNAL_NAME, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    out->fd = openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* What is behind the last good line was torn by a crash. */
     if (out->fd < 0 || ftruncate(out->fd, (off_t)out->end) != 0) {
-        status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path,
-                           JOURNAL_NAME, strerror(errno));
+        status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,
+                           strerror(errno));
         journal_close(out);
         return status;
     }
     if (out->end > 0)
         return CHEX_OK;
-    status = append(
-        out, json_pack("{s:I,s:s,s:s}", "journal", (json_int_t)JOURNAL_VERSION, "dataset_id", dataset_id, "spec", spec),
-        err);
+    status = append_header(out, dataset_id, spec, err);
     if (status == CHEX_OK)
         status = folder_sync(folder, err);
     if (status != CHEX_OK)

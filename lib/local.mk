@@ -5,7 +5,7 @@ noinst_LTLIBRARIES += libchexcore.la
 libchexcore_la_SOURCES = \
 	lib/chex.h \
 	lib/error.c lib/error.h lib/mem.c lib/mem.h \
-	lib/crc32c.c lib/digest.c lib/digest.h lib/file.c lib/file.h lib/lock.c lib/lock.h \
+	lib/crc32c.c lib/digest.c lib/digest.h lib/file.c lib/file_folder.c lib/file.h lib/lock.c lib/lock.h \
 	lib/image.c lib/image.h lib/png.c lib/png.h lib/png_chunk.c lib/png_chunk.h lib/jpeg.c lib/jpeg.h \
 	lib/decode.c lib/decode.h \
 	lib/png_fast.c lib/png_fast.h lib/inflate.c lib/inflate.h lib/inflate_private.h lib/inflate_tables.c \
@@ -18,9 +18,9 @@ libchexcore_la_SOURCES = \
 	lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
 	lib/plan.c lib/plan.h lib/manifest_check.c lib/manifest_format.c lib/manifest_parse.c lib/manifest.h \
 	lib/manifest_json.h lib/dataset.c lib/dataset.h \
-	lib/journal.c lib/journal.h lib/store.c lib/store_open.c lib/store_finish.c lib/store.h lib/store_private.h \
-	lib/pipeline.c lib/pipeline.h \
-	lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c lib/convert.h lib/convert_private.h \
+	lib/journal.c lib/journal_line.c lib/journal.h lib/share.h lib/store.c lib/store_folder.c lib/store_open.c lib/store_finish.c lib/store.h lib/store_private.h \
+	lib/pipeline.c lib/pipeline.h lib/comm.c lib/comm.h lib/crew.c lib/crew.h \
+	lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c lib/convert_crew.c lib/convert_crew.h lib/convert.h lib/convert_private.h \
 	lib/dali_index.c lib/dali_index.h lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c \
 	lib/verify_report.c lib/verify_shard.c lib/verify.h lib/verify_private.h \
 	lib/progress.c lib/progress.h

@@ -140,6 +140,15 @@ store_reject(struct store *store, size_t shard, uint32_t index, const struct che
     return decide(s, index, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }
 
+void
+store_take(struct store *store, size_t shard, struct shard_result *result)
+{
+    shard_result_release(&store->result[shard]);
+    store->result[shard] = *result;
+    *result = (struct shard_result){0};
+    store->shard[shard].borrows = !store->result[shard].done;
+}
+
 const struct shard_result *
 store_results(const struct store *store)
 {

@@ -7,6 +7,9 @@
  * it: rejected slots and the tail get copies of other images with weight 0, everything is read back, checked and
  * hashed, and the file gets its name.
  *
+ * Several processes may fill the shards of one folder, each those of its share: store_wants() is false for all others.
+ * One of them takes over the results of all (store_take()) and publishes.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_STORE_H
@@ -15,25 +18,44 @@
 #include "journal.h"
 #include "plan.h"
 
+#include <stdatomic.h>
+
 struct store;
 
 struct store_options {
     bool verify; /* read each finished shard once more, under its name and from the disk, and compare */
     bool force;  /* replace a data set made with other options */
+    struct share share;
+    unsigned threads; /* for reading what is there already; 0: one */
+    /* Called meanwhile by the calling thread, about five times a second; NULL: never. */
+    void (*tick)(void *context);
+    void *context;
+    const atomic_bool *stop; /* NULL: never */
 };
 
 /* What was there when the store was opened. */
 struct store_state {
+    size_t shards;   /* of this share */
+    uint64_t images; /* planned in them */
     size_t shards_done;
-    size_t slots_full; /* in shards that are not done */
-    bool complete;     /* a data set with this id and a manifest: nothing is left to do */
-    uint64_t rejects;  /* that its manifest counts */
+    uint64_t images_done; /* planned in shards that are done */
+    uint64_t slots_full;  /* in shards that are not done */
+    bool complete;        /* a data set with this id and a manifest: nothing is left to do */
+    uint64_t rejects;     /* that its manifest counts */
 };
 
 /*
- * Open the store in `folder` (which the caller has locked) for this plan; both must outlive it.
+ * Make the folder (which the caller has locked) fit for this plan: under options->force it is emptied; what a killed
+ * process left that nobody will use is removed.  By one process, before any opens the store.
  * CHEX_ERR_INCOMPATIBLE  the folder holds a data set, finished or not, of another id, and not options->force
- * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * CHEX_ERR_DAMAGED  the data set is complete, but for a shard
+ * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
+ */
+enum chex_status store_prepare(const struct folder *folder, const struct plan *plan,
+                               const struct store_options *options, struct store_state *state, struct chex_error *err);
+/*
+ * Open this share of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
+ * The same errors.
  */
 enum chex_status store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
                             struct store **out, struct store_state *state, struct chex_error *err);
@@ -56,6 +78,12 @@ enum chex_status store_reject(struct store *store, size_t shard, uint32_t index,
                               struct chex_error *err);
 
 /*
+ * What another process did with a shard: it is not of this share, and no longer that process's.  The rejects become the
+ * store's.  One that is not done borrows an image in store_finish().
+ */
+void store_take(struct store *store, size_t shard, struct shard_result *result);
+
+/*
  * After the last slot: finish the shards without any usable image, which borrow one from their split, and check that
  * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
  */
@@ -64,7 +92,7 @@ enum chex_status store_finish(struct store *store, struct chex_error *err);
 /* The results of all shards, plan->shard_count of them, once store_finish() was good. */
 const struct shard_result *store_results(const struct store *store);
 
-/* Write rejects.jsonl and the manifest, and remove the journal: the data set is complete. */
+/* Write rejects.jsonl and the manifest, and remove the journals: the data set is complete. */
 enum chex_status store_publish(struct store *store, const void *rejects, size_t rejects_size, const void *manifest,
                                size_t manifest_size, struct chex_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * store_open.c - what lies in the folder already: another data set, a finished one, or the slots of a run that ended
+ * store_open.c - going on where earlier processes ended: finished shards, and the slots of those that are not
  *
  * A finished shard is trusted where its journal line, its size and every record's checksums agree.  Any other file
  * under a shard's name or part name is a part: its good slots are taken over, so that a kill between a rename and the
@@ -11,10 +11,8 @@
 
 #include "store_private.h"
 
-#include "dali_index.h"
-#include "manifest.h"
+#include "pipeline.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,182 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define REJECTS_NAME "rejects.jsonl"
-
-/* ---- files of ours -------------------------------------------------------------------------------------------- */
-
-enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PART, FILE_LEFTOVER };
-
-/* What is behind chestxray14-SPLIT.tfrecord-NNNNN-of-NNNNN, as plan.c makes names; NULL where it is another name. */
-static const char *
-behind_shard_name(const char *p)
-{
-    static const char infix[] = ".tfrecord-", digits[] = "0123456789";
-
-    if (strncmp(p, PLAN_PREFIX "-", strlen(PLAN_PREFIX "-")) != 0)
-        return NULL;
-    p += strlen(PLAN_PREFIX "-");
-    p += strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    if (strncmp(p, infix, strlen(infix)) != 0)
-        return NULL;
-    p += strlen(infix);
-    if (strspn(p, digits) != 5 || strncmp(p + 5, "-of-", 4) != 0 || strspn(p + 9, digits) != 5)
-        return NULL;
-    return p + 14;
-}
-
-/* ".tmp.PID", as file.c makes names. */
-static bool
-is_temporary(const char *p)
-{
-    static const char infix[] = ".tmp.";
-    size_t digits;
-
-    if (strncmp(p, infix, strlen(infix)) != 0)
-        return false;
-    digits = strspn(p + strlen(infix), "0123456789");
-    return digits > 0 && p[strlen(infix) + digits] == '\0';
-}
-
-/* Names are ours only where they match to the last character: under force, files are removed by them. */
-static enum file_kind
-kind_of(const char *name)
-{
-    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME};
-    bool hidden = name[0] == '.';
-    const char *base = hidden ? name + 1 : name;
-    const char *rest = behind_shard_name(base);
-    size_t i;
-
-    for (i = 0; hidden && i < sizeof(small) / sizeof(small[0]); i++)
-        if (strncmp(base, small[i], strlen(small[i])) == 0 && is_temporary(base + strlen(small[i])))
-            return FILE_LEFTOVER;
-    if (!rest)
-        return FILE_FOREIGN;
-    if (hidden && strcmp(rest, ".part") == 0)
-        return FILE_PART;
-    if (strncmp(rest, DALI_INDEX_SUFFIX, strlen(DALI_INDEX_SUFFIX)) == 0)
-        rest += strlen(DALI_INDEX_SUFFIX);
-    if (hidden)
-        return is_temporary(rest) ? FILE_LEFTOVER : FILE_FOREIGN;
-    return rest[0] == '\0' ? FILE_SHARD : FILE_FOREIGN;
-}
-
-/*
- * Go through the folder.  remove[kind]: remove files of that kind; count[kind] says how many there were.
- */
-static enum chex_status
-sweep(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
-{
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    enum chex_status status = CHEX_OK;
-    struct dirent *d;
-
-    if (!dir) {
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    while (status == CHEX_OK && (errno = 0, d = readdir(dir)) != NULL) {
-        enum file_kind kind = kind_of(d->d_name);
-
-        count[kind]++;
-        if (remove[kind])
-            status = folder_remove(folder, d->d_name, err);
-    }
-    if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
-    closedir(dir);
-    return status;
-}
-
-/* Remove the data set in the folder: its mark of completion first. */
-static enum chex_status
-clear(const struct folder *folder, struct chex_error *err)
-{
-    const bool remove[] = {[FILE_SHARD] = true, [FILE_PART] = true, [FILE_LEFTOVER] = true, [FILE_FOREIGN] = false};
-    size_t count[FILE_LEFTOVER + 1] = {0};
-    enum chex_status status = folder_remove(folder, MANIFEST_NAME, err);
-
-    if (status == CHEX_OK)
-        status = folder_sync(folder, err);
-    if (status == CHEX_OK)
-        status = sweep(folder, remove, count, err);
-    if (status == CHEX_OK)
-        status = folder_remove(folder, REJECTS_NAME, err);
-    return status == CHEX_OK ? folder_remove(folder, JOURNAL_NAME, err) : status;
-}
-
-/* ---- a complete data set -------------------------------------------------------------------------------------- */
-
-/* A manifest of this data set: are its shards there?  With --verify also: have they the content that it says? */
-static enum chex_status
-check_complete(const struct store *store, const struct manifest *m, struct chex_error *err)
-{
-    unsigned i;
-
-    for (i = 0; i < m->shard_count; i++) {
-        const char *name = m->shard[i].name;
-        char hex[DIGEST_HEX];
-        struct stat st;
-        enum chex_status status = CHEX_OK;
-
-        if (fstatat(store->folder->fd, name, &st, 0) != 0 || (uint64_t)st.st_size != m->shard[i].size)
-            return chex_fail(
-                err, CHEX_ERR_DAMAGED,
-                "'%s' has a manifest, but shard '%s' is missing or of another size (--force converts anew)",
-                store->folder->path, name);
-        if (store->options.verify)
-            status = store_hash_file(store, name, hex, err);
-        if (status == CHEX_OK && store->options.verify && strcmp(hex, m->shard[i].sha256) != 0)
-            status = chex_fail(err, CHEX_ERR_DAMAGED,
-                               "'%s/%s' differs from what the manifest says (--force converts anew)",
-                               store->folder->path, name);
-        if (status != CHEX_OK)
-            return status;
-    }
-    return CHEX_OK;
-}
-
-/* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; none is CHEX_OK. */
-static enum chex_status
-look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
-{
-    const struct folder *folder = store->folder;
-    struct manifest m = {0};
-    struct buffer b = {0};
-    char asked[256];
-    enum chex_status status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
-
-    if (status == CHEX_ERR_MISSING) {
-        buffer_release(&b);
-        return CHEX_OK;
-    }
-    if (status == CHEX_OK)
-        status = manifest_parse(b.data, b.size, &m, err);
-    spec_format(&store->plan->spec, asked, sizeof(asked));
-    if (status != CHEX_OK)
-        status = chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_INCOMPATIBLE,
-                              "'%s/%s' (--force replaces the data set)", folder->path, MANIFEST_NAME);
-    else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
-        status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                           "'%s' holds another data set (--force replaces it): there %.8s, %ux%u %s, %u a shard, "
-                           "tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s; "
-                           "asked for %.8s, %s",
-                           folder->path, m.dataset_id, m.layout.width, m.layout.height, m.resize, m.shard_size, m.tail,
-                           m.layout.align, m.split_rule, (unsigned long long)m.seed, (unsigned long long)m.max_pixels,
-                           m.min_side, m.lenient ? ", lenient" : "", store->plan->dataset_id, asked);
-    else
-        status = check_complete(store, &m, err);
-    if (status == CHEX_OK)
-        *state = (struct store_state){.complete = true, .rejects = m.rejects};
-    manifest_release(&m);
-    buffer_release(&b);
-    return status;
-}
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
@@ -309,52 +131,49 @@ take_over(struct store *store, size_t shard, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* One shard: trusted, or taken over; finished at once where all its images are there. */
 static enum chex_status
-resume_shards(struct store *store, struct store_state *state, struct chex_error *err)
+resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
+{
+    struct store *store = context;
+    struct store_shard *s = &store->shard[i];
+    enum chex_status status = CHEX_OK;
+    bool finished = false;
+
+    (void)worker;
+    if (!s->ours)
+        return CHEX_OK;
+    if (store->result[i].done)
+        status = check_finished(store, i, &finished, err);
+    if (status == CHEX_OK && finished) {
+        free(s->slot);
+        s->slot = NULL;
+        s->left = 0;
+        return CHEX_OK;
+    }
+    if (status == CHEX_OK) {
+        shard_result_release(&store->result[i]);
+        status = take_over(store, i, err);
+    }
+    return status == CHEX_OK && s->left == 0 ? store_finish_shard(store, i, err) : status;
+}
+
+static void
+count_state(const struct store *store, struct store_state *state)
 {
     size_t i;
 
     for (i = 0; i < store->plan->shard_count; i++) {
-        const struct plan_shard *s = &store->plan->shard[i];
-        enum chex_status status = CHEX_OK;
-        bool finished = false;
+        const struct store_shard *s = &store->shard[i];
 
-        if (store->result[i].done)
-            status = check_finished(store, i, &finished, err);
-        if (status == CHEX_OK && !finished) {
-            shard_result_release(&store->result[i]);
-            status = take_over(store, i, err);
-        }
-        if (status != CHEX_OK)
-            return status;
-        if (finished) {
-            free(store->shard[i].slot);
-            store->shard[i].slot = NULL;
-            store->shard[i].left = 0;
-            state->shards_done++;
-        }
-        state->slots_full += finished ? 0 : s->images - store->shard[i].left;
-    }
-    return CHEX_OK;
-}
-
-/* Shards whose images are all there already, but that were not finished. */
-static enum chex_status
-finish_full_shards(struct store *store, struct store_state *state, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-    size_t i;
-
-    for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++) {
-        if (!store->shard[i].slot || store->shard[i].left > 0)
+        if (!s->ours)
             continue;
-        status = store_finish_shard(store, i, err); /* opens the part */
-        if (status == CHEX_OK) {
-            state->shards_done++;
-            state->slots_full -= store->plan->shard[i].images;
-        }
+        state->shards++;
+        state->images += store->plan->shard[i].images;
+        state->shards_done += s->slot == NULL;
+        state->slots_full += s->slot ? store->plan->shard[i].images - s->left : 0;
+        state->images_done += s->slot ? 0 : store->plan->shard[i].images;
     }
-    return status;
 }
 
 /* ---- opening -------------------------------------------------------------------------------------------------- */
@@ -379,6 +198,9 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     for (i = 0; store->shard && i < plan->shard_count; i++)
         pthread_mutex_init(&store->shard[i].lock, NULL);
     for (i = 0; store->shard && store->result && i < plan->shard_count; i++) {
+        store->shard[i].ours = share_has(options->share, i);
+        if (!store->shard[i].ours)
+            continue;
         store->shard[i].left = plan->shard[i].images;
         store->shard[i].slot = calloc(plan->shard[i].images, 1);
         if (!store->shard[i].slot)
@@ -392,32 +214,22 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     return CHEX_OK;
 }
 
-/* The folder is fit for this plan: empty, or of the same data set; under force it is emptied. */
+/* What its journals call finished is not of this share, or is looked at: nothing else is believed. */
 static enum chex_status
-prepare_folder(struct store *store, struct store_state *state, struct chex_error *err)
+read_journals(struct store *store, struct chex_error *err)
 {
-    const bool remove[FILE_LEFTOVER + 1] = {[FILE_LEFTOVER] = true}, none[FILE_LEFTOVER + 1] = {false};
-    size_t count[FILE_LEFTOVER + 1] = {0};
+    const struct plan *plan = store->plan;
     char spec[256];
-    enum chex_status status = store->options.force ? clear(store->folder, err) : CHEX_OK;
+    size_t i;
+    enum chex_status status;
 
-    if (status == CHEX_OK)
-        status = look_at_manifest(store, state, err);
-    /* Nothing is removed before it is known that the folder is this data set's. */
-    if (status == CHEX_OK)
-        status = sweep(store->folder, state->complete ? remove : none, count, err);
-    if (status != CHEX_OK)
-        return status;
-    if (state->complete)
-        return folder_remove(store->folder, JOURNAL_NAME, err);
-    if (count[FILE_SHARD] + count[FILE_PART] > 0 && faccessat(store->folder->fd, JOURNAL_NAME, F_OK, 0) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                         "'%s' holds %zu files of shards, but neither a manifest nor a journal (--force replaces them)",
-                         store->folder->path, count[FILE_SHARD] + count[FILE_PART]);
-    spec_format(&store->plan->spec, spec, sizeof(spec));
-    status = journal_open(store->folder, store->plan->dataset_id, spec, store->result, store->plan->shard_count,
+    spec_format(&plan->spec, spec, sizeof(spec));
+    status = journal_open(store->folder, store->options.share, plan->dataset_id, spec, store->result, plan->shard_count,
                           &store->journal, err);
-    return status == CHEX_OK ? sweep(store->folder, remove, count, err) : status;
+    for (i = 0; i < plan->shard_count; i++)
+        if (!store->shard[i].ours)
+            shard_result_release(&store->result[i]);
+    return status;
 }
 
 enum chex_status
@@ -426,18 +238,58 @@ store_open(const struct folder *folder, const struct plan *plan, const struct st
 {
     enum chex_status status = make_store(folder, plan, options, out, err);
 
+    if (status == CHEX_OK)
+        status = read_journals(*out, err);
     *state = (struct store_state){0};
     if (status == CHEX_OK)
-        status = prepare_folder(*out, state, err);
-    if (status == CHEX_OK && !state->complete)
-        status = resume_shards(*out, state, err);
-    if (status == CHEX_OK && !state->complete)
-        status = finish_full_shards(*out, state, err);
+        status = store_each(*out, plan->shard_count, resume_shard, *out, err);
+    if (status == CHEX_OK)
+        count_state(*out, state);
     if (status != CHEX_OK) {
         store_free(*out);
         *out = NULL;
     }
     return status;
+}
+
+struct each {
+    const struct store_options *options;
+    store_work *work;
+    void *context;
+};
+
+static enum chex_status
+each_work(void *context, void *worker, size_t item, struct chex_error *err)
+{
+    struct each *each = context;
+
+    return each->work(each->context, worker, item, err);
+}
+
+static void
+each_tick(void *context, size_t done)
+{
+    struct each *each = context;
+
+    (void)done;
+    if (each->options->tick)
+        each->options->tick(each->options->context);
+}
+
+enum chex_status
+store_each(const struct store *store, size_t count, store_work *work, void *context, struct chex_error *err)
+{
+    struct each each = {&store->options, work, context};
+    struct pipeline pipeline = {
+        .count = count,
+        .threads = store->options.threads ? store->options.threads : 1,
+        .work = each_work,
+        .tick = each_tick,
+        .context = &each,
+        .stop = store->options.stop,
+    };
+
+    return pipeline_run(&pipeline, err);
 }
 
 uint64_t
@@ -460,24 +312,4 @@ store_space_needed(const struct store *store)
         needed += there < size ? size - there : 0;
     }
     return needed;
-}
-
-enum chex_status
-store_publish(struct store *store, const void *rejects, size_t rejects_size, const void *manifest, size_t manifest_size,
-              struct chex_error *err)
-{
-    const struct folder *folder = store->folder;
-    enum chex_status status;
-
-    if (rejects_size > 0)
-        status = safe_file_put(folder, REJECTS_NAME, rejects, rejects_size, err);
-    else
-        status = folder_remove(folder, REJECTS_NAME, err);
-    if (status == CHEX_OK)
-        status = safe_file_put(folder, MANIFEST_NAME, manifest, manifest_size, err);
-    if (status != CHEX_OK)
-        return status;
-    journal_close(&store->journal);
-    status = folder_remove(folder, JOURNAL_NAME, err);
-    return status == CHEX_OK ? folder_sync(folder, err) : status;
 }

@@ -13,8 +13,10 @@
 enum slot_state { SLOT_EMPTY, SLOT_FULL, SLOT_REJECTED };
 
 struct store_shard {
-    pthread_mutex_t lock;   /* for what follows, until the last slot is filled; then its filler's alone */
-    uint8_t *slot;          /* enum slot_state of each planned image; NULL once the shard is finished */
+    bool ours;            /* of the share of this process */
+    pthread_mutex_t lock; /* for what follows, until the last slot is filled; then its filler's alone */
+    uint8_t
+        *slot; /* enum slot_state of each planned image; NULL once the shard is finished, and where it is not ours */
     uint32_t left;          /* images neither full nor rejected */
     struct safe_file *part; /* open from the first put on */
     bool borrows;           /* no image is usable: store_finish() borrows one */
@@ -38,6 +40,11 @@ enum chex_status store_open_part(struct store *store, size_t shard, struct chex_
  */
 enum chex_status store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                                     struct record_values *values, struct chex_error *err);
+
+/* The same work on numbers 0 .. count - 1 by options.threads threads; see pipeline.h. */
+typedef enum chex_status store_work(void *context, void *worker, size_t item, struct chex_error *err);
+enum chex_status store_each(const struct store *store, size_t count, store_work *work, void *context,
+                            struct chex_error *err);
 
 /* Add the pixels of a record of weight 1 to the sums of its shard. */
 void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);

@@ -241,7 +241,7 @@ is_shard_name(const char *name)
 static const char *
 judge(const struct name_list *known, char *name)
 {
-    if (strcmp(name, JOURNAL_NAME) == 0)
+    if (journal_is_name(name))
         return "journal of an unfinished conversion";
     if (strncmp(name, LOCK_NAME, strlen(LOCK_NAME)) == 0)
         return "lock of a conversion that is running or was killed";

@@ -30,16 +30,31 @@ AC_DEFUN([CHEX_WITH_LIBARCHIVE], [
     PKG_CHECK_MODULES([LIBARCHIVE], [libarchive >= 3.0], [have_libarchive=yes], [:])])
 ])
 
+# The flags come from pkg-config (ompi-c, mpich), else from the compiler wrapper, which says them with -showme
+# (Open MPI) or -show (MPICH and its kin); the wrapper itself compiles nothing here.
 AC_DEFUN([CHEX_WITH_MPI], [
+  AC_ARG_VAR([MPICC], [the compiler wrapper of MPI, asked for its flags])
   CHEX_WITH([mpi], [several machines], [
     AC_PATH_PROG([MPICC], [mpicc])
     AS_IF([test -n "$MPICC"], [
-      AC_MSG_CHECKING([whether $MPICC compiles and links an MPI program])
-      chex_saved_cc=$CC
-      CC=$MPICC
-      AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(0, 0);]])], [have_mpi=yes])
-      CC=$chex_saved_cc
-      AC_MSG_RESULT([$have_mpi])])])
+      MPI_CFLAGS=$("$MPICC" -showme:compile 2>/dev/null) && MPI_LIBS=$("$MPICC" -showme:link 2>/dev/null) || {
+        MPI_CFLAGS=$("$MPICC" -show -c 2>/dev/null | tr ' ' '\n' | grep -e '^-I' | tr '\n' ' ')
+        MPI_LIBS=$("$MPICC" -show 2>/dev/null | tr ' ' '\n' | grep -e '^-L' -e '^-l' -e '^-Wl,' | tr '\n' ' ')
+      }], [
+      PKG_CHECK_MODULES([MPI], [ompi-c], [:], [PKG_CHECK_MODULES([MPI], [mpich], [:], [:])])])
+    AC_MSG_CHECKING([whether an MPI program compiles and links])
+    chex_saved_cppflags=$CPPFLAGS
+    chex_saved_libs=$LIBS
+    CPPFLAGS="$CPPFLAGS $MPI_CFLAGS"
+    LIBS="$MPI_LIBS $LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(0, 0);]])], [have_mpi=yes])
+    CPPFLAGS=$chex_saved_cppflags
+    LIBS=$chex_saved_libs
+    AC_MSG_RESULT([$have_mpi])])
+  AC_SUBST([MPI_CFLAGS])
+  AC_SUBST([MPI_LIBS])
+  AM_CONDITIONAL([HAVE_MPI], [test "$have_mpi" = yes])
+  AC_PATH_PROG([MPIRUN], [mpirun])
 ])
 
 AC_DEFUN([CHEX_WITH_ONEDNN], [
@@ -88,10 +103,10 @@ AC_DEFUN([CHEX_SUMMARY], [
   |
   |   programs      chex-convert, chex-inspect, chex-synth
   |   unit tests    $have_check (Check)
+  |   mpi           $have_mpi (several machines)
   |
   |   found for the parts to come
   |   libarchive    $have_libarchive (images straight from .tar.gz)
-  |   mpi           $have_mpi (several machines)
   |   onednn        $have_onednn (training on the CPU)
   |   cuda          $have_cuda (training on NVIDIA GPUs)
   |   nccl          $have_nccl (several GPUs)

@@ -22,5 +22,7 @@ void progress_case(Suite *suite); /* test_progress.c */
 void resume_case(Suite *suite);   /* test_resume.c */
 void folder_case(Suite *suite);   /* test_store_folder.c */
 void pipeline_case(Suite *suite); /* test_pipeline.c */
+void crew_case(Suite *suite);     /* test_crew.c */
+void share_case(Suite *suite);    /* test_share.c */
 
 #endif

@@ -95,6 +95,10 @@ bench_release(struct bench *b)
 enum chex_status
 bench_try_open(struct bench *b)
 {
+    enum chex_status status = store_prepare(&b->folder, &b->plan, &b->options, &b->state, &b->err);
+
+    if (status != CHEX_OK || b->state.complete)
+        return status;
     return store_open(&b->folder, &b->plan, &b->options, &b->store, &b->state, &b->err);
 }
 

@@ -301,5 +301,7 @@ store_suite(void)
     resume_case(suite);
     folder_case(suite);
     pipeline_case(suite);
+    crew_case(suite);
+    share_case(suite);
     return suite;
 }

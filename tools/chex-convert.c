@@ -7,8 +7,11 @@
  */
 #include <config.h>
 
+#include "convert_crew.h"
 #include "convert_options.h"
 #include "convert_report.h"
+#include "convert_share.h"
+#include "launcher.h"
 #include "meter.h"
 #include "progress.h"
 
@@ -17,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Set by the first SIGINT, SIGTERM or SIGHUP; the second SIGINT or SIGTERM ends the process at once. */
+/* Set by the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP; the second SIGINT or SIGTERM ends the process at once. */
 static atomic_bool stop_requested;
 
 /* Seconds within which a repeated signal is taken for the same one: timeout(1) signals the process and its group. */
@@ -53,12 +56,14 @@ catch_signals(void)
     sigfillset(&action.sa_mask); /* one at a time */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL); /* what mpirun passes on and leaves time for */
     /* Under nohup(1) it stays ignored. */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
 }
 
 struct watcher {
+    const struct crew *crew;
     const struct cli_common *common;
     struct meter meter;
     struct progress progress;
@@ -95,8 +100,10 @@ on_reject(void *context, const char *name, const struct chex_error *why)
 {
     struct watcher *w = context;
 
+    char who[SHARE_NAME];
+
     if (!w->common->quiet)
-        meter_print(&w->meter, "reject %s: %s", name, why->text);
+        meter_print(&w->meter, "%sreject %s: %s", name_rank(w->crew, who), name, why->text);
 }
 
 static int
@@ -109,7 +116,7 @@ exit_code_of(const struct convert *c)
 static enum chex_status
 run(struct convert *c, const struct cli_common *common, struct chex_error *err)
 {
-    struct watcher watcher = {.common = common};
+    struct watcher watcher = {.common = common, .crew = c->crew};
     struct convert_watch watch = {
         .begin = on_begin, .tick = on_tick, .reject = on_reject, .context = &watcher, .stop = &stop_requested};
     enum chex_status status;
@@ -123,15 +130,21 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
 
 /* Plan, and nothing else.  What is missing is part of the answer: the plan is that of the images that are there. */
 static enum chex_status
-rehearse(struct convert_cli *cli, const struct cli_common *common, struct convert *c, struct chex_error *err)
+rehearse(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
+         struct chex_error *err)
 {
     bool allowed = cli->convert.allow_missing;
-    enum chex_status status;
 
     cli->convert.allow_missing = true;
-    status = convert_prepare(&cli->convert, c, err);
     if (status == CHEX_OK)
+        status = convert_prepare(&cli->convert, c, err);
+    status = convert_join(c->crew, c, "dry run", status, err);
+    if (!crew_leads(c->crew))
+        return status;
+    if (status == CHEX_OK) {
         report_plan(c, common, true);
+        report_share(c, common);
+    }
     if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
         status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images are missing (--allow-missing converts the others)",
                            c->preflight.missing, c->preflight.wanted);
@@ -139,40 +152,96 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
 }
 
 static enum chex_status
-prepare_and_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, struct chex_error *err)
+prepare_and_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
+                struct chex_error *err)
 {
-    enum chex_status status = convert_prepare(&cli->convert, c, err);
+    bool speaks = crew_leads(c->crew) && !common->quiet;
 
-    if (status == CHEX_ERR_MISSING && !common->quiet)
+    if (status == CHEX_OK)
+        status = convert_prepare(&cli->convert, c, err);
+    if (status == CHEX_ERR_MISSING && speaks)
         report_missing(c);
+    status = convert_join(c->crew, c, "conversion", status, err);
     if (status != CHEX_OK)
         return status;
-    report_plan(c, common, false);
+    if (crew_leads(c->crew)) {
+        report_plan(c, common, false);
+        report_share(c, common);
+    }
     return run(c, common, err);
 }
 
+/* What is said at the end, and the exit code; by rank 0 alone. */
+static int
+conclude(const struct convert_cli *cli, const struct cli_common *common, const struct convert *c,
+         enum chex_status status, const struct chex_error *err)
+{
+    int code = EXIT_GOOD;
+
+    if (status != CHEX_OK) {
+        code = cli_error(&convert_program, err);
+        if (status == CHEX_ERR_STOPPED && !common->quiet)
+            fprintf(stderr, "next     the same command again goes on; what is in '%s' is kept\n", cli->convert.out);
+    } else if (!cli->dry_run && !share_is_whole(cli->convert.share) && !c->resumed.complete) {
+        report_part(c, common);
+    } else if (!cli->dry_run) {
+        code = exit_code_of(c);
+        report_done(c, common, rejects_allowed(c));
+    }
+    if (common->json)
+        report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run);
+    return code;
+}
+
+/* One process of the crew, be it the only one, from its options to its exit code. */
+static int
+convert_in_crew(struct convert_cli *cli, const struct cli_common *common, struct crew *crew, enum chex_status status,
+                struct chex_error *err)
+{
+    struct convert c = {.crew = crew};
+    int code = EXIT_GOOD;
+
+    if (status == CHEX_OK)
+        status = convert_cli_check(cli, err);
+    if (status == CHEX_OK && cli->convert.share.of > 0 && crew->comm->size > 1)
+        status = chex_fail(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
+                           crew->comm->size);
+    cli->convert.threads = common->threads;
+    status = cli->dry_run ? rehearse(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
+    if (crew_leads(crew)) {
+        code = conclude(cli, common, &c, status, err);
+    } else if (crew->broken != CHEX_OK) {
+        char who[SHARE_NAME];
+
+        fprintf(stderr, "%s: %s%s\n", convert_program.name, name_rank(crew, who), err->text);
+        code = cli_exit_of(status);
+    }
+    convert_release(&c);
+    return code;
+}
+
+/* Only rank 0 has an exit code: mpirun ends all others as soon as one process returns another than 0. */
 static int
 convert(struct convert_cli *cli, const struct cli_common *common)
 {
-    struct convert c = {0};
     struct chex_error err = {.status = CHEX_OK};
-    enum chex_status status = convert_cli_check(cli, &err);
-    int code = EXIT_GOOD;
+    struct crew crew;
+    struct comm comm;
+    enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
+    int code;
 
-    cli->convert.threads = common->threads;
-    if (status == CHEX_OK)
-        status = cli->dry_run ? rehearse(cli, common, &c, &err) : prepare_and_run(cli, common, &c, &err);
-    if (status != CHEX_OK) {
+    if (crew_init(&crew, &comm, &err) != CHEX_OK) {
         code = cli_error(&convert_program, &err);
-        if (status == CHEX_ERR_STOPPED && !common->quiet)
-            fprintf(stderr, "next     the same command again goes on; what is in '%s' is kept\n", cli->convert.out);
-    } else if (!cli->dry_run) {
-        code = exit_code_of(&c);
-        report_done(&c, common, rejects_allowed(&c));
+        comm.ops->abort(&comm, code);
+        return code;
     }
-    if (common->json)
-        report_json(&c, status == CHEX_OK ? NULL : &err, code, cli->dry_run);
-    convert_release(&c);
+    code = convert_in_crew(cli, common, &crew, status, &err);
+    if (crew.broken != CHEX_OK) {
+        fflush(stdout);
+        comm.ops->abort(&comm, code);
+    }
+    comm.ops->close(&comm);
+    crew_release(&crew);
     return code;
 }
 

@@ -321,6 +321,8 @@ cli_exit_of(enum chex_status status)
         return EXIT_INCOMPATIBLE;
     case CHEX_ERR_STOPPED:
         return EXIT_STOPPED;
+    case CHEX_ERR_LOST:
+        return EXIT_LOST;
     case CHEX_ERR_EMPTY:
     case CHEX_ERR_TRUNCATED:
     case CHEX_ERR_CHECKSUM:

@@ -8,6 +8,7 @@
 #include "convert_report.h"
 
 #include "ascii.h"
+#include "crew.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -77,6 +78,16 @@ noticed_json(const struct convert_counts *k)
 }
 
 static json_t *
+share_json(const struct convert *c)
+{
+    struct share share = c->options ? c->options->share : (struct share){0};
+
+    return json_pack("{s:i,s:o,s:o}", "ranks", c->crew ? c->crew->comm->size : 1, "part",
+                     share.of ? number(share.part + 1) : json_null(), "parts",
+                     share.of ? number(share.of) : json_null());
+}
+
+static json_t *
 plan_json(const struct convert *c)
 {
     char rule[64];
@@ -97,6 +108,7 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                  "exit_code", exit_code, "error", text_json(err ? err->text : NULL), "dry_run", dry_run,
                                  "output", text_json(c->options ? c->options->out : NULL));
 
+    json_object_set_new(document, "share", share_json(c));
     json_object_set_new(document, "labels",
                         json_pack("{s:o,s:o,s:o,s:o,s:o}", "rows", number(c->labels.row_count), "patients",
                                   number(c->labels.patient_count), "rejected_rows", number(c->labels.reject_count),

@@ -36,7 +36,8 @@ enum {
     OPT_VERIFY,
     OPT_DRY_RUN,
     OPT_FORCE,
-    OPT_BREAK_LOCK
+    OPT_BREAK_LOCK,
+    OPT_PART
 };
 
 static const struct cli_option option_table[] = {
@@ -47,6 +48,8 @@ static const struct cli_option option_table[] = {
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
     {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "begin anew, whatever data set the folder holds"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
+    {OPT_PART, 0, "part", "I/N", NULL, NULL,
+     "only every N-th shard, from the I-th on: for job arrays.\nThe same command without it publishes"},
     {OPT_VERIFY, 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
 
     {OPT_SIZE, 0, "size", "N", NULL, "Images", "N x N pixels; default 256 (1024 with --resize none)"},
@@ -153,6 +156,27 @@ set_number(uint32_t *out, const char *value, uint64_t min, uint64_t max, struct 
     return status;
 }
 
+/* "3/16" */
+static enum chex_status
+set_part(struct share *out, const char *value, struct chex_error *err)
+{
+    const char *slash = strchr(value, '/');
+    size_t length = slash ? (size_t)(slash - value) : 0;
+    uint64_t part, of;
+    char digits[8];
+
+    if (length > 0 && length < sizeof(digits)) {
+        memcpy(digits, value, length);
+        digits[length] = '\0';
+        if (cli_number(slash + 1, 1, SHARE_MAX, &of, NULL) == CHEX_OK &&
+            cli_number(digits, 1, of, &part, NULL) == CHEX_OK) {
+            *out = (struct share){(unsigned)part - 1, (unsigned)of};
+            return CHEX_OK;
+        }
+    }
+    return chex_fail(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", SHARE_MAX, value);
+}
+
 static enum tail
 parse_tail(const char *name)
 {
@@ -244,6 +268,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_DRY_RUN:
         cli->dry_run = true;
         break;
+    case OPT_PART:
+        return set_part(&o->share, value, err);
     case OPT_FORCE:
         o->force = true;
         break;
@@ -295,6 +321,9 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out || !o->out[0])
         return chex_fail(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+    if (o->share.of > 0 && o->force)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--force with --part: each part would remove the work of the others; empty the folder first");
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;
     return CHEX_OK;

@@ -40,9 +40,28 @@ is_there(const char *folder, const char *name)
     return snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path) && stat(path, &st) == 0;
 }
 
+/* A journal of the folder, that of any process; false where there is none. */
+static bool
+find_journal(const char *path, char name[JOURNAL_NAME_SIZE])
+{
+    struct folder_names names = {0};
+    struct folder folder;
+    bool found = false;
+
+    if (folder_open(path, false, &folder, NULL) != CHEX_OK)
+        return false;
+    if (folder_list(&folder, journal_is_name, &names, NULL) == CHEX_OK && names.count > 0) {
+        snprintf(name, JOURNAL_NAME_SIZE, "%s", names.name[0]);
+        found = true;
+    }
+    folder_names_release(&names);
+    folder_close(&folder);
+    return found;
+}
+
 /* What the journal says: its first line names the data set, each other line is a shard. */
 static void
-read_journal(struct target *t)
+read_journal(struct target *t, const char *name)
 {
     struct buffer b = {0};
     char path[4096], id[INSPECT_TEXT], spec[INSPECT_TEXT];
@@ -50,7 +69,7 @@ read_journal(struct target *t)
     json_t *head = NULL;
     const char *its_id, *its_spec;
 
-    snprintf(path, sizeof(path), "%s/%s", t->path, JOURNAL_NAME);
+    snprintf(path, sizeof(path), "%s/%s", t->path, name);
     snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion");
     if (file_read(AT_FDCWD, path, MANIFEST_MAX, &b, NULL) == CHEX_OK && b.size > 0) {
         for (i = 0; i < b.size; i++)
@@ -86,6 +105,7 @@ count_shards(const char *path)
 static enum chex_status
 open_folder(struct target *t, struct chex_error *err)
 {
+    char journal[JOURNAL_NAME_SIZE];
     size_t shards;
     enum chex_status status;
 
@@ -96,8 +116,8 @@ open_folder(struct target *t, struct chex_error *err)
         return status;
     }
     t->kind = TARGET_UNFINISHED;
-    if (is_there(t->path, JOURNAL_NAME)) {
-        read_journal(t);
+    if (find_journal(t->path, journal)) {
+        read_journal(t, journal);
         t->next = "the same chex-convert command again: it goes on where it stopped";
         return CHEX_OK;
     }

@@ -13,9 +13,20 @@ tools_ldadd = libcli.la libchexcore.la
 bin_PROGRAMS += chex-convert chex-inspect chex-synth
 
 chex_convert_SOURCES = tools/chex-convert.c tools/convert_json.c tools/convert_options.c tools/convert_options.h \
-	tools/convert_report.c tools/convert_report.h
+	tools/convert_report.c tools/convert_report.h tools/convert_share.c tools/convert_share.h \
+	tools/launcher.c tools/launcher.h
 chex_convert_CPPFLAGS = $(tools_cppflags)
 chex_convert_LDADD = $(tools_ldadd)
+# How processes talk to each other: one of two files.
+if HAVE_MPI
+chex_convert_SOURCES += tools/comm_mpi.c
+chex_convert_CPPFLAGS += $(MPI_CFLAGS)
+chex_convert_LDADD += $(MPI_LIBS)
+EXTRA_DIST += tools/comm_none.c
+else
+chex_convert_SOURCES += tools/comm_none.c
+EXTRA_DIST += tools/comm_mpi.c
+endif
 
 chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
 	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_extract.c tools/inspect_labels.c \

@@ -1,0 +1,132 @@
+/*
+ * journal_line.c - one shard as a line of JSON, in the journal and between processes; see journal.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "journal.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+shard_result_release(struct shard_result *r)
+{
+    while (r->reject && r->reject_count > 0)
+        free(r->reject[--r->reject_count].text);
+    free(r->reject);
+    *r = (struct shard_result){0};
+}
+
+/* [[index, status, text], ...]; NULL when out of memory or where a text is no text. */
+static json_t *
+rejects_json(const struct shard_result *r)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; list && i < r->reject_count; i++) {
+        if (json_array_append_new(list, json_pack("[I,i,s]", (json_int_t)r->reject[i].index, (int)r->reject[i].status,
+                                                  r->reject[i].text)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+enum chex_status
+journal_format(size_t shard, const struct shard_result *result, bool with_rejects, struct buffer *b,
+               struct chex_error *err)
+{
+    json_t *line = json_pack("{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
+                             (json_int_t)result->size, "sha256", result->done || !with_rejects ? result->sha256 : "",
+                             "images", (json_int_t)result->images, "sum", (json_int_t)result->sum, "squares",
+                             (json_int_t)result->squares, "rejects", (json_int_t)result->reject_count);
+    enum chex_status status;
+    char *text;
+
+    if (line && with_rejects && json_object_set_new(line, "list", rejects_json(result)) != 0) {
+        json_decref(line);
+        line = NULL;
+    }
+    text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    json_decref(line);
+    if (!text)
+        return chex_fail_memory(err);
+    status = buffer_append(b, text, strlen(text), err);
+    if (status == CHEX_OK)
+        status = buffer_append(b, "\n", 1, err);
+    free(text);
+    return status;
+}
+
+/* The rejects of a line into out, whose reject_count says how many there must be. */
+static bool
+parse_rejects(const json_t *list, struct shard_result *out)
+{
+    size_t wanted = out->reject_count;
+
+    out->reject_count = 0;
+    if (json_array_size(list) != wanted)
+        return false;
+    out->reject = calloc(wanted > 0 ? wanted : 1, sizeof(*out->reject));
+    while (out->reject && out->reject_count < wanted) {
+        struct reject *r = &out->reject[out->reject_count];
+        json_int_t index;
+        const char *text;
+        int status;
+
+        if (json_unpack(json_array_get(list, out->reject_count), "[I,i,s]", &index, &status, &text) != 0 || index < 0 ||
+            index > UINT32_MAX || status <= CHEX_OK || status >= CHEX_ERR_BUG)
+            break;
+        *r = (struct reject){(uint32_t)index, (enum chex_status)status, strdup(text)};
+        if (!r->text)
+            break;
+        out->reject_count++;
+    }
+    if (out->reject && out->reject_count == wanted)
+        return true;
+    shard_result_release(out);
+    return false;
+}
+
+static bool
+parse_object(json_t *line, size_t shard_count, size_t *shard, struct shard_result *out)
+{
+    json_int_t number, size, images, sum, squares, rejects;
+    json_t *list = json_object_get(line, "list");
+    const char *sha256;
+
+    if (json_unpack(line, "{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", &number, "size", &size, "sha256", &sha256, "images",
+                    &images, "sum", &sum, "squares", &squares, "rejects", &rejects) != 0)
+        return false;
+    if (number < 0 || (size_t)number >= shard_count || size < 0 || images < 0 || images > UINT32_MAX || sum < 0 ||
+        squares < 0 || rejects < 0 || (strlen(sha256) != DIGEST_HEX - 1 && !(list && sha256[0] == '\0')))
+        return false;
+    *shard = (size_t)number;
+    *out = (struct shard_result){
+        .done = sha256[0] != '\0',
+        .size = (uint64_t)size,
+        .images = (uint32_t)images,
+        .sum = (uint64_t)sum,
+        .squares = (uint64_t)squares,
+        .reject_count = (size_t)rejects,
+    };
+    memcpy(out->sha256, sha256, strlen(sha256) + 1);
+    return !list || parse_rejects(list, out);
+}
+
+bool
+journal_parse(const char *line, size_t size, size_t shard_count, size_t *shard, struct shard_result *out)
+{
+    json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
+    bool good;
+
+    *out = (struct shard_result){0};
+    good = object && parse_object(object, shard_count, shard, out);
+    json_decref(object);
+    return good;
+}

@@ -1,0 +1,72 @@
+/*
+ * convert_share.c - see convert_share.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert_share.h"
+
+#include "progress.h"
+
+const char *
+name_rank(const struct crew *crew, char out[SHARE_NAME])
+{
+    out[0] = '\0';
+    if (!crew_leads(crew))
+        snprintf(out, SHARE_NAME, "rank %d %s: ", crew->comm->rank, crew->host);
+    return out;
+}
+
+static size_t
+count_shards(const struct convert *c, struct share share, uint64_t *images)
+{
+    size_t shards = 0, i;
+
+    *images = 0;
+    for (i = 0; i < c->plan.shard_count; i++) {
+        if (!share_has(share, i))
+            continue;
+        shards++;
+        *images += c->plan.shard[i].images;
+    }
+    return shards;
+}
+
+void
+report_share(const struct convert *c, const struct cli_common *common)
+{
+    struct share share = c->options->share;
+    int size = c->crew ? c->crew->comm->size : 1;
+    char a[PROGRESS_TEXT], b[PROGRESS_TEXT], n[PROGRESS_TEXT];
+    uint64_t images;
+    size_t shards;
+
+    if (common->quiet)
+        return;
+    if (size > 1) {
+        shards = c->plan.shard_count / (size_t)size;
+        fprintf(stderr, "share    %d ranks, %s to %s shards each\n", size, format_count(shards, a),
+                format_count(shards + (c->plan.shard_count % (size_t)size > 0), b));
+    } else if (share.of > 0) {
+        shards = count_shards(c, share, &images);
+        fprintf(stderr, "share    part %u of %u: %s of %s shards, %s images\n", share.part + 1, share.of,
+                format_count(shards, a), format_count(c->plan.shard_count, b), format_count(images, n));
+    }
+}
+
+void
+report_part(const struct convert *c, const struct cli_common *common)
+{
+    struct share share = c->options->share;
+    char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bad[PROGRESS_TEXT];
+    uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
+
+    if (common->quiet)
+        return;
+    fprintf(stderr, "done     part %u of %u: %s shards, %s images, %s rejected, in %llu.%llu s\n", share.part + 1,
+            share.of, format_count(c->resumed.shards, shards), format_count(c->counts.converted, images),
+            format_count(c->counts.rejects, bad), (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
+    fprintf(stderr, "next     when all %u parts are done, the same command without --part publishes the data set\n",
+            share.of);
+}
