@@ -17,11 +17,17 @@ chex_convert_SOURCES = tools/chex-convert.c tools/convert_json.c tools/convert_o
 chex_convert_CPPFLAGS = $(tools_cppflags)
 chex_convert_LDADD = $(tools_ldadd)
 
+# what draws and writes pictures
+picture_sources = tools/font.c tools/font.h tools/picture.h tools/picture_canvas.c tools/picture_file.c \
+	tools/picture_jpeg.c tools/picture_png.c
 chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
 	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_extract.c tools/inspect_labels.c \
-	tools/inspect_list.c tools/inspect_output.c tools/inspect_split.c tools/inspect_split.h \
-	tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c tools/inspect_walk.c
-chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS)
+	tools/inspect_list.c tools/inspect_output.c tools/inspect_record.c tools/inspect_sheet.c \
+	tools/inspect_sheet.h tools/inspect_sheet_draw.c tools/inspect_show.c tools/inspect_show.h \
+	tools/inspect_show_escape.c tools/inspect_show_terminal.c tools/inspect_split.c tools/inspect_split.h \
+	tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c tools/inspect_walk.c \
+	tools/inspect_where.c tools/inspect_where.h $(picture_sources)
+chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS)
 chex_inspect_LDADD = $(tools_ldadd)
 
 chex_synth_SOURCES = tools/chex-synth.c \
