@@ -191,6 +191,17 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     return CHEX_OK;
 }
 
+#define FINDINGS                                                                                             \
+    "Atelectasis|Cardiomegaly|Effusion|Infiltration|Mass|Nodule|Pneumonia|Pneumothorax|Consolidation|Edema|" \
+    "Emphysema|Fibrosis|Pleural_Thickening|Hernia|No_Finding"
+
+static const struct cli_words words[] = {
+    {ID_FIELDS, true, "slot|split|shard|index|name|patient|labels|weight|age|sex|view|sha256"},
+    {ID_SPLIT, false, "train|val|test|all"},
+    {ID_WHERE, true, FINDINGS "|view=PA|view=AP|sex=F|sex=M|age=|patient=|name="},
+    {0, false, NULL},
+};
+
 static const struct cli_program program = {
     .name = "chex-inspect",
     .summary = "look at data sets and shards, and check them",
@@ -210,6 +221,7 @@ static const struct cli_program program = {
     .notes = "A PATH is the folder of a data set or one of its shards.  A TFRecord file without\n"
              "a manifest beside it is checked by itself.",
     .options = options_table,
+    .words = words,
     .threads = true,
     .progress = true,
     .apply = apply,

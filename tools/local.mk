@@ -3,7 +3,7 @@
 tools_cppflags = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 
 noinst_LTLIBRARIES += libcli.la
-libcli_la_SOURCES = tools/cli.c tools/cli.h tools/meter.c tools/meter.h tools/png_memory.c tools/png_memory.h \
+libcli_la_SOURCES = tools/cli.c tools/cli.h tools/completion.c tools/completion.h tools/meter.c tools/meter.h tools/png_memory.c tools/png_memory.h \
 	tools/versions.c tools/versions.h
 # versions.c asks every library for its version
 libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
@@ -37,3 +37,21 @@ chex_synth_SOURCES = tools/chex-synth.c \
 	tools/synth_write.h
 chex_synth_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(ZLIB_CFLAGS)
 chex_synth_LDADD = $(tools_ldadd)
+
+# ---- completion of the command lines: each program prints its own --------------------------------------------------
+if COMPLETIONS
+bash_completion_DATA = completions/bash/chex-convert completions/bash/chex-inspect completions/bash/chex-synth
+zsh_completion_DATA = completions/zsh/_chex-convert completions/zsh/_chex-inspect completions/zsh/_chex-synth
+fish_completion_DATA = completions/fish/chex-convert.fish completions/fish/chex-inspect.fish \
+	completions/fish/chex-synth.fish
+endif
+completion_files = $(bash_completion_DATA) $(zsh_completion_DATA) $(fish_completion_DATA)
+CLEANFILES += $(completion_files)
+print_completion = $(AM_V_GEN)$(MKDIR_P) $(@D) && ./$< --completion
+
+completions/bash/%: %$(EXEEXT)
+	$(print_completion) bash > $@.tmp && mv $@.tmp $@
+completions/zsh/_%: %$(EXEEXT)
+	$(print_completion) zsh > $@.tmp && mv $@.tmp $@
+completions/fish/%.fish: %$(EXEEXT)
+	$(print_completion) fish > $@.tmp && mv $@.tmp $@
