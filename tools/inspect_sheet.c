@@ -11,6 +11,7 @@
 
 #include "inspect_sheet.h"
 
+#include "ascii.h"
 #include "digest.h"
 #include "resample.h"
 
@@ -230,6 +231,16 @@ append(char *text, size_t size, const char *a, const char *b)
         snprintf(text + used, size - used, "%s%s", a, b);
 }
 
+/* A term as it was given, behind this word. */
+static void
+append_term(struct sheet *s, const struct where_term *t, const char *before)
+{
+    char text[128], shown[128];
+
+    snprintf(text, sizeof(text), "%.*s", (int)(t->source.size < 100 ? t->source.size : 100), t->source.data);
+    append(s->selection, sizeof(s->selection), before, ascii_escape(text, strlen(text), shown, sizeof(shown)));
+}
+
 static void
 write_words(const struct inspect_options *o, const struct target *t, struct sheet *s)
 {
@@ -249,8 +260,9 @@ write_words(const struct inspect_options *o, const struct target *t, struct shee
         snprintf(number, sizeof(number), "%u", t->first);
         append(s->splits, sizeof(s->splits), ", shard ", number);
     }
-    for (i = 0; i < o->where.text_count; i++)
-        append(s->selection, sizeof(s->selection), i ? " and " : "where ", o->where.text[i]);
+    for (i = 0; i < o->where.count; i++)
+        append_term(s, &o->where.term[i],
+                    i ? o->where.term[i - 1].clause != o->where.term[i].clause ? ", and " : " or " : "where ");
     if (!s->selection[0])
         snprintf(s->selection, sizeof(s->selection), "no selection");
     if (o->random)

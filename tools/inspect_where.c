@@ -114,7 +114,7 @@ where_add(struct where *w, const char *text, struct chex_error *err)
 
         if (w->count == WHERE_MAX_TERMS)
             return chex_fail(err, CHEX_ERR_USAGE, "at most %d terms", WHERE_MAX_TERMS);
-        w->term[w->count] = (struct where_term){.clause = w->text_count};
+        w->term[w->count] = (struct where_term){.clause = w->text_count, .source = {text, length}};
         status = parse_term(&w->term[w->count], text, length, err);
         if (status != CHEX_OK)
             return status;

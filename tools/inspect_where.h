@@ -22,7 +22,8 @@ struct where_term {
     unsigned clause; /* the number of its text */
     bool wanted;     /* WHERE_FINDING, WHERE_NONE: false for =0 */
     unsigned finding;
-    struct chex_bytes text; /* within the caller's text */
+    struct chex_bytes text;   /* its value, within the caller's text */
+    struct chex_bytes source; /* all of it, likewise */
     unsigned age_min, age_max;
 };
 
