@@ -493,7 +493,7 @@ def check_usage(tally, ds, work):
             ("a sample of 1e1", ["--sample", "1e1", ds.folder], "percentage"),
             ("no such split", ["--list", "--split", "nowhere", ds.folder], "no split 'nowhere'"),
             ("--check-split of a shard", ["--check-split", ds.path(0)], "takes the folder"),
-            ("an unknown option", ["--sheet", "x", ds.folder], "unknown")):
+            ("an unknown option", ["--nonsense", "x", ds.folder], "unknown")):
         expect(tally, f"usage: {name}", arguments, 2, text)
     expect(tally, "no such folder", [os.path.join(work, "nowhere")], 3, "No such file")
     os.makedirs(os.path.join(work, "void"), exist_ok=True)

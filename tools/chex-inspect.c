@@ -9,6 +9,7 @@
 
 #include "ascii.h"
 #include "inspect.h"
+#include "inspect_sheet.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,15 @@ enum {
     ID_FIELDS,
     ID_SPLIT,
     ID_FILLING,
-    ID_OUTPUT
+    ID_OUTPUT,
+    ID_SHEET,
+    ID_WHERE,
+    ID_FIRST,
+    ID_RANDOM,
+    ID_SEED,
+    ID_COLUMNS,
+    ID_SHOW,
+    ID_PROTOCOL
 };
 
 static const struct cli_option options_table[] = {
@@ -37,14 +46,26 @@ static const struct cli_option options_table[] = {
      "everything: framing, checksums, form and place of every\nrecord, counts, SHA-256 of every shard"},
     {ID_LIST, 0, "list", NULL, NULL, "Look", "a line for each image, fields separated by tabs"},
     {ID_EXTRACT, 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
+    {ID_SHOW, 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
+    {ID_SHEET, 0, "sheet", "FILE", NULL, NULL,
+     "a contact sheet, FILE.png or FILE.jpg: images with name,\npatient and findings"},
     {ID_LABELS, 0, "labels", NULL, NULL, NULL, "prevalence of the findings by split, and which come\ntogether"},
     {ID_CHECK_SPLIT, 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
      "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
      "default: slot,name,patient,labels"},
-    {ID_SPLIT, 0, "split", "NAME", NULL, NULL, "--list, --labels: this split only"},
+    {ID_SPLIT, 0, "split", "NAME", NULL, NULL, "--list, --labels, --sheet: this split only"},
     {ID_FILLING, 0, "filling", NULL, NULL, NULL, "--list: filling records (weight 0) too"},
     {ID_OUTPUT, 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
+    {ID_WHERE, 0, "where", "TERMS", NULL, "For --sheet",
+     "images for which one of these holds, separated by commas:\na finding, No_Finding, FINDING=0, view=PA, sex=F,\n"
+     "age=40-59, patient=ID, name=NAME; given again: both"},
+    {ID_FIRST, 0, "first", "N", NULL, NULL, "the first N of them; default 24"},
+    {ID_RANDOM, 0, "random", "N", NULL, NULL, "N of them by a draw that depends on --seed and names only"},
+    {ID_SEED, 0, "seed", "N", NULL, NULL, "of --random; default 0"},
+    {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
+    {ID_PROTOCOL, 0, "protocol", "NAME", "auto|kitty|iterm|sixel|blocks|ascii", "For --show",
+     "how the terminal is given pictures; default auto: what\nit says that it can"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -83,6 +104,16 @@ parse_percent(const char *text, double *out, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "takes a percentage above 0 and up to 100, not '%s'", text);
     *out = value;
     return CHEX_OK;
+}
+
+static enum chex_status
+take_number(const char *text, unsigned min, unsigned max, unsigned *out, struct chex_error *err)
+{
+    uint64_t number = 0;
+    enum chex_status status = cli_number(text, min, max, &number, err);
+
+    *out = (unsigned)number;
+    return status;
 }
 
 static enum chex_status
@@ -134,11 +165,42 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_OUTPUT:
         o->output = value;
         break;
+    case ID_SHOW:
+        o->extract = value;
+        return set_action(o, INSPECT_SHOW, err);
+    case ID_PROTOCOL:
+        o->protocol = value;
+        break;
+    case ID_SHEET:
+        o->sheet = value;
+        return set_action(o, INSPECT_SHEET, err);
+    case ID_WHERE:
+        return where_add(&o->where, value, err);
+    case ID_FIRST:
+        return take_number(value, 1, SHEET_MAX_IMAGES, &o->first, err);
+    case ID_RANDOM:
+        return take_number(value, 1, SHEET_MAX_IMAGES, &o->random, err);
+    case ID_COLUMNS:
+        return take_number(value, 1, SHEET_MAX_COLUMNS, &o->columns, err);
+    case ID_SEED:
+        o->seed_given = true;
+        return cli_number(value, 0, UINT64_MAX, &o->seed, err);
     default:
         return chex_fail(err, CHEX_ERR_BUG, "option not handled");
     }
     return CHEX_OK;
 }
+
+#define FINDINGS                                                                                             \
+    "Atelectasis|Cardiomegaly|Effusion|Infiltration|Mass|Nodule|Pneumonia|Pneumothorax|Consolidation|Edema|" \
+    "Emphysema|Fibrosis|Pleural_Thickening|Hernia|No_Finding"
+
+static const struct cli_words words[] = {
+    {ID_FIELDS, true, "slot|split|shard|index|name|patient|labels|weight|age|sex|view|sha256"},
+    {ID_SPLIT, false, "train|val|test|all"},
+    {ID_WHERE, true, FINDINGS "|view=PA|view=AP|sex=F|sex=M|age=|patient=|name="},
+    {0, false, NULL},
+};
 
 static const struct cli_program program = {
     .name = "chex-inspect",
@@ -146,26 +208,47 @@ static const struct cli_program program = {
     .usage = "[--quick | --sample P% | --full] PATH...\n"
              "--list [--fields LIST] [--split NAME] PATH...\n"
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
+             "--show NAME|SHARD:INDEX [--protocol NAME] PATH\n"
+             "--sheet FILE.png|FILE.jpg [--where TERMS]... [--first N | --random N [--seed N]]\n"
+             "              [--columns N] [--split NAME] PATH\n"
              "--labels | --check-split PATH...",
     .examples = "chex-inspect shards                    # what it is, and a quick check\n"
                 "chex-inspect --full shards             # every byte\n"
                 "chex-inspect --list --fields name,labels,age shards > list.tsv\n"
                 "chex-inspect --extract 00000013_004.png -o x.png shards\n"
+                "chex-inspect --sheet hernia.png --where Hernia --random 24 shards\n"
                 "chex-inspect --check-split shards      # is a patient in train and test?",
     .notes = "A PATH is the folder of a data set or one of its shards.  A TFRecord file without\n"
              "a manifest beside it is checked by itself.",
     .options = options_table,
+    .words = words,
     .threads = true,
     .progress = true,
     .apply = apply,
 };
 
-static bool
-ends_with(const char *text, const char *end)
+/* --sheet, --show and what goes with them. */
+static enum chex_status
+check_pictures(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
 {
-    size_t length = strlen(text), end_length = strlen(end);
+    bool sheet = o->action == INSPECT_SHEET, show = o->action == INSPECT_SHOW;
 
-    return length > end_length && ascii_same(text + length - end_length, end_length, end, end_length);
+    if (!sheet && (o->where.text_count || o->first || o->random || o->seed_given || o->columns))
+        return chex_fail(err, CHEX_ERR_USAGE, "--where, --first, --random, --seed and --columns go with --sheet");
+    if (o->protocol && !show)
+        return chex_fail(err, CHEX_ERR_USAGE, "--protocol goes with --show");
+    if (o->first && o->random)
+        return chex_fail(err, CHEX_ERR_USAGE, "--first and --random cannot go together");
+    if (o->seed_given && !o->random)
+        return chex_fail(err, CHEX_ERR_USAGE, "--seed goes with --random");
+    if (show && common->json)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json and a picture cannot both go to standard output");
+    if ((sheet || show) && o->path_count > 1)
+        return chex_fail(err, CHEX_ERR_USAGE, "--%s takes one PATH", sheet ? "sheet" : "show");
+    if (sheet && !picture_name_ends(o->sheet, ".png") && !picture_name_ends(o->sheet, ".jpg") &&
+        !picture_name_ends(o->sheet, ".jpeg"))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->sheet);
+    return CHEX_OK;
 }
 
 /* What goes together. */
@@ -180,15 +263,17 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
         return chex_fail(err, CHEX_ERR_USAGE, "--fields goes with --list");
     if (o->filling && o->action != INSPECT_LIST)
         return chex_fail(err, CHEX_ERR_USAGE, "--filling goes with --list");
-    if (o->split && o->action != INSPECT_LIST && o->action != INSPECT_LABELS)
-        return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --list or --labels");
+    if (o->split && o->action != INSPECT_LIST && o->action != INSPECT_LABELS && o->action != INSPECT_SHEET)
+        return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --list, --labels or --sheet");
+    if (check_pictures(o, common, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
     if (o->action != INSPECT_EXTRACT)
         return o->output ? chex_fail(err, CHEX_ERR_USAGE, "--output goes with --extract") : CHEX_OK;
     if (!o->output)
         return chex_fail(err, CHEX_ERR_USAGE, "--extract needs -o FILE.png, FILE.pgm or -");
     if (o->path_count > 1)
         return chex_fail(err, CHEX_ERR_USAGE, "--extract takes one PATH");
-    if (!to_stdout && !ends_with(o->output, ".png") && !ends_with(o->output, ".pgm"))
+    if (!to_stdout && !picture_name_ends(o->output, ".png") && !picture_name_ends(o->output, ".pgm"))
         return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .pgm", o->output);
     if (to_stdout && common->json)
         return chex_fail(err, CHEX_ERR_USAGE, "--json and an image cannot both go to standard output");
@@ -220,6 +305,7 @@ inspect_path(struct inspect *in, const char *path)
     static int (*const actions[])(struct inspect *, struct target *) = {
         [INSPECT_DESCRIBE] = inspect_verify, [INSPECT_VERIFY] = inspect_verify, [INSPECT_LIST] = inspect_list,
         [INSPECT_EXTRACT] = inspect_extract, [INSPECT_LABELS] = inspect_labels, [INSPECT_SPLIT] = inspect_split,
+        [INSPECT_SHEET] = inspect_sheet,     [INSPECT_SHOW] = inspect_show,
     };
     const struct inspect_options *o = in->options;
     struct target t;

@@ -17,10 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "completion.h"
 #include "versions.h"
 
 /* Ids of the common options: above those of any tool. */
-enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS };
+enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS, ID_COMPLETION };
 
 static const struct cli_option common_options[] = {
     {ID_THREADS, 'j', "threads", "N", NULL, "Common", "threads; default: the cores that affinity and cgroup allow"},
@@ -30,6 +31,7 @@ static const struct cli_option common_options[] = {
     {ID_COLOR, 0, "color", "WHEN", "auto|always|never", NULL, "auto (NO_COLOR and TERM=dumb count), always, never"},
     {ID_QUIET, 'q', "quiet", NULL, NULL, NULL, "only errors"},
     {ID_VERBOSE, 'v', "verbose", NULL, NULL, NULL, "say more; with --version: versions of the libraries"},
+    {ID_COMPLETION, 0, "completion", "SHELL", "bash|zsh|fish", NULL, "print the completion script for this shell"},
     {ID_HELP, 'h', "help", NULL, NULL, NULL, "this page"},
     {ID_VERSION, 'V', "version", NULL, NULL, NULL, "the version"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
@@ -248,6 +250,21 @@ occupy_standard_streams(void)
             return;
 }
 
+static int
+print_completion(const struct cli_program *program, const char *shell)
+{
+    const struct cli_option *offer[2 * MAX_OPTIONS], *o;
+    size_t count = 0;
+
+    for (o = program->options; o->id && count < MAX_OPTIONS; o++)
+        offer[count++] = o;
+    for (o = common_options; o->id; o++)
+        if (offered(program, o))
+            offer[count++] = o;
+    completion_print(program, offer, count, shell);
+    return cli_finish(program, EXIT_GOOD);
+}
+
 int
 cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common)
 {
@@ -273,6 +290,8 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
             help(program);
             return cli_finish(program, EXIT_GOOD);
         }
+        if (o->id == ID_COMPLETION && choice_allowed(o->choices, optarg))
+            return print_completion(program, optarg);
         version |= o->id == ID_VERSION;
         if (o->id != ID_VERSION && take(program, o, optarg, options, common, &err) != CHEX_OK) {
             chex_context(&err, err.status, "--%s", o->name);

@@ -34,13 +34,23 @@ enum cli_exit {
 enum cli_exit cli_exit_of(enum chex_status status);
 
 struct cli_option {
-    int id;              /* the tool's number for it, above 0, unique in the table; 0 ends the table */
-    char letter;         /* 'i' for -i, or 0 */
-    const char *name;    /* "input" for --input */
-    const char *value;   /* what --help calls its argument, "N"; NULL for a flag */
+    int id;           /* the tool's number for it, above 0, unique in the table; 0 ends the table */
+    char letter;      /* 'i' for -i, or 0 */
+    const char *name; /* "input" for --input */
+    /*
+     * What --help calls its argument, "N"; NULL for a flag.  To the completion FILE and PATH mean a file, DIR a folder.
+     */
+    const char *value;
     const char *choices; /* "a|b|c": any other value is refused here; NULL: anything */
     const char *group;   /* a heading before this option, or NULL */
     const char *help;    /* one sentence part; the default in it; '\n' breaks the line */
+};
+
+/* What the completion of an option's value offers where other values are good too. */
+struct cli_words {
+    int id;            /* of the option; 0 ends the table */
+    bool list;         /* several, separated by commas */
+    const char *words; /* "a|b|c" */
 };
 
 enum cli_when { CLI_AUTO, CLI_ALWAYS, CLI_NEVER };
@@ -62,8 +72,9 @@ struct cli_program {
     const char *examples; /* shown first, each line a command or its comment */
     const char *notes;    /* after the options, or NULL */
     const struct cli_option *options;
-    bool threads;  /* has -j */
-    bool progress; /* has --progress */
+    const struct cli_words *words; /* or NULL */
+    bool threads;                  /* has -j */
+    bool progress;                 /* has --progress */
 
     /*
      * Take one option (value is NULL for a flag), or an operand (option is NULL).  Returns CHEX_OK, or

@@ -282,6 +282,12 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     return CHEX_OK;
 }
 
+static const struct cli_words words[] = {
+    {OPT_VIEW, true, "PA|AP"},
+    {OPT_SPLIT, false, "official|none"},
+    {0, false, NULL},
+};
+
 const struct cli_program convert_program = {
     .name = "chex-convert",
     .summary = "decode chest X-rays and their labels once, into TFRecord shards",
@@ -292,6 +298,7 @@ const struct cli_program convert_program = {
                 "chex-inspect --full shards",
     .notes = "A run that was stopped or killed goes on where it was: give the same command again.",
     .options = option_table,
+    .words = words,
     .threads = true,
     .progress = true,
     .apply = apply,

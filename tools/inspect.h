@@ -9,12 +9,22 @@
 #ifndef CHEX_TOOLS_INSPECT_H
 #define CHEX_TOOLS_INSPECT_H
 
+#include "inspect_where.h"
 #include "meter.h"
 #include "verify.h"
 
 #include <jansson.h>
 
-enum inspect_action { INSPECT_DESCRIBE, INSPECT_VERIFY, INSPECT_LIST, INSPECT_EXTRACT, INSPECT_LABELS, INSPECT_SPLIT };
+enum inspect_action {
+    INSPECT_DESCRIBE,
+    INSPECT_VERIFY,
+    INSPECT_LIST,
+    INSPECT_EXTRACT,
+    INSPECT_LABELS,
+    INSPECT_SPLIT,
+    INSPECT_SHEET,
+    INSPECT_SHOW
+};
 
 struct inspect_options {
     enum inspect_action action;
@@ -24,8 +34,15 @@ struct inspect_options {
     const char *fields;  /* of --list */
     const char *split;   /* only this one, or NULL */
     bool filling;        /* --list records of weight 0 too */
-    const char *extract; /* NAME or SHARD:INDEX */
+    const char *extract; /* NAME or SHARD:INDEX; of --show too */
     const char *output;
+    const char *sheet;      /* the file of --sheet */
+    struct where where;     /* of --sheet */
+    unsigned first, random; /* how many images; 0: not given */
+    unsigned columns;       /* 0: not given */
+    uint64_t seed;
+    bool seed_given;
+    const char *protocol; /* of --show, or NULL */
     const char **path;
     size_t path_count, path_capacity;
 };
@@ -111,6 +128,17 @@ void inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_
 /* The exit code for a walk that ended well; where there were faults a line on stderr says how to know more. */
 int inspect_walk_code(struct inspect *in, const struct walk *w);
 
+/* ---- one record (inspect_record.c) ----------------------------------------------------------------------------- */
+
+/* Find WHICH, a NAME or SHARD:INDEX.  CHEX_ERR_MISSING where there is none. */
+enum chex_status inspect_find_record(struct inspect *in, const struct target *t, const char *which, unsigned *shard,
+                                     uint32_t *index, struct chex_error *err);
+/*
+ * Read a record into b and look into it; check: both checksums too.  CHEX_ERR_DAMAGED where it is not as it should be.
+ */
+enum chex_status inspect_read_record(const struct chex_dataset *ds, unsigned shard, uint32_t index, struct buffer *b,
+                                     bool check, struct chex_record *out, struct chex_error *err);
+
 /* ---- output (inspect_output.c) --------------------------------------------------------------------------------- */
 
 /* The worse one of two exit codes. */
@@ -128,6 +156,8 @@ json_t *inspect_json_text(struct chex_bytes text);
 #define INSPECT_LABELS_TEXT 256
 char *inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT]);
 
+/* The labels of a record as a set. */
+uint16_t inspect_findings(const struct chex_record *r);
 /* The same for JSON: a list of names, empty for No Finding. */
 json_t *inspect_json_labels(uint16_t findings);
 
@@ -155,6 +185,8 @@ int inspect_list(struct inspect *in, struct target *t);
 int inspect_extract(struct inspect *in, struct target *t);
 int inspect_labels(struct inspect *in, struct target *t);
 int inspect_split(struct inspect *in, struct target *t);
+int inspect_sheet(struct inspect *in, struct target *t);
+int inspect_show(struct inspect *in, struct target *t);
 
 /* False, with the reason, where the text of --fields is not a list of fields. */
 bool inspect_fields_known(const char *fields, struct chex_error *err);

@@ -64,6 +64,17 @@ inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT])
     return out;
 }
 
+uint16_t
+inspect_findings(const struct chex_record *r)
+{
+    uint16_t findings = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        findings |= (uint16_t)(r->label[i] << i);
+    return findings;
+}
+
 json_t *
 inspect_json_labels(uint16_t findings)
 {
@@ -116,7 +127,8 @@ inspect_json_begin(struct inspect *in)
 {
     static const char *const names[] = {
         [INSPECT_DESCRIBE] = "describe", [INSPECT_VERIFY] = "verify", [INSPECT_LIST] = "list",
-        [INSPECT_EXTRACT] = "extract",   [INSPECT_LABELS] = "labels", [INSPECT_SPLIT] = "check-split"};
+        [INSPECT_EXTRACT] = "extract",   [INSPECT_LABELS] = "labels", [INSPECT_SPLIT] = "check-split",
+        [INSPECT_SHEET] = "sheet",       [INSPECT_SHOW] = "show"};
 
     printf("{\"tool\": \"%s\", \"version\": \"%s\", \"action\": \"%s\", \"results\": [", in->program->name,
            chex_version(), names[in->options->action]);

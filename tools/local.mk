@@ -3,7 +3,7 @@
 tools_cppflags = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 
 noinst_LTLIBRARIES += libcli.la
-libcli_la_SOURCES = tools/cli.c tools/cli.h tools/meter.c tools/meter.h tools/png_memory.c tools/png_memory.h \
+libcli_la_SOURCES = tools/cli.c tools/cli.h tools/completion.c tools/completion.h tools/meter.c tools/meter.h tools/png_memory.c tools/png_memory.h \
 	tools/versions.c tools/versions.h
 # versions.c asks every library for its version
 libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
@@ -28,11 +28,17 @@ chex_convert_SOURCES += tools/comm_none.c
 EXTRA_DIST += tools/comm_mpi.c
 endif
 
+# what draws and writes pictures
+picture_sources = tools/font.c tools/font.h tools/picture.h tools/picture_canvas.c tools/picture_file.c \
+	tools/picture_jpeg.c tools/picture_png.c
 chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
 	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_extract.c tools/inspect_labels.c \
-	tools/inspect_list.c tools/inspect_output.c tools/inspect_split.c tools/inspect_split.h \
-	tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c tools/inspect_walk.c
-chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS)
+	tools/inspect_list.c tools/inspect_output.c tools/inspect_record.c tools/inspect_sheet.c \
+	tools/inspect_sheet.h tools/inspect_sheet_draw.c tools/inspect_show.c tools/inspect_show.h \
+	tools/inspect_show_escape.c tools/inspect_show_terminal.c tools/inspect_split.c tools/inspect_split.h \
+	tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c tools/inspect_walk.c \
+	tools/inspect_where.c tools/inspect_where.h $(picture_sources)
+chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS)
 chex_inspect_LDADD = $(tools_ldadd)
 
 chex_synth_SOURCES = tools/chex-synth.c \
@@ -42,3 +48,21 @@ chex_synth_SOURCES = tools/chex-synth.c \
 	tools/synth_write.h
 chex_synth_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(ZLIB_CFLAGS)
 chex_synth_LDADD = $(tools_ldadd)
+
+# ---- completion of the command lines: each program prints its own --------------------------------------------------
+if COMPLETIONS
+bash_completion_DATA = completions/bash/chex-convert completions/bash/chex-inspect completions/bash/chex-synth
+zsh_completion_DATA = completions/zsh/_chex-convert completions/zsh/_chex-inspect completions/zsh/_chex-synth
+fish_completion_DATA = completions/fish/chex-convert.fish completions/fish/chex-inspect.fish \
+	completions/fish/chex-synth.fish
+endif
+completion_files = $(bash_completion_DATA) $(zsh_completion_DATA) $(fish_completion_DATA)
+CLEANFILES += $(completion_files)
+print_completion = $(AM_V_GEN)$(MKDIR_P) $(@D) && ./$< --completion
+
+completions/bash/%: %$(EXEEXT)
+	$(print_completion) bash > $@.tmp && mv $@.tmp $@
+completions/zsh/_%: %$(EXEEXT)
+	$(print_completion) zsh > $@.tmp && mv $@.tmp $@
+completions/fish/%.fish: %$(EXEEXT)
+	$(print_completion) fish > $@.tmp && mv $@.tmp $@

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Completion in bash, zsh and fish: each shell is run with the script of --completion and asked.
+
+    check_completion.py [PATTERN]
+
+A shell that is not installed is skipped by name.
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+from support import BUILD, FINDINGS, Cases, Skip, program, run, slurp, write
+
+case = Cases()
+TOOLS = ["chex-convert", "chex-inspect", "chex-synth"]
+
+
+def shell(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+def script(tool, kind, folder, name):
+    text = run([program(tool), "--completion", kind]).stdout
+    return write(os.path.join(folder, name), text)
+
+
+def options(tool):
+    return set(re.findall(r"^  (?:-\w,|   ) (--[\w-]+)", run([program(tool), "--help"]).stdout, re.M))
+
+
+def files(work):
+    """A folder with files to complete."""
+    folder = os.path.join(work, "files")
+    os.makedirs(os.path.join(folder, "images"))
+    for name in ("labels.csv", "with blank.csv"):
+        write(os.path.join(folder, name), "")
+    return folder
+
+
+def bash(work, line):
+    """What bash offers at the end of the line, asked as readline does."""
+    tool = line.split()[0]
+    path = script(tool, "bash", work, "script")
+    # bash splits words at '=' too (COMP_WORDBREAKS)
+    words = re.findall(r"=|[^\s=]+", line) + ([""] if line.endswith(" ") else [])
+    quoted = " ".join("'" + w + "'" for w in words)
+    code = f"""source '{path}'
+compopt() {{ :; }}   # only within readline
+COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}
+f=$(complete -p {tool}); f=${{f#*-F }}; f=${{f%% *}}
+$f; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run([shell("bash"), "--norc", "--noprofile", "-c", code], cwd=os.path.join(work, "files"),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+    assert not done.stderr, done.stderr
+    return set(done.stdout.splitlines()) - {""}
+
+
+def fish(work, line):
+    tool = line.split()[0]
+    path = script(tool, "fish", work, "script")
+    done = subprocess.run([shell("fish"), "--no-config", "-c", f"source '{path}'; complete -C '{line}'"],
+                          cwd=os.path.join(work, "files"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "HOME": work}, check=True)
+    assert not done.stderr, done.stderr
+    return {found.split("\t")[0] for found in done.stdout.splitlines()}
+
+
+class Terminal:
+    """An interactive shell on a pseudo terminal."""
+
+    def __init__(self, command, cwd, environment):
+        pid, self.master = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))  # no list is paged
+            os.chdir(cwd)
+            os.execve(command[0], command, environment)
+        self.pid = pid
+
+    def send(self, text):
+        os.write(self.master, text.encode())
+
+    def until(self, pattern, seconds=60):
+        """What it writes, up to the pattern."""
+        got, end = "", time.monotonic() + seconds
+        while not re.search(pattern, got):
+            assert time.monotonic() < end, f"no /{pattern}/ in {got[-500:]!r}"
+            if select.select([self.master], [], [], 0.1)[0]:
+                got += os.read(self.master, 65536).decode("utf-8", "replace")
+        return got
+
+    def close(self):
+        os.close(self.master)
+        os.waitpid(self.pid, 0)
+
+
+def zsh(work, line):
+    """The line after a tab in an interactive zsh, and what it lists."""
+    folder = os.path.join(work, "functions")
+    os.makedirs(folder, exist_ok=True)
+    for tool in TOOLS:
+        script(tool, "zsh", folder, "_" + tool)
+    environment = {"PATH": os.path.abspath(BUILD) + ":" + os.environ["PATH"], "HOME": work, "TERM": "dumb", "LC_ALL": "C"}
+    terminal = Terminal([shell("zsh"), "-f", "-i"], os.path.join(work, "files"), environment)
+    try:
+        terminal.send(f"fpath=('{folder}' $fpath); autoload -Uz compinit; compinit -u -d '{work}/dump'; "
+                      "setopt nolistbeep nobeep; LISTMAX=0; zstyle ':completion:*' list-prompt ''; "
+                      "show() { print; print -r -- \"BUFFER<$BUFFER>\"; }; zle -N show; bindkey '^G' show; "
+                      "PS1=; print re''ady\n")
+        terminal.until("ready\r")
+        terminal.send(line + "\t\x07")
+        got = terminal.until(r"BUFFER<[^>]*>")
+    finally:
+        terminal.close()
+    return re.findall(r"BUFFER<([^>]*)>", got)[-1], set(re.findall(r"[\w.=-]+", re.sub(r"\x1b\[[\d;?]*\w", "", got)))
+
+
+@case("bash offers every option of --help, words, lists, files and folders")
+def _(work):
+    folder = files(work)
+    for tool in TOOLS:
+        assert bash(work, tool + " -") == options(tool), tool
+    assert bash(work, "chex-convert --resize ") == {"bilinear", "area", "lanczos", "none"}
+    assert bash(work, "chex-convert --resize=bil") == {"bilinear"}
+    assert bash(work, "chex-convert --resize=") == {"bilinear", "area", "lanczos", "none"}
+    assert bash(work, "chex-inspect --where ") >= set(FINDINGS)
+    assert bash(work, "chex-inspect --where Mass,Ple") == {"Mass,Pleural_Thickening"}
+    assert bash(work, "chex-convert -l lab") == {"labels.csv"}
+    assert bash(work, "chex-convert -l ") == set(os.listdir(folder))
+    assert bash(work, "chex-convert -o ") == {"images"}
+    assert bash(work, "chex-inspect ") == set(os.listdir(folder))
+    assert bash(work, "chex-synth -n ") == set()
+    assert bash(work, "chex-inspect -- -") == set()
+
+
+@case("bash completes at a tab on a terminal")
+def _(work):
+    files(work)
+    path = script("chex-convert", "bash", work, "script")
+    terminal = Terminal([shell("bash"), "--norc", "--noprofile", "-i"], os.path.join(work, "files"),
+                        {"PATH": os.environ["PATH"], "HOME": work, "TERM": "dumb", "PS1": "", "INPUTRC": "/dev/null"})
+    try:
+        terminal.send(f"source '{path}'; chex-convert() {{ printf 'got<%s>\\n' \"$@\"; }}; echo re''ady\n")
+        terminal.until("ready\r")
+        terminal.send("chex-convert --resi\tlan\t -l with\t\n")
+        got = terminal.until(r"got<with blank.csv>")
+        assert "got<--resize>" in got and "got<lanczos>" in got, got
+    finally:
+        terminal.close()
+
+
+@case("fish offers every option of --help, words, lists, files and folders")
+def _(work):
+    folder = files(work)
+    for tool in TOOLS:
+        assert fish(work, tool + " --") == options(tool), tool
+    assert fish(work, "chex-convert --resize ") == {"bilinear", "area", "lanczos", "none"}
+    assert fish(work, "chex-convert --resize=bil") == {"--resize=bilinear"}
+    assert fish(work, "chex-inspect --where ") >= set(FINDINGS)
+    assert fish(work, "chex-inspect --where Mass,Ple") == {"Mass,Pleural_Thickening"}
+    assert fish(work, "chex-convert -l lab") == {"labels.csv"}
+    assert fish(work, "chex-convert -o ") == {"images/"}
+    assert {f.rstrip("/") for f in fish(work, "chex-inspect ")} == set(os.listdir(folder))
+    assert fish(work, "chex-synth -n ") == set()
+
+
+@case("zsh completes at a tab on a terminal")
+def _(work):
+    files(work)
+    assert zsh(work, "chex-convert --resize bil")[0] == "chex-convert --resize bilinear "
+    assert zsh(work, "chex-convert --resize=lan")[0].rstrip() == "chex-convert --resize=lanczos"
+    assert {"bilinear", "area", "lanczos", "none"} <= zsh(work, "chex-convert --resize ")[1]
+    assert zsh(work, "chex-inspect --where Mass,Ple")[0].startswith("chex-inspect --where Mass,Pleural_Thickening")
+    assert zsh(work, "chex-convert -l lab")[0] == "chex-convert -l labels.csv "
+    assert zsh(work, "chex-convert -o ")[0] == "chex-convert -o images/"
+    assert zsh(work, "chex-inspect wit")[0] == "chex-inspect with\\ blank.csv "
+    for tool in TOOLS:
+        missing = options(tool) - zsh(work, tool + " --")[1]
+        assert not missing, f"{tool}: {missing}"
+
+
+@case("make install puts the scripts where the shells look, --with-X-completion-dir elsewhere")
+def _(work):
+    if not os.path.exists(os.path.join(BUILD, "Makefile")):
+        raise Skip("no Makefile")
+    run(["make", "-s", "-C", BUILD, "install-bash_completionDATA", "install-zsh_completionDATA",
+         "install-fish_completionDATA", f"DESTDIR={work}", "datadir=/share", "zsh_completiondir=/elsewhere"])
+    for tool in TOOLS:
+        for kind, place in (("bash", "share/bash-completion/completions/" + tool), ("zsh", "elsewhere/_" + tool),
+                            ("fish", f"share/fish/vendor_completions.d/{tool}.fish")):
+            assert slurp(os.path.join(work, place)).decode() == run([program(tool), "--completion", kind]).stdout
+
+
+@case("a shell that there is not is refused")
+def _(_work):
+    run([program("chex-synth"), "--completion", "csh"], 2)
+
+
+if __name__ == "__main__":
+    sys.exit(case.main())
