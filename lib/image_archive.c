@@ -422,13 +422,14 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
     if (known && size > max)
         return too_large(size, max, err);
     for (;;) {
-        /* One byte more than it says: a member that is longer shows. */
-        enum chex_status status = buffer_reserve(b, b->size < size ? size + 1 : b->size + 65536, err);
+        /* One byte more than it says: a member that is longer shows, and a zip compares its checksum there. */
+        enum chex_status status = buffer_reserve(b, (b->size < size ? size : b->size) + 1, err);
         la_ssize_t got;
 
         if (status != CHEX_OK)
             return status;
-        got = archive_read_data(a->reader, b->data + b->size, b->capacity - b->size);
+        got = archive_read_data(a->reader, b->data + b->size,
+                                known && b->size < size ? size - b->size : b->capacity - b->size);
         if (got < 0) {
             const char *text = archive_error_string(a->reader);
 
