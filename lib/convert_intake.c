@@ -105,8 +105,8 @@ intake_new(struct convert *c, const struct store *store, const struct convert_wa
     pthread_mutex_init(&in->lock, NULL);
     in->readers = archives + loose > 0 ? archives + loose : 1;
     in->reader = calloc(in->readers, sizeof(*in->reader));
-    /* Two images for each thread and each reader, and as many bytes as that takes with images of a megabyte. */
-    in->feed = feed_new(2 * threads + in->readers + 4, (uint64_t)(32 + threads) << 20);
+    /* One image at work and one ahead for each thread, one for each reader; the bytes are for images of a megabyte. */
+    in->feed = feed_new(threads + at_most(threads, 16) + in->readers + 2, (uint64_t)(32 + threads) << 20);
     if (!in->reader || !in->feed)
         status = chex_fail_memory(err);
     for (i = 0; status == CHEX_OK && i < in->readers; i++)
