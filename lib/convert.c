@@ -187,6 +187,7 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     enum chex_status status;
 
     c->options = options;
+    c->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     status = labels_read(options->labels, &labels, &c->labels, err);
     if (status == CHEX_OK)
         status = choose_entries(c, err);
@@ -260,6 +261,8 @@ convert_release(struct convert *c)
     names_release(&c->exclude);
     labels_release(&c->labels);
     strays_release(&c->strays);
+    if (c->utf8)
+        freelocale(c->utf8);
     free(c->archive);
     free(c->absent);
     free(c->skip);

@@ -80,6 +80,7 @@ struct convert {
     bool official_found;       /* the split was chosen because both lists lie there */
 
     struct convert_archive *archive; /* [source.archive_count] */
+    locale_t utf8;                   /* for names in archives; 0: there is none here */
     size_t archives_damaged;
     uint64_t repeated; /* copies with the same content that were left out, in folders and archives */
 

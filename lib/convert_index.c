@@ -28,7 +28,7 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     const struct archive_fault *fault;
     struct image_archive *archive;
     struct image_member member;
-    enum chex_status status = image_archive_open(path, &archive, err);
+    enum chex_status status = image_archive_open(path, index->convert->utf8, &archive, err);
 
     (void)worker;
     if (status != CHEX_OK)

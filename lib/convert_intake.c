@@ -299,25 +299,22 @@ note_arrival(struct intake *in, const struct reader *r, const struct feed_place 
 
 /* ---- archives ------------------------------------------------------------------------------------------------- */
 
-/* The next archive; false where there is none. */
+/* The next archive, opened; false where there is none, or (then *status says so) where it cannot be opened. */
 static bool
-open_next(struct intake *in, struct reader *r, struct chex_error *err, enum chex_status *status)
+open_next(struct intake *in, struct reader *r, enum chex_status *status, struct chex_error *err)
 {
     struct convert *c = in->convert;
-    struct chex_error why;
+    const char *path;
 
-    for (;;) {
-        r->archive_index = atomic_fetch_add(&in->next_archive, 1);
-        if (r->archive_index >= c->source.archive_count)
-            return false;
-        *status = image_archive_open(c->source.archive[r->archive_index], &r->archive, &why);
-        if (*status == CHEX_OK)
-            return true;
-        *err = why;
-        *status = chex_context(err, *status == CHEX_ERR_MEMORY ? *status : CHEX_ERR_MISSING, "'%s'",
-                               c->source.archive[r->archive_index]);
-        return true;
-    }
+    r->archive_index = atomic_fetch_add(&in->next_archive, 1);
+    if (r->archive_index >= c->source.archive_count)
+        return false;
+    path = c->source.archive[r->archive_index];
+    *status = image_archive_open(path, c->utf8, &r->archive, err);
+    /* It could be opened when the run began: whatever is wrong now, the input is not there any more. */
+    if (*status != CHEX_OK)
+        *status = chex_context(err, *status == CHEX_ERR_MEMORY ? *status : CHEX_ERR_MISSING, "'%s'", path);
+    return *status == CHEX_OK;
 }
 
 /* It is read to its end, or as far as it goes. */
@@ -398,12 +395,10 @@ read_archive(struct intake *in, struct reader *r, bool *more, struct chex_error 
     struct image_member member;
     enum chex_status status = CHEX_OK;
 
-    if (!r->archive && !open_next(in, r, err, &status)) {
+    if (!r->archive && !open_next(in, r, &status, err)) {
         *more = false;
-        return CHEX_OK;
-    }
-    if (status != CHEX_OK)
         return status;
+    }
     if (!r->pending && !image_archive_next(r->archive, &member)) {
         close_archive(in, r);
         return CHEX_OK;

@@ -19,7 +19,6 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +37,7 @@ struct image_archive {
     struct gunzip *gunzip;
     struct archive *filter; /* xz, zstd, bzip2 */
     struct archive *reader;
-    locale_t utf8; /* names in pax headers are UTF-8, and libarchive turns them into the thread's locale */
+    locale_t utf8; /* the caller's, for names */
     uint64_t others;
     bool has_fault, ended;
     bool stream_failed; /* the file or its decompressor, and not the archive in it */
@@ -305,7 +304,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
 }
 
 enum chex_status
-image_archive_open(const char *path, struct image_archive **out, struct chex_error *err)
+image_archive_open(const char *path, locale_t utf8, struct image_archive **out, struct chex_error *err)
 {
     struct image_archive *a = calloc(1, sizeof(*a));
     enum chex_status status;
@@ -314,7 +313,7 @@ image_archive_open(const char *path, struct image_archive **out, struct chex_err
     if (!a)
         return chex_fail_memory(err);
     a->fd = -1;
-    a->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    a->utf8 = utf8;
     status = file_open(AT_FDCWD, path, &a->fd, &a->size, err);
     if (status != CHEX_OK)
         a->fd = -1;
@@ -340,8 +339,6 @@ image_archive_close(struct image_archive *a)
     gunzip_free(a->gunzip);
     if (a->fd >= 0)
         close(a->fd);
-    if (a->utf8)
-        freelocale(a->utf8);
     free(a);
 }
 

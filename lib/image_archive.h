@@ -22,6 +22,8 @@
 
 #include "mem.h"
 
+#include <locale.h>
+
 struct image_archive; /* used by one thread at a time */
 
 struct image_member {
@@ -37,12 +39,15 @@ struct archive_fault {
 
 /*
  * Open the archive and look at its beginning.  image_archive_close() frees it.
+ * utf8     newlocale(LC_CTYPE_MASK, "C.UTF-8", 0), to outlive the archive and shared by all: libarchive turns the names
+ *          in pax headers, which are UTF-8, into the locale of the thread.  0: as the thread has it
  * CHEX_ERR_EMPTY       a file of no bytes
  * CHEX_ERR_NOT_IMAGE   not a regular file, or no archive of a kind that is known
  * CHEX_ERR_USAGE       built without libarchive
  * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY;  the texts do not name the file
  */
-enum chex_status image_archive_open(const char *path, struct image_archive **out, struct chex_error *err);
+enum chex_status image_archive_open(const char *path, locale_t utf8, struct image_archive **out,
+                                    struct chex_error *err);
 void image_archive_close(struct image_archive *a); /* NULL is allowed */
 
 /* Go to the next image; false at the end, or where the archive is too damaged to go on. */

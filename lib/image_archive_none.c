@@ -8,9 +8,10 @@
 #include "image_archive.h"
 
 enum chex_status
-image_archive_open(const char *path, struct image_archive **out, struct chex_error *err)
+image_archive_open(const char *path, locale_t utf8, struct image_archive **out, struct chex_error *err)
 {
     (void)path;
+    (void)utf8;
     *out = NULL;
     return chex_fail(err, CHEX_ERR_USAGE,
                      "neither a folder nor a .png or .jpg file; archives are not read: built without libarchive");

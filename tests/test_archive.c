@@ -165,7 +165,7 @@ open_archive(const struct buffer *b)
 {
     struct image_archive *a;
 
-    ck_assert_int_eq(image_archive_open(unit_file("a.tar", b->data, b->size), &a, &err), CHEX_OK);
+    ck_assert_int_eq(image_archive_open(unit_file("a.tar", b->data, b->size), (locale_t)0, &a, &err), CHEX_OK);
     return a;
 }
 
@@ -259,11 +259,11 @@ START_TEST(what_is_no_archive_is_not_opened)
     char text[2000];
 
     memset(text, 'x', sizeof(text));
-    ck_assert_int_eq(image_archive_open(unit_file("a", text, sizeof(text)), &a, &err), CHEX_ERR_NOT_IMAGE);
+    ck_assert_int_eq(image_archive_open(unit_file("a", text, sizeof(text)), (locale_t)0, &a, &err), CHEX_ERR_NOT_IMAGE);
     ck_assert_ptr_null(a);
-    ck_assert_int_eq(image_archive_open(unit_file("a", text, 0), &a, &err), CHEX_ERR_EMPTY);
-    ck_assert_int_eq(image_archive_open("/dev/null", &a, &err), CHEX_ERR_NOT_IMAGE);
-    ck_assert_int_eq(image_archive_open("/absent", &a, &err), CHEX_ERR_MISSING);
+    ck_assert_int_eq(image_archive_open(unit_file("a", text, 0), (locale_t)0, &a, &err), CHEX_ERR_EMPTY);
+    ck_assert_int_eq(image_archive_open("/dev/null", (locale_t)0, &a, &err), CHEX_ERR_NOT_IMAGE);
+    ck_assert_int_eq(image_archive_open("/absent", (locale_t)0, &a, &err), CHEX_ERR_MISSING);
     image_archive_close(NULL);
 }
 END_TEST
@@ -272,7 +272,7 @@ START_TEST(without_libarchive_nothing_is_opened)
 {
     struct image_archive *a;
 
-    ck_assert_int_eq(image_archive_open("/absent", &a, &err), CHEX_ERR_USAGE);
+    ck_assert_int_eq(image_archive_open("/absent", (locale_t)0, &a, &err), CHEX_ERR_USAGE);
     ck_assert_ptr_null(a);
     ck_assert_ptr_nonnull(strstr(err.text, "built without libarchive"));
 }
