@@ -315,7 +315,7 @@ def page(options, files, took, here):
         print(f"| {name} | {kind} | {threads} | {median:.2f} | {rate:.0f} | {ratio:.2f} |")
     for name, _, module, _ in CONTENDERS:
         if (name, module) not in {(n, m) for n, _, m, _ in here}:
-            print(f"\nNot measured: {name} (not installed).")
+            print(f"\nNot measured: {name}.")
     print("\nOpenCV and Pillow write bare pixels, one file an image; TensorFlow decodes and resizes in tf.data and writes\n"
           "TFRecord by Python; img2dataset-like is worker processes that decode and shrink by OpenCV and write tar\n"
           "shards of PNG files. Only chex-convert checks every checksum, reads its output back, and syncs it to the\n"
