@@ -1,22 +1,33 @@
 #!/usr/bin/env python3
 """chex-convert beside what people use today, on the same images, to the same size, on the same cores, in one run.
 
-    bench/convert.py [--images FOLDER] [--count N] [--size N] [--runs N] [--threads N]
+    bench/convert.py [--images FOLDER] [--count N] [--size N] [--runs N] [--threads N[,N...]] [--peers NAME,...]
+                     [--markdown]
 
-Without --images a synthetic set is made by chex-synth.  Every contender converts the same files --runs times, taking
-turns, so that a noisy machine disturbs all alike; the table shows medians, and how many times slower than chex-convert.
-Peers that are not installed are skipped by name: Pillow, OpenCV (cv2), TensorFlow.
+Without --images a synthetic set is made by chex-synth.  Every contender converts the same images --runs times, taking
+turns, so that a noisy machine disturbs all alike; each run is pinned to as many cores as it has threads.  The table
+shows medians, and how many times slower than chex-convert on loose files.  Sources are loose files, a .tar and
+a .tar.gz of them; the peers read loose files, img2dataset-like (worker processes of Python that fetch, shrink by
+OpenCV and write TFRecord-like shards) also reads the .tar.  Peers that are not installed are skipped by name: Pillow,
+OpenCV (cv2), TensorFlow; tests/python.sh says how the tests find a Python, and --peers limits them.
+
+--markdown prints the page doc/benchmarks.md.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import csv
+import datetime
 import glob
+import io
 import multiprocessing
 import os
+import platform
 import statistics
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -24,19 +35,22 @@ BUILD = os.environ.get("BUILDDIR", "build")
 
 
 def tool(name):
-    return os.path.join(BUILD, name)
+    return os.path.abspath(os.path.join(BUILD, name))
 
 
-# ---- peers: each takes (files, size, output folder, threads) --------------------------------------------------------
+# ---- peers: each takes (source, files, size, output folder, threads) -------------------------------------------------
+
+
+def write_raw(out, path, pixels):
+    with open(os.path.join(out, os.path.basename(path) + ".raw"), "wb") as f:
+        f.write(pixels)
 
 
 def pillow_one(job):
     from PIL import Image
     path, size, out = job
     with Image.open(path) as image:
-        pixels = image.convert("L").resize((size, size), Image.BILINEAR).tobytes()
-    with open(os.path.join(out, os.path.basename(path) + ".raw"), "wb") as f:
-        f.write(pixels)
+        write_raw(out, path, image.convert("L").resize((size, size), Image.BILINEAR).tobytes())
 
 
 def opencv_one(job):
@@ -44,13 +58,10 @@ def opencv_one(job):
     cv2.setNumThreads(1)
     path, size, out = job
     image = cv2.imread(path, cv2.IMREAD_GRAYSCALE)
-    pixels = cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA).tobytes()
-    with open(os.path.join(out, os.path.basename(path) + ".raw"), "wb") as f:
-        f.write(pixels)
+    write_raw(out, path, cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA).tobytes())
 
 
-def run_pool(function, files, size, out, threads):
-    jobs = [(f, size, out) for f in files]
+def run_pool(function, jobs, threads):
     if threads == 1:
         for job in jobs:
             function(job)
@@ -59,15 +70,15 @@ def run_pool(function, files, size, out, threads):
         pool.map(function, jobs, chunksize=8)
 
 
-def pillow(files, size, out, threads):
-    run_pool(pillow_one, files, size, out, threads)
+def pillow(_source, files, size, out, threads):
+    run_pool(pillow_one, [(f, size, out) for f in files], threads)
 
 
-def opencv(files, size, out, threads):
-    run_pool(opencv_one, files, size, out, threads)
+def opencv(_source, files, size, out, threads):
+    run_pool(opencv_one, [(f, size, out) for f in files], threads)
 
 
-def tensorflow(files, size, out, threads):
+def tensorflow(_source, files, size, out, threads):
     import tensorflow as tf
 
     def decode(path):
@@ -81,15 +92,70 @@ def tensorflow(files, size, out, threads):
             writer.write(tf.train.Example(features=tf.train.Features(feature={"image": raw})).SerializeToString())
 
 
-def chex(files, size, out, threads):
-    folder = os.path.dirname(files[0])
-    subprocess.run([tool("chex-convert"), "-q", "--progress", "none", "-i", folder, "-l", out + ".csv", "-o", out,
-                    "--size", str(size), "--split", "none", "--tail", "short", "-j", str(threads), "--min-size", "1"],
-                   check=True)
+def shard_worker(job):
+    """One shard as img2dataset makes it: decode, shrink, encode as PNG, add to a tar."""
+    import cv2
+    import numpy
+    cv2.setNumThreads(1)
+    number, images, size, out = job
+    with tarfile.open(os.path.join(out, f"{number:05d}.tar"), "w") as shard:
+        for name, data in images:
+            if data is None:
+                with open(name, "rb") as f:
+                    data = f.read()
+            image = cv2.imdecode(numpy.frombuffer(data, numpy.uint8), cv2.IMREAD_GRAYSCALE)
+            image = cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA)
+            encoded = cv2.imencode(".png", image)[1].tobytes()
+            info = tarfile.TarInfo(os.path.basename(name))
+            info.size = len(encoded)
+            shard.addfile(info, io.BytesIO(encoded))
 
 
-CONTENDERS = [("chex-convert", chex, None), ("OpenCV", opencv, "cv2"), ("Pillow", pillow, "PIL"),
-              ("TensorFlow", tensorflow, "tensorflow")]
+def members_of(path, files):
+    if path is None:
+        for name in files:
+            yield name, None
+        return
+    with tarfile.open(path, "r|*") as archive:
+        for member in archive:
+            if member.isfile():
+                yield member.name, archive.extractfile(member).read()
+
+
+def shards_of(images, size, out):
+    batch, number = [], 0
+    for image in images:
+        batch.append(image)
+        if len(batch) == 64:
+            yield number, batch, size, out
+            batch, number = [], number + 1
+    if batch:
+        yield number, batch, size, out
+
+
+def python_shards(source, files, size, out, threads):
+    jobs = shards_of(members_of(source, files), size, out)
+    if threads == 1:
+        for job in jobs:
+            shard_worker(job)
+        return
+    with multiprocessing.get_context("fork").Pool(threads) as pool:
+        for _ in pool.imap_unordered(shard_worker, jobs):
+            pass
+
+
+def chex(source, files, size, out, threads):
+    subprocess.run([tool("chex-convert"), "-q", "--progress", "none", "-i", source or os.path.dirname(files[0]), "-l",
+                    out + ".csv", "-o", out, "--size", str(size), "--split", "none", "--tail", "short", "-j",
+                    str(threads), "--min-size", "1"], check=True)
+
+
+# (name, function, module that it needs, sources)
+CONTENDERS = [("chex-convert", chex, None, ("files", "tar", "tar.gz")),
+              ("OpenCV", opencv, "cv2", ("files",)),
+              ("Pillow", pillow, "PIL", ("files",)),
+              ("TensorFlow", tensorflow, "tensorflow", ("files",)),
+              ("img2dataset-like", python_shards, "cv2", ("files", "tar", "tar.gz"))]
 
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
@@ -98,29 +164,35 @@ def available(module):
     if module is None:
         return True
     code = subprocess.run([sys.executable, "-c", f"import {module}"], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL).returncode
+                          stderr=subprocess.DEVNULL, check=False).returncode
     return code == 0
 
 
-def time_one(function, files, size, threads):
-    """Seconds, in a process of its own: imports and start-up are warmed up before the clock starts."""
+def write_labels(path, files):
+    with open(path, "w", encoding="ascii") as f:
+        rows = csv.writer(f)
+        rows.writerow(["Image Index", "Finding Labels", "Patient ID"])
+        rows.writerows([os.path.basename(p), "No Finding", os.path.basename(p).split("_")[0]] for p in files)
+
+
+def time_one(function, source, files, size, threads):
+    """Seconds, in a process of its own, on as many cores as threads; imports are warmed up before the clock starts."""
     receive, send = multiprocessing.Pipe(False)
 
     def child():
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
         with tempfile.TemporaryDirectory() as folder:
-            for part, name in ((files[:2], "warm"), (files, "out")):
-                out = os.path.join(folder, name)
-                os.mkdir(out)
-                with open(out + ".csv", "w") as f:
-                    rows = csv.writer(f)
-                    rows.writerow(["Image Index", "Finding Labels", "Patient ID"])
-                    rows.writerows([os.path.basename(p), "No Finding", os.path.basename(p).split("_")[0]]
-                                   for p in (files if name == "out" else part))
-                begun = time.perf_counter()
-                if name == "out" or function is not chex:
-                    function(part, size, out, threads)
-                took = time.perf_counter() - begun
-        send.send(took)
+            out = os.path.join(folder, "warm")
+            os.mkdir(out)
+            if function is not chex:
+                function(None, files[:2], size, out, 1 if threads == 1 else threads)
+            out = os.path.join(folder, "out")
+            os.mkdir(out)
+            write_labels(out + ".csv", files)
+            begun = time.perf_counter()
+            function(source, files, size, out, threads)
+            send.send(time.perf_counter() - begun)
 
     process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
@@ -138,51 +210,141 @@ def stages(files, size):
     return {name: statistics.median(r[name] for r in runs) for name in runs[0]}
 
 
+def make_images(options, folder):
+    images = os.path.join(folder, "images")
+    if options.images:
+        # Links under as many names as asked for: each is read and decoded anew.
+        os.mkdir(images)
+        real = sorted(glob.glob(os.path.join(options.images, "*.png")))
+        for i in range(options.count):
+            os.symlink(os.path.abspath(real[i % len(real)]), os.path.join(images, f"{i + 1:08d}_000.png"))
+    else:
+        subprocess.run([tool("chex-synth"), "-q", "-n", str(options.count), "-o", folder], check=True)
+    return sorted(glob.glob(os.path.join(images, "*.png")))
+
+
+def make_sources(folder, files):
+    """{kind: path of the archive, None: loose files}; level 6, gzip's own default."""
+    sources = {"files": None}
+    for kind, mode, more in (("tar", "w", {}), ("tar.gz", "w:gz", {"compresslevel": 6})):
+        sources[kind] = os.path.join(folder, f"images.{kind}")
+        with tarfile.open(sources[kind], mode, dereference=True, **more) as archive:
+            for path in files:
+                archive.add(path, os.path.join("images", os.path.basename(path)))
+    return sources
+
+
+def measure(options, sources, files, here):
+    """{(name, kind, threads): [milliseconds an image]}"""
+    took = {}
+    for threads in options.threads:
+        for _ in range(options.runs):
+            for name, function, _, kinds in here:
+                for kind in kinds:
+                    seconds = time_one(function, sources[kind], files, options.size, threads)
+                    if seconds is not None:
+                        took.setdefault((name, kind, threads), []).append(seconds / len(files) * 1e3)
+    return took
+
+
+def rows_of(took):
+    """(name, source, threads, median ms, images/s, ratio) in the order of measuring."""
+    for (name, kind, threads), values in took.items():
+        median = statistics.median(values)
+        ours = statistics.median(took["chex-convert", "files", threads])
+        yield name, kind, threads, median, 1e3 / median, median / ours
+
+
+def plain(options, files, took):
+    print(f"{len(files)} images to {options.size}x{options.size}, medians of {options.runs}")
+    print(f"\n{'contender':<18}{'source':<9}{'threads':>7}{'ms an image':>13}{'images/s':>10}{'ratio':>8}")
+    for name, kind, threads, median, rate, ratio in rows_of(took):
+        print(f"{name:<18}{kind:<9}{threads:>7}{median:>13.2f}{rate:>10.0f}{ratio:>8.2f}")
+    part = stages(files[:64], options.size)
+    ours = statistics.median(took["chex-convert", "files", options.threads[0]])
+    print(f"\n{'stage':<18}{'ms an image':>12}{'of floor':>10}   (CPU time of one thread; floor: ISA-L's inflate)")
+    for name, value in part.items():
+        print(f"{name:<18}{value:>12.3f}{value / part['floor']:>10.2f}")
+    print(f"{'conversion':<18}{ours:>12.3f}{ours / part['floor']:>10.2f}   (wall time, from above)")
+
+
+def machine():
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
+            model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return f"{len(os.sched_getaffinity(0))} cores, {model}, {platform.system()} {platform.release()}"
+
+
+def versions(here):
+    found = [subprocess.run([tool("chex-convert"), "-V"], check=True, capture_output=True, text=True).stdout.strip()]
+    for module in sorted({m for _, _, m, _ in here if m}):
+        code = f"import {module}; print({module}.__version__)"
+        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+        found.append(f"{ {'cv2': 'OpenCV', 'PIL': 'Pillow'}.get(module, 'TensorFlow')} {done.stdout.strip()}")
+    return ", ".join(found)
+
+
+def png_bytes(files):
+    return sum(os.stat(f).st_size for f in files) / len(files) / 1e3
+
+
+def side_of(path):
+    with open(path, "rb") as f:
+        return struct.unpack(">II", f.read(24)[16:])
+
+
+def page(options, files, took, here):
+    width, height = side_of(files[0])
+    what = "images of ChestX-ray14" if options.images else "synthetic images (chex-synth)"
+    print("# Benchmarks\n")
+    print("How long chex-convert takes for an image, beside what people use today. Written by\n"
+          "`bench/convert.py --markdown` (`make bench-convert`); measure on your own machine before you decide.\n")
+    print(f"- date: {datetime.date.today().isoformat()}")
+    print(f"- machine: {machine()}")
+    print(f"- versions: {versions(here)}")
+    print(f"- images: {len(files)} {what}, {width}x{height}, {png_bytes(files):.0f} kB on average, in the page cache;"
+          f" to {options.size}x{options.size}")
+    print(f"- medians of {options.runs} runs; contenders take turns; each run is pinned to as many cores as it has "
+          "threads\n")
+    print("| contender | source | threads | ms an image | images/s | times chex-convert |")
+    print("|---|---|---:|---:|---:|---:|")
+    for name, kind, threads, median, rate, ratio in rows_of(took):
+        print(f"| {name} | {kind} | {threads} | {median:.2f} | {rate:.0f} | {ratio:.2f} |")
+    for name, _, module, _ in CONTENDERS:
+        if (name, module) not in {(n, m) for n, _, m, _ in here}:
+            print(f"\nNot measured: {name}.")
+    print("\nOpenCV and Pillow write bare pixels, one file an image; TensorFlow decodes and resizes in tf.data and writes\n"
+          "TFRecord by Python; img2dataset-like is worker processes that decode and shrink by OpenCV and write tar\n"
+          "shards of PNG files. Only chex-convert checks every checksum, reads its output back, and syncs it to the\n"
+          "disk.")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--images", default=os.environ.get("BENCH_IMAGES"))
     parser.add_argument("--count", type=int, default=256)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=lambda s: [int(x) for x in s.split(",")], default=[1, 2])
+    parser.add_argument("--peers", type=lambda s: s.split(","), default=None)
+    parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        images = os.path.join(folder, "images")
-        if options.images:
-            # Links under as many names as asked for: each is read and decoded anew.
-            os.mkdir(images)
-            real = sorted(glob.glob(os.path.join(options.images, "*.png")))
-            for i in range(options.count):
-                os.symlink(os.path.abspath(real[i % len(real)]), os.path.join(images, f"{i + 1:08d}_000.png"))
-        else:
-            subprocess.run([tool("chex-synth"), "-q", "-n", str(options.count), "-o", folder], check=True)
-        files = sorted(glob.glob(os.path.join(images, "*.png")))
-        compare(options, files)
-
-
-def compare(options, files):
-    print(f"{len(files)} images to {options.size}x{options.size}, {options.threads} thread(s), medians of {options.runs}")
-    here = [c for c in CONTENDERS if available(c[2])]
-    for name, _, module in CONTENDERS:
+    options.threads = [t for t in options.threads if t <= len(os.sched_getaffinity(0))] or [1]
+    here = [c for c in CONTENDERS
+            if available(c[2]) and (options.peers is None or c[1] is chex or c[0] in options.peers)]
+    for name, _, module, _ in CONTENDERS:
         if not available(module):
-            print(f"skip {name}: this Python has no {module}")
-    took = {name: [] for name, _, _ in here}
-    for _ in range(options.runs):
-        for name, function, _ in here:
-            seconds = time_one(function, files, options.size, options.threads)
-            if seconds is not None:
-                took[name].append(seconds / len(files) * 1e3)
-    ours = statistics.median(took["chex-convert"])
-    print(f"\n{'contender':<16}{'ms an image':>12}{'images/s':>10}{'ratio':>8}")
-    for name in took:
-        if took[name]:
-            median = statistics.median(took[name])
-            print(f"{name:<16}{median:>12.2f}{1e3 / median:>10.0f}{median / ours:>8.2f}")
-    part = stages(files[:64], options.size)
-    print(f"\n{'stage':<16}{'ms an image':>12}{'of floor':>10}   (CPU time of one thread; floor: ISA-L's inflate)")
-    for name, value in part.items():
-        print(f"{name:<16}{value:>12.3f}{value / part['floor']:>10.2f}")
-    print(f"{'conversion':<16}{ours:>12.3f}{ours / part['floor']:>10.2f}   (wall time, from above)")
+            print(f"skip {name}: this Python has no {module}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        files = make_images(options, folder)
+        took = measure(options, make_sources(folder, files), files, here)
+        if options.markdown:
+            page(options, files, took, here)
+        else:
+            plain(options, files, took)
 
 
 if __name__ == "__main__":

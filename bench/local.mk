@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# make bench-convert: chex-convert beside Pillow, OpenCV and TensorFlow.  BENCH_IMAGES names a folder of real images,
-# BENCH_FLAGS is handed on (--count, --threads, ...).
+# make bench-convert: chex-convert beside Pillow, OpenCV, TensorFlow and worker processes of Python, for loose files and
+# archives (peers: bench/requirements.txt).  BENCH_FLAGS=--markdown prints doc/benchmarks.md.
+# BENCH_IMAGES names a folder of real images, BENCH_FLAGS is handed on (--count, --threads, ...).
 EXTRA_PROGRAMS = bench-stages
 bench_stages_SOURCES = bench/stages.c
 bench_stages_LDADD = libchexcore.la $(ISAL_LIBS)
 CLEANFILES += bench-stages
-EXTRA_DIST += bench/convert.py
+EXTRA_DIST += bench/convert.py bench/requirements.txt doc/benchmarks.md
 
 bench-convert: bench-stages chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/convert.py $(BENCH_FLAGS)

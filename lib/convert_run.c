@@ -94,6 +94,16 @@ on_reject(void *context, const char *name, const struct chex_error *why)
         r->watch->reject(r->watch->context, name, why);
 }
 
+/* Every process reads every archive: the lead says it for all. */
+static void
+on_damaged(void *context, const char *path, const struct archive_fault *fault)
+{
+    struct run *r = context;
+
+    if (crew_leads(r->crew) && r->watch->damaged)
+        r->watch->damaged(r->watch->context, path, fault);
+}
+
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static struct store_options
@@ -259,13 +269,52 @@ resume(struct run *r, struct chex_error *err)
 
 /* ---- working -------------------------------------------------------------------------------------------------- */
 
+/* What the work is watched by: the user's functions, or what passes it on to the lead. */
+static struct convert_watch
+watch_of(struct run *r)
+{
+    if (r->crew->comm->size == 1)
+        return *r->watch;
+    return (struct convert_watch){
+        .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = &r->crew->stop};
+}
+
+/* Images that came from no input: the lead judges for all, each rejects its own where that is allowed. */
+static enum chex_status
+settle(struct run *r, enum chex_status status, struct chex_error *err)
+{
+    struct convert *c = r->c;
+    struct convert_watch watch = watch_of(r);
+    struct buffer names = {0};
+    uint64_t done, rejects;
+    int i;
+
+    /* Folders were listed before: there nothing can be missing any more. */
+    if (c->source.archive_count == 0)
+        return status == CHEX_OK && share_is_whole(r->share) ? folder_remove(&r->folder, STORE_MISSING_NAME, err)
+                                                             : status;
+    if (status == CHEX_OK)
+        status = convert_find_absent(c, r->store, &names, err);
+    status = crew_report(r->crew, status, &names, err);
+    buffer_release(&names);
+    if (status == CHEX_OK && crew_leads(r->crew)) {
+        crew_sum(r->crew, &done, &rejects);
+        for (i = 1; status == CHEX_OK && i < r->crew->comm->size; i++)
+            status = convert_add_absent(c, &r->crew->peer[i].data, err);
+        if (status == CHEX_OK)
+            status = convert_judge_absent(c, &r->folder, r->crew->comm->size > 1 || share_is_whole(r->share),
+                                          c->counts.rejects + rejects, err);
+    }
+    status = crew_verdict(r->crew, status, NULL, err);
+    return status == CHEX_OK ? convert_reject_absent(c, r->store, &watch, err) : status;
+}
+
 static enum chex_status
 fill(struct run *r, struct chex_error *err)
 {
-    struct convert_watch watch = {.tick = on_tick, .reject = on_reject, .context = r, .stop = &r->crew->stop};
-    bool alone = r->crew->comm->size == 1;
+    struct convert_watch watch = watch_of(r);
 
-    return convert_fill(r->c, r->store, alone ? r->watch : &watch, err);
+    return settle(r, convert_fill(r->c, r->store, &watch, err), err);
 }
 
 /* The results of the others. */

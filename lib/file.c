@@ -196,6 +196,9 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
         status = fail_write(f, "sync", errno, err);
         goto out;
     }
+    /* A shard is written once, and read back before: its pages would only push out what others read. */
+    if (durable && f->kind == SAFE_FILE_PART)
+        posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     f->fd = -1;
     if (close(fd) != 0 && errno != EINTR) {
         status = fail_write(f, "close", errno, err);

@@ -74,6 +74,7 @@ enum chex_status safe_file_pread(struct safe_file *f, uint64_t offset, void *dat
 /*
  * fsync, close, rename, and fsync of the folder.  f is freed, also on failure (a NEW file is then removed, a PART
  * stays).  Without durable the two fsyncs are left out: for many small files that can be made again (chex-synth).
+ * A PART leaves the page cache once it is synced.
  */
 enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err);
 void safe_file_free(struct safe_file *f); /* NULL is allowed */

@@ -61,7 +61,7 @@ is_temporary(const char *p)
 static enum file_kind
 kind_of(const char *name)
 {
-    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME};
+    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME, STORE_MISSING_NAME};
     bool hidden = name[0] == '.';
     const char *base = hidden ? name + 1 : name;
     const char *rest = behind_shard_name(base);
@@ -128,6 +128,8 @@ clear(const struct folder *folder, struct chex_error *err)
         status = sweep(folder, remove, count, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, REJECTS_NAME, err);
+    if (status == CHEX_OK)
+        status = folder_remove(folder, STORE_MISSING_NAME, err);
     /* Last: what is left of shards by a kill is known to be ours. */
     return status == CHEX_OK ? sweep(folder, journals, count, err) : status;
 }

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,6 +177,17 @@ count_state(const struct store *store, struct store_state *state)
     }
 }
 
+/* Parts that may be open at once: what the process may open, less what else it has open. */
+static unsigned
+parts_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= 64)
+        return 2;
+    return limit.rlim_cur - 64 > 65536 ? 65536 : (unsigned)(limit.rlim_cur - 64);
+}
+
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
@@ -192,6 +204,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     store->plan = plan;
     store->options = *options;
     store->journal.fd = -1;
+    store->max_open = parts_limit();
     pthread_mutex_init(&store->journal_lock, NULL);
     store->result = calloc(plan->shard_count, sizeof(*store->result));
     store->shard = calloc(plan->shard_count, sizeof(*store->shard));

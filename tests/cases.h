@@ -17,6 +17,7 @@ void example_case(Suite *suite);       /* test_example.c */
 void record_faults_case(Suite *suite); /* test_record_faults.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
+void archive_case(Suite *suite);  /* test_archive.c */
 void progress_case(Suite *suite); /* test_progress.c */
 /* store suite */
 void resume_case(Suite *suite);   /* test_resume.c */
@@ -24,5 +25,6 @@ void folder_case(Suite *suite);   /* test_store_folder.c */
 void pipeline_case(Suite *suite); /* test_pipeline.c */
 void crew_case(Suite *suite);     /* test_crew.c */
 void share_case(Suite *suite);    /* test_share.c */
+void feed_case(Suite *suite);     /* test_feed.c */
 
 #endif

@@ -303,5 +303,6 @@ store_suite(void)
     pipeline_case(suite);
     crew_case(suite);
     share_case(suite);
+    feed_case(suite);
     return suite;
 }

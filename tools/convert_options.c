@@ -42,7 +42,7 @@ enum {
 
 static const struct cli_option option_table[] = {
     {OPT_INPUT, 'i', "input", "PATH", NULL, "Input and output",
-     "a folder with images, searched recursively, or an\nimage; may be repeated"},
+     "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
     {OPT_LABELS, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
     {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
@@ -294,6 +294,7 @@ const struct cli_program convert_program = {
     .usage = "-i PATH [-i PATH...] -l LABELS -o DIR [OPTION...]",
     .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
+                "chex-convert -i images_001.tar.gz -i images_002.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images_001 -i images_002 -l Data_Entry_2017_v2020.csv -o part --allow-missing\n"
                 "chex-inspect --full shards",
     .notes = "A run that was stopped or killed goes on where it was: give the same command again.",
@@ -323,7 +324,7 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
     struct convert_options *o = &cli->convert;
 
     if (o->input_count == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "no images: give a folder with -i");
+        return chex_fail(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
     if (!o->labels)
         return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out || !o->out[0])

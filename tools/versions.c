@@ -8,6 +8,7 @@
 #include "versions.h"
 
 #include "chex.h"
+#include "image_archive.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -56,5 +57,6 @@ versions_print(const char *program, bool details)
     printf("protobuf-c     %s\n", protobuf_c_version());
     printf("jansson        %s\n", jansson_version_str());
     printf("openssl        %s\n", OpenSSL_version(OPENSSL_VERSION_STRING));
+    printf("libarchive     %s\n", image_archive_version() ? image_archive_version() : "none");
     cpu_features();
 }
