@@ -181,8 +181,8 @@ list_shards(const struct convert *c, const struct shard_result *result, struct m
     for (i = 0; i < c->plan.shard_count; i++) {
         const struct plan_shard *s = &c->plan.shard[i];
 
-        m->shard[i] = (struct manifest_shard){s->name, result[i].sha256, s->split,         s->number,
-                                              s->of,   s->records,       result[i].images, result[i].size};
+        m->shard[i] = (struct manifest_shard){s->name,    result[i].sha256, s->split,       s->number,       s->of,
+                                              s->records, result[i].images, result[i].size, result[i].crc32c};
         if (m->split[s->split].shard_count++ == 0)
             m->split[s->split].first_shard = (unsigned)i;
         m->rejects += result[i].reject_count;

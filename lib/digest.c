@@ -81,6 +81,14 @@ digest_finish(struct digest *d, uint8_t out[DIGEST_SIZE])
 }
 
 void
+crc_hex(uint32_t crc, char out[CRC_HEX])
+{
+    const uint8_t bytes[] = {(uint8_t)(crc >> 24), (uint8_t)(crc >> 16), (uint8_t)(crc >> 8), (uint8_t)crc};
+
+    digest_hex(bytes, sizeof(bytes), out);
+}
+
+void
 digest_hex(const uint8_t *digest, size_t bytes, char *out)
 {
     static const char hex[] = "0123456789abcdef";

@@ -37,13 +37,14 @@ static bool
 parse_shard(const json_t *line, struct shard_result *result, size_t shard_count)
 {
     json_int_t shard, size, images, sum, squares, rejects;
-    const char *sha256;
+    const char *sha256, *crc32c;
 
-    if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", &shard, "size", &size,
-                    "sha256", &sha256, "images", &images, "sum", &sum, "squares", &squares, "rejects", &rejects) != 0)
+    if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:I,s:s,s:s,s:I,s:I,s:I,s:I}", "shard", &shard, "size", &size,
+                    "sha256", &sha256, "crc32c", &crc32c, "images", &images, "sum", &sum, "squares", &squares,
+                    "rejects", &rejects) != 0)
         return false;
     if (shard < 0 || (size_t)shard >= shard_count || size < 0 || images < 0 || images > UINT32_MAX || sum < 0 ||
-        squares < 0 || rejects < 0 || strlen(sha256) != DIGEST_HEX - 1)
+        squares < 0 || rejects < 0 || strlen(sha256) != DIGEST_HEX - 1 || strlen(crc32c) != CRC_HEX - 1)
         return false;
     result[shard] = (struct shard_result){
         .done = rejects == 0,
@@ -53,6 +54,7 @@ parse_shard(const json_t *line, struct shard_result *result, size_t shard_count)
         .squares = (uint64_t)squares,
     };
     memcpy(result[shard].sha256, sha256, DIGEST_HEX);
+    memcpy(result[shard].crc32c, crc32c, CRC_HEX);
     return true;
 }
 
@@ -146,10 +148,10 @@ enum chex_status
 journal_add(struct journal *j, size_t shard, const struct shard_result *result, struct chex_error *err)
 {
     return append(j,
-                  json_pack("{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
-                            (json_int_t)result->size, "sha256", result->sha256, "images", (json_int_t)result->images,
-                            "sum", (json_int_t)result->sum, "squares", (json_int_t)result->squares, "rejects",
-                            (json_int_t)result->reject_count),
+                  json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
+                            (json_int_t)result->size, "sha256", result->sha256, "crc32c", result->crc32c, "images",
+                            (json_int_t)result->images, "sum", (json_int_t)result->sum, "squares",
+                            (json_int_t)result->squares, "rejects", (json_int_t)result->reject_count),
                   err);
 }
 

@@ -152,10 +152,16 @@ splits_part(const struct manifest *m)
 static json_t *
 shard_part(const struct manifest *m, const struct manifest_shard *shard)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name", shard->name, "split",
-                     m->split[shard->split].name, "number", (json_int_t)shard->number, "of", (json_int_t)shard->of,
-                     "records", (json_int_t)shard->records, "images", (json_int_t)shard->images, "size",
-                     (json_int_t)shard->size, "sha256", shard->sha256);
+    json_t *part = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name", shard->name, "split",
+                             m->split[shard->split].name, "number", (json_int_t)shard->number, "of",
+                             (json_int_t)shard->of, "records", (json_int_t)shard->records, "images",
+                             (json_int_t)shard->images, "size", (json_int_t)shard->size, "sha256", shard->sha256);
+
+    if (part && shard->crc32c && json_object_set_new(part, "crc32c", json_string(shard->crc32c)) != 0) {
+        json_decref(part);
+        return NULL;
+    }
+    return part;
 }
 
 static json_t *

@@ -260,11 +260,13 @@ static void
 read_shard(struct reader *r, const char *where, const json_t *object, struct manifest_shard *shard)
 {
     const json_t *split = json_object_get(object, "split");
+    bool has_crc = json_object_get(object, "crc32c") != NULL;
 
-    if (json_object_size(object) != 8)
+    if (json_object_size(object) != (has_crc ? 9 : 8))
         fault(r, where, "keys", "those of format 1");
     shard->name = get_string(r, where, object, "name");
     shard->sha256 = get_string(r, where, object, "sha256");
+    shard->crc32c = has_crc ? get_string(r, where, object, "crc32c") : NULL;
     shard->split = split_of_name(r, where, json_is_string(split) ? json_string_value(split) : "");
     shard->number = (uint32_t)get_number(r, where, object, "number", UINT32_MAX / 2);
     shard->of = (uint32_t)get_number(r, where, object, "of", UINT32_MAX / 2);

@@ -102,7 +102,7 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
     const struct layout *l = &store->plan->layout;
     struct shard_result *r = &store->result[shard];
     uint8_t hash[DIGEST_SIZE];
-    uint32_t at, i;
+    uint32_t at, i, crc = 0;
 
     r->images = 0;
     r->sum = r->squares = 0;
@@ -124,6 +124,7 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
             if (status != CHEX_OK)
                 return chex_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", at + i,
                                     store->folder->path, s->name);
+            crc = tfrecord_chain(crc, record, l->stride - TFRECORD_FRAME);
             r->images += v.weight;
             if (v.weight)
                 store_add_pixels(record + l->pixel_offset, l->pixel_size, r);
@@ -134,6 +135,7 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
     }
     digest_finish(digest, hash);
     digest_hex(hash, DIGEST_SIZE, r->sha256);
+    crc_hex(crc, r->crc32c);
     r->size = (uint64_t)s->records * l->stride;
     return CHEX_OK;
 }
