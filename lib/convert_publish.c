@@ -8,9 +8,8 @@
 #include "convert_private.h"
 
 #include "dali_index.h"
-#include "manifest.h"
+#include "manifest_json.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +19,9 @@
 static enum chex_status
 append_line(struct buffer *b, json_t *object, struct chex_error *err)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-    enum chex_status status;
+    enum chex_status status = json_append(object, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
 
     json_decref(object);
-    if (!text)
-        return chex_fail_memory(err);
-    status = buffer_append(b, text, strlen(text), err);
-    if (status == CHEX_OK)
-        status = buffer_append(b, "\n", 1, err);
-    free(text);
     return status;
 }
 

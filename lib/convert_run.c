@@ -83,8 +83,12 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
         return status;
     status = lock_take(&lock, &folder, c->options->break_lock, err);
     if (status == CHEX_OK) {
+        enum chex_status dropped;
+
         status = run_locked(c, &folder, &lock, watch, err);
-        lock_drop(&lock);
+        dropped = lock_drop(&lock, status == CHEX_OK ? err : NULL);
+        if (status == CHEX_OK)
+            status = dropped;
     }
     folder_close(&folder);
     c->seconds = progress_clock() - started;

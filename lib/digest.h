@@ -18,7 +18,7 @@ struct digest; /* opaque, reusable: digest_start() begins anew */
 struct digest *digest_new(void);
 void digest_free(struct digest *d); /* NULL is allowed */
 
-/* These cannot fail on a digest that digest_new() returned (asserted). */
+/* These cannot fail. */
 void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *data, size_t size);
 void digest_finish(struct digest *d, uint8_t out[DIGEST_SIZE]);

@@ -7,10 +7,11 @@
 
 #include "journal.h"
 
+#include "manifest_json.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -119,16 +120,13 @@ read_lines(const struct folder *folder, const struct buffer *b, const char *data
 static enum chex_status
 append(struct journal *j, json_t *line, struct chex_error *err)
 {
-    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-    size_t size, done = 0;
+    struct buffer text = {0};
+    size_t done = 0;
+    enum chex_status status = json_append(line, JSON_COMPACT | JSON_ENSURE_ASCII, &text, err);
 
     json_decref(line);
-    if (!text)
-        return chex_fail_memory(err);
-    size = strlen(text);
-    text[size++] = '\n'; /* in the place of the terminator */
-    while (done < size) {
-        ssize_t n = pwrite(j->fd, text + done, size - done, (off_t)(j->end + done));
+    while (status == CHEX_OK && done < text.size) {
+        ssize_t n = pwrite(j->fd, text.data + done, text.size - done, (off_t)(j->end + done));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -136,12 +134,13 @@ append(struct journal *j, json_t *line, struct chex_error *err)
             break;
         done += (size_t)n;
     }
-    free(text);
-    if (done < size || fsync(j->fd) != 0)
-        return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path,
-                         JOURNAL_NAME, strerror(errno));
-    j->end += size;
-    return CHEX_OK;
+    if (status == CHEX_OK && (done < text.size || fsync(j->fd) != 0))
+        status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path,
+                           JOURNAL_NAME, strerror(errno));
+    if (status == CHEX_OK)
+        j->end += text.size;
+    buffer_release(&text);
+    return status;
 }
 
 enum chex_status
@@ -153,6 +152,15 @@ journal_add(struct journal *j, size_t shard, const struct shard_result *result, 
                             (json_int_t)result->images, "sum", (json_int_t)result->sum, "squares",
                             (json_int_t)result->squares, "rejects", (json_int_t)result->reject_count),
                   err);
+}
+
+static bool
+cut(const struct journal *j)
+{
+    while (ftruncate(j->fd, (off_t)j->end) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
 }
 
 enum chex_status
@@ -174,7 +182,7 @@ journal_open(const struct folder *folder, const char *dataset_id, const char *sp
         return status;
     out->fd = openat(folder->fd, JOURNAL_NAME, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* What is behind the last good line was torn by a crash. */
-    if (out->fd < 0 || ftruncate(out->fd, (off_t)out->end) != 0) {
+    if (out->fd < 0 || !cut(out)) {
         status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path,
                            JOURNAL_NAME, strerror(errno));
         journal_close(out);

@@ -202,10 +202,28 @@ fill(json_t *top, const struct manifest *m)
            set(top, "rejects", json_integer((json_int_t)m->rejects));
 }
 
+struct sink {
+    struct buffer *buffer;
+    bool failed; /* jansson does not look at the result everywhere */
+};
+
 static int
-append(const char *data, size_t size, void *buffer)
+append(const char *data, size_t size, void *context)
 {
-    return buffer_append(buffer, data, size, NULL) == CHEX_OK ? 0 : -1;
+    struct sink *sink = context;
+
+    sink->failed = sink->failed || buffer_append(sink->buffer, data, size, NULL) != CHEX_OK;
+    return sink->failed ? -1 : 0;
+}
+
+enum chex_status
+json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
+{
+    struct sink sink = {.buffer = b};
+
+    if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
+        return chex_fail_memory(err);
+    return CHEX_OK;
 }
 
 enum chex_status
@@ -219,8 +237,9 @@ manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *e
     if (status != CHEX_OK)
         return status;
     top = json_object();
-    if (!top || !fill(top, m) || json_dump_callback(top, append, b, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 ||
-        append("\n", 1, b) != 0)
+    if (top && fill(top, m))
+        status = json_append(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), b, err);
+    else
         status = chex_fail_memory(err);
     json_decref(top);
     return status;

@@ -97,7 +97,8 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
     struct dirent *d;
 
     if (!dir) {
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
+        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
+                           strerror(errno));
         if (fd >= 0)
             close(fd);
         return status;
@@ -181,8 +182,10 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
         status = manifest_parse(b.data, b.size, &m, err);
     spec_format(&store->plan->spec, asked, sizeof(asked));
     if (status != CHEX_OK)
-        status = chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_INCOMPATIBLE,
-                              "'%s/%s' (--force replaces the data set)", folder->path, MANIFEST_NAME);
+        status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
+                     ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
+                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (--force replaces the data set)", folder->path,
+                                    MANIFEST_NAME);
     else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
         status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' holds another data set (--force replaces it): there %.8s, %ux%u %s, %u a shard, "
