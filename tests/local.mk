@@ -29,6 +29,13 @@ check_images_LDADD = libchexcore.la
 check_tables_SOURCES = tests/check_tables.c
 check_tables_LDADD = libchexcore.la
 
+# ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into --------------------------------
+check_LTLIBRARIES = tests/faults/inject.la
+tests_faults_inject_la_SOURCES = tests/faults/inject.c
+tests_faults_inject_la_CFLAGS = -Wall -Wextra
+tests_faults_inject_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests_faults_inject_la_LIBADD = -ldl
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA = tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -42,10 +49,10 @@ clean-local:
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
-	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
-slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
+	tests/check_inspect.py tests/check_faults.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
+EXTRA_DIST += tests/check_faults.py tests/faults/harness.py tests/faults/replay.py quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
 	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
@@ -79,4 +86,12 @@ tally:
 tally-slow:
 	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
 
-.PHONY: check-slow tally tally-slow
+# By hand: every call and every allocation; kills at random times.
+check-faults: all $(check_LTLIBRARIES)
+	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
+
+KILLS = 10000
+check-kill: all $(check_LTLIBRARIES)
+	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py 'random times'
+
+.PHONY: check-slow check-faults check-kill tally tally-slow
