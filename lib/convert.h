@@ -48,6 +48,7 @@ struct convert_counts {
     uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
     /* what was noticed while decoding, in this run */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
+    uint64_t shards_again; /* written a second time, since the disk failed */
 };
 
 struct convert {

@@ -197,6 +197,7 @@ convert_one(void *context, void *argument, size_t item, struct chex_error *err)
         status = take_reject(job, entry, shard, index, &why, err);
     } else {
         *err = why;
+        chex_context(err, status, "'%s'", entry->name);
     }
     if (status == CHEX_OK)
         atomic_fetch_add(&job->processed, 1);
@@ -233,6 +234,19 @@ reject_limit(const struct convert *c)
     return limit < percent ? percent : limit;
 }
 
+/* Those that still count. */
+static uint64_t
+count_rejects(const struct convert *c, const struct store *store)
+{
+    const struct shard_result *result = store_results(store);
+    uint64_t rejects = 0;
+    size_t i;
+
+    for (i = 0; i < c->plan.shard_count; i++)
+        rejects += result[i].reject_count;
+    return rejects;
+}
+
 enum chex_status
 convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, struct chex_error *err)
 {
@@ -254,7 +268,17 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
         .stop = watch->stop,
     };
     enum chex_status status = pipeline_run(&pipeline, err);
+    uint64_t unfilled, filled;
+    unsigned shards;
 
+    /* Shards that the disk failed to write are filled a second time. */
+    while (status == CHEX_OK && (unfilled = store_unfilled(store, &shards)) > 0) {
+        c->counts.shards_again += shards;
+        c->counts.rejects = count_rejects(c, store);
+        filled = c->plan.image_count - unfilled;
+        atomic_store(&job.processed, (size_t)(filled > c->counts.resumed ? filled - c->counts.resumed : 0));
+        status = pipeline_run(&pipeline, err);
+    }
     c->threads_used = pipeline.threads_used;
     pthread_mutex_destroy(&job.lock);
     return status;

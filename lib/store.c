@@ -11,6 +11,7 @@
 
 #include "tfrecord.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,27 @@ decide(struct store_shard *s, uint32_t index, enum slot_state state)
     return last;
 }
 
+bool
+store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status)
+{
+    /* No other failure is over when one tries again at once: a full disk stays full. */
+    return (status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && errno == EIO && store->shard[shard].begun_anew == 0;
+}
+
+uint64_t
+store_unfilled(const struct store *store, unsigned *shards)
+{
+    uint64_t images = 0;
+    size_t i;
+
+    *shards = 0;
+    for (i = 0; i < store->plan->shard_count; i++) {
+        images += store->shard[i].left;
+        *shards += store->shard[i].left > 0;
+    }
+    return images;
+}
+
 enum chex_status
 store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record, struct chex_error *err)
 {
@@ -97,13 +119,21 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
     size_t stride = store->plan->layout.stride;
     enum chex_status status;
 
+    bool again;
+
     pthread_mutex_lock(&s->lock);
-    status = store_open_part(store, shard, err);
+    again = s->again;
+    status = again ? CHEX_OK : store_open_part(store, shard, err);
     pthread_mutex_unlock(&s->lock);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && !again)
         status = safe_file_pwrite(s->part, (uint64_t)index * stride, record, stride, err);
-    if (status != CHEX_OK)
+    if (status != CHEX_OK && !store_may_begin_anew(store, shard, status))
         return status;
+    if (status != CHEX_OK) {
+        pthread_mutex_lock(&s->lock);
+        s->again = true;
+        pthread_mutex_unlock(&s->lock);
+    }
     return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }
 

@@ -51,6 +51,13 @@ bool store_wants(const struct store *store, size_t shard, uint32_t index);
  */
 enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                            struct chex_error *err);
+/*
+ * Images that are still wanted when each was put or rejected once: those of shards that were begun anew because the disk
+ * failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from their
+ * sources again, once; the second failure is an error.  *shards: how many shards that is.
+ */
+uint64_t store_unfilled(const struct store *store, unsigned *shards);
+
 /* Say that the slot's image cannot be used.  Thread-safe.  May finish the shard. */
 enum chex_status store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why,
                               struct chex_error *err);

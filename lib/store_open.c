@@ -357,7 +357,7 @@ finish_full_shards(struct store *store, struct store_state *state, struct chex_e
             continue;
         status = store_finish_shard(store, i, err); /* opens the part */
         if (status == CHEX_OK) {
-            state->shards_done++;
+            state->shards_done += store->result[i].done;
             state->slots_full -= store->plan->shard[i].images;
         }
     }

@@ -18,6 +18,8 @@ struct store_shard {
     uint32_t left;          /* images neither full nor rejected */
     struct safe_file *part; /* open from the first put on */
     bool borrows;           /* no image is usable: store_finish() borrows one */
+    bool again;             /* the disk failed: begin anew once all slots are decided */
+    unsigned begun_anew;    /* how often that was done */
 };
 
 struct store {
@@ -46,7 +48,13 @@ void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r
 enum chex_status store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX],
                                  struct chex_error *err);
 
-/* All slots of the shard are decided: fill the others, check, hash, rename, note in the journal. */
+/* Whether this failure is the disk's, for once: then the shard is begun anew instead. */
+bool store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status);
+
+/*
+ * All slots of the shard are decided: fill the others, check, hash, rename, note in the journal.  Or begin it anew where
+ * the disk failed the first time: then all its slots are wanted again.
+ */
 enum chex_status store_finish_shard(struct store *store, size_t shard, struct chex_error *err);
 
 #endif

@@ -17,7 +17,7 @@ import sys
 import time
 
 from faults import harness, replay
-from support import SLOW, Cases, Skip, program, run, slurp, write
+from support import SLOW, Cases, slurp, write
 
 case = Cases()
 KILLS = int(os.environ.get("KILLS") or 200)
@@ -82,6 +82,28 @@ def _(work):
     sweep(work, "write", ["EINTR"], (1,), modes=("once",))
 
 
+@case("convert: a disk that fails once (EIO) is overcome, one that fails for ever is not")
+def _(work):
+    c = conversion(work)
+    shard_files = 3 * 2 + 2 + 1  # three shards of two records, filling for a reject and the tail, none else
+
+    def once(fault):
+        folder = c.new_folder()
+        try:
+            ended = harness.run(c.command(folder), [folder], fault)
+            part = "tfrecord" in ended.err and "idx" not in ended.err and "index" not in ended.err
+            assert ended.code == 1 or not part, f"exit code {ended.code}: {ended.err}"
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    assert Shared.counts["write"] > shard_files
+    harness.in_parallel(once, [f"{kind}:{n}:once:EIO" for kind in ("write", "sync", "close")
+                               for n in range(1, Shared.counts[kind] + 1)])
+    folder = c.new_folder()
+    ended = harness.run(c.command(folder), [folder], "write:4:ever:EIO")
+    assert ended.code == 4 and "Input/output error" in ended.err, ended.err
+
+
 @case("convert: every fsync fails")
 def _(work):
     sweep(work, "sync", ["EIO", "ENOSPC", "EDQUOT"], (1, 4))
@@ -126,6 +148,19 @@ def _(work):
 @case("convert: every allocation fails")
 def _(work):
     sweep(work, "memory", ["ENOMEM"], (1, 4), tried=300)
+
+
+@case("convert: what ran short is said, with what was in use and what to try")
+def _(work):
+    c = conversion(work)
+    for below, fault, texts in (
+            ([], "memory:200:ever:ENOMEM", ("out of memory", "were in use with 8 threads; try --threads 2")),
+            ([c.source], "open:5:ever:EMFILE", ("Too many open files", ".png'", "8 threads need up to 24 open files"))):
+        folder = c.new_folder()
+        command = [a for a in c.command(folder, "-j", "8") if a != "-q"]
+        ended = harness.run(command, below, fault)
+        assert ended.code == 4 and all(t in ended.err for t in texts), f"exit code {ended.code}: {ended.err}"
+        c.check_folder(folder)
 
 
 def fail_input(c, fault):
@@ -293,10 +328,9 @@ def _(work):
     harness.in_parallel(lambda t: lose_power(c, ops, folder, t[0], t[1] and t[1] * 7919 + t[0]), cases)
 
 
-# ---- flipped bits ----------------------------------------------------------------------------------------------------
-
-
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.argv.append(".")  # CHEX_SLOW asks for more of each case, not for other cases
     code = case.main()
     if Shared.conversion:
         Shared.conversion.close()

@@ -166,6 +166,8 @@ convert(struct convert_cli *cli, const struct cli_common *common)
         code = cli_error(&convert_program, &err);
         if (status == CHEX_ERR_STOPPED && !common->quiet)
             fprintf(stderr, "next     the same command again goes on; what is in '%s' is kept\n", cli->convert.out);
+        if (status == CHEX_ERR_MEMORY && !common->quiet)
+            report_shortage(&err, common->threads);
     } else if (!cli->dry_run) {
         code = exit_code_of(&c);
         report_done(&c, common, rejects_allowed(&c));
