@@ -20,7 +20,7 @@ libchexcore_la_SOURCES = \
 	lib/journal.c lib/journal.h lib/store.c lib/store_open.c lib/store_finish.c lib/store.h lib/store_private.h \
 	lib/pipeline.c lib/pipeline.h \
 	lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c lib/convert.h lib/convert_private.h \
-	lib/dali_index.c lib/dali_index.h lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c \
+	lib/dali_index.c lib/dali_index.h lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c lib/verify_index.c \
 	lib/verify_report.c lib/verify_shard.c lib/verify.h lib/verify_private.h \
 	lib/progress.c lib/progress.h
 nodist_libchexcore_la_SOURCES = schemas/example.pb-c.c schemas/example.pb-c.h

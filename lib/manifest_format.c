@@ -10,7 +10,10 @@
 
 #include "manifest_json.h"
 
+#include "digest.h"
+
 #include <stdio.h>
+#include <string.h>
 
 /* ---- dtype ----------------------------------------------------------------------------------------------------- */
 
@@ -227,9 +230,42 @@ json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_err
 }
 
 enum chex_status
+manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err)
+{
+    struct digest *digest = digest_new();
+    uint8_t hash[DIGEST_SIZE];
+    char hex[DIGEST_HEX];
+
+    if (!digest)
+        return chex_fail_memory(err);
+    digest_start(digest);
+    digest_add(digest, text, size);
+    digest_finish(digest, hash);
+    digest_free(digest);
+    digest_hex(hash, sizeof(hash), hex);
+    snprintf(out, MANIFEST_SUM_ROOM, "  \"" MANIFEST_SUM_KEY "\": \"%s\"\n}\n", hex);
+    return CHEX_OK;
+}
+
+/* The text in b ends with "\n}\n": make room there for one more key. */
+static enum chex_status
+add_sum(struct buffer *b, struct chex_error *err)
+{
+    char sum[MANIFEST_SUM_ROOM];
+    enum chex_status status;
+
+    b->size -= strlen("\n}\n");
+    status = buffer_append(b, ",\n", 2, err);
+    if (status == CHEX_OK)
+        status = manifest_sum(b->data, b->size, sum, err);
+    return status == CHEX_OK ? buffer_append(b, sum, strlen(sum), err) : status;
+}
+
+enum chex_status
 manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *err)
 {
     enum chex_status status = manifest_check(m, err);
+    struct buffer text = {0};
     json_t *top;
 
     if (status == CHEX_ERR_DAMAGED)
@@ -238,9 +274,14 @@ manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *e
         return status;
     top = json_object();
     if (top && fill(top, m))
-        status = json_append(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), b, err);
+        status = json_append(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
     else
         status = chex_fail_memory(err);
+    if (status == CHEX_OK)
+        status = add_sum(&text, err);
+    if (status == CHEX_OK)
+        status = buffer_append(b, text.data, text.size, err);
+    buffer_release(&text);
     json_decref(top);
     return status;
 }

@@ -23,6 +23,15 @@ json_t *manifest_dtype(const struct manifest *m);
  */
 enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
 
+/* The last key: SHA-256 of the text before its line. */
+#define MANIFEST_SUM_KEY "manifest_sha256"
+
+/*
+ * The two lines, terminated, that end a manifest which begins with this text.  CHEX_ERR_MEMORY
+ */
+#define MANIFEST_SUM_ROOM 128
+enum chex_status manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err);
+
 /*
  * Whether the values are those that a manifest can have: names and hashes of their form, numbers in their ranges, sums
  * that agree.  The writer refuses what the reader would refuse.  CHEX_ERR_DAMAGED, CHEX_ERR_MEMORY

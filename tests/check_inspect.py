@@ -71,7 +71,11 @@ class Dataset:
     def __init__(self, folder):
         self.folder = folder
         with open(os.path.join(folder, "manifest.json"), encoding="ascii") as f:
-            self.manifest = json.load(f)
+            text = f.read()
+        self.manifest = json.loads(text)
+        # head -n -2 manifest.json | sha256sum
+        self.sum_is_right = (self.manifest.pop("manifest_sha256", None) ==
+                             hashlib.sha256("".join(text.splitlines(True)[:-2]).encode()).hexdigest())
         self.stride = self.manifest["record"]["stride"]
         dtype = self.manifest["dtype"]
         self.offset = dict(zip(dtype["names"], dtype["offsets"]))
@@ -161,6 +165,7 @@ def check_good(tally, ds, work):
     expect(tally, "--sample is clean", ["--sample", "20.5%", folder], 0)
     expect(tally, "--full reads every record", ["--full", folder], 0, f"{records:,} record")
     expect(tally, "--full --sha256 is clean", ["--full", "--sha256", folder], 0, f"{records:,} record")
+    tally.check("manifest_sha256 is that of the lines before it", ds.sum_is_right)
     tally.check("crc32c is what the format says", [s["crc32c"] for s in ds.shards] ==
                 [f"{ds.chain(s):08x}" for s in range(len(ds.shards))])
     expect(tally, "one shard is checked against its manifest", ["--full", ds.path(1)], 0, "1 of 1 shard good")

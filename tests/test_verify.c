@@ -300,6 +300,41 @@ START_TEST(records_in_the_wrong_place_are_noticed)
 }
 END_TEST
 
+/* The index is a list of places: any other text sends a reader astray. */
+START_TEST(every_flip_and_cut_of_an_index_is_noticed)
+{
+    struct small_dataset s;
+    struct heard h;
+    char index[256], name[128];
+    size_t size, i, stride;
+
+    small_make(&s, "index");
+    stride = s.manifest.layout.stride;
+    size = (size_t)snprintf(index, sizeof(index), "0 %zu\n%zu %zu\n%zu %zu\n", stride, stride, stride, 2 * stride,
+                            stride);
+    snprintf(name, sizeof(name), "%s.idx", s.shard[1].name);
+    small_put(&s, name, index, size);
+    expect(&s, VERIFY_FULL, "");
+    for (i = 0; i < 8 * size; i++) {
+        index[i / 8] ^= (char)(1 << i % 8);
+        small_put(&s, name, index, size);
+        run(&s, VERIFY_FULL, 1, &h);
+        ck_assert_msg(h.count == 1 && strncmp(h.text, name, strlen(name)) == 0, "bit %zu: %s", i, h.text);
+        index[i / 8] ^= (char)(1 << i % 8);
+    }
+    for (i = 0; i < size; i++) {
+        small_put(&s, name, index, i);
+        run(&s, VERIFY_FULL, 1, &h);
+        ck_assert_msg(h.count == 1 && h.status == CHEX_ERR_TRUNCATED, "%zu bytes: %s", i, h.text);
+    }
+    index[stride < 1000 ? 7 : 8] ^= 1;
+    small_put(&s, name, index, size);
+    run(&s, VERIFY_FULL, 1, &h);
+    ck_assert_msg(strstr(h.text, "line 2 is not the place of record 1"), "%s", h.text);
+    small_release(&s);
+}
+END_TEST
+
 /* Whoever changes a record, its checksum and crc32c in the manifest is found by SHA-256 and by nothing else. */
 START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
 {
@@ -473,6 +508,7 @@ verify_suite(void)
     tcase_add_test(tc, the_damaged_field_is_named);
     tcase_add_test(tc, what_was_meant_is_noticed_too);
     tcase_add_test(tc, records_in_the_wrong_place_are_noticed);
+    tcase_add_test(tc, every_flip_and_cut_of_an_index_is_noticed);
     tcase_add_test(tc, what_is_changed_with_all_its_checksums_is_found_by_sha256);
     tcase_add_test(tc, the_manifest_of_another_run_is_noticed);
     tcase_add_test(tc, what_does_not_belong_into_the_folder_is_listed);
