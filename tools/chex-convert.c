@@ -118,6 +118,8 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     meter_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
     meter_release(&watcher.meter);
+    if (c->threads_used > 0 && c->threads_used < common->threads && c->threads_used < c->plan.image_count)
+        cli_warn(&convert_program, common, "only %u of %u threads could be started", c->threads_used, common->threads);
     return status;
 }
 

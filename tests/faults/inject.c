@@ -2,13 +2,14 @@
  * inject.c - a library to be preloaded that lets the N-th call of a kind fail, kills the process at it, or logs what is
  * written; for check_faults.py
  *
- *     CHEX_FAULT=KIND:N:once|ever:WHAT   WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill
+ *     CHEX_FAULT=KIND:N:once|ever:WHAT   WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill, wait
+ *                                        (three seconds, then the call)
  *     CHEX_FAULT_BELOW=/out:/in          only files below these folders count; calls of kind memory always do
  *     CHEX_FAULT_REPORT=FILE             at the end: a line "KIND COUNT" for each kind
  *     CHEX_FAULT_LOG=FILE                every change below the folders, in order, for the replay of a power loss
  *
  * Kinds: write (and pwrite, writev), sync (fsync, fdatasync), close, rename, open, read (and pread), reserve (fallocate,
- * ftruncate), unlink, link, list (opendir, readdir), memory (malloc, calloc, realloc, and who calls them), change (write,
+ * ftruncate), unlink, link, list (opendir, readdir), thread (pthread_create, of any file), memory (malloc, calloc, realloc, and who calls them), change (write,
  * sync, rename, unlink, link, open with O_CREAT and reserve counted together).
  *
  * It knows nothing of what it is loaded into but the names of system calls' wrappers.
@@ -31,20 +32,21 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-enum kind { WRITE, SYNC, CLOSE, RENAME, OPEN, READ, RESERVE, UNLINK, LINK, LIST, MEMORY, CHANGE, KINDS };
+enum kind { WRITE, SYNC, CLOSE, RENAME, OPEN, READ, RESERVE, UNLINK, LINK, LIST, THREAD, MEMORY, CHANGE, KINDS };
 
-static const char *const kind_names[KINDS] = {"write",   "sync",   "close", "rename", "open",   "read",
-                                              "reserve", "unlink", "link",  "list",   "memory", "change"};
+static const char *const kind_names[KINDS] = {"write",  "sync", "close", "rename", "open",   "read",  "reserve",
+                                              "unlink", "link", "list",  "thread", "memory", "change"};
 
 static const struct {
     const char *name;
     int number;
 } errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EDQUOT", EDQUOT}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM},
-              {"EINTR", EINTR},   {"ESTALE", ESTALE}, {"EROFS", EROFS},   {"EACCES", EACCES}};
+              {"EINTR", EINTR},   {"ESTALE", ESTALE}, {"EROFS", EROFS},   {"EACCES", EACCES}, {"EAGAIN", EAGAIN}};
 
-enum { FAIL_SHORT = -1, FAIL_KILL = -2 };
+enum { FAIL_SHORT = -1, FAIL_KILL = -2, FAIL_WAIT = -3 };
 
 #define PATH_SIZE 4096
 #define FOLDERS   4
@@ -96,6 +98,8 @@ parse_plan(const char *text)
             plan.kind = (enum kind)i, plan.on = true;
     plan.ever = strcmp(mode, "ever") == 0;
     plan.what = strcmp(what, "short") == 0 ? FAIL_SHORT : strcmp(what, "kill") == 0 ? FAIL_KILL : 0;
+    if (strcmp(what, "wait") == 0)
+        plan.what = FAIL_WAIT;
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
         if (strcmp(what, errors[i].name) == 0)
             plan.what = errors[i].number;
@@ -208,6 +212,13 @@ count_one(enum kind kind)
         syscall(SYS_kill, (long)getpid(), SIGKILL);
         for (;;)
             pause();
+    }
+    if (plan.what == FAIL_WAIT) {
+        struct timespec left = {.tv_sec = 3};
+
+        while (nanosleep(&left, &left) != 0)
+            continue; /* a signal does not end it */
+        return 0;
     }
     return plan.what;
 }
@@ -599,6 +610,15 @@ int
 ftruncate64(int fd, off_t size)
 {
     return ftruncate(fd, size);
+}
+
+int
+pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+{
+    REAL(int, "pthread_create", pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int why = fate(THREAD, false);
+
+    return why > 0 ? why : real(thread, attributes, start, argument);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
