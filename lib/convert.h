@@ -35,7 +35,7 @@ struct convert_options {
     uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
     unsigned allow_reject_percent; /* ... or so many per cent of the images */
     bool strict;                   /* the first reject ends the run */
-    bool force, break_lock, verify;
+    bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
     unsigned threads;
 };

@@ -43,7 +43,8 @@ static enum chex_status
 run_locked(struct convert *c, const struct folder *folder, const struct lock *lock, const struct convert_watch *watch,
            struct chex_error *err)
 {
-    struct store_options options = {.verify = c->options->verify, .force = c->options->force};
+    struct store_options options = {
+        .verify = c->options->verify, .force = c->options->force, .repair = c->options->repair};
     struct store *store;
     enum chex_status status = store_open(folder, &c->plan, &options, &store, &c->resumed, err);
 

@@ -17,7 +17,7 @@ libchexcore_la_SOURCES = \
 	lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
 	lib/plan.c lib/plan.h lib/manifest_check.c lib/manifest_format.c lib/manifest_parse.c lib/manifest.h \
 	lib/manifest_json.h lib/dataset.c lib/dataset.h \
-	lib/journal.c lib/journal.h lib/store.c lib/store_open.c lib/store_finish.c lib/store.h lib/store_private.h \
+	lib/journal.c lib/journal.h lib/store.c lib/store_open.c lib/store_finish.c lib/store_repair.c lib/store.h lib/store_private.h \
 	lib/pipeline.c lib/pipeline.h \
 	lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c lib/convert.h lib/convert_private.h \
 	lib/dali_index.c lib/dali_index.h lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c lib/verify_index.c \

@@ -20,6 +20,7 @@ struct store;
 struct store_options {
     bool verify; /* read each finished shard once more, under its name and from the disk, and compare */
     bool force;  /* replace a data set made with other options */
+    bool repair; /* read a complete data set, and make anew what is damaged */
 };
 
 /* What was there when the store was opened. */

@@ -150,13 +150,13 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
         if (fstatat(store->folder->fd, name, &st, 0) != 0 || (uint64_t)st.st_size != m->shard[i].size)
             return chex_fail(
                 err, CHEX_ERR_DAMAGED,
-                "'%s' has a manifest, but shard '%s' is missing or of another size (--force converts anew)",
+                "'%s' has a manifest, but shard '%s' is missing or of another size (--repair makes it again)",
                 store->folder->path, name);
         if (store->options.verify)
             status = store_hash_file(store, name, hex, err);
         if (status == CHEX_OK && store->options.verify && strcmp(hex, m->shard[i].sha256) != 0)
             status = chex_fail(err, CHEX_ERR_DAMAGED,
-                               "'%s/%s' differs from what the manifest says (--force converts anew)",
+                               "'%s/%s' differs from what the manifest says (--repair makes it again)",
                                store->folder->path, name);
         if (status != CHEX_OK)
             return status;
@@ -171,6 +171,7 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     const struct folder *folder = store->folder;
     struct manifest m = {0};
     struct buffer b = {0};
+    bool damaged = false;
     char asked[256];
     enum chex_status status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
 
@@ -181,7 +182,9 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     if (status == CHEX_OK)
         status = manifest_parse(b.data, b.size, &m, err);
     spec_format(&store->plan->spec, asked, sizeof(asked));
-    if (status != CHEX_OK)
+    if (status == CHEX_ERR_DAMAGED && store->options.repair)
+        status = store_repair(store, NULL, &damaged, err);
+    else if (status != CHEX_OK)
         status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
                      ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
                      : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (--force replaces the data set)", folder->path,
@@ -194,9 +197,11 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
                            folder->path, m.dataset_id, m.layout.width, m.layout.height, m.resize, m.shard_size, m.tail,
                            m.layout.align, m.split_rule, (unsigned long long)m.seed, (unsigned long long)m.max_pixels,
                            m.min_side, m.lenient ? ", lenient" : "", store->plan->dataset_id, asked);
+    else if (store->options.repair)
+        status = store_repair(store, &m, &damaged, err);
     else
         status = check_complete(store, &m, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && !damaged)
         *state = (struct store_state){.complete = true, .rejects = m.rejects};
     manifest_release(&m);
     buffer_release(&b);

@@ -6,6 +6,7 @@
 #ifndef CHEX_LIB_STORE_PRIVATE_H
 #define CHEX_LIB_STORE_PRIVATE_H
 
+#include "manifest.h"
 #include "store.h"
 
 #include <pthread.h>
@@ -43,6 +44,14 @@ enum chex_status store_check_record(const struct store *store, size_t shard, uin
 
 /* Add the pixels of a record of weight 1 to the sums of its shard. */
 void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);
+
+/*
+ * --repair of a complete data set: *damaged says whether there is anything to do, and then it is an unfinished one now,
+ * whose journal knows the good shards.  m is its manifest, NULL where that is damaged itself.
+ * CHEX_ERR_INCOMPATIBLE  nothing of this data set is there
+ */
+enum chex_status store_repair(const struct store *store, const struct manifest *m, bool *damaged,
+                              struct chex_error *err);
 
 /* SHA-256 of a file of the folder, read from the disk as far as the kernel can be told so. */
 enum chex_status store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX],

@@ -322,6 +322,103 @@ def _(work):
     harness.in_parallel(one, range(KILLS))
 
 
+# ---- repair ----------------------------------------------------------------------------------------------------------
+
+
+def damages(c):
+    """{name: function of a folder that damages it}"""
+    shards = sorted(n for n in c.tree if n.endswith("-of-00003"))
+    half = len(c.tree[shards[0]]) // 2
+
+    def change(name, edit):
+        return lambda folder: write(os.path.join(folder, name), edit(c.tree[name]))
+
+    def flip(at):
+        return lambda data: data[:at] + bytes([data[at] ^ 4]) + data[at + 1:]
+
+    def swap(folder):
+        for a, b in ((0, 1), (1, 0)):
+            write(os.path.join(folder, shards[a]), c.tree[shards[b]])
+
+    def both(folder):
+        change(shards[1], flip(70))(folder)
+        change("manifest.json", flip(100))(folder)
+
+    return {"a flipped pixel": change(shards[0], flip(half + 70)), "a flipped length": change(shards[1], flip(3)),
+            "a cut shard": change(shards[2], lambda d: d[:-9]), "a longer shard": change(shards[0], lambda d: d + b"x"),
+            "an empty shard": change(shards[1], lambda d: b""), "swapped shards": swap,
+            "a missing shard": lambda folder: os.unlink(os.path.join(folder, shards[2])),
+            "a flipped bit in the manifest": change("manifest.json", flip(300)),
+            "a cut manifest": change("manifest.json", lambda d: d[:-20]), "shard and manifest": both,
+            "a flipped bit in an index": change(shards[0] + ".idx", flip(0))}
+
+
+def damaged_copy(c, damage):
+    folder = c.new_folder()
+    os.mkdir(folder)
+    for name, data in c.tree.items():
+        write(os.path.join(folder, name), data)
+    damage(folder)
+    return folder
+
+
+def stamps(folder):
+    return {n: (s.st_ino, s.st_mtime_ns) for n in os.listdir(folder) for s in [os.stat(os.path.join(folder, n))]}
+
+
+@case("--repair gives back every byte, and leaves whole shards alone")
+def _(work):
+    c = conversion(work)
+    rejects = re.search(r'"shard":"([^"]+)"', c.tree["rejects.jsonl"].decode()).group(1)
+    for name, damage in damages(c).items():
+        folder = damaged_copy(c, damage)
+        before, bad = stamps(folder), {n for n, d in c.tree.items() if harness.read_tree(folder).get(n) != d}
+        assert c.say(folder) != 0, f"{name}: chex-inspect does not notice it"
+        ended = harness.run(c.command(folder, "--repair"), [])
+        assert ended.code == 1, f"{name}: {ended.err}"  # the image that was damaged from the start still is
+        harness.differ(harness.read_tree(folder), c.tree)
+        touched = {n for n, s in stamps(folder).items() if before.get(n) != s and "tfrecord" in n}
+        assert touched <= bad | {rejects}, f"{name}: {touched} were touched, {bad} were bad"
+        shutil.rmtree(folder)
+
+
+@case("--repair of what is whole does nothing; without it damage is named; of another data set it is refused")
+def _(work):
+    c = conversion(work)
+    folder = damaged_copy(c, lambda folder: None)
+    before = stamps(folder)
+    assert harness.run(c.command(folder, "--repair"), []).code == 1 and stamps(folder) == before
+    damages(c)["a missing shard"](folder)
+    ended = harness.run(c.command(folder), [])
+    assert "--repair" in ended.err and ended.code == 1, ended.err
+    damages(c)["a cut manifest"](folder)
+    before = harness.read_tree(folder)
+    ended = harness.run(c.command(folder, "--repair", "--size", "24"), [])
+    assert ended.code == 6 and harness.read_tree(folder) == before, f"exit code {ended.code}: {ended.err}"
+    assert harness.run(c.command(folder, "--repair", "--force"), []).code == 2
+    shutil.rmtree(folder)
+
+
+@case("--repair that is killed or fails anywhere can be done again")
+def _(work):
+    c = conversion(work)
+    every = damages(c)
+
+    def one(t):
+        name, fault = t
+        folder = damaged_copy(c, every[name])
+        harness.run(c.command(folder, "--repair"), [folder], fault)
+        ended = harness.run(c.command(folder, "--repair"), [])
+        assert ended.code == 1, f"exit code {ended.code}: {ended.err}"
+        harness.differ(harness.read_tree(folder), c.tree)
+        shutil.rmtree(folder)
+
+    rng = random.Random(SEED)
+    kinds = ("change:{}:once:kill", "change:{}:once:EIO", "change:{}:ever:ENOSPC", "memory:{}:once:ENOMEM")
+    harness.in_parallel(one, [(name, rng.choice(kinds).format(rng.randrange(1, 90)))
+                              for name in every for _ in range(60 if SLOW else 12)])
+
+
 # ---- power loss ------------------------------------------------------------------------------------------------------
 
 

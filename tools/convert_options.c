@@ -36,6 +36,7 @@ enum {
     OPT_VERIFY,
     OPT_DRY_RUN,
     OPT_FORCE,
+    OPT_REPAIR,
     OPT_BREAK_LOCK
 };
 
@@ -46,6 +47,7 @@ static const struct cli_option option_table[] = {
     {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
     {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "begin anew, whatever data set the folder holds"},
+    {OPT_REPAIR, 0, "repair", NULL, NULL, NULL, "read a complete data set, and make anew what is damaged"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
     {OPT_VERIFY, 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
 
@@ -238,6 +240,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_STRICT:
         o->strict = true;
         break;
+    case OPT_REPAIR:
+        o->repair = true;
+        break;
     case OPT_VERIFY:
         o->verify = true;
         break;
@@ -295,6 +300,8 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out || !o->out[0])
         return chex_fail(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+    if (o->repair && o->force)
+        return chex_fail(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: one of them");
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;
     return CHEX_OK;

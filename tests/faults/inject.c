@@ -74,7 +74,7 @@ static __thread bool inside;                              /* calls of our own ar
     *(void **)&real = dlsym(RTLD_NEXT, name)
 
 /* dlsym() may allocate before the real functions are known. */
-static char first_memory[16384];
+static _Alignas(16) char first_memory[1 << 18];
 static size_t first_used;
 
 static bool
@@ -664,6 +664,8 @@ malloc(size_t size)
         *(void **)&real = dlsym(RTLD_NEXT, "malloc");
         looking = false;
     }
+    if (!real) /* asked for by a library that is being set up while its own allocator is not */
+        return first(size);
     return memory_fails() ? NULL : real(size);
 }
 
@@ -679,6 +681,8 @@ calloc(size_t count, size_t size)
         *(void **)&real = dlsym(RTLD_NEXT, "calloc");
         looking = false;
     }
+    if (!real)
+        return first(count * size);
     return memory_fails() ? NULL : real(count, size);
 }
 
