@@ -52,7 +52,7 @@ TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs
 	tests/check_inspect.py tests/check_faults.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
 slow_tests = tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
-EXTRA_DIST += tests/check_faults.py tests/faults/harness.py tests/faults/replay.py quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
+EXTRA_DIST += tests/check_faults.py tests/coverage.py tests/faults/harness.py tests/faults/replay.py quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
 	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
@@ -90,8 +90,16 @@ tally-slow:
 check-faults: all $(check_LTLIBRARIES)
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
 
+# Lines and branches of lib/ that make check ran, in a build of its own.
+coverage:
+	$(MKDIR_P) coverage
+	test -f coverage/Makefile || (cd coverage && $(abs_srcdir)/configure --disable-shared PYTHON='$(PYTHON)' \
+	  CFLAGS='-O0 -g --coverage' CPPFLAGS='$(CPPFLAGS)' >/dev/null)
+	cd coverage && $(MAKE) all && { $(MAKE) check || :; }
+	$(PYTHON) $(srcdir)/tests/coverage.py coverage
+
 KILLS = 10000
 check-kill: all $(check_LTLIBRARIES)
 	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py 'random times'
 
-.PHONY: check-slow check-faults check-kill tally tally-slow
+.PHONY: check-slow coverage check-faults check-kill tally tally-slow

@@ -31,15 +31,8 @@ def library():
     return os.path.abspath(path)
 
 
-def preload():
-    """CHEX_PRELOAD: what must come behind it, libasan.so say."""
-    return " ".join(filter(None, [library(), os.environ.get("CHEX_PRELOAD")]))
-
-
 def start(command, below, fault=None, log=None, report=None):
-    environment = dict(os.environ, LC_ALL="C", LD_PRELOAD=preload(), CHEX_FAULT_BELOW=":".join(below),
-                       ASAN_OPTIONS="verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks="
-                       + os.environ.get("CHEX_LEAKS", "0"))
+    environment = dict(os.environ, LC_ALL="C", LD_PRELOAD=library(), CHEX_FAULT_BELOW=":".join(below))
     for name, value in (("CHEX_FAULT", fault), ("CHEX_FAULT_LOG", log), ("CHEX_FAULT_REPORT", report)):
         environment.pop(name, None)
         if value:
