@@ -25,7 +25,7 @@ class Ended:
 
 
 def library():
-    path = os.environ.get("CHEX_INJECT") or os.path.join(support.BUILD, "tests", "faults", ".libs", "inject.so")
+    path = os.environ.get("CHEX_INJECT") or os.path.join(support.BUILD, "tests", "faults", "inject.so")
     if not os.path.exists(path):
         raise support.Skip("the library of tests/faults is not built")
     return os.path.abspath(path)
