@@ -305,7 +305,7 @@ START_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum)
     size_t size, i, key, taken = 0;
     char name[32], *text;
 
-    snprintf(name, sizeof(name), "flips%d", _i);
+    snprintf(name, sizeof(name), "manifest-bits%d", _i);
     small_make(&s, name);
     text = good_text(&s);
     size = strlen(text);
