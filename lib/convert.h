@@ -42,7 +42,7 @@ struct convert_options {
     uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
     unsigned allow_reject_percent; /* ... or so many per cent of the images */
     bool strict;                   /* the first reject ends the run */
-    bool force, break_lock, verify;
+    bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
     unsigned threads;
     struct share share; /* --part: of the shards; nothing is published where it is not the whole */
@@ -56,6 +56,7 @@ struct convert_counts {
     uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
     /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
+    uint64_t shards_again; /* written a second time, since the disk failed */
 };
 
 /* What was found in an archive, by the run. */

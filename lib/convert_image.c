@@ -195,6 +195,7 @@ convert_one(struct job *job, struct worker *w, size_t item, struct chex_error *e
         status = take_reject(job, entry, shard, index, &why, err);
     } else {
         *err = why;
+        chex_context(err, status, "'%s'", entry->name);
     }
     if (status == CHEX_OK)
         atomic_fetch_add(&job->processed, 1);
@@ -273,6 +274,49 @@ convert_reject_limit(const struct convert *c)
     return limit < percent ? percent : limit;
 }
 
+/* Those that still count. */
+static uint64_t
+count_rejects(const struct convert *c, const struct store *store)
+{
+    const struct shard_result *result = store_results(store);
+    uint64_t rejects = 0;
+    size_t i;
+
+    for (i = 0; i < c->plan.shard_count; i++)
+        rejects += result[i].reject_count;
+    return rejects;
+}
+
+/* All inputs once: what is wanted goes into its slot. */
+static enum chex_status
+run_pass(struct job *job, struct pipeline *pipeline, struct chex_error *err)
+{
+    struct convert *c = job->convert;
+    enum chex_status status = intake_new(c, job->store, job->watch, &job->lock, &job->intake, err);
+
+    if (status == CHEX_OK) {
+        pipeline->readers = intake_readers(job->intake);
+        status = pipeline_run(pipeline, err);
+        c->threads_used = pipeline->threads_used;
+    }
+    intake_free(job->intake);
+    job->intake = NULL;
+    strays_sort(&c->strays);
+    return status;
+}
+
+/* A second pass sees the archives as the first did. */
+static void
+forget_archives(struct convert *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->source.archive_count; i++)
+        c->archive[i].damaged = false;
+    c->archives_damaged = 0;
+    c->repeated = c->source.repeated;
+}
+
 enum chex_status
 convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, struct chex_error *err)
 {
@@ -296,15 +340,20 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
         .read_end = read_end,
         .next = next,
     };
-    enum chex_status status = intake_new(c, store, watch, &job.lock, &job.intake, err);
+    enum chex_status status = run_pass(&job, &pipeline, err);
+    uint64_t images;
+    unsigned shards;
 
-    if (status == CHEX_OK) {
-        pipeline.readers = intake_readers(job.intake);
-        status = pipeline_run(&pipeline, err);
-        c->threads_used = pipeline.threads_used;
+    /* Shards that the disk failed to write are filled a second time. */
+    while (status == CHEX_OK && (images = store_begun_anew(store, &shards)) > 0) {
+        size_t processed = atomic_load(&job.processed);
+
+        c->counts.shards_again += shards;
+        c->counts.rejects = count_rejects(c, store);
+        atomic_store(&job.processed, processed > images ? processed - (size_t)images : 0);
+        forget_archives(c);
+        status = run_pass(&job, &pipeline, err);
     }
-    intake_free(job.intake);
-    strays_sort(&c->strays);
     pthread_mutex_destroy(&job.lock);
     return status;
 }

@@ -8,9 +8,8 @@
 #include "convert_private.h"
 
 #include "dali_index.h"
-#include "manifest.h"
+#include "manifest_json.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +19,9 @@
 static enum chex_status
 append_line(struct buffer *b, json_t *object, struct chex_error *err)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-    enum chex_status status;
+    enum chex_status status = json_append(object, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
 
     json_decref(object);
-    if (!text)
-        return chex_fail_memory(err);
-    status = buffer_append(b, text, strlen(text), err);
-    if (status == CHEX_OK)
-        status = buffer_append(b, "\n", 1, err);
-    free(text);
     return status;
 }
 
@@ -177,8 +169,8 @@ list_shards(const struct convert *c, const struct shard_result *result, struct m
     for (i = 0; i < c->plan.shard_count; i++) {
         const struct plan_shard *s = &c->plan.shard[i];
 
-        m->shard[i] = (struct manifest_shard){s->name, result[i].sha256, s->split,         s->number,
-                                              s->of,   s->records,       result[i].images, result[i].size};
+        m->shard[i] = (struct manifest_shard){s->name,    result[i].sha256, s->split,       s->number,       s->of,
+                                              s->records, result[i].images, result[i].size, result[i].crc32c};
         if (m->split[s->split].shard_count++ == 0)
             m->split[s->split].first_shard = (unsigned)i;
         m->rejects += result[i].reject_count;

@@ -114,6 +114,7 @@ store_options_of(const struct run *r)
     return (struct store_options){
         .verify = o->verify,
         .force = o->force,
+        .repair = o->repair,
         .share = r->share,
         .threads = o->threads,
         .tick = on_wait,
@@ -377,6 +378,8 @@ work(struct run *r, struct chex_error *err)
 {
     enum chex_status status = enter(r, err);
 
+    if (r->c->resumed.complete)
+        r->c->counts.rejects = r->c->resumed.rejects;
     if (status != CHEX_OK || r->c->resumed.complete)
         return status;
     status = resume(r, err);
@@ -404,7 +407,7 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
     struct comm alone = comm_self();
     struct crew own;
     struct run r = {.c = c, .crew = c->crew, .watch = watch, .folder = {.fd = -1}, .share = c->options->share};
-    enum chex_status status = CHEX_OK;
+    enum chex_status status = CHEX_OK, dropped;
 
     if (!r.crew) {
         status = crew_init(&own, &alone, err);
@@ -419,7 +422,9 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
         status = work(&r, err);
         r.crew->idle = NULL;
         store_free(r.store);
-        lock_drop(&r.lock);
+        dropped = lock_drop(&r.lock, status == CHEX_OK ? err : NULL);
+        if (status == CHEX_OK)
+            status = dropped;
         folder_close(&r.folder);
     }
     if (r.crew == &own)

@@ -9,11 +9,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static enum chex_status
-append_lines(struct buffer *text, uint32_t records, size_t stride, struct chex_error *err)
+enum chex_status
+dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     uint32_t i;
@@ -31,20 +29,20 @@ append_lines(struct buffer *text, uint32_t records, size_t stride, struct chex_e
 enum chex_status
 dali_index_write(const struct folder *folder, const struct plan *plan, struct chex_error *err)
 {
-    struct buffer text = {0};
+    struct buffer text = {0}, there = {0};
     enum chex_status status = CHEX_OK;
     size_t i;
 
     for (i = 0; status == CHEX_OK && i < plan->shard_count; i++) {
         char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
-        struct stat st;
 
-        status = append_lines(&text, plan->shard[i].records, plan->layout.stride, err);
+        status = dali_index_format(plan->shard[i].records, plan->layout.stride, &text, err);
         snprintf(name, sizeof(name), "%s%s", plan->shard[i].name, DALI_INDEX_SUFFIX);
-        if (status == CHEX_OK &&
-            (fstatat(folder->fd, name, &st, 0) != 0 || (uint64_t)st.st_size != (uint64_t)text.size))
+        if (status == CHEX_OK && (file_read(folder->fd, name, text.size, &there, NULL) != CHEX_OK ||
+                                  there.size != text.size || memcmp(there.data, text.data, text.size) != 0))
             status = safe_file_put(folder, name, text.data, text.size, err);
     }
+    buffer_release(&there);
     buffer_release(&text);
     return status;
 }

@@ -13,7 +13,10 @@
 
 #define DALI_INDEX_SUFFIX ".idx"
 
-/* Write SHARD.idx for every shard of the plan, where it is not there. */
+/* The text of the index of a shard: replaces what is in it.  CHEX_ERR_MEMORY */
+enum chex_status dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct chex_error *err);
+
+/* Write SHARD.idx for every shard of the plan, where it is not there as it should be. */
 enum chex_status dali_index_write(const struct folder *folder, const struct plan *plan, struct chex_error *err);
 
 #endif

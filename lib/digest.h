@@ -10,6 +10,7 @@
 
 #define DIGEST_SIZE 32
 #define DIGEST_HEX  65 /* with its terminator */
+#define CRC_HEX     9  /* of a CRC-32C, likewise */
 
 struct digest; /* opaque, reusable: digest_start() begins anew */
 
@@ -17,10 +18,13 @@ struct digest; /* opaque, reusable: digest_start() begins anew */
 struct digest *digest_new(void);
 void digest_free(struct digest *d); /* NULL is allowed */
 
-/* These cannot fail on a digest that digest_new() returned (asserted). */
+/* These cannot fail. */
 void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *data, size_t size);
 void digest_finish(struct digest *d, uint8_t out[DIGEST_SIZE]);
+
+/* A CRC-32C, most significant digit first. */
+void crc_hex(uint32_t crc, char out[CRC_HEX]);
 
 /* Lower-case hexadecimal of the first `bytes` bytes, terminated: needs 2 * bytes + 1 characters. */
 void digest_hex(const uint8_t *digest, size_t bytes, char *out);

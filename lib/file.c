@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define TEMPORARY_TRIES 100
+
 struct safe_file {
     const struct folder *folder;
     enum safe_file_kind kind;
@@ -84,8 +86,9 @@ fail_write(const struct safe_file *f, const char *verb, int error, struct chex_e
         why = "disk full; free some space and run the same command again";
     else if (error == EDQUOT)
         why = "quota exceeded; free some space and run the same command again";
-    return chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, f->folder->path, f->name,
-                     why);
+    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, f->folder->path, f->name, why);
+    errno = error;
+    return chex_status_of_write_errno(error);
 }
 
 static enum chex_status
@@ -106,6 +109,29 @@ reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
         if (errno != EINTR)
             return fail_write(f, "reserve space for", errno, err);
     return CHEX_OK;
+}
+
+/*
+ * A new file's name has the pid in it, but in containers everybody may be number 1: one that is there already, left by a
+ * process that was killed or in use by another host, is let be, and the next name taken.
+ */
+static int
+open_temporary(struct safe_file *f, size_t size, int flags)
+{
+    unsigned i;
+    int fd;
+
+    if (f->kind == SAFE_FILE_PART) {
+        snprintf(f->temporary, size, ".%s.part", f->name);
+        return openat(f->folder->fd, f->temporary, flags, 0666);
+    }
+    snprintf(f->temporary, size, ".%s.tmp.%ld", f->name, (long)getpid());
+    fd = openat(f->folder->fd, f->temporary, flags, 0666);
+    for (i = 0; fd < 0 && errno == EEXIST && i < TEMPORARY_TRIES; i++) {
+        snprintf(f->temporary, size, ".%s.tmp.%ld%02u", f->name, (long)getpid(), i);
+        fd = openat(f->folder->fd, f->temporary, flags, 0666);
+    }
+    return fd;
 }
 
 enum chex_status
@@ -129,11 +155,7 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
         status = chex_fail_memory(err);
         goto fail;
     }
-    if (kind == SAFE_FILE_NEW)
-        snprintf(f->temporary, length, ".%s.tmp.%ld", name, (long)getpid());
-    else
-        snprintf(f->temporary, length, ".%s.part", name);
-    f->fd = openat(folder->fd, f->temporary, flags, 0666);
+    f->fd = open_temporary(f, length, flags);
     if (f->fd < 0) {
         status = fail_write(f, "create", errno, err);
         goto fail;
@@ -183,6 +205,9 @@ safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, s
 {
     enum chex_status status = file_pread(f->fd, offset, data, size, got, err);
 
+    /* What was just written cannot be read: the output has failed. */
+    if (status == CHEX_ERR_READ)
+        status = CHEX_ERR_WRITE;
     return status == CHEX_OK ? status : chex_context(err, status, "reading back '%s/%s'", f->folder->path, f->name);
 }
 
@@ -220,6 +245,8 @@ out:
 void
 safe_file_free(struct safe_file *f)
 {
+    int saved = errno;
+
     if (!f)
         return;
     if (f->fd >= 0)
@@ -229,6 +256,7 @@ safe_file_free(struct safe_file *f)
     free(f->name);
     free(f->temporary);
     free(f);
+    errno = saved;
 }
 
 enum chex_status

@@ -3,14 +3,14 @@
  *
  * Writing: a file is made under a temporary name in its own folder, written, fsync'ed, closed with the result
  * checked, renamed, and the folder fsync'ed.  Under its final name it is there whole or not at all.  Two kinds:
- *   SAFE_FILE_NEW   named .NAME.tmp.PID, never over another one; removed when freed without commit
+ *   SAFE_FILE_NEW   named .NAME.tmp.PID (and two digits where there is one), never over another one; removed when freed without commit
  *   SAFE_FILE_PART  named .NAME.part and opened again by the next run: a shard whose slots are filled in any order
  *                   stays when freed without commit.  The folder's lock (lock.h) keeps rivals away; what is in the
  *                   part is believed only where its checksums say so.
  * No mmap: a full file system would be a SIGBUS.  Short writes and EINTR are looped over.
  *
  * Errors when writing are CHEX_ERR_WRITE, or CHEX_ERR_MEMORY; the text names file and reason, and says so in words
- * for a full disk.
+ * for a full disk; errno is still that of the call that failed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -67,7 +67,7 @@ enum chex_status safe_file_write(struct safe_file *f, const void *data, size_t s
 /* At an offset; thread-safe for ranges that do not overlap. */
 enum chex_status safe_file_pwrite(struct safe_file *f, uint64_t offset, const void *data, size_t size,
                                   struct chex_error *err);
-/* Read back; *got < size at the end of the file. */
+/* Read back; *got < size at the end of the file.  A read error is CHEX_ERR_WRITE. */
 enum chex_status safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, size_t *got,
                                  struct chex_error *err);
 

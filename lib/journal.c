@@ -7,10 +7,11 @@
 
 #include "journal.h"
 
+#include "manifest_json.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,18 +227,23 @@ append_header(struct journal *j, const char *dataset_id, const char *spec, struc
 {
     json_t *line = json_pack("{s:I,s:s,s:s}", "journal", (json_int_t)JOURNAL_VERSION, "dataset_id", dataset_id, "spec",
                              spec);
-    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     struct buffer b = {0};
-    enum chex_status status = text ? buffer_append(&b, text, strlen(text), err) : chex_fail_memory(err);
+    enum chex_status status = json_append(line, JSON_COMPACT | JSON_ENSURE_ASCII, &b, err);
 
     json_decref(line);
-    free(text);
-    if (status == CHEX_OK)
-        status = buffer_append(&b, "\n", 1, err);
     if (status == CHEX_OK)
         status = append(j, &b, err);
     buffer_release(&b);
     return status;
+}
+
+static bool
+cut(const struct journal *j)
+{
+    while (ftruncate(j->fd, (off_t)j->end) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
 }
 
 enum chex_status
@@ -257,7 +263,7 @@ journal_open(const struct folder *folder, struct share share, const char *datase
         return status;
     out->fd = openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* What is behind the last good line was torn by a crash. */
-    if (out->fd < 0 || ftruncate(out->fd, (off_t)out->end) != 0) {
+    if (out->fd < 0 || !cut(out)) {
         status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,
                            strerror(errno));
         journal_close(out);

@@ -35,6 +35,7 @@ struct shard_result {
     bool done;
     uint64_t size;
     char sha256[DIGEST_HEX];
+    char crc32c[CRC_HEX];  /* see manifest.h */
     uint32_t images;       /* records of weight 1 */
     uint64_t sum, squares; /* of the pixels of records of weight 1 */
     struct reject *reject; /* sorted by index; owned */

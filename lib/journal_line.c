@@ -7,7 +7,8 @@
 
 #include "journal.h"
 
-#include <jansson.h>
+#include "manifest_json.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,25 +42,20 @@ enum chex_status
 journal_format(size_t shard, const struct shard_result *result, bool with_rejects, struct buffer *b,
                struct chex_error *err)
 {
-    json_t *line = json_pack("{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
-                             (json_int_t)result->size, "sha256", result->done || !with_rejects ? result->sha256 : "",
-                             "images", (json_int_t)result->images, "sum", (json_int_t)result->sum, "squares",
-                             (json_int_t)result->squares, "rejects", (json_int_t)result->reject_count);
+    bool hashed = result->done || !with_rejects;
+    json_t *line = json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:I,s:I}", "shard", (json_int_t)shard, "size",
+                             (json_int_t)result->size, "sha256", hashed ? result->sha256 : "", "crc32c",
+                             hashed ? result->crc32c : "", "images", (json_int_t)result->images, "sum",
+                             (json_int_t)result->sum, "squares", (json_int_t)result->squares, "rejects",
+                             (json_int_t)result->reject_count);
     enum chex_status status;
-    char *text;
 
     if (line && with_rejects && json_object_set_new(line, "list", rejects_json(result)) != 0) {
         json_decref(line);
         line = NULL;
     }
-    text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    status = json_append(line, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
     json_decref(line);
-    if (!text)
-        return chex_fail_memory(err);
-    status = buffer_append(b, text, strlen(text), err);
-    if (status == CHEX_OK)
-        status = buffer_append(b, "\n", 1, err);
-    free(text);
     return status;
 }
 
@@ -98,13 +94,17 @@ parse_object(json_t *line, size_t shard_count, size_t *shard, struct shard_resul
 {
     json_int_t number, size, images, sum, squares, rejects;
     json_t *list = json_object_get(line, "list");
-    const char *sha256;
+    const char *sha256, *crc32c;
 
-    if (json_unpack(line, "{s:I,s:I,s:s,s:I,s:I,s:I,s:I}", "shard", &number, "size", &size, "sha256", &sha256, "images",
-                    &images, "sum", &sum, "squares", &squares, "rejects", &rejects) != 0)
+    if (json_unpack(line, "{s:I,s:I,s:s,s:s,s:I,s:I,s:I,s:I}", "shard", &number, "size", &size, "sha256", &sha256,
+                    "crc32c", &crc32c, "images", &images, "sum", &sum, "squares", &squares, "rejects", &rejects) != 0)
         return false;
     if (number < 0 || (size_t)number >= shard_count || size < 0 || images < 0 || images > UINT32_MAX || sum < 0 ||
-        squares < 0 || rejects < 0 || (strlen(sha256) != DIGEST_HEX - 1 && !(list && sha256[0] == '\0')))
+        squares < 0 || rejects < 0)
+        return false;
+    /* Both hashes, or, between processes, none. */
+    if ((strlen(sha256) != DIGEST_HEX - 1 || strlen(crc32c) != CRC_HEX - 1) &&
+        !(list && sha256[0] == '\0' && crc32c[0] == '\0'))
         return false;
     *shard = (size_t)number;
     *out = (struct shard_result){
@@ -116,6 +116,7 @@ parse_object(json_t *line, size_t shard_count, size_t *shard, struct shard_resul
         .reject_count = (size_t)rejects,
     };
     memcpy(out->sha256, sha256, strlen(sha256) + 1);
+    memcpy(out->crc32c, crc32c, strlen(crc32c) + 1);
     return !list || parse_rejects(list, out);
 }
 

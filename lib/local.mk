@@ -20,11 +20,11 @@ libchexcore_la_SOURCES = \
 	lib/plan.c lib/plan.h lib/manifest_check.c lib/manifest_format.c lib/manifest_parse.c lib/manifest.h \
 	lib/manifest_json.h lib/dataset.c lib/dataset.h \
 	lib/journal.c lib/journal_line.c lib/journal.h lib/share.h lib/store.c lib/store_folder.c lib/store_open.c \
-	lib/store_finish.c lib/store.h lib/store_private.h lib/pipeline.c lib/pipeline.h lib/comm.c lib/comm.h \
+	lib/store_finish.c lib/store_repair.c lib/store.h lib/store_private.h lib/pipeline.c lib/pipeline.h lib/comm.c lib/comm.h \
 	lib/crew.c lib/crew.h lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c \
 	lib/convert_crew.c lib/convert_crew.h lib/convert.h lib/convert_private.h lib/feed.c lib/feed.h \
-	lib/convert_intake.c lib/convert_index.c lib/convert_missing.c \
-	lib/dali_index.c lib/dali_index.h lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c \
+	lib/convert_intake.c lib/convert_index.c lib/convert_missing.c lib/dali_index.c lib/dali_index.h \
+	lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c lib/verify_index.c \
 	lib/verify_report.c lib/verify_shard.c lib/verify.h lib/verify_private.h \
 	lib/progress.c lib/progress.h
 if HAVE_LIBARCHIVE

@@ -10,6 +10,7 @@
 
 #include "lock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -126,19 +127,60 @@ life_of(const struct holder *holder)
     return ended || (start != 0 && start != holder->start) ? DEAD : ALIVE;
 }
 
+/* Nothing is allocated: the end of a run that has no memory left drops its lock too. */
 static enum chex_status
-read_lock(const struct folder *folder, const char *name, char *text, size_t size, struct chex_error *err)
+read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], struct chex_error *err)
 {
-    struct buffer b = {0};
-    enum chex_status status = file_read(folder->fd, name, size - 1, &b, err);
+    uint64_t size;
+    size_t got;
+    int fd;
+    enum chex_status status = file_open(folder->fd, name, &fd, &size, err);
 
-    if (status == CHEX_OK) {
-        if (b.size > 0)
-            memcpy(text, b.data, b.size);
-        text[b.size] = '\0';
-    }
-    buffer_release(&b);
+    if (status != CHEX_OK)
+        return status;
+    if (size >= LOCK_TEXT)
+        status = chex_fail(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %d allowed", (unsigned long long)size,
+                           LOCK_TEXT - 1);
+    else
+        status = file_pread(fd, 0, text, LOCK_TEXT - 1, &got, err);
+    if (status == CHEX_OK)
+        text[got] = '\0';
+    close(fd);
     return status;
+}
+
+/* Make a file with this text; false with errno, and then there is none. */
+static bool
+write_text(const struct folder *folder, const char *name, const char *text)
+{
+    size_t size = strlen(text), done = 0;
+    int fd = openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int error = 0;
+
+    if (fd < 0)
+        return false;
+    while (done < size && error == 0) {
+        ssize_t n = write(fd, text + done, size - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            error = n == 0 ? ENOSPC : errno;
+    }
+    if (error == 0 && fsync(fd) != 0)
+        error = errno;
+    if (close(fd) != 0 && errno != EINTR && error == 0)
+        error = errno;
+    if (error != 0)
+        unlinkat(folder->fd, name, 0);
+    errno = error;
+    return error == 0;
+}
+
+static bool
+knows_no_links(int error)
+{
+    return error == EPERM || error == ENOSYS || error == ENOTSUP || error == EOPNOTSUPP || error == EMLINK;
 }
 
 /* Make the lock file; text[LOCK_TEXT] gets what is in it.  False with errno EEXIST where there is one. */
@@ -146,25 +188,73 @@ static bool
 create_lock(const struct folder *folder, const char *name, char *text)
 {
     struct holder self;
-    int length, fd;
+    struct timespec now;
+    char made[LOCK_NAME_SIZE + 64];
     bool good;
+    int error;
 
     describe_self(&self);
-    length = snprintf(text, LOCK_TEXT, "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince %s\n", self.host,
-                      self.pid, self.boot, self.space, self.start, self.since);
-    fd = openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    if (fd < 0)
+    snprintf(text, LOCK_TEXT, "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince %s\n", self.host, self.pid,
+             self.boot, self.space, self.start, self.since);
+    /* A pid is not enough for a name of its own: in containers everybody may be number 1. */
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(made, sizeof(made), "%s.new.%ld.%ld", name, self.pid, now.tv_nsec);
+    if (!write_text(folder, made, text))
         return false;
-    errno = 0; /* a short write sets none */
-    good = write(fd, text, (size_t)length) == (ssize_t)length;
-    good &= close(fd) == 0;
-    if (!good) {
-        int saved = errno ? errno : ENOSPC;
+    good = linkat(folder->fd, made, folder->fd, name, 0) == 0;
+    /* Who got the lock meanwhile took our file for a leftover. */
+    error = errno == ENOENT ? EAGAIN : errno;
+    unlinkat(folder->fd, made, 0);
+    errno = error;
+    return good || (knows_no_links(error) && write_text(folder, name, text));
+}
 
-        unlinkat(folder->fd, name, 0);
-        errno = saved;
-    }
-    return good;
+/* Behind the name of a lock, with a part or without: ".new." or ".stale."; only of the lock `own` where that is given. */
+static const char *
+behind_lock_name(const char *name, const char *own)
+{
+    const char *rest = name + strlen(own ? own : LOCK_NAME);
+    struct share share;
+
+    if (strncmp(name, own ? own : LOCK_NAME, strlen(own ? own : LOCK_NAME)) != 0)
+        return NULL;
+    return !own && share_parse_suffix(rest, &share) ? rest + SHARE_SUFFIX_LENGTH : rest;
+}
+
+/* May this one go?  What was moved aside by mistake is about to be put back. */
+static bool
+is_leftover(const struct folder *folder, const char *name, const char *own)
+{
+    static const char new[] = ".new.", stale[] = ".stale.";
+    const char *rest = behind_lock_name(name, own);
+    struct holder holder;
+    char text[LOCK_TEXT];
+
+    /* One that a rival is making at this moment may be among them: it then begins again, and finds our lock. */
+    if (rest && strncmp(rest, new, strlen(new)) == 0)
+        return true;
+    return rest && strncmp(rest, stale, strlen(stale)) == 0 && read_lock(folder, name, text, NULL) == CHEX_OK &&
+           parse_holder(text, &holder) && life_of(&holder) == DEAD;
+}
+
+/*
+ * Files of locks that were made or moved aside by processes that did not come to remove them; those of other parts only
+ * by who has the whole folder.
+ */
+static void
+remove_leftovers(const struct folder *folder, const char *own)
+{
+    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *d;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (d = readdir(dir)))
+        if (is_leftover(folder, d->d_name, own))
+            unlinkat(folder->fd, d->d_name, 0);
+    if (dir)
+        closedir(dir);
 }
 
 /* Move aside the lock whose text was `stale`; what was moved must be that one. */
@@ -176,7 +266,7 @@ remove_stale(const struct folder *folder, const char *name, const char *stale)
     snprintf(aside, sizeof(aside), "%s.stale.%ld", name, (long)getpid());
     if (renameat(folder->fd, name, folder->fd, aside) != 0)
         return;
-    if (read_lock(folder, aside, text, sizeof(text), NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
+    if (read_lock(folder, aside, text, NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
         linkat(folder->fd, aside, folder->fd, name, 0) != 0)
         return;
     unlinkat(folder->fd, aside, 0);
@@ -192,7 +282,7 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
     struct holder holder = {.pid = 0};
     enum life life = UNKNOWN;
     char text[LOCK_TEXT];
-    enum chex_status status = read_lock(folder, name, text, sizeof(text), err);
+    enum chex_status status = read_lock(folder, name, text, err);
 
     if (status == CHEX_ERR_MISSING)
         return CHEX_OK; /* dropped meanwhile */
@@ -273,9 +363,13 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
             lock->held = true;
             status = look_around(lock, share, break_lock, err);
             if (status != CHEX_OK)
-                lock_drop(lock);
+                lock_drop(lock, NULL);
+            else
+                remove_leftovers(folder, share_is_whole(share) ? NULL : lock->name);
             return status;
         }
+        if (errno == EAGAIN)
+            continue;
         if (errno != EEXIST)
             return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path, strerror(errno));
         status = clear_away(folder, lock->name, break_lock, err);
@@ -296,7 +390,7 @@ lock_has_text(const struct folder *folder, const char *text)
 {
     char there[LOCK_TEXT];
 
-    return read_lock(folder, LOCK_NAME, there, sizeof(there), NULL) == CHEX_OK && strcmp(there, text) == 0;
+    return read_lock(folder, LOCK_NAME, there, NULL) == CHEX_OK && strcmp(there, text) == 0;
 }
 
 bool
@@ -304,14 +398,22 @@ lock_is_ours(const struct lock *lock)
 {
     char text[LOCK_TEXT];
 
-    return lock->held && read_lock(lock->folder, lock->name, text, sizeof(text), NULL) == CHEX_OK &&
-           strcmp(text, lock->text) == 0;
+    return lock->held && read_lock(lock->folder, lock->name, text, NULL) == CHEX_OK && strcmp(text, lock->text) == 0;
 }
 
-void
-lock_drop(struct lock *lock)
+enum chex_status
+lock_drop(struct lock *lock, struct chex_error *err)
 {
-    if (lock_is_ours(lock))
-        unlinkat(lock->folder->fd, lock->name, 0);
+    char text[LOCK_TEXT];
+    enum chex_status status;
+
+    if (!lock->held)
+        return CHEX_OK;
     lock->held = false;
+    status = read_lock(lock->folder, lock->name, text, err);
+    if ((status == CHEX_ERR_MISSING && errno == ENOENT) || (status == CHEX_OK && strcmp(text, lock->text) != 0))
+        return CHEX_OK;
+    if (status != CHEX_OK)
+        return chex_context(err, CHEX_ERR_WRITE, "cannot remove the lock '%s/%s'", lock->folder->path, lock->name);
+    return folder_remove(lock->folder, lock->name, err);
 }

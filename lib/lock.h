@@ -1,8 +1,10 @@
 /*
  * lock.h - one writer for a folder
  *
- * A file .chex.lock made with O_EXCL, since flock may be off on Lustre and NFS; it says who holds it: host, pid, boot
- * id, pid namespace, start of the process.  A lock of a process of this host that is no more, or of an earlier boot, is
+ * A file .chex.lock, since flock may be off on Lustre and NFS; it says who holds it: host, pid, boot id, pid namespace,
+ * start of the process.  It is written whole under another name, synced and linked to its own, so that neither a kill
+ * nor a power loss leaves a lock of which nobody can say whose it was; where the file system has no links it is made
+ * with O_EXCL.  A lock of a process of this host that is no more, or of an earlier boot, is
  * taken over; one that is alive never is. Of another host or container it cannot be known: there the user's word counts.
  *
  * A process that does part 1 of 4 takes .chex.lock-00001-of-00004.  Parts of the same number of parts may work side by
@@ -42,7 +44,10 @@ enum chex_status lock_take_share(struct lock *lock, const struct folder *folder,
 bool lock_has_text(const struct folder *folder, const char *text);
 /* False where somebody broke it meanwhile. */
 bool lock_is_ours(const struct lock *lock);
-/* One that is not held, or is somebody else's by now, is left alone. */
-void lock_drop(struct lock *lock);
+/*
+ * One that is not held, or is somebody else's by now, is left alone.
+ * CHEX_ERR_WRITE where it could not be removed: the next run takes it over.
+ */
+enum chex_status lock_drop(struct lock *lock, struct chex_error *err);
 
 #endif

@@ -25,6 +25,7 @@ struct manifest_shard {
     uint32_t number, of; /* within the split */
     uint32_t records, images;
     uint64_t size;
+    const char *crc32c; /* over the stored checksums of the data of its records, 8 digits; NULL: not known */
 };
 
 struct manifest_split {

@@ -147,6 +147,8 @@ check_shard(const struct manifest *m, unsigned i, struct chex_error *err)
                          m->layout.stride);
     if (!is_hex(shard->sha256, 2 * DIGEST_SIZE))
         return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].sha256: not %d hexadecimal digits", i, 2 * DIGEST_SIZE);
+    if (shard->crc32c && !is_hex(shard->crc32c, CRC_HEX - 1))
+        return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].crc32c: not %d hexadecimal digits", i, CRC_HEX - 1);
     return CHEX_OK;
 }
 

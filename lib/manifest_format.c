@@ -10,7 +10,10 @@
 
 #include "manifest_json.h"
 
+#include "digest.h"
+
 #include <stdio.h>
+#include <string.h>
 
 /* ---- dtype ----------------------------------------------------------------------------------------------------- */
 
@@ -152,10 +155,16 @@ splits_part(const struct manifest *m)
 static json_t *
 shard_part(const struct manifest *m, const struct manifest_shard *shard)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name", shard->name, "split",
-                     m->split[shard->split].name, "number", (json_int_t)shard->number, "of", (json_int_t)shard->of,
-                     "records", (json_int_t)shard->records, "images", (json_int_t)shard->images, "size",
-                     (json_int_t)shard->size, "sha256", shard->sha256);
+    json_t *part = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name", shard->name, "split",
+                             m->split[shard->split].name, "number", (json_int_t)shard->number, "of",
+                             (json_int_t)shard->of, "records", (json_int_t)shard->records, "images",
+                             (json_int_t)shard->images, "size", (json_int_t)shard->size, "sha256", shard->sha256);
+
+    if (part && shard->crc32c && json_object_set_new(part, "crc32c", json_string(shard->crc32c)) != 0) {
+        json_decref(part);
+        return NULL;
+    }
+    return part;
 }
 
 static json_t *
@@ -196,16 +205,67 @@ fill(json_t *top, const struct manifest *m)
            set(top, "rejects", json_integer((json_int_t)m->rejects));
 }
 
+struct sink {
+    struct buffer *buffer;
+    bool failed; /* jansson does not look at the result everywhere */
+};
+
 static int
-append(const char *data, size_t size, void *buffer)
+append(const char *data, size_t size, void *context)
 {
-    return buffer_append(buffer, data, size, NULL) == CHEX_OK ? 0 : -1;
+    struct sink *sink = context;
+
+    sink->failed = sink->failed || buffer_append(sink->buffer, data, size, NULL) != CHEX_OK;
+    return sink->failed ? -1 : 0;
+}
+
+enum chex_status
+json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
+{
+    struct sink sink = {.buffer = b};
+
+    if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
+        return chex_fail_memory(err);
+    return CHEX_OK;
+}
+
+enum chex_status
+manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err)
+{
+    struct digest *digest = digest_new();
+    uint8_t hash[DIGEST_SIZE];
+    char hex[DIGEST_HEX];
+
+    if (!digest)
+        return chex_fail_memory(err);
+    digest_start(digest);
+    digest_add(digest, text, size);
+    digest_finish(digest, hash);
+    digest_free(digest);
+    digest_hex(hash, sizeof(hash), hex);
+    snprintf(out, MANIFEST_SUM_ROOM, "  \"" MANIFEST_SUM_KEY "\": \"%s\"\n}\n", hex);
+    return CHEX_OK;
+}
+
+/* The text in b ends with "\n}\n": make room there for one more key. */
+static enum chex_status
+add_sum(struct buffer *b, struct chex_error *err)
+{
+    char sum[MANIFEST_SUM_ROOM];
+    enum chex_status status;
+
+    b->size -= strlen("\n}\n");
+    status = buffer_append(b, ",\n", 2, err);
+    if (status == CHEX_OK)
+        status = manifest_sum(b->data, b->size, sum, err);
+    return status == CHEX_OK ? buffer_append(b, sum, strlen(sum), err) : status;
 }
 
 enum chex_status
 manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *err)
 {
     enum chex_status status = manifest_check(m, err);
+    struct buffer text = {0};
     json_t *top;
 
     if (status == CHEX_ERR_DAMAGED)
@@ -213,9 +273,15 @@ manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *e
     if (status != CHEX_OK)
         return status;
     top = json_object();
-    if (!top || !fill(top, m) || json_dump_callback(top, append, b, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 ||
-        append("\n", 1, b) != 0)
+    if (top && fill(top, m))
+        status = json_append(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
+    else
         status = chex_fail_memory(err);
+    if (status == CHEX_OK)
+        status = add_sum(&text, err);
+    if (status == CHEX_OK)
+        status = buffer_append(b, text.data, text.size, err);
+    buffer_release(&text);
     json_decref(top);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * manifest_json.h - what the writer and the reader of the manifest share
+ * manifest_json.h - what the writer and the reader of the manifest share, and the one way to write JSON into a file
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,6 +15,22 @@
  * three texts are in it only as far as their places are the same in all records.  NULL when out of memory.
  */
 json_t *manifest_dtype(const struct manifest *m);
+
+/*
+ * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation fails
+ * in the middle it may leave out a key and go on.  value NULL is out of memory too.
+ * CHEX_ERR_MEMORY: then b has a part of it
+ */
+enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
+
+/* The last key: SHA-256 of the text before its line. */
+#define MANIFEST_SUM_KEY "manifest_sha256"
+
+/*
+ * The two lines, terminated, that end a manifest which begins with this text.  CHEX_ERR_MEMORY
+ */
+#define MANIFEST_SUM_ROOM 128
+enum chex_status manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err);
 
 /*
  * Whether the values are those that a manifest can have: names and hashes of their form, numbers in their ranges, sums

@@ -12,6 +12,8 @@
 
 #include "manifest_json.h"
 
+#include "digest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,11 +262,13 @@ static void
 read_shard(struct reader *r, const char *where, const json_t *object, struct manifest_shard *shard)
 {
     const json_t *split = json_object_get(object, "split");
+    bool has_crc = json_object_get(object, "crc32c") != NULL;
 
-    if (json_object_size(object) != 8)
+    if (json_object_size(object) != (has_crc ? 9 : 8))
         fault(r, where, "keys", "those of format 1");
     shard->name = get_string(r, where, object, "name");
     shard->sha256 = get_string(r, where, object, "sha256");
+    shard->crc32c = has_crc ? get_string(r, where, object, "crc32c") : NULL;
     shard->split = split_of_name(r, where, json_is_string(split) ? json_string_value(split) : "");
     shard->number = (uint32_t)get_number(r, where, object, "number", UINT32_MAX / 2);
     shard->of = (uint32_t)get_number(r, where, object, "of", UINT32_MAX / 2);
@@ -357,6 +361,25 @@ read_top(struct reader *r, const json_t *top)
         r->status = manifest_check(m, r->err);
 }
 
+/* A bit that turned over in a number makes another number: only this notices it.  Manifests of before lack the key. */
+static enum chex_status
+check_sum(const json_t *top, const uint8_t *text, size_t size, struct chex_error *err)
+{
+    char sum[MANIFEST_SUM_ROOM];
+    size_t end = strlen("  \"" MANIFEST_SUM_KEY "\": \"\"\n}\n") + 2 * DIGEST_SIZE;
+    enum chex_status status;
+
+    if (!json_object_get(top, MANIFEST_SUM_KEY))
+        return CHEX_OK;
+    if (size < end)
+        return chex_fail(err, CHEX_ERR_DAMAGED, MANIFEST_SUM_KEY ": not a line of its own at the end");
+    status = manifest_sum(text, size - end, sum, err);
+    if (status == CHEX_OK && memcmp(sum, text + size - end, end) != 0)
+        status = chex_fail(err, CHEX_ERR_DAMAGED,
+                           MANIFEST_SUM_KEY ": not that of the text, which is damaged or was edited");
+    return status;
+}
+
 static enum chex_status
 parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err)
 {
@@ -367,6 +390,8 @@ parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error 
     if (!top)
         return fail_syntax(&e, err);
     read_top(&r, top);
+    if (r.status == CHEX_OK)
+        r.status = check_sum(top, text, size, err);
     json_decref(top);
     return r.status;
 }

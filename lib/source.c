@@ -140,7 +140,8 @@ list_folder(struct source *s, DIR *dir, const char *path, struct listing *below,
             return status;
     }
     if (errno != 0)
-        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", path, strerror(errno));
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", path,
+                         strerror(errno));
     return CHEX_OK;
 }
 

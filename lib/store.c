@@ -11,6 +11,7 @@
 
 #include "tfrecord.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,25 +104,53 @@ decide(struct store_shard *s, uint32_t index, enum slot_state state)
     return last;
 }
 
+bool
+store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status)
+{
+    /* No other failure is over when one tries again at once: a full disk stays full. */
+    return (status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && errno == EIO && !store->shard[shard].begun_anew;
+}
+
+uint64_t
+store_begun_anew(struct store *store, unsigned *shards)
+{
+    uint64_t images = 0;
+    size_t i;
+
+    *shards = 0;
+    for (i = 0; i < store->plan->shard_count; i++) {
+        if (!store->shard[i].waits)
+            continue;
+        images += store->shard[i].left;
+        store->shard[i].waits = false;
+        (*shards)++;
+    }
+    return images;
+}
+
 enum chex_status
 store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record, struct chex_error *err)
 {
     struct store_shard *s = &store->shard[shard];
     size_t stride = store->plan->layout.stride;
     enum chex_status status;
+    bool again, anew;
 
     pthread_mutex_lock(&s->lock);
-    status = store_open_part(store, shard, err);
+    again = s->again;
+    status = again ? CHEX_OK : store_open_part(store, shard, err);
     s->users++;
     pthread_mutex_unlock(&s->lock);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && !again)
         status = safe_file_pwrite(s->part, (uint64_t)index * stride, record, stride, err);
+    anew = status != CHEX_OK && store_may_begin_anew(store, shard, status); /* looks at errno */
     /* Images from archives go to all shards at once, which may be more than files can be open. */
     pthread_mutex_lock(&s->lock);
     if (--s->users == 0 && atomic_load(&store->open_parts) > store->max_open)
         store_close_part(store, shard);
+    s->again |= anew;
     pthread_mutex_unlock(&s->lock);
-    if (status != CHEX_OK)
+    if (status != CHEX_OK && !anew)
         return status;
     return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }

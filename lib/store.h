@@ -34,6 +34,7 @@ struct store_options {
     void (*tick)(void *context);
     void *context;
     const atomic_bool *stop; /* NULL: never */
+    bool repair;             /* read a complete data set, and make anew what is damaged */
 };
 
 /* What was there when the store was opened. */
@@ -76,6 +77,13 @@ bool store_wants(const struct store *store, size_t shard, uint32_t index);
  */
 enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                            struct chex_error *err);
+/*
+ * After each image was put or rejected once: images of the shards that were begun anew since the last call, because the disk
+ * failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from their
+ * sources again, once; the second failure is an error.  *shards: how many shards that is.
+ */
+uint64_t store_begun_anew(struct store *store, unsigned *shards);
+
 /* Say that the slot's image cannot be used.  Thread-safe.  May finish the shard. */
 enum chex_status store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why,
                               struct chex_error *err);

@@ -13,7 +13,9 @@
 
 #include "tfrecord.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -95,6 +97,15 @@ list_good(const struct store *store, size_t shard, uint32_t *good, uint32_t *cou
 
 /* ---- checking and hashing ------------------------------------------------------------------------------------- */
 
+/* What comes back is not what was written. */
+static enum chex_status
+fail_read_back(const struct store *store, size_t shard, uint32_t index, struct chex_error *err)
+{
+    errno = EIO;
+    return chex_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
+                        store->plan->shard[shard].name);
+}
+
 /* Read the part back from end to end: each record is checked, all are hashed and summed up. */
 static enum chex_status
 check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *digest, struct chex_error *err)
@@ -103,7 +114,7 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
     const struct layout *l = &store->plan->layout;
     struct shard_result *r = &store->result[shard];
     uint8_t hash[DIGEST_SIZE];
-    uint32_t at, i;
+    uint32_t at, i, crc = 0;
 
     r->images = 0;
     r->sum = r->squares = 0;
@@ -123,8 +134,8 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
 
             status = store_check_record(store, shard, at + i, record, &v, err);
             if (status != CHEX_OK)
-                return chex_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", at + i,
-                                    store->folder->path, s->name);
+                return fail_read_back(store, shard, at + i, err);
+            crc = tfrecord_chain(crc, record, l->stride - TFRECORD_FRAME);
             r->images += v.weight;
             if (v.weight)
                 store_add_pixels(record + l->pixel_offset, l->pixel_size, r);
@@ -135,6 +146,7 @@ check_part(struct store *store, size_t shard, uint8_t *buffer, struct digest *di
     }
     digest_finish(digest, hash);
     digest_hex(hash, DIGEST_SIZE, r->sha256);
+    crc_hex(crc, r->crc32c);
     r->size = (uint64_t)s->records * l->stride;
     return CHEX_OK;
 }
@@ -244,8 +256,8 @@ seal_shard(struct store *store, size_t shard, struct scratch *scratch, struct ch
     return CHEX_OK;
 }
 
-enum chex_status
-store_finish_shard(struct store *store, size_t shard, struct chex_error *err)
+static enum chex_status
+finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
 {
     size_t stride = store->plan->layout.stride;
     struct scratch scratch = {0};
@@ -283,6 +295,41 @@ open_shard_of_others(const struct store *store, size_t shard, int *fd, uint64_t 
     return status;
 }
 
+/* Nothing of the shard is believed any more: its slots are wanted again. */
+static enum chex_status
+begin_anew(struct store *store, size_t shard, struct chex_error *err)
+{
+    const struct plan_shard *p = &store->plan->shard[shard];
+    struct store_shard *s = &store->shard[shard];
+    char part[PLAN_SHARD_NAME + 8];
+    enum chex_status status;
+
+    snprintf(part, sizeof(part), ".%s.part", p->name);
+    store_close_part(store, shard);
+    status = folder_remove(store->folder, part, err);
+    /* It has its name already where only the folder could not be synced. */
+    if (status == CHEX_OK)
+        status = folder_remove(store->folder, p->name, err);
+    pthread_mutex_lock(&s->lock);
+    s->again = s->borrows = false;
+    s->begun_anew = s->waits = true;
+    s->left = p->images;
+    memset(s->slot, SLOT_EMPTY, p->images);
+    shard_result_release(&store->result[shard]);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+enum chex_status
+store_finish_shard(struct store *store, size_t shard, struct chex_error *err)
+{
+    enum chex_status status = store->shard[shard].again ? CHEX_OK : finish_by_itself(store, shard, err);
+
+    if (store->shard[shard].again || store_may_begin_anew(store, shard, status))
+        return begin_anew(store, shard, err);
+    return status;
+}
+
 /* The first usable image of a split that is in a finished shard, into record. */
 static enum chex_status
 find_lender(struct store *store, unsigned split, uint8_t *record, struct record_values *v, struct chex_error *err)
@@ -312,13 +359,13 @@ find_lender(struct store *store, unsigned split, uint8_t *record, struct record_
         }
         if (found)
             return CHEX_OK;
-        return chex_context(err, CHEX_ERR_READ, "reading back '%s/%s'", store->folder->path, plan->shard[i].name);
+        return chex_context(err, CHEX_ERR_WRITE, "reading back '%s/%s'", store->folder->path, plan->shard[i].name);
     }
     return chex_fail(err, CHEX_ERR_DAMAGED, "no image of split '%s' could be read", plan->splits.name[split]);
 }
 
 static enum chex_status
-finish_by_borrowing(struct store *store, size_t shard, struct chex_error *err)
+borrow_all(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
     size_t stride = store->plan->layout.stride;
@@ -337,6 +384,17 @@ finish_by_borrowing(struct store *store, size_t shard, struct chex_error *err)
         status = seal_shard(store, shard, &scratch, err);
     scratch_release(&scratch);
     return status;
+}
+
+static enum chex_status
+finish_by_borrowing(struct store *store, size_t shard, struct chex_error *err)
+{
+    enum chex_status status = borrow_all(store, shard, err);
+
+    if (!store_may_begin_anew(store, shard, status))
+        return status;
+    store->shard[shard].begun_anew = true;
+    return borrow_all(store, shard, err);
 }
 
 enum chex_status

@@ -95,7 +95,8 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
     struct dirent *d;
 
     if (!dir) {
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
+        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
+                           strerror(errno));
         if (fd >= 0)
             close(fd);
         return status;
@@ -108,7 +109,8 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
             status = folder_remove(folder, d->d_name, err);
     }
     if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
+        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
+                           strerror(errno));
     closedir(dir);
     return status;
 }
@@ -155,13 +157,13 @@ check_shard(void *context, void *worker, size_t item, struct chex_error *err)
     (void)worker;
     if (fstatat(c->store->folder->fd, shard->name, &st, 0) != 0 || (uint64_t)st.st_size != shard->size)
         return chex_fail(err, CHEX_ERR_DAMAGED,
-                         "'%s' has a manifest, but shard '%s' is missing or of another size (--force converts anew)",
+                         "'%s' has a manifest, but shard '%s' is missing or of another size (--repair makes it again)",
                          path, shard->name);
     if (c->store->options.verify)
         status = store_hash_file(c->store, shard->name, hex, err);
     if (status == CHEX_OK && c->store->options.verify && strcmp(hex, shard->sha256) != 0)
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "'%s/%s' differs from what the manifest says (--force converts anew)",
-                           path, shard->name);
+        status = chex_fail(err, CHEX_ERR_DAMAGED,
+                           "'%s/%s' differs from what the manifest says (--repair makes it again)", path, shard->name);
     return status;
 }
 
@@ -180,6 +182,7 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     const struct folder *folder = store->folder;
     struct manifest m = {0};
     struct buffer b = {0};
+    bool damaged = false;
     char asked[256];
     enum chex_status status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
 
@@ -190,9 +193,13 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     if (status == CHEX_OK)
         status = manifest_parse(b.data, b.size, &m, err);
     spec_format(&store->plan->spec, asked, sizeof(asked));
-    if (status != CHEX_OK)
-        status = chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_INCOMPATIBLE,
-                              "'%s/%s' (--force replaces the data set)", folder->path, MANIFEST_NAME);
+    if (status == CHEX_ERR_DAMAGED && store->options.repair)
+        status = store_repair(store, NULL, &damaged, err);
+    else if (status != CHEX_OK)
+        status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
+                     ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
+                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (--force replaces the data set)", folder->path,
+                                    MANIFEST_NAME);
     else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
         status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' holds another data set (--force replaces it): there %.8s, %ux%u %s, %u a shard, "
@@ -201,9 +208,11 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
                            folder->path, m.dataset_id, m.layout.width, m.layout.height, m.resize, m.shard_size, m.tail,
                            m.layout.align, m.split_rule, (unsigned long long)m.seed, (unsigned long long)m.max_pixels,
                            m.min_side, m.lenient ? ", lenient" : "", store->plan->dataset_id, asked);
+    else if (store->options.repair)
+        status = store_repair(store, &m, &damaged, err);
     else
         status = check_complete(store, &m, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && !damaged)
         *state = (struct store_state){.complete = true, .rejects = m.rejects};
     manifest_release(&m);
     buffer_release(&b);

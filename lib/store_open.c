@@ -12,6 +12,7 @@
 #include "store_private.h"
 
 #include "pipeline.h"
+#include "tfrecord.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ scan_records(struct store *store, size_t shard, int fd, uint8_t *slot, uint32_t 
     size_t stride = store->plan->layout.stride, got;
     uint8_t *record = malloc(stride);
     enum chex_status status = record ? CHEX_OK : chex_fail_memory(err);
-    uint32_t i;
+    uint32_t crc = 0, i;
 
     *full = *good = 0;
     for (i = 0; status == CHEX_OK && i < s->records; i++) {
@@ -48,6 +49,7 @@ scan_records(struct store *store, size_t shard, int fd, uint8_t *slot, uint32_t 
         if (store_check_record(store, shard, i, record, &values, NULL) != CHEX_OK)
             continue;
         (*good)++;
+        crc = tfrecord_chain(crc, record, stride - TFRECORD_FRAME);
         if (seen)
             digest_add(digest, record, stride);
         if (seen && values.weight)
@@ -57,6 +59,8 @@ scan_records(struct store *store, size_t shard, int fd, uint8_t *slot, uint32_t 
             (*full)++;
         }
     }
+    if (seen)
+        crc_hex(crc, seen->crc32c);
     free(record);
     return status;
 }
@@ -66,7 +70,7 @@ static bool
 line_fits(const struct plan_shard *s, const struct shard_result *line, const struct shard_result *seen, uint32_t full)
 {
     return line->images == full && full == s->images && line->sum == seen->sum && line->squares == seen->squares &&
-           strcmp(line->sha256, seen->sha256) == 0;
+           strcmp(line->sha256, seen->sha256) == 0 && strcmp(line->crc32c, seen->crc32c) == 0;
 }
 
 /* A shard that its journal line calls finished: is it?  False leaves it to be taken over as a part. */

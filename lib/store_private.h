@@ -6,6 +6,7 @@
 #ifndef CHEX_LIB_STORE_PRIVATE_H
 #define CHEX_LIB_STORE_PRIVATE_H
 
+#include "manifest.h"
 #include "store.h"
 
 #include <pthread.h>
@@ -22,6 +23,8 @@ struct store_shard {
     struct safe_file *part; /* open from the first put on, or from put to put where too many are */
     unsigned users;         /* threads that write to it */
     bool borrows;           /* no image is usable: store_finish() borrows one */
+    bool again;             /* the disk failed: begin anew once all slots are decided */
+    bool begun_anew, waits; /* that was done; and nobody has filled it since */
 };
 
 struct store {
@@ -56,11 +59,25 @@ enum chex_status store_each(const struct store *store, size_t count, store_work 
 /* Add the pixels of a record of weight 1 to the sums of its shard. */
 void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);
 
+/*
+ * --repair of a complete data set: *damaged says whether there is anything to do, and then it is an unfinished one now,
+ * whose journal knows the good shards.  m is its manifest, NULL where that is damaged itself.
+ * CHEX_ERR_INCOMPATIBLE  nothing of this data set is there
+ */
+enum chex_status store_repair(const struct store *store, const struct manifest *m, bool *damaged,
+                              struct chex_error *err);
+
 /* SHA-256 of a file of the folder, read from the disk as far as the kernel can be told so. */
 enum chex_status store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX],
                                  struct chex_error *err);
 
-/* All slots of the shard are decided: fill the others, check, hash, rename, note in the journal. */
+/* Whether this failure is the disk's, for once: then the shard is begun anew instead. */
+bool store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status);
+
+/*
+ * All slots of the shard are decided: fill the others, check, hash, rename, note in the journal.  Or begin it anew where
+ * the disk failed the first time: then all its slots are wanted again.
+ */
 enum chex_status store_finish_shard(struct store *store, size_t shard, struct chex_error *err);
 
 #endif

@@ -62,6 +62,12 @@ tfrecord_length(const uint8_t *record, uint64_t rest, uint64_t *data_size, struc
     return CHEX_OK;
 }
 
+uint32_t
+tfrecord_chain(uint32_t crc, const uint8_t *record, size_t data_size)
+{
+    return chex_crc32c(crc, record + TFRECORD_HEADER + data_size, TFRECORD_FOOTER);
+}
+
 enum chex_status
 tfrecord_check_data(const uint8_t *record, size_t data_size, struct chex_error *err)
 {

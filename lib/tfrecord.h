@@ -32,6 +32,12 @@ enum chex_status tfrecord_length(const uint8_t *record, uint64_t rest, uint64_t 
 /* Check the data's checksum; the whole record (data_size + TFRECORD_FRAME bytes) is there. */
 enum chex_status tfrecord_check_data(const uint8_t *record, size_t data_size, struct chex_error *err);
 
+/*
+ * The checksum of a file of records, over the checksums of their data as they are stored: continue with each record in
+ * turn, starting with 0.  It costs nothing where the data's checksums are compared anyway.
+ */
+uint32_t tfrecord_chain(uint32_t crc, const uint8_t *record, size_t data_size);
+
 /* Little-endian numbers, at any alignment. */
 uint32_t get_u32le(const uint8_t *p);
 uint64_t get_u64le(const uint8_t *p);

@@ -325,6 +325,7 @@ verify_run(struct verify *v, struct chex_error *err)
 {
     unsigned shard_count = v->dataset->info.shard_count, i;
     struct run run = {.v = v, .end = shard_count, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct chex_error index_error;
     enum chex_status status;
 
     v->shards_good = v->records_read = v->bytes_read = v->faults = v->notes = 0;
@@ -339,6 +340,17 @@ verify_run(struct verify *v, struct chex_error *err)
     status = check_shards(&run, err);
     if (status == CHEX_OK && v->depth == VERIFY_FULL && !v->only)
         check_sums(&run);
+    for (i = run.first; i < run.end && status == CHEX_OK && v->depth == VERIFY_FULL; i++) {
+        status = verify_index(v, i, &index_error);
+        if (status == CHEX_ERR_READ && !run.read_failed) {
+            run.read_failed = true;
+            run.read_error = index_error;
+        } else if (status != CHEX_OK && status != CHEX_ERR_READ && err) {
+            *err = index_error;
+        }
+        if (status == CHEX_ERR_READ)
+            status = CHEX_OK;
+    }
     if (status == CHEX_OK && !v->only)
         status = check_folder(v, err);
     if (status == CHEX_OK && run.read_failed) {

@@ -4,7 +4,12 @@
  *   quick   every shard is there and has its size, no other shard and nothing unfinished lies there; nothing is read
  *   sample  besides: records chosen by a hash, checked as by full, but for the shard's SHA-256
  *   full    every record: framing, both checksums, the strict form of layout.h, that it stands in its own slot; counts
- *           of images and findings; SHA-256 of each shard
+ *           of images and findings; of each shard the checksum over its checksums, and with sha256 its SHA-256; DALI
+ *           indexes, where they are
+ *
+ * What damages a file by chance is found by full as fast as the file can be read.  Whoever changes a record, its
+ * checksum and the manifest's on purpose is found by SHA-256 alone, which takes twenty times as long on a CPU without
+ * instructions for it.
  *
  * Faults are reported one by one and the search goes on; of those of one file the first ten, then a line with record -1
  * that counts the others.
@@ -32,6 +37,7 @@ struct verify_fault {
 struct verify {
     const struct chex_dataset *dataset;
     enum verify_depth depth;
+    bool sha256;           /* VERIFY_FULL: compare the SHA-256 of each shard too */
     double sample_percent; /* VERIFY_SAMPLE: above 0, at most 100 */
     unsigned threads;
     bool only; /* just shard only_shard, not what is beside it */

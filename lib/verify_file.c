@@ -53,13 +53,13 @@ check_place(struct check *c, const struct chex_record *record)
                      record->index);
 }
 
-/* The whole record is in the buffer. */
-static void
-check_content(struct check *c, uint64_t data_size)
+/* The whole record is in the buffer.  CHEX_ERR_MEMORY */
+static enum chex_status
+check_content(struct check *c, uint64_t data_size, struct chex_error *err)
 {
     struct chex_record record;
     struct example *example = NULL;
-    struct chex_error why;
+    struct chex_error why = {.status = CHEX_OK};
 
     c->r.records++;
     c->r.bytes += data_size + TFRECORD_FRAME;
@@ -67,6 +67,8 @@ check_content(struct check *c, uint64_t data_size)
         c->stride = data_size + TFRECORD_FRAME;
     if (tfrecord_check_data(c->buffer.data, (size_t)data_size, &why) != CHEX_OK ||
         example_parse(c->buffer.data + TFRECORD_HEADER, (size_t)data_size, &example, &record, &why) != CHEX_OK) {
+        if (why.status == CHEX_ERR_MEMORY)
+            return chex_fail_memory(err);
         report_fault(&c->r, why.status, c->index, c->offset, NULL, "%s", why.text);
     } else if (data_size + TFRECORD_FRAME != c->stride) {
         report_fault(&c->r, CHEX_ERR_DAMAGED, c->index, c->offset, &record.name,
@@ -78,6 +80,7 @@ check_content(struct check *c, uint64_t data_size)
         c->r.notes += record.weight == 1 && verify_is_constant(record.pixels, (size_t)record.height * record.width);
     }
     example_free(example);
+    return CHEX_OK;
 }
 
 /* Read what begins at c->offset; false where the file became shorter or cannot be read. */
@@ -122,7 +125,7 @@ check_record(struct check *c, struct chex_error *err)
     if (why.status == CHEX_OK) {
         status = buffer_reserve(&c->buffer, (size_t)data_size + TFRECORD_FRAME, err);
         if (status == CHEX_OK && read_at(c, (size_t)data_size + TFRECORD_FRAME)) {
-            check_content(c, data_size);
+            status = check_content(c, data_size, err);
             c->offset += data_size + TFRECORD_FRAME;
         } else {
             c->offset = c->size;

@@ -56,6 +56,12 @@ struct verify_worker {
 enum chex_status verify_shard(const struct verify *v, struct verify_worker *worker, unsigned shard,
                               _Atomic uint64_t *bytes, struct report *r, struct chex_error *err);
 
+/*
+ * Check the DALI index of a shard, if there is one, and tell what is wrong with it.
+ * CHEX_ERR_MEMORY; CHEX_ERR_READ, which does not end the search
+ */
+enum chex_status verify_index(struct verify *v, unsigned shard, struct chex_error *err);
+
 /* True where all pixels have one value. */
 bool verify_is_constant(const uint8_t *pixels, size_t size);
 

@@ -114,6 +114,7 @@ def _(work):
     convert(folder, f"{work}/out")
     a, b = manifest(straight()), complete(f"{work}/out")
     assert a.pop("labels_sha256") != b.pop("labels_sha256")
+    assert a.pop("manifest_sha256") != b.pop("manifest_sha256")
     assert a == b
 
 

@@ -71,7 +71,11 @@ class Dataset:
     def __init__(self, folder):
         self.folder = folder
         with open(os.path.join(folder, "manifest.json"), encoding="ascii") as f:
-            self.manifest = json.load(f)
+            text = f.read()
+        self.manifest = json.loads(text)
+        # head -n -2 manifest.json | sha256sum
+        self.sum_is_right = (self.manifest.pop("manifest_sha256", None) ==
+                             hashlib.sha256("".join(text.splitlines(True)[:-2]).encode()).hexdigest())
         self.stride = self.manifest["record"]["stride"]
         dtype = self.manifest["dtype"]
         self.offset = dict(zip(dtype["names"], dtype["offsets"]))
@@ -91,6 +95,11 @@ class Dataset:
             data = self.bytes(s)
             for i in range(shard["records"]):
                 yield s, i, data[i * self.stride:(i + 1) * self.stride]
+
+    def chain(self, shard):
+        """CRC-32C over the stored checksums of the data."""
+        data, ends = self.bytes(shard), range(self.stride, self.shards[shard]["size"] + 1, self.stride)
+        return crc32c(b"".join(data[end - 4:end] for end in ends))
 
     def text(self, record, name):
         size = int(self.format[name][1:])
@@ -155,6 +164,10 @@ def check_good(tally, ds, work):
     expect(tally, "--quick is clean", ["--quick", folder], 0)
     expect(tally, "--sample is clean", ["--sample", "20.5%", folder], 0)
     expect(tally, "--full reads every record", ["--full", folder], 0, f"{records:,} record")
+    expect(tally, "--full --sha256 is clean", ["--full", "--sha256", folder], 0, f"{records:,} record")
+    tally.check("manifest_sha256 is that of the lines before it", ds.sum_is_right)
+    tally.check("crc32c is what the format says", [s["crc32c"] for s in ds.shards] ==
+                [f"{ds.chain(s):08x}" for s in range(len(ds.shards))])
     expect(tally, "one shard is checked against its manifest", ["--full", ds.path(1)], 0, "1 of 1 shard good")
     expect(tally, "the manifest stands for its data set", [os.path.join(folder, "manifest.json")], 0)
     result = run("-q", "--full", folder)
@@ -163,6 +176,7 @@ def check_good(tally, ds, work):
     shutil.copy(ds.path(0), alone)
     expect(tally, "a file without a manifest is checked by itself", ["--full", alone], 0, "1 of 1 file good",
            "no manifest")
+    expect(tally, "--sha256 of a file without a manifest", ["--full", "--sha256", alone], 3, "no SHA-256")
     outputs = {run("--full", "-j", str(j), folder).stdout.split(b" in ")[0] for j in (1, 2, 7)}
     tally.check("the output does not depend on the number of threads", len(outputs) == 1, outputs)
 
@@ -286,6 +300,13 @@ def flip(at, bit=0):
     return lambda ds, r: r[:at(ds)] + bytes([r[at(ds)] ^ 1 << bit]) + r[at(ds) + 1:]
 
 
+def tamper(ds):
+    """A pixel with its checksum, and what the manifest has over the checksums."""
+    change_record(0, 1, lambda d, r: seal(flip(lambda e: e.offset["image"])(d, r)))(ds)
+    ds.shards[0]["crc32c"] = f"{ds.chain(0):08x}"
+    write(os.path.join(ds.folder, "manifest.json"), json.dumps(ds.manifest).encode())
+
+
 def check_damage(tally, good, work):
     stride = good.stride
     place = f"record 1 @{stride:,}: "
@@ -310,7 +331,10 @@ def check_damage(tally, good, work):
             "label Atelectasis is 2")
     damaged(tally, good, work, "a changed label with right checksums",
             change_record(0, 1, lambda ds, r: seal(flip(lambda d: d.offset["label"])(ds, r))), 1,
-            "SHA-256 is not that of the manifest")
+            "every record is good, but they are not those of the manifest (crc32c)")
+    damaged(tally, good, work, "a pixel, its checksum and the crc32c of the manifest changed", tamper, 0)
+    damaged(tally, good, work, "--sha256 finds that", tamper, 1, "SHA-256 is not that of the manifest",
+            arguments=("--full", "--sha256"))
     damaged(tally, good, work, "a length of 2^63 with a right checksum",
             change_record(0, 1, lambda ds, r: struct.pack("<QI", 1 << 63, masked(struct.pack("<Q", 1 << 63))) + r[12:]),
             1, "record with 9,223,372,036,854,775,808 bytes")
@@ -482,6 +506,7 @@ def check_usage(tally, ds, work):
             ("an unknown field", ["--list", "--fields", "name,nose", ds.folder], "no field 'nose'"),
             ("a repeated field", ["--list", "--fields", "name,name", ds.folder], "twice"),
             ("an empty field", ["--list", "--fields", "name,", ds.folder], "no field ''"),
+            ("--sha256 without --full", ["--sha256", "--sample", "1", ds.folder], "--full"),
             ("--fields without --list", ["--fields", "name", ds.folder], "--list"),
             ("--extract without -o", ["--extract", "0:0", ds.folder], "-o"),
             ("an output of another kind", ["--extract", "0:0", "-o", "x.jpg", ds.folder], ".png or .pgm"),

@@ -30,8 +30,17 @@ check_images_LDADD = libchexcore.la
 check_tables_SOURCES = tests/check_tables.c
 check_tables_LDADD = libchexcore.la
 
+# ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into --------------------------------
+# Not by libtool: it is needed under --disable-shared too.
+check_DATA = tests/faults/inject.so
+tests/faults/inject.so: tests/faults/inject.c
+	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
+	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
+CLEANFILES += tests/faults/inject.so
+EXTRA_DIST += tests/faults/inject.c
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
-check_DATA = tests/dataset.stamp
+check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
 	$(AM_V_GEN)rm -rf tests/dataset tests/dataset.images && $(MKDIR_P) tests && \
 	./chex-synth -q -n 120 --size 64 -o tests/dataset.images && \
@@ -42,15 +51,27 @@ clean-local:
 	rm -rf tests/dataset tests/dataset.images
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
-TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
-	tests/check_inspect.py tests/check_ranks.py tests/check_synth.py tests/check_interop.py \
-	tests/check_recipes.py tests/check_completion.py tests/check_sheet.py tests/check_archive.py
-slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
+TESTS += $(unit_tests) \
+	tests/png_cases.py \
+	tests/check_archive.py \
+	tests/check_completion.py \
+	tests/check_convert.py \
+	tests/check_docs.py \
+	tests/check_faults.py \
+	tests/check_inspect.py \
+	tests/check_interop.py \
+	tests/check_ranks.py \
+	tests/check_recipes.py \
+	tests/check_sheet.py \
+	tests/check_synth.py \
+	tests/check_tables.py
+slow_tests = tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
 	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
 	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_completion.py \
-	tests/check_sheet.py tests/check_archive.py \
+	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
+	tests/faults/replay.py \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
@@ -89,3 +110,20 @@ check-aarch64:
 	$(SHELL) $(srcdir)/tests/check_aarch64.sh
 
 .PHONY: check-aarch64 check-slow tally tally-slow
+# By hand: every call and every allocation; kills at random times.
+check-faults: all
+	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
+
+# Lines and branches of lib/ that make check ran, in a build of its own.
+coverage:
+	$(MKDIR_P) coverage
+	test -f coverage/Makefile || (cd coverage && $(abs_srcdir)/configure --disable-shared PYTHON='$(PYTHON)' \
+	  CFLAGS='-O0 -g --coverage' CPPFLAGS='$(CPPFLAGS)' >/dev/null)
+	cd coverage && $(MAKE) all && { $(MAKE) check || :; }
+	$(PYTHON) $(srcdir)/tests/coverage.py coverage
+
+KILLS = 10000
+check-kill: all tests/faults/inject.so
+	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py 'random times'
+
+.PHONY: check-slow coverage check-faults check-kill tally tally-slow

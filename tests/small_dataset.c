@@ -104,8 +104,8 @@ describe(struct small_dataset *s)
     for (i = 1; i < SMALL_IMAGES; i++)
         s->split[i >= 6].positives[i] = 1;
     for (i = 0; i < SMALL_SHARDS; i++)
-        s->shard[i] = (struct manifest_shard){shard_names[i], s->sha256[i],  i / 2,         i % 2,
-                                              i / 2 ? 1 : 2,  SMALL_RECORDS, i / 2 ? 2 : 3, s->size};
+        s->shard[i] = (struct manifest_shard){shard_names[i], s->sha256[i],  i / 2,   i % 2,       i / 2 ? 1 : 2,
+                                              SMALL_RECORDS,  i / 2 ? 2 : 3, s->size, s->crc32c[i]};
 }
 
 void
@@ -170,6 +170,18 @@ small_put_shard(const struct small_dataset *s, unsigned shard)
     small_put(s, s->shard[shard].name, s->bytes[shard], s->size);
 }
 
+/* CRC-32C over the checksums that the records of a shard end with. */
+void
+small_sum_shard(struct small_dataset *s, unsigned shard)
+{
+    uint8_t stored[4 * SMALL_RECORDS];
+    unsigned i;
+
+    for (i = 0; i < SMALL_RECORDS; i++)
+        memcpy(stored + 4 * i, s->bytes[shard] + (i + 1) * s->manifest.layout.stride - 4, 4);
+    crc_hex(chex_crc32c(0, stored, sizeof(stored)), s->crc32c[shard]);
+}
+
 void
 small_put_manifest(struct small_dataset *s, bool fix_hashes)
 {
@@ -185,6 +197,7 @@ small_put_manifest(struct small_dataset *s, bool fix_hashes)
         digest_finish(d, hash);
         digest_hex(hash, sizeof(hash), s->sha256[i]);
         digest_free(d);
+        small_sum_shard(s, i);
     }
     ck_assert_int_eq(manifest_format(&s->manifest, &text, NULL), CHEX_OK);
     small_put(s, MANIFEST_NAME, text.data, text.size);

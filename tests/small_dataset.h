@@ -23,9 +23,10 @@ struct small_dataset {
     struct manifest manifest;
     struct manifest_split split[2];
     struct manifest_shard shard[SMALL_SHARDS];
-    char sha256[SMALL_SHARDS][DIGEST_HEX];
+    char sha256[SMALL_SHARDS][DIGEST_HEX], crc32c[SMALL_SHARDS][CRC_HEX];
     uint8_t *bytes[SMALL_SHARDS]; /* of the files */
     size_t size;                  /* of each file */
+    bool compare_sha256;          /* for who checks it */
 };
 
 /* Make it in a new folder of this name.  small_release() frees the memory; the files go with the test process. */
@@ -37,6 +38,8 @@ void small_put(const struct small_dataset *s, const char *name, const void *data
 void small_remove(const struct small_dataset *s, const char *name);
 /* Write shard `shard` with its bytes as they are now. */
 void small_put_shard(const struct small_dataset *s, unsigned shard);
+/* Take crc32c of shard `shard` from its bytes as they are. */
+void small_sum_shard(struct small_dataset *s, unsigned shard);
 /* Write the manifest as it is now; with fix_hashes after taking the hashes of the shards' bytes as they are. */
 void small_put_manifest(struct small_dataset *s, bool fix_hashes);
 

@@ -338,8 +338,8 @@ bench_publish(struct bench *b)
         const struct plan_shard *s = &b->plan.shard[i];
         struct manifest_split *p = &split[s->split];
 
-        shard[i] = (struct manifest_shard){s->name, r[i].sha256, s->split,    s->number,
-                                           s->of,   s->records,  r[i].images, r[i].size};
+        shard[i] = (struct manifest_shard){s->name,    r[i].sha256, s->split,  s->number,  s->of,
+                                           s->records, r[i].images, r[i].size, r[i].crc32c};
         if (p->shard_count++ == 0)
             *p = (struct manifest_split){b->plan.splits.name[s->split], hash, i, 1, 0, 1, {0}};
         p->images += r[i].images;

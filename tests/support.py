@@ -282,8 +282,8 @@ def complete(folder):
     """A finished data set: all files are there, nothing else of ours is."""
     m = manifest(folder)
     for shard in m["shards"]:
-        digest = hashlib.sha256(slurp(os.path.join(folder, shard["name"]))).hexdigest()
-        assert digest == shard["sha256"], f"{shard['name']} is not what the manifest says"
+        data = slurp(os.path.join(folder, shard["name"]))
+        assert hashlib.sha256(data).hexdigest() == shard["sha256"], f"{shard['name']} is not what the manifest says"
     left = [n for n in os.listdir(folder) if n.startswith(".")]
     assert not left, f"left behind: {left}"
     return m

@@ -104,7 +104,7 @@ expect_locked(bool break_lock, const char *text)
     ck_assert_int_eq(lock_take(&lock, &folder, break_lock, &err), CHEX_ERR_LOCKED);
     ck_assert_msg(strstr(err.text, text), "\"%s\" is not in \"%s\"", text, err.text);
     ck_assert(!lock.held);
-    lock_drop(&lock); /* does nothing: it is another's */
+    lock_drop(&lock, NULL); /* does nothing: it is another's */
     ck_assert_uint_eq(files(), 1);
 }
 
@@ -116,8 +116,8 @@ expect_taken(bool break_lock)
     ck_assert_msg(lock_take(&lock, &folder, break_lock, &err) == CHEX_OK, "%s", err.text);
     ck_assert(lock.held);
     ck_assert_uint_eq(files(), 1);
-    lock_drop(&lock);
-    lock_drop(&lock);
+    lock_drop(&lock, NULL);
+    lock_drop(&lock, NULL);
     ck_assert_uint_eq(files(), 0);
 }
 
@@ -149,7 +149,7 @@ START_TEST(a_lock_says_who_holds_it)
     snprintf(wanted, sizeof(wanted), "host %s\npid %ld\nboot %s\nspace %llu\nstart ", host, (long)getpid(), boot,
              own_space());
     ck_assert_msg(strncmp(text, wanted, strlen(wanted)) == 0, "%s", text);
-    lock_drop(&lock);
+    lock_drop(&lock, NULL);
     ck_assert_uint_eq(files(), 0);
     expect_taken(false);
 }
@@ -264,7 +264,7 @@ START_TEST(a_lock_that_was_broken_is_noticed_and_left_alone)
     ck_assert(lock_is_ours(&lock));
     write_holder("n07.cluster", 1, boot);
     ck_assert(!lock_is_ours(&lock));
-    lock_drop(&lock);
+    lock_drop(&lock, NULL);
     ck_assert_uint_eq(files(), 1);
     expect_taken(true);
 }

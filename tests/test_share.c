@@ -63,15 +63,15 @@ START_TEST(parts_of_one_number_work_side_by_side_and_keep_all_others_out)
     ck_assert(!bench_has(&bench, ".chex.lock-00005-of-00005"));
     ck_assert_int_eq(take(&other, 0, 0), CHEX_ERR_LOCKED); /* the whole folder */
     ck_assert(!bench_has(&bench, LOCK_NAME));
-    lock_drop(&first);
+    lock_drop(&first, NULL);
     ck_assert_int_eq(take(&other, 0, 0), CHEX_ERR_LOCKED);
-    lock_drop(&second);
+    lock_drop(&second, NULL);
     ck_assert_int_eq(take(&other, 0, 0), CHEX_OK);
     ck_assert_int_eq(take(&first, 0, 4), CHEX_ERR_LOCKED);
     ck_assert(!bench_has(&bench, ".chex.lock-00001-of-00004"));
     ck_assert(lock_is_ours(&other));
     ck_assert(lock_has_text(&bench.folder, other.text));
-    lock_drop(&other);
+    lock_drop(&other, NULL);
     ck_assert(!lock_has_text(&bench.folder, other.text));
 }
 END_TEST
@@ -87,7 +87,7 @@ START_TEST(the_lock_of_a_dead_part_is_in_nobodys_way)
     ck_assert(bench_has(&bench, ".chex.lock-00002-of-00004"));
     ck_assert_int_eq(take(&lock, 0, 0), CHEX_OK);
     ck_assert(!bench_has(&bench, ".chex.lock-00002-of-00004"));
-    lock_drop(&lock);
+    lock_drop(&lock, NULL);
 }
 END_TEST
 
@@ -103,7 +103,7 @@ START_TEST(the_lock_of_a_zombie_is_taken_over)
     ck_assert_int_eq(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
     ck_assert(bench_has(&bench, LOCK_NAME));
     ck_assert_msg(take(&lock, 0, 0) == CHEX_OK, "%s", bench.err.text);
-    lock_drop(&lock);
+    lock_drop(&lock, NULL);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 END_TEST
@@ -212,6 +212,7 @@ START_TEST(a_line_with_rejects_comes_back_as_it_was)
     size_t shard;
 
     memset(there.sha256, 'a', DIGEST_HEX - 1);
+    memset(there.crc32c, 'b', CRC_HEX - 1);
     for (unsigned done = 0; done < 2; done++) {
         there.done = done;
         b.size = 0;

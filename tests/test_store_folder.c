@@ -231,7 +231,7 @@ START_TEST(a_complete_data_set_that_was_damaged_is_refused)
     ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_DAMAGED);
     ck_assert_int_eq(unlinkat(bench.folder.fd, bench.plan.shard[0].name, 0), 0);
     ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_DAMAGED);
-    ck_assert_msg(strstr(bench.err.text, "--force"), "%s", bench.err.text);
+    ck_assert_msg(strstr(bench.err.text, "--repair"), "%s", bench.err.text);
 }
 END_TEST
 

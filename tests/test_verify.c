@@ -40,7 +40,12 @@ run(const struct small_dataset *s, enum verify_depth depth, unsigned threads, st
 {
     struct chex_dataset *ds;
     struct chex_error err = {.text = ""};
-    struct verify v = {.depth = depth, .sample_percent = 100, .threads = threads, .fault = hear, .context = h};
+    struct verify v = {.depth = depth,
+                       .sha256 = depth == VERIFY_FULL && s->compare_sha256,
+                       .sample_percent = 100,
+                       .threads = threads,
+                       .fault = hear,
+                       .context = h};
 
     *h = (struct heard){.count = 0};
     ck_assert_int_eq(chex_dataset_open(s->path, &ds, NULL), CHEX_OK);
@@ -287,10 +292,75 @@ START_TEST(records_in_the_wrong_place_are_noticed)
     moved[s.manifest.layout.label_offset] = 1;
     layout_seal(&s.manifest.layout, moved);
     small_put(&s, s.shard[0].name, moved, s.size);
+    snprintf(text, sizeof(text),
+             "%s[-1@0]: every record is good, but they are not those of the manifest (crc32c) (-)\n", s.shard[0].name);
+    expect(&s, VERIFY_FULL, text);
+    free(moved);
+    small_release(&s);
+}
+END_TEST
+
+/* The index is a list of places: any other text sends a reader astray. */
+START_TEST(every_flip_and_cut_of_an_index_is_noticed)
+{
+    struct small_dataset s;
+    struct heard h;
+    char index[256], name[128];
+    size_t size, i, stride;
+
+    small_make(&s, "index");
+    stride = s.manifest.layout.stride;
+    size = (size_t)snprintf(index, sizeof(index), "0 %zu\n%zu %zu\n%zu %zu\n", stride, stride, stride, 2 * stride,
+                            stride);
+    snprintf(name, sizeof(name), "%s.idx", s.shard[1].name);
+    small_put(&s, name, index, size);
+    expect(&s, VERIFY_FULL, "");
+    for (i = 0; i < 8 * size; i++) {
+        index[i / 8] ^= (char)(1 << i % 8);
+        small_put(&s, name, index, size);
+        run(&s, VERIFY_FULL, 1, &h);
+        ck_assert_msg(h.count == 1 && strncmp(h.text, name, strlen(name)) == 0, "bit %zu: %s", i, h.text);
+        index[i / 8] ^= (char)(1 << i % 8);
+    }
+    for (i = 0; i < size; i++) {
+        small_put(&s, name, index, i);
+        run(&s, VERIFY_FULL, 1, &h);
+        ck_assert_msg(h.count == 1 && h.status == CHEX_ERR_TRUNCATED, "%zu bytes: %s", i, h.text);
+    }
+    index[stride < 1000 ? 7 : 8] ^= 1;
+    small_put(&s, name, index, size);
+    run(&s, VERIFY_FULL, 1, &h);
+    ck_assert_msg(strstr(h.text, "line 2 is not the place of record 1"), "%s", h.text);
+    small_release(&s);
+}
+END_TEST
+
+/* Whoever changes a record, its checksum and crc32c in the manifest is found by SHA-256 and by nothing else. */
+START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
+{
+    struct small_dataset s;
+    char text[1024];
+
+    small_make(&s, "tampered");
+    s.compare_sha256 = true;
+    expect(&s, VERIFY_FULL, "");
+    s.bytes[0][s.manifest.layout.pixel_offset] ^= 1;
+    layout_seal(&s.manifest.layout, s.bytes[0]);
+    small_put_shard(&s, 0);
+    small_sum_shard(&s, 0);
+    small_put_manifest(&s, false);
     snprintf(text, sizeof(text), "%s[-1@0]: every record is good, but SHA-256 is not that of the manifest (-)\n",
              s.shard[0].name);
     expect(&s, VERIFY_FULL, text);
-    free(moved);
+    s.compare_sha256 = false;
+    expect(&s, VERIFY_FULL, "");
+    /* A manifest of before there was such a key. */
+    s.bytes[0][s.manifest.layout.pixel_offset] ^= 2;
+    layout_seal(&s.manifest.layout, s.bytes[0]);
+    small_put_shard(&s, 0);
+    s.shard[0].crc32c = NULL;
+    small_put_manifest(&s, false);
+    expect(&s, VERIFY_FULL, "");
     small_release(&s);
 }
 END_TEST
@@ -438,6 +508,8 @@ verify_suite(void)
     tcase_add_test(tc, the_damaged_field_is_named);
     tcase_add_test(tc, what_was_meant_is_noticed_too);
     tcase_add_test(tc, records_in_the_wrong_place_are_noticed);
+    tcase_add_test(tc, every_flip_and_cut_of_an_index_is_noticed);
+    tcase_add_test(tc, what_is_changed_with_all_its_checksums_is_found_by_sha256);
     tcase_add_test(tc, the_manifest_of_another_run_is_noticed);
     tcase_add_test(tc, what_does_not_belong_into_the_folder_is_listed);
     tcase_add_test(tc, faults_come_in_order_whatever_the_number_of_threads);

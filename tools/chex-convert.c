@@ -145,6 +145,8 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     meter_release(&watcher.meter);
     if (c->absent && status != CHEX_OK && !common->quiet)
         report_missing(c);
+    if (c->threads_used > 0 && c->threads_used < common->threads && c->threads_used < c->plan.image_count)
+        cli_warn(&convert_program, common, "only %u of %u threads could be started", c->threads_used, common->threads);
     return status;
 }
 
@@ -202,6 +204,8 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
         code = cli_error(&convert_program, err);
         if (status == CHEX_ERR_STOPPED && !common->quiet)
             fprintf(stderr, "next     the same command again goes on; what is in '%s' is kept\n", cli->convert.out);
+        if (status == CHEX_ERR_MEMORY && !common->quiet)
+            report_shortage(err, common->threads);
     } else if (!cli->dry_run && !share_is_whole(cli->convert.share) && !c->resumed.complete) {
         report_part(c, common);
     } else if (!cli->dry_run) {

@@ -20,6 +20,7 @@
 enum {
     ID_QUICK = 1,
     ID_FULL,
+    ID_SHA256,
     ID_SAMPLE,
     ID_LIST,
     ID_EXTRACT,
@@ -43,7 +44,8 @@ static const struct cli_option options_table[] = {
     {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest", "every shard is there and has its size"},
     {ID_SAMPLE, 0, "sample", "P%", NULL, NULL, "besides, P per cent of the records, always the same ones"},
     {ID_FULL, 0, "full", NULL, NULL, NULL,
-     "everything: framing, checksums, form and place of every\nrecord, counts, SHA-256 of every shard"},
+     "every record: framing, checksums, form and place; counts;\nthe checksum of every shard"},
+    {ID_SHA256, 0, "sha256", NULL, NULL, NULL, "--full: the SHA-256 of every shard too, against tampering"},
     {ID_LIST, 0, "list", NULL, NULL, "Look", "a line for each image, fields separated by tabs"},
     {ID_EXTRACT, 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
     {ID_SHOW, 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
@@ -140,6 +142,9 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
         return set_depth(o, VERIFY_QUICK, err);
     case ID_FULL:
         return set_depth(o, VERIFY_FULL, err);
+    case ID_SHA256:
+        o->sha256 = true;
+        break;
     case ID_SAMPLE:
         if (parse_percent(value, &o->sample_percent, err) != CHEX_OK)
             return CHEX_ERR_USAGE;
@@ -205,7 +210,7 @@ static const struct cli_words words[] = {
 static const struct cli_program program = {
     .name = "chex-inspect",
     .summary = "look at data sets and shards, and check them",
-    .usage = "[--quick | --sample P% | --full] PATH...\n"
+    .usage = "[--quick | --sample P% | --full [--sha256]] PATH...\n"
              "--list [--fields LIST] [--split NAME] PATH...\n"
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
              "--show NAME|SHARD:INDEX [--protocol NAME] PATH\n"
@@ -259,6 +264,8 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
 
     if (o->path_count == 0)
         return chex_fail(err, CHEX_ERR_USAGE, "no PATH given; try 'chex-inspect --help'");
+    if (o->sha256 && o->depth != VERIFY_FULL)
+        return chex_fail(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
     if (o->fields && o->action != INSPECT_LIST)
         return chex_fail(err, CHEX_ERR_USAGE, "--fields goes with --list");
     if (o->filling && o->action != INSPECT_LIST)
@@ -288,6 +295,8 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
 static enum chex_status
 check_target(const struct inspect_options *o, const struct target *t, struct chex_error *err)
 {
+    if (o->sha256 && t->kind == TARGET_FILE)
+        return chex_fail(err, CHEX_ERR_MISSING, "'%s' is in no manifest: there is no SHA-256 to compare with", t->path);
     if (o->action == INSPECT_DESCRIBE || o->action == INSPECT_VERIFY)
         return CHEX_OK;
     if (t->kind == TARGET_UNFINISHED)

@@ -90,10 +90,11 @@ inputs_json(const struct convert *c)
 static json_t *
 noticed_json(const struct convert_counts *k)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rgba", number(k->rgba), "colour", number(k->colour),
-                     "composited", number(k->composited), "deep", number(k->deep), "palette", number(k->palette),
-                     "interlaced", number(k->interlaced), "jpeg", number(k->jpeg), "animated", number(k->animated),
-                     "mismatched", number(k->mismatched), "warned", number(k->warned));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rgba", number(k->rgba), "colour",
+                     number(k->colour), "composited", number(k->composited), "deep", number(k->deep), "palette",
+                     number(k->palette), "interlaced", number(k->interlaced), "jpeg", number(k->jpeg), "animated",
+                     number(k->animated), "mismatched", number(k->mismatched), "warned", number(k->warned),
+                     "shards_again", number(k->shards_again));
 }
 
 static json_t *

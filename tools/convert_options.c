@@ -36,6 +36,7 @@ enum {
     OPT_VERIFY,
     OPT_DRY_RUN,
     OPT_FORCE,
+    OPT_REPAIR,
     OPT_BREAK_LOCK,
     OPT_PART
 };
@@ -47,6 +48,7 @@ static const struct cli_option option_table[] = {
     {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
     {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "begin anew, whatever data set the folder holds"},
+    {OPT_REPAIR, 0, "repair", NULL, NULL, NULL, "read a complete data set, and make anew what is damaged"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
     {OPT_PART, 0, "part", "I/N", NULL, NULL,
      "only every N-th shard, from the I-th on: for job arrays.\nThe same command without it publishes"},
@@ -262,6 +264,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_STRICT:
         o->strict = true;
         break;
+    case OPT_REPAIR:
+        o->repair = true;
+        break;
     case OPT_VERIFY:
         o->verify = true;
         break;
@@ -332,6 +337,8 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
     if (o->share.of > 0 && o->force)
         return chex_fail(err, CHEX_ERR_USAGE,
                          "--force with --part: each part would remove the work of the others; empty the folder first");
+    if (o->repair && o->force)
+        return chex_fail(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: one of them");
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;
     return CHEX_OK;

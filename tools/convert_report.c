@@ -9,8 +9,10 @@
 
 #include "progress.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 
 bool
 rejects_allowed(const struct convert *c)
@@ -231,6 +233,7 @@ report_noticed(const struct convert *c)
         {k->animated, "animated PNGs: first frame taken"},
         {k->mismatched, "images whose name says PNG and whose content JPEG, or the reverse"},
         {k->warned, "images with damage that does not touch pixels"},
+        {k->shards_again, "shards written once more, since the disk failed: look after it"},
     };
     char n[PROGRESS_TEXT];
     size_t i;
@@ -258,6 +261,25 @@ report_archives(const struct convert *c)
     if (c->archives_damaged > 0)
         fprintf(stderr, "         %s damaged archive%s\n", format_count(c->archives_damaged, n),
                 plural(c->archives_damaged));
+}
+
+void
+report_shortage(const struct chex_error *err, unsigned threads)
+{
+    struct rusage used;
+    char bytes[PROGRESS_TEXT], fewer[64];
+
+    if (strstr(err->text, strerror(EMFILE))) {
+        /* Of each thread an image and perhaps a shard; journal, folders, standard streams. */
+        fprintf(stderr, "next     %u thread%s need up to %u open files: 'ulimit -n' raises the limit\n", threads,
+                plural(threads), 2 * threads + 8);
+        return;
+    }
+    if (getrusage(RUSAGE_SELF, &used) != 0)
+        return;
+    snprintf(fewer, sizeof(fewer), threads > 1 ? "try --threads %u" : "more is needed", (threads + 3) / 4);
+    fprintf(stderr, "next     %s were in use with %u thread%s; %s\n",
+            format_bytes((uint64_t)used.ru_maxrss * 1024, bytes), threads, plural(threads), fewer);
 }
 
 void

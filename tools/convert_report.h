@@ -24,6 +24,9 @@ void report_progress(const struct progress *p, uint64_t rejects, char *text, siz
 /* The lines done, rejects, what was noticed, next. */
 void report_done(const struct convert *c, const struct cli_common *common, bool within_allowance);
 
+/* After CHEX_ERR_MEMORY, which is also a lack of file descriptors: how much was in use, and what to try. */
+void report_shortage(const struct chex_error *err, unsigned threads);
+
 /* The document of schemas/convert.schema.json on stdout; err is NULL on success. */
 void report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run);
 

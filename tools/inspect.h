@@ -30,6 +30,7 @@ struct inspect_options {
     enum inspect_action action;
     bool action_given;
     enum verify_depth depth;
+    bool sha256; /* of --full */
     double sample_percent;
     const char *fields;  /* of --list */
     const char *split;   /* only this one, or NULL */

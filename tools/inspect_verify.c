@@ -153,12 +153,12 @@ result_json(const struct inspect *in, const struct target *t, const struct verif
     struct chex_bytes path = {t->path, strlen(t->path)};
     const char *kind = t->kind == TARGET_DATASET ? "dataset" : t->kind == TARGET_SHARD ? "shard" : "file";
 
-    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path", inspect_json_text(path),
-                     "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(), "check", "depth",
-                     depth_name(in, t), "manifest", t->dataset != NULL, "shards_good", inspect_number(v->shards_good),
-                     "records_read", inspect_number(v->records_read), "bytes_read", inspect_number(v->bytes_read),
-                     "faults", inspect_number(v->faults), "constant_images", inspect_number(v->notes), "fault_list",
-                     faults);
+    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path",
+                     inspect_json_text(path), "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(),
+                     "check", "depth", depth_name(in, t), "manifest", t->dataset != NULL, "sha256", in->options->sha256,
+                     "shards_good", inspect_number(v->shards_good), "records_read", inspect_number(v->records_read),
+                     "bytes_read", inspect_number(v->bytes_read), "faults", inspect_number(v->faults),
+                     "constant_images", inspect_number(v->notes), "fault_list", faults);
 }
 
 static int
@@ -194,6 +194,7 @@ inspect_verify(struct inspect *in, struct target *t)
 {
     struct report r = {.in = in, .depth = depth_name(in, t)};
     struct verify v = {.depth = in->options->depth,
+                       .sha256 = in->options->sha256,
                        .sample_percent = in->options->sample_percent,
                        .threads = in->common->threads,
                        .fault = on_fault,

@@ -7,6 +7,8 @@
 
 #include "png_memory.h"
 
+#include <stdlib.h>
+
 static void
 on_error(png_structp png, png_const_charp text)
 {
@@ -40,11 +42,30 @@ on_flush(png_structp png)
     (void)png;
 }
 
+/* libpng has many words for an allocation that failed: note which failure it is. */
+static void *
+allocate(png_structp png, size_t size)
+{
+    struct png_memory *m = png_get_mem_ptr(png);
+    void *p = malloc(size);
+
+    if (!p && m->status == CHEX_OK)
+        m->status = chex_fail_memory(m->err);
+    return p;
+}
+
+static void
+release(png_structp png, void *p)
+{
+    (void)png;
+    free(p);
+}
+
 enum chex_status
 png_memory_begin(struct png_memory *m, struct buffer *out, struct chex_error *err)
 {
     *m = (struct png_memory){.out = out, .err = err, .status = CHEX_OK};
-    m->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, m, on_error, on_warning);
+    m->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, m, on_error, on_warning, m, allocate, release);
     m->info = m->png ? png_create_info_struct(m->png) : NULL;
     if (!m->info)
         return m->status = chex_fail_memory(err);

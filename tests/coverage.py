@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests ran of lib/, by gcov.
+
+    coverage.py BUILD       a build folder, configured with --coverage, in which `make check` was run
+"""
+import collections
+import glob
+import os
+import re
+import subprocess
+import sys
+
+# What reads bytes that others made, and what reads and writes files.
+READERS = ("ascii crc32c dali_index dataset decode digest example file findings inflate journal jpeg label_row labels "
+           "layout lock manifest_check manifest_format manifest_parse names png png_chunk png_fast source split_file "
+           "store store_finish store_open store_repair table text tfrecord unfilter verify verify_file verify_index "
+           "verify_report verify_shard").split()
+
+
+def main():
+    build = sys.argv[1]
+    counts = {}
+    for data in sorted(glob.glob(os.path.join(build, "lib", "*.gcda"))):
+        text = subprocess.run(["gcov", "-b", "-n", os.path.basename(data)], cwd=os.path.join(build, "lib"), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+        for part in re.split(r"(?=^File ')", text, flags=re.M):
+            name = re.match(r"File '(?:.*/)?lib/([^/']+)\.c'", part)
+            if name:
+                found = {what: (float(share) * int(n) / 100, int(n)) for what, share, n in
+                         re.findall(r"^(Lines executed|Taken at least once):([\d.]+)% of (\d+)", part, flags=re.M)}
+                counts[name.group(1)] = (found.get("Lines executed", (0, 0)), found.get("Taken at least once", (0, 0)))
+    if not counts:
+        sys.exit(f"no .gcda in {build}/lib: was it configured with --coverage, and make check run?")
+    print(f"{'lib/':18} {'lines':>12} {'branches':>12}")
+    sums = collections.defaultdict(lambda: [0.0, 0, 0.0, 0])
+    for name, ((lines, all_lines), (branches, all_branches)) in sorted(counts.items()):
+        print(f"{name:18} {100 * lines / max(all_lines, 1):5.1f} % {all_lines:5} "
+              f"{100 * branches / max(all_branches, 1):5.1f} % {all_branches:5}")
+        for kind in ("all", "parsers and I/O" if name in READERS else "the rest"):
+            for i, value in enumerate((lines, all_lines, branches, all_branches)):
+                sums[kind][i] += value
+    for kind, (lines, all_lines, branches, all_branches) in sums.items():
+        print(f"{kind:18} {100 * lines / all_lines:5.1f} % {all_lines:5} {100 * branches / all_branches:5.1f} % "
+              f"{all_branches:5}")
+
+
+if __name__ == "__main__":
+    main()
