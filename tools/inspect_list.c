@@ -241,7 +241,7 @@ inspect_list(struct inspect *in, struct target *t)
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     begin(&l, t);
-    w.hash = l.hashed;
+    w.depth = l.hashed ? WALK_SHA256 : WALK_TEXTS;
     status = walk_run(&w, &err);
     if (in->common->json)
         printf("\n], \"faults\": %llu}", (unsigned long long)w.faults);

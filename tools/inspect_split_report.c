@@ -27,18 +27,6 @@ split_name(const struct split_check *c, unsigned split)
 
 /* ---- patients -------------------------------------------------------------------------------------------------- */
 
-/* The end of the images of the patient of seen[i], and how many each split has; true where it is more than one. */
-static bool
-one_patient(const struct split_check *c, size_t i, size_t *next, uint64_t images[SPLIT_MAX])
-{
-    unsigned splits = 0;
-
-    memset(images, 0, SPLIT_MAX * sizeof(*images));
-    for (*next = i; *next < c->count && strcmp(c->seen[i].patient, c->seen[*next].patient) == 0; ++*next)
-        splits += images[c->seen[*next].split]++ == 0;
-    return splits > 1;
-}
-
 static void
 print_patients(const struct inspect *in, const struct split_check *c)
 {
@@ -57,7 +45,7 @@ print_patients(const struct inspect *in, const struct split_check *c)
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
         bool first = true;
 
-        if (!one_patient(c, i, &next, images))
+        if (!split_check_patient(c, i, &next, images))
             continue;
         printf("         %s:", inspect_text(bytes_of(c->seen[i].patient), name));
         for (s = 0; s < c->dataset->info.split_count; s++) {
@@ -83,7 +71,7 @@ patients_json(const struct split_check *c)
     for (i = 0; i < c->count; i = next) {
         json_t *splits;
 
-        if (!one_patient(c, i, &next, images))
+        if (!split_check_patient(c, i, &next, images))
             continue;
         splits = json_object();
         for (s = 0; s < c->dataset->info.split_count; s++)
@@ -96,17 +84,6 @@ patients_json(const struct split_check *c)
 }
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
-
-/* The end of the images equal to by_hash[i]; true where they are in more than one split. */
-static bool
-one_image(const struct split_check *c, size_t i, size_t *next)
-{
-    bool shared = false;
-
-    for (*next = i + 1; split_check_same(c, i, *next); ++*next)
-        shared |= c->by_hash[*next]->split != c->by_hash[i]->split;
-    return shared;
-}
 
 static void
 print_images(const struct inspect *in, const struct split_check *c)
@@ -122,7 +99,7 @@ print_images(const struct inspect *in, const struct split_check *c)
         printf("images   %s%s in more than one split%s\n", in->color.red,
                inspect_count(c->shared_images, "image", text), in->color.off);
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
-        if (!one_image(c, i, &next))
+        if (!split_check_image(c, i, &next))
             continue;
         for (j = i; j < next; j++)
             printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),
@@ -146,7 +123,7 @@ images_json(const struct split_check *c)
     for (i = 0; i < c->count; i = next) {
         json_t *group;
 
-        if (!one_image(c, i, &next))
+        if (!split_check_image(c, i, &next))
             continue;
         group = json_array();
         for (j = i; j < next; j++) {
@@ -182,7 +159,7 @@ print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
     printf("         %s%-20s %11.11s %11.11s %7s %7s%s\n", in->color.dim, "", split_name(c, 0), split_name(c, s),
            "ratio", "z", in->color.off);
     for (f = 0; f < CHEX_FINDINGS; f++) {
-        double z = split_z(a, b, f), p = split_prevalence(a, f), q = split_prevalence(b, f);
+        double z = split_z(a, b, f), p = ratio_value(&a->finding[f]), q = ratio_value(&b->finding[f]);
 
         if (fabs(z) < SPLIT_Z)
             continue;
@@ -208,8 +185,8 @@ drift_json(const struct split_check *c)
             inspect_json_push(&list,
                               json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b}", "finding", chex_finding_name(f),
                                         "reference", split_name(c, 0), "split", split_name(c, s),
-                                        "reference_prevalence", split_prevalence(&c->sums[0], f), "prevalence",
-                                        split_prevalence(&c->sums[s], f), "z", z, "differs", fabs(z) >= SPLIT_Z));
+                                        "reference_prevalence", ratio_value(&c->sums[0].finding[f]), "prevalence",
+                                        ratio_value(&c->sums[s].finding[f]), "z", z, "differs", fabs(z) >= SPLIT_Z));
         }
     }
     return list;
