@@ -24,6 +24,7 @@ enum {
     ID_EXTRACT,
     ID_LABELS,
     ID_CHECK_SPLIT,
+    ID_REPORT,
     ID_FIELDS,
     ID_SPLIT,
     ID_FILLING,
@@ -39,6 +40,8 @@ static const struct cli_option options_table[] = {
     {ID_EXTRACT, 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
     {ID_LABELS, 0, "labels", NULL, NULL, NULL, "prevalence of the findings by split, and which come\ntogether"},
     {ID_CHECK_SPLIT, 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
+    {ID_REPORT, 0, "report", "FILE.html", NULL, NULL,
+     "all of it on one page with plots and pictures, - for\nstandard output"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
      "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
      "default: slot,name,patient,labels"},
@@ -122,6 +125,9 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
         return set_action(o, INSPECT_LABELS, err);
     case ID_CHECK_SPLIT:
         return set_action(o, INSPECT_SPLIT, err);
+    case ID_REPORT:
+        o->report = value;
+        return set_action(o, INSPECT_REPORT, err);
     case ID_FIELDS:
         o->fields = value;
         return inspect_fields_known(value, err) ? CHEX_OK : CHEX_ERR_USAGE;
@@ -146,7 +152,8 @@ static const struct cli_program program = {
     .usage = "[--quick | --sample P% | --full] PATH...\n"
              "--list [--fields LIST] [--split NAME] PATH...\n"
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
-             "--labels | --check-split PATH...",
+             "--labels | --check-split PATH...\n"
+             "--report FILE.html PATH",
     .examples = "chex-inspect shards                    # what it is, and a quick check\n"
                 "chex-inspect --full shards             # every byte\n"
                 "chex-inspect --list --fields name,labels,age shards > list.tsv\n"
@@ -182,6 +189,10 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
         return chex_fail(err, CHEX_ERR_USAGE, "--filling goes with --list");
     if (o->split && o->action != INSPECT_LIST && o->action != INSPECT_LABELS)
         return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --list or --labels");
+    if (o->action == INSPECT_REPORT && o->path_count > 1)
+        return chex_fail(err, CHEX_ERR_USAGE, "--report takes one PATH");
+    if (o->action == INSPECT_REPORT && common->json && strcmp(o->report, "-") == 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     if (o->action != INSPECT_EXTRACT)
         return o->output ? chex_fail(err, CHEX_ERR_USAGE, "--output goes with --extract") : CHEX_OK;
     if (!o->output)
@@ -209,8 +220,9 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
         return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
     if (t->kind == TARGET_FILE)
         return chex_fail(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
-    if (t->kind == TARGET_SHARD && o->action == INSPECT_SPLIT)
-        return chex_fail(err, CHEX_ERR_USAGE, "--check-split takes the folder of a data set, not one shard");
+    if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))
+        return chex_fail(err, CHEX_ERR_USAGE, "--%s takes the folder of a data set, not one shard",
+                         o->action == INSPECT_SPLIT ? "check-split" : "report");
     return CHEX_OK;
 }
 
@@ -220,6 +232,7 @@ inspect_path(struct inspect *in, const char *path)
     static int (*const actions[])(struct inspect *, struct target *) = {
         [INSPECT_DESCRIBE] = inspect_verify, [INSPECT_VERIFY] = inspect_verify, [INSPECT_LIST] = inspect_list,
         [INSPECT_EXTRACT] = inspect_extract, [INSPECT_LABELS] = inspect_labels, [INSPECT_SPLIT] = inspect_split,
+        [INSPECT_REPORT] = inspect_report,
     };
     const struct inspect_options *o = in->options;
     struct target t;

@@ -14,7 +14,15 @@
 
 #include <jansson.h>
 
-enum inspect_action { INSPECT_DESCRIBE, INSPECT_VERIFY, INSPECT_LIST, INSPECT_EXTRACT, INSPECT_LABELS, INSPECT_SPLIT };
+enum inspect_action {
+    INSPECT_DESCRIBE,
+    INSPECT_VERIFY,
+    INSPECT_LIST,
+    INSPECT_EXTRACT,
+    INSPECT_LABELS,
+    INSPECT_SPLIT,
+    INSPECT_REPORT
+};
 
 struct inspect_options {
     enum inspect_action action;
@@ -26,6 +34,7 @@ struct inspect_options {
     bool filling;        /* --list records of weight 0 too */
     const char *extract; /* NAME or SHARD:INDEX */
     const char *output;
+    const char *report; /* FILE.html or "-" */
     const char **path;
     size_t path_count, path_capacity;
 };
@@ -77,7 +86,9 @@ struct walk_record {
     uint32_t index;
     const char *split;
     const struct record_values *values;
-    const uint8_t *hash; /* SHA-256 of the pixels, NULL where it was not asked for */
+    const uint8_t *pixels; /* NULL where nothing about them was asked for */
+    const uint8_t *hash;   /* of the pixels, DIGEST_SIZE bytes; NULL where it was not asked for */
+    void *worker;          /* what worker_new made for this thread */
 };
 
 /* One record that is in its place; its strings and pixels are valid during the call.  Anything but CHEX_OK ends it. */
@@ -90,13 +101,19 @@ typedef enum chex_status walk_fn(void *context, const struct walk_record *record
 typedef void walk_fault_fn(void *context, const char *shard, int64_t index, uint64_t count,
                            const struct chex_error *why);
 
+/* With WALK_TEXTS only what is around the pixels is read; with all others both checksums are checked. */
+enum walk_depth { WALK_TEXTS, WALK_PIXELS, WALK_BLAKE2B, WALK_SHA256 };
+
 struct walk {
     const struct target *target;
-    bool hash; /* read the pixels too, check both checksums, hash; else only what is around the pixels is read */
+    enum walk_depth depth;
     walk_fn *record;
     walk_fault_fn *fault;
     void *context;
     unsigned threads; /* 1: in order.  More: `record` is called by several threads, in any order of shards */
+    /* What a thread keeps from record to record, both NULL where there is nothing; worker_free may add it to a sum. */
+    void *(*worker_new)(void *context);
+    void (*worker_free)(void *context, void *worker);
     /* Progress, by the calling thread; records of all. */
     void (*tick)(void *context, uint64_t done, uint64_t total);
 
@@ -131,6 +148,9 @@ char *inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT]);
 /* The same for JSON: a list of names, empty for No Finding. */
 json_t *inspect_json_labels(uint16_t findings);
 
+/* Write a file whole or not at all, under its name; a folder that is not there is CHEX_ERR_WRITE. */
+enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);
+
 /* "1 image", "2,113 images". */
 #define INSPECT_COUNT 64
 char *inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT]);
@@ -155,6 +175,7 @@ int inspect_list(struct inspect *in, struct target *t);
 int inspect_extract(struct inspect *in, struct target *t);
 int inspect_labels(struct inspect *in, struct target *t);
 int inspect_split(struct inspect *in, struct target *t);
+int inspect_report(struct inspect *in, struct target *t);
 
 /* False, with the reason, where the text of --fields is not a list of fields. */
 bool inspect_fields_known(const char *fields, struct chex_error *err);

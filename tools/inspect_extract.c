@@ -149,25 +149,6 @@ ends_with(const char *text, const char *end)
 
 /* ---- output ---------------------------------------------------------------------------------------------------- */
 
-/* Whole or not at all, under its name. */
-static enum chex_status
-put_file(const char *path, const struct buffer *data, struct chex_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *parent = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    struct folder folder = {.fd = -1};
-    enum chex_status status = parent ? folder_open(parent, false, &folder, err) : chex_fail_memory(err);
-
-    if (status == CHEX_ERR_MISSING)
-        err->status = status = CHEX_ERR_WRITE;
-    if (status == CHEX_OK)
-        status = safe_file_put(&folder, slash ? slash + 1 : path, data->data, data->size, err);
-    if (folder.fd >= 0)
-        folder_close(&folder);
-    free(parent);
-    return status;
-}
-
 static enum chex_status
 write_image(const char *output, const struct chex_record *r, struct chex_error *err)
 {
@@ -177,7 +158,7 @@ write_image(const char *output, const struct chex_record *r, struct chex_error *
     if (status == CHEX_OK && strcmp(output, "-") == 0)
         fwrite(out.data, 1, out.size, stdout); /* cli_finish() notices a failure */
     else if (status == CHEX_OK)
-        status = put_file(output, &out, err);
+        status = inspect_put_file(output, &out, err);
     buffer_release(&out);
     return status;
 }
