@@ -25,6 +25,11 @@ enum {
     ID_LABELS,
     ID_CHECK_SPLIT,
     ID_REPORT,
+    ID_DIFF,
+    ID_SOURCE,
+    ID_INPUT,
+    ID_LABEL_FILE,
+    ID_FORMAT,
     ID_FIELDS,
     ID_SPLIT,
     ID_FILLING,
@@ -42,11 +47,19 @@ static const struct cli_option options_table[] = {
     {ID_CHECK_SPLIT, 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
     {ID_REPORT, 0, "report", "FILE.html", NULL, NULL,
      "all of it on one page with plots and pictures, - for\nstandard output"},
+    {ID_DIFF, 0, "diff", NULL, NULL, NULL,
+     "two data sets, A B: images, splits, findings, pixels; exit\nstatus 1 where they differ"},
+    {ID_SOURCE, 0, "source", NULL, NULL, NULL,
+     "a download before any conversion (-i, -l): what is\nmissing, cut, or no image"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
      "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
      "default: slot,name,patient,labels"},
     {ID_SPLIT, 0, "split", "NAME", NULL, NULL, "--list, --labels: this split only"},
     {ID_FILLING, 0, "filling", NULL, NULL, NULL, "--list: filling records (weight 0) too"},
+    {ID_INPUT, 'i', "input", "PATH", NULL, NULL, "of --source: a folder of images, repeatable"},
+    {ID_LABEL_FILE, 'l', "label-file", "CSV", NULL, NULL, "of --source: Data_Entry_2017_v2020.csv"},
+    {ID_FORMAT, 0, "format", "HOW", "table|csv|json|jsonl", NULL,
+     "table (default), csv (RFC 4180), json (as --json), jsonl:\nof --list, --labels, --check-split, --diff, --source"},
     {ID_OUTPUT, 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
@@ -89,15 +102,22 @@ parse_percent(const char *text, double *out, struct chex_error *err)
 }
 
 static enum chex_status
-add_path(struct inspect_options *o, const char *path, struct chex_error *err)
+add_text(const char ***list, size_t *count, size_t *capacity, const char *text, struct chex_error *err)
 {
-    const char **grown = array_grow(o->path, &o->path_capacity, o->path_count, sizeof(*grown));
+    const char **grown = array_grow(*list, capacity, *count, sizeof(*grown));
 
     if (!grown)
         return chex_fail_memory(err);
-    o->path = grown;
-    o->path[o->path_count++] = path;
+    *list = grown;
+    grown[(*count)++] = text;
     return CHEX_OK;
+}
+
+/* One of the choices of the table. */
+static enum rows_format
+parse_format(const char *text)
+{
+    return text[0] == 't' ? ROWS_TABLE : text[0] == 'c' ? ROWS_CSV : strcmp(text, "json") == 0 ? ROWS_JSON : ROWS_JSONL;
 }
 
 static enum chex_status
@@ -106,7 +126,7 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     struct inspect_options *o = context;
 
     if (!option)
-        return add_path(o, value, err);
+        return add_text(&o->path, &o->path_count, &o->path_capacity, value, err);
     switch (option->id) {
     case ID_QUICK:
         return set_depth(o, VERIFY_QUICK, err);
@@ -128,6 +148,18 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_REPORT:
         o->report = value;
         return set_action(o, INSPECT_REPORT, err);
+    case ID_DIFF:
+        return set_action(o, INSPECT_DIFF, err);
+    case ID_SOURCE:
+        return set_action(o, INSPECT_SOURCE, err);
+    case ID_INPUT:
+        return add_text(&o->input, &o->input_count, &o->input_capacity, value, err);
+    case ID_LABEL_FILE:
+        o->labels = value;
+        break;
+    case ID_FORMAT:
+        o->format = parse_format(value);
+        break;
     case ID_FIELDS:
         o->fields = value;
         return inspect_fields_known(value, err) ? CHEX_OK : CHEX_ERR_USAGE;
@@ -153,7 +185,9 @@ static const struct cli_program program = {
              "--list [--fields LIST] [--split NAME] PATH...\n"
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
              "--labels | --check-split PATH...\n"
-             "--report FILE.html PATH",
+             "--report FILE.html PATH\n"
+             "--diff A B\n"
+             "--source -i PATH... -l CSV",
     .examples = "chex-inspect shards                    # what it is, and a quick check\n"
                 "chex-inspect --full shards             # every byte\n"
                 "chex-inspect --list --fields name,labels,age shards > list.tsv\n"
@@ -175,13 +209,47 @@ ends_with(const char *text, const char *end)
     return length > end_length && ascii_same(text + length - end_length, end_length, end, end_length);
 }
 
+static enum chex_status
+check_format(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    bool rows = o->format == ROWS_CSV || o->format == ROWS_JSONL;
+
+    if (rows && common->json)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json goes with --format json");
+    if (rows && o->action != INSPECT_LIST && o->action != INSPECT_LABELS && o->action != INSPECT_SPLIT &&
+        o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--format csv and jsonl go with --list, --labels, --check-split, --diff and --source");
+    if (rows && o->path_count > 1 && o->action != INSPECT_DIFF)
+        return chex_fail(err, CHEX_ERR_USAGE, "--format csv and jsonl take one PATH");
+    return CHEX_OK;
+}
+
+static enum chex_status
+check_source(const struct inspect_options *o, struct chex_error *err)
+{
+    if (o->action != INSPECT_SOURCE)
+        return o->input_count > 0 || o->labels
+                   ? chex_fail(err, CHEX_ERR_USAGE, "--input and --label-file go with --source")
+                   : CHEX_OK;
+    if (o->path_count > 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "--source takes no PATH: give the images with -i");
+    if (o->input_count == 0 || !o->labels)
+        return chex_fail(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");
+    return CHEX_OK;
+}
+
 /* What goes together. */
 static enum chex_status
 check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
 {
     bool to_stdout = o->output && strcmp(o->output, "-") == 0;
 
-    if (o->path_count == 0)
+    if (check_format(o, common, err) != CHEX_OK || check_source(o, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
+    if (o->action == INSPECT_DIFF && o->path_count != 2)
+        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes two PATHs, A and B");
+    if (o->action != INSPECT_SOURCE && o->path_count == 0)
         return chex_fail(err, CHEX_ERR_USAGE, "no PATH given; try 'chex-inspect --help'");
     if (o->fields && o->action != INSPECT_LIST)
         return chex_fail(err, CHEX_ERR_USAGE, "--fields goes with --list");
@@ -218,6 +286,9 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
         return CHEX_OK;
     if (t->kind == TARGET_UNFINISHED)
         return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
+    if (t->kind == TARGET_CHECKPOINT || t->kind == TARGET_EVENTS)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is %s: it can only be described", t->path,
+                         t->kind == TARGET_EVENTS ? "an event file" : "a checkpoint");
     if (t->kind == TARGET_FILE)
         return chex_fail(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
     if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))
@@ -271,11 +342,17 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
     in.color = color_for(common, stdout);
     if (common->json)
         inspect_json_begin(&in);
-    for (i = 0; i < o->path_count; i++) {
-        code = inspect_worse(code, inspect_path(&in, o->path[i]));
-    }
+    if (o->action == INSPECT_DIFF)
+        code = inspect_diff(&in, o->path);
+    else if (o->action == INSPECT_SOURCE)
+        code = inspect_source(&in);
+    else
+        for (i = 0; i < o->path_count; i++)
+            code = inspect_worse(code, inspect_path(&in, o->path[i]));
     if (common->json)
         code = inspect_json_end(&in, code);
+    else if (in.json_failed)
+        code = EXIT_OUTPUT;
     meter_release(&in.meter);
     return code;
 }
@@ -287,8 +364,10 @@ main(int argc, char **argv)
     struct cli_common common;
     int code = cli_parse(&program, argc, argv, &options, &common);
 
+    common.json |= options.format == ROWS_JSON;
     if (code == CLI_GO_ON)
         code = cli_finish(&program, inspect(&options, &common));
     free(options.path);
+    free(options.input);
     return code;
 }

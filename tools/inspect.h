@@ -10,6 +10,7 @@
 #define CHEX_TOOLS_INSPECT_H
 
 #include "meter.h"
+#include "rows.h"
 #include "verify.h"
 
 #include <jansson.h>
@@ -21,7 +22,9 @@ enum inspect_action {
     INSPECT_EXTRACT,
     INSPECT_LABELS,
     INSPECT_SPLIT,
-    INSPECT_REPORT
+    INSPECT_REPORT,
+    INSPECT_DIFF,
+    INSPECT_SOURCE
 };
 
 struct inspect_options {
@@ -35,6 +38,10 @@ struct inspect_options {
     const char *extract; /* NAME or SHARD:INDEX */
     const char *output;
     const char *report; /* FILE.html or "-" */
+    enum rows_format format;
+    const char *labels; /* of --source, with input */
+    const char **input;
+    size_t input_count, input_capacity;
     const char **path;
     size_t path_count, path_capacity;
 };
@@ -53,9 +60,11 @@ struct inspect {
 
 enum target_kind {
     TARGET_DATASET,
-    TARGET_SHARD,     /* one shard, of a data set whose manifest lies beside it */
-    TARGET_FILE,      /* a TFRecord file without one */
-    TARGET_UNFINISHED /* a folder with shards or a journal, but without a manifest */
+    TARGET_SHARD,      /* one shard, of a data set whose manifest lies beside it */
+    TARGET_FILE,       /* a TFRecord file without one */
+    TARGET_UNFINISHED, /* a folder with shards or a journal, but without a manifest */
+    TARGET_CHECKPOINT, /* a file in safetensors format */
+    TARGET_EVENTS      /* an event file of TensorBoard */
 };
 
 struct target {
@@ -66,6 +75,8 @@ struct target {
     char unfinished[256];         /* what is known about TARGET_UNFINISHED, */
     char spec[512];               /* its specification, or "", */
     const char *next;             /* and what to do */
+    char other[256];              /* what TARGET_CHECKPOINT and TARGET_EVENTS are */
+    bool other_bad;               /* and whether that is a fault */
 };
 
 /*
@@ -76,6 +87,11 @@ struct target {
  */
 enum chex_status target_open(const char *path, struct target *out, struct chex_error *err);
 void target_close(struct target *t);
+/*
+ * Whether the file is one of these (inspect_other.c), by its first bytes; fills in kind and other.  Nothing is believed
+ * of its head: a bounded part of the file is read.
+ */
+bool target_is_other(int fd, uint64_t size, struct target *out);
 /* Keep only the shards of the split of this name.  CHEX_ERR_USAGE where there is none: the text lists them. */
 enum chex_status target_select(struct target *t, const char *split, struct chex_error *err);
 
@@ -176,6 +192,9 @@ int inspect_extract(struct inspect *in, struct target *t);
 int inspect_labels(struct inspect *in, struct target *t);
 int inspect_split(struct inspect *in, struct target *t);
 int inspect_report(struct inspect *in, struct target *t);
+/* These look at other things than one PATH. */
+int inspect_diff(struct inspect *in, const char *const path[2]);
+int inspect_source(struct inspect *in);
 
 /* False, with the reason, where the text of --fields is not a list of fields. */
 bool inspect_fields_known(const char *fields, struct chex_error *err);

@@ -267,6 +267,8 @@ inspect_split(struct inspect *in, struct target *t)
     } else {
         if (in->common->json)
             inspect_json_add(in, split_check_json(&c, t->path, w.faults));
+        else if (in->options->format != ROWS_TABLE)
+            split_check_rows(in, &c);
         else
             split_check_print(in, &c);
         code = inspect_walk_code(in, &w);

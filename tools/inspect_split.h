@@ -56,6 +56,8 @@ bool split_check_same(const struct split_check *c, size_t i, size_t j);
 double split_z(const struct split_sums *a, const struct split_sums *b, unsigned finding);
 
 void split_check_print(const struct inspect *in, const struct split_check *c);
+/* CSV or JSON lines. */
+void split_check_rows(struct inspect *in, const struct split_check *c);
 json_t *split_check_json(const struct split_check *c, const char *path, uint64_t faults);
 
 #endif

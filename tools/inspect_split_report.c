@@ -226,3 +226,86 @@ split_check_json(const struct split_check *c, const char *path, uint64_t faults)
                      "repeated_within_split", inspect_number(c->repeated_images), "z_threshold", SPLIT_Z, "drift",
                      drift_json(c), "faults", inspect_number(faults));
 }
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+/* A patient in the split of its first image and in another one; how many images it has in both. */
+static void
+patient_rows(struct rows *r, const struct split_check *c)
+{
+    uint64_t images[SPLIT_MAX];
+    char name[INSPECT_TEXT];
+    size_t i, next;
+    unsigned s, first;
+
+    for (i = 0; i < c->count; i = next) {
+        if (!split_check_patient(c, i, &next, images))
+            continue;
+        for (first = 0; images[first] == 0;)
+            first++;
+        for (s = first + 1; s < c->dataset->info.split_count; s++) {
+            if (images[s] == 0)
+                continue;
+            rows_text(r, "patient");
+            rows_text(r, inspect_text(bytes_of(c->seen[i].patient), name));
+            rows_none(r);
+            rows_text(r, split_name(c, first));
+            rows_text(r, split_name(c, s));
+            rows_count(r, images[first]);
+            rows_count(r, images[s]);
+            rows_none(r);
+            rows_next(r);
+        }
+    }
+}
+
+/* The first of equal images, and each other one, where they are in more than one split. */
+static void
+image_rows(struct rows *r, const struct split_check *c)
+{
+    char name[INSPECT_TEXT];
+    size_t i, j, next;
+
+    for (i = 0; i < c->count; i = next) {
+        if (!split_check_image(c, i, &next))
+            continue;
+        for (j = i + 1; j < next; j++) {
+            rows_text(r, "image");
+            rows_text(r, inspect_text(bytes_of(c->by_hash[i]->name), name));
+            rows_text(r, inspect_text(bytes_of(c->by_hash[j]->name), name));
+            rows_text(r, split_name(c, c->by_hash[i]->split));
+            rows_text(r, split_name(c, c->by_hash[j]->split));
+            rows_none(r);
+            rows_none(r);
+            rows_none(r);
+            rows_next(r);
+        }
+    }
+}
+
+void
+split_check_rows(struct inspect *in, const struct split_check *c)
+{
+    static const char *const columns[] = {"check", "name",        "other_name", "split", "other_split",
+                                          "value", "other_value", "z",          NULL};
+    struct rows r;
+    unsigned s, f;
+
+    rows_begin(&r, in->options->format, columns);
+    patient_rows(&r, c);
+    image_rows(&r, c);
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        for (f = 0; f < CHEX_FINDINGS; f++) {
+            rows_text(&r, "prevalence");
+            rows_text(&r, chex_finding_name(f));
+            rows_none(&r);
+            rows_text(&r, split_name(c, 0));
+            rows_text(&r, split_name(c, s));
+            rows_number(&r, ratio_value(&c->sums[0].finding[f]));
+            rows_number(&r, ratio_value(&c->sums[s].finding[f]));
+            rows_number(&r, split_z(&c->sums[0], &c->sums[s], f));
+            rows_next(&r);
+        }
+    }
+    in->json_failed |= r.failed;
+}

@@ -24,7 +24,8 @@ chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
 	tools/html.c tools/html.h tools/inspect_report.c tools/ratio.c tools/ratio.h tools/report.h \
 	tools/report_checks.c tools/report_count.c tools/report_matrix.c tools/report_page.c tools/report_pictures.c \
 	tools/report_plots.c tools/report_scan.c tools/report_style.c tools/report_style.h tools/report_tables.c \
-	tools/svg.c tools/svg.h
+	tools/svg.c tools/svg.h tools/rows.c tools/rows.h tools/inspect_diff.c tools/inspect_diff.h \
+	tools/inspect_diff_report.c tools/inspect_other.c tools/inspect_source.c tools/inspect_source.h tools/inspect_source_report.c
 chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS)
 chex_inspect_LDADD = $(tools_ldadd)
 
