@@ -84,10 +84,43 @@ level_of(const uint32_t levels[256], uint64_t size, unsigned per_cent)
     return (uint8_t)i;
 }
 
+/* In blocks of constant size, which the compiler turns into vectors. */
+#define BLOCK 16
+
+static uint64_t
+sum_of(const uint8_t *pixels, size_t size)
+{
+    uint64_t sum = 0;
+    size_t i, k;
+
+    for (i = 0; i + BLOCK <= size; i += BLOCK) {
+        uint32_t of_block = 0;
+
+        for (k = 0; k < BLOCK; k++)
+            of_block += pixels[i + k];
+        sum += of_block;
+    }
+    for (; i < size; i++)
+        sum += pixels[i];
+    return sum;
+}
+
+static void
+add_to(uint32_t *restrict sum, const uint8_t *restrict pixels, size_t size)
+{
+    size_t i, k;
+
+    for (i = 0; i + BLOCK <= size; i += BLOCK)
+        for (k = 0; k < BLOCK; k++)
+            sum[i + k] += pixels[i + k];
+    for (; i < size; i++)
+        sum[i] += pixels[i];
+}
+
 static void
 shrink(const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t tiny[CELLS])
 {
-    uint32_t i, j, x, y;
+    uint32_t i, j, y;
 
     for (i = 0; i < REPORT_TINY; i++) {
         uint32_t top = (uint32_t)((uint64_t)height * i / REPORT_TINY);
@@ -100,14 +133,8 @@ shrink(const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t tiny[CELL
             uint64_t sum = 0;
 
             right += right == left;
-            for (y = top; y < bottom; y++) {
-                const uint8_t *row = pixels + (size_t)y * width;
-                uint32_t of_row = 0;
-
-                for (x = left; x < right; x++)
-                    of_row += row[x];
-                sum += of_row;
-            }
+            for (y = top; y < bottom; y++)
+                sum += sum_of(pixels + (size_t)y * width + left, right - left);
             tiny[i * REPORT_TINY + j] = (uint8_t)(sum / ((uint64_t)(bottom - top) * (right - left)));
         }
     }
@@ -117,11 +144,9 @@ static void
 add_to_mean(const struct report *r, const uint8_t *pixels, uint32_t *sum)
 {
     uint32_t width = r->dataset->info.width, height = r->dataset->info.height, cell = r->mean_cell, x, y;
-    size_t i, size = (size_t)width * height;
 
     if (cell == 1) {
-        for (i = 0; i < size; i++)
-            sum[i] += pixels[i];
+        add_to(sum, pixels, (size_t)width * height);
         return;
     }
     /* What does not fill a cell at the right and the bottom is left out. */
