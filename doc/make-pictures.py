@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make doc/contact.png: images of a synthetic data set with their names and findings (needs Pillow).
+"""Make the pictures of README.md from a synthetic data set (needs Pillow; Chromium for the report).
 
     chex-synth -n 600 -o demo
     chex-convert -i demo/images -l demo/Data_Entry_2017_v2020.csv -o shards
     doc/make-pictures.py shards doc/contact.png
+    doc/make-pictures.py shards doc/report.png
 
+contact.png: images with names and findings; report.png: parts of the page of chex-inspect --report.
 Names and findings are those of chex-inspect --list, the pictures those of chex-inspect --extract.  $BUILDDIR is the
 folder of the programs (default: those in $PATH).
 """
@@ -15,6 +17,9 @@ import sys
 import tempfile
 
 from PIL import Image, ImageDraw, ImageFont
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+from browser import Browser  # noqa: E402 pylint: disable=wrong-import-position
 
 COLUMNS, ROWS, SIDE, TEXT, GAP = 6, 2, 170, 30, 6
 PAPER, INK, DIM = 255, 0, 90
@@ -59,8 +64,7 @@ def font(size):
     return ImageFont.load_default()
 
 
-def main():
-    folder, out = sys.argv[1:]
+def contact(folder, out):
     sheet = Image.new("L", (COLUMNS * (SIDE + GAP) + GAP, ROWS * (SIDE + TEXT + GAP) + GAP), PAPER)
     draw = ImageDraw.Draw(sheet)
     for i, (name, findings) in enumerate(choose(folder, COLUMNS * ROWS)):
@@ -70,6 +74,29 @@ def main():
         draw.text((x, y + SIDE + 1), name, INK, font(11))
         draw.text((x, y + SIDE + 15), ", ".join(findings) or "No Finding", DIM, font(11))
     sheet.quantize(64).save(out, optimize=True)
+
+
+def report(folder, out):
+    """The top of the page, and its plots of prevalence and co-occurrence, side by side."""
+    with tempfile.TemporaryDirectory() as scratch, Browser() as browser:
+        page, shot = os.path.join(scratch, "report.html"), os.path.join(scratch, "report.png")
+        subprocess.run([INSPECT, "-q", "--report", page, folder], check=False)
+        browser.size(1060, 900)
+        browser.open(page)
+        browser.screenshot(shot)
+        top = browser.run("document.getElementById('findings').offsetTop")
+        whole = Image.open(shot).convert("RGB")
+    height, width = 1480, whole.width
+    sheet = Image.new("RGB", (2 * width + 8, height), "#999")
+    sheet.paste(whole.crop((0, 0, width, height)), (0, 0))
+    sheet.paste(whole.crop((0, top, width, top + height)), (width + 8, 0))
+    small = sheet.resize((sheet.width * 9 // 20, sheet.height * 9 // 20), Image.LANCZOS)
+    small.quantize(128, Image.Quantize.MAXCOVERAGE).save(out, optimize=True)
+
+
+def main():
+    folder, out = sys.argv[1:]
+    (report if os.path.basename(out) == "report.png" else contact)(folder, out)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /*
- * digest.h - SHA-256 or BLAKE2b (libcrypto), piece by piece
+ * digest.h - SHA-256 (libcrypto), in one call or piece by piece
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,13 +13,8 @@
 
 struct digest; /* opaque, reusable: digest_start() begins anew */
 
-/* SHA-256.  NULL when out of memory.  One a thread. */
+/* NULL when out of memory.  One a thread. */
 struct digest *digest_new(void);
-/*
- * The first DIGEST_SIZE bytes of BLAKE2b-512 (RFC 7693): on CPUs without instructions for SHA-256 about twice as fast,
- * to compare images with each other.  NULL when out of memory, or where libcrypto has it not.
- */
-struct digest *digest_new_blake2b(void);
 void digest_free(struct digest *d); /* NULL is allowed */
 
 /* These cannot fail on a digest that digest_new() returned (asserted). */

@@ -5,6 +5,7 @@
     check_diff.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR
 """
 import csv
+import hashlib
 import io
 import json
 import os
@@ -108,7 +109,7 @@ def _(work):
         write(rule, "name,split\n" + "".join(f"{row[0]},{of[row[0][:8]]}\n" for row in table))
 
     split(part)
-    a = make(work, "a", csv_path, folder, "--split", "file:" + rule)
+    a = make(work, "a", csv_path, folder, "--split", "file:" + rule, "--size", 50)  # no multiple of a block
     moved = people[1]
     assert part[moved] == "train"
     split({**part, moved: "test"})
@@ -123,7 +124,7 @@ def _(work):
     table.remove(gone)
     write_csv(csv_path, header, table)
     os.remove(os.path.join(folder, gone[0]))
-    b = make(work, "b", csv_path, folder, "--split", "file:" + rule)
+    b = make(work, "b", csv_path, folder, "--split", "file:" + rule, "--size", 50)
     result = document("--diff", a, b, code=1)
     changes = {}
     for c in result["changes"]:
@@ -136,6 +137,10 @@ def _(work):
     assert result["counts"] == {k: len(changes.get(k, {})) for k in result["counts"]}
     csv_rows, lines = rows("--diff", a, b, code=1)
     assert lines == result["changes"] and [dict(r) for r in csv_rows] == result["changes"]
+    def hashed(folder):
+        return hashlib.blake2b(images(folder)[pixels[0]]["image"], digest_size=32).hexdigest()[:16]
+
+    assert changes["pixels"][pixels[0]] == (hashed(a), hashed(b))
     text = inspect("--diff", a, b, code=1).stdout
     assert f"train -> test: {len(changes['split'])}" in text and f"{gone[0]}  (" in text
     back = document("--diff", b, a, code=1)

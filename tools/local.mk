@@ -17,15 +17,15 @@ chex_convert_SOURCES = tools/chex-convert.c tools/convert_json.c tools/convert_o
 chex_convert_CPPFLAGS = $(tools_cppflags)
 chex_convert_LDADD = $(tools_ldadd)
 
-chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
-	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_extract.c tools/inspect_labels.c \
-	tools/inspect_list.c tools/inspect_output.c tools/inspect_split.c tools/inspect_split.h \
+chex_inspect_SOURCES = tools/chex-inspect.c tools/blake2b.c tools/blake2b.h tools/html.c tools/html.h \
+	tools/inspect.h tools/inspect_describe.c tools/inspect_describe.h tools/inspect_diff.c tools/inspect_diff.h \
+	tools/inspect_diff_report.c tools/inspect_extract.c tools/inspect_labels.c tools/inspect_list.c \
+	tools/inspect_other.c tools/inspect_output.c tools/inspect_report.c tools/inspect_source.c \
+	tools/inspect_source.h tools/inspect_source_report.c tools/inspect_split.c tools/inspect_split.h \
 	tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c tools/inspect_walk.c \
-	tools/html.c tools/html.h tools/inspect_report.c tools/ratio.c tools/ratio.h tools/report.h \
-	tools/report_checks.c tools/report_count.c tools/report_matrix.c tools/report_page.c tools/report_pictures.c \
-	tools/report_plots.c tools/report_scan.c tools/report_style.c tools/report_style.h tools/report_tables.c \
-	tools/svg.c tools/svg.h tools/rows.c tools/rows.h tools/inspect_diff.c tools/inspect_diff.h \
-	tools/inspect_diff_report.c tools/inspect_other.c tools/inspect_source.c tools/inspect_source.h tools/inspect_source_report.c
+	tools/ratio.c tools/ratio.h tools/report.h tools/report_checks.c tools/report_count.c tools/report_matrix.c \
+	tools/report_page.c tools/report_pictures.c tools/report_plots.c tools/report_scan.c tools/report_style.c \
+	tools/report_style.h tools/report_tables.c tools/rows.c tools/rows.h tools/svg.c tools/svg.h
 chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS)
 chex_inspect_LDADD = $(tools_ldadd)
 

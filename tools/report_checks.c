@@ -19,6 +19,7 @@
 
 #define EXAMPLES     3  /* names that a sentence gives */
 #define FEW          30 /* positives of a finding in a split */
+#define FEW_NAMED    4  /* of such findings in a split */
 #define OLD          100
 #define DIFFERENT    SPLIT_Z
 #define AUROC        0.85
@@ -289,26 +290,42 @@ half_interval(double positives, double negatives)
                        (positives * negatives));
 }
 
+/* The findings of a split with too few positives, the rarest first; how many there are. */
+static unsigned
+find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
+{
+    unsigned f, i, used = 0;
+
+    for (f = 0; s->images > 0 && f < CHEX_FINDINGS; f++) {
+        if (s->variable[f].y >= FEW)
+            continue;
+        for (i = used++; i > 0 && s->variable[few[i - 1]].y > s->variable[f].y; i--)
+            few[i] = few[i - 1];
+        few[i] = f;
+    }
+    return used;
+}
+
 static void
 judge_positives(struct report *r)
 {
     struct report_check *c = begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
     const struct ratio *least = NULL;
-    unsigned s, f, in_split;
+    unsigned s, i, few[CHEX_FINDINGS];
 
     for (s = 0; s < r->dataset->info.split_count; s++) {
-        for (f = 0, in_split = 0; r->split[s].images > 0 && f < CHEX_FINDINGS; f++) {
-            const struct ratio *v = &r->split[s].variable[f];
+        const struct ratio *v = r->split[s].variable;
+        unsigned used = find_few(&r->split[s], few);
 
-            if (v->y >= FEW)
-                continue;
-            say(c, "%s%s %.0f", in_split ? ", " : c->count ? "; " : "", chex_finding_name(f), v->y);
-            least = !least || v->y < least->y ? v : least;
-            c->count++;
-            in_split++;
-        }
-        if (in_split > 0)
-            say(c, " in %s", split_name(r, s));
+        if (used == 0)
+            continue;
+        say(c, "%s%s: ", c->count ? "; " : "", split_name(r, s));
+        for (i = 0; i < used && i < FEW_NAMED; i++)
+            say(c, "%s%s %.0f", i ? ", " : "", chex_finding_name(few[i]), v[few[i]].y);
+        if (used > FEW_NAMED)
+            say(c, " and %u more", used - FEW_NAMED);
+        least = !least || v[few[0]].y < least->y ? &v[few[0]] : least;
+        c->count += used;
     }
     if (c->count == 0) {
         say(c, "Every finding has at least %d positives in every split.", FEW);
@@ -317,12 +334,12 @@ judge_positives(struct report *r)
     c->level = LEVEL_LOOK;
     if (least->y < 1)
         say(c, ". Without a positive there is no AUROC.");
-    else
+    else if (least->n > least->y)
         say(c,
             ". With %.0f, an AUROC of %.2f would be known to +-%.2f (95 %%), and less well since images of a patient "
             "are alike.",
             least->y, AUROC, half_interval(least->y, least->n - least->y));
-    say(c, " Fewer than %d are named.", FEW);
+    say(c, " Named are those with fewer than %d.", FEW);
 }
 
 /* ---- pixels ---------------------------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ draw_cell(struct html *h, const struct report *r, unsigned row, unsigned column)
         svg_text(h, x + CELL / 2.0, y + CELL / 2.0 + 4, "m b hl n", "%llu", (unsigned long long)n);
     else if (of > 0)
         svg_text(h, x + CELL / 2.0, y + CELL / 2.0 + 4, step > STEPS / 2 + 1 ? "m hd" : "m hl",
-                 share >= 0.0995 ? "%.0f" : "%.1f", 100 * share);
+                 share >= 0.0995 || n == 0 ? "%.0f" : "%.1f", 100 * share);
 }
 
 void
