@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define HEAD 1024
@@ -187,6 +188,24 @@ source_check_good(const struct source_check *c)
            c->source.count > 0;
 }
 
+/* What is in an archive is not looked at here: its images would all be missing. */
+static enum chex_status
+check_inputs(const struct inspect_options *o, struct chex_error *err)
+{
+    struct stat st;
+    size_t i;
+
+    for (i = 0; i < o->input_count; i++) {
+        const char *dot = strrchr(o->input[i], '.');
+
+        if (stat(o->input[i], &st) == 0 && !S_ISDIR(st.st_mode) &&
+            !(dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0)))
+            return chex_fail(err, CHEX_ERR_USAGE, "'%s' is neither a folder nor an image; unpack an archive first",
+                             o->input[i]);
+    }
+    return CHEX_OK;
+}
+
 /*
  * A label file or folders that cannot be used are what this is to find out, not misuse: they are told with the rest.
  * Files that are not there are no result.
@@ -196,7 +215,11 @@ gather(struct source_check *c, struct chex_error *err)
 {
     const struct inspect_options *o = c->in->options;
     struct labels_options options = {.empty_is_no_finding = false};
-    enum chex_status status = labels_read(o->labels, &options, &c->labels, &c->labels_err);
+    enum chex_status status = check_inputs(o, err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = labels_read(o->labels, &options, &c->labels, &c->labels_err);
 
     if (status == CHEX_OK || status == CHEX_ERR_USAGE)
         status = source_scan(o->input, o->input_count, &c->source, &c->source_err);
