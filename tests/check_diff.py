@@ -246,6 +246,7 @@ def _(work):
     says(inspect("--source", "-i", folder, "-l", os.path.join(work, "no.csv"), code=3), "no.csv")
     says(inspect("--source", "-i", os.path.join(work, "no"), "-l", csv_path, code=3), "cannot read")
     says(inspect("--source", "-i", write(os.path.join(work, "x.tar.gz"), b"\x1f\x8b"), "-l", csv_path, code=2), "unpack")
+    says(inspect("--source", "-i", folder, "--labels", csv_path, code=2), "is -l CSV")
     says(inspect("--source", "-i", folder, code=2), "needs -i PATH and -l CSV")
     says(inspect("--source", "-i", folder, "-l", csv_path, work, code=2), "no PATH")
     says(inspect("-l", csv_path, work, code=2), "go with --source")

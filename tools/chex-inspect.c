@@ -67,6 +67,10 @@ static const struct cli_option options_table[] = {
 static enum chex_status
 set_action(struct inspect_options *o, enum inspect_action action, struct chex_error *err)
 {
+    /* chex-convert calls its label file --labels. */
+    if (o->action_given && (o->action == INSPECT_SOURCE || action == INSPECT_SOURCE) &&
+        (o->action == INSPECT_LABELS || action == INSPECT_LABELS))
+        return chex_fail(err, CHEX_ERR_USAGE, "only one action at a time; the label file of --source is -l CSV");
     if (o->action_given)
         return chex_fail(err, CHEX_ERR_USAGE, "only one action at a time");
     o->action = action;
