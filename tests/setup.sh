@@ -13,7 +13,7 @@ build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-
 python_packages="python3 python3-venv python3-numpy ca-certificates"
 test_packages="check python3-pil python3-jsonschema protobuf-compiler mandoc libjpeg-turbo-progs locales
     libopenmpi-dev openmpi-bin"
-slow_packages="python3-torch"
+slow_packages="python3-torch chromium"
 
 headline() {
     printf '\n=== %s\n' "$*"
