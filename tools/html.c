@@ -112,10 +112,12 @@ put_base64(struct html *h, const uint8_t *data, size_t size)
 }
 
 void
-html_png(struct html *h, const struct buffer *png, unsigned width, unsigned height, const char *alt)
+html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
+             const char *alt)
 {
-    html_format(h, "<img width=\"%u\" height=\"%u\" alt=\"%s\" src=\"data:image/png;base64,", width, height, alt);
-    put_base64(h, png->data, png->size);
+    html_format(h, "<img width=\"%u\" height=\"%u\" alt=\"%s\" src=\"data:image/%s;base64,", width, height, alt,
+                kind == HTML_JPEG ? "jpeg" : "png");
+    put_base64(h, file->data, file->size);
     html_raw(h, "\">");
 }
 

@@ -21,8 +21,10 @@ void html_raw(struct html *h, const char *markup);
 void html_format(struct html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void html_text(struct html *h, const char *text);
 void html_bytes(struct html *h, struct chex_bytes text);
-/* An <img> with the picture in it.  alt is the program's own text, side the size on the page in CSS pixels. */
-void html_png(struct html *h, const struct buffer *png, unsigned width, unsigned height, const char *alt);
+enum html_picture { HTML_PNG, HTML_JPEG };
+/* An <img> with the file in it.  alt is the program's own text, width and height those on the page in CSS pixels. */
+void html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
+                  const char *alt);
 void html_release(struct html *h);
 
 #endif

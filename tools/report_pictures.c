@@ -1,6 +1,6 @@
 /*
- * report_pictures.c - the pictures of --report, as PNG inside the page: mean images, a contact sheet, flagged images;
- * see report.h
+ * report_pictures.c - the pictures of --report, inside the page: mean images (PNG), a contact sheet and flagged images
+ * (JPEG, less than half the bytes); see report.h
  *
  * The contact sheet takes images in the order of the hashes of their pixels: as good as drawn by lot, and always the
  * same ones.
@@ -11,7 +11,7 @@
 
 #include "report.h"
 
-#include "png_memory.h"
+#include "picture.h"
 #include "progress.h"
 
 #include <stdlib.h>
@@ -28,38 +28,27 @@ struct gray {
     uint8_t *data;
 };
 
-/* ---- PNG ------------------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------------------------- */
 
-/* In a function of its own, with nothing that longjmp() could spoil. */
-static void
-encode(png_structp png, png_infop info, const struct gray *g)
+static const uint8_t *
+gray_row(void *context, uint32_t y, struct chex_error *err)
 {
-    uint32_t y;
+    const struct gray *g = context;
 
-    if (setjmp(png_jmpbuf(png)))
-        return;
-    png_set_IHDR(png, info, g->width, g->height, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_set_compression_level(png, 9);
-    png_write_info(png, info);
-    for (y = 0; y < g->height; y++)
-        png_write_row(png, g->data + (size_t)y * g->width);
-    png_write_end(png, NULL);
+    (void)err;
+    return g->data + (size_t)y * g->width;
 }
 
 static enum chex_status
-put_gray(struct html *h, const struct gray *g, const char *alt, struct chex_error *err)
+put_gray(struct html *h, struct gray *g, enum html_picture kind, const char *alt, struct chex_error *err)
 {
-    struct buffer png = {0};
-    struct png_memory m;
-    enum chex_status status;
+    struct picture_spec spec = {.width = g->width, .height = g->height, .channels = 1, .row = gray_row, .context = g};
+    struct buffer file = {0};
+    enum chex_status status = kind == HTML_JPEG ? picture_jpeg(&spec, &file, err) : picture_png(&spec, &file, err);
 
-    if (png_memory_begin(&m, &png, err) == CHEX_OK)
-        encode(m.png, m.info, g);
-    status = png_memory_end(&m);
     if (status == CHEX_OK)
-        html_png(h, &png, g->width, g->height, alt);
-    buffer_release(&png);
+        html_picture(h, kind, &file, g->width, g->height, alt);
+    buffer_release(&file);
     return status;
 }
 
@@ -82,7 +71,7 @@ put_mean(struct html *h, const struct report *r, const struct report_mean *mean,
     for (i = 0; i < cells; i++)
         g.data[i] = (uint8_t)((mean->sum[i] + of / 2) / of);
     html_raw(h, "<figure class=\"tile\">");
-    status = put_gray(h, &g, name, err);
+    status = put_gray(h, &g, HTML_PNG, name, err);
     html_format(h, "<figcaption>%s<br><span class=\"dim\">%s images</span></figcaption></figure>\n", name,
                 TEXT(mean->images));
     free(g.data);
@@ -154,7 +143,7 @@ put_image(struct html *h, const struct report *r, const struct seen *seen, struc
     if (status == CHEX_OK)
         status = shrink(&record, &g, err);
     if (status == CHEX_OK)
-        status = put_gray(h, &g, "chest X-ray", err);
+        status = put_gray(h, &g, HTML_JPEG, "chest X-ray", err);
     free(g.data);
     chex_shard_close(shard);
     return status;
