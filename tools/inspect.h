@@ -71,7 +71,7 @@ struct walk_record {
     const char *split;
     const struct record_values *values;
     const uint8_t *pixels; /* NULL where nothing about them was asked for */
-    const uint8_t *hash;   /* of the pixels, DIGEST_SIZE bytes; NULL where it was not asked for */
+    const uint8_t *hash;   /* of the pixels, see walk_depth; NULL where it was not asked for */
     void *worker;          /* what worker_new made for this thread */
 };
 
@@ -85,8 +85,13 @@ typedef enum chex_status walk_fn(void *context, const struct walk_record *record
 typedef void walk_fault_fn(void *context, const char *shard, int64_t index, uint64_t count,
                            const struct chex_error *why);
 
-/* With WALK_TEXTS only what is around the pixels is read; with all others both checksums are checked. */
-enum walk_depth { WALK_TEXTS, WALK_PIXELS, WALK_BLAKE2B, WALK_SHA256 };
+/*
+ * With WALK_TEXTS only what is around the pixels is read; with all others both checksums are checked.
+ * WALK_XXH128  besides, XXH3 of 128 bits: whether images are equal, where nobody made them so; no proof against forgery
+ * WALK_SHA256  besides, SHA-256, DIGEST_SIZE bytes
+ */
+enum walk_depth { WALK_TEXTS, WALK_PIXELS, WALK_XXH128, WALK_SHA256 };
+#define WALK_HASH_HEAD 16 /* bytes that every hash has at least */
 
 struct walk {
     const struct target *target;

@@ -99,7 +99,7 @@ read_side(struct diff *d, unsigned which, struct chex_error *err)
     const struct chex_dataset *ds = s->target.dataset;
     struct reading r = {.in = d->in, .side = s, .lock = PTHREAD_MUTEX_INITIALIZER, .which = which ? "B" : "A"};
     struct walk w = {.target = &s->target,
-                     .depth = d->pixels ? WALK_BLAKE2B : WALK_TEXTS,
+                     .depth = d->pixels ? WALK_XXH128 : WALK_TEXTS,
                      .record = on_record,
                      .fault = inspect_walk_fault,
                      .tick = on_tick,

@@ -30,7 +30,7 @@ struct diff_item {
     uint16_t findings;
     uint8_t split;
     char sex;
-    uint8_t hash[16];
+    uint8_t hash[WALK_HASH_HEAD];
 };
 
 struct diff_side {

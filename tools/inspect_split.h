@@ -18,7 +18,7 @@
 /* An image of weight 1. */
 struct seen {
     const char *name, *patient;
-    uint8_t hash[16]; /* head of that of its pixels */
+    uint8_t hash[WALK_HASH_HEAD]; /* of its pixels */
     uint32_t shard, index;
     uint32_t split;
     uint16_t findings;

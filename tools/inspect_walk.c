@@ -9,7 +9,6 @@
 
 #include "inspect.h"
 
-#include "blake2b.h"
 #include "digest.h"
 #include "pipeline.h"
 #include "tfrecord.h"
@@ -18,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #define PIECE (1u << 20)
-_Static_assert(BLAKE2B_SIZE == DIGEST_SIZE, "both hashes of a record have one size");
+_Static_assert(sizeof(XXH128_canonical_t) == WALK_HASH_HEAD, "what is compared of every hash");
 
 #define SMALL_IMAGE 4096 /* bytes that are not worth leaving out */
 
@@ -110,6 +111,7 @@ visit(struct job *j, uint32_t index, const uint8_t *record, struct chex_error *e
     struct record_values values;
     struct chex_error why;
     uint8_t hash[DIGEST_SIZE];
+    XXH128_canonical_t same;
     struct walk_record r = {.shard = j->shard,
                             .index = index,
                             .split = j->ds->split[j->info->split].name,
@@ -130,9 +132,9 @@ visit(struct job *j, uint32_t index, const uint8_t *record, struct chex_error *e
         digest_add(j->worker->digest, record + l->pixel_offset, l->pixel_size);
         digest_finish(j->worker->digest, hash);
         r.hash = hash;
-    } else if (j->run->w->depth == WALK_BLAKE2B) {
-        blake2b(record + l->pixel_offset, l->pixel_size, hash);
-        r.hash = hash;
+    } else if (j->run->w->depth == WALK_XXH128) {
+        XXH128_canonicalFromHash(&same, XXH3_128bits(record + l->pixel_offset, l->pixel_size));
+        r.hash = same.digest;
     }
     return j->run->w->record(j->run->w->context, &r, err);
 }

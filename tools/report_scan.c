@@ -423,7 +423,7 @@ report_scan(struct report *r, struct chex_error *err)
     if (!make_room(r, s.cells))
         return chex_fail_memory(err);
     r->walk = (struct walk){.target = r->target,
-                            .depth = WALK_BLAKE2B,
+                            .depth = WALK_XXH128,
                             .record = on_record,
                             .fault = on_fault,
                             .worker_new = worker_new,
