@@ -305,6 +305,9 @@ def _(work):
     assert json.loads(inspect("--list", "--format", "json", a).stdout)["action"] == "list"
     assert inspect("--list", "--format", "table", a).stdout == inspect("--list", a).stdout
     says(inspect("--format", "csv", a, code=2), "go with --list")
+    says(inspect("--format", "csv", "--sheet", os.path.join(work, "x.png"), a, code=2), "go with --list")
+    says(inspect("--format", "json", "--show", "0:0", a, code=2), "cannot both")
+    says(inspect("--diff", "--where", "Hernia", a, a, code=2), "--sheet")
     says(inspect("--list", "--format", "csv", a, a, code=2), "one PATH")
     says(inspect("--list", "--format", "xml", a, code=2), "takes table")
 
