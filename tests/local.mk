@@ -46,12 +46,12 @@ TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs
 	tests/check_interop.py tests/check_recipes.py tests/check_completion.py tests/check_sheet.py
 slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/browser.py tests/check_aarch64.sh tests/check_kernels.c \
-	tests/check_completion.py tests/check_convert.py tests/check_diff.py tests/check_docs.py tests/check_inspect.py \
-	tests/check_interop.py tests/check_ranks.py tests/check_recipes.py tests/check_report.py tests/check_scale.sh \
-	tests/check_sheet.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
-	tests/read_tensorflow.py tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py \
-	tests/tally.sh
+EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/browser.py tests/check_aarch64.sh \
+	tests/check_kernels.c tests/check_completion.py tests/check_convert.py tests/check_diff.py \
+	tests/check_docs.py tests/check_inspect.py tests/check_interop.py tests/check_ranks.py \
+	tests/check_recipes.py tests/check_report.py tests/check_scale.sh tests/check_sheet.py tests/check_synth.py \
+	tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
+	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
