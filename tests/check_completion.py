@@ -142,6 +142,9 @@ def _(work):
     assert bash(work, "chex-inspect ") == set(os.listdir(folder))
     assert bash(work, "chex-synth -n ") == set()
     assert bash(work, "chex-inspect -- -") == set()
+    assert bash(work, "chex-inspect --format ") == {"table", "csv", "json", "jsonl"}
+    assert bash(work, "chex-inspect --source -i images -l lab") == {"labels.csv"}
+    assert bash(work, "chex-inspect --report lab") == {"labels.csv"}
 
 
 @case("bash completes at a tab on a terminal")

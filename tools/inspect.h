@@ -9,44 +9,10 @@
 #ifndef CHEX_TOOLS_INSPECT_H
 #define CHEX_TOOLS_INSPECT_H
 
-#include "inspect_where.h"
+#include "inspect_options.h"
 #include "meter.h"
-#include "verify.h"
 
 #include <jansson.h>
-
-enum inspect_action {
-    INSPECT_DESCRIBE,
-    INSPECT_VERIFY,
-    INSPECT_LIST,
-    INSPECT_EXTRACT,
-    INSPECT_LABELS,
-    INSPECT_SPLIT,
-    INSPECT_SHEET,
-    INSPECT_SHOW
-};
-
-struct inspect_options {
-    enum inspect_action action;
-    bool action_given;
-    enum verify_depth depth;
-    bool sha256; /* of --full */
-    double sample_percent;
-    const char *fields;  /* of --list */
-    const char *split;   /* only this one, or NULL */
-    bool filling;        /* --list records of weight 0 too */
-    const char *extract; /* NAME or SHARD:INDEX; of --show too */
-    const char *output;
-    const char *sheet;      /* the file of --sheet */
-    struct where where;     /* of --sheet */
-    unsigned first, random; /* how many images; 0: not given */
-    unsigned columns;       /* 0: not given */
-    uint64_t seed;
-    bool seed_given;
-    const char *protocol; /* of --show, or NULL */
-    const char **path;
-    size_t path_count, path_capacity;
-};
 
 struct inspect {
     const struct cli_program *program;
@@ -62,9 +28,11 @@ struct inspect {
 
 enum target_kind {
     TARGET_DATASET,
-    TARGET_SHARD,     /* one shard, of a data set whose manifest lies beside it */
-    TARGET_FILE,      /* a TFRecord file without one */
-    TARGET_UNFINISHED /* a folder with shards or a journal, but without a manifest */
+    TARGET_SHARD,      /* one shard, of a data set whose manifest lies beside it */
+    TARGET_FILE,       /* a TFRecord file without one */
+    TARGET_UNFINISHED, /* a folder with shards or a journal, but without a manifest */
+    TARGET_CHECKPOINT, /* a file in safetensors format */
+    TARGET_EVENTS      /* an event file of TensorBoard */
 };
 
 struct target {
@@ -75,6 +43,8 @@ struct target {
     char unfinished[256];         /* what is known about TARGET_UNFINISHED, */
     char spec[512];               /* its specification, or "", */
     const char *next;             /* and what to do */
+    char other[256];              /* what TARGET_CHECKPOINT and TARGET_EVENTS are */
+    bool other_bad;               /* and whether that is a fault */
 };
 
 /*
@@ -85,6 +55,11 @@ struct target {
  */
 enum chex_status target_open(const char *path, struct target *out, struct chex_error *err);
 void target_close(struct target *t);
+/*
+ * Whether the file is one of these (inspect_other.c), by its first bytes; fills in kind and other.  Nothing is believed
+ * of its head: a bounded part of the file is read.
+ */
+bool target_is_other(int fd, uint64_t size, struct target *out);
 /* Keep only the shards of the split of this name.  CHEX_ERR_USAGE where there is none: the text lists them. */
 enum chex_status target_select(struct target *t, const char *split, struct chex_error *err);
 
@@ -95,7 +70,9 @@ struct walk_record {
     uint32_t index;
     const char *split;
     const struct record_values *values;
-    const uint8_t *hash; /* SHA-256 of the pixels, NULL where it was not asked for */
+    const uint8_t *pixels; /* NULL where nothing about them was asked for */
+    const uint8_t *hash;   /* of the pixels, see walk_depth; NULL where it was not asked for */
+    void *worker;          /* what worker_new made for this thread */
 };
 
 /* One record that is in its place; its strings and pixels are valid during the call.  Anything but CHEX_OK ends it. */
@@ -108,13 +85,24 @@ typedef enum chex_status walk_fn(void *context, const struct walk_record *record
 typedef void walk_fault_fn(void *context, const char *shard, int64_t index, uint64_t count,
                            const struct chex_error *why);
 
+/*
+ * With WALK_TEXTS only what is around the pixels is read; with all others both checksums are checked.
+ * WALK_XXH128  besides, XXH3 of 128 bits: whether images are equal, where nobody made them so; no proof against forgery
+ * WALK_SHA256  besides, SHA-256, DIGEST_SIZE bytes
+ */
+enum walk_depth { WALK_TEXTS, WALK_PIXELS, WALK_XXH128, WALK_SHA256 };
+#define WALK_HASH_HEAD 16 /* bytes that every hash has at least */
+
 struct walk {
     const struct target *target;
-    bool hash; /* read the pixels too, check both checksums, hash; else only what is around the pixels is read */
+    enum walk_depth depth;
     walk_fn *record;
     walk_fault_fn *fault;
     void *context;
     unsigned threads; /* 1: in order.  More: `record` is called by several threads, in any order of shards */
+    /* What a thread keeps from record to record, both NULL where there is nothing; worker_free may add it to a sum. */
+    void *(*worker_new)(void *context);
+    void (*worker_free)(void *context, void *worker);
     /* Progress, by the calling thread; records of all. */
     void (*tick)(void *context, uint64_t done, uint64_t total);
 
@@ -162,6 +150,9 @@ uint16_t inspect_findings(const struct chex_record *r);
 /* The same for JSON: a list of names, empty for No Finding. */
 json_t *inspect_json_labels(uint16_t findings);
 
+/* Write a file whole or not at all, under its name; a folder that is not there is CHEX_ERR_WRITE. */
+enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);
+
 /* "1 image", "2,113 images". */
 #define INSPECT_COUNT 64
 char *inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT]);
@@ -188,6 +179,10 @@ int inspect_labels(struct inspect *in, struct target *t);
 int inspect_split(struct inspect *in, struct target *t);
 int inspect_sheet(struct inspect *in, struct target *t);
 int inspect_show(struct inspect *in, struct target *t);
+int inspect_report(struct inspect *in, struct target *t);
+/* These look at other things than one PATH. */
+int inspect_diff(struct inspect *in, const char *const path[2]);
+int inspect_source(struct inspect *in);
 
 /* False, with the reason, where the text of --fields is not a list of fields. */
 bool inspect_fields_known(const char *fields, struct chex_error *err);

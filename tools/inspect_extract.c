@@ -98,7 +98,7 @@ write_image(const struct chex_dataset *ds, const char *output, const struct chex
     if (status == CHEX_OK && strcmp(output, "-") == 0)
         fwrite(out.data, 1, out.size, stdout); /* cli_finish() notices a failure */
     else if (status == CHEX_OK)
-        status = picture_save(output, &out, err);
+        status = inspect_put_file(output, &out, err);
     buffer_release(&out);
     return status;
 }

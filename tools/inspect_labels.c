@@ -150,6 +150,49 @@ print_tables(const struct tally *t)
     print_together(t);
 }
 
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+static void
+write_row(struct rows *r, const char *split, const char *finding, const char *with, uint64_t n, uint64_t of)
+{
+    rows_text(r, split);
+    rows_text(r, finding);
+    if (with)
+        rows_text(r, with);
+    else
+        rows_none(r);
+    rows_count(r, n);
+    rows_count(r, of);
+    rows_number(r, of > 0 ? (double)n / (double)of : 0);
+    rows_next(r);
+}
+
+/* Each finding, of the images; then each pair, of the images with the first finding. */
+static void
+write_rows(struct inspect *in, const struct tally *t)
+{
+    static const char *const columns[] = {"split", "finding", "together_with", "images", "of", "share", NULL};
+    struct rows r;
+    unsigned s, i, j;
+
+    rows_begin(&r, in->options->format, columns);
+    for (s = 0; s < t->dataset->info.split_count; s++) {
+        const struct counts *c = &t->split[s];
+        const char *name = t->dataset->split[s].name;
+
+        if (c->images == 0)
+            continue;
+        for (i = 0; i < CHEX_FINDINGS; i++)
+            write_row(&r, name, chex_finding_name(i), NULL, c->with[i], c->images);
+        write_row(&r, name, "No Finding", NULL, c->none, c->images);
+        for (i = 0; i < CHEX_FINDINGS; i++)
+            for (j = 0; j < CHEX_FINDINGS; j++)
+                if (i != j)
+                    write_row(&r, name, chex_finding_name(i), chex_finding_name(j), c->together[i][j], c->with[i]);
+    }
+    in->json_failed |= r.failed;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 static json_t *
@@ -196,6 +239,8 @@ inspect_labels(struct inspect *in, struct target *t)
         return inspect_fail(in, t->path, &err);
     if (in->common->json)
         inspect_json_add(in, tally_json(&tally, t->path, w.faults));
+    else if (in->options->format != ROWS_TABLE)
+        write_rows(in, &tally);
     else
         print_tables(&tally);
     return inspect_walk_code(in, &w);

@@ -42,6 +42,8 @@ struct list {
     unsigned count;
     bool hashed; /* sha256 is among them */
     bool first;  /* no record was written yet */
+    struct rows rows;
+    const char *columns[FIELD_COUNT + 1]; /* of rows */
 };
 
 /* ---- --fields -------------------------------------------------------------------------------------------------- */
@@ -188,6 +190,20 @@ write_line(const struct list *l, const struct walk_record *r, const char *sha256
     putchar('\n');
 }
 
+static void
+write_row(struct list *l, const struct walk_record *r, const char *sha256)
+{
+    char out[INSPECT_TEXT];
+    unsigned i;
+
+    for (i = 0; i < l->count; i++) {
+        json_t *value = l->rows.format == ROWS_JSONL ? field_json(l, l->field[i], r, sha256) : NULL;
+
+        rows_value(&l->rows, value, field_text(l, l->field[i], r, sha256, out));
+    }
+    rows_next(&l->rows);
+}
+
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
@@ -201,6 +217,8 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
         digest_hex(r->hash, DIGEST_SIZE, sha256);
     if (l->in->common->json)
         status = write_json(l, r, sha256, err);
+    else if (l->in->options->format == ROWS_CSV || l->in->options->format == ROWS_JSONL)
+        write_row(l, r, sha256);
     else
         write_line(l, r, sha256);
     l->first = false;
@@ -226,7 +244,13 @@ begin(struct list *l, const struct target *t)
         return;
     }
     for (i = 0; i < l->count; i++)
-        printf("%s%s", i ? "\t" : "", field_names[l->field[i]]);
+        l->columns[i] = field_names[l->field[i]];
+    if (l->in->options->format != ROWS_TABLE) {
+        rows_begin(&l->rows, l->in->options->format, l->columns);
+        return;
+    }
+    for (i = 0; i < l->count; i++)
+        printf("%s%s", i ? "\t" : "", l->columns[i]);
     putchar('\n');
 }
 
@@ -241,10 +265,11 @@ inspect_list(struct inspect *in, struct target *t)
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     begin(&l, t);
-    w.hash = l.hashed;
+    w.depth = l.hashed ? WALK_SHA256 : WALK_TEXTS;
     status = walk_run(&w, &err);
     if (in->common->json)
         printf("\n], \"faults\": %llu}", (unsigned long long)w.faults);
+    in->json_failed |= l.rows.failed;
     if (status == CHEX_ERR_WRITE)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)

@@ -10,6 +10,7 @@
 #include "ascii.h"
 #include "progress.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- exit codes ------------------------------------------------------------------------------------------------ */
@@ -128,7 +129,8 @@ inspect_json_begin(struct inspect *in)
     static const char *const names[] = {
         [INSPECT_DESCRIBE] = "describe", [INSPECT_VERIFY] = "verify", [INSPECT_LIST] = "list",
         [INSPECT_EXTRACT] = "extract",   [INSPECT_LABELS] = "labels", [INSPECT_SPLIT] = "check-split",
-        [INSPECT_SHEET] = "sheet",       [INSPECT_SHOW] = "show"};
+        [INSPECT_SHEET] = "sheet",       [INSPECT_SHOW] = "show",     [INSPECT_REPORT] = "report",
+        [INSPECT_DIFF] = "diff",         [INSPECT_SOURCE] = "source"};
 
     printf("{\"tool\": \"%s\", \"version\": \"%s\", \"action\": \"%s\", \"results\": [", in->program->name,
            chex_version(), names[in->options->action]);
@@ -181,4 +183,24 @@ inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
                                        chex_status_name(err->status), "text", inspect_json_text(text)));
     /* What could not be read here is no missing input: the next attempt may find it. */
     return err->status == CHEX_ERR_READ ? EXIT_OUTPUT : code;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    struct folder folder = {.fd = -1};
+    enum chex_status status = parent ? folder_open(parent, false, &folder, err) : chex_fail_memory(err);
+
+    if (status == CHEX_ERR_MISSING)
+        err->status = status = CHEX_ERR_WRITE;
+    if (status == CHEX_OK)
+        status = safe_file_put(&folder, slash ? slash + 1 : path, data->data, data->size, err);
+    if (folder.fd >= 0)
+        folder_close(&folder);
+    free(parent);
+    return status;
 }

@@ -334,7 +334,7 @@ write_sheet(const char *output, struct sheet *s, struct chex_error *err)
                          output, s->sheet_width, s->sheet_height, PICTURE_JPEG_MAX);
     status = png ? picture_png(&spec, &out, err) : picture_jpeg(&spec, &out, err);
     if (status == CHEX_OK)
-        status = picture_save(output, &out, err);
+        status = inspect_put_file(output, &out, err);
     buffer_release(&out);
     return status;
 }

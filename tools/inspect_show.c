@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-struct rows {
+struct pixel_rows {
     const uint8_t *gray;
     uint32_t width;
 };
@@ -24,7 +24,7 @@ struct rows {
 static const uint8_t *
 image_row(void *context, uint32_t y, struct chex_error *err)
 {
-    const struct rows *r = context;
+    const struct pixel_rows *r = context;
 
     (void)err;
     return r->gray + (size_t)y * r->width;
@@ -49,7 +49,7 @@ static enum chex_status
 draw_png(const struct show_terminal *t, const struct chex_record *r, uint32_t width, uint32_t height,
          struct buffer *out, struct chex_error *err)
 {
-    struct rows rows = {.gray = r->pixels, .width = r->width};
+    struct pixel_rows rows = {.gray = r->pixels, .width = r->width};
     struct picture_spec spec = {
         .width = r->width, .height = r->height, .channels = 1, .row = image_row, .context = &rows};
     uint32_t columns = (width + t->cell_width - 1) / t->cell_width;

@@ -5,10 +5,7 @@
  * two splits, does the prevalence of a finding differ between splits.  The first two are faults.  The third is none,
  * but then thresholds and class weights of one split do not fit the other.
  *
- * Images of one patient are alike, so images are no independent draws: the standard error of a prevalence is that of a
- * ratio over patients, var = K / (K - 1) * sum_k (y_k - p n_k)^2 / N^2, for K patients with n_k images, y_k of them
- * with the finding (the ratio estimator of cluster sampling: Cochran, Sampling Techniques, 1977, chapter 9A), where p
- * is that of both splits together.
+ * Images of one patient are alike, so images are no independent draws: see ratio.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +15,6 @@
 
 #include "progress.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,22 +138,12 @@ add_patient(struct split_check *c, const struct seen *seen, size_t count)
             with[seen[i].split][f] += seen[i].findings >> f & 1;
     }
     for (s = 0; s < c->dataset->info.split_count; s++) {
-        struct split_sums *sums = &c->sums[s];
-        double n = images[s];
-
         if (images[s] == 0)
             continue;
         splits++;
-        sums->patients++;
-        sums->n += n;
-        sums->nn += n * n;
-        for (f = 0; f < CHEX_FINDINGS; f++) {
-            double y = with[s][f];
-
-            sums->y[f] += y;
-            sums->yy[f] += y * y;
-            sums->yn[f] += y * n;
-        }
+        c->sums[s].patients++;
+        for (f = 0; f < CHEX_FINDINGS; f++)
+            ratio_add(&c->sums[s].finding[f], images[s], with[s][f]);
     }
     c->patients++;
     c->shared_patients += splits > 1;
@@ -195,7 +181,7 @@ by_hash(const void *a, const void *b)
 static enum chex_status
 check_images(struct split_check *c, struct chex_error *err)
 {
-    size_t i, j, next;
+    size_t i, next;
 
     c->by_hash = calloc(c->count ? c->count : 1, sizeof(*c->by_hash));
     if (!c->by_hash)
@@ -205,13 +191,7 @@ check_images(struct split_check *c, struct chex_error *err)
     if (c->count > 1)
         qsort(c->by_hash, c->count, sizeof(*c->by_hash), by_hash);
     for (i = 0; i < c->count; i = next) {
-        bool two_splits = false;
-
-        for (next = i + 1; split_check_same(c, i, next);)
-            next++;
-        for (j = i + 1; j < next; j++)
-            two_splits |= c->by_hash[j]->split != c->by_hash[i]->split;
-        if (two_splits)
+        if (split_check_image(c, i, &next))
             c->shared_images++;
         else
             c->repeated_images += next - i - 1;
@@ -225,35 +205,40 @@ split_check_same(const struct split_check *c, size_t i, size_t j)
     return j < c->count && memcmp(c->by_hash[i]->hash, c->by_hash[j]->hash, sizeof(c->by_hash[i]->hash)) == 0;
 }
 
-/* ---- prevalence ------------------------------------------------------------------------------------------------ */
-
-double
-split_prevalence(const struct split_sums *s, unsigned f)
-{
-    return s->n > 0 ? s->y[f] / s->n : 0;
-}
-
-/* Of a split's prevalence, if p is that of all: even where no image has the finding. */
-static double
-variance(const struct split_sums *s, unsigned f, double p)
-{
-    double sum = s->yy[f] - 2 * p * s->yn[f] + p * p * s->nn;
-
-    if (s->patients < 2 || sum < 0)
-        return 0;
-    return sum / (s->n * s->n) * (double)s->patients / (double)(s->patients - 1);
-}
+/* ---- the checks ------------------------------------------------------------------------------------------------ */
 
 double
 split_z(const struct split_sums *a, const struct split_sums *b, unsigned f)
 {
-    double p = a->n + b->n > 0 ? (a->y[f] + b->y[f]) / (a->n + b->n) : 0;
-    double error = sqrt(variance(a, f, p) + variance(b, f, p));
+    return ratio_z(&a->finding[f], &b->finding[f], SPLIT_EXPECTED);
+}
 
-    /* With fewer expected images than this z is far from normal. */
-    if (p * a->n < SPLIT_EXPECTED || p * b->n < SPLIT_EXPECTED)
-        return 0;
-    return error > 0 ? (split_prevalence(b, f) - split_prevalence(a, f)) / error : 0;
+bool
+split_check_patient(const struct split_check *c, size_t i, size_t *next, uint64_t images[SPLIT_MAX])
+{
+    unsigned splits = 0;
+
+    memset(images, 0, SPLIT_MAX * sizeof(*images));
+    for (*next = i; *next < c->count && strcmp(c->seen[i].patient, c->seen[*next].patient) == 0; ++*next)
+        splits += images[c->seen[*next].split]++ == 0;
+    return splits > 1;
+}
+
+bool
+split_check_image(const struct split_check *c, size_t i, size_t *next)
+{
+    bool shared = false;
+
+    for (*next = i + 1; split_check_same(c, i, *next); ++*next)
+        shared |= c->by_hash[*next]->split != c->by_hash[i]->split;
+    return shared;
+}
+
+enum chex_status
+split_check_run(struct split_check *c, struct chex_error *err)
+{
+    check_patients(c);
+    return check_images(c, err);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -264,7 +249,7 @@ inspect_split(struct inspect *in, struct target *t)
     struct split_check c = {.dataset = t->dataset};
     struct reading r = {.in = in, .check = &c};
     struct walk w = {.target = t,
-                     .hash = true,
+                     .depth = WALK_SHA256,
                      .record = on_record,
                      .fault = inspect_walk_fault,
                      .tick = on_tick,
@@ -275,15 +260,15 @@ inspect_split(struct inspect *in, struct target *t)
     enum chex_status status = read_records(&r, &w, &err);
 
     meter_clear(&in->meter);
-    if (status == CHEX_OK) {
-        check_patients(&c);
-        status = check_images(&c, &err);
-    }
+    if (status == CHEX_OK)
+        status = split_check_run(&c, &err);
     if (status != CHEX_OK) {
         code = inspect_fail(in, t->path, &err);
     } else {
         if (in->common->json)
             inspect_json_add(in, split_check_json(&c, t->path, w.faults));
+        else if (in->options->format != ROWS_TABLE)
+            split_check_rows(in, &c);
         else
             split_check_print(in, &c);
         code = inspect_walk_code(in, &w);

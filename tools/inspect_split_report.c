@@ -27,18 +27,6 @@ split_name(const struct split_check *c, unsigned split)
 
 /* ---- patients -------------------------------------------------------------------------------------------------- */
 
-/* The end of the images of the patient of seen[i], and how many each split has; true where it is more than one. */
-static bool
-one_patient(const struct split_check *c, size_t i, size_t *next, uint64_t images[SPLIT_MAX])
-{
-    unsigned splits = 0;
-
-    memset(images, 0, SPLIT_MAX * sizeof(*images));
-    for (*next = i; *next < c->count && strcmp(c->seen[i].patient, c->seen[*next].patient) == 0; ++*next)
-        splits += images[c->seen[*next].split]++ == 0;
-    return splits > 1;
-}
-
 static void
 print_patients(const struct inspect *in, const struct split_check *c)
 {
@@ -57,7 +45,7 @@ print_patients(const struct inspect *in, const struct split_check *c)
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
         bool first = true;
 
-        if (!one_patient(c, i, &next, images))
+        if (!split_check_patient(c, i, &next, images))
             continue;
         printf("         %s:", inspect_text(bytes_of(c->seen[i].patient), name));
         for (s = 0; s < c->dataset->info.split_count; s++) {
@@ -83,7 +71,7 @@ patients_json(const struct split_check *c)
     for (i = 0; i < c->count; i = next) {
         json_t *splits;
 
-        if (!one_patient(c, i, &next, images))
+        if (!split_check_patient(c, i, &next, images))
             continue;
         splits = json_object();
         for (s = 0; s < c->dataset->info.split_count; s++)
@@ -96,17 +84,6 @@ patients_json(const struct split_check *c)
 }
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
-
-/* The end of the images equal to by_hash[i]; true where they are in more than one split. */
-static bool
-one_image(const struct split_check *c, size_t i, size_t *next)
-{
-    bool shared = false;
-
-    for (*next = i + 1; split_check_same(c, i, *next); ++*next)
-        shared |= c->by_hash[*next]->split != c->by_hash[i]->split;
-    return shared;
-}
 
 static void
 print_images(const struct inspect *in, const struct split_check *c)
@@ -122,7 +99,7 @@ print_images(const struct inspect *in, const struct split_check *c)
         printf("images   %s%s in more than one split%s\n", in->color.red,
                inspect_count(c->shared_images, "image", text), in->color.off);
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
-        if (!one_image(c, i, &next))
+        if (!split_check_image(c, i, &next))
             continue;
         for (j = i; j < next; j++)
             printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),
@@ -146,7 +123,7 @@ images_json(const struct split_check *c)
     for (i = 0; i < c->count; i = next) {
         json_t *group;
 
-        if (!one_image(c, i, &next))
+        if (!split_check_image(c, i, &next))
             continue;
         group = json_array();
         for (j = i; j < next; j++) {
@@ -182,7 +159,7 @@ print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
     printf("         %s%-20s %11.11s %11.11s %7s %7s%s\n", in->color.dim, "", split_name(c, 0), split_name(c, s),
            "ratio", "z", in->color.off);
     for (f = 0; f < CHEX_FINDINGS; f++) {
-        double z = split_z(a, b, f), p = split_prevalence(a, f), q = split_prevalence(b, f);
+        double z = split_z(a, b, f), p = ratio_value(&a->finding[f]), q = ratio_value(&b->finding[f]);
 
         if (fabs(z) < SPLIT_Z)
             continue;
@@ -208,8 +185,8 @@ drift_json(const struct split_check *c)
             inspect_json_push(&list,
                               json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b}", "finding", chex_finding_name(f),
                                         "reference", split_name(c, 0), "split", split_name(c, s),
-                                        "reference_prevalence", split_prevalence(&c->sums[0], f), "prevalence",
-                                        split_prevalence(&c->sums[s], f), "z", z, "differs", fabs(z) >= SPLIT_Z));
+                                        "reference_prevalence", ratio_value(&c->sums[0].finding[f]), "prevalence",
+                                        ratio_value(&c->sums[s].finding[f]), "z", z, "differs", fabs(z) >= SPLIT_Z));
         }
     }
     return list;
@@ -248,4 +225,87 @@ split_check_json(const struct split_check *c, const char *path, uint64_t faults)
                      "patients_in_two_splits", patients_json(c), "images_in_two_splits", images_json(c),
                      "repeated_within_split", inspect_number(c->repeated_images), "z_threshold", SPLIT_Z, "drift",
                      drift_json(c), "faults", inspect_number(faults));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+/* A patient in the split of its first image and in another one; how many images it has in both. */
+static void
+patient_rows(struct rows *r, const struct split_check *c)
+{
+    uint64_t images[SPLIT_MAX];
+    char name[INSPECT_TEXT];
+    size_t i, next;
+    unsigned s, first;
+
+    for (i = 0; i < c->count; i = next) {
+        if (!split_check_patient(c, i, &next, images))
+            continue;
+        for (first = 0; images[first] == 0;)
+            first++;
+        for (s = first + 1; s < c->dataset->info.split_count; s++) {
+            if (images[s] == 0)
+                continue;
+            rows_text(r, "patient");
+            rows_text(r, inspect_text(bytes_of(c->seen[i].patient), name));
+            rows_none(r);
+            rows_text(r, split_name(c, first));
+            rows_text(r, split_name(c, s));
+            rows_count(r, images[first]);
+            rows_count(r, images[s]);
+            rows_none(r);
+            rows_next(r);
+        }
+    }
+}
+
+/* The first of equal images, and each other one, where they are in more than one split. */
+static void
+image_rows(struct rows *r, const struct split_check *c)
+{
+    char name[INSPECT_TEXT];
+    size_t i, j, next;
+
+    for (i = 0; i < c->count; i = next) {
+        if (!split_check_image(c, i, &next))
+            continue;
+        for (j = i + 1; j < next; j++) {
+            rows_text(r, "image");
+            rows_text(r, inspect_text(bytes_of(c->by_hash[i]->name), name));
+            rows_text(r, inspect_text(bytes_of(c->by_hash[j]->name), name));
+            rows_text(r, split_name(c, c->by_hash[i]->split));
+            rows_text(r, split_name(c, c->by_hash[j]->split));
+            rows_none(r);
+            rows_none(r);
+            rows_none(r);
+            rows_next(r);
+        }
+    }
+}
+
+void
+split_check_rows(struct inspect *in, const struct split_check *c)
+{
+    static const char *const columns[] = {"check", "name",        "other_name", "split", "other_split",
+                                          "value", "other_value", "z",          NULL};
+    struct rows r;
+    unsigned s, f;
+
+    rows_begin(&r, in->options->format, columns);
+    patient_rows(&r, c);
+    image_rows(&r, c);
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        for (f = 0; f < CHEX_FINDINGS; f++) {
+            rows_text(&r, "prevalence");
+            rows_text(&r, chex_finding_name(f));
+            rows_none(&r);
+            rows_text(&r, split_name(c, 0));
+            rows_text(&r, split_name(c, s));
+            rows_number(&r, ratio_value(&c->sums[0].finding[f]));
+            rows_number(&r, ratio_value(&c->sums[s].finding[f]));
+            rows_number(&r, split_z(&c->sums[0], &c->sums[s], f));
+            rows_next(&r);
+        }
+    }
+    in->json_failed |= r.failed;
 }

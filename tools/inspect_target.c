@@ -133,8 +133,9 @@ open_folder(struct target *t, struct chex_error *err)
 /* ---- a file ---------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-check_first_bytes(const char *path, struct chex_error *err)
+check_first_bytes(struct target *t, struct chex_error *err)
 {
+    const char *path = t->path;
     uint8_t head[TFRECORD_HEADER];
     uint64_t size, unused;
     size_t got;
@@ -144,11 +145,16 @@ check_first_bytes(const char *path, struct chex_error *err)
     if (status != CHEX_OK)
         return chex_context(err, status, "'%s'", path);
     status = file_pread(fd, 0, head, sizeof(head), &got, err);
+    if (status == CHEX_OK && target_is_other(fd, size, t)) {
+        close(fd);
+        return CHEX_OK;
+    }
     close(fd);
     if (status != CHEX_OK)
         return chex_context(err, status, "'%s'", path);
     if (got < sizeof(head) || tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM)
-        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "'%s' is neither a data set nor a TFRecord file", path);
+        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "'%s' is neither a data set nor a TFRecord, checkpoint or event file",
+                         path);
     return CHEX_OK;
 }
 
@@ -193,7 +199,7 @@ open_file(struct target *t, struct chex_error *err)
             return CHEX_OK;
         }
     }
-    return check_first_bytes(t->path, err);
+    return check_first_bytes(t, err);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE       (1u << 20)
+#include <xxhash.h>
+
+#define PIECE (1u << 20)
+_Static_assert(sizeof(XXH128_canonical_t) == WALK_HASH_HEAD, "what is compared of every hash");
+
 #define SMALL_IMAGE 4096 /* bytes that are not worth leaving out */
 
 struct run {
@@ -30,8 +34,10 @@ struct run {
 
 /* What a thread keeps from shard to shard. */
 struct worker {
+    struct run *run;
     struct buffer buffer;
     struct digest *digest;
+    void *of_caller;
 };
 
 struct job {
@@ -86,9 +92,9 @@ look(const struct job *j, uint32_t index, const uint8_t *record, struct record_v
     uint64_t unused;
     enum chex_status status = CHEX_OK;
 
-    if (j->run->w->hash)
+    if (j->run->w->depth > WALK_TEXTS)
         status = tfrecord_length(record, l->stride, &unused, why);
-    if (status == CHEX_OK && j->run->w->hash)
+    if (status == CHEX_OK && j->run->w->depth > WALK_TEXTS)
         status = tfrecord_check_data(record, data_size, why);
     if (status == CHEX_OK)
         status = layout_decode(l, record, values, why);
@@ -105,8 +111,12 @@ visit(struct job *j, uint32_t index, const uint8_t *record, struct chex_error *e
     struct record_values values;
     struct chex_error why;
     uint8_t hash[DIGEST_SIZE];
-    struct walk_record r = {
-        .shard = j->shard, .index = index, .split = j->ds->split[j->info->split].name, .values = &values};
+    XXH128_canonical_t same;
+    struct walk_record r = {.shard = j->shard,
+                            .index = index,
+                            .split = j->ds->split[j->info->split].name,
+                            .values = &values,
+                            .worker = j->worker->of_caller};
 
     if (look(j, index, record, &values, &why) != CHEX_OK) {
         if (j->bad++ == 0) {
@@ -115,11 +125,16 @@ visit(struct job *j, uint32_t index, const uint8_t *record, struct chex_error *e
         }
         return CHEX_OK;
     }
-    if (j->run->w->hash) {
+    if (j->run->w->depth > WALK_TEXTS)
+        r.pixels = record + l->pixel_offset;
+    if (j->worker->digest) {
         digest_start(j->worker->digest);
         digest_add(j->worker->digest, record + l->pixel_offset, l->pixel_size);
         digest_finish(j->worker->digest, hash);
         r.hash = hash;
+    } else if (j->run->w->depth == WALK_XXH128) {
+        XXH128_canonicalFromHash(&same, XXH3_128bits(record + l->pixel_offset, l->pixel_size));
+        r.hash = same.digest;
     }
     return j->run->w->record(j->run->w->context, &r, err);
 }
@@ -170,30 +185,37 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     return status;
 }
 
-static void *
-worker_new(void *context)
-{
-    struct worker *w = calloc(1, sizeof(*w));
-
-    (void)context;
-    if (!w)
-        return NULL;
-    w->digest = digest_new();
-    if (!w->digest) {
-        free(w);
-        return NULL;
-    }
-    return w;
-}
-
 static void
 worker_free(void *worker)
 {
     struct worker *w = worker;
 
+    if (w->of_caller)
+        w->run->w->worker_free(w->run->w->context, w->of_caller);
     digest_free(w->digest);
     buffer_release(&w->buffer);
     free(w);
+}
+
+static void *
+worker_new(void *context)
+{
+    struct run *run = context;
+    const struct walk *walk = run->w;
+    struct worker *w = calloc(1, sizeof(*w));
+    bool good = w != NULL;
+
+    if (!good)
+        return NULL;
+    w->run = run;
+    if (walk->depth == WALK_SHA256)
+        good = (w->digest = digest_new()) != NULL;
+    if (good && walk->worker_new)
+        good = (w->of_caller = walk->worker_new(walk->context)) != NULL;
+    if (good)
+        return w;
+    worker_free(w);
+    return NULL;
 }
 
 static void
@@ -222,7 +244,7 @@ walk_run(struct walk *w, struct chex_error *err)
 
     w->faults = 0;
     w->read_failed = false;
-    run.whole = w->hash || t->dataset->manifest.layout.pixel_size <= SMALL_IMAGE;
+    run.whole = w->depth > WALK_TEXTS || t->dataset->manifest.layout.pixel_size <= SMALL_IMAGE;
     for (i = 0; i < t->count; i++)
         run.total += t->dataset->shard[t->first + i].record_count;
     status = pipeline_run(&p, err);

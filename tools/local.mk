@@ -31,15 +31,22 @@ endif
 # what draws and writes pictures
 picture_sources = tools/font.c tools/font.h tools/picture.h tools/picture_canvas.c tools/picture_file.c \
 	tools/picture_jpeg.c tools/picture_png.c
+# the page of --report
+report_sources = tools/html.c tools/html.h tools/inspect_report.c tools/report.h tools/report_checks.c \
+	tools/report_count.c tools/report_matrix.c tools/report_page.c tools/report_pictures.c tools/report_plots.c \
+	tools/report_scan.c tools/report_style.c tools/report_style.h tools/report_tables.c tools/svg.c tools/svg.h
 chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
-	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_extract.c tools/inspect_labels.c \
-	tools/inspect_list.c tools/inspect_output.c tools/inspect_record.c tools/inspect_sheet.c \
-	tools/inspect_sheet.h tools/inspect_sheet_draw.c tools/inspect_show.c tools/inspect_show.h \
-	tools/inspect_show_escape.c tools/inspect_show_terminal.c tools/inspect_split.c tools/inspect_split.h \
-	tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c tools/inspect_walk.c \
-	tools/inspect_where.c tools/inspect_where.h $(picture_sources)
-chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS)
-chex_inspect_LDADD = $(tools_ldadd)
+	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_diff.c tools/inspect_diff.h \
+	tools/inspect_diff_report.c tools/inspect_extract.c tools/inspect_labels.c tools/inspect_list.c \
+	tools/inspect_options.c tools/inspect_options.h tools/inspect_other.c tools/inspect_output.c \
+	tools/inspect_record.c tools/inspect_sheet.c tools/inspect_sheet.h tools/inspect_sheet_draw.c \
+	tools/inspect_show.c tools/inspect_show.h tools/inspect_show_escape.c tools/inspect_show_terminal.c \
+	tools/inspect_source.c tools/inspect_source.h tools/inspect_source_report.c tools/inspect_split.c \
+	tools/inspect_split.h tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c \
+	tools/inspect_walk.c tools/inspect_where.c tools/inspect_where.h tools/ratio.c tools/ratio.h tools/rows.c \
+	tools/rows.h $(picture_sources) $(report_sources)
+chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(XXHASH_CFLAGS)
+chex_inspect_LDADD = $(tools_ldadd) $(XXHASH_LIBS)
 
 chex_synth_SOURCES = tools/chex-synth.c \
 	tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/synth_canvas.h tools/synth_film.c \

@@ -64,7 +64,5 @@ enum chex_status picture_jpeg(const struct picture_spec *spec, struct buffer *ou
 
 /* Whether the name ends so, in upper or lower case. */
 bool picture_name_ends(const char *name, const char *end);
-/* Write the bytes under this path: whole or not at all. */
-enum chex_status picture_save(const char *path, const struct buffer *data, struct chex_error *err);
 
 #endif

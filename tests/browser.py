@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A headless Chromium that the tests ask about a page, through the pipe of its DevTools protocol (stdlib only)."""
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+from support import Skip
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+class Browser:
+    """with Browser() as browser: browser.open(path); browser.run("document.title")"""
+
+    def __init__(self, width=1100, height=900):
+        program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+        if not program:
+            raise Skip("no Chromium here")
+        self.profile = tempfile.mkdtemp(prefix="chex-browser-")
+        asked, self.ask = os.pipe()
+        self.answers, answer = os.pipe()
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
+                 "--disable-background-networking", "--disable-component-update", f"--window-size={width},{height}",
+                 f"--user-data-dir={self.profile}", "about:blank"]
+        # The protocol has its pipes at 3 and 4.
+        self.process = subprocess.Popen(["/bin/sh", "-c", f'exec "$@" 3<&{asked} 4>&{answer}', "sh", program, *flags],
+                                        pass_fds=(asked, answer), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        os.close(asked)
+        os.close(answer)
+        self.last, self.buffer, self.events, self.session = 0, b"", [], None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.ask)
+        self.process.kill()
+        self.process.wait()
+        os.close(self.answers)
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+    def receive(self, seconds=60):
+        end = time.monotonic() + seconds
+        while b"\0" not in self.buffer:
+            ready, _, _ = select.select([self.answers], [], [], max(0, end - time.monotonic()))
+            data = os.read(self.answers, 1 << 20) if ready else b""
+            if not data:
+                raise Skip("Chromium does not answer here")
+            self.buffer += data
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self.last += 1
+        message = {"id": self.last, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.ask, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive()
+            if answer.get("id") == self.last:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return answer["result"]
+            self.events.append(answer)
+
+    def open(self, path):
+        """Load the file; the events of it are in self.events."""
+        self.events.clear()
+        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
+            self.events.append(self.receive())
+
+    def run(self, script):
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def dark(self, on):
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
+
+    def size(self, width, height):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def complaints(self):
+        """What the console was told, and exceptions."""
+        methods = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+        return [e["params"] for e in self.events if e.get("method") in methods]
+
+    def requests(self):
+        return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
+
+    def screenshot(self, path):
+        """The whole page as PNG."""
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(data))
+
+    def pdf(self):
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])

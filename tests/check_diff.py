@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-inspect --diff, --source, --format, and files of other kinds: exit codes, and that what they say is true.
+
+    check_diff.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR
+"""
+import csv
+import ctypes
+import ctypes.util
+import io
+import json
+import os
+import shutil
+import struct
+import sys
+import tempfile
+
+from support import (FINDINGS, SOURCE, Cases, images, manifest, nih, program, read_csv, run, says, slurp, synth, write,
+                     write_csv)
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+
+
+def inspect(*arguments, code=0, **options):
+    return run([program("chex-inspect"), *arguments], code, **options)
+
+
+def document(*arguments, code=0):
+    """The --json document, held against its schema; its only result."""
+    found = json.loads(inspect("--json", *arguments, code=code).stdout)
+    if jsonschema:
+        jsonschema.validate(found, json.loads(slurp(os.path.join(SOURCE, "schemas", "inspect.schema.json"))))
+    assert found["exit_code"] == code
+    result, = found["results"]
+    return result
+
+
+class Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def xxh128(data):
+    """By the library that chex-inspect is linked to."""
+    library = ctypes.CDLL(ctypes.util.find_library("xxhash"))
+    library.XXH3_128bits.argtypes, library.XXH3_128bits.restype = [ctypes.c_char_p, ctypes.c_size_t], Hash128
+    return library.XXH3_128bits(bytes(data), len(data))
+
+
+def rows(*arguments, code=0):
+    """The rows of --format csv, which must be those of --format jsonl."""
+    text = printed("csv", arguments, code)
+    assert b"\n" not in text.replace(b"\r\n", b""), "lines do not end with CR LF"
+    table = list(csv.DictReader(io.StringIO(text.decode(), newline="")))
+    lines = [json.loads(line) for line in printed("jsonl", arguments, code).splitlines()]
+    assert len(table) == len(lines)
+    for a, b in zip(table, lines):
+        assert list(a) == list(b)
+    return table, lines
+
+
+def printed(form, arguments, code):
+    """The bytes on standard output: as text, CR LF would become LF."""
+    with tempfile.TemporaryFile() as out:
+        inspect("--format", form, *arguments, code=code, stdout=out)
+        out.seek(0)
+        return out.read()
+
+
+def make(work, name, csv_path, folder, *options):
+    out = os.path.join(work, name)
+    run([program("chex-convert"), "-q", "-i", folder, "-l", csv_path, "-o", out, "--size", 48, "--shard-size", 16,
+         *options])
+    return out
+
+
+def start(work, count=90):
+    csv_path = synth(os.path.join(work, "in"), count, "--size", 96)
+    return csv_path, os.path.join(work, "in", "images")
+
+
+# ---- --diff ------------------------------------------------------------------------------------------------------
+
+
+@case("a data set and its copy are the same, and nothing is read; exit code 0")
+def _(work):
+    csv_path, folder = start(work)
+    a = make(work, "a", csv_path, folder)
+    shutil.copytree(a, os.path.join(work, "b"))
+    result = document("--diff", a, os.path.join(work, "b"))
+    assert result["same"] and not result["read"] and not result["changes"]
+    assert "same" in inspect("--diff", a, a).stdout
+    assert rows("--diff", a, a)[0] == []
+
+
+@case("other shards of the same images: only specification and places differ; exit code 1")
+def _(work):
+    csv_path, folder = start(work)
+    a = make(work, "a", csv_path, folder)
+    b = make(work, "b", csv_path, folder, "--shard-size", 32, "--align", 512)
+    result = document("--diff", a, b, code=1)
+    assert {c["name"] for c in result["changes"] if c["kind"] == "spec"} >= {"shard_size", "align", "dataset_id"}
+    assert {c["kind"] for c in result["changes"]} == {"spec", "place"}
+    assert result["in_both"] == 90 and result["pixels_compared"]
+
+
+@case("each change of an image is found, with its name and both values, and no other")
+def _(work):
+    csv_path, folder = start(work)
+    rule = os.path.join(work, "split.csv")
+    header, table = read_csv(csv_path)
+    column = {name: i for i, name in enumerate(header)}
+    people = sorted({row[0][:8] for row in table})
+    part = {p: "train" if i % 3 else "test" for i, p in enumerate(people)}
+
+    def split(of):
+        write(rule, "name,split\n" + "".join(f"{row[0]},{of[row[0][:8]]}\n" for row in table))
+
+    split(part)
+    a = make(work, "a", csv_path, folder, "--split", "file:" + rule, "--size", 50)  # no multiple of a block
+    moved = people[1]
+    assert part[moved] == "train"
+    split({**part, moved: "test"})
+    label, age, sex, view, gone, pixels = [row for row in table if row[0][:8] in people[2:]][:6]
+    old = label[column["Finding Labels"]]
+    label[column["Finding Labels"]] = "Hernia" if old != "Hernia" else "Mass"
+    age[column["Patient Age"]] = "77" if age[column["Patient Age"]] != "77" else "78"
+    sex[column["Patient Gender" if "Patient Gender" in column else "Patient Sex"]] = "U"
+    view[column["View Position"]] = "AP" if view[column["View Position"]] == "PA" else "PA"
+    source = next(row for row in table if row is not pixels)
+    shutil.copy(os.path.join(folder, source[0]), os.path.join(folder, pixels[0]))
+    table.remove(gone)
+    write_csv(csv_path, header, table)
+    os.remove(os.path.join(folder, gone[0]))
+    b = make(work, "b", csv_path, folder, "--split", "file:" + rule, "--size", 50)
+    result = document("--diff", a, b, code=1)
+    changes = {}
+    for c in result["changes"]:
+        changes.setdefault(c["kind"], {})[c["name"]] = (c["a"], c["b"])
+    assert list(changes["only_a"]) == [gone[0]] and "only_b" not in changes
+    assert changes["split"] == {row[0]: ("train", "test") for row in table if row[0][:8] == moved}
+    assert changes["labels"] == {label[0]: (old, label[column["Finding Labels"]])}
+    assert list(changes["age"]) == [age[0]] and list(changes["sex"]) == [sex[0]] and list(changes["view"]) == [view[0]]
+    assert changes["sex"][sex[0]][1] == "U" and list(changes["pixels"]) == [pixels[0]]
+    assert result["counts"] == {k: len(changes.get(k, {})) for k in result["counts"]}
+    csv_rows, lines = rows("--diff", a, b, code=1)
+    assert lines == result["changes"] and [dict(r) for r in csv_rows] == result["changes"]
+    heads = tuple(f"{xxh128(images(folder)[pixels[0]]['image']).high:016x}" for folder in (a, b))
+    assert changes["pixels"][pixels[0]] == heads
+    text = inspect("--diff", a, b, code=1).stdout
+    assert f"train -> test: {len(changes['split'])}" in text and f"{gone[0]}  (" in text
+    back = document("--diff", b, a, code=1)
+    assert back["counts"]["only_b"] == 1 and back["counts"]["labels"] == 1
+    threads = [inspect("--diff", "-j", n, a, b, code=1).stdout for n in (1, 4)]
+    assert threads[0] == threads[1]
+
+
+@case("images of another size are not compared by pixels, and that is said")
+def _(work):
+    csv_path, folder = start(work, 40)
+    a = make(work, "a", csv_path, folder)
+    b = make(work, "b", csv_path, folder, "--size", 32)
+    result = document("--diff", a, b, code=1)
+    assert not result["pixels_compared"] and result["counts"]["pixels"] == 0
+    assert "not compared" in inspect("--diff", a, b, code=1).stdout
+
+
+@case("--diff: what cannot be done")
+def _(work):
+    csv_path, folder = start(work, 40)
+    a = make(work, "a", csv_path, folder)
+    says(inspect("--diff", a, code=2), "two PATHs")
+    says(inspect("--diff", a, a, a, code=2), "two PATHs")
+    says(inspect("--diff", a, os.path.join(work, "no"), code=3), "cannot open")
+    says(inspect("--diff", a, os.path.join(a, manifest(a)["shards"][0]["name"]), code=2), "folders of two data sets")
+    says(inspect("--diff", "--format", "csv", "--json", a, a, code=2), "--format")
+    b = make(work, "b", csv_path, folder, "--shard-size", 8)
+    shard = os.path.join(b, manifest(b)["shards"][0]["name"])
+    data = bytearray(slurp(shard))
+    data[200] ^= 1
+    write(shard, data)
+    result = document("--diff", a, b, code=1)
+    assert result["faults"] == 1 and result["counts"]["only_a"] == 1
+
+
+@case("the releases of 2017 and 2020 of the real label file, over the real images")
+def _(work):
+    sets = [os.path.join(work, n) for n in "ab"]
+    for out, release in zip(sets, ("Data_Entry_2017.csv.gz", "Data_Entry_2017_v2020.csv.gz")):
+        run([program("chex-convert"), "-q", "--allow-missing", "-i", nih("images"), "-l", nih("csv", release), "-o", out,
+             "--size", 64, "--split", "none"])
+    result = document("--diff", *sets, code=1)
+    assert result["in_both"] == 67 and result["counts"]["pixels"] == 0 and result["counts"]["only_a"] == 0
+    a, b = (images(s) for s in sets)
+    differ = [n for n in a if a[n]["label"] != b[n]["label"]]
+    assert result["counts"]["labels"] == len(differ)
+
+
+# ---- --source ----------------------------------------------------------------------------------------------------
+
+
+@case("a whole download is good: exit code 0, and the command that converts it")
+def _(work):
+    csv_path, folder = start(work)
+    done = inspect("--source", "-i", folder, "-l", csv_path)
+    assert f"chex-convert -n -i {folder} -l {csv_path}" in done.stdout and "good" in done.stdout
+    result = document("--source", "-i", folder, "-l", csv_path)
+    assert result["good"] and result["found"] == 90 and result["faults"] == []
+    assert result["bytes"] == sum(os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder))
+
+
+@case("one of each fault of a download is named: exit code 1")
+def _(work):
+    csv_path, folder = start(work)
+    header, table = read_csv(csv_path)
+    names = sorted(row[0] for row in table)
+
+    def at(i):
+        return os.path.join(folder, names[i])
+
+    os.remove(at(0))
+    write(at(1), b"")
+    write(at(2), slurp(at(2))[:-20])
+    write(at(3), "<!DOCTYPE html><html>log in</html>")
+    shutil.copy(at(4), os.path.join(folder, "99999999_000.png"))
+    os.makedirs(os.path.join(folder, "twice"))
+    shutil.copy(at(5), os.path.join(folder, "twice", names[5]))
+    table[-1][header.index("Finding Labels")] = ""
+    write_csv(csv_path, header, table)
+    result = document("--source", "-i", folder, "-l", csv_path, code=1)
+    found = {(f["kind"], f["name"]) for f in result["faults"]}
+    assert found == {("missing", names[0]), ("empty", names[1]), ("short", names[2]), ("type", names[3]),
+                     ("extra", "99999999_000.png"), ("row", table[-1][0])} | \
+        ({("extra", table[-1][0])}), found
+    assert result["repeated"] == 1
+    assert "HTML" in next(f["detail"] for f in result["faults"] if f["kind"] == "type")
+    csv_rows, lines = rows("--source", "-i", folder, "-l", csv_path, code=1)
+    assert lines == result["faults"] and len(csv_rows) == len(lines)
+    text = inspect("--source", "-i", folder, "-l", csv_path, code=1).stdout
+    for word in (*names[:4], "99999999_000.png", "next"):
+        assert word in text, word
+
+
+@case("a label file that cannot be used is a result, files that are not there are none")
+def _(work):
+    csv_path, folder = start(work, 40)
+    header, table = read_csv(csv_path)
+    table[3][header.index("Finding Labels")] = "Hernja"
+    write_csv(csv_path, header, table)
+    result = document("--source", "-i", folder, "-l", csv_path, code=1)
+    assert "Hernja" in result["labels_error"] and result["files"] == 40
+    says(inspect("--source", "-i", folder, "-l", os.path.join(work, "no.csv"), code=3), "no.csv")
+    says(inspect("--source", "-i", os.path.join(work, "no"), "-l", csv_path, code=3), "cannot read")
+    says(inspect("--source", "-i", write(os.path.join(work, "x.tar.gz"), b"\x1f\x8b"), "-l", csv_path, code=2), "unpack")
+    says(inspect("--source", "-i", folder, "--labels", csv_path, code=2), "is -l CSV")
+    says(inspect("--source", "-i", folder, code=2), "needs -i PATH and -l CSV")
+    says(inspect("--source", "-i", folder, "-l", csv_path, work, code=2), "no PATH")
+    says(inspect("-l", csv_path, work, code=2), "go with --source")
+
+
+@case("the table by archive, where the label file is that of the whole data set")
+def _(work):
+    result = document("--source", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"), code=1)
+    assert [a["images"] for a in result["archives"]] == [4999] + [10000] * 10 + [7121]
+    assert sum(a["found"] for a in result["archives"]) == result["found"] == 67
+    assert result["counts"]["missing"] == 112120 - 67 and result["counts"]["short"] == result["counts"]["type"] == 0
+
+
+@case("of real files the type and the end are told")
+def _(work):
+    csv_path = write(os.path.join(work, "x.csv"), "Image Index,Finding Labels,Patient ID\na.png,No Finding,1\n")
+    for folder in ("images", "jpeg", "odd"):
+        result = document("--source", "-i", nih(folder), "-l", csv_path, code=1)
+        assert result["counts"]["good"] == result["files"] > 0, (folder, result["faults"])
+
+
+# ---- --format ----------------------------------------------------------------------------------------------------
+
+
+@case("--list, --labels, --check-split as CSV and JSON lines")
+def _(work):
+    csv_path, folder = start(work)
+    a = make(work, "a", csv_path, folder)
+    records = images(a)
+    table, lines = rows("--list", "--fields", "name,labels,age,index,weight,sha256", a)
+    assert {r["name"] for r in table} == set(records)
+    for row, line in zip(table, lines):
+        named = [f for f, v in zip(FINDINGS, records[row["name"]]["label"]) if v]
+        assert line["labels"] == named and row["labels"] == ("|".join(named) or "No Finding")
+        assert float(row["age"]) == line["age"] == records[row["name"]]["age"]
+        assert row["sha256"] == line["sha256"] and line["weight"] == 1 and row["index"] == str(line["index"])
+    table, lines = rows("--labels", a)
+    positives = {(s["name"], f): n for s in manifest(a)["splits"] for f, n in s["positives"].items()}
+    assert {(r["split"], r["finding"]): r["images"] for r in lines
+            if r["together_with"] is None and r["finding"] != "No Finding"} == positives
+    pairs = [r for r in lines if r["together_with"]]
+    assert len(pairs) == 14 * 13 * len(manifest(a)["splits"])
+    assert all(r["of"] == positives[r["split"], r["finding"]] for r in pairs)
+    _, lines = rows("--check-split", a)
+    assert len(lines) == 28 and {r["check"] for r in lines} == {"prevalence"}
+    assert json.loads(inspect("--list", "--format", "json", a).stdout)["action"] == "list"
+    assert inspect("--list", "--format", "table", a).stdout == inspect("--list", a).stdout
+    says(inspect("--format", "csv", a, code=2), "go with --list")
+    says(inspect("--format", "csv", "--sheet", os.path.join(work, "x.png"), a, code=2), "go with --list")
+    says(inspect("--format", "json", "--show", "0:0", a, code=2), "cannot both")
+    says(inspect("--diff", "--where", "Hernia", a, a, code=2), "--sheet")
+    says(inspect("--list", "--format", "csv", a, a, code=2), "one PATH")
+    says(inspect("--list", "--format", "xml", a, code=2), "takes table")
+
+
+@case("a field with quotes, commas and line ends is quoted as RFC 4180 says")
+def _(work):
+    csv_path, folder = start(work, 40)
+    header, table = read_csv(csv_path)
+    odd = 'a,"b".png'
+    os.rename(os.path.join(folder, table[0][0]), os.path.join(folder, odd))
+    table[0][0] = odd
+    table[0][header.index("Patient ID")] = "someone, else"
+    write_csv(csv_path, header, table)
+    a = make(work, "a", csv_path, folder, "--split", "none")
+    found, lines = rows("--list", "--fields", "name,patient", a)
+    assert {"name": odd, "patient": "someone, else"} in [dict(r) for r in found]
+    assert {"name": odd, "patient": "someone, else"} in lines
+
+
+# ---- files of other kinds ----------------------------------------------------------------------------------------
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def masked(data):
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
+
+
+def safetensors(header, data):
+    text = json.dumps(header).encode() if isinstance(header, dict) else header
+    return struct.pack("<Q", len(text)) + text + data
+
+
+@case("a checkpoint is told by its content and described by its head")
+def _(work):
+    path = os.path.join(work, "x")
+    head = {"__metadata__": {"step": "7"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+            "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}}
+    write(path, safetensors(head, bytes(28)))
+    assert "2 tensors, 7 numbers, 28 bytes" in inspect(path).stdout
+    assert document(path)["kind"] == "checkpoint"
+    assert inspect("-q", path).stdout == ""
+    says(inspect("--list", path, code=2), "a checkpoint: it can only be described")
+    write(path, safetensors(head, bytes(27)))
+    assert "too early" in inspect(path, code=1).stdout
+    write(path, safetensors(head, bytes(29)))
+    assert "longer" in inspect(path, code=1).stdout
+    for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
+                b'{"w": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 4]}}',
+                b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
+        write(path, safetensors(bad, bytes(4)))
+        assert "damaged header" in inspect(path, code=1).stdout, bad[:40]
+    write(path, struct.pack("<Q", 1 << 62) + b"{}")
+    assert "neither" in inspect(path, code=1).stderr
+
+
+@case("an event file is told by its first record")
+def _(work):
+    path = os.path.join(work, "x")
+    event = b"\x09" + struct.pack("<d", 1.7e9) + b"\x1a\x0dbrain.Event:2"
+    length = struct.pack("<Q", len(event))
+    write(path, length + masked(length) + event + masked(event))
+    assert "event file of TensorBoard (brain.Event:2)" in inspect(path).stdout
+    assert document(path)["kind"] == "events"
+    for cut in range(12, 39):  # never more than is there is believed
+        write(path, (length + masked(length) + event)[:cut])
+        inspect(path, code=1)
+
+
+if __name__ == "__main__":
+    sys.exit(case.main())

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-inspect --report: what the page says is true, and a browser shows all of it.
+
+    check_report.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR; Chromium where it is there
+"""
+import collections
+import html
+import json
+import os
+import re
+import sys
+
+from browser import Browser
+from support import (FINDINGS, SOURCE, Cases, images, manifest, png, png_gray, program, read_csv, run, says, slurp,
+                     synth, write, write_csv)
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+SECTIONS = ["checks", "card", "splits", "findings", "pixels", "shards", "rejects", "images", "methods"]
+
+
+def convert(work, csv, folder, *options, code=0):
+    out = os.path.join(work, "shards")
+    run([program("chex-convert"), "-q", "-i", folder, "-l", csv, "-o", out, "--shard-size", 16, *options], code)
+    return out
+
+
+def plain(work):
+    csv = synth(os.path.join(work, "in"), 120, "--size", 96)
+    return convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
+
+
+def odd(work):
+    """A data set with one of each thing that is to be flagged."""
+    csv = synth(os.path.join(work, "in"), 150, "--size", 96)
+    folder = os.path.join(work, "in", "images")
+    header, rows = read_csv(csv)
+    column = {name: i for i, name in enumerate(header)}
+    of = {row[0]: row for row in rows}
+    test = set(slurp(os.path.join(work, "in", "test_list.txt")).decode().split())
+    train = sorted(set(of) - test)
+    test = sorted(test)
+
+    def pixels(name, change):
+        path = os.path.join(folder, name)
+        data = slurp(path)
+        width, height, gray = png_gray(data) if data[25] == 0 else (96, 96, bytes(i % 251 for i in range(96 * 96)))
+        new = bytes(change(v) for v in gray)
+        write(path, png(width, height, lambda y, w: new[y * w:(y + 1) * w]))
+
+    gray = [n for n in train if slurp(os.path.join(folder, n))[25] == 0]
+    pixels(gray[0], lambda v: 255 - v)
+    pixels(gray[1], lambda v: 255 - v)
+    pixels(gray[2], lambda v: v // 9)       # near-black
+    pixels(gray[3], lambda v: 77)           # constant
+    pixels(gray[4], lambda v: 230 + v // 11)  # near-white
+    pixels(gray[5], lambda v: 100 + v // 12)  # flat
+    write(os.path.join(folder, test[0]), slurp(os.path.join(folder, gray[10])))   # in two splits
+    write(os.path.join(folder, gray[12]), slurp(os.path.join(folder, gray[11])))  # twice in a split, or in train and val
+    write(os.path.join(folder, gray[20]), b"")                                    # a reject
+    of[gray[21]][column["Patient Age"]] = "411"
+    of[gray[22]][column["View Position"]] = ""
+    write_csv(csv, header, rows)
+    return convert(work, csv, folder, "--size", 48, "--allow-rejects", "5", code=None), gray
+
+
+def schema_holds(document):
+    if jsonschema:
+        jsonschema.validate(document, json.loads(slurp(os.path.join(SOURCE, "schemas", "inspect.schema.json"))))
+
+
+def report(shards, work, *options, code=0):
+    path = os.path.join(work, "report.html")
+    done = run([program("chex-inspect"), "--json", "--report", path, *options, shards], code)
+    document = json.loads(done.stdout)
+    schema_holds(document)
+    result, = document["results"]
+    return path, result, {c["id"]: c for c in result["checks"]}
+
+
+def cells(page, section, row):
+    """The cells of the row of a table that begins with this."""
+    part = page[page.index(f'<section id="{section}"'):]
+    found = re.search(rf"<tr><th>{re.escape(row)}</th>(.*?)</tr>", part, re.S)
+    assert found, f"no row '{row}'"
+    return [re.sub(r"<[^>]*>", " ", c).split()[0] for c in re.findall(r"<td>(.*?)</td>", found[1], re.S)]
+
+
+@case("the numbers of the page are those of the records")
+def _(work):
+    shards = plain(work)
+    path, result, checks = report(shards, work)
+    page = slurp(path).decode("ascii")
+    splits = [s["name"] for s in manifest(shards)["splits"]]
+    per_split = [list(images(shards, s).values()) for s in splits]
+    assert cells(page, "splits", "images")[:-1] == [str(len(s)) for s in per_split]
+    assert cells(page, "splits", "patients")[:-1] == [str(len({r["patient"] for r in s})) for s in per_split]
+    for i, finding in enumerate(FINDINGS):
+        assert cells(page, "findings", finding) == [str(sum(r["label"][i] for r in s)) for s in per_split], finding
+    assert result["images"] == 120 and result["dataset"] == manifest(shards)["dataset_id"]
+    assert checks["records"]["level"] == checks["manifest"]["level"] == checks["patients"]["level"] == "good"
+    together = collections.Counter()
+    for r in sum(per_split, []):
+        for i in range(14):
+            for j in range(14):
+                together[i, j] += r["label"][i] and r["label"][j]
+    for i in range(14):
+        for j in range(14):
+            assert f"{FINDINGS[i]}: {together[i, j]} of {together[i, i]} images also have {FINDINGS[j]}" in page
+
+
+@case("the same bytes from one thread and from four, to a file and to standard output")
+def _(work):
+    shards = plain(work)
+    path, _, _ = report(shards, work, "-j", 1)
+    first = slurp(path)
+    report(shards, work, "-j", 4)
+    assert slurp(path) == first
+    out = run([program("chex-inspect"), "-q", "--report", "-", shards]).stdout
+    assert out.encode() == first
+    other = os.path.join(work, "moved")
+    os.rename(shards, other)
+    assert run([program("chex-inspect"), "-q", "--report", "-", other]).stdout.encode() == first, "the path is in it"
+
+
+@case("nothing is fetched and nothing runs: no script, no address but data:")
+def _(work):
+    path, _, _ = report(plain(work), work)
+    page = slurp(path).decode("ascii")
+    assert "<script" not in page and "javascript:" not in page and not re.search(r"\son[a-z]+=", page)
+    links = re.findall(r"""(?:src|href)=["']([^"']{0,20})|url\(([^)]{0,20})""", page)
+    assert all(re.match(r"data:|#", a or b) for a, b in links), links
+    assert "not for diagnosis" in page and "CVPR 2017" in page and "Wang" in page
+
+
+@case("one of each odd thing is flagged, with its number")
+def _(work):
+    shards, gray = odd(work)
+    path, result, checks = report(shards, work, code=1)
+    for name, count in (("inverted", 2), ("black", 1), ("constant", 1), ("white", 1), ("flat", 1), ("images", None),
+                        ("rejects", 1), ("ages", 1), ("views", 1), ("contradictions", None)):
+        assert checks[name]["level"] != "good", checks[name]
+        assert count is None or checks[name]["count"] == count, checks[name]
+    assert checks["images"]["level"] == "fault" and gray[10] in checks["images"]["text"]
+    assert sorted(re.findall(r"\d{8}_\d{3}.png", checks["inverted"]["text"])) == sorted(gray[:2])
+    page = html.unescape(slurp(path).decode("ascii"))
+    assert gray[20] in page[page.index('id="rejects"'):], "the reject is not named"
+    assert result["faults"] == 0
+
+
+@case("a damaged record is a fault, named, and the page is still made")
+def _(work):
+    shards = plain(work)
+    shard = manifest(shards)["shards"][0]
+    path = os.path.join(shards, shard["name"])
+    data = bytearray(slurp(path))
+    data[manifest(shards)["record"]["stride"] * 3 + 100] ^= 1
+    write(path, data)
+    page, result, checks = report(shards, work, code=1)
+    assert result["faults"] == 1 and result["images"] == 119
+    assert checks["records"]["level"] == "fault" and shard["name"] in checks["records"]["text"]
+    assert "record 3" in slurp(page).decode()
+    os.remove(path)
+    page, result, checks = report(shards, work, code=1)
+    assert checks["records"]["level"] == "fault" and result["images"] == 120 - shard["images"]
+
+
+@case("names that are HTML stay text")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 40, "--size", 96)
+    header, rows = read_csv(csv)
+    folder = os.path.join(work, "in", "images")
+    for i, row in enumerate(rows):
+        new = f"<img src=x onerror=alert({i})>&amp;'\"{i}.png"
+        os.rename(os.path.join(folder, row[0]), os.path.join(folder, new))
+        row[0], row[header.index("Patient ID")] = new, f"<script>{i}</script>"
+    write_csv(csv, header, rows)
+    shards = convert(work, csv, folder, "--size", 48, "--split", "none")
+    path, _, _ = report(shards, work)
+    page = slurp(path).decode("ascii")
+    assert "<script" not in page and "<img src=x" not in page
+    assert "&lt;img src=x onerror=alert(" in page
+    with Browser() as browser:
+        browser.open(path)
+        assert not browser.complaints()
+        assert browser.run("document.querySelectorAll('[onerror],script').length") == 0
+
+
+@case("what cannot be done: exit codes and messages")
+def _(work):
+    shards = plain(work)
+    inspect = program("chex-inspect")
+    says(run([inspect, "--report", os.path.join(work, "no", "x.html"), shards], 4), "no")
+    says(run([inspect, "--report", "x.html", shards, shards], 2), "one PATH")
+    says(run([inspect, "--report", "-", "--json", shards], 2), "cannot both")
+    says(run([inspect, "--report", "x.html", os.path.join(shards, manifest(shards)["shards"][0]["name"])], 2), "folder")
+    says(run([inspect, "--report", "x.html", os.path.join(work, "nothing")], 3), "cannot open")
+    says(run([inspect, "--report", "x.html", "--labels", shards], 2), "only one action")
+    with open("/dev/full", "w", encoding="ascii") as full:
+        run([inspect, "-q", "--report", "-", shards], 4, stdout=full)
+    os.remove(os.path.join(shards, "manifest.json"))
+    run([inspect, "--report", os.path.join(work, "y.html"), shards], 1)
+    assert not os.path.exists(os.path.join(work, "y.html"))
+
+
+# ---- in a browser ------------------------------------------------------------------------------------------------
+
+# Corners of each text on the screen; which texts of one drawing overlap, or leave it.
+OVERLAPS = """(() => {
+  const corners = t => { const b = t.getBBox(), m = t.getScreenCTM();
+    return [[b.x, b.y + 2], [b.x + b.width, b.y + 2], [b.x + b.width, b.y + b.height - 2], [b.x, b.y + b.height - 2]]
+      .map(([x, y]) => [m.a * x + m.c * y + m.e, m.b * x + m.d * y + m.f]); };
+  const apart = (p, q) => [p, q].some(r => r.some((c, i) => { const d = r[(i + 1) % 4], n = [d[1] - c[1], c[0] - d[0]],
+    on = s => s.map(v => v[0] * n[0] + v[1] * n[1]), a = on(p), b = on(q);
+    return Math.max(...a) <= Math.min(...b) || Math.max(...b) <= Math.min(...a); }));
+  const bad = [];
+  for (const svg of document.querySelectorAll('svg')) {
+    const box = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')].filter(t => t.textContent);
+    const at = texts.map(corners);
+    at.forEach((p, i) => {
+      if (p.some(c => c[0] < box.left - 1 || c[0] > box.right + 1 || c[1] < box.top - 1 || c[1] > box.bottom + 1))
+        bad.push(svg.getAttribute('aria-label') + ': outside: ' + texts[i].textContent);
+      for (let j = i + 1; j < at.length; j++)
+        if (!apart(p, at[j]))
+          bad.push(svg.getAttribute('aria-label') + ': ' + texts[i].textContent + ' / ' + texts[j].textContent);
+    });
+  }
+  return bad; })()"""
+
+# Boxes of HTML that are narrower than what is in them.
+CUT = """[...document.querySelectorAll('td,th,p,figcaption,h1,h2,h3,li,pre,summary,nav,span')]
+  .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display != 'inline')
+  .map(e => e.tagName + ': ' + e.textContent.slice(0, 40))"""
+
+# The contrast of each text with what is drawn under it, by WCAG 2.1; those below 4.5.
+CONTRAST = """(() => {
+  const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255)
+      .map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
+  const paper = getComputedStyle(document.body).backgroundColor, bad = [];
+  for (const t of document.querySelectorAll('svg text')) {
+    const b = t.getBoundingClientRect(), x = (b.left + b.right) / 2, y = (b.top + b.bottom) / 2;
+    let under = paper;
+    for (const r of t.closest('svg').querySelectorAll('rect')) {
+      const s = r.getBoundingClientRect();
+      if (s.left <= x && x <= s.right && s.top <= y && y <= s.bottom) under = getComputedStyle(r).fill; }
+    const c = ratio(getComputedStyle(t).fill, under);
+    if (c < 4.5) bad.push(t.textContent + ' ' + c.toFixed(2)); }
+  for (const e of document.querySelectorAll('p,td,th,figcaption,a,summary,.dim,.good,.look,.fault')) {
+    const c = ratio(getComputedStyle(e).color, paper);
+    if (c < 4.5) bad.push(e.textContent.slice(0, 30) + ' ' + c.toFixed(2)); }
+  return bad; })()"""
+
+
+def look(browser, path):
+    browser.size(1100, 900)
+    browser.open(path)
+    assert not browser.complaints(), browser.complaints()
+    assert all(url.startswith(("file://", "data:")) for url in browser.requests()), browser.requests()
+    assert sum(url.startswith("file:") for url in browser.requests()) == 1
+    missing = [s for s in SECTIONS if browser.run(f"document.getElementById('{s}').offsetHeight") < 40]
+    assert not missing, missing
+    assert browser.run("[...document.images].every(i => i.naturalWidth > 0)")
+    assert browser.run("document.querySelectorAll('svg').length") >= 7
+    for dark in (False, True):
+        browser.dark(dark)
+        assert not browser.run(OVERLAPS), browser.run(OVERLAPS)[:8]
+        assert not browser.run(CONTRAST), browser.run(CONTRAST)[:8]
+    browser.dark(False)
+    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for width in (1100, 760, 400):
+        browser.size(width, 900)
+        wide = browser.run("document.documentElement.scrollWidth")
+        assert wide <= width, f"{wide} wide in a window of {width}"
+        assert not browser.run(CUT), browser.run(CUT)[:8]
+    assert browser.pdf()[:5] == b"%PDF-"
+
+
+@case("a browser shows every section, without a complaint, a request, an overlap or a cut, light and dark")
+def _(work):
+    with Browser() as browser:
+        path, _, _ = report(plain(work), work)
+        look(browser, path)
+
+
+@case("so it does for a data set with odd images")
+def _(work):
+    with Browser() as browser:
+        shards, _ = odd(work)
+        path, _, _ = report(shards, work, code=1)
+        look(browser, path)
+
+
+@case("so it does for one split, and for sixteen with long names")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 160, "--size", 96)
+    _, rows = read_csv(csv)
+    people = sorted({row[0][:8] for row in rows})
+    lists = os.path.join(work, "lists.csv")
+    write(lists, "name,split\n" + "".join(
+        f"{row[0]},a_very_long_split_na_{people.index(row[0][:8]) % 16:02d}\n" for row in rows))
+    with Browser() as browser:
+        for rule in ("none", "file:" + lists):
+            run(["rm", "-rf", os.path.join(work, "shards")])
+            path, _, _ = report(convert(work, csv, os.path.join(work, "in", "images"), "--size", 48, "--split", rule),
+                                work)
+            look(browser, path)
+
+
+if __name__ == "__main__":
+    sys.exit(case.main())
