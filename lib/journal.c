@@ -7,6 +7,8 @@
 
 #include "journal.h"
 
+#include "ascii.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -61,6 +63,7 @@ check_header(const json_t *line, const char *dataset_id, const char *spec, const
              struct chex_error *err)
 {
     const char *id, *old_spec;
+    char shown_id[CHEX_ID_LENGTH], shown_spec[400]; /* what a file says may hold control characters */
     json_int_t version;
 
     if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id, "spec",
@@ -75,7 +78,8 @@ check_header(const json_t *line, const char *dataset_id, const char *spec, const
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' holds an unfinished conversion of other data or options (--force replaces it): "
                          "there %.8s, %s; asked for %.8s, %s",
-                         folder->path, id, old_spec, dataset_id, spec);
+                         folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)),
+                         ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), dataset_id, spec);
     return CHEX_OK;
 }
 
