@@ -42,13 +42,15 @@ clean-local:
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
-	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
-slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
+	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py tests/check_fuzz.py \
+	tests/check_hardening.py
+slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py tests/check_fuzz.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
+EXTRA_DIST += quickstart.sh run-tests.sh tests/analyze.sh tests/analyze.txt tests/bare-root.sh \
+	tests/check_convert.py tests/check_docs.py tests/check_fuzz.py tests/check_hardening.py \
 	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
-	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
+	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh tests/threads.sh
 
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
@@ -72,6 +74,19 @@ AM_TESTS_ENVIRONMENT = \
 check-slow:
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(slow_tests)'
 
+# Static analysis of the whole code; see TESTING.md.
+analyze: $(BUILT_SOURCES)
+	CPPFLAGS='$(CPPFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
+
+# The unit tests under valgrind's memcheck, some minutes: an error or a leak ends a test's process with code 9.
+check-valgrind: tests/unit
+	CK_DEFAULT_TIMEOUT=600 $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 --leak-check=full \
+	  --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect $(VALGRIND_FLAGS) tests/unit
+
+# The tests with threads, a hundred times, for a build with --enable-sanitizers=thread.
+check-threads: tests/unit
+	$(SHELL) $(srcdir)/tests/threads.sh $(TIMES)
+
 # What the last `make check`, or `make check-slow`, counted.
 tally:
 	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
@@ -79,4 +94,4 @@ tally:
 tally-slow:
 	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
 
-.PHONY: check-slow tally tally-slow
+.PHONY: analyze check-slow check-threads check-valgrind tally tally-slow
