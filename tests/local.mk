@@ -42,15 +42,13 @@ clean-local:
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
-	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py tests/check_fuzz.py \
-	tests/check_hardening.py
-slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py tests/check_fuzz.py
+	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/analyze.sh tests/analyze.txt tests/bare-root.sh \
-	tests/check_convert.py tests/check_docs.py tests/check_fuzz.py tests/check_hardening.py \
+EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
 	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
-	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh tests/threads.sh
+	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
@@ -74,6 +72,19 @@ AM_TESTS_ENVIRONMENT = \
 check-slow:
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(slow_tests)'
 
+# What the last `make check`, or `make check-slow`, counted.
+tally:
+	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
+
+tally-slow:
+	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
+
+.PHONY: check-slow tally tally-slow
+
+# ---- analysis, hardening ---------------------------------------------------------------------------------------------
+TESTS += tests/check_hardening.py
+EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/threads.sh
+
 # Static analysis of the whole code; see TESTING.md.
 analyze: $(BUILT_SOURCES)
 	CPPFLAGS='$(CPPFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
@@ -87,11 +98,4 @@ check-valgrind: tests/unit
 check-threads: tests/unit
 	$(SHELL) $(srcdir)/tests/threads.sh $(TIMES)
 
-# What the last `make check`, or `make check-slow`, counted.
-tally:
-	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
-
-tally-slow:
-	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
-
-.PHONY: analyze check-slow check-threads check-valgrind tally tally-slow
+.PHONY: analyze check-threads check-valgrind

@@ -49,7 +49,9 @@ tests_fuzz_resample_LDADD = $(fuzz_ldadd)
 tests_fuzz_self_test_SOURCES = tests/fuzz/self_test.c
 tests_fuzz_self_test_LDADD = $(fuzz_ldadd)
 
-EXTRA_DIST += tests/fuzz/finds.sh tests/fuzz/fuzz.sh tests/fuzz/pack.py \
+TESTS += tests/check_fuzz.py
+slow_tests += tests/check_fuzz.py
+EXTRA_DIST += tests/check_fuzz.py tests/fuzz/finds.sh tests/fuzz/fuzz.sh tests/fuzz/pack.py \
 	tests/fuzz/dictionaries/jpeg.dict tests/fuzz/dictionaries/journal.dict tests/fuzz/dictionaries/labels.dict \
 	tests/fuzz/dictionaries/lists.dict tests/fuzz/dictionaries/manifest.dict tests/fuzz/dictionaries/options.dict \
 	tests/fuzz/dictionaries/png.dict tests/fuzz/dictionaries/record.dict \
