@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "convert.h"
+#include "convert_private.h"
 
 #include "progress.h"
 
@@ -64,6 +64,51 @@ choose_entries(struct convert *c, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* Images in folders that have no row. */
+static enum chex_status
+note_strays(struct convert *c, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < c->source.count; i++)
+        if (!labels_find(&c->labels, c->source.file[i].name))
+            status = strays_add(&c->strays, c->source.file[i].name, err);
+    strays_sort(&c->strays);
+    return status;
+}
+
+/* Rows whose image is in no folder: is it in an archive? */
+static enum chex_status
+ask_archives(struct convert *c, bool *missing, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (c->options->allow_missing) {
+        status = convert_index(c, missing, err);
+        preflight_recount(&c->labels, c->skip, missing, &c->preflight);
+    } else {
+        preflight_expect(&c->labels, missing, &c->preflight);
+    }
+    return status;
+}
+
+static enum chex_status
+check_found(const struct convert *c, struct chex_error *err)
+{
+    const struct preflight *p = &c->preflight;
+    const struct convert_options *o = c->options;
+
+    if (p->found + p->expected == 0)
+        return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found %s '%s'", p->wanted,
+                         o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);
+    if (p->missing > 0 && !o->allow_missing && !o->plan_only)
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "%zu of %zu images are missing, the first is '%s' (--allow-missing converts the others)",
+                         p->missing, p->wanted, p->sample[0]);
+    return CHEX_OK;
+}
+
 static enum chex_status
 find_images(struct convert *c, struct chex_error *err)
 {
@@ -75,22 +120,21 @@ find_images(struct convert *c, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
-    if (!missing)
+    c->archive = calloc(c->source.archive_count ? c->source.archive_count : 1, sizeof(*c->archive));
+    if (!missing || !c->archive) {
+        free(missing);
         return chex_fail_memory(err);
+    }
+    c->repeated = c->source.repeated;
     preflight_count(&c->labels, c->skip, &c->source, missing, &c->preflight);
+    if (c->source.archive_count > 0)
+        status = ask_archives(c, missing, err);
     for (i = 0; i < c->labels.count; i++)
         c->skip[i] |= missing[i];
     free(missing);
-    for (i = 0; i < c->source.count; i++)
-        c->unlabelled += labels_find(&c->labels, c->source.file[i].name) == NULL;
-    if (c->preflight.found == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found below '%s'",
-                         c->preflight.wanted, o->labels, o->inputs[0]);
-    if (c->preflight.missing > 0 && !o->allow_missing)
-        return chex_fail(err, CHEX_ERR_MISSING,
-                         "%zu of %zu images are missing, the first is '%s' (--allow-missing converts the others)",
-                         c->preflight.missing, c->preflight.wanted, c->preflight.sample[0]);
-    return CHEX_OK;
+    if (status == CHEX_OK)
+        status = note_strays(c, err);
+    return status == CHEX_OK ? check_found(c, err) : status;
 }
 
 /* The folder of the official lists: as given, or that of the label file. */
@@ -215,6 +259,9 @@ convert_release(struct convert *c)
     source_release(&c->source);
     names_release(&c->exclude);
     labels_release(&c->labels);
+    strays_release(&c->strays);
+    free(c->archive);
+    free(c->absent);
     free(c->skip);
     *c = (struct convert){0};
 }

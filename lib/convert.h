@@ -6,17 +6,23 @@
  *
  * In between the caller shows the plan, or stops (--dry-run).
  *
+ * What is in an archive is known only when it has been read.  So with archives among the inputs every image that is in
+ * no folder takes part in the plan, and what is missing shows at the end of the run: nothing is published then.  Only
+ * under allow_missing, where the plan itself depends on it, archives are read once before, without decoding.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_CONVERT_H
 #define CHEX_LIB_CONVERT_H
 
+#include "image_archive.h"
 #include "labels.h"
 #include "names.h"
 #include "plan.h"
 #include "preflight.h"
 #include "source.h"
 #include "store.h"
+#include "strays.h"
 
 #include <stdatomic.h>
 
@@ -32,6 +38,7 @@ struct convert_options {
     bool split_given; /* else: official where both lists are found, else patient:70,10,20 */
     bool empty_is_no_finding;
     bool allow_missing;
+    bool plan_only;                /* missing images are no error of convert_prepare(); no archive is read for it */
     uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
     unsigned allow_reject_percent; /* ... or so many per cent of the images */
     bool strict;                   /* the first reject ends the run */
@@ -50,6 +57,14 @@ struct convert_counts {
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
 };
 
+/* What was found in an archive, by the run. */
+struct convert_archive {
+    uint64_t images;            /* named like images, whether or not they have a row */
+    uint64_t others;            /* other files, links, devices */
+    bool damaged;               /* and then: */
+    struct archive_fault fault; /* what was wrong first */
+};
+
 struct convert {
     const struct convert_options *options; /* not owned */
     struct labels labels;
@@ -60,8 +75,13 @@ struct convert {
     bool *skip;                /* [labels.count] */
     size_t excluded, filtered; /* entries left out by --exclude, by --view */
     size_t unmatched;          /* names of --exclude that are in no row */
-    size_t unlabelled;         /* images without a row */
+    struct strays strays;      /* images without a row, sorted; those in archives once the run has read them */
+    bool *absent;              /* [labels.count] planned, and found nowhere; NULL where there are none */
     bool official_found;       /* the split was chosen because both lists lie there */
+
+    struct convert_archive *archive; /* [source.archive_count] */
+    size_t archives_damaged;
+    uint64_t repeated; /* copies with the same content that were left out, in folders and archives */
 
     struct convert_counts counts;
     struct store_state resumed;
@@ -73,6 +93,7 @@ struct convert {
  * Everything before the first decode.  Zero-initialise *c; convert_release() frees it, also after a failure.
  * Statuses as of labels_read(), names_read(), source_scan(), split_assign(), plan_make(); besides
  * CHEX_ERR_MISSING  images are missing and not options->allow_missing (c->preflight has the table)
+ * CHEX_ERR_DAMAGED  under allow_missing: an archive is damaged, so that nobody knows what it held
  */
 enum chex_status convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err);
 
@@ -92,16 +113,24 @@ struct convert_watch {
     void (*tick)(void *context, const struct convert *c, uint64_t done, uint64_t rejects);
     /* one image that was rejected; called by any thread, one at a time */
     void (*reject)(void *context, const char *name, const struct chex_error *why);
+    /* an archive that is damaged, once it has been read; as reject */
+    void (*damaged)(void *context, const char *path, const struct archive_fault *fault);
     void *context;
     const atomic_bool *stop;
 };
+
+/* The list of missing images in the folder of the data set, where a run ended because of them. */
+#define CONVERT_MISSING_NAME STORE_MISSING_NAME
 
 /*
  * Convert.  On CHEX_OK the data set is complete, even if images were rejected: c->counts says so.
  * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
- * strict;
- *                   or no image of a split is usable
+ *                   strict; or no image of a split is usable; or an archive is damaged and more images are missing
+ *                   than may be rejected.  A rerun goes on.
+ * CHEX_ERR_MISSING  all archives were read and images are missing: c->preflight has the table, CONVERT_MISSING_NAME
+ *                   the list.  A rerun with more inputs goes on.
+ * CHEX_ERR_USAGE    two images of one name with different content
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
  */
 enum chex_status convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err);

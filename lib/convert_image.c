@@ -1,6 +1,8 @@
 /*
  * convert_image.c - from the plan to full slots: one image at a time, by a team of threads
  *
+ * The readers of convert_intake.c fetch encoded images, the workers here decode them and fill the slots.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -10,14 +12,10 @@
 #include "decode.h"
 #include "pipeline.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-/* No image file of the data set is above a megabyte; a radiograph of 64 megapixels in 16 bits stays below this. */
-#define MAX_FILE (256u << 20)
 
 /* Rejects up to this number never end a run early: a few bad files of a small folder are no wrong folder. */
 #define FEW_REJECTS 20
@@ -26,6 +24,7 @@ struct job {
     struct convert *convert;
     const struct convert_watch *watch;
     struct store *store;
+    struct intake *intake;
     uint64_t reject_limit; /* more of them end the run */
     atomic_size_t processed;
     pthread_mutex_t lock; /* counts, and the call of watch->reject */
@@ -33,7 +32,7 @@ struct job {
 
 /* What a thread keeps from image to image. */
 struct worker {
-    struct buffer file;
+    struct feed_place *place; /* the image at hand */
     struct decoder decoder;
     struct image image;
     struct resampler resampler;
@@ -47,7 +46,6 @@ worker_free(void *argument)
 
     if (!w)
         return;
-    buffer_release(&w->file);
     decoder_release(&w->decoder);
     image_release(&w->image);
     resampler_release(&w->resampler);
@@ -71,9 +69,8 @@ worker_new(void *context)
     return w;
 }
 
-/* The shard that image number `item` of the plan is in. */
-static size_t
-shard_of(const struct plan *plan, size_t item)
+size_t
+convert_shard_of(const struct plan *plan, size_t item)
 {
     size_t low = 0, high = plan->shard_count;
 
@@ -112,24 +109,21 @@ count_traits(struct convert_counts *n, const struct image_traits *t, const char 
     n->mismatched += !name_matches(name, t->container);
 }
 
-/* File to sealed record in w->record. */
+/* Encoded image to sealed record in w->record. */
 static enum chex_status
 make_record(struct job *job, struct worker *w, const struct entry *entry, size_t shard, uint32_t index,
             struct image_traits *traits, struct chex_error *err)
 {
     const struct plan *plan = &job->convert->plan;
-    const struct source_file *file = source_find(&job->convert->source, entry->name);
+    const struct feed_place *place = w->place;
     struct record_values values;
-    char path[4096];
-    enum chex_status status;
+    enum chex_status status = place->why.status;
 
-    if (!file)
-        return chex_fail(err, CHEX_ERR_BUG, "no file for planned image '%s'", entry->name);
-    status = source_path(&job->convert->source, file, path, sizeof(path), err);
-    if (status == CHEX_OK)
-        status = file_read(AT_FDCWD, path, MAX_FILE, &w->file, err);
-    if (status == CHEX_OK)
-        status = decode_image(&w->decoder, w->file.data, w->file.size, &plan->spec.limits, &w->image, traits, err);
+    if (status != CHEX_OK)
+        *err = place->why;
+    else
+        status = decode_image(&w->decoder, place->bytes.data, place->bytes.size, &plan->spec.limits, &w->image, traits,
+                              err);
     if (status == CHEX_OK)
         status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
@@ -173,14 +167,12 @@ is_reject(enum chex_status status)
 }
 
 static enum chex_status
-convert_one(void *context, void *argument, size_t item, struct chex_error *err)
+convert_one(struct job *job, struct worker *w, size_t item, struct chex_error *err)
 {
-    struct job *job = context;
     struct convert *c = job->convert;
-    struct worker *w = argument;
     struct image_traits traits = {0};
     struct chex_error why = {.status = CHEX_OK};
-    size_t shard = shard_of(&c->plan, item);
+    size_t shard = convert_shard_of(&c->plan, item);
     uint32_t index = (uint32_t)(item - c->plan.shard[shard].first);
     const struct entry *entry = &c->labels.entry[c->plan.image[item]];
     enum chex_status status;
@@ -201,6 +193,48 @@ convert_one(void *context, void *argument, size_t item, struct chex_error *err)
     if (status == CHEX_OK)
         atomic_fetch_add(&job->processed, 1);
     return status;
+}
+
+/* ---- what the pipeline calls ---------------------------------------------------------------------------------- */
+
+static enum chex_status
+work(void *context, void *argument, size_t item, struct chex_error *err)
+{
+    struct job *job = context;
+    struct worker *w = argument;
+    enum chex_status status = convert_one(job, w, item, err);
+
+    feed_return(intake_feed(job->intake), w->place);
+    w->place = NULL;
+    return status;
+}
+
+static bool
+next(void *context, void *argument, bool wait, size_t *item)
+{
+    struct job *job = context;
+    struct worker *w = argument;
+
+    w->place = feed_take(intake_feed(job->intake), wait);
+    if (w->place)
+        *item = w->place->item;
+    return w->place != NULL;
+}
+
+static enum chex_status
+read_step(void *context, unsigned reader, bool *more, struct chex_error *err)
+{
+    struct job *job = context;
+
+    return intake_read(job->intake, reader, more, err);
+}
+
+static void
+read_end(void *context)
+{
+    struct job *job = context;
+
+    feed_close(intake_feed(job->intake));
 }
 
 static void
@@ -246,16 +280,25 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
     struct pipeline pipeline = {
         .count = c->plan.image_count,
         .threads = c->options->threads,
-        .work = convert_one,
+        .work = work,
         .worker_new = worker_new,
         .worker_free = worker_free,
         .context = &job,
         .tick = tick,
         .stop = watch->stop,
+        .read = read_step,
+        .read_end = read_end,
+        .next = next,
     };
-    enum chex_status status = pipeline_run(&pipeline, err);
+    enum chex_status status = intake_new(c, store, watch, &job.lock, &job.intake, err);
 
-    c->threads_used = pipeline.threads_used;
+    if (status == CHEX_OK) {
+        pipeline.readers = intake_readers(job.intake);
+        status = pipeline_run(&pipeline, err);
+        c->threads_used = pipeline.threads_used;
+    }
+    intake_free(job.intake);
+    strays_sort(&c->strays);
     pthread_mutex_destroy(&job.lock);
     return status;
 }

@@ -62,19 +62,15 @@ format_rejects(const struct convert *c, const struct shard_result *result, struc
                                        chex_status_name(r->status), "detail", r->reason, "line", (json_int_t)r->line),
                              err);
     }
-    for (i = 0; status == CHEX_OK && i < c->source.count; i++) {
-        const char *name = c->source.file[i].name;
-
+    for (i = 0; status == CHEX_OK && i < c->strays.count; i++) {
         /* A name that is not UTF-8 is no JSON text: it is counted, but cannot be listed. */
-        if (!labels_find(&c->labels, name)) {
-            json_t *text = json_string(name);
+        json_t *text = json_string(c->strays.name[i]);
 
-            if (text)
-                status = append_line(b,
-                                     json_pack("{s:s,s:o,s:s,s:s}", "kind", "unlabelled", "name", text, "reason",
-                                               "unlabelled", "detail", "the image has no row in the label file"),
-                                     err);
-        }
+        if (text)
+            status = append_line(b,
+                                 json_pack("{s:s,s:o,s:s,s:s}", "kind", "unlabelled", "name", text, "reason",
+                                           "unlabelled", "detail", "the image has no row in the label file"),
+                                 err);
     }
     return status;
 }

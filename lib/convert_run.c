@@ -62,6 +62,8 @@ run_locked(struct convert *c, const struct folder *folder, const struct lock *lo
     if (status == CHEX_OK)
         status = convert_fill(c, store, watch, err);
     if (status == CHEX_OK)
+        status = convert_settle(c, store, folder, watch, err);
+    if (status == CHEX_OK)
         status = store_finish(store, err);
     if (status == CHEX_OK && !lock_is_ours(lock))
         status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", folder->path);

@@ -14,20 +14,27 @@ libchexcore_la_SOURCES = \
 	lib/ascii.c lib/ascii.h lib/text.c lib/text.h lib/table.c lib/table.h lib/patients.c lib/patients.h \
 	lib/findings.c lib/findings.h lib/label_row.c lib/label_row.h lib/labels.c lib/labels.h lib/names.c lib/names.h \
 	lib/split.c lib/split.h lib/split_file.c lib/split_work.h lib/source.c lib/source.h \
+	lib/strays.c lib/strays.h lib/gunzip.c lib/gunzip.h lib/image_archive.h \
 	lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
 	lib/plan.c lib/plan.h lib/manifest_check.c lib/manifest_format.c lib/manifest_parse.c lib/manifest.h \
 	lib/manifest_json.h lib/dataset.c lib/dataset.h \
 	lib/journal.c lib/journal.h lib/store.c lib/store_open.c lib/store_finish.c lib/store.h lib/store_private.h \
-	lib/pipeline.c lib/pipeline.h \
-	lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c lib/convert.h lib/convert_private.h \
+	lib/pipeline.c lib/pipeline.h lib/feed.c lib/feed.h \
+	lib/convert.c lib/convert_run.c lib/convert_image.c lib/convert_publish.c \
+	lib/convert_intake.c lib/convert_index.c lib/convert_missing.c lib/convert.h lib/convert_private.h \
 	lib/dali_index.c lib/dali_index.h lib/preflight.c lib/preflight.h lib/verify.c lib/verify_file.c \
 	lib/verify_report.c lib/verify_shard.c lib/verify.h lib/verify_private.h \
 	lib/progress.c lib/progress.h
+if HAVE_LIBARCHIVE
+libchexcore_la_SOURCES += lib/image_archive.c
+else
+libchexcore_la_SOURCES += lib/image_archive_none.c
+endif
 nodist_libchexcore_la_SOURCES = schemas/example.pb-c.c schemas/example.pb-c.h
 libchexcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
-	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(LIBARCHIVE_CFLAGS)
 libchexcore_la_LIBADD = $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) \
-	$(CRYPTO_LIBS) $(LIBCSV_LIBS) $(ISAL_LIBS)
+	$(CRYPTO_LIBS) $(LIBCSV_LIBS) $(ISAL_LIBS) $(LIBARCHIVE_LIBS)
 
 lib_LTLIBRARIES += libchex.la
 libchex_la_SOURCES =

@@ -7,6 +7,8 @@
 
 #include "preflight.h"
 
+#include <string.h>
+
 #define WHOLE_COUNT 112120
 
 /* The archive that holds the image of this rank among all, sorted by name. */
@@ -16,6 +18,21 @@ archive_of(size_t rank)
     const size_t first = 4999, each = 10000;
 
     return rank < first ? 0 : 1 + (rank - first) / each;
+}
+
+/* Add one row to the counts. */
+static void
+count_row(const struct labels *labels, size_t row, bool there, struct preflight *out)
+{
+    if (!there && out->missing < PREFLIGHT_SAMPLES)
+        out->sample[out->missing] = labels->entry[row].name;
+    out->wanted++;
+    out->found += there;
+    out->missing += !there;
+    if (out->whole) {
+        out->archive[archive_of(row)].wanted++;
+        out->archive[archive_of(row)].found += there;
+    }
 }
 
 void
@@ -31,17 +48,28 @@ preflight_count(const struct labels *labels, const bool *skip, const struct sour
 
         if (missing_image)
             missing_image[i] = takes_part && !there;
-        if (!takes_part)
-            continue;
-        if (!there && out->missing < PREFLIGHT_SAMPLES)
-            out->sample[out->missing] = labels->entry[i].name;
-        out->wanted++;
-        out->found += there;
-        out->missing += !there;
-        if (out->whole) {
-            out->archive[archive_of(i)].wanted++;
-            out->archive[archive_of(i)].found += there;
-        }
+        if (takes_part)
+            count_row(labels, i, there, out);
     }
     out->extra = source->count - out->found;
+}
+
+void
+preflight_recount(const struct labels *labels, const bool *skip, const bool *missing_image, struct preflight *out)
+{
+    size_t i;
+
+    *out = (struct preflight){.whole = out->whole, .extra = out->extra, .expected = out->expected};
+    for (i = 0; i < labels->count; i++)
+        if (!skip || !skip[i])
+            count_row(labels, i, !missing_image[i], out);
+}
+
+void
+preflight_expect(const struct labels *labels, bool *missing_image, struct preflight *out)
+{
+    out->expected = out->missing;
+    out->missing = 0;
+    memset(out->sample, 0, sizeof(out->sample));
+    memset(missing_image, 0, labels->count * sizeof(*missing_image));
 }

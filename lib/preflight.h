@@ -20,6 +20,7 @@ struct preflight {
     size_t wanted;                         /* rows that take part */
     size_t found;                          /* with an image */
     size_t missing;                        /* without */
+    size_t expected;                       /* neither: they are taken to be in archives, which have not been read */
     size_t extra;                          /* images without a row (or whose row takes no part) */
     const char *sample[PREFLIGHT_SAMPLES]; /* the first missing names; owned by the labels */
 
@@ -32,5 +33,11 @@ struct preflight {
 /* skip as for split_assign().  Sets missing_image[labels->count], if not NULL: true for rows without an image. */
 void preflight_count(const struct labels *labels, const bool *skip, const struct source *source, bool *missing_image,
                      struct preflight *out);
+
+/* Count again, from missing_image; out->extra and out->expected stay. */
+void preflight_recount(const struct labels *labels, const bool *skip, const bool *missing_image, struct preflight *out);
+
+/* What is missing is expected to be in archives from now on: missing_image becomes false, found does not change. */
+void preflight_expect(const struct labels *labels, bool *missing_image, struct preflight *out);
 
 #endif

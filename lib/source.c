@@ -8,6 +8,7 @@
 #include "source.h"
 
 #include "file.h"
+#include "image_archive.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,8 +31,8 @@ struct ancestor {
     unsigned depth;
 };
 
-static bool
-is_image_name(const char *name)
+bool
+source_is_image(const char *name)
 {
     const char *dot = strrchr(name, '.');
 
@@ -128,7 +129,7 @@ list_folder(struct source *s, DIR *dir, const char *path, struct listing *below,
         if (is_folder(dirfd(dir), d)) {
             if (!listing_add(below, d->d_name))
                 return chex_fail_memory(err);
-        } else if (is_image_name(d->d_name)) {
+        } else if (source_is_image(d->d_name)) {
             if (!have_folder)
                 status = add_folder(s, path, &folder, err);
             have_folder = true;
@@ -188,7 +189,33 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     return status;
 }
 
-/* An input that is no folder: one image. */
+/* An input that is neither folder nor image: an archive, or a mistake, which is found here and not hours later. */
+static enum chex_status
+scan_archive(struct source *s, const char *path, struct chex_error *err)
+{
+    const char **grown = array_grow(s->archive, &s->archive_capacity, s->archive_count, sizeof(*s->archive));
+    char *copy = arena_copy(&s->strings, path, strlen(path));
+    struct image_archive *archive;
+    enum chex_status status;
+
+    if (grown)
+        s->archive = grown;
+    if (!grown || !copy)
+        return chex_fail_memory(err);
+    status = image_archive_open(path, &archive, err);
+    image_archive_close(archive);
+    if (status == CHEX_ERR_NOT_IMAGE)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "'%s' is neither a folder, nor a .png or .jpg file, nor a tar or zip archive", path);
+    if (status == CHEX_ERR_EMPTY)
+        return chex_context(err, CHEX_ERR_MISSING, "'%s'", path);
+    if (status != CHEX_OK)
+        return chex_context(err, status, "'%s'", path);
+    s->archive[s->archive_count++] = copy;
+    return CHEX_OK;
+}
+
+/* An input that is no folder: one image, or an archive. */
 static enum chex_status
 scan_file(struct source *s, const char *path, struct chex_error *err)
 {
@@ -199,8 +226,8 @@ scan_file(struct source *s, const char *path, struct chex_error *err)
     uint32_t index = 0;
     enum chex_status status;
 
-    if (!is_image_name(name))
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is neither a folder nor a .png or .jpg file", path);
+    if (!source_is_image(name))
+        return scan_archive(s, path, err);
     if (length >= sizeof(folder))
         return chex_fail(err, CHEX_ERR_MISSING, "the path '%s' is too long", path);
     memcpy(folder, path, length);
@@ -302,6 +329,7 @@ source_release(struct source *source)
 {
     free(source->file);
     free(source->folder);
+    free(source->archive);
     arena_release(&source->strings);
     *source = (struct source){0};
 }

@@ -1,8 +1,9 @@
 /*
- * source.h - which image files there are, by name
+ * source.h - which image files there are, by name, and which archives hold more
  *
  * Folders are searched recursively once, before anything is decoded; after that a name from the label file is only
- * ever looked up here and never joined to a path: a hostile CSV reaches no other file.
+ * ever looked up here and never joined to a path: a hostile CSV reaches no other file.  What is in an archive is known
+ * only when it is read (image_archive.h); here it is opened and closed again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,19 +22,25 @@ struct source {
     size_t count;
     const char **folder; /* every folder with an image, in order of discovery */
     size_t folder_count;
+    const char **archive; /* paths of the archives, in the order given */
+    size_t archive_count;
     size_t input_count; /* folders or files that the user named */
     size_t repeated;    /* copies of a file that is there already, with the same content: left out */
     size_t unreadable;  /* folders that may not be listed: left out */
     struct arena strings;
 
-    size_t file_capacity, folder_capacity;
+    size_t file_capacity, folder_capacity, archive_capacity;
 };
 
+/* Is this the name of an image file: .png, .jpg or .jpeg, in any case? */
+bool source_is_image(const char *name);
+
 /*
- * Search `paths`, folders or single image files.  Symbolic links are followed; a loop of them ends.  Zero-initialise
+ * Search `paths`: folders, single image files, archives (told by content).  Symbolic links are followed; a loop of them ends.  Zero-initialise
  * *out; source_release() frees it, also after a failure.  The result depends on the files, not on their order.
- * CHEX_ERR_MISSING  a path does not exist or may not be read
- * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is no image
+ * CHEX_ERR_MISSING  a path does not exist or may not be read; a file of no bytes in the place of an archive
+ * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is neither
+ *                   image nor archive; an archive, where this was built without libarchive
  * CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
 enum chex_status source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err);

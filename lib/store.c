@@ -18,11 +18,24 @@ enum chex_status
 store_open_part(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
+    enum chex_status status;
 
     if (store->shard[shard].part)
         return CHEX_OK;
-    return safe_file_create(store->folder, s->name, SAFE_FILE_PART, (uint64_t)s->records * store->plan->layout.stride,
-                            &store->shard[shard].part, err);
+    status = safe_file_create(store->folder, s->name, SAFE_FILE_PART, (uint64_t)s->records * store->plan->layout.stride,
+                              &store->shard[shard].part, err);
+    if (status == CHEX_OK)
+        atomic_fetch_add(&store->open_parts, 1);
+    return status;
+}
+
+void
+store_close_part(struct store *store, size_t shard)
+{
+    if (store->shard[shard].part)
+        atomic_fetch_sub(&store->open_parts, 1);
+    safe_file_free(store->shard[shard].part);
+    store->shard[shard].part = NULL;
 }
 
 enum chex_status
@@ -99,9 +112,15 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
 
     pthread_mutex_lock(&s->lock);
     status = store_open_part(store, shard, err);
+    s->users++;
     pthread_mutex_unlock(&s->lock);
     if (status == CHEX_OK)
         status = safe_file_pwrite(s->part, (uint64_t)index * stride, record, stride, err);
+    /* Images from archives go to all shards at once, which may be more than files can be open. */
+    pthread_mutex_lock(&s->lock);
+    if (--s->users == 0 && atomic_load(&store->open_parts) > store->max_open)
+        store_close_part(store, shard);
+    pthread_mutex_unlock(&s->lock);
     if (status != CHEX_OK)
         return status;
     return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
@@ -154,7 +173,7 @@ store_free(struct store *store)
     if (!store)
         return;
     for (i = 0; store->shard && i < store->plan->shard_count; i++) {
-        safe_file_free(store->shard[i].part);
+        store_close_part(store, i);
         free(store->shard[i].slot);
         pthread_mutex_destroy(&store->shard[i].lock);
     }

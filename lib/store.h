@@ -15,6 +15,9 @@
 #include "journal.h"
 #include "plan.h"
 
+/* A list beside the shards of what is missing; removed when the data set is published. */
+#define STORE_MISSING_NAME "missing.txt"
+
 struct store;
 
 struct store_options {

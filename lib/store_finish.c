@@ -223,6 +223,7 @@ seal_shard(struct store *store, size_t shard, struct scratch *scratch, struct ch
         struct safe_file *part = s->part;
 
         s->part = NULL;
+        atomic_fetch_sub(&store->open_parts, 1);
         status = safe_file_commit(part, true, err);
     }
     if (status == CHEX_OK && store->options.verify)

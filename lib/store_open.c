@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ is_temporary(const char *p)
 static enum file_kind
 kind_of(const char *name)
 {
-    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME};
+    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME, STORE_MISSING_NAME};
     bool hidden = name[0] == '.';
     const char *base = hidden ? name + 1 : name;
     const char *rest = behind_shard_name(base);
@@ -128,6 +129,8 @@ clear(const struct folder *folder, struct chex_error *err)
         status = sweep(folder, remove, count, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, REJECTS_NAME, err);
+    if (status == CHEX_OK)
+        status = folder_remove(folder, STORE_MISSING_NAME, err);
     return status == CHEX_OK ? folder_remove(folder, JOURNAL_NAME, err) : status;
 }
 
@@ -357,6 +360,17 @@ finish_full_shards(struct store *store, struct store_state *state, struct chex_e
     return status;
 }
 
+/* Parts that may be open at once: what the process may open, less what else it has open. */
+static unsigned
+parts_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= 64)
+        return 2;
+    return limit.rlim_cur - 64 > 65536 ? 65536 : (unsigned)(limit.rlim_cur - 64);
+}
+
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
@@ -373,6 +387,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     store->plan = plan;
     store->options = *options;
     store->journal.fd = -1;
+    store->max_open = parts_limit();
     pthread_mutex_init(&store->journal_lock, NULL);
     store->result = calloc(plan->shard_count, sizeof(*store->result));
     store->shard = calloc(plan->shard_count, sizeof(*store->shard));

@@ -9,6 +9,7 @@
 #include "store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum slot_state { SLOT_EMPTY, SLOT_FULL, SLOT_REJECTED };
 
@@ -16,7 +17,8 @@ struct store_shard {
     pthread_mutex_t lock;   /* for what follows, until the last slot is filled; then its filler's alone */
     uint8_t *slot;          /* enum slot_state of each planned image; NULL once the shard is finished */
     uint32_t left;          /* images neither full nor rejected */
-    struct safe_file *part; /* open from the first put on */
+    struct safe_file *part; /* open from the first put on, or from put to put where too many are */
+    unsigned users;         /* threads that write to it */
     bool borrows;           /* no image is usable: store_finish() borrows one */
 };
 
@@ -24,6 +26,8 @@ struct store {
     const struct folder *folder;
     const struct plan *plan;
     struct store_options options;
+    unsigned max_open;      /* parts that stay open between puts */
+    atomic_uint open_parts; /* that are open */
     struct journal journal;
     pthread_mutex_t journal_lock;
     struct store_shard *shard;
@@ -32,6 +36,9 @@ struct store {
 
 /* Open a shard's part for writing, if it is not. */
 enum chex_status store_open_part(struct store *store, size_t shard, struct chex_error *err);
+
+/* Close it; what is in it stays.  No thread may be at work with it. */
+void store_close_part(struct store *store, size_t shard);
 
 /*
  * Is this the sealed record of slot `index` of the shard in this data set?  *values is then set and points into it.

@@ -28,6 +28,7 @@ AC_DEFUN([CHEX_WITH], [
 AC_DEFUN([CHEX_WITH_LIBARCHIVE], [
   CHEX_WITH([libarchive], [images straight from .tar.gz], [
     PKG_CHECK_MODULES([LIBARCHIVE], [libarchive >= 3.0], [have_libarchive=yes], [:])])
+  AM_CONDITIONAL([HAVE_LIBARCHIVE], [test "$have_libarchive" = yes])
 ])
 
 AC_DEFUN([CHEX_WITH_MPI], [
@@ -87,10 +88,10 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   hardening     $enable_hardening
   |
   |   programs      chex-convert, chex-inspect, chex-synth
+  |   archives      $have_libarchive (libarchive: images straight from .tar.gz and .zip)
   |   unit tests    $have_check (Check)
   |
   |   found for the parts to come
-  |   libarchive    $have_libarchive (images straight from .tar.gz)
   |   mpi           $have_mpi (several machines)
   |   onednn        $have_onednn (training on the CPU)
   |   cuda          $have_cuda (training on NVIDIA GPUs)

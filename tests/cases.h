@@ -17,10 +17,12 @@ void example_case(Suite *suite);       /* test_example.c */
 void record_faults_case(Suite *suite); /* test_record_faults.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
+void archive_case(Suite *suite);  /* test_archive.c */
 void progress_case(Suite *suite); /* test_progress.c */
 /* store suite */
 void resume_case(Suite *suite);   /* test_resume.c */
 void folder_case(Suite *suite);   /* test_store_folder.c */
 void pipeline_case(Suite *suite); /* test_pipeline.c */
+void feed_case(Suite *suite);     /* test_feed.c */
 
 #endif

@@ -9,6 +9,7 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_lock.c tests/test_manifest.c tests/test_names.c tests/test_pipeline.c tests/test_plan.c \
 	tests/test_png.c tests/test_png_faults.c tests/test_png_fast.c tests/test_progress.c tests/test_record.c \
 	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_source.c \
+	tests/test_archive.c tests/test_feed.c \
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c
 tests_unit_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
@@ -42,10 +43,10 @@ clean-local:
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
-	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
+	tests/check_archive.py tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
 slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
+EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_archive.py tests/check_convert.py tests/check_docs.py \
 	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh

@@ -301,5 +301,6 @@ store_suite(void)
     resume_case(suite);
     folder_case(suite);
     pipeline_case(suite);
+    feed_case(suite);
     return suite;
 }

@@ -99,9 +99,23 @@ on_reject(void *context, const char *name, const struct chex_error *why)
         meter_print(&w->meter, "reject %s: %s", name, why->text);
 }
 
+static void
+on_damaged(void *context, const char *path, const struct archive_fault *fault)
+{
+    struct watcher *w = context;
+
+    if (!w->common->quiet)
+        meter_print(&w->meter, "damaged  '%s' at byte %llu: %s", path, (unsigned long long)fault->offset,
+                    fault->error.text);
+}
+
 static int
 exit_code_of(const struct convert *c)
 {
+    /* All images are there, but an archive is not what it was: whoever allows no reject wants to know. */
+    if (c->archives_damaged > 0 && c->counts.rejects == 0 && c->options->allow_rejects == 0 &&
+        c->options->allow_reject_percent == 0)
+        return EXIT_DATA;
     return c->labels.reject_count > 0 || !rejects_allowed(c) ? EXIT_DATA : EXIT_GOOD;
 }
 
@@ -110,14 +124,20 @@ static enum chex_status
 run(struct convert *c, const struct cli_common *common, struct chex_error *err)
 {
     struct watcher watcher = {.common = common};
-    struct convert_watch watch = {
-        .begin = on_begin, .tick = on_tick, .reject = on_reject, .context = &watcher, .stop = &stop_requested};
+    struct convert_watch watch = {.begin = on_begin,
+                                  .tick = on_tick,
+                                  .reject = on_reject,
+                                  .damaged = on_damaged,
+                                  .context = &watcher,
+                                  .stop = &stop_requested};
     enum chex_status status;
 
     catch_signals();
     meter_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
     meter_release(&watcher.meter);
+    if (c->absent && status != CHEX_OK && !common->quiet)
+        report_missing(c);
     return status;
 }
 
@@ -128,7 +148,7 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
     bool allowed = cli->convert.allow_missing;
     enum chex_status status;
 
-    cli->convert.allow_missing = true;
+    cli->convert.plan_only = true;
     status = convert_prepare(&cli->convert, c, err);
     if (status == CHEX_OK)
         report_plan(c, common, true);

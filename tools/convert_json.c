@@ -67,6 +67,25 @@ missing_json(const struct convert *c)
     return list;
 }
 
+/* The archives that were given, and what the run found in them. */
+static json_t *
+inputs_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; c->archive && i < c->source.archive_count; i++) {
+        const struct convert_archive *a = &c->archive[i];
+        json_t *damage = a->damaged ? json_pack("{s:o,s:o}", "byte", number(a->fault.offset), "reason",
+                                                text_json(a->fault.error.text))
+                                    : json_null();
+
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "path", text_json(c->source.archive[i]), "images",
+                                              number(a->images), "others", number(a->others), "damage", damage));
+    }
+    return list;
+}
+
 static json_t *
 noticed_json(const struct convert_counts *k)
 {
@@ -103,10 +122,11 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                   "duplicate_rows", number(c->labels.duplicate_rows), "impossible_ages",
                                   number(c->labels.impossible_ages)));
     json_object_set_new(document, "images",
-                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted), "found",
-                                  number(c->preflight.found), "missing", number(c->preflight.missing), "unlabelled",
-                                  number(c->unlabelled), "excluded", number(c->excluded + c->filtered), "archives",
-                                  missing_json(c)));
+                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
+                                  "found", number(c->preflight.found), "missing", number(c->preflight.missing),
+                                  "expected", number(c->preflight.expected), "unlabelled", number(c->strays.count),
+                                  "repeated", number(c->repeated), "excluded", number(c->excluded + c->filtered),
+                                  "archives", missing_json(c), "inputs", inputs_json(c)));
     json_object_set_new(document, "plan", plan_json(c));
     json_object_set_new(document, "result",
                         json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,

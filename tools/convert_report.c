@@ -58,12 +58,24 @@ report_labels(const struct convert *c)
 static void
 report_images(const struct convert *c)
 {
-    char found[PROGRESS_TEXT], folders[PROGRESS_TEXT], missing[PROGRESS_TEXT], extra[PROGRESS_TEXT];
-    size_t count = c->source.folder_count;
+    char found[PROGRESS_TEXT], inputs[PROGRESS_TEXT], missing[PROGRESS_TEXT], extra[PROGRESS_TEXT];
+    size_t folders = c->source.folder_count, archives = c->source.archive_count;
 
-    fprintf(stderr, "images   %s found in %s folder%s, %s missing, %s without a row\n",
-            format_count(c->preflight.found, found), format_count(count, folders), plural(count),
-            format_count(c->preflight.missing, missing), format_count(c->unlabelled, extra));
+    fprintf(stderr, "images   ");
+    if (archives == 0)
+        fprintf(stderr, "%s found in %s folder%s", format_count(c->preflight.found, found),
+                format_count(folders, inputs), plural(folders));
+    else if (folders > 0)
+        fprintf(stderr, "%s found in %s folder%s%s", format_count(c->preflight.found, found),
+                format_count(folders, inputs), plural(folders), c->preflight.expected > 0 ? ", " : " and ");
+    else if (c->preflight.expected == 0)
+        fprintf(stderr, "%s found in ", format_count(c->preflight.found, found));
+    if (c->preflight.expected > 0)
+        fprintf(stderr, "%s expected in ", format_count(c->preflight.expected, found));
+    if (archives > 0)
+        fprintf(stderr, "%s archive%s", format_count(archives, inputs), plural(archives));
+    fprintf(stderr, ", %s missing, %s without a row\n", format_count(c->preflight.missing, missing),
+            format_count(c->strays.count, extra));
     if (c->source.repeated > 0)
         fprintf(stderr, "         %s identical copies ignored\n", format_count(c->source.repeated, extra));
     if (c->source.unreadable > 0)
@@ -196,9 +208,9 @@ report_rejects(const struct convert *c)
     if (c->labels.reject_count > 0)
         fprintf(stderr, "         %s rows were not used      %s/rejects.jsonl\n",
                 format_count(c->labels.reject_count, n), c->options->out);
-    if (c->unlabelled > 0)
+    if (c->strays.count > 0)
         fprintf(stderr, "         %s image%s without a row skipped      %s/rejects.jsonl\n",
-                format_count(c->unlabelled, n), plural(c->unlabelled), c->options->out);
+                format_count(c->strays.count, n), plural(c->strays.count), c->options->out);
 }
 
 static void
@@ -228,6 +240,26 @@ report_noticed(const struct convert *c)
             fprintf(stderr, "         %s %s\n", format_count(lines[i].count, n), lines[i].text);
 }
 
+/* What was in the archives beside the images. */
+static void
+report_archives(const struct convert *c)
+{
+    char n[PROGRESS_TEXT];
+    uint64_t others = 0;
+    size_t i;
+
+    for (i = 0; i < c->source.archive_count; i++)
+        others += c->archive[i].others;
+    if (c->repeated > c->source.repeated)
+        fprintf(stderr, "         %s identical copies in archives ignored\n",
+                format_count(c->repeated - c->source.repeated, n));
+    if (others > 0)
+        fprintf(stderr, "         %s other members of archives passed over\n", format_count(others, n));
+    if (c->archives_damaged > 0)
+        fprintf(stderr, "         %s damaged archive%s\n", format_count(c->archives_damaged, n),
+                plural(c->archives_damaged));
+}
+
 void
 report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
 {
@@ -246,6 +278,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
                 (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
         report_rejects(c);
         report_noticed(c);
+        report_archives(c);
         if (c->counts.rejects > 0 && within_allowance && c->labels.reject_count == 0)
             fprintf(stderr, "         within --allow-rejects\n");
     }

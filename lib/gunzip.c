@@ -1,0 +1,169 @@
+/*
+ * gunzip.c - see gunzip.h
+ *
+ * Here ISA-L's inflate is right, other than for PNG (ARCHITECTURE.md): whatever code it takes, the checksum decides.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "gunzip.h"
+
+#include "file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include <isa-l/igzip_lib.h>
+
+#define IN_SIZE  (1u << 20)
+#define OUT_SIZE (256u << 10)
+
+struct gunzip {
+    int fd;
+    uint64_t at; /* in the file: behind what is in `in` */
+    bool begun;  /* a member has been read */
+    bool ended;
+    enum chex_status failed;
+    struct chex_error error;
+    struct inflate_state state;
+    uint8_t in[IN_SIZE], out[OUT_SIZE];
+};
+
+bool
+gunzip_magic(const uint8_t *data, size_t size)
+{
+    return size >= 3 && data[0] == 0x1f && data[1] == 0x8b && data[2] == 8;
+}
+
+struct gunzip *
+gunzip_new(int fd)
+{
+    struct gunzip *g = malloc(sizeof(*g));
+
+    if (!g)
+        return NULL;
+    g->fd = fd;
+    g->at = 0;
+    g->begun = g->ended = false;
+    g->failed = CHEX_OK;
+    isal_inflate_init(&g->state);
+    g->state.crc_flag = ISAL_GZIP;
+    g->state.avail_in = 0;
+    g->state.next_in = g->in;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return g;
+}
+
+void
+gunzip_free(struct gunzip *g)
+{
+    free(g);
+}
+
+uint64_t
+gunzip_offset(const struct gunzip *g)
+{
+    return g->at - g->state.avail_in;
+}
+
+/* Have at least `want` bytes in `in`, at its front, unless the file ends before. */
+static enum chex_status
+refill(struct gunzip *g, size_t want, struct chex_error *err)
+{
+    size_t left = g->state.avail_in, got, i;
+    enum chex_status status;
+
+    if (left >= want)
+        return CHEX_OK;
+    for (i = 0; i < left; i++)
+        g->in[i] = g->state.next_in[i];
+    status = file_pread(g->fd, g->at, g->in + left, IN_SIZE - left, &got, err);
+    if (status != CHEX_OK)
+        return status;
+    g->at += got;
+    g->state.next_in = g->in;
+    g->state.avail_in = (uint32_t)(left + got);
+    return CHEX_OK;
+}
+
+/* Between two members: is there another one? */
+static enum chex_status
+next_member(struct gunzip *g, struct chex_error *err)
+{
+    enum chex_status status = refill(g, 3, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (g->begun && !gunzip_magic(g->state.next_in, g->state.avail_in)) {
+        g->ended = true;
+        return CHEX_OK;
+    }
+    if (g->begun)
+        isal_inflate_reset(&g->state);
+    g->begun = true;
+    return CHEX_OK;
+}
+
+static enum chex_status
+fail_of(int code, struct chex_error *err)
+{
+    switch (code) {
+    case ISAL_INCORRECT_CHECKSUM:
+        return chex_fail(err, CHEX_ERR_CHECKSUM, "checksum error in the gzip stream");
+    case ISAL_INVALID_WRAPPER:
+    case ISAL_UNSUPPORTED_METHOD:
+        return chex_fail(err, CHEX_ERR_DAMAGED, "damaged gzip header");
+    default:
+        return chex_fail(err, CHEX_ERR_DAMAGED, "damaged gzip data");
+    }
+}
+
+static enum chex_status
+inflate_piece(struct gunzip *g, size_t *size, struct chex_error *err)
+{
+    struct inflate_state *s = &g->state;
+    enum chex_status status = CHEX_OK;
+
+    *size = 0;
+    while (*size == 0 && !g->ended) {
+        uint32_t before;
+        int code;
+
+        if (!g->begun || s->block_state == ISAL_BLOCK_FINISH) {
+            status = next_member(g, err);
+            if (status != CHEX_OK || g->ended)
+                break;
+        }
+        before = s->avail_in;
+        s->next_out = g->out;
+        s->avail_out = OUT_SIZE;
+        code = isal_inflate(s);
+        *size = OUT_SIZE - s->avail_out;
+        if (code < 0)
+            return fail_of(code, err);
+        if (*size == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_in == 0) {
+            status = refill(g, 1, err);
+            if (status == CHEX_OK && s->avail_in == 0)
+                status = chex_fail(err, CHEX_ERR_TRUNCATED, "the gzip stream ends early");
+            if (status != CHEX_OK)
+                break;
+        } else if (*size == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_in == before) {
+            return chex_fail(err, CHEX_ERR_DAMAGED, "damaged gzip data");
+        }
+    }
+    return status;
+}
+
+enum chex_status
+gunzip_read(struct gunzip *g, const uint8_t **data, size_t *size, struct chex_error *err)
+{
+    *size = 0;
+    *data = g->out;
+    if (g->failed == CHEX_OK)
+        g->failed = inflate_piece(g, size, &g->error);
+    /* What came before the fault is handed out; the next call fails. */
+    if (g->failed == CHEX_OK || *size > 0)
+        return CHEX_OK;
+    return chex_fail(err, g->failed, "%s", g->error.text);
+}

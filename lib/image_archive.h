@@ -1,0 +1,68 @@
+/*
+ * image_archive.h - the image files in a tar or zip archive, one after the other, as they come
+ *
+ * An archive is read once from its beginning to its end; nothing is unpacked to the disk.  Formats: tar (ustar, pax,
+ * GNU), plain or compressed with gzip, xz, zstd or bzip2, and zip: told by content, never by the name.  No program is
+ * run.  Members that count are regular files (no links, no devices) named .png, .jpg or .jpeg that are not hidden;
+ * all others are counted and passed over.  A member's path is never used as one: what is behind its last slash is its
+ * name.
+ *
+ *     while (image_archive_next(a, &member))
+ *         if (wanted(member.name))
+ *             status = image_archive_read(a, max, &buffer, err);
+ *     fault = image_archive_fault(a);
+ *
+ * A damaged archive is read as far as it can be; image_archive_fault() then says what was wrong first, and where.
+ * Built without libarchive, image_archive_open() is a CHEX_ERR_USAGE that says so.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_IMAGE_ARCHIVE_H
+#define CHEX_LIB_IMAGE_ARCHIVE_H
+
+#include "mem.h"
+
+struct image_archive; /* used by one thread at a time */
+
+struct image_member {
+    const char *name; /* without folders; valid until the next call */
+    bool size_known;  /* else it shows only when it is read */
+    uint64_t size;
+};
+
+struct archive_fault {
+    uint64_t offset; /* in the file */
+    struct chex_error error;
+};
+
+/*
+ * Open the archive and look at its beginning.  image_archive_close() frees it.
+ * CHEX_ERR_EMPTY       a file of no bytes
+ * CHEX_ERR_NOT_IMAGE   not a regular file, or no archive of a kind that is known
+ * CHEX_ERR_USAGE       built without libarchive
+ * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY;  the texts do not name the file
+ */
+enum chex_status image_archive_open(const char *path, struct image_archive **out, struct chex_error *err);
+void image_archive_close(struct image_archive *a); /* NULL is allowed */
+
+/* Go to the next image; false at the end, or where the archive is too damaged to go on. */
+bool image_archive_next(struct image_archive *a, struct image_member *member);
+
+/*
+ * The bytes of the image at hand into b; once for each.
+ * CHEX_ERR_LIMIT    it is larger than max: the next one can be read all the same
+ * CHEX_ERR_DAMAGED  it is lost, because the archive is damaged: see image_archive_fault()
+ * CHEX_ERR_MEMORY
+ */
+enum chex_status image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, struct chex_error *err);
+
+/* What was wrong first; NULL while nothing was.  After the end that is final: a checksum of the stream is there. */
+const struct archive_fault *image_archive_fault(const struct image_archive *a);
+
+/* Members so far that are no images (folders are not counted). */
+uint64_t image_archive_others(const struct image_archive *a);
+
+/* The version of libarchive, or NULL where this was built without. */
+const char *image_archive_version(void);
+
+#endif

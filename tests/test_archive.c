@@ -1,0 +1,337 @@
+/*
+ * test_archive.c - gzip files (gunzip.h), images in archives (image_archive.h), names without a row (strays.h)
+ *
+ * What a whole run makes of archives is in check_archive.py.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "gunzip.h"
+#include "image_archive.h"
+#include "strays.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+static struct chex_error err;
+
+/* ---- gzip ----------------------------------------------------------------------------------------------------- */
+
+enum { TEXT_SIZE = 3000000 };
+
+/* Bytes of which some repeat: a linear congruential generator. */
+static uint8_t *
+make_text(void)
+{
+    uint8_t *text = malloc(TEXT_SIZE);
+    uint32_t x = 1;
+
+    ck_assert_ptr_nonnull(text);
+    for (size_t i = 0; i < TEXT_SIZE; i++) {
+        x = x * 1664525 + 1013904223;
+        text[i] = i % 5000 < 3000 ? (uint8_t)(x >> 24) : (uint8_t)(i >> 8);
+    }
+    return text;
+}
+
+/* Append a gzip member. */
+static void
+pack(const uint8_t *data, size_t size, struct buffer *out)
+{
+    z_stream z = {0};
+
+    ck_assert_int_eq(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    ck_assert_int_eq(buffer_reserve(out, out->size + deflateBound(&z, size), &err), CHEX_OK);
+    z.next_in = (Bytef *)(uintptr_t)data;
+    z.avail_in = (uInt)size;
+    z.next_out = out->data + out->size;
+    z.avail_out = (uInt)(out->capacity - out->size);
+    ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    out->size += z.total_out;
+    deflateEnd(&z);
+}
+
+/* Decompress; *got bytes agreed with the text. */
+static enum chex_status
+unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
+{
+    int fd = open(unit_file("a.gz", data, size), O_RDONLY);
+    struct gunzip *g = gunzip_new(fd);
+    const uint8_t *piece;
+    size_t length;
+    enum chex_status status;
+
+    ck_assert(fd >= 0 && g);
+    *got = 0;
+    while ((status = gunzip_read(g, &piece, &length, &err)) == CHEX_OK && length > 0) {
+        ck_assert_uint_le(*got + length, TEXT_SIZE);
+        ck_assert(memcmp(piece, text + *got, length) == 0);
+        *got += length;
+    }
+    if (status == CHEX_OK)
+        ck_assert_uint_le(gunzip_offset(g), size);
+    else
+        ck_assert_int_eq(gunzip_read(g, &piece, &length, NULL), status); /* for good */
+    gunzip_free(g);
+    close(fd);
+    return status;
+}
+
+START_TEST(gzip_files_of_one_or_more_members_are_decompressed)
+{
+    uint8_t *text = make_text();
+    struct buffer b = {0};
+    size_t got;
+
+    pack(text, TEXT_SIZE, &b);
+    ck_assert(gunzip_magic(b.data, b.size));
+    ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
+    ck_assert_uint_eq(got, TEXT_SIZE);
+    b.size = 0;
+    pack(text, 7, &b);
+    pack(text, 0, &b);
+    pack(text + 7, TEXT_SIZE - 7, &b);
+    ck_assert_int_eq(buffer_append(&b, "\0\0\0\0behind", 10, &err), CHEX_OK);
+    ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
+    ck_assert_uint_eq(got, TEXT_SIZE);
+    buffer_release(&b);
+    free(text);
+}
+END_TEST
+
+/* RFC 1952, 2.3: eight bytes behind the data, CRC-32 and length. */
+START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
+{
+    uint8_t *text = make_text();
+    struct buffer b = {0};
+    size_t got, i;
+
+    pack(text, TEXT_SIZE, &b);
+    for (i = 1; i < 9; i++)
+        ck_assert_int_eq(unpack(b.data, b.size - i, text, &got), CHEX_ERR_TRUNCATED);
+    ck_assert_int_eq(unpack(b.data, 10, text, &got), CHEX_ERR_TRUNCATED);
+    ck_assert_int_eq(unpack(b.data, b.size / 2, text, &got), CHEX_ERR_TRUNCATED);
+    ck_assert_uint_gt(got, TEXT_SIZE / 4);
+    for (i = 1; i < 9; i++) {
+        b.data[b.size - i] ^= 4;
+        ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_ERR_CHECKSUM);
+        ck_assert_uint_eq(got, TEXT_SIZE); /* what came before is handed out */
+        b.data[b.size - i] ^= 4;
+    }
+    b.data[2] = 7; /* a method that there is not */
+    ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_ERR_DAMAGED);
+    buffer_release(&b);
+    free(text);
+}
+END_TEST
+
+/* ---- archives ------------------------------------------------------------------------------------------------- */
+
+/* Append a member in the form of POSIX 1003.1-1990, ustar. */
+static void
+add(struct buffer *b, const char *name, char type, const char *data)
+{
+    char head[512] = {0};
+    size_t length = strlen(data), i;
+    unsigned sum = 0;
+    static const char zeros[512];
+
+    snprintf(head, 100, "%s", name);
+    snprintf(head + 100, 8, "%07o", 0644);
+    snprintf(head + 124, 12, "%011o", (unsigned)length);
+    memcpy(head + 257, "ustar\00000", 8);
+    head[156] = type;
+    memset(head + 148, ' ', 8);
+    for (i = 0; i < sizeof(head); i++)
+        sum += (unsigned char)head[i];
+    snprintf(head + 148, 8, "%06o", sum);
+    buffer_append(b, head, sizeof(head), &err);
+    buffer_append(b, data, length, &err);
+    if (length % 512)
+        buffer_append(b, zeros, 512 - length % 512, &err);
+}
+
+static struct image_archive *
+open_archive(const struct buffer *b)
+{
+    struct image_archive *a;
+
+    ck_assert_int_eq(image_archive_open(unit_file("a.tar", b->data, b->size), &a, &err), CHEX_OK);
+    return a;
+}
+
+START_TEST(images_come_in_the_order_of_the_archive_and_may_be_passed_over)
+{
+    struct buffer b = {0}, data = {0};
+    struct image_archive *a;
+    struct image_member m;
+
+    add(&b, "x/", '5', "");
+    add(&b, "x/1.png", '0', "one");
+    add(&b, "x/notes.txt", '0', "text");
+    add(&b, "../2.JPG", '0', "two and more");
+    add(&b, "3.png", '2', ""); /* a symbolic link */
+    add(&b, "x/.4.png", '0', "hidden");
+    add(&b, "5.jpeg", '0', "");
+    buffer_append(&b, (char[1024]){0}, 1024, &err);
+    a = open_archive(&b);
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_str_eq(m.name, "1.png");
+    ck_assert(m.size_known && m.size == 3);
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_str_eq(m.name, "2.JPG");
+    ck_assert_int_eq(image_archive_read(a, 12, &data, &err), CHEX_OK);
+    ck_assert(data.size == 12 && memcmp(data.data, "two and more", 12) == 0);
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_str_eq(m.name, "5.jpeg");
+    ck_assert_int_eq(image_archive_read(a, 12, &data, &err), CHEX_OK);
+    ck_assert_uint_eq(data.size, 0);
+    ck_assert(!image_archive_next(a, &m));
+    ck_assert(!image_archive_next(a, &m));
+    ck_assert_uint_eq(image_archive_others(a), 3);
+    ck_assert_ptr_null(image_archive_fault(a));
+    image_archive_close(a);
+    buffer_release(&data);
+    buffer_release(&b);
+}
+END_TEST
+
+START_TEST(one_too_large_is_no_fault_of_the_archive)
+{
+    struct buffer b = {0}, data = {0};
+    struct image_archive *a;
+    struct image_member m;
+
+    add(&b, "1.png", '0', "0123456789");
+    add(&b, "2.png", '0', "012345678");
+    a = open_archive(&b); /* without a mark at its end, as old ones are */
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_int_eq(image_archive_read(a, 9, &data, &err), CHEX_ERR_LIMIT);
+    ck_assert_str_eq(err.text, "10 bytes are more than the 9 allowed");
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_int_eq(image_archive_read(a, 9, &data, &err), CHEX_OK);
+    ck_assert(!image_archive_next(a, &m));
+    ck_assert_ptr_null(image_archive_fault(a));
+    image_archive_close(a);
+    buffer_release(&data);
+    buffer_release(&b);
+}
+END_TEST
+
+START_TEST(wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning)
+{
+    struct buffer b = {0}, data = {0};
+    size_t whole, cut;
+
+    add(&b, "1.png", '0', "first");
+    add(&b, "2.png", '0', "second");
+    whole = b.size; /* of two members, a kilobyte each */
+    for (cut = 512; cut < whole; cut += 37) {
+        struct image_archive *a;
+        struct image_member m;
+        unsigned good = 0;
+
+        b.size = cut;
+        a = open_archive(&b);
+        while (image_archive_next(a, &m))
+            good += image_archive_read(a, 100, &data, &err) == CHEX_OK;
+        ck_assert_uint_eq(good, (cut >= 512 + 5) + (cut >= 1536 + 6));
+        ck_assert_msg(image_archive_fault(a) != NULL || good > 0, "%zu bytes", cut);
+        image_archive_close(a);
+    }
+    buffer_release(&data);
+    buffer_release(&b);
+}
+END_TEST
+
+START_TEST(what_is_no_archive_is_not_opened)
+{
+    struct image_archive *a;
+    char text[2000];
+
+    memset(text, 'x', sizeof(text));
+    ck_assert_int_eq(image_archive_open(unit_file("a", text, sizeof(text)), &a, &err), CHEX_ERR_NOT_IMAGE);
+    ck_assert_ptr_null(a);
+    ck_assert_int_eq(image_archive_open(unit_file("a", text, 0), &a, &err), CHEX_ERR_EMPTY);
+    ck_assert_int_eq(image_archive_open("/dev/null", &a, &err), CHEX_ERR_NOT_IMAGE);
+    ck_assert_int_eq(image_archive_open("/absent", &a, &err), CHEX_ERR_MISSING);
+    image_archive_close(NULL);
+}
+END_TEST
+
+START_TEST(without_libarchive_nothing_is_opened)
+{
+    struct image_archive *a;
+
+    ck_assert_int_eq(image_archive_open("/absent", &a, &err), CHEX_ERR_USAGE);
+    ck_assert_ptr_null(a);
+    ck_assert_ptr_nonnull(strstr(err.text, "built without libarchive"));
+}
+END_TEST
+
+/* ---- names ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(strays_are_sorted_and_each_is_there_once)
+{
+    static const char *const names[] = {"b", "a", "c", "a", "B", "c"};
+    struct strays s = {0};
+
+    for (size_t i = 0; i < 6; i++)
+        ck_assert_int_eq(strays_add(&s, names[i], &err), CHEX_OK);
+    strays_sort(&s);
+    ck_assert_uint_eq(s.count, 4);
+    ck_assert_str_eq(s.name[0], "B");
+    ck_assert_str_eq(s.name[3], "c");
+    ck_assert(!s.capped);
+    strays_release(&s);
+}
+END_TEST
+
+START_TEST(of_too_many_strays_the_first_by_name_are_kept)
+{
+    struct strays s = {0};
+    char name[16];
+    size_t i, all = STRAYS_MAX + 100000;
+
+    /* In an order that is not theirs: 7919 is prime to the count. */
+    for (i = 0; i < all; i++) {
+        snprintf(name, sizeof(name), "%08zu", i * 7919 % all);
+        ck_assert_int_eq(strays_add(&s, name, &err), CHEX_OK);
+    }
+    strays_sort(&s);
+    ck_assert_uint_eq(s.count, STRAYS_MAX);
+    ck_assert_str_eq(s.name[STRAYS_MAX - 1], "00999999");
+    ck_assert(s.capped);
+    strays_release(&s);
+}
+END_TEST
+
+void
+archive_case(Suite *suite)
+{
+    TCase *tests = tcase_create("archive");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, gzip_files_of_one_or_more_members_are_decompressed);
+    tcase_add_test(tests, a_gzip_file_that_is_cut_or_changed_is_noticed);
+    if (image_archive_version()) {
+        tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_passed_over);
+        tcase_add_test(tests, one_too_large_is_no_fault_of_the_archive);
+        tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning);
+        tcase_add_test(tests, what_is_no_archive_is_not_opened);
+    } else {
+        tcase_add_test(tests, without_libarchive_nothing_is_opened);
+    }
+    tcase_add_test(tests, strays_are_sorted_and_each_is_there_once);
+    tcase_add_test(tests, of_too_many_strays_the_first_by_name_are_kept);
+    suite_add_tcase(suite, tests);
+}
