@@ -45,6 +45,17 @@ tests_fuzz_record_LDADD = $(fuzz_ldadd) $(PROTOBUF_C_LIBS)
 tests_fuzz_resample_SOURCES = tests/fuzz/resample.c
 tests_fuzz_resample_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_resample_LDADD = $(fuzz_ldadd)
+# images from archives, where there is libarchive
+if HAVE_LIBARCHIVE
+check_PROGRAMS += tests/fuzz/archive
+archive_program = tests/fuzz/archive
+else
+archive_program =
+endif
+tests_fuzz_archive_SOURCES = tests/fuzz/archive.c
+tests_fuzz_archive_CPPFLAGS = $(AM_CPPFLAGS) $(LIBARCHIVE_CFLAGS)
+tests_fuzz_archive_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_archive_LDADD = $(fuzz_ldadd) $(LIBARCHIVE_LIBS) $(ZLIB_LIBS)
 # fails, as it should
 tests_fuzz_self_test_SOURCES = tests/fuzz/self_test.c
 tests_fuzz_self_test_LDADD = $(fuzz_ldadd)
@@ -52,6 +63,7 @@ tests_fuzz_self_test_LDADD = $(fuzz_ldadd)
 TESTS += tests/check_fuzz.py
 slow_tests += tests/check_fuzz.py
 EXTRA_DIST += tests/check_fuzz.py tests/fuzz/finds.sh tests/fuzz/fuzz.sh tests/fuzz/pack.py \
+	tests/fuzz/dictionaries/archive.dict tests/fuzz/finds/archive.txt \
 	tests/fuzz/dictionaries/jpeg.dict tests/fuzz/dictionaries/journal.dict tests/fuzz/dictionaries/labels.dict \
 	tests/fuzz/dictionaries/lists.dict tests/fuzz/dictionaries/manifest.dict tests/fuzz/dictionaries/options.dict \
 	tests/fuzz/dictionaries/png.dict tests/fuzz/dictionaries/record.dict \
@@ -60,18 +72,18 @@ EXTRA_DIST += tests/check_fuzz.py tests/fuzz/finds.sh tests/fuzz/fuzz.sh tests/f
 	tests/fuzz/finds/resample.txt
 
 # The corpora that a fuzzer begins with: seeds and finds, a folder for each target.
-fuzz-corpus: $(fuzz_programs)
-	@for program in $(fuzz_programs); do \
+fuzz-corpus: $(fuzz_programs) $(archive_program)
+	@for program in $(fuzz_programs) $(archive_program); do \
 	  target=$${program##*/}; finds=$(srcdir)/tests/fuzz/finds/$$target.txt; \
 	  $(MKDIR_P) fuzz-corpus/$$target && $$program -w fuzz-corpus/$$target -f $$finds || exit 1; \
 	done
 
 # make fuzz TARGET=png TIME=3600
-fuzz: $(fuzz_programs)
+fuzz: $(fuzz_programs) $(archive_program)
 	$(SHELL) $(srcdir)/tests/fuzz/fuzz.sh '$(abs_srcdir)' '$(abs_builddir)' '$(TARGET)' '$(TIME)'
 
 # make fuzz-finds TARGET=png: what make fuzz found, minimised, into finds/
-fuzz-finds: $(fuzz_programs)
+fuzz-finds: $(fuzz_programs) $(archive_program)
 	PYTHON='$(PYTHON)' $(SHELL) $(srcdir)/tests/fuzz/finds.sh '$(abs_srcdir)' '$(abs_builddir)' '$(TARGET)'
 
 .PHONY: fuzz fuzz-corpus fuzz-finds
