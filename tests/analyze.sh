@@ -83,7 +83,7 @@ have() {
 for tool; do
     case $tool in
     gcc)
-        have gcc && each gcc nice gcc -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -c -o /dev/null "${includes[@]}"
+        have gcc && each gcc nice gcc -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Wconversion -Wsign-conversion -c -o /dev/null "${includes[@]}"
         ;;
     clang)
         have clang && each clang nice clang -std=gnu11 -D_GNU_SOURCE --analyze --analyzer-output text "${includes[@]}"

@@ -30,8 +30,9 @@ def finds(name):
 
 def replays(name):
     def run(work):
-        slow = 20 if support.SLOW else 1
-        done = support.run([target(name), "-n", slow * ROUNDS.get(name, 100), *finds(name)], cwd=work)
+        config = support.run([os.path.join(support.BUILD, "config.status"), "--config"], cwd=support.BUILD).stdout
+        rounds = ROUNDS.get(name, 100) // (4 if "--enable-sanitizers" in config else 1) * (20 if support.SLOW else 1)
+        done = support.run([target(name), "-n", rounds, *finds(name)], cwd=work)
         inputs = int(re.search(r": (\d+) inputs, [1-9]\d* mutations$", done.stdout.strip()).group(1))
         lines = sum(1 for path in finds(name)[1:] for line in open(path, encoding="ascii") if line[0] not in "#\n")
         assert inputs > lines, f"{inputs} inputs, {lines} of them finds: where are the seeds?"
