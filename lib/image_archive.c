@@ -463,9 +463,11 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
         if (b->size > max)
             return too_large(b->size, max, err);
     }
-    if (known && b->size < size) {
-        note_fault(a, "a member ends early");
-        return chex_fail(err, CHEX_ERR_DAMAGED, "a member ends early");
+    if (known && b->size != size) {
+        const char *text = b->size < size ? "a member ends early" : "a member is longer than it says";
+
+        note_fault(a, text);
+        return chex_fail(err, CHEX_ERR_DAMAGED, "%s", text);
     }
     return CHEX_OK;
 }
