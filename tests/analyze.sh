@@ -2,7 +2,7 @@
 # analyze.sh SOURCE BUILD [ANALYZER...] - static analysis of the whole code; any finding fails
 #
 # `make analyze` calls this with all three: gcc (-fanalyzer), clang (--analyze), cppcheck.  Compiler options come from
-# the Makefile by the environment: CPPFLAGS, JOBS; SOURCES limits the files.  What a tool says wrongly stands in
+# the Makefile by the environment: CPPFLAGS, JOBS; ANALYZE_FILES limits the files.  What a tool says wrongly stands in
 # analyze.txt, with the reason.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -14,7 +14,7 @@ cd "$source" || exit 2
 jobs=${JOBS:-2}
 passed=0 failed=0 skipped=0
 # shellcheck disable=SC2206  # patterns
-sources=(${SOURCES:-lib/*.c tools/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
+sources=(${ANALYZE_FILES:-lib/*.c tools/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
 # shellcheck disable=SC2206  # words
 mkdir -p "$build/analyze-include"
 cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c
