@@ -77,16 +77,20 @@ get_labels(const Chex__Example *m, struct chex_record *r)
     return NULL;
 }
 
+/* "7f3c9a12d0e4b5c6/00311/00037", see layout.h; sscanf() alone would also take signs and blanks. */
 static bool
 get_slot(struct chex_bytes slot, struct chex_record *r)
 {
+    static const char digits[] = "0123456789";
     char text[LAYOUT_SLOT + 1];
+    const char *shard = text + CHEX_ID_LENGTH + 1, *index = shard + 6;
 
     if (slot.size != LAYOUT_SLOT)
         return false;
     memcpy(text, slot.data, LAYOUT_SLOT);
     text[LAYOUT_SLOT] = '\0';
-    return sscanf(text, "%16[0-9a-f]/%5u/%5u", r->dataset_id, &r->shard, &r->index) == 3;
+    return strspn(text, "0123456789abcdef") == CHEX_ID_LENGTH && strspn(shard, digits) == 5 &&
+           strspn(index, digits) == 5 && sscanf(text, "%16[0-9a-f]/%5u/%5u", r->dataset_id, &r->shard, &r->index) == 3;
 }
 
 /* Fill r; the name of the first key that is missing or wrong, or NULL. */

@@ -11,6 +11,7 @@
 
 #include "image_archive.h"
 
+#include "ascii.h"
 #include "file.h"
 #include "gunzip.h"
 #include "source.h"
@@ -30,6 +31,7 @@
 
 /* Names are in no file system yet: longer ones are no file names. */
 #define MAX_NAME 255
+#define MAX_TEXT 400 /* of a message */
 
 struct image_archive {
     int fd;
@@ -61,14 +63,27 @@ offset_of(const struct image_archive *a)
     return used > 0 ? (uint64_t)used : 0;
 }
 
+/* What libarchive says, in one line: it puts in what it found, and ends some of its texts with a LF. */
+static const char *
+one_line(const char *text, char out[MAX_TEXT])
+{
+    size_t length = text ? strlen(text) : 0;
+
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    return length > 0 ? ascii_escape(text, length, out, MAX_TEXT) : "not readable";
+}
+
 static void
 note_fault(struct image_archive *a, const char *text)
 {
+    char shown[MAX_TEXT];
+
     if (a->has_fault)
         return;
     a->has_fault = true;
     a->fault.offset = offset_of(a);
-    chex_fail(&a->fault.error, CHEX_ERR_DAMAGED, "%s%s", text && text[0] ? text : "not readable",
+    chex_fail(&a->fault.error, CHEX_ERR_DAMAGED, "%s%s", one_line(text, shown),
               a->fault.offset >= a->size ? " (the file ends there)" : "");
 }
 
@@ -429,6 +444,7 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
                                 known && b->size < size ? size - b->size : b->capacity - b->size);
         if (got < 0) {
             const char *text = archive_error_string(a->reader);
+            char shown[MAX_TEXT];
 
             note_fault(a, text);
             a->ended |= got == ARCHIVE_FATAL;
@@ -436,7 +452,7 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
             if (known && b->size == size &&
                 (archive_format(a->reader) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR)
                 return CHEX_OK;
-            return chex_fail(err, CHEX_ERR_DAMAGED, "%s", text ? text : "not readable");
+            return chex_fail(err, CHEX_ERR_DAMAGED, "%s", one_line(text, shown));
         }
         if (got == 0)
             break;
@@ -444,9 +460,11 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
         if (b->size > max)
             return too_large(b->size, max, err);
     }
-    if (known && b->size < size) {
-        note_fault(a, "a member ends early");
-        return chex_fail(err, CHEX_ERR_DAMAGED, "a member ends early");
+    if (known && b->size != size) {
+        const char *text = b->size < size ? "a member ends early" : "a member is longer than it says";
+
+        note_fault(a, text);
+        return chex_fail(err, CHEX_ERR_DAMAGED, "%s", text);
     }
     return CHEX_OK;
 }

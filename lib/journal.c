@@ -7,6 +7,7 @@
 
 #include "journal.h"
 
+#include "ascii.h"
 #include "manifest_json.h"
 
 #include <errno.h>
@@ -59,6 +60,7 @@ static enum chex_status
 check_header(const struct reading *r, const json_t *line, struct chex_error *err)
 {
     const char *id, *old_spec;
+    char shown_id[CHEX_ID_LENGTH], shown_spec[400]; /* what a file says may hold control characters */
     json_int_t version;
 
     if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id, "spec",
@@ -73,7 +75,9 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' holds an unfinished conversion of other data or options (--force replaces it): "
                          "there %.8s, %s; asked for %.8s, %s",
-                         r->folder->path, id, old_spec, r->dataset_id, r->spec);
+                         r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)),
+                         ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), r->dataset_id,
+                         r->spec);
     return CHEX_OK;
 }
 

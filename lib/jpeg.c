@@ -252,6 +252,22 @@ memory_bound(uint32_t width, uint32_t height)
     return bound > LONG_MAX ? LONG_MAX : (long)bound;
 }
 
+/*
+ * What libjpeg found the process to be: it is more patient than find_frame() with what stands before the frame header,
+ * such as markers without a length or with one of 0.
+ */
+static enum chex_status
+check_header(struct job *job)
+{
+    job->traits->bit_depth = (unsigned)job->codec.data_precision;
+    job->traits->interlaced = job->codec.progressive_mode;
+    if (job->codec.arith_code)
+        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "arithmetic-coded JPEG");
+    if (job->codec.data_precision != 8)
+        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "%d-bit JPEG", job->codec.data_precision);
+    return check_colours(job);
+}
+
 static enum chex_status
 read_all(struct job *job, struct image *out)
 {
@@ -259,7 +275,7 @@ read_all(struct job *job, struct image *out)
     enum chex_status status;
 
     jpeg_read_header(codec, TRUE);
-    status = check_colours(job);
+    status = check_header(job);
     if (status == CHEX_OK)
         status = decode_limits_check(job->limits, codec->image_width, codec->image_height, job->err);
     if (status == CHEX_OK)

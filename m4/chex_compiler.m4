@@ -36,6 +36,8 @@ AC_DEFUN([CHEX_HARDENING], [
   AS_IF([test "$enable_hardening" = yes], [
     CHEX_TRY_CFLAG([CHEX_CFLAGS], [-fstack-protector-strong])
     CHEX_TRY_CFLAG([CHEX_CFLAGS], [-fstack-clash-protection])
+    CHEX_TRY_CFLAG([CHEX_CFLAGS], [-fcf-protection=full])
+    CHEX_TRY_CFLAG([CHEX_CFLAGS], [-mbranch-protection=standard])
     AS_CASE([" $CPPFLAGS $CFLAGS "], [*_FORTIFY_SOURCE*|*-O0*], [],
       [*-O*], [AS_IF([test -z "$enable_sanitizers" || test "$enable_sanitizers" = no],
                [CHEX_CFLAGS="$CHEX_CFLAGS -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"])])

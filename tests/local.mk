@@ -111,7 +111,6 @@ tally-slow:
 check-aarch64:
 	$(SHELL) $(srcdir)/tests/check_aarch64.sh
 
-.PHONY: check-aarch64 check-slow tally tally-slow
 # By hand: every call and every allocation; kills at random times.
 check-faults: all
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
@@ -128,4 +127,23 @@ KILLS = 10000
 check-kill: all tests/faults/inject.so
 	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py 'random times'
 
-.PHONY: check-slow coverage check-faults check-kill tally tally-slow
+.PHONY: check-aarch64 check-faults check-kill check-slow coverage tally tally-slow
+
+# ---- analysis, hardening ---------------------------------------------------------------------------------------------
+TESTS += tests/check_hardening.py
+EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/threads.sh
+
+# Static analysis of the whole code; see TESTING.md.
+analyze: $(BUILT_SOURCES)
+	CPPFLAGS='$(CPPFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
+
+# The unit tests under valgrind's memcheck, some minutes: an error or a leak ends a test's process with code 9.
+check-valgrind: tests/unit
+	CK_DEFAULT_TIMEOUT=600 $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 --leak-check=full \
+	  --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect $(VALGRIND_FLAGS) tests/unit
+
+# The tests with threads, a hundred times, for a build with --enable-sanitizers=thread.
+check-threads: tests/unit
+	$(SHELL) $(srcdir)/tests/threads.sh $(TIMES)
+
+.PHONY: analyze check-threads check-valgrind

@@ -253,6 +253,29 @@ START_TEST(wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning)
 }
 END_TEST
 
+/* libarchive ends this text with a LF; one of ours is one line. */
+START_TEST(what_is_wrong_with_a_member_is_said_in_one_line)
+{
+    /* A zip with a member of 2 bytes, deflated with fixed codes, that is said to have 3. */
+    static const uint8_t zip[] = "PK\3\4\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0\x04\0\0\0\x03\0\0\0\x05\0\0\0"
+                                 "a.png\x4b\x4c\x02\0";
+    struct image_archive *a;
+    struct image_member m;
+    struct buffer b = {0};
+
+    ck_assert_int_eq(image_archive_open(unit_file("one.zip", zip, sizeof(zip) - 1), (locale_t)0, &a, &err), CHEX_OK);
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_int_eq(image_archive_read(a, 100, &b, &err), CHEX_ERR_DAMAGED);
+    ck_assert_msg(err.text[0] && !strpbrk(err.text, "\n\r"), "%s", err.text);
+    while (image_archive_next(a, &m))
+        continue;
+    ck_assert_ptr_nonnull(image_archive_fault(a));
+    ck_assert_ptr_null(strpbrk(image_archive_fault(a)->error.text, "\n\r"));
+    buffer_release(&b);
+    image_archive_close(a);
+}
+END_TEST
+
 START_TEST(what_is_no_archive_is_not_opened)
 {
     struct image_archive *a;
@@ -327,6 +350,7 @@ archive_case(Suite *suite)
         tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_passed_over);
         tcase_add_test(tests, one_too_large_is_no_fault_of_the_archive);
         tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning);
+        tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
         tcase_add_test(tests, what_is_no_archive_is_not_opened);
     } else {
         tcase_add_test(tests, without_libarchive_nothing_is_opened);

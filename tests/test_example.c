@@ -135,6 +135,28 @@ START_TEST(values_out_of_range_are_refused)
 }
 END_TEST
 
+/* A sign or a blank is no digit: "-9380" would be shard 4294957916. */
+START_TEST(a_slot_of_another_form_is_refused)
+{
+    static const char *const wrong[] = {
+        "0123456789abcdef/-9380/00004", "0123456789abcdef/00311/+0037", "0123456789abcdef/ 0311/00037",
+        "0123456789abcdef/0311//00037", "0123456789abcde//00311/00037", "0123456789ABCDEF/00311/00037",
+        "0123456789abcdef/00311/0003x", "0123456789abcdef/00311/003 7",
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct message *m = message_8x8();
+        struct chex_record r;
+        struct example *e;
+
+        ck_assert_uint_eq(strlen(wrong[i]), strlen(m->slot));
+        strcpy(m->slot, wrong[i]);
+        ck_assert_msg(parse(m, &r, &e) == CHEX_ERR_DAMAGED, "%s", wrong[i]);
+        ck_assert_str_eq(err.text, "missing or wrong key record/slot");
+    }
+}
+END_TEST
+
 /* Consistent, so only the rule itself refuses it: its 64 pixels are not there. */
 START_TEST(an_image_without_a_byte_is_refused)
 {
@@ -179,6 +201,7 @@ example_case(Suite *suite)
     tcase_add_test(example, every_key_must_be_there);
     tcase_add_test(example, every_value_must_be_of_its_type);
     tcase_add_test(example, values_out_of_range_are_refused);
+    tcase_add_test(example, a_slot_of_another_form_is_refused);
     tcase_add_test(example, an_image_without_a_byte_is_refused);
     tcase_add_test(example, what_is_no_example_is_refused);
     suite_add_tcase(suite, example);

@@ -409,6 +409,30 @@ START_TEST(coding_processes_other_than_baseline_and_progressive_are_named)
 }
 END_TEST
 
+/* What libjpeg passes over before the frame header must not hide the process: TEM, restarts, a comment of no length. */
+START_TEST(the_process_is_found_behind_odd_markers)
+{
+    static const uint8_t odd[][4] = {
+        {0xff, 0x01, 0xff, 0x01}, {0xff, 0xd0, 0xff, 0xd0}, {0xff, 0xd7, 0xff, 0x01}, {0xff, 0xe2, 0, 0}};
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        size_t size;
+        uint8_t *data = make(&(struct form){.components = 1}, &size);
+        uint8_t *longer = malloc(size + 4), *other = malloc(size + 4);
+
+        ck_assert(longer && other);
+        memcpy(longer, data, 2);
+        memcpy(longer + 2, odd[i], 4);
+        memcpy(longer + 6, data + 2, size - 2);
+        memcpy(other, longer, size + 4);
+        ck_assert_uint_eq(accepted(longer, size + 4).bit_depth, 8);
+        other[find_marker(other, size + 4, 0xc0) + 1] = 0xc9;
+        refused(other, size + 4, CHEX_ERR_UNSUPPORTED, "arithmetic-coded JPEG");
+        free(data);
+    }
+}
+END_TEST
+
 START_TEST(twelve_bits_are_named)
 {
     size_t size;
@@ -484,6 +508,7 @@ jpeg_suite(void)
     tcase_add_test(c, no_image_in_the_file_is_damage);
     tcase_add_test(c, cmyk_is_named);
     tcase_add_test(c, coding_processes_other_than_baseline_and_progressive_are_named);
+    tcase_add_test(c, the_process_is_found_behind_odd_markers);
     tcase_add_test(c, twelve_bits_are_named);
     tcase_add_test(c, sizes_outside_the_limits_are_refused_before_anything_is_allocated);
     tcase_add_test(c, more_than_500_scans_are_refused);

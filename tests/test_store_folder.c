@@ -254,6 +254,15 @@ START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
 }
 END_TEST
 
+/* What a file says is shown: it must not reach the terminal as it is. */
+START_TEST(a_journal_of_other_data_is_shown_without_control_characters)
+{
+    bench_text(&bench, JOURNAL_NAME, "{\"journal\":1,\"dataset_id\":\"\\u001b[2J\",\"spec\":\"\\u0007bell\"}\n");
+    expect_refused(&bench, "\\x07bell");
+    ck_assert_ptr_null(strpbrk(bench.err.text, "\x1b\x07"));
+}
+END_TEST
+
 START_TEST(a_journal_that_is_none_is_refused)
 {
     static const char *const texts[] = {"{\"a\":1}\n", "[1]\n",
@@ -378,6 +387,7 @@ folder_case(Suite *suite)
     tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
     tcase_add_test(tests, a_complete_data_set_that_was_damaged_is_refused);
     tcase_add_test(tests, another_unfinished_data_set_is_replaced_only_by_force);
+    tcase_add_test(tests, a_journal_of_other_data_is_shown_without_control_characters);
     tcase_add_test(tests, a_journal_that_is_none_is_refused);
     tcase_add_test(tests, shards_without_manifest_and_journal_are_replaced_only_by_force);
     tcase_add_test(tests, files_of_others_are_never_touched);

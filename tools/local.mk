@@ -35,8 +35,8 @@ picture_sources = tools/font.c tools/font.h tools/picture.h tools/picture_canvas
 report_sources = tools/html.c tools/html.h tools/inspect_report.c tools/report.h tools/report_checks.c \
 	tools/report_count.c tools/report_matrix.c tools/report_page.c tools/report_pictures.c tools/report_plots.c \
 	tools/report_scan.c tools/report_style.c tools/report_style.h tools/report_tables.c tools/svg.c tools/svg.h
-chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
-	tools/inspect_describe.c tools/inspect_describe.h tools/inspect_diff.c tools/inspect_diff.h \
+chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
+inspect_parts = tools/inspect.h tools/inspect_describe.c tools/inspect_describe.h tools/inspect_diff.c tools/inspect_diff.h \
 	tools/inspect_diff_report.c tools/inspect_extract.c tools/inspect_labels.c tools/inspect_list.c \
 	tools/inspect_options.c tools/inspect_options.h tools/inspect_other.c tools/inspect_output.c \
 	tools/inspect_record.c tools/inspect_sheet.c tools/inspect_sheet.h tools/inspect_sheet_draw.c \
@@ -48,8 +48,8 @@ chex_inspect_SOURCES = tools/chex-inspect.c tools/inspect.h \
 chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(XXHASH_CFLAGS)
 chex_inspect_LDADD = $(tools_ldadd) $(XXHASH_LIBS)
 
-chex_synth_SOURCES = tools/chex-synth.c \
-	tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/synth_canvas.h tools/synth_film.c \
+chex_synth_SOURCES = tools/chex-synth.c $(synth_parts)
+synth_parts = tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/synth_canvas.h tools/synth_film.c \
 	tools/synth_findings.c tools/synth_lists.c tools/synth_people.c tools/synth_people.h tools/synth_png.c \
 	tools/synth_png.h tools/synth_random.h tools/synth_scene.c tools/synth_scene.h tools/synth_write.c \
 	tools/synth_write.h
