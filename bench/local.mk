@@ -7,12 +7,12 @@ EXTRA_PROGRAMS = bench-stages
 bench_stages_SOURCES = bench/stages.c
 bench_stages_LDADD = libchexcore.la $(ISAL_LIBS)
 CLEANFILES += bench-stages
-EXTRA_DIST += bench/convert.py bench/inspect.py bench/requirements.txt doc/benchmarks.md
+EXTRA_DIST += bench/convert.py bench/full_check.py bench/requirements.txt doc/benchmarks.md
 
 bench-convert: bench-stages chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/convert.py $(BENCH_FLAGS)
 
 bench-inspect: chex-inspect chex-convert chex-synth
-	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/inspect.py $(BENCH_FLAGS)
+	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/full_check.py $(BENCH_FLAGS)
 
 .PHONY: bench-convert bench-inspect

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """chex-inspect --full beside cat, on a data set that is in the page cache.
 
-    bench/inspect.py [--dataset FOLDER] [--runs N] [--threads N] [--bytes N]
+    bench/full_check.py [--dataset FOLDER] [--runs N] [--threads N] [--bytes N]
 
 cat to /dev/null copies every byte once and looks at none: what there is to be had.  Both read the same shards, taking
 turns, so that a noisy machine disturbs both alike; medians are shown, and the ratio.  The seconds of CPU say what a
