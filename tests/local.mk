@@ -29,6 +29,11 @@ check_images_LDADD = libchexcore.la
 check_tables_SOURCES = tests/check_tables.c
 check_tables_LDADD = libchexcore.la
 
+check_PROGRAMS += train-step
+train_step_SOURCES = tests/train_step.c
+train_step_CPPFLAGS = $(train_cppflags)
+train_step_LDADD = libtrain.la
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA = tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -42,11 +47,11 @@ clean-local:
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 TESTS += $(unit_tests) tests/png_cases.py tests/check_tables.py tests/check_docs.py tests/check_convert.py \
-	tests/check_inspect.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
-slow_tests = tests/check_convert.py tests/check_interop.py tests/check_recipes.py
+	tests/check_inspect.py tests/check_parity.py tests/check_synth.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_parity.py tests/check_convert.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_convert.py tests/check_docs.py \
-	tests/check_inspect.py tests/check_interop.py tests/check_recipes.py tests/check_scale.sh \
+	tests/check_inspect.py tests/check_interop.py tests/check_parity.py tests/check_recipes.py tests/check_scale.sh \
 	tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh tests/read_tensorflow.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
@@ -58,6 +63,7 @@ PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
 AM_TESTS_ENVIRONMENT = \
 	CHEX_CONVERT='$(abs_builddir)/chex-convert'; export CHEX_CONVERT; \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
+	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \

@@ -12,7 +12,7 @@ build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-
     libjpeg62-turbo-dev zlib1g-dev libprotobuf-c-dev libjansson-dev libssl-dev libcsv-dev libisal-dev"
 python_packages="python3 python3-venv python3-numpy ca-certificates"
 test_packages="check python3-pil python3-jsonschema protobuf-compiler mandoc libjpeg-turbo-progs locales"
-slow_packages="python3-torch"
+slow_packages="python3-torch python3-torchvision"
 
 headline() {
     printf '\n=== %s\n' "$*"
