@@ -14,7 +14,7 @@ libchexcore_la_SOURCES = \
 	lib/ascii.c lib/ascii.h lib/text.c lib/text.h lib/table.c lib/table.h lib/patients.c lib/patients.h \
 	lib/findings.c lib/findings.h lib/label_row.c lib/label_row.h lib/labels.c lib/labels.h lib/names.c lib/names.h \
 	lib/split.c lib/split.h lib/split_file.c lib/split_work.h lib/source.c lib/source.h \
-	lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
+	lib/json.c lib/json.h lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
 	lib/plan.c lib/plan.h lib/manifest_check.c lib/manifest_format.c lib/manifest_parse.c lib/manifest.h \
 	lib/manifest_json.h lib/dataset.c lib/dataset.h \
 	lib/journal.c lib/journal.h lib/store.c lib/store_open.c lib/store_finish.c lib/store.h lib/store_private.h \

@@ -6,10 +6,11 @@ train_backends = ref
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES = train/backend.c train/backend.h train/densenet.c train/graph.c train/graph.h train/loss.c \
 	train/loss.h train/metrics.c train/metrics.h train/models.h train/optimizer.c train/optimizer.h \
-	train/random.c train/random.h train/resnet.c \
+	train/random.c train/random.h train/resnet.c train/safetensors.c train/safetensors.h \
+	train/safetensors_write.c \
 	train/ref/ops.h train/ref/ops_conv.c train/ref/ops_norm.c train/ref/ops_pool.c train/ref/ref.c
 nodist_libtrain_la_SOURCES = train/backends.c
-libtrain_la_CPPFLAGS = $(train_cppflags)
+libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = libchexcore.la -lm
 
