@@ -91,6 +91,11 @@ main(void)
     srunner_add_suite(runner, manifest_suite());
     srunner_add_suite(runner, store_suite());
     srunner_add_suite(runner, verify_suite());
+    srunner_add_suite(runner, random_suite());
+    srunner_add_suite(runner, graph_suite());
+    srunner_add_suite(runner, step_suite());
+    srunner_add_suite(runner, metrics_suite());
+    srunner_add_suite(runner, safetensors_suite());
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
