@@ -4,9 +4,10 @@ train_cppflags = $(AM_CPPFLAGS) -iquote $(srcdir)/train
 train_backends = ref
 
 noinst_LTLIBRARIES += libtrain.la
-libtrain_la_SOURCES = train/backend.c train/backend.h train/densenet.c train/graph.c train/graph.h train/loss.c \
+libtrain_la_SOURCES = train/backend.c train/backend.h train/densenet.c train/graph.c train/graph.h \
+	train/loader.c train/loader.h train/loss.c \
 	train/loss.h train/metrics.c train/metrics.h train/models.h train/optimizer.c train/optimizer.h \
-	train/random.c train/random.h train/resnet.c train/safetensors.c train/safetensors.h \
+	train/order.c train/order.h 	train/random.c train/random.h train/resnet.c train/safetensors.c train/safetensors.h \
 	train/safetensors_write.c \
 	train/ref/ops.h train/ref/ops_conv.c train/ref/ops_norm.c train/ref/ops_pool.c train/ref/ref.c
 nodist_libtrain_la_SOURCES = train/backends.c
