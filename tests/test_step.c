@@ -9,6 +9,7 @@
 
 #include "loss.h"
 #include "optimizer.h"
+#include "schedule.h"
 
 #include <math.h>
 
@@ -151,6 +152,39 @@ START_TEST(the_norm_tells_what_is_not_finite_and_clipping_scales_down)
 }
 END_TEST
 
+/* torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.1, patience=1): bad epochs 2 and 3 in a row reduce. */
+START_TEST(plateau_reduces_when_patience_is_at_an_end)
+{
+    struct schedule_options o = {.kind = SCHEDULE_PLATEAU, .base = 1, .patience = 1, .factor = 0.1};
+    struct schedule s;
+
+    schedule_init(&s, &o);
+    ck_assert(!schedule_epoch(&s, 0.5));
+    ck_assert(!schedule_epoch(&s, 0.4));
+    ck_assert(!schedule_epoch(&s, 0.4)); /* equal is no improvement: the first bad one */
+    ck_assert_double_eq(schedule_rate(&s, 10), 1);
+    ck_assert(schedule_epoch(&s, 0.39999)); /* better by less than 1e-4 of it: the second */
+    ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
+    ck_assert(!schedule_epoch(&s, (double)NAN)); /* counting begins anew */
+    ck_assert(!schedule_epoch(&s, 0.3));
+    ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
+}
+END_TEST
+
+START_TEST(warm_up_is_linear_and_cosine_ends_at_zero)
+{
+    struct schedule_options o = {.kind = SCHEDULE_COSINE, .base = 2, .warmup = 4, .steps = 100};
+    struct schedule s;
+
+    schedule_init(&s, &o);
+    ck_assert_double_eq_tol(schedule_rate(&s, 0), 0.5, 1e-12);
+    ck_assert_double_eq_tol(schedule_rate(&s, 50), 1, 1e-12);
+    ck_assert_double_eq_tol(schedule_rate(&s, 100), 0, 1e-12);
+    ck_assert_double_eq_tol(schedule_rate(&s, 200), 0, 1e-12);
+    ck_assert(!schedule_epoch(&s, 1) && !schedule_epoch(&s, 2) && !schedule_epoch(&s, 3));
+}
+END_TEST
+
 Suite *
 step_suite(void)
 {
@@ -168,6 +202,10 @@ step_suite(void)
     tcase_add_test(c, adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient);
     tcase_add_test(c, sgd_has_momentum_from_the_second_step_on);
     tcase_add_test(c, the_norm_tells_what_is_not_finite_and_clipping_scales_down);
+    suite_add_tcase(s, c);
+    c = tcase_create("schedule");
+    tcase_add_test(c, plateau_reduces_when_patience_is_at_an_end);
+    tcase_add_test(c, warm_up_is_linear_and_cosine_ends_at_zero);
     suite_add_tcase(s, c);
     return s;
 }
