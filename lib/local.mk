@@ -16,7 +16,7 @@ libchexcore_la_SOURCES = \
 	lib/findings.c lib/findings.h lib/label_row.c lib/label_row.h lib/labels.c lib/labels.h lib/names.c lib/names.h \
 	lib/split.c lib/split.h lib/split_file.c lib/split_work.h lib/source.c lib/source.h \
 	lib/strays.c lib/strays.h lib/gunzip.c lib/gunzip.h lib/image_archive.h \
-	lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
+	lib/json.c lib/json.h lib/tfrecord.c lib/tfrecord.h lib/example.c lib/example.h lib/layout.c lib/layout.h \
 	lib/plan.c lib/plan.h lib/manifest_check.c lib/manifest_format.c lib/manifest_parse.c lib/manifest.h \
 	lib/manifest_json.h lib/dataset.c lib/dataset.h \
 	lib/journal.c lib/journal_line.c lib/journal.h lib/share.h lib/store.c lib/store_folder.c lib/store_open.c \

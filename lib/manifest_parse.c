@@ -1,8 +1,7 @@
 /*
  * manifest_parse.c - read a manifest that anybody may have made; see manifest.h
  *
- * Before jansson sees the text its size, its depth and the number of its values are bounded: jansson itself recurses
- * 2048 deep and makes about a hundred bytes of every value.  Then each known key is read with its type and range, and
+ * Size, depth and number of values are bounded (json.h), then each known key is read with its type and range, and
  * manifest_check.c looks at the whole.  Unknown keys of the outermost object are allowed, so that a later version can
  * say more without a new format number; everything else must be as this version would have written it.
  *
@@ -10,6 +9,7 @@
  */
 #include <config.h>
 
+#include "json.h"
 #include "manifest_json.h"
 
 #include "digest.h"
@@ -20,55 +20,6 @@
 
 #define MAX_DEPTH  16
 #define MAX_VALUES 1200000 /* 99,999 shards have less than this */
-
-/* ---- bounds ---------------------------------------------------------------------------------------------------- */
-
-static enum chex_status
-check_bounds(const uint8_t *text, size_t size, struct chex_error *err)
-{
-    size_t i, depth = 0, values = 0;
-    bool quoted = false;
-
-    if (size > MANIFEST_MAX)
-        return chex_fail(err, CHEX_ERR_LIMIT, "%zu bytes are more than the %u allowed", size, MANIFEST_MAX);
-    for (i = 0; i < size; i++) {
-        if (quoted) {
-            if (text[i] == '\\')
-                i++;
-            else if (text[i] == '"')
-                quoted = false;
-            continue;
-        }
-        quoted = text[i] == '"';
-        /* Each value but the first of its container comes behind a comma; a container counts double. */
-        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
-        if (text[i] == '[' || text[i] == '{')
-            depth++;
-        else if ((text[i] == ']' || text[i] == '}') && depth > 0)
-            depth--;
-        if (depth > MAX_DEPTH)
-            return chex_fail(err, CHEX_ERR_LIMIT, "nested deeper than %d", MAX_DEPTH);
-        if (values > MAX_VALUES)
-            return chex_fail(err, CHEX_ERR_LIMIT, "more than %d values", MAX_VALUES);
-    }
-    return CHEX_OK;
-}
-
-/* jansson's words may quote the text: nothing unprintable goes to a terminal. */
-static enum chex_status
-fail_syntax(const json_error_t *e, struct chex_error *err)
-{
-    char words[JSON_ERROR_TEXT_LENGTH];
-    size_t i;
-
-    /* Whatever is wrong with a text jansson has words for it; it has none for a failed allocation. */
-    if (json_error_code(e) == json_error_out_of_memory || !e->text[0])
-        return chex_fail_memory(err);
-    for (i = 0; e->text[i] && i + 1 < sizeof(words); i++)
-        words[i] = e->text[i] >= 0x20 && e->text[i] <= 0x7e ? e->text[i] : '?';
-    words[i] = '\0';
-    return chex_fail(err, CHEX_ERR_DAMAGED, "line %d: %s", e->line, words);
-}
 
 /* ---- values: the first fault is kept, all later ones are its consequences -------------------------------------- */
 
@@ -380,15 +331,17 @@ check_sum(const json_t *top, const uint8_t *text, size_t size, struct chex_error
     return status;
 }
 
+static const struct json_bounds bounds = {.size = MANIFEST_MAX, .depth = MAX_DEPTH, .values = MAX_VALUES};
+
 static enum chex_status
 parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err)
 {
     struct reader r = {.m = out, .err = err};
-    json_error_t e;
-    json_t *top = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES, &e);
+    json_t *top;
+    enum chex_status status = json_read(text, size, &bounds, &top, err);
 
-    if (!top)
-        return fail_syntax(&e, err);
+    if (status != CHEX_OK)
+        return status;
     read_top(&r, top);
     if (r.status == CHEX_OK)
         r.status = check_sum(top, text, size, err);
@@ -399,11 +352,8 @@ parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error 
 enum chex_status
 manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err)
 {
-    enum chex_status status = check_bounds(text, size, err);
+    enum chex_status status = parse(text, size, out, err);
 
-    if (status != CHEX_OK)
-        return status;
-    status = parse(text, size, out, err);
     if (status == CHEX_ERR_DAMAGED) {
         /* Where an allocation fails jansson may lose part of a token and call it a fault of the text: look again. */
         manifest_release(out);

@@ -10,10 +10,12 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_png.c tests/test_png_faults.c tests/test_png_fast.c tests/test_progress.c tests/test_record.c \
 	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_share.c tests/test_source.c \
 	tests/test_archive.c tests/test_feed.c \
-	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c
-tests_unit_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
+	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
+	tests/test_checkpoint.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
+	tests/test_safetensors.c tests/test_step.c
+tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
-tests_unit_LDADD = libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
+tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
 if HAVE_CHECK
 unit_tests = tests/unit
 check_PROGRAMS += tests/unit
@@ -38,6 +40,11 @@ tests/faults/inject.so: tests/faults/inject.c
 	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
 CLEANFILES += tests/faults/inject.so
 EXTRA_DIST += tests/faults/inject.c
+
+check_PROGRAMS += train-step
+train_step_SOURCES = tests/train_step.c
+train_step_CPPFLAGS = $(train_cppflags)
+train_step_LDADD = libtrain.la
 
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
@@ -67,10 +74,10 @@ TESTS += $(unit_tests) \
 	tests/check_sheet.py \
 	tests/check_synth.py \
 	tests/check_tables.py
-slow_tests = tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
-	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
+	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py tests/check_parity.py \
 	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_completion.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
@@ -85,6 +92,7 @@ PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
 AM_TESTS_ENVIRONMENT = \
 	CHEX_CONVERT='$(abs_builddir)/chex-convert'; export CHEX_CONVERT; \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
+	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \

@@ -45,7 +45,7 @@ random_next(uint64_t *state)
 }
 
 uint32_t
-random_below(uint64_t *state, uint32_t below)
+pick_below(uint64_t *state, uint32_t below)
 {
     return (uint32_t)(random_next(state) >> 32) % below;
 }
@@ -58,12 +58,12 @@ random_values(uint64_t *state, struct text_sizes sizes)
     static char text[3][LAYOUT_MAX_TEXT];
     static const char sexes[] = "MFU";
     struct record_values v = {
-        .findings = (uint16_t)random_below(state, 1u << CHEX_FINDINGS),
-        .weight = (uint8_t)random_below(state, 2),
-        .age = random_below(state, 5) == 0 ? NAN : (float)random_below(state, 120000) / 1000,
-        .sex = sexes[random_below(state, 3)],
-        .shard = random_below(state, 100000),
-        .index = random_below(state, 100000),
+        .findings = (uint16_t)pick_below(state, 1u << CHEX_FINDINGS),
+        .weight = (uint8_t)pick_below(state, 2),
+        .age = pick_below(state, 5) == 0 ? NAN : (float)pick_below(state, 120000) / 1000,
+        .sex = sexes[pick_below(state, 3)],
+        .shard = pick_below(state, 100000),
+        .index = pick_below(state, 100000),
         .view = {text[0], sizes.view},
         .patient = {text[1], sizes.patient},
         .name = {text[2], sizes.name},

@@ -15,7 +15,7 @@
 
 uint64_t random_next(uint64_t *state);
 /* 0 .. below - 1 */
-uint32_t random_below(uint64_t *state, uint32_t below);
+uint32_t pick_below(uint64_t *state, uint32_t below);
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
 

@@ -176,7 +176,7 @@ bench_fill(struct bench *b, uint64_t seed)
     size_t order[BENCH_MAX_IMAGES];
 
     for (uint32_t i = 0; i < b->plan.image_count; i++) {
-        uint32_t k = random_below(&seed, i + 1);
+        uint32_t k = pick_below(&seed, i + 1);
 
         order[i] = order[k];
         order[k] = i;

@@ -105,7 +105,7 @@ shuffled(unsigned rows, uint64_t seed)
     size_t used = (size_t)sprintf(csv, "%s", HEADER);
 
     for (unsigned i = 0; i < rows; i++) {
-        unsigned k = random_below(&seed, i + 1);
+        unsigned k = pick_below(&seed, i + 1);
 
         order[i] = order[k];
         order[k] = i;

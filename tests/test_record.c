@@ -182,9 +182,9 @@ random_sizes(uint64_t *state)
     static const uint32_t most[] = {1, 8, 32, 128, LAYOUT_MAX_TEXT + 1};
     struct text_sizes s;
 
-    s.view = random_below(state, most[random_below(state, 5)]);
-    s.patient = random_below(state, most[random_below(state, 5)]);
-    s.name = random_below(state, most[random_below(state, 5)]);
+    s.view = pick_below(state, most[pick_below(state, 5)]);
+    s.patient = pick_below(state, most[pick_below(state, 5)]);
+    s.name = pick_below(state, most[pick_below(state, 5)]);
     return s;
 }
 
@@ -195,8 +195,8 @@ START_TEST(records_of_any_size_read_back_by_both_readers)
     uint64_t state = 1;
 
     for (unsigned round = 0; round < 60; round++) {
-        uint32_t height = 1 + random_below(&state, 400), width = 1 + random_below(&state, 400);
-        size_t count = 1 + random_below(&state, MOST), size[MOST];
+        uint32_t height = 1 + pick_below(&state, 400), width = 1 + pick_below(&state, 400);
+        size_t count = 1 + pick_below(&state, MOST), size[MOST];
         struct text_sizes texts[MOST];
         struct layout l, again;
 
@@ -244,7 +244,7 @@ START_TEST(the_stride_is_the_smallest_that_holds_every_record)
     uint64_t state = 2;
 
     for (unsigned round = 0; round < 150; round++) {
-        uint32_t side = 1 + random_below(&state, round % 2 ? 24 : 400);
+        uint32_t side = 1 + pick_below(&state, round % 2 ? 24 : 400);
         struct text_sizes texts[TEXTS];
         size_t size[TEXTS];
         struct layout l;

@@ -146,14 +146,14 @@ START_TEST(mutations_do_no_harm)
     uint64_t state = 7;
 
     for (unsigned round = 0; round < 100000; round++) {
-        unsigned changes = 1 + random_below(&state, 4);
+        unsigned changes = 1 + pick_below(&state, 4);
 
         memcpy(bad, good, layout.stride);
         while (changes-- > 0) {
-            size_t from = random_below(&state, 8) ? layout.label_offset : TFRECORD_HEADER;
-            size_t at = from + random_below(&state, (uint32_t)(layout.stride - TFRECORD_FOOTER - from));
+            size_t from = pick_below(&state, 8) ? layout.label_offset : TFRECORD_HEADER;
+            size_t at = from + pick_below(&state, (uint32_t)(layout.stride - TFRECORD_FOOTER - from));
 
-            bad[at] = random_below(&state, 3) ? (uint8_t)random_next(&state) : (uint8_t)(bad[at] + 1);
+            bad[at] = pick_below(&state, 3) ? (uint8_t)random_next(&state) : (uint8_t)(bad[at] + 1);
         }
         layout_seal(&layout, bad);
         read_with_both(bad, round);

@@ -127,7 +127,7 @@ START_TEST(a_run_may_end_after_any_number_of_slots)
         uint64_t state = filled;
 
         for (uint32_t i = 0; i < IMAGES; i++) {
-            uint32_t k = random_below(&state, i + 1);
+            uint32_t k = pick_below(&state, i + 1);
 
             order[i] = order[k];
             order[k] = i;

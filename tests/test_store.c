@@ -63,7 +63,7 @@ START_TEST(neither_order_nor_threads_change_a_byte)
         bench.rejected[i] = i % 5 == 3 || (i >= 4 && i < 8); /* the whole second shard is one of them */
     for (uint32_t round = 0; round < 6; round++) {
         for (uint32_t i = 0; i < bench.plan.image_count; i++) {
-            uint32_t k = round == 0 ? i : random_below(&state, i + 1);
+            uint32_t k = round == 0 ? i : pick_below(&state, i + 1);
 
             order[i] = order[k];
             order[k] = i;

@@ -70,9 +70,11 @@ unit_file(const char *name, const void *data, size_t size)
 int
 main(void)
 {
-    SRunner *runner = srunner_create(error_suite());
+    SRunner *runner;
     int failed;
 
+    setenv("CK_DEFAULT_TIMEOUT", "120", 0); /* against a hang, not a measure of speed */
+    runner = srunner_create(error_suite());
     unit_folder();
     srunner_add_suite(runner, crc32c_suite());
     srunner_add_suite(runner, file_suite());
@@ -91,6 +93,13 @@ main(void)
     srunner_add_suite(runner, manifest_suite());
     srunner_add_suite(runner, store_suite());
     srunner_add_suite(runner, verify_suite());
+    srunner_add_suite(runner, random_suite());
+    srunner_add_suite(runner, graph_suite());
+    srunner_add_suite(runner, step_suite());
+    srunner_add_suite(runner, metrics_suite());
+    srunner_add_suite(runner, safetensors_suite());
+    srunner_add_suite(runner, loader_suite());
+    srunner_add_suite(runner, checkpoint_suite());
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

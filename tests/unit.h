@@ -29,6 +29,13 @@ Suite *plan_suite(void);
 Suite *manifest_suite(void);
 Suite *store_suite(void);
 Suite *verify_suite(void);
+Suite *random_suite(void);
+Suite *graph_suite(void);
+Suite *step_suite(void);
+Suite *metrics_suite(void);
+Suite *safetensors_suite(void);
+Suite *loader_suite(void);
+Suite *checkpoint_suite(void);
 
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
 const char *unit_file(const char *name, const void *data, size_t size);

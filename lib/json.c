@@ -1,0 +1,68 @@
+/*
+ * json.c - see json.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "json.h"
+
+static enum chex_status
+check_bounds(const uint8_t *text, size_t size, const struct json_bounds *bounds, struct chex_error *err)
+{
+    size_t i, depth = 0, values = 0;
+    bool quoted = false;
+
+    if (size > bounds->size)
+        return chex_fail(err, CHEX_ERR_LIMIT, "%zu bytes are more than the %zu allowed", size, bounds->size);
+    for (i = 0; i < size; i++) {
+        if (quoted) {
+            if (text[i] == '\\')
+                i++;
+            else if (text[i] == '"')
+                quoted = false;
+            continue;
+        }
+        quoted = text[i] == '"';
+        /* Each value but the first of its container comes behind a comma; a container counts double. */
+        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+        if (text[i] == '[' || text[i] == '{')
+            depth++;
+        else if ((text[i] == ']' || text[i] == '}') && depth > 0)
+            depth--;
+        if (depth > bounds->depth)
+            return chex_fail(err, CHEX_ERR_LIMIT, "nested deeper than %zu", bounds->depth);
+        if (values > bounds->values)
+            return chex_fail(err, CHEX_ERR_LIMIT, "more than %zu values", bounds->values);
+    }
+    return CHEX_OK;
+}
+
+/* jansson's words may quote the text: nothing unprintable goes to a terminal. */
+static enum chex_status
+fail_syntax(const json_error_t *e, struct chex_error *err)
+{
+    char words[JSON_ERROR_TEXT_LENGTH];
+    size_t i;
+
+    /* Whatever is wrong with a text jansson has words for it; it has none for a failed allocation. */
+    if (json_error_code(e) == json_error_out_of_memory || !e->text[0])
+        return chex_fail_memory(err);
+    for (i = 0; e->text[i] && i + 1 < sizeof(words); i++)
+        words[i] = e->text[i] >= 0x20 && e->text[i] <= 0x7e ? e->text[i] : '?';
+    words[i] = '\0';
+    return chex_fail(err, CHEX_ERR_DAMAGED, "line %d: %s", e->line, words);
+}
+
+enum chex_status
+json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out, struct chex_error *err)
+{
+    enum chex_status status = check_bounds(text, size, bounds, err);
+    json_error_t e;
+
+    *out = NULL;
+    if (status != CHEX_OK)
+        return status;
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    return *out ? CHEX_OK : fail_syntax(&e, err);
+}

@@ -1,0 +1,29 @@
+/*
+ * json.h - JSON that anybody may have made: bounded before it is parsed
+ *
+ * jansson itself recurses 2048 deep and makes about a hundred bytes of every value; so the depth and the number of
+ * values are counted first, which takes no memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_JSON_H
+#define CHEX_LIB_JSON_H
+
+#include "error.h"
+
+#include <jansson.h>
+
+struct json_bounds {
+    size_t size;   /* bytes of text */
+    size_t depth;  /* of objects and arrays within each other */
+    size_t values; /* of all kinds, containers counted double */
+};
+
+/*
+ * Parse size bytes of text; keys must be unique within their object.  *out is the caller's: json_decref().
+ * CHEX_ERR_LIMIT a bound is exceeded;  CHEX_ERR_DAMAGED not JSON, with the line;  CHEX_ERR_MEMORY
+ */
+enum chex_status json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out,
+                           struct chex_error *err);
+
+#endif

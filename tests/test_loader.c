@@ -1,0 +1,354 @@
+/*
+ * test_loader.c - the order of samples, and the loader
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "loader.h"
+#include "small_dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Made-up places: `count` samples, `each` in a shard. */
+static struct samples
+make_samples(struct sample_place *place, size_t count, uint32_t each)
+{
+    for (size_t i = 0; i < count; i++)
+        place[i] = (struct sample_place){(uint32_t)(i / each), (uint32_t)(i % each)};
+    return (struct samples){place, count};
+}
+
+static void
+expect_permutation(const uint32_t *order, size_t count)
+{
+    bool *seen = calloc(count, sizeof(*seen));
+
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_lt(order[i], count);
+        ck_assert(!seen[order[i]]);
+        seen[order[i]] = true;
+    }
+    free(seen);
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(an_order_is_a_permutation_and_depends_on_seed_and_epoch)
+{
+    static struct sample_place place[1000];
+    static uint32_t a[1000], b[1000];
+    struct samples s = make_samples(place, 1000, 7);
+    char hash[3][ORDER_HASH];
+    struct chex_error err;
+
+    ck_assert_int_eq(order_epoch(&s, 1, 0, 0, a, &err), CHEX_OK);
+    expect_permutation(a, 1000);
+    ck_assert_int_eq(order_hash(&s, a, hash[0], &err), CHEX_OK);
+    ck_assert_int_eq(order_epoch(&s, 1, 0, 0, b, &err), CHEX_OK);
+    ck_assert_mem_eq(a, b, sizeof(a));
+    ck_assert_int_eq(order_epoch(&s, 1, 1, 0, b, &err), CHEX_OK);
+    expect_permutation(b, 1000);
+    ck_assert_int_eq(order_hash(&s, b, hash[1], &err), CHEX_OK);
+    ck_assert_int_eq(order_epoch(&s, 2, 0, 0, b, &err), CHEX_OK);
+    ck_assert_int_eq(order_hash(&s, b, hash[2], &err), CHEX_OK);
+    ck_assert_str_ne(hash[0], hash[1]);
+    ck_assert_str_ne(hash[0], hash[2]);
+    ck_assert_str_ne(hash[1], hash[2]);
+}
+END_TEST
+
+START_TEST(every_sample_comes_first_equally_often)
+{
+    struct sample_place place[5];
+    struct samples s = make_samples(place, 5, 5);
+    unsigned first[5] = {0};
+    struct chex_error err;
+    uint32_t order[5];
+
+    for (uint32_t epoch = 0; epoch < 5000; epoch++) {
+        ck_assert_int_eq(order_epoch(&s, 9, epoch, 0, order, &err), CHEX_OK);
+        first[order[0]]++;
+    }
+    for (int i = 0; i < 5; i++) /* five deviations of a binomial count are 141 */
+        ck_assert(first[i] > 1000 - 141 && first[i] < 1000 + 141);
+}
+END_TEST
+
+START_TEST(a_window_holds_whole_shards)
+{
+    static struct sample_place place[103];
+    struct samples s = make_samples(place, 103, 10); /* 11 shards, the last with 3 */
+    uint32_t order[103];
+    struct chex_error err;
+    size_t at = 0;
+
+    ck_assert_int_eq(order_epoch(&s, 4, 2, 3, order, &err), CHEX_OK);
+    expect_permutation(order, 103);
+    while (at < 103) {
+        bool in_window[11] = {false};
+        unsigned shards = 0;
+        size_t begin = at, size = 0;
+
+        /* A window ends where its shards are complete: three of them, two at the end. */
+        while (at < 103 && (shards < 3 || in_window[place[order[at]].shard] || size > at - begin)) {
+            unsigned shard = place[order[at]].shard;
+
+            if (!in_window[shard]) {
+                in_window[shard] = true;
+                shards++;
+                size += shard == 10 ? 3 : 10;
+            }
+            at++;
+        }
+        ck_assert_uint_eq(at - begin, size);
+        ck_assert_uint_le(shards, 3);
+    }
+}
+END_TEST
+
+START_TEST(filling_is_no_sample)
+{
+    struct small_dataset small;
+    struct chex_dataset *ds;
+    struct samples s;
+    struct chex_error err;
+
+    small_make(&small, "samples");
+    ck_assert_int_eq(chex_dataset_open(small.path, &ds, &err), CHEX_OK);
+    ck_assert_int_eq(samples_list(ds, 1, &s, &err), CHEX_OK);
+    ck_assert_uint_eq(s.count, 2);
+    ck_assert(s.place[0].shard == 2 && s.place[0].index == 0 && s.place[1].index == 1);
+    samples_release(&s);
+    chex_dataset_close(ds);
+    small_release(&small);
+}
+END_TEST
+
+START_TEST(steps_are_rounded_up)
+{
+    ck_assert_uint_eq(order_steps(0, 8), 0);
+    ck_assert_uint_eq(order_steps(8, 8), 1);
+    ck_assert_uint_eq(order_steps(9, 8), 2);
+}
+END_TEST
+
+/* ---- loader ---------------------------------------------------------------------------------------------------- */
+
+struct bench {
+    struct small_dataset small;
+    struct chex_dataset *ds;
+    struct samples samples;
+    uint32_t order[6];
+    struct loader_options o;
+};
+
+static void
+bench_make(struct bench *b)
+{
+    struct chex_error err;
+    char name[32];
+
+    snprintf(name, sizeof(name), "loader%ld", (long)getpid()); /* the tests share one folder */
+    small_make(&b->small, name);
+    ck_assert_int_eq(chex_dataset_open(b->small.path, &b->ds, &err), CHEX_OK);
+    ck_assert_int_eq(samples_list(b->ds, 0, &b->samples, &err), CHEX_OK);
+    ck_assert_uint_eq(b->samples.count, 6);
+    for (uint32_t i = 0; i < 6; i++)
+        b->order[i] = 5 - i;
+    b->o = (struct loader_options){
+        .ds = b->ds,
+        .samples = &b->samples,
+        .order = b->order,
+        .seed = 3,
+        .side = 6,
+        .batch = 4,
+        .stride = 4,
+        .count = 2,
+        .each = 1,
+        .threads = 2,
+        .ahead = 2,
+        .check_crc = true,
+    };
+}
+
+static void
+bench_release(struct bench *b)
+{
+    samples_release(&b->samples);
+    chex_dataset_close(b->ds);
+    small_release(&b->small);
+}
+
+START_TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
+{
+    struct bench b;
+    struct loader *l;
+    struct loaded *x, *y, *end;
+    struct chex_error err;
+
+    bench_make(&b);
+    ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &y, &err), CHEX_OK);
+    ck_assert_uint_eq(x->images, 4);
+    ck_assert_uint_eq(y->images, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(x->sample[i], 5 - i);
+        ck_assert(x->weights[i] == 1 && y->weights[i] == (i < 2));
+    }
+    /* Image 4 has the pixels 80 + x + y and finding 1 << 4 (small_dataset.h); the middle of 8 for 6 begins at 1. */
+    ck_assert_uint_eq(x->batch.pixels[1 * 64 + 8 + 2], 83);
+    ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 4], 1);
+    ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 3], 0);
+    ck_assert(x->batch.crop[1].x == 1 && x->batch.crop[1].y == 1 && !x->batch.crop[1].flip);
+    loader_return(l, y);
+    loader_return(l, x);
+    ck_assert_int_eq(loader_next(l, &end, &err), CHEX_OK);
+    ck_assert_ptr_null(end);
+    loader_free(l);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(batches_do_not_depend_on_the_threads)
+{
+    struct bench b;
+    static uint8_t seen[40 * 256];
+    static struct crop crops[160];
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.count = 40; /* far beyond the samples: positions wrap around */
+    b.o.augment = AUGMENT_CROP | AUGMENT_FLIP;
+    for (unsigned threads = 1; threads <= 7; threads += 3) {
+        struct loader *l;
+
+        b.o.threads = threads;
+        b.o.ahead = threads + 1;
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        for (unsigned n = 0; n < 40; n++) {
+            struct loaded *x;
+
+            ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+            ck_assert_uint_eq(x->number, n);
+            if (threads == 1) {
+                memcpy(seen + n * 256, x->batch.pixels, 256);
+                memcpy(crops + n * 4, x->batch.crop, sizeof(*crops) * 4);
+            }
+            ck_assert_mem_eq(seen + n * 256, x->batch.pixels, 256);
+            for (unsigned i = 0; i < 4; i++)
+                ck_assert(crops[n * 4 + i].x == x->batch.crop[i].x && crops[n * 4 + i].y == x->batch.crop[i].y &&
+                          crops[n * 4 + i].flip == x->batch.crop[i].flip);
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(ranks_take_their_slices_of_every_global_batch)
+{
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.batch = 1;
+    b.o.stride = 4; /* two ranks, two micro-batches each */
+    b.o.each = 2;
+    b.o.count = 4;
+    for (unsigned rank = 0; rank < 2; rank++) {
+        static const uint32_t expected[2][4] = {{5, 4, 1, 0}, {3, 2, 5, 4}}; /* the last two are filling */
+        struct loader *l;
+
+        b.o.start = rank * 2;
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        for (unsigned n = 0; n < 4; n++) {
+            struct loaded *x;
+
+            ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+            ck_assert_uint_eq(x->sample[0], expected[rank][n]);
+            ck_assert_uint_eq(x->images, rank == 0 || n < 2);
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
+{
+    struct bench b;
+    struct loader *l;
+    struct loaded *x;
+    struct chex_error err;
+
+    bench_make(&b);
+    b.small.bytes[1][b.small.manifest.layout.stride + b.small.manifest.layout.pixel_offset] ^= 1; /* sample 4 */
+    small_put_shard(&b.small, 1);
+    ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &x, &err), CHEX_ERR_CHECKSUM);
+    ck_assert_msg(strncmp(err.text, "shard 1 record 1: ", 18) == 0, "%s", err.text);
+    loader_free(l);
+    b.o.skip_bad = true;
+    ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+    ck_assert_uint_eq(x->sample[1], 3);
+    ck_assert_uint_eq(x->sample[2], 3);
+    ck_assert_uint_ge(loader_skipped(l), 1);
+    loader_free(l);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(a_loader_may_be_freed_at_any_time)
+{
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.count = 1000;
+    for (unsigned taken = 0; taken < 5; taken++) {
+        struct loader *l;
+        struct loaded *x;
+
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        for (unsigned n = 0; n < taken; n++) {
+            ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    loader_free(NULL);
+    bench_release(&b);
+}
+END_TEST
+
+Suite *
+loader_suite(void)
+{
+    Suite *s = suite_create("loader");
+    TCase *c = tcase_create("order");
+
+    tcase_add_test(c, an_order_is_a_permutation_and_depends_on_seed_and_epoch);
+    tcase_add_test(c, every_sample_comes_first_equally_often);
+    tcase_add_test(c, a_window_holds_whole_shards);
+    tcase_add_test(c, filling_is_no_sample);
+    tcase_add_test(c, steps_are_rounded_up);
+    suite_add_tcase(s, c);
+    c = tcase_create("loader");
+    tcase_add_test(c, batches_come_in_order_and_the_last_is_filled_with_weight_0);
+    tcase_add_test(c, batches_do_not_depend_on_the_threads);
+    tcase_add_test(c, ranks_take_their_slices_of_every_global_batch);
+    tcase_add_test(c, a_damaged_record_ends_the_pass_or_is_replaced);
+    tcase_add_test(c, a_loader_may_be_freed_at_any_time);
+    suite_add_tcase(s, c);
+    return s;
+}

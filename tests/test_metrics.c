@@ -1,0 +1,178 @@
+/*
+ * test_metrics.c - AUROC and what belongs to it; check_metrics.py compares with scikit-learn
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "metrics.h"
+#include "random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 400
+
+static const uint32_t own_patient[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static struct metrics
+metrics_of(size_t count, const float *score, const uint8_t *label)
+{
+    struct scores s = {count, 1, score, label, own_patient, 8};
+    struct chex_error err;
+    struct metrics m;
+
+    ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_OK);
+    return m;
+}
+
+START_TEST(auroc_counts_pairs)
+{
+    /* Positives .35 and .8, negatives .1 and .4: three of four pairs are in order (the example of sklearn's manual). */
+    const float score[] = {0.1f, 0.4f, 0.35f, 0.8f};
+    const uint8_t label[] = {0, 0, 1, 1};
+    struct metrics m = metrics_of(4, score, label);
+
+    ck_assert_double_eq(m.finding[0].auroc, 0.75);
+    ck_assert_double_eq_tol(m.finding[0].auprc, 0.8333333333333333, 1e-15);
+    ck_assert_uint_eq(m.finding[0].positives, 2);
+    ck_assert_double_eq(m.mean_auroc, 0.75);
+}
+END_TEST
+
+START_TEST(a_tie_counts_half)
+{
+    const float score[] = {1, 1, 1, 1};
+    const uint8_t label[] = {0, 1, 0, 1};
+
+    ck_assert_double_eq(metrics_of(4, score, label).finding[0].auroc, 0.5);
+    ck_assert_double_eq(metrics_of(4, score, label).finding[0].auprc, 0.5);
+}
+END_TEST
+
+START_TEST(without_positives_there_is_no_auroc)
+{
+    const float score[] = {0, 1, 0, 1, 1, 0}; /* finding 0 has none, finding 1 is perfect */
+    const uint8_t label[] = {0, 1, 0, 1, 0, 0};
+    struct scores s = {3, 2, score, label, own_patient, 8};
+    struct chex_error err;
+    struct metrics m;
+
+    ck_assert_int_eq(metrics_compute(&s, 50, 1, 1, &m, &err), CHEX_OK);
+    ck_assert(isnan(m.finding[0].auroc) && isnan(m.finding[0].auprc) && isnan(m.finding[0].youden_threshold));
+    ck_assert_double_eq(m.finding[1].auroc, 1);
+    ck_assert_uint_eq(m.defined, 1);
+    ck_assert_double_eq(m.mean_auroc, 1);
+}
+END_TEST
+
+START_TEST(a_score_that_is_no_number_is_refused)
+{
+    const float score[] = {0, NAN};
+    const uint8_t label[] = {0, 1};
+    struct scores s = {2, 1, score, label, own_patient, 8};
+    struct chex_error err;
+    struct metrics m;
+
+    ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
+    ck_assert_str_eq(err.text, "the score of image 1 for finding 0 is not a number");
+}
+END_TEST
+
+START_TEST(thresholds_are_scores_that_occur)
+{
+    /* At >= .4: both positives, one of three negatives: J = 1 - 1/3, F1 = 4/5. */
+    const float score[] = {0.1f, 0.3f, 0.4f, 0.5f, 0.6f};
+    const uint8_t label[] = {0, 0, 1, 0, 1};
+    struct finding_metrics f = metrics_of(5, score, label).finding[0];
+
+    ck_assert_double_eq(f.youden_threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.youden, 2.0 / 3, 1e-15);
+    ck_assert_double_eq(f.f1_threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.f1, 0.8, 1e-15);
+}
+END_TEST
+
+/* Scores that carry some truth, several images a patient. */
+struct sample {
+    float score[MANY * 2];
+    uint8_t label[MANY * 2];
+    uint32_t patient[MANY];
+};
+
+static struct scores
+make_sample(struct sample *x)
+{
+    const struct random_stream s = {.seed = 11, .purpose = RANDOM_INIT};
+
+    for (uint32_t i = 0; i < MANY * 2; i++) {
+        x->label[i] = random_uniform(&s, 2 * i) < 0.3;
+        x->score[i] = (float)(random_normal(&s, 2 * i + 1) + x->label[i]);
+    }
+    for (uint32_t i = 0; i < MANY; i++)
+        x->patient[i] = i / 4;
+    return (struct scores){MANY, 2, x->score, x->label, x->patient, MANY / 4};
+}
+
+START_TEST(the_order_of_the_images_does_not_matter)
+{
+    struct sample x, y;
+    struct scores s = make_sample(&x), t = make_sample(&y);
+    struct chex_error err;
+    struct metrics a, b;
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t from = (i * 7 + 3) % MANY; /* 7 and 400 have no common factor */
+
+        memcpy(y.score + 2 * i, x.score + 2 * from, 2 * sizeof(float));
+        memcpy(y.label + 2 * i, x.label + 2 * from, 2);
+        y.patient[i] = x.patient[from];
+    }
+    ck_assert_int_eq(metrics_compute(&s, 100, 5, 1, &a, &err), CHEX_OK);
+    ck_assert_int_eq(metrics_compute(&t, 100, 5, 3, &b, &err), CHEX_OK);
+    ck_assert_mem_eq(&a.mean_auroc, &b.mean_auroc, sizeof(double));
+    ck_assert_mem_eq(&a.mean_auroc_95, &b.mean_auroc_95, sizeof(a.mean_auroc_95));
+    ck_assert_mem_eq(&a.finding[1].auprc_95, &b.finding[1].auprc_95, sizeof(a.mean_auroc_95));
+}
+END_TEST
+
+START_TEST(intervals_enclose_the_value_and_follow_the_seed)
+{
+    struct sample x;
+    struct scores s = make_sample(&x);
+    struct chex_error err;
+    struct metrics a, b;
+
+    ck_assert_int_eq(metrics_compute(&s, 500, 5, 2, &a, &err), CHEX_OK);
+    ck_assert_int_eq(metrics_compute(&s, 500, 6, 2, &b, &err), CHEX_OK);
+    for (unsigned k = 0; k < 2; k++) {
+        const struct finding_metrics *f = &a.finding[k];
+
+        ck_assert(f->auroc_95.low < f->auroc && f->auroc < f->auroc_95.high);
+        ck_assert(f->auprc_95.low < f->auprc && f->auprc < f->auprc_95.high);
+        ck_assert(f->auroc_95.low != b.finding[k].auroc_95.low);
+        /* Hanley and McNeil's standard error is about .026 here; the bootstrap's own noise is below a third of it. */
+        ck_assert_double_eq_tol(f->auroc_95.high - f->auroc_95.low, 2 * 1.96 * 0.026, 0.035);
+    }
+}
+END_TEST
+
+Suite *
+metrics_suite(void)
+{
+    Suite *s = suite_create("metrics");
+    TCase *c = tcase_create("auroc");
+
+    tcase_add_test(c, auroc_counts_pairs);
+    tcase_add_test(c, a_tie_counts_half);
+    tcase_add_test(c, without_positives_there_is_no_auroc);
+    tcase_add_test(c, a_score_that_is_no_number_is_refused);
+    tcase_add_test(c, thresholds_are_scores_that_occur);
+    tcase_add_test(c, the_order_of_the_images_does_not_matter);
+    tcase_add_test(c, intervals_enclose_the_value_and_follow_the_seed);
+    suite_add_tcase(s, c);
+    return s;
+}

@@ -1,0 +1,211 @@
+/*
+ * test_step.c - loss and optimizers, beside their formulas; check_parity.py compares with PyTorch
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "loss.h"
+#include "optimizer.h"
+#include "schedule.h"
+
+#include <math.h>
+
+START_TEST(bce_is_minus_log_p_and_its_slope_is_p_minus_y)
+{
+    const struct loss_options o = {.kind = LOSS_BCE};
+    const float z[] = {0.7f, -1.3f};
+    const uint8_t y[] = {1, 0};
+    double p0 = 1 / (1 + exp(-(double)z[0])), p1 = 1 / (1 + exp(-(double)z[1]));
+    float g[2];
+
+    ck_assert_double_eq_tol(loss_sum(&o, 1, 2, z, y, NULL, 0.5, g), 0.5 * (-log(p0) - log(1 - p1)), 1e-14);
+    ck_assert_float_eq_tol(g[0], (float)(0.5 * (p0 - 1)), 1e-7f);
+    ck_assert_float_eq_tol(g[1], (float)(0.5 * p1), 1e-7f);
+}
+END_TEST
+
+START_TEST(large_logits_do_not_overflow)
+{
+    const struct loss_options o = {.kind = LOSS_BCE};
+    const float z[] = {1e4f, -1e4f, 1e4f};
+    const uint8_t y[] = {1, 0, 0};
+    float g[3];
+
+    ck_assert_double_eq(loss_sum(&o, 1, 3, z, y, NULL, 1, g), 1e4);
+    ck_assert_float_eq(g[2], 1);
+}
+END_TEST
+
+START_TEST(an_image_of_weight_0_counts_nowhere)
+{
+    const struct loss_options o = {.kind = LOSS_BCE};
+    const float z[] = {0, NAN}, weight[] = {1, 0};
+    const uint8_t y[] = {0, 1};
+    float g[2];
+
+    ck_assert_double_eq_tol(loss_sum(&o, 2, 1, z, y, weight, 1, g), log(2), 1e-15);
+    ck_assert_float_eq(g[1], 0);
+}
+END_TEST
+
+START_TEST(slopes_are_those_of_the_loss)
+{
+    const double positive_weight[] = {3, 0.5};
+    const uint8_t y[] = {1, 0};
+
+    for (int kind = LOSS_BCE; kind <= LOSS_FOCAL; kind++) {
+        const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight};
+
+        for (double at = -4; at <= 4; at += 0.5) {
+            const float z[] = {(float)at, (float)at};
+
+            for (int k = 0; k < 2; k++) {
+                float up[] = {z[0], z[1]}, down[] = {z[0], z[1]}, g[2];
+                double slope;
+
+                up[k] += 0x1p-10f;
+                down[k] -= 0x1p-10f;
+                slope = (loss_sum(&o, 1, 2, up, y, NULL, 1, NULL) - loss_sum(&o, 1, 2, down, y, NULL, 1, NULL)) /
+                        0x1p-9;
+                loss_sum(&o, 1, 2, z, y, NULL, 1, g);
+                ck_assert_double_eq_tol((double)g[k], slope, 1e-5);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(focal_with_gamma_0_is_bce)
+{
+    const struct loss_options bce = {.kind = LOSS_BCE}, focal = {.kind = LOSS_FOCAL, .gamma = 0};
+    const float z[] = {0.3f, -2};
+    const uint8_t y[] = {0, 1};
+
+    ck_assert_double_eq_tol(loss_sum(&focal, 1, 2, z, y, NULL, 1, NULL), loss_sum(&bce, 1, 2, z, y, NULL, 1, NULL),
+                            1e-15);
+}
+END_TEST
+
+/* The first step of Adam goes by the learning rate against the sign of the gradient, whatever its size. */
+START_TEST(the_first_step_of_adam_has_the_length_of_the_rate)
+{
+    struct optimizer_options o = optimizer_default(OPTIMIZER_ADAM);
+    struct optimizer_step step = {.number = 1, .rate = 0.01};
+    float p[] = {1, 1}, g[] = {5, -1e-3f}, m[2] = {0}, v[2] = {0};
+
+    optimizer_apply(&o, &step, 1, 2, p, g, m, v, NULL);
+    ck_assert_float_eq_tol(p[0], 0.99f, 1e-6f);
+    ck_assert_float_eq_tol(p[1], 1.01f, 1e-6f);
+    ck_assert_float_eq_tol(m[0], 0.5f, 1e-6f);
+    ck_assert_float_eq_tol(v[0], 0.025f, 1e-8f);
+}
+END_TEST
+
+START_TEST(adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient)
+{
+    struct optimizer_options o = optimizer_default(OPTIMIZER_ADAMW);
+    struct optimizer_step step = {.number = 1, .rate = 0.1};
+    float p = 2, g = 0, m = 0, v = 0;
+
+    ck_assert_double_eq(o.decay, 0.01);
+    optimizer_apply(&o, &step, 1, 1, &p, &g, &m, &v, NULL);
+    ck_assert_float_eq_tol(p, 2 * (1 - 0.1f * 0.01f), 1e-6f);
+    o = optimizer_default(OPTIMIZER_ADAM);
+    o.decay = 0.5;
+    p = 2;
+    m = v = 0;
+    optimizer_apply(&o, &step, 1, 1, &p, &g, &m, &v, NULL);
+    ck_assert_float_eq_tol(m, 0.1f, 1e-6f); /* (1 - .9) * .5 * 2 */
+    ck_assert_float_eq_tol(p, 1.9f, 1e-5f);
+}
+END_TEST
+
+START_TEST(sgd_has_momentum_from_the_second_step_on)
+{
+    struct optimizer_options o = optimizer_default(OPTIMIZER_SGD);
+    struct optimizer_step step = {.number = 1, .rate = 0.1};
+    float p = 1, g = 1, m = 123, average = 1; /* what is in the momentum before the first step does not count */
+
+    o.average = 0.5;
+    optimizer_apply(&o, &step, 1, 1, &p, &g, &m, NULL, &average);
+    ck_assert_float_eq_tol(p, 0.9f, 1e-6f);
+    ck_assert_float_eq_tol(average, 0.95f, 1e-6f);
+    step.number = 2;
+    optimizer_apply(&o, &step, 1, 1, &p, &g, &m, NULL, &average);
+    ck_assert_float_eq_tol(p, 0.9f - 0.1f * 1.9f, 1e-6f);
+}
+END_TEST
+
+START_TEST(the_norm_tells_what_is_not_finite_and_clipping_scales_down)
+{
+    struct optimizer_step step = {.number = 1, .rate = 1, .clip = 2.5};
+    float g[3000] = {[7] = 3, [2999] = 4};
+
+    ck_assert_double_eq(optimizer_norm(g, 3000), 5);
+    ck_assert_double_eq(optimizer_clip(&step, 5), 0.5);
+    ck_assert_double_eq(optimizer_clip(&step, 2), 1);
+    g[1234] = NAN;
+    ck_assert(isnan(optimizer_norm(g, 3000)));
+}
+END_TEST
+
+/* torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.1, patience=1): bad epochs 2 and 3 in a row reduce. */
+START_TEST(plateau_reduces_when_patience_is_at_an_end)
+{
+    struct schedule_options o = {.kind = SCHEDULE_PLATEAU, .base = 1, .patience = 1, .factor = 0.1};
+    struct schedule s;
+
+    schedule_init(&s, &o);
+    ck_assert(!schedule_epoch(&s, 0.5));
+    ck_assert(!schedule_epoch(&s, 0.4));
+    ck_assert(!schedule_epoch(&s, 0.4)); /* equal is no improvement: the first bad one */
+    ck_assert_double_eq(schedule_rate(&s, 10), 1);
+    ck_assert(schedule_epoch(&s, 0.39999)); /* better by less than 1e-4 of it: the second */
+    ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
+    ck_assert(!schedule_epoch(&s, (double)NAN)); /* counting begins anew */
+    ck_assert(!schedule_epoch(&s, 0.3));
+    ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
+}
+END_TEST
+
+START_TEST(warm_up_is_linear_and_cosine_ends_at_zero)
+{
+    struct schedule_options o = {.kind = SCHEDULE_COSINE, .base = 2, .warmup = 4, .steps = 100};
+    struct schedule s;
+
+    schedule_init(&s, &o);
+    ck_assert_double_eq_tol(schedule_rate(&s, 0), 0.5, 1e-12);
+    ck_assert_double_eq_tol(schedule_rate(&s, 50), 1, 1e-12);
+    ck_assert_double_eq_tol(schedule_rate(&s, 100), 0, 1e-12);
+    ck_assert_double_eq_tol(schedule_rate(&s, 200), 0, 1e-12);
+    ck_assert(!schedule_epoch(&s, 1) && !schedule_epoch(&s, 2) && !schedule_epoch(&s, 3));
+}
+END_TEST
+
+Suite *
+step_suite(void)
+{
+    Suite *s = suite_create("step");
+    TCase *c = tcase_create("loss");
+
+    tcase_add_test(c, bce_is_minus_log_p_and_its_slope_is_p_minus_y);
+    tcase_add_test(c, large_logits_do_not_overflow);
+    tcase_add_test(c, an_image_of_weight_0_counts_nowhere);
+    tcase_add_test(c, slopes_are_those_of_the_loss);
+    tcase_add_test(c, focal_with_gamma_0_is_bce);
+    suite_add_tcase(s, c);
+    c = tcase_create("optimizer");
+    tcase_add_test(c, the_first_step_of_adam_has_the_length_of_the_rate);
+    tcase_add_test(c, adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient);
+    tcase_add_test(c, sgd_has_momentum_from_the_second_step_on);
+    tcase_add_test(c, the_norm_tells_what_is_not_finite_and_clipping_scales_down);
+    suite_add_tcase(s, c);
+    c = tcase_create("schedule");
+    tcase_add_test(c, plateau_reduces_when_patience_is_at_an_end);
+    tcase_add_test(c, warm_up_is_linear_and_cosine_ends_at_zero);
+    suite_add_tcase(s, c);
+    return s;
+}

@@ -1,0 +1,151 @@
+/*
+ * train_step.c - one backend on given weights and images, step by step, for comparison with other software
+ *
+ *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H W"
+ *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS < IN > OUT
+ *
+ * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
+ *      [batch][outputs]
+ * OUT  for each step float32 logits [batch][outputs] and loss, float32 gradients; at the end float32 parameters,
+ *      statistics, and the logits of the last images with running statistics
+ * All in the byte order of the machine.  STEPS 0 evaluates once: logits only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+check(enum chex_status status, const struct chex_error *err)
+{
+    if (status == CHEX_OK)
+        return;
+    fprintf(stderr, "train-step: %s\n", err->text);
+    exit(1);
+}
+
+static void *
+take(size_t bytes)
+{
+    void *p = malloc(bytes);
+
+    if (!p || fread(p, 1, bytes, stdin) != bytes) {
+        fprintf(stderr, "train-step: the input is too short\n");
+        exit(1);
+    }
+    return p;
+}
+
+static void
+give(const void *p, size_t bytes)
+{
+    if (fwrite(p, 1, bytes, stdout) != bytes)
+        exit(1);
+}
+
+static void
+list(const struct graph *g)
+{
+    size_t i;
+
+    for (i = 0; i < g->param_count; i++)
+        printf("param %s %zu\n", g->param[i].name, g->param[i].count);
+    for (i = 0; i < g->stat_count; i++)
+        printf("stat %s %zu\n", g->stat[i].name, g->stat[i].count);
+    for (i = 0; i < g->buffer_count; i++)
+        printf("buffer %u %u %u\n", g->buffer[i].channels, g->buffer[i].height, g->buffer[i].width);
+}
+
+static enum optimizer_kind
+optimizer_of(const char *name)
+{
+    return strcmp(name, "sgd") == 0 ? OPTIMIZER_SGD : strcmp(name, "adamw") == 0 ? OPTIMIZER_ADAMW : OPTIMIZER_ADAM;
+}
+
+static void
+run(const struct backend *backend, struct plan_options *o, unsigned steps, double rate)
+{
+    const struct graph *g = o->graph;
+    size_t outputs = g->buffer[g->output].channels, images = o->batch, params = g->param_floats, i;
+    size_t pixels = images * o->source * o->source;
+    struct chex_error err = {.status = CHEX_OK};
+    float *arena = take(params * sizeof(float)), *stats = take(g->stat_floats * sizeof(float));
+    float *logits = malloc(images * outputs * sizeof(float));
+    struct crop *crop = calloc(images, sizeof(*crop));
+    struct batch batch = {.crop = crop, .scale = 1 / (double)(images * outputs)};
+    struct plan *plan;
+
+    check(backend->plan_new(o, &plan, &err), &err);
+    check(backend->write(plan, ARENA_PARAMETERS, arena, &err), &err);
+    check(backend->write(plan, ARENA_STATISTICS, stats, &err), &err);
+    for (i = 0; i < (steps ? steps : 1); i++) {
+        struct optimizer_step step = {.number = i + 1, .rate = rate};
+        double loss = 0, norm;
+        float loss32;
+
+        free((void *)batch.pixels);
+        free((void *)batch.label);
+        batch.pixels = take(pixels);
+        batch.label = take(images * outputs);
+        check(backend->forward(plan, &batch, steps ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, &loss, &err), &err);
+        loss32 = (float)loss;
+        give(logits, images * outputs * sizeof(float));
+        give(&loss32, sizeof(loss32));
+        if (steps == 0)
+            break;
+        check(backend->clear_gradients(plan, &err), &err);
+        check(backend->backward(plan, NULL, NULL, &err), &err);
+        check(backend->read(plan, ARENA_GRADIENTS, arena, &err), &err);
+        give(arena, params * sizeof(float));
+        check(backend->update(plan, &step, &norm, &err), &err);
+    }
+    check(backend->read(plan, ARENA_PARAMETERS, arena, &err), &err);
+    check(backend->read(plan, ARENA_STATISTICS, stats, &err), &err);
+    check(backend->forward(plan, &batch, FORWARD_EVALUATE, logits, NULL, &err), &err);
+    give(arena, params * sizeof(float));
+    give(stats, g->stat_floats * sizeof(float));
+    give(logits, images * outputs * sizeof(float));
+    backend->plan_free(plan);
+    free((void *)batch.pixels);
+    free((void *)batch.label);
+    free(arena);
+    free(stats);
+    free(logits);
+    free(crop);
+}
+
+int
+main(int argc, char **argv)
+{
+    bool listing = argc == 5 && strcmp(argv[1], "--list") == 0;
+    const struct backend *backend = argc == 10 ? backend_find(argv[1]) : NULL;
+    struct chex_error err = {.status = CHEX_OK};
+    struct plan_options o = {.train = true};
+    struct graph *g;
+
+    if (!listing && !backend) {
+        fprintf(stderr, "usage: see the head of train_step.c; backends:");
+        for (size_t i = 0; backends[i]; i++)
+            fprintf(stderr, " %s", backends[i]->name);
+        fprintf(stderr, "\n");
+        return 2;
+    }
+    check(graph_new(argv[2], (unsigned)atoi(argv[3]), (unsigned)atoi(argv[4]), &g, &err), &err);
+    if (listing) {
+        list(g);
+    } else {
+        o.graph = g;
+        o.source = (unsigned)atoi(argv[3]);
+        o.batch = (unsigned)atoi(argv[5]);
+        o.optimizer = optimizer_default(optimizer_of(argv[7]));
+        o.threads = (unsigned)atoi(argv[9]);
+        run(backend, &o, (unsigned)atoi(argv[6]), atof(argv[8]));
+    }
+    graph_free(g);
+    return 0;
+}

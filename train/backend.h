@@ -1,0 +1,138 @@
+/*
+ * backend.h - the seam between the trainer and what computes: a backend runs a whole graph, not single operators
+ *
+ * The model to keep in mind: plan_new() takes a graph, the size of a micro-batch and a device, and chooses layouts,
+ * algorithms, fusion and memory; after that nothing is allocated.  A plan owns the arenas: parameters, running
+ * statistics, gradients, moments of the optimizer.  From outside they have one form, that of the graph (graph.h):
+ * float32, plain row-major, in the order of its tensors; how they lie inside does not leak.
+ *
+ *     clear_gradients()                     once a step
+ *     forward(TRAIN), backward()            for each micro-batch: gradients add up
+ *     (the ranks sum their gradients)       from the callback of backward() on
+ *     update()                              once a step
+ *
+ * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by one thread at
+ * a time; different plans are independent.  The same calls with the same input give the same bits on the same machine,
+ * whatever the number of threads.
+ *
+ * train/ref is plain C and the oracle; every other backend is compared with it, buffer by buffer.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_BACKEND_H
+#define CHEX_TRAIN_BACKEND_H
+
+#include "graph.h"
+#include "loss.h"
+#include "optimizer.h"
+
+enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16, PRECISION_BF16 };
+
+struct plan_options {
+    const struct graph *graph; /* outlives the plan */
+    unsigned batch;            /* images of a micro-batch */
+    unsigned source;           /* side of the images that come in, at least that of the graph's input */
+    bool train;                /* else forward(EVALUATE) only: no gradients, no moments */
+    bool average;              /* keep an exponential moving average of the parameters */
+    enum precision precision;
+    unsigned threads; /* CPU: at least 1 */
+    int device;       /* GPU: its number */
+    struct loss_options loss;
+    struct optimizer_options optimizer;
+};
+
+/* Bytes that a plan takes, on the device or in the process. */
+struct plan_memory {
+    uint64_t parameters, optimizer, activations, workspace;
+};
+
+/* How an image enters the network: gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2. */
+#define INPUT_CHANNELS 3
+extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS]; /* ImageNet's, as torchvision */
+
+/* The part of a source image that the network sees. */
+struct crop {
+    uint16_t x, y; /* left upper corner: x + input width <= source */
+    bool flip;     /* left and right exchanged */
+};
+
+/* A micro-batch in host memory; read before the call returns. */
+struct batch {
+    const uint8_t *pixels;   /* [batch][source][source], 0 = black */
+    const struct crop *crop; /* [batch] */
+    const uint8_t *label;    /* [batch][outputs], 0 or 1; NULL with EVALUATE where no loss is wanted */
+    const float *
+        weight; /* [batch], 0 leaves an image out of loss and gradient (not out of the batch statistics); NULL: all 1 */
+    double scale; /* loss = scale * sum: 1 / (images of weight 1 in the global batch * outputs) */
+};
+
+enum forward_mode {
+    FORWARD_TRAIN,   /* statistics of the batch, running statistics are updated, what backward() needs is kept */
+    FORWARD_EVALUATE /* running statistics */
+};
+
+enum arena_id {
+    ARENA_PARAMETERS,
+    ARENA_STATISTICS,
+    ARENA_GRADIENTS,
+    ARENA_MOMENT1, /* of Adam, or the momentum of SGD */
+    ARENA_MOMENT2,
+    ARENA_AVERAGE
+};
+
+/*
+ * Called during backward() when the gradients of parameters first .. first + count - 1 (floats of the arena) are
+ * final for this micro-batch.  Every float comes once, ranges come from the end of the arena to its beginning.
+ */
+typedef enum chex_status gradients_ready(void *context, size_t first, size_t count, struct chex_error *err);
+
+struct plan;
+
+struct backend {
+    const char *name; /* "ref" */
+
+    /* Can it run here?  Describes the device in text ("Xeon, 2 threads, AVX-512").  CHEX_ERR_UNSUPPORTED says why not. */
+    enum chex_status (*probe)(int device, char *text, size_t size, struct chex_error *err);
+
+    /*
+     * CHEX_ERR_MEMORY names what is needed and what there is;  CHEX_ERR_UNSUPPORTED a precision or graph that this
+     * backend does not do.  Arenas are zero but for running variances, which are 1.
+     */
+    enum chex_status (*plan_new)(const struct plan_options *options, struct plan **out, struct chex_error *err);
+    void (*plan_free)(struct plan *plan); /* NULL is allowed */
+    void (*memory)(const struct plan *plan, struct plan_memory *out);
+
+    /* Whole arenas, in the form of the graph: graph->param_floats, or stat_floats, of them. */
+    enum chex_status (*write)(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
+    enum chex_status (*read)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
+
+    /*
+     * logits   [batch][outputs], or NULL
+     * loss     sum over images of weight 1 and outputs, times batch->scale; or NULL.  It is finite, or the caller stops.
+     * With both NULL a GPU need not be waited for.
+     */
+    enum chex_status (*forward)(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits,
+                                double *loss, struct chex_error *err);
+
+    /* Add the gradients of the loss of the last forward(TRAIN) to the arena.  ready may be NULL. */
+    enum chex_status (*backward)(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err);
+    enum chex_status (*clear_gradients)(struct plan *plan, struct chex_error *err);
+
+    /* The gradients themselves, for the ranks to sum up in place: host memory, or the device's where the comm takes that. */
+    float *(*gradients)(struct plan *plan);
+
+    /* One step of the optimizer with the gradients there; *norm is their 2-norm, not finite where one of them is not:
+     * then nothing is changed. */
+    enum chex_status (*update)(struct plan *plan, const struct optimizer_step *step, double *norm,
+                               struct chex_error *err);
+
+    /* For tests: a buffer of the graph, or its gradient, as [batch][channels][height][width].  CHEX_ERR_UNSUPPORTED where
+     * this backend does not keep it. */
+    enum chex_status (*peek)(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err);
+};
+
+/* All that were built in, the best first, ended by NULL; and the one of this name, or NULL. */
+extern const struct backend *const backends[];
+const struct backend *backend_find(const char *name);
+
+#endif

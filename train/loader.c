@@ -1,0 +1,354 @@
+/*
+ * loader.c - see loader.h
+ *
+ * A ring of `ahead` batches.  Workers take whole micro-batches, number by number; batch n lives in place n % ahead, and may be
+ * begun when that place has been returned.  The caller takes them in order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "loader.h"
+
+#include "progress.h"
+#include "random.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum place_state { PLACE_EMPTY, PLACE_FILLING, PLACE_FULL, PLACE_TAKEN };
+
+struct place {
+    struct loaded loaded;
+    uint8_t *pixels, *label;
+    struct crop *crop;
+    uint32_t *sample;
+    enum place_state state;
+};
+
+struct loader {
+    struct loader_options o;
+    unsigned source, first_shard, shard_count;
+    size_t stride, image_size, outputs;
+    struct chex_shard **shard; /* [shard_count], opened when first needed */
+    struct place *place;       /* [ahead] */
+    pthread_t *thread;
+    unsigned threads;
+
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t filled, freed;
+    uint64_t begun, given; /* micro-batches */
+    bool stop;
+    bool failed;
+    uint64_t failed_at; /* the lowest batch that failed; earlier ones are still given */
+    struct chex_error error;
+    double waited;
+    uint64_t skipped;
+};
+
+/* ---- one batch ------------------------------------------------------------------------------------------------- */
+
+struct crop
+loader_crop(const struct loader_options *o, const struct sample_place *place, unsigned source)
+{
+    const struct random_stream stream = {o->seed, RANDOM_AUGMENT, o->epoch, place->shard};
+    unsigned room = source - o->side, number = 3 * place->index;
+    struct crop crop = {.x = (uint16_t)(room / 2), .y = (uint16_t)(room / 2)};
+
+    if (o->augment & AUGMENT_CROP) {
+        crop.x = (uint16_t)random_below(&stream, number, room + 1);
+        crop.y = (uint16_t)random_below(&stream, number + 1, room + 1);
+    }
+    if (o->augment & AUGMENT_FLIP)
+        crop.flip = random_below(&stream, number + 2, 2);
+    return crop;
+}
+
+static enum chex_status
+open_shard(struct loader *l, unsigned shard, struct chex_shard **out, struct chex_error *err)
+{
+    struct chex_shard **kept = &l->shard[shard - l->first_shard];
+    enum chex_status status = CHEX_OK;
+
+    pthread_mutex_lock(&l->lock);
+    if (!*kept)
+        status = chex_shard_open(l->o.ds, shard, kept, err);
+    *out = *kept;
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+/* Read one sample into record, and look into it. */
+static enum chex_status
+read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, struct chex_record *view,
+            struct chex_error *err)
+{
+    struct chex_shard *shard;
+    enum chex_status status = open_shard(l, at->shard, &shard, err);
+
+    if (status == CHEX_OK)
+        status = chex_shard_read(shard, at->index, 1, record, err);
+    if (status == CHEX_OK)
+        status = chex_record_view(l->o.ds, at->shard, at->index, record, l->o.check_crc, view, err);
+    if (status == CHEX_OK && !view->weight)
+        status = chex_fail(err, CHEX_ERR_DAMAGED, "a filling record where an image was");
+    return status;
+}
+
+/* The sample at this position of the order, or the next good one behind it; its index in *sample. */
+static enum chex_status
+find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_record *view, uint32_t *sample,
+            struct chex_error *err)
+{
+    const struct samples *s = l->o.samples;
+    enum chex_status status = CHEX_OK;
+    size_t tries;
+
+    for (tries = 0; tries < s->count; tries++) {
+        *sample = l->o.order[(position + tries) % s->count];
+        status = read_sample(l, &s->place[*sample], record, view, err);
+        if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
+            break;
+        pthread_mutex_lock(&l->lock);
+        l->skipped++;
+        pthread_mutex_unlock(&l->lock);
+    }
+    if (status != CHEX_OK)
+        return chex_context(err, status, "shard %u record %u", s->place[*sample].shard, s->place[*sample].index);
+    return CHEX_OK;
+}
+
+static uint64_t
+first_position(const struct loader_options *o, uint64_t number)
+{
+    return o->start + number / o->each * o->stride + number % o->each * o->batch;
+}
+
+static enum chex_status
+fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct chex_error *err)
+{
+    uint64_t position = first_position(&l->o, number);
+    unsigned i;
+
+    p->loaded.number = number;
+    p->loaded.images = 0;
+    for (i = 0; i < l->o.batch; i++, position++) {
+        struct chex_record view;
+        enum chex_status status = find_sample(l, position, record, &view, &p->sample[i], err);
+
+        if (status != CHEX_OK)
+            return status;
+        memcpy(p->pixels + i * l->image_size, view.pixels, l->image_size);
+        memcpy(p->label + i * l->outputs, view.label, l->outputs);
+        p->crop[i] = loader_crop(&l->o, &l->o.samples->place[p->sample[i]], l->source);
+        p->loaded.weights[i] = position < l->o.samples->count ? 1 : 0;
+        p->loaded.images += position < l->o.samples->count;
+    }
+    return CHEX_OK;
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------------- */
+
+/* The next micro-batch to be filled; false when there is none, or nobody wants one. */
+static bool
+take_number(struct loader *l, uint64_t *number)
+{
+    bool got = false;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop && !l->failed && l->begun < l->o.count && l->place[l->begun % l->o.ahead].state != PLACE_EMPTY)
+        pthread_cond_wait(&l->freed, &l->lock);
+    if (!l->stop && !l->failed && l->begun < l->o.count) {
+        *number = l->begun++;
+        l->place[*number % l->o.ahead].state = PLACE_FILLING;
+        got = true;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return got;
+}
+
+static void
+note_failure(struct loader *l, uint64_t number, const struct chex_error *err)
+{
+    if (!l->failed || number < l->failed_at) {
+        l->failed_at = number;
+        l->error = *err;
+    }
+    l->failed = true;
+    pthread_cond_broadcast(&l->freed);
+}
+
+static void *
+work(void *argument)
+{
+    struct loader *l = argument;
+    uint8_t *record = malloc(l->stride);
+    struct chex_error err = {.status = CHEX_OK};
+    uint64_t number;
+
+    while (take_number(l, &number)) {
+        struct place *p = &l->place[number % l->o.ahead];
+        enum chex_status status = record ? fill(l, p, number, record, &err) : chex_fail_memory(&err);
+
+        pthread_mutex_lock(&l->lock);
+        if (status == CHEX_OK)
+            p->state = PLACE_FULL;
+        else
+            note_failure(l, number, &err);
+        pthread_cond_broadcast(&l->filled);
+        pthread_mutex_unlock(&l->lock);
+    }
+    free(record);
+    return NULL;
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+static bool
+make_place(const struct loader *l, struct place *p)
+{
+    size_t batch = l->o.batch;
+
+    p->pixels = malloc(batch * l->image_size);
+    p->label = malloc(batch * l->outputs);
+    p->crop = malloc(batch * sizeof(*p->crop));
+    p->sample = malloc(batch * sizeof(*p->sample));
+    p->loaded.weights = malloc(batch * sizeof(*p->loaded.weights));
+    p->loaded.sample = p->sample;
+    p->loaded.batch = (struct batch){
+        .pixels = p->pixels, .crop = p->crop, .label = p->label, .weight = p->loaded.weights, .scale = 1};
+    return p->pixels && p->label && p->crop && p->sample && p->loaded.weights;
+}
+
+static bool
+make_places(struct loader *l)
+{
+    unsigned i;
+
+    l->place = calloc(l->o.ahead, sizeof(*l->place));
+    l->shard = calloc(l->shard_count ? l->shard_count : 1, sizeof(*l->shard));
+    l->thread = calloc(l->o.threads, sizeof(*l->thread));
+    if (!l->place || !l->shard || !l->thread)
+        return false;
+    for (i = 0; i < l->o.ahead; i++)
+        if (!make_place(l, &l->place[i]))
+            return false;
+    return true;
+}
+
+enum chex_status
+loader_start(const struct loader_options *options, struct loader **out, struct chex_error *err)
+{
+    const struct chex_dataset_info *info = chex_dataset_info(options->ds);
+    struct loader *l = calloc(1, sizeof(*l));
+    unsigned i;
+
+    *out = NULL;
+    if (!l)
+        return chex_fail_memory(err);
+    l->o = *options;
+    l->source = info->width;
+    l->stride = info->stride;
+    l->image_size = (size_t)info->width * info->height;
+    l->outputs = CHEX_FINDINGS;
+    l->shard_count = info->shard_count;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->filled, NULL);
+    pthread_cond_init(&l->freed, NULL);
+    if (!make_places(l)) {
+        loader_free(l);
+        return chex_fail_memory(err);
+    }
+    for (i = 0; i < l->o.threads && pthread_create(&l->thread[i], NULL, work, l) == 0; i++)
+        l->threads++;
+    if (l->threads == 0) {
+        loader_free(l);
+        return chex_fail(err, CHEX_ERR_MEMORY, "no thread can be started");
+    }
+    *out = l;
+    return CHEX_OK;
+}
+
+void
+loader_free(struct loader *l)
+{
+    unsigned i;
+
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->lock);
+    for (i = 0; i < l->threads; i++)
+        pthread_join(l->thread[i], NULL);
+    for (i = 0; l->place && i < l->o.ahead; i++) {
+        free(l->place[i].pixels);
+        free(l->place[i].label);
+        free(l->place[i].crop);
+        free(l->place[i].sample);
+        free(l->place[i].loaded.weights);
+    }
+    for (i = 0; l->shard && i < l->shard_count; i++)
+        chex_shard_close(l->shard[i]);
+    pthread_cond_destroy(&l->filled);
+    pthread_cond_destroy(&l->freed);
+    pthread_mutex_destroy(&l->lock);
+    free(l->place);
+    free(l->shard);
+    free(l->thread);
+    free(l);
+}
+
+/* ---- taking ---------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+loader_next(struct loader *l, struct loaded **out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    struct place *p;
+
+    *out = NULL;
+    pthread_mutex_lock(&l->lock);
+    p = &l->place[l->given % l->o.ahead];
+    if (l->given < l->o.count && p->state != PLACE_FULL && !(l->failed && l->failed_at <= l->given)) {
+        double since = progress_clock();
+
+        while (p->state != PLACE_FULL && !(l->failed && l->failed_at <= l->given))
+            pthread_cond_wait(&l->filled, &l->lock);
+        l->waited += progress_clock() - since;
+    }
+    if (l->given < l->o.count && p->state == PLACE_FULL) {
+        p->state = PLACE_TAKEN;
+        l->given++;
+        *out = &p->loaded;
+    } else if (l->given < l->o.count) {
+        status = l->error.status;
+        if (err)
+            *err = l->error;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+void
+loader_return(struct loader *l, struct loaded *b)
+{
+    pthread_mutex_lock(&l->lock);
+    l->place[b->number % l->o.ahead].state = PLACE_EMPTY;
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+double
+loader_wait(const struct loader *l)
+{
+    return l->waited;
+}
+
+uint64_t
+loader_skipped(const struct loader *l)
+{
+    return l->skipped;
+}

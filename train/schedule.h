@@ -1,0 +1,43 @@
+/*
+ * schedule.h - the learning rate of each step
+ *
+ *     constant   base
+ *     cosine     base * (1 + cos(pi * progress)) / 2, progress from 0 to 1 over the whole run, by step
+ *     plateau    base, times 0.1 after each epoch in whose wake the validation loss has not improved for `patience` epochs
+ *                (torch.optim.lr_scheduler.ReduceLROnPlateau with mode min, factor 0.1, threshold 1e-4 relative, cooldown 0)
+ * and with each a linear warm-up from 0 over the first `warmup` steps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_SCHEDULE_H
+#define CHEX_TRAIN_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum schedule_kind { SCHEDULE_PLATEAU, SCHEDULE_COSINE, SCHEDULE_CONSTANT };
+
+struct schedule_options {
+    enum schedule_kind kind;
+    double base;
+    uint64_t warmup;   /* steps */
+    uint64_t steps;    /* of the whole run: for cosine */
+    unsigned patience; /* plateau: epochs without improvement that are borne; CheXNet: 0, the first one counts */
+    double factor;     /* plateau: 0.1 */
+};
+
+/* What a checkpoint keeps of it. */
+struct schedule {
+    struct schedule_options options;
+    double factor;       /* plateau: product of the reductions so far */
+    double best;         /* lowest validation loss; infinite before the first */
+    unsigned bad_epochs; /* since then */
+};
+
+void schedule_init(struct schedule *s, const struct schedule_options *options);
+/* For step `number`, 0 for the first of the run. */
+double schedule_rate(const struct schedule *s, uint64_t number);
+/* After an epoch; true where the rate was reduced.  A loss that is not finite is no improvement. */
+bool schedule_epoch(struct schedule *s, double validation_loss);
+
+#endif
