@@ -96,6 +96,7 @@ main(void)
     srunner_add_suite(runner, step_suite());
     srunner_add_suite(runner, metrics_suite());
     srunner_add_suite(runner, safetensors_suite());
+    srunner_add_suite(runner, backends_suite());
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -34,6 +34,7 @@ Suite *graph_suite(void);
 Suite *step_suite(void);
 Suite *metrics_suite(void);
 Suite *safetensors_suite(void);
+Suite *backends_suite(void);
 
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
 const char *unit_file(const char *name, const void *data, size_t size);

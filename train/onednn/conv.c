@@ -68,7 +68,8 @@ conv_geometry(struct plan *plan, struct step *step)
     size_t channels = (size_t)step->in.blocks * BLOCK, outputs = (size_t)step->out_blocks * BLOCK, pieces;
     unsigned stride = node->stride, extra = node->kernel - 1;
 
-    c->flat = node->kernel == 1 && stride == 1 && node->pad == 0;
+    /* The images come as rows of their own. */
+    c->flat = node->kernel == 1 && stride == 1 && node->pad == 0 && node->in.buffer != plan->graph->input;
     c->height = c->flat ? 1 : in->height;
     c->width = c->flat ? in->height * in->width : in->width;
     c->out_height = c->flat ? 1 : out->height;

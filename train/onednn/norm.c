@@ -25,11 +25,12 @@ statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned
                size_t from, size_t pixels)
 {
     size_t channels = (size_t)step->out_blocks * BLOCK, c;
-    double *pivot = unit_of(plan, step, unit);
+    double *pivot;
     unsigned b;
 
     if (!step->out->normed || plan->mode != FORWARD_TRAIN)
         return;
+    pivot = unit_of(plan, step, unit);
     for (b = first; b < first + blocks; b++) {
         const float *x = value_of(step->out, slot, step->out_block + b) + from * BLOCK;
         double *here = pivot + (size_t)b * BLOCK;
@@ -61,10 +62,12 @@ statistics_finish(struct plan *plan, const struct step *step)
     struct store *s = step->out;
     size_t channels = (size_t)step->out_blocks * BLOCK, base = (size_t)step->out_block * BLOCK, u, c;
     double count = (double)plan->options.batch * (double)s->pixels;
-    double *mean = s->b + base, *squares = s->variance + base; /* b is free until backward() */
+    double *mean, *squares;
 
     if (!s->normed || plan->mode != FORWARD_TRAIN)
         return;
+    mean = s->b + base; /* free until backward() */
+    squares = s->variance + base;
     for (c = 0; c < channels; c++)
         mean[c] = squares[c] = 0;
     for (u = 0; u < statistics_units(plan, step); u++) {

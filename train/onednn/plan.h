@@ -33,11 +33,12 @@ struct store {
     unsigned channels, height, width;
     unsigned blocks;
     size_t pixels, image; /* image: floats of one */
+    size_t slot;          /* floats from one slot of values to the next */
     unsigned *lane;       /* [channels]: where a channel lies, block * 16 + its place there */
     size_t norm;          /* the NORM node whose output this is: then nothing is stored; else NO_NODE */
     size_t first, last;   /* nodes that write it first and read it last */
     bool normed, plain;   /* read by normalisations; read as it is */
-    float *value;         /* [slots][image] */
+    float *value;         /* [slots][image], or with gaps */
     float *gradient;      /* [batch][image], train */
 
     /* For those that are normed, [blocks * 16]: */
@@ -137,7 +138,7 @@ slot_of(const struct plan *plan, size_t image, unsigned thread)
 static inline float *
 value_of(const struct store *s, size_t slot, unsigned block)
 {
-    return s->value + slot * s->image + (size_t)block * s->pixels * BLOCK;
+    return s->value + slot * s->slot + (size_t)block * s->pixels * BLOCK;
 }
 
 static inline float *

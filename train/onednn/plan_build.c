@@ -49,15 +49,6 @@ unsupported(size_t node, const char *what, struct chex_error *err)
 
 /* ---- stores and steps ------------------------------------------------------------------------------------------ */
 
-static void
-place_channels(struct store *s, const struct graph_slice *slice, unsigned from)
-{
-    unsigned i;
-
-    for (i = 0; i < slice->channels; i++)
-        s->lane[slice->first + i] = from + i;
-}
-
 static bool
 make_stores(struct plan *plan)
 {
@@ -80,8 +71,8 @@ make_stores(struct plan *plan)
         memset(s->lane, 0xff, b->channels * sizeof(*s->lane)); /* not placed yet: beyond all blocks */
     }
     plan->store[g->input].blocks = 1;
-    place_channels(&plan->store[g->input], &(struct graph_slice){(unsigned)g->input, 0, g->buffer[g->input].channels},
-                   0);
+    for (i = 0; i < g->buffer[g->input].channels; i++)
+        plan->store[g->input].lane[i] = (unsigned)i;
     return true;
 }
 
@@ -160,6 +151,23 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
                : chex_fail_memory(err);
 }
 
+/* Behind what is there.  Where channels are kept, they keep their places, holes between them too. */
+static void
+place_output(struct step *step)
+{
+    const struct graph_node *n = step->node;
+    struct store *out = step->out;
+    bool mixes = n->op == GRAPH_CONV || n->op == GRAPH_LINEAR;
+    unsigned i;
+
+    step->out_block = out->blocks;
+    step->out_blocks = mixes ? (n->out.channels + BLOCK - 1) / BLOCK : step->in.blocks;
+    step->out_last = mixes ? (n->out.channels - 1) % BLOCK + 1 : step->in.last;
+    for (i = 0; i < n->out.channels; i++)
+        out->lane[n->out.first + i] = out->blocks * BLOCK + (mixes ? i : step->in.lane[i]);
+    out->blocks += step->out_blocks;
+}
+
 static enum chex_status
 make_step(struct plan *plan, size_t node, struct chex_error *err)
 {
@@ -172,25 +180,20 @@ make_step(struct plan *plan, size_t node, struct chex_error *err)
     status = make_operand(plan, node, &n->in, &step->in, err);
     if (status == CHEX_OK && n->op == GRAPH_ADD)
         status = make_operand(plan, node, &n->in2, &step->in2, err);
+    if (status == CHEX_OK && n->op == GRAPH_ADD &&
+        memcmp(step->in.lane, step->in2.lane, n->in.channels * sizeof(*step->in.lane)) != 0)
+        return unsupported(node, "the channels of a sum lie differently", err);
     if (status == CHEX_OK && n->op == GRAPH_NORM)
         return make_norm(plan, node, step, err);
     if (status != CHEX_OK)
         return status;
-    place_channels(step->out, &n->out, step->out->blocks * BLOCK);
-    step->out->blocks += (n->out.channels + BLOCK - 1) / BLOCK;
+    place_output(step);
     if (step->out->first == NO_NODE)
         step->out->first = node;
     if (step->out->last < node)
         step->out->last = node;
-    step->out_block = step->out->blocks - (n->out.channels + BLOCK - 1) / BLOCK;
-    step->out_blocks = step->out->blocks - step->out_block;
-    step->out_last = (n->out.channels - 1) % BLOCK + 1;
     step->out_lane = copy_lanes(plan, step->out, &n->out, step->out_block);
-    if (!step->out_lane)
-        return chex_fail_memory(err);
-    if (n->op != GRAPH_CONV && n->op != GRAPH_LINEAR && step->in.blocks != step->out_blocks)
-        return unsupported(node, "its channels lie otherwise in its input", err);
-    return CHEX_OK;
+    return step->out_lane ? CHEX_OK : chex_fail_memory(err);
 }
 
 /* ---- memory of the nodes --------------------------------------------------------------------------------------- */
@@ -267,7 +270,8 @@ make_workspace(struct plan *plan)
 
 /* ---- activations by lifetime ----------------------------------------------------------------------------------- */
 
-/* Memory that is needed from one moment to another: node i runs forward at i and backward at 2 * nodes - 1 - i. */
+/* Without training each slot has its own layout, as one image may be at another node than the next.
+ * Memory that is needed from one moment to another: node i runs forward at i and backward at 2 * nodes - 1 - i. */
 struct span {
     size_t floats, begin, end, at;
     float **where;
@@ -312,7 +316,7 @@ make_spans(struct plan *plan, struct span *span)
         if (i == plan->graph->input || s->norm != NO_NODE)
             continue;
         s->image = (size_t)s->blocks * BLOCK * s->pixels;
-        span[count++] = (struct span){.floats = plan->slots * s->image,
+        span[count++] = (struct span){.floats = (plan->options.train ? plan->options.batch : 1) * s->image,
                                       .begin = s->first,
                                       .end = plan->options.train ? last - s->first : s->last,
                                       .where = &s->value};
@@ -340,6 +344,10 @@ make_activations(struct plan *plan)
         if (span[i].at + span[i].floats > plan->activation_floats)
             plan->activation_floats = span[i].at + span[i].floats;
     }
+    for (i = 0; i < plan->graph->buffer_count; i++)
+        plan->store[i].slot = plan->options.train ? plan->store[i].image : plan->activation_floats;
+    if (!plan->options.train)
+        plan->activation_floats *= plan->slots;
     plan->activations = plan_take(plan, plan->activation_floats, sizeof(float));
     for (i = 0; plan->activations && i < count; i++)
         *span[i].where = plan->activations + span[i].at;
