@@ -15,4 +15,15 @@ bench-convert: bench-stages chex-convert chex-synth
 bench-inspect: chex-inspect chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/full_check.py $(BENCH_FLAGS)
 
-.PHONY: bench-convert bench-inspect
+# make bench-train: a training step and inference beside PyTorch.  BENCH_FLAGS is handed on (--batch, --rounds, ...).
+EXTRA_PROGRAMS += train-loop
+train_loop_SOURCES = bench/train_loop.c
+train_loop_CPPFLAGS = $(train_cppflags)
+train_loop_LDADD = libtrain.la -lm
+CLEANFILES += train-loop
+EXTRA_DIST += bench/train.py
+
+bench-train: train-loop
+	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/train.py $(BENCH_FLAGS)
+
+.PHONY: bench-convert bench-inspect bench-train

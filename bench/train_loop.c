@@ -1,0 +1,144 @@
+/*
+ * train_loop.c - one backend on random images for some steps, and how long each part of a step took
+ *
+ *     train-loop BACKEND MODEL SIDE BATCH STEPS THREADS train|infer
+ *
+ * Prints a line for each step, "forward backward update" in seconds ("forward" alone for infer), and at the end
+ * "memory" with the bytes of the plan and the peak of the process.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "backend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define OUTPUTS 14
+
+static void
+check(enum chex_status status, const struct chex_error *err)
+{
+    if (status == CHEX_OK)
+        return;
+    fprintf(stderr, "train-loop: %s\n", err->text);
+    exit(1);
+}
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static uint32_t
+next_random(void)
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33);
+}
+
+/* He's initialisation, gamma 1. */
+static void
+fill_parameters(const struct graph *g, float *arena)
+{
+    size_t i, k;
+
+    for (i = 0; i < g->param_count; i++) {
+        const struct graph_tensor *t = &g->param[i];
+        float width = t->role == GRAPH_WEIGHT ? sqrtf(6.0f * (float)t->shape[0] / (float)t->count) : 0;
+
+        for (k = 0; k < t->count; k++)
+            arena[t->offset + k] = t->role == GRAPH_GAMMA ? 1 : width * ((float)(next_random() % 65536) / 32768.0f - 1);
+    }
+}
+
+static void
+loop(const struct backend *backend, const struct plan_options *o, unsigned steps)
+{
+    const struct graph *g = o->graph;
+    size_t pixels = (size_t)o->batch * o->source * o->source, i;
+    struct chex_error err = {.status = CHEX_OK};
+    struct crop *crop = calloc(o->batch, sizeof(*crop));
+    uint8_t *image = malloc(pixels), *label = malloc((size_t)o->batch * OUTPUTS);
+    float *arena = malloc(g->param_floats * sizeof(*arena)), *logits = malloc(o->batch * OUTPUTS * sizeof(*logits));
+    struct batch batch = {.pixels = image, .crop = crop, .label = label, .scale = 1 / (double)(o->batch * OUTPUTS)};
+    struct plan_memory memory;
+    struct rusage usage;
+    struct plan *plan;
+    double at[4], norm;
+    unsigned n;
+
+    if (!crop || !image || !label || !arena || !logits)
+        exit(1);
+    fill_parameters(g, arena);
+    for (i = 0; i < pixels; i++)
+        image[i] = (uint8_t)next_random();
+    for (i = 0; i < (size_t)o->batch * OUTPUTS; i++)
+        label[i] = next_random() % 8 == 0;
+    check(backend->plan_new(o, &plan, &err), &err);
+    check(backend->write(plan, ARENA_PARAMETERS, arena, &err), &err);
+    for (n = 1; n <= steps; n++) {
+        struct optimizer_step step = {.number = n, .rate = 1e-4};
+
+        at[0] = now();
+        check(backend->forward(plan, &batch, o->train ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, NULL, &err), &err);
+        at[1] = at[2] = at[3] = now();
+        if (o->train) {
+            check(backend->clear_gradients(plan, &err), &err);
+            check(backend->backward(plan, NULL, NULL, &err), &err);
+            at[2] = now();
+            check(backend->update(plan, &step, &norm, &err), &err);
+            at[3] = now();
+            printf("%.4f %.4f %.4f\n", at[1] - at[0], at[2] - at[1], at[3] - at[2]);
+        } else {
+            printf("%.4f\n", at[1] - at[0]);
+        }
+        fflush(stdout);
+    }
+    backend->memory(plan, &memory);
+    getrusage(RUSAGE_SELF, &usage);
+    printf("memory %llu %llu %llu %llu peak %lld\n", (unsigned long long)memory.parameters,
+           (unsigned long long)memory.optimizer, (unsigned long long)memory.activations,
+           (unsigned long long)memory.workspace, (long long)usage.ru_maxrss * 1024);
+    backend->plan_free(plan);
+    free(crop);
+    free(image);
+    free(label);
+    free(arena);
+    free(logits);
+}
+
+int
+main(int argc, char **argv)
+{
+    const struct backend *backend = argc == 8 ? backend_find(argv[1]) : NULL;
+    struct chex_error err = {.status = CHEX_OK};
+    struct plan_options o = {.loss = {.kind = LOSS_BCE}};
+    struct graph *g;
+
+    if (!backend) {
+        fprintf(stderr, "usage: train-loop BACKEND MODEL SIDE BATCH STEPS THREADS train|infer\n");
+        return 2;
+    }
+    check(graph_new(argv[2], (unsigned)atoi(argv[3]), OUTPUTS, &g, &err), &err);
+    o.graph = g;
+    o.source = (unsigned)atoi(argv[3]);
+    o.batch = (unsigned)atoi(argv[4]);
+    o.threads = (unsigned)atoi(argv[6]);
+    o.train = strcmp(argv[7], "train") == 0;
+    o.optimizer = optimizer_default(OPTIMIZER_ADAM);
+    loop(backend, &o, (unsigned)atoi(argv[5]));
+    graph_free(g);
+    return 0;
+}

@@ -1,0 +1,430 @@
+/*
+ * kernels.c - see kernels.h; compiled once for each instruction set
+ *
+ * KERNELS_TABLE names the table, KERNELS_NAME is its text, LANES the floats of a vector, TILE the pixels that the tile of
+ * accumulators of conv() covers, and OUTS how many blocks of outputs, so that they and a few operands fill the vector
+ * registers; WEIGHT_INPUTS is the same for weights().  The vectors are those of GCC and clang: products and sums of them become fused multiply-adds.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "onednn/kernels.h"
+
+#include <string.h>
+
+#define VECTORS (BLOCK / LANES) /* of a block */
+#define INLINE  static inline __attribute__((always_inline))
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(float))));
+
+/* All memory behind these is aligned: blocks begin at multiples of 64 bytes. */
+INLINE vec
+load(const float *p)
+{
+    return *(const vec *)(const void *)p;
+}
+
+INLINE void
+store(float *p, vec v)
+{
+    *(vec *)(void *)p = v;
+}
+
+/* v where it is above zero, else 0; NaN is let through by neither. */
+INLINE vec
+positive(vec v, vec where)
+{
+    return (vec)((ivec)v & (where > 0));
+}
+
+/* ---- convolution ----------------------------------------------------------------------------------------------- */
+
+/* `pixels` outputs of `outs` blocks, held in registers over the whole sum; both and step are constants once inlined. */
+INLINE void
+conv_tile(const struct conv_row *row, const float *x0, float *y, const size_t pixels, const size_t outs,
+          const size_t step)
+{
+    vec sum[TILE][OUTS * VECTORS];
+    const float *w = row->w;
+    size_t b, ky, kx, i, p, v;
+
+    UNROLL for (p = 0; p < pixels; p++) UNROLL for (v = 0; v < outs * VECTORS; v++) sum[p][v] = (vec){0};
+    for (b = 0; b < row->blocks; b++) {
+        size_t inputs = b + 1 < row->blocks ? BLOCK : row->last;
+
+        for (ky = 0; ky < row->kernel; ky++) {
+            const float *x = x0 + b * row->x_block + ky * row->x_row;
+
+            for (kx = 0; kx < row->kernel; kx++, x += BLOCK, w += BLOCK * BLOCK) {
+                for (i = 0; i < inputs; i++) {
+                    vec factor[OUTS * VECTORS];
+
+                    UNROLL for (v = 0; v < outs * VECTORS; v++)
+                        factor[v] = load(w + i * BLOCK + v / VECTORS * row->w_out + v % VECTORS * LANES);
+                    UNROLL for (p = 0; p < pixels; p++)
+                    {
+                        float value = x[p * step + i];
+
+                        UNROLL for (v = 0; v < outs * VECTORS; v++) sum[p][v] += value * factor[v];
+                    }
+                }
+            }
+        }
+    }
+    UNROLL for (p = 0; p < pixels; p++) UNROLL for (v = 0; v < outs * VECTORS; v++)
+        store(y + v / VECTORS * row->y_out + p * BLOCK + v % VECTORS * LANES, sum[p][v]);
+}
+
+INLINE void
+conv_tiles(const struct conv_row *row, const size_t outs, const size_t step)
+{
+    const float *x = row->x;
+    float *y = row->y;
+    size_t left = row->pixels;
+
+#define TILES(count)                                                                \
+    for (; left >= (count); left -= (count), x += (count)*step, y += (count)*BLOCK) \
+    conv_tile(row, x, y, count, outs, step)
+    TILES(TILE);
+#if TILE > 7
+    TILES(7);
+#endif
+#if TILE > 4
+    TILES(4);
+#endif
+#if TILE > 2
+    TILES(2);
+#endif
+    TILES(1);
+#undef TILES
+}
+
+static void
+conv(const struct conv_row *row)
+{
+    if (row->outs == 2) {
+#if OUTS > 1
+        if (row->step == BLOCK)
+            conv_tiles(row, 2, BLOCK);
+        else
+            conv_tiles(row, 2, row->step);
+#else
+        struct conv_row half = *row;
+
+        half.outs = 1;
+        conv(&half);
+        half.w += half.w_out;
+        half.y += half.y_out;
+        conv(&half);
+#endif
+    } else if (row->step == BLOCK) {
+        conv_tiles(row, 1, BLOCK);
+    } else {
+        conv_tiles(row, 1, row->step);
+    }
+}
+
+/* ---- gradient of weights --------------------------------------------------------------------------------------- */
+
+/* `inputs` channels from the first on, times `outs` blocks of outputs. */
+INLINE void
+weight_part(const struct weight_tile *t, const size_t first, const size_t inputs, const size_t outs, const size_t step)
+{
+    vec sum[8][OUTS * VECTORS];
+    size_t row, column, i, v;
+
+    UNROLL for (i = 0; i < inputs; i++) UNROLL for (v = 0; v < outs * VECTORS; v++) sum[i][v] = (vec){0};
+    for (row = 0; row < t->rows; row++) {
+        const float *x = t->x + row * t->x_row + first, *dy = t->dy + row * t->dy_row;
+
+        for (column = 0; column < t->columns; column++, x += step, dy += BLOCK) {
+            vec d[OUTS * VECTORS];
+
+            UNROLL for (v = 0; v < outs * VECTORS; v++) d[v] = load(dy + v / VECTORS * t->dy_out + v % VECTORS * LANES);
+            UNROLL for (i = 0; i < inputs; i++)
+            {
+                float value = x[i];
+
+                UNROLL for (v = 0; v < outs * VECTORS; v++) sum[i][v] += value * d[v];
+            }
+        }
+    }
+    UNROLL for (i = 0; i < inputs; i++)
+    {
+        UNROLL for (v = 0; v < outs * VECTORS; v++)
+        {
+            float *to = t->dw + v / VECTORS * t->dw_out + (first + i) * BLOCK + v % VECTORS * LANES;
+
+            store(to, load(to) + sum[i][v]);
+        }
+    }
+}
+
+INLINE void
+weight_parts(const struct weight_tile *t, const size_t outs)
+{
+    size_t first;
+
+    /* Channels beyond the last are zero in x, so that a part too many does no harm. */
+    for (first = 0; first < t->last; first += WEIGHT_INPUTS) {
+        if (t->x_step == BLOCK)
+            weight_part(t, first, WEIGHT_INPUTS, outs, BLOCK);
+        else
+            weight_part(t, first, WEIGHT_INPUTS, outs, t->x_step);
+    }
+}
+
+static void
+weights(const struct weight_tile *t)
+{
+    if (t->outs == 2) {
+#if OUTS > 1
+        weight_parts(t, 2);
+#else
+        struct weight_tile half = *t;
+
+        half.outs = 1;
+        weights(&half);
+        half.dy += half.dy_out;
+        half.dw += half.dw_out;
+        weights(&half);
+#endif
+    } else {
+        weight_parts(t, 1);
+    }
+}
+
+/* ---- normalisation --------------------------------------------------------------------------------------------- */
+
+static void
+normalise(const struct norm_block *norm, const float *x, size_t pixels, float *y)
+{
+    size_t v, p;
+
+    for (v = 0; v < BLOCK; v += LANES) {
+        vec mean = load(norm->mean + v), scale = load(norm->scale + v), beta = load(norm->beta + v);
+
+        if (norm->relu) {
+            for (p = 0; p < pixels; p++) {
+                vec value = scale * (load(x + p * BLOCK + v) - mean) + beta;
+
+                store(y + p * BLOCK + v, positive(value, value));
+            }
+        } else {
+            for (p = 0; p < pixels; p++)
+                store(y + p * BLOCK + v, scale * (load(x + p * BLOCK + v) - mean) + beta);
+        }
+    }
+}
+
+INLINE void
+add_lanes(double *to, vec v)
+{
+    size_t i;
+
+    for (i = 0; i < LANES; i++)
+        to[i] += (double)v[i];
+}
+
+/* Pixels that are summed up in float before the sum goes to a double. */
+#define RUN 64
+
+static void
+norm_gradient(const struct norm_block *norm, const float *gamma, const float *g, const float *x, size_t pixels,
+              bool first, float *to, double *sum, double *product)
+{
+    size_t v, p, at;
+
+    for (at = 0; at < pixels; at += RUN) {
+        size_t end = pixels - at < RUN ? pixels : at + RUN;
+
+        for (v = 0; v < BLOCK; v += LANES) {
+            vec mean = load(norm->mean + v), scale = load(norm->scale + v), beta = load(norm->beta + v);
+            vec factor = load(gamma + v), s = {0}, q = {0};
+
+            for (p = at; p < end; p++) {
+                vec centred = load(x + p * BLOCK + v) - mean, d = load(g + p * BLOCK + v);
+                float *out = to + p * BLOCK + v;
+
+                if (norm->relu)
+                    d = positive(d, scale * centred + beta);
+                s += d;
+                q += d * centred;
+                store(out, first ? factor * d : load(out) + factor * d);
+            }
+            add_lanes(sum + v, s);
+            add_lanes(product + v, q);
+        }
+    }
+}
+
+static void
+finish(const float *k, const float *mean, const float *a, const float *x, size_t pixels, float *y)
+{
+    size_t v, p;
+
+    for (v = 0; v < BLOCK; v += LANES) {
+        vec k0 = load(k + v), k1 = load(k + BLOCK + v), k2 = load(k + 2 * BLOCK + v), m = load(mean + v);
+
+        for (p = 0; p < pixels; p++) {
+            size_t i = p * BLOCK + v;
+
+            store(y + i, k0 * load(a + i) + (k1 * (load(x + i) - m) + k2));
+        }
+    }
+}
+
+static void
+measure(const float *x, const float *pivot, size_t pixels, double *sum, double *squares)
+{
+    size_t v, p, at;
+
+    for (at = 0; at < pixels; at += RUN) {
+        size_t end = pixels - at < RUN ? pixels : at + RUN;
+
+        for (v = 0; v < BLOCK; v += LANES) {
+            vec from = load(pivot + v), s = {0}, q = {0};
+
+            for (p = at; p < end; p++) {
+                vec d = load(x + p * BLOCK + v) - from;
+
+                s += d;
+                q += d * d;
+            }
+            add_lanes(sum + v, s);
+            add_lanes(squares + v, q);
+        }
+    }
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------ */
+
+static void
+accumulate(const float *x, size_t count, bool first, float *y)
+{
+    size_t i;
+
+    if (first)
+        memmove(y, x, count * sizeof(*y));
+    else
+        for (i = 0; i < count; i += LANES)
+            store(y + i, load(y + i) + load(x + i));
+}
+
+static void
+add(const float *x, const float *x2, size_t count, bool relu, float *y)
+{
+    size_t i;
+
+    for (i = 0; i < count; i += LANES) {
+        vec v = load(x + i) + load(x2 + i);
+
+        store(y + i, relu ? positive(v, v) : v);
+    }
+}
+
+static void
+mask(const float *y, const float *dy, size_t count, float *g)
+{
+    size_t i;
+
+    for (i = 0; i < count; i += LANES)
+        store(g + i, positive(load(dy + i), load(y + i)));
+}
+
+/* ---- maximum --------------------------------------------------------------------------------------------------- */
+
+/* The largest under a window, and at which of its taps the first such lies; NaN wins. */
+INLINE vec
+window_max(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned top, unsigned left, ivec *tap)
+{
+    ivec at = {0};
+    vec best = {0};
+    bool any = false;
+    unsigned ky, kx;
+
+    for (ky = 0; ky < kernel; ky++) {
+        for (kx = 0; kx < kernel; kx++) {
+            unsigned row = top + ky, column = left + kx;
+            ivec here = (ivec){0} + (int32_t)(ky * kernel + kx);
+            vec v;
+            ivec better;
+
+            /* Above or left of the image these have wrapped around to large numbers. */
+            if (row >= height || column >= width)
+                continue;
+            v = load(x + ((size_t)row * width + column) * BLOCK);
+            better = any ? (v > best) | (v != v) : (ivec){0} - 1;
+            best = (vec)(((ivec)v & better) | ((ivec)best & ~better));
+            at = (here & better) | (at & ~better);
+            any = true;
+        }
+    }
+    *tap = at;
+    return best;
+}
+
+static void
+max_pool(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned stride, unsigned pad, float *y,
+         unsigned out_height, unsigned out_width)
+{
+    unsigned row, column;
+    size_t v;
+    ivec tap;
+
+    for (row = 0; row < out_height; row++)
+        for (column = 0; column < out_width; column++, y += BLOCK)
+            for (v = 0; v < BLOCK; v += LANES)
+                store(y + v, window_max(x + v, height, width, kernel, row * stride - pad, column * stride - pad, &tap));
+}
+
+static void
+max_pool_gradient(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned stride, unsigned pad,
+                  const float *dy, unsigned out_height, unsigned out_width, float *dx)
+{
+    unsigned row, column, k;
+    size_t v;
+    ivec tap;
+
+    for (row = 0; row < out_height; row++) {
+        for (column = 0; column < out_width; column++, dy += BLOCK) {
+            for (v = 0; v < BLOCK; v += LANES) {
+                vec d = load(dy + v);
+
+                window_max(x + v, height, width, kernel, row * stride - pad, column * stride - pad, &tap);
+                for (k = 0; k < kernel * kernel; k++) {
+                    unsigned at_row = row * stride - pad + k / kernel, at_column = column * stride - pad + k % kernel;
+                    float *to;
+
+                    if (at_row >= height || at_column >= width)
+                        continue;
+                    to = dx + ((size_t)at_row * width + at_column) * BLOCK + v;
+                    store(to, load(to) + (vec)((ivec)d & (tap == (int32_t)k)));
+                }
+            }
+        }
+    }
+}
+
+const struct kernels KERNELS_TABLE = {
+    .name = KERNELS_NAME,
+    .tile = TILE,
+    .conv = conv,
+    .weights = weights,
+    .normalise = normalise,
+    .norm_gradient = norm_gradient,
+    .finish = finish,
+    .measure = measure,
+    .accumulate = accumulate,
+    .add = add,
+    .mask = mask,
+    .max_pool = max_pool,
+    .max_pool_gradient = max_pool_gradient,
+};

@@ -1,0 +1,207 @@
+/*
+ * operand.c - what a node reads, and where its gradients go; see plan.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "onednn/plan.h"
+
+#include <string.h>
+
+static struct norm_block
+norm_of(const struct operand *in, unsigned block)
+{
+    const struct step *norm = in->norm;
+    size_t at = (size_t)(in->norm_block + block) * BLOCK;
+
+    return (struct norm_block){norm->mean + at, norm->scale + at, norm->beta + at, norm->node->relu};
+}
+
+/* ---- the input of the network ---------------------------------------------------------------------------------- */
+
+static void
+pixel_row(const struct plan *plan, size_t image, const struct box *box, long y, float *to)
+{
+    const struct batch *batch = plan->batch;
+    size_t source = plan->options.source;
+    const uint8_t *from = batch->pixels + image * source * source + (batch->crop[image].y + (size_t)y) * source +
+                          batch->crop[image].x;
+    unsigned column, c;
+
+    for (column = 0; column < box->columns; column++, to += BLOCK) {
+        long x = box->left + (long)column;
+
+        if (x < 0 || x >= (long)box->width)
+            continue;
+        if (batch->crop[image].flip)
+            x = (long)box->width - 1 - x;
+        for (c = 0; c < INPUT_CHANNELS; c++)
+            to[c] = ((float)from[x] / 255 - input_mean[c]) / input_deviation[c];
+    }
+}
+
+static void
+fetch_pixels(const struct plan *plan, size_t image, const struct box *box, float *to)
+{
+    unsigned row;
+
+    memset(to, 0, (size_t)box->rows * box->columns * BLOCK * sizeof(*to));
+    for (row = 0; row < box->rows; row++, to += (size_t)box->columns * BLOCK)
+        if (box->top + (long)row >= 0 && box->top + (long)row < (long)box->height)
+            pixel_row(plan, image, box, box->top + (long)row, to);
+}
+
+/* ---- stores ---------------------------------------------------------------------------------------------------- */
+
+/* The columns of a box that lie inside of the image: *from .. *end - 1, as columns of the box. */
+static void
+inside_columns(const struct box *box, unsigned *from, unsigned *end)
+{
+    long last = (long)box->width - box->left;
+
+    *from = box->left < 0 ? (unsigned)-box->left : 0;
+    *end = last < (long)box->columns ? (unsigned)(last > 0 ? last : 0) : box->columns;
+    if (*from > *end)
+        *from = *end;
+}
+
+void
+operand_fetch(const struct plan *plan, const struct operand *in, size_t image, size_t slot, unsigned first,
+              unsigned blocks, const struct box *box, float *to)
+{
+    size_t line = (size_t)box->columns * BLOCK;
+    unsigned from, end, b, row;
+
+    if (!in->from->value) {
+        fetch_pixels(plan, image, box, to);
+        return;
+    }
+    inside_columns(box, &from, &end);
+    for (b = first; b < first + blocks; b++) {
+        const float *block = value_of(in->from, slot, in->block + b);
+
+        for (row = 0; row < box->rows; row++, to += line) {
+            long y = box->top + (long)row;
+            const float *x;
+
+            if (y < 0 || y >= (long)box->height || from == end) {
+                memset(to, 0, line * sizeof(*to));
+                continue;
+            }
+            x = block + ((size_t)y * box->width + (size_t)(box->left + (long)from)) * BLOCK;
+            memset(to, 0, from * BLOCK * sizeof(*to));
+            if (in->norm) {
+                struct norm_block norm = norm_of(in, b);
+
+                plan->kernels->normalise(&norm, x, end - from, to + from * BLOCK);
+            } else {
+                memcpy(to + from * BLOCK, x, (end - from) * BLOCK * sizeof(*to));
+            }
+            memset(to + end * BLOCK, 0, (box->columns - end) * BLOCK * sizeof(*to));
+        }
+    }
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------- */
+
+void
+operand_claim(struct operand *in)
+{
+    unsigned b;
+
+    for (b = 0; b < in->blocks; b++) {
+        in->first[b] = !in->from->given[in->block + b];
+        in->from->given[in->block + b] = true;
+    }
+}
+
+void
+operand_give(const struct plan *plan, const struct operand *in, size_t image, unsigned block, size_t from, size_t count,
+             const float *g)
+{
+    float *to = gradient_of(in->from, image, in->block + block) + from * BLOCK;
+    struct norm_block norm;
+    double *sums;
+    size_t at, channels;
+
+    if (!in->norm) {
+        plan->kernels->accumulate(g, count * BLOCK, in->first[block], to);
+        return;
+    }
+    norm = norm_of(in, block);
+    at = (size_t)(in->norm_block + block) * BLOCK;
+    channels = (size_t)in->norm->in.blocks * BLOCK;
+    sums = in->norm->sums + image * 2 * channels + at;
+    plan->kernels->norm_gradient(&norm, in->norm->gamma + at, g,
+                                 value_of(in->from, image, in->block + block) + from * BLOCK, count, in->first[block],
+                                 to, sums, sums + channels);
+}
+
+void
+gradient_close(const struct plan *plan, const struct step *step)
+{
+    const struct store *s = step->out;
+    double count = (double)plan->options.batch * (double)s->pixels;
+    size_t c;
+
+    if (!s->normed)
+        return;
+    for (c = (size_t)step->out_block * BLOCK; c < (size_t)(step->out_block + step->out_blocks) * BLOCK; c++) {
+        float *k = s->finish + c / BLOCK * 3 * BLOCK + c % BLOCK;
+        double inverse = (double)s->inverse[c];
+
+        k[0] = s->inverse[c];
+        k[BLOCK] = (float)(-inverse * inverse * s->c[c] / count);
+        k[2 * BLOCK] = (float)(-inverse * s->b[c] / count);
+    }
+}
+
+/* `pixels` of one block in a row. */
+static void
+fetch_run(const struct plan *plan, const struct store *s, size_t image, unsigned block, size_t from, size_t pixels,
+          float *to)
+{
+    const float *a = gradient_of(s, image, block) + from * BLOCK;
+
+    if (s->normed)
+        plan->kernels->finish(s->finish + (size_t)block * 3 * BLOCK, s->mean + (size_t)block * BLOCK, a,
+                              value_of(s, image, block) + from * BLOCK, pixels, to);
+    else
+        memcpy(to, a, pixels * BLOCK * sizeof(*to));
+}
+
+void
+gradient_fetch(const struct plan *plan, const struct step *step, size_t image, unsigned first, unsigned blocks,
+               const struct box *box, unsigned spread, float *to)
+{
+    struct box spaced = *box;
+    unsigned from, end, b, row, column;
+
+    spaced.width = (box->width - 1) * spread + 1;
+    inside_columns(&spaced, &from, &end);
+    for (b = first; b < first + blocks; b++) {
+        for (row = 0; row < box->rows; row++, to += (size_t)box->columns * BLOCK) {
+            long y = box->top + (long)row;
+            size_t line;
+
+            if (y < 0 || y % (long)spread != 0 || y / (long)spread >= (long)box->height || from == end) {
+                memset(to, 0, (size_t)box->columns * BLOCK * sizeof(*to));
+                continue;
+            }
+            line = (size_t)(y / (long)spread) * box->width;
+            if (spread > 1) {
+                memset(to, 0, (size_t)box->columns * BLOCK * sizeof(*to));
+                for (column = from; column < end; column++)
+                    if ((box->left + (long)column) % (long)spread == 0)
+                        fetch_run(plan, step->out, image, step->out_block + b,
+                                  line + (size_t)(box->left + (long)column) / spread, 1, to + column * BLOCK);
+                continue;
+            }
+            memset(to, 0, from * BLOCK * sizeof(*to));
+            fetch_run(plan, step->out, image, step->out_block + b, line + (size_t)(box->left + (long)from), end - from,
+                      to + from * BLOCK);
+            memset(to + end * BLOCK, 0, (box->columns - end) * BLOCK * sizeof(*to));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+/*
+ * plan.h - a graph made ready for the CPU: what is stored, what is computed again, and where everything lies
+ *
+ * The model to keep in mind: a buffer of the graph is a store of 16-channel blocks, [image][block][pixel][16].  Each slice
+ * that a node writes begins with a new block; the channels of a block that no slice fills (holes) stay zero, and so do
+ * their weights.  The output of a normalisation is no store: whoever reads it reads the store before, and normalises what
+ * it has just loaded (an operand).  So a dense block keeps its slab and the 4 x growth channels of each layer, nothing
+ * else.
+ *
+ * Forward, each store knows the mean and 1 / sqrt(variance + epsilon) of its channels, found once, when they are written:
+ * all normalisations that read a channel share them.
+ *
+ * Backward, with xhat = (x - mean) s and g the gradient of a normalised value where its ReLU let through, summed over the
+ * readers l of a channel:
+ *     A = sum gamma_l g_l,   b = sum gamma_l mean(g_l),   c = sum gamma_l mean(g_l xhat)
+ *     dL/dx = s (A - b - xhat c)
+ * A is what the store's gradient holds until its writer asks for it (gradient_fetch()), when all readers are done.
+ *
+ * Ioffe and Szegedy, Batch Normalization, ICML 2015; Pleiss et al., Memory-Efficient Implementation of DenseNets, 2017.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_ONEDNN_PLAN_H
+#define CHEX_TRAIN_ONEDNN_PLAN_H
+
+#include "backend.h"
+#include "onednn/kernels.h"
+#include "onednn/team.h"
+
+#define NO_NODE SIZE_MAX
+
+struct store {
+    unsigned channels, height, width;
+    unsigned blocks;
+    size_t pixels, image; /* image: floats of one */
+    size_t slot;          /* floats from one slot of values to the next */
+    unsigned *lane;       /* [channels]: where a channel lies, block * 16 + its place there */
+    size_t norm;          /* the NORM node whose output this is: then nothing is stored; else NO_NODE */
+    size_t first, last;   /* nodes that write it first and read it last */
+    bool normed, plain;   /* read by normalisations; read as it is */
+    float *value;         /* [slots][image], or with gaps */
+    float *gradient;      /* [batch][image], train */
+
+    /* For those that are normed, [blocks * 16]: */
+    float *mean, *inverse; /* of the batch; inverse = 1 / sqrt(variance + epsilon) */
+    double *variance;
+    double *b, *c; /* see above */
+    float *finish; /* [blocks][3][16]: dL/dx = k0 A + k1 (x - mean) + k2 */
+    bool *given;   /* [blocks]: the gradient holds something already */
+};
+
+/* Blocks of a store as a node reads them: as they are, or normalised. */
+struct operand {
+    struct store *from;
+    unsigned block, blocks;
+    unsigned *lane;      /* [channels of the slice]: where a channel lies, counted from the first block */
+    unsigned last;       /* channels of the last block */
+    struct step *norm;   /* NULL: as they are */
+    unsigned norm_block; /* the first block, counted from that of the normalisation */
+    bool *first;         /* [blocks]: this reader's gradient comes first; set when the node runs backward */
+};
+
+/* How a convolution goes over an image; 1x1 ones see it as one row. */
+struct conv_plan {
+    bool flat;
+    unsigned height, width, out_height, out_width;
+    unsigned rows, columns, strips; /* forward: outputs of a strip; of a flat one columns, else rows */
+    unsigned weight_rows;           /* backward: outputs (or, flat, columns) of a strip */
+    unsigned data_rows;             /* backward: rows of the input of a strip */
+    unsigned pieces;                /* of the batch, each with its own sum of weight gradients */
+    float *forward;                 /* weights [out block][in block][ky][kx][16 in][16 out] */
+    float *backward;                /* weights [in block][out block][ky][kx][16 out][16 in], taps from last to first */
+};
+
+/* A node. */
+struct step {
+    const struct graph_node *node;
+    struct operand in, in2;
+    struct store *out;
+    unsigned out_block, out_blocks;
+    unsigned *out_lane;
+    unsigned out_last; /* channels of the last block of the output */
+    struct conv_plan conv;
+
+    /* NORM, [blocks * 16] */
+    float *mean, *scale, *beta, *gamma;
+    double *sums; /* [batch][2][blocks * 16]: of g, and of g (x - mean) */
+};
+
+struct plan {
+    struct plan_options options;
+    const struct graph *graph;
+    const struct kernels *kernels;
+    struct team *team;
+    struct store *store; /* [buffer_count] */
+    struct step *step;   /* [node_count] */
+    float *arena[ARENA_AVERAGE + 1];
+    unsigned slots;    /* images whose values are kept at a time */
+    bool packed;       /* the packed weights are those of the arena */
+    bool whole_images; /* EVALUATE: a task is an image through all nodes */
+    float *logit_gradient;
+    float *logits;             /* [batch][outputs] */
+    const struct batch *batch; /* of the call */
+    enum forward_mode mode;
+
+    float *activations; /* all values and gradients, laid out by lifetime */
+    size_t activation_floats;
+    float *scratch; /* [threads][scratch_floats] */
+    size_t scratch_floats;
+    double *partial; /* statistics [units][3][channels]: pivot, sum, squares */
+    size_t partial_doubles;
+    float *weight_gradients; /* [pieces][packed weights of one node] */
+    size_t weight_gradient_floats;
+
+    void **owned; /* all that is freed with the plan */
+    size_t owned_count, owned_capacity;
+    uint64_t bytes; /* of those */
+};
+
+/* Zeroed memory aligned to 64 bytes (2 MiB for large ones) that is freed with the plan; NULL when out of memory. */
+void *plan_take(struct plan *plan, size_t count, size_t size);
+
+/* plan_build.c: stores, steps and memory.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
+enum chex_status plan_build(struct plan *plan, struct chex_error *err);
+
+/* A step that runs in tasks. */
+struct part {
+    struct plan *plan;
+    struct step *step;
+};
+
+static inline size_t
+slot_of(const struct plan *plan, size_t image, unsigned thread)
+{
+    return plan->slots == plan->options.batch ? image : thread;
+}
+
+static inline float *
+value_of(const struct store *s, size_t slot, unsigned block)
+{
+    return s->value + slot * s->slot + (size_t)block * s->pixels * BLOCK;
+}
+
+static inline float *
+gradient_of(const struct store *s, size_t image, unsigned block)
+{
+    return s->gradient + image * s->image + (size_t)block * s->pixels * BLOCK;
+}
+
+/* ---- operands (operand.c) -------------------------------------------------------------------------------------- */
+
+/* A box of an image as a convolution sees it: rows and columns outside of height x width are zero. */
+struct box {
+    unsigned height, width;
+    long top, left;
+    unsigned rows, columns;
+};
+
+/* to [blocks][rows][columns][16]: blocks first .. first + blocks - 1 of an operand. */
+void operand_fetch(const struct plan *plan, const struct operand *in, size_t image, size_t slot, unsigned first,
+                   unsigned blocks, const struct box *box, float *to);
+/* The gradient of one block of the operand for pixels from .. from + count - 1 of an image comes in. */
+void operand_give(const struct plan *plan, const struct operand *in, size_t image, unsigned block, size_t from,
+                  size_t count, const float *g);
+/* The finished gradient of what a step wrote, to [blocks][rows][columns][16].  Where spread is above 1 the box is one of
+ * an image of spread times the size, in which only every spread-th row and column is not zero. */
+void gradient_fetch(const struct plan *plan, const struct step *step, size_t image, unsigned first, unsigned blocks,
+                    const struct box *box, unsigned spread, float *to);
+/* All readers of what a step wrote are done: prepare gradient_fetch(). */
+void gradient_close(const struct plan *plan, const struct step *step);
+/* Which blocks of the operand have no gradient yet; they have one from now on. */
+void operand_claim(struct operand *in);
+
+/* ---- statistics (norm.c) --------------------------------------------------------------------------------------- */
+
+/* Unit `unit` of the statistics of what a step writes: `pixels` of one image, `blocks` output blocks from `first` on. */
+void statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned first, unsigned blocks,
+                    size_t slot, size_t from, size_t pixels);
+/* All units are there: mean and inverse of the store. */
+void statistics_finish(struct plan *plan, const struct step *step);
+/* Strips of all images of a convolution, else images. */
+size_t statistics_units(const struct plan *plan, const struct step *step);
+
+void norm_prepare(struct plan *plan, struct step *step);
+void norm_running(struct plan *plan, struct step *step);
+void norm_backward_finish(struct plan *plan, struct step *step);
+
+/* ---- nodes ----------------------------------------------------------------------------------------------------- */
+
+/* conv.c, conv_backward.c, conv_weights.c */
+void conv_geometry(struct plan *plan, struct step *step);
+size_t conv_scratch(const struct plan *plan, const struct step *step);
+size_t conv_weight_floats(const struct step *step); /* packed */
+void conv_pack(void *part, size_t block, unsigned thread);
+void conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread);
+size_t conv_strip_pixels(const struct step *step, unsigned strip);
+void conv_gradients(struct plan *plan, struct step *step);
+
+/* pool.c: one image forward, and whole backward passes */
+size_t pool_scratch(const struct step *step);
+void simple_forward(struct plan *plan, struct step *step, size_t image, unsigned thread);
+void simple_backward(struct plan *plan, struct step *step);
+
+#endif

@@ -1,0 +1,377 @@
+/*
+ * plan_build.c - from the graph to stores, steps and memory; see plan.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "onednn/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *
+plan_take(struct plan *plan, size_t count, size_t size)
+{
+    size_t bytes, align;
+    void **owned = array_grow(plan->owned, &plan->owned_capacity, plan->owned_count, sizeof(*owned)), *p;
+
+    if (!owned)
+        return NULL;
+    plan->owned = owned;
+    if (!size_mul(count ? count : 1, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE)
+        return NULL;
+    align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64;
+    bytes = (bytes + align - 1) / align * align;
+    p = aligned_alloc(align, bytes);
+    if (!p)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (align == HUGE_PAGE)
+        madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+    memset(p, 0, bytes);
+    plan->bytes += bytes;
+    plan->owned[plan->owned_count++] = p;
+    return p;
+}
+
+static enum chex_status
+unsupported(size_t node, const char *what, struct chex_error *err)
+{
+    return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend onednn does not do node %zu: %s", node, what);
+}
+
+/* ---- stores and steps ------------------------------------------------------------------------------------------ */
+
+static bool
+make_stores(struct plan *plan)
+{
+    const struct graph *g = plan->graph;
+    size_t i;
+
+    for (i = 0; i < g->buffer_count; i++) {
+        const struct graph_buffer *b = &g->buffer[i];
+        struct store *s = &plan->store[i];
+
+        *s = (struct store){.channels = b->channels,
+                            .height = b->height,
+                            .width = b->width,
+                            .norm = NO_NODE,
+                            .pixels = (size_t)b->height * b->width,
+                            .first = NO_NODE};
+        s->lane = plan_take(plan, b->channels, sizeof(*s->lane));
+        if (!s->lane)
+            return false;
+        memset(s->lane, 0xff, b->channels * sizeof(*s->lane)); /* not placed yet: beyond all blocks */
+    }
+    plan->store[g->input].blocks = 1;
+    for (i = 0; i < g->buffer[g->input].channels; i++)
+        plan->store[g->input].lane[i] = (unsigned)i;
+    return true;
+}
+
+/* Blocks that hold exactly the channels of a slice; false where it begins or ends inside of one. */
+static bool
+find_blocks(const struct store *s, const struct graph_slice *slice, unsigned *block, unsigned *blocks, unsigned *last)
+{
+    unsigned from = s->lane[slice->first], end = s->lane[slice->first + slice->channels - 1],
+             next = slice->first + slice->channels;
+
+    *block = from / BLOCK;
+    *blocks = end / BLOCK - *block + 1;
+    *last = end % BLOCK + 1;
+    return from % BLOCK == 0 && (next == s->channels || s->lane[next] / BLOCK > end / BLOCK);
+}
+
+static unsigned *
+copy_lanes(struct plan *plan, const struct store *s, const struct graph_slice *slice, unsigned block)
+{
+    unsigned *lane = plan_take(plan, slice->channels, sizeof(*lane)), i;
+
+    for (i = 0; lane && i < slice->channels; i++)
+        lane[i] = s->lane[slice->first + i] - block * BLOCK;
+    return lane;
+}
+
+static enum chex_status
+make_operand(struct plan *plan, size_t node, const struct graph_slice *slice, struct operand *in,
+             struct chex_error *err)
+{
+    struct store *s = &plan->store[slice->buffer];
+
+    if (!find_blocks(s, slice, &in->block, &in->blocks, &in->last))
+        return unsupported(node, "it reads part of what another node writes", err);
+    in->lane = copy_lanes(plan, s, slice, in->block);
+    in->first = plan_take(plan, in->blocks, sizeof(*in->first));
+    if (!in->lane || !in->first)
+        return chex_fail_memory(err);
+    in->from = s;
+    if (s->norm != NO_NODE) {
+        in->norm = &plan->step[s->norm];
+        in->norm_block = in->block;
+        in->from = in->norm->in.from;
+        in->block += in->norm->in.block;
+    }
+    in->from->last = node;
+    if (slice->buffer == plan->graph->input && plan->graph->node[node].op != GRAPH_CONV)
+        return unsupported(node, "only a convolution reads the images", err);
+    if (plan->graph->node[node].op == GRAPH_NORM || in->norm)
+        in->from->normed = true;
+    else
+        in->from->plain = true;
+    return CHEX_OK;
+}
+
+static enum chex_status
+make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *err)
+{
+    size_t channels = (size_t)step->in.blocks * BLOCK;
+    struct store *out = step->out;
+
+    if (step->in.norm || out->first != NO_NODE || step->node->out.channels != out->channels)
+        return unsupported(node, "a normalisation of what another one has normalised, or one of several in a buffer",
+                           err);
+    out->norm = node;
+    out->blocks = step->in.blocks;
+    memcpy(out->lane, step->in.lane, out->channels * sizeof(*out->lane));
+    step->mean = plan_take(plan, channels, sizeof(float));
+    step->scale = plan_take(plan, channels, sizeof(float));
+    step->beta = plan_take(plan, channels, sizeof(float));
+    step->gamma = plan_take(plan, channels, sizeof(float));
+    if (plan->options.train)
+        step->sums = plan_take(plan, plan->options.batch * 2 * channels, sizeof(double));
+    return step->mean && step->scale && step->beta && step->gamma && (!plan->options.train || step->sums)
+               ? CHEX_OK
+               : chex_fail_memory(err);
+}
+
+/* Behind what is there.  Where channels are kept, they keep their places, holes between them too. */
+static void
+place_output(struct step *step)
+{
+    const struct graph_node *n = step->node;
+    struct store *out = step->out;
+    bool mixes = n->op == GRAPH_CONV || n->op == GRAPH_LINEAR;
+    unsigned i;
+
+    step->out_block = out->blocks;
+    step->out_blocks = mixes ? (n->out.channels + BLOCK - 1) / BLOCK : step->in.blocks;
+    step->out_last = mixes ? (n->out.channels - 1) % BLOCK + 1 : step->in.last;
+    for (i = 0; i < n->out.channels; i++)
+        out->lane[n->out.first + i] = out->blocks * BLOCK + (mixes ? i : step->in.lane[i]);
+    out->blocks += step->out_blocks;
+}
+
+static enum chex_status
+make_step(struct plan *plan, size_t node, struct chex_error *err)
+{
+    const struct graph_node *n = &plan->graph->node[node];
+    struct step *step = &plan->step[node];
+    enum chex_status status;
+
+    step->node = n;
+    step->out = &plan->store[n->out.buffer];
+    status = make_operand(plan, node, &n->in, &step->in, err);
+    if (status == CHEX_OK && n->op == GRAPH_ADD)
+        status = make_operand(plan, node, &n->in2, &step->in2, err);
+    if (status == CHEX_OK && n->op == GRAPH_ADD &&
+        memcmp(step->in.lane, step->in2.lane, n->in.channels * sizeof(*step->in.lane)) != 0)
+        return unsupported(node, "the channels of a sum lie differently", err);
+    if (status == CHEX_OK && n->op == GRAPH_NORM)
+        return make_norm(plan, node, step, err);
+    if (status != CHEX_OK)
+        return status;
+    place_output(step);
+    if (step->out->first == NO_NODE)
+        step->out->first = node;
+    if (step->out->last < node)
+        step->out->last = node;
+    step->out_lane = copy_lanes(plan, step->out, &n->out, step->out_block);
+    return step->out_lane ? CHEX_OK : chex_fail_memory(err);
+}
+
+/* ---- memory of the nodes --------------------------------------------------------------------------------------- */
+
+static bool
+make_conv(struct plan *plan, struct step *step)
+{
+    size_t floats = conv_weight_floats(step);
+
+    conv_geometry(plan, step);
+    step->conv.forward = plan_take(plan, floats, sizeof(float));
+    if (plan->options.train && step->in.from != &plan->store[plan->graph->input]) {
+        step->conv.backward = plan_take(plan, floats, sizeof(float));
+        if (!step->conv.backward)
+            return false;
+    }
+    if (floats * step->conv.pieces > plan->weight_gradient_floats)
+        plan->weight_gradient_floats = floats * step->conv.pieces;
+    return step->conv.forward != NULL;
+}
+
+static bool
+make_statistics(struct plan *plan, struct store *s)
+{
+    size_t channels = (size_t)s->blocks * BLOCK;
+
+    s->mean = plan_take(plan, channels, sizeof(float));
+    s->inverse = plan_take(plan, channels, sizeof(float));
+    s->variance = plan_take(plan, channels, sizeof(double));
+    s->b = plan_take(plan, channels, sizeof(double));
+    s->c = plan_take(plan, channels, sizeof(double));
+    s->finish = plan_take(plan, 3 * channels, sizeof(float));
+    return s->mean && s->inverse && s->variance && s->b && s->c && s->finish;
+}
+
+static bool
+make_workspace(struct plan *plan)
+{
+    const struct graph *g = plan->graph;
+    size_t i, floats, doubles;
+
+    for (i = 0; i < g->node_count; i++) {
+        struct step *step = &plan->step[i];
+
+        if (step->node->op == GRAPH_NORM)
+            continue;
+        if (step->node->op == GRAPH_CONV && !make_conv(plan, step))
+            return false;
+        floats = step->node->op == GRAPH_CONV ? conv_scratch(plan, step) : pool_scratch(step);
+        if (floats > plan->scratch_floats)
+            plan->scratch_floats = floats;
+        doubles = statistics_units(plan, step) * 3 * step->out_blocks * BLOCK;
+        if (step->out->normed && doubles > plan->partial_doubles)
+            plan->partial_doubles = doubles;
+    }
+    /* An odd number of cache lines, so that the threads' parts do not meet in the same sets. */
+    plan->scratch_floats = (plan->scratch_floats + BLOCK - 1) / BLOCK * BLOCK + BLOCK;
+    plan->scratch = plan_take(plan, plan->options.threads * plan->scratch_floats, sizeof(float));
+    plan->logits = plan_take(plan, plan->options.batch * (size_t)g->buffer[g->output].channels, sizeof(float));
+    if (!plan->options.train)
+        return plan->scratch && plan->logits;
+    plan->partial = plan_take(plan, plan->partial_doubles, sizeof(double));
+    plan->weight_gradients = plan_take(plan, plan->weight_gradient_floats, sizeof(float));
+    plan->logit_gradient = plan_take(plan, plan->options.batch * (size_t)g->buffer[g->output].channels, sizeof(float));
+    for (i = 0; i < g->buffer_count; i++) {
+        struct store *s = &plan->store[i];
+
+        s->given = plan_take(plan, s->blocks, sizeof(*s->given));
+        if (!s->given || (s->normed && !make_statistics(plan, s)))
+            return false;
+    }
+    return plan->scratch && plan->logits && plan->partial && plan->weight_gradients && plan->logit_gradient;
+}
+
+/* ---- activations by lifetime ----------------------------------------------------------------------------------- */
+
+/* Without training each slot has its own layout, as one image may be at another node than the next.
+ * Memory that is needed from one moment to another: node i runs forward at i and backward at 2 * nodes - 1 - i. */
+struct span {
+    size_t floats, begin, end, at;
+    float **where;
+};
+
+static int
+larger_first(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+
+    if (x->floats != y->floats)
+        return x->floats < y->floats ? 1 : -1;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The lowest place that no span which lives at the same time takes; the first `count` have theirs. */
+static size_t
+lowest_place(const struct span *span, size_t count)
+{
+    const struct span *s = &span[count];
+    size_t at = 0, i;
+
+    for (i = 0; i < count; i++) {
+        bool together = span[i].begin <= s->end && s->begin <= span[i].end;
+
+        if (together && span[i].at < at + s->floats && at < span[i].at + span[i].floats) {
+            at = span[i].at + span[i].floats;
+            i = (size_t)-1; /* once more from the beginning: the place has moved up */
+        }
+    }
+    return at;
+}
+
+static size_t
+make_spans(struct plan *plan, struct span *span)
+{
+    size_t last = 2 * plan->graph->node_count - 1, count = 0, i;
+
+    for (i = 0; i < plan->graph->buffer_count; i++) {
+        struct store *s = &plan->store[i];
+
+        if (i == plan->graph->input || s->norm != NO_NODE)
+            continue;
+        s->image = (size_t)s->blocks * BLOCK * s->pixels;
+        span[count++] = (struct span){.floats = (plan->options.train ? plan->options.batch : 1) * s->image,
+                                      .begin = s->first,
+                                      .end = plan->options.train ? last - s->first : s->last,
+                                      .where = &s->value};
+        if (plan->options.train)
+            span[count++] = (struct span){.floats = plan->options.batch * s->image,
+                                          .begin = last - s->last,
+                                          .end = last - s->first,
+                                          .where = &s->gradient};
+    }
+    return count;
+}
+
+static bool
+make_activations(struct plan *plan)
+{
+    struct span *span = calloc(2 * plan->graph->buffer_count, sizeof(*span));
+    size_t count, i;
+
+    if (!span)
+        return false;
+    count = make_spans(plan, span);
+    qsort(span, count, sizeof(*span), larger_first);
+    for (i = 0; i < count; i++) {
+        span[i].at = lowest_place(span, i);
+        if (span[i].at + span[i].floats > plan->activation_floats)
+            plan->activation_floats = span[i].at + span[i].floats;
+    }
+    for (i = 0; i < plan->graph->buffer_count; i++)
+        plan->store[i].slot = plan->options.train ? plan->store[i].image : plan->activation_floats;
+    if (!plan->options.train)
+        plan->activation_floats *= plan->slots;
+    plan->activations = plan_take(plan, plan->activation_floats, sizeof(float));
+    for (i = 0; plan->activations && i < count; i++)
+        *span[i].where = plan->activations + span[i].at;
+    free(span);
+    return plan->activations != NULL;
+}
+
+enum chex_status
+plan_build(struct plan *plan, struct chex_error *err)
+{
+    const struct graph *g = plan->graph;
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    plan->store = plan_take(plan, g->buffer_count, sizeof(*plan->store));
+    plan->step = plan_take(plan, g->node_count, sizeof(*plan->step));
+    if (!plan->store || !plan->step || !make_stores(plan))
+        return chex_fail_memory(err);
+    for (i = 0; i < g->node_count && status == CHEX_OK; i++)
+        status = make_step(plan, i, err);
+    if (status != CHEX_OK)
+        return status;
+    for (i = 0; i < g->buffer_count; i++)
+        if (plan->store[i].normed && plan->store[i].plain)
+            return unsupported(plan->store[i].last, "its input is also read without normalisation", err);
+    return make_workspace(plan) && make_activations(plan) ? CHEX_OK : chex_fail_memory(err);
+}
