@@ -8,7 +8,6 @@
 set -eu
 
 source=$(dirname "$0")/..
-build=${BUILDDIR:-.}
 compiler=${CROSS_CC:-aarch64-linux-gnu-gcc}
 emulator=${EMULATOR:-qemu-aarch64}
 
