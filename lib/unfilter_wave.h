@@ -135,16 +135,16 @@ WAVE_NAME(block)(vec *block, vec16 above, struct WAVE_NAME(state) * state, const
 static inline WAVE_TARGET void
 WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t stride, ptrdiff_t t0, ptrdiff_t width)
 {
-    uint8_t bytes[WAVE_LANES][16];
+    uint8_t bytes[WAVE_LANES * 16]; /* 16 of each lane */
     ptrdiff_t k;
 
     for (k = 0; k < 16; k++)
-        WAVE_STORE(row[k], bytes[k], 256);
+        WAVE_STORE(row[k], bytes + 16 * k, 256);
     for (k = 0; k < WAVE_LANES; k++) {
         ptrdiff_t x = t0 - k, from = x < 0 ? -x : 0, to = width - x < 16 ? width - x : 16;
 
         if (from < to)
-            memcpy(out + k * stride + x + from, bytes[k] + from, (size_t)(to - from));
+            memcpy(out + k * stride + x + from, bytes + 16 * k + from, (size_t)(to - from));
     }
 }
 
