@@ -152,9 +152,13 @@ def _(work):
 @case("convert: what ran short is said, with what was in use and what to try")
 def _(work):
     c = conversion(work)
+    with open(c.convert, "rb") as program:
+        sanitized = b"__asan_init" in program.read()  # it has an allocator of its own, where nothing can fail
     for below, fault, texts in (
             ([], "memory:200:ever:ENOMEM", ("out of memory", "were in use with 8 threads; try --threads 2")),
             ([c.source], "open:5:ever:EMFILE", ("Too many open files", ".png'", "8 threads need up to 24 open files"))):
+        if sanitized and fault.startswith("memory"):
+            continue
         folder = c.new_folder()
         command = [a for a in c.command(folder, "-j", "8") if a != "-q"]
         ended = harness.run(command, below, fault)
