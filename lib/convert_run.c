@@ -286,14 +286,15 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
 {
     struct convert *c = r->c;
     struct convert_watch watch = watch_of(r);
+    /* The list of what is missing is that of the whole: a part has none. */
+    bool lists = crew_leads(r->crew) && (r->crew->comm->size > 1 || share_is_whole(r->share));
     struct buffer names = {0};
     uint64_t done, rejects;
     int i;
 
     /* Folders were listed before: there nothing can be missing any more. */
     if (c->source.archive_count == 0)
-        return status == CHEX_OK && share_is_whole(r->share) ? folder_remove(&r->folder, STORE_MISSING_NAME, err)
-                                                             : status;
+        return status == CHEX_OK && lists ? folder_remove(&r->folder, STORE_MISSING_NAME, err) : status;
     if (status == CHEX_OK)
         status = convert_find_absent(c, r->store, &names, err);
     status = crew_report(r->crew, status, &names, err);
@@ -303,8 +304,7 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
         for (i = 1; status == CHEX_OK && i < r->crew->comm->size; i++)
             status = convert_add_absent(c, &r->crew->peer[i].data, err);
         if (status == CHEX_OK)
-            status = convert_judge_absent(c, &r->folder, r->crew->comm->size > 1 || share_is_whole(r->share),
-                                          c->counts.rejects + rejects, err);
+            status = convert_judge_absent(c, &r->folder, lists, c->counts.rejects + rejects, err);
     }
     status = crew_verdict(r->crew, status, NULL, err);
     return status == CHEX_OK ? convert_reject_absent(c, r->store, &watch, err) : status;
