@@ -8,6 +8,7 @@
 #include "convert_private.h"
 
 #include "dali_index.h"
+#include "json.h"
 #include "manifest_json.h"
 
 #include <math.h>

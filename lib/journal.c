@@ -8,7 +8,7 @@
 #include "journal.h"
 
 #include "ascii.h"
-#include "manifest_json.h"
+#include "json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@
 
 #define JOURNAL_VERSION 1
 #define JOURNAL_MAX     (256u << 20)
+
+static const struct json_bounds header_bounds = {.size = 65536, .depth = 2, .values = 100};
 
 /* ---- names ---------------------------------------------------------------------------------------------------- */
 
@@ -122,9 +124,9 @@ read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struc
         bool good = newline != NULL;
 
         if (good && at == 0) {
-            json_t *line = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+            json_t *line;
 
-            good = line != NULL;
+            good = json_read(text, length, &header_bounds, &line, NULL) == CHEX_OK;
             if (good)
                 status = check_header(r, line, err);
             json_decref(line);

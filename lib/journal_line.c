@@ -7,7 +7,7 @@
 
 #include "journal.h"
 
-#include "manifest_json.h"
+#include "json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -123,11 +123,13 @@ parse_object(json_t *line, size_t shard_count, size_t *shard, struct shard_resul
 bool
 journal_parse(const char *line, size_t size, size_t shard_count, size_t *shard, struct shard_result *out)
 {
-    json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
+    /* A shard has at most 65,536 rejects, of five values each. */
+    static const struct json_bounds bounds = {.size = 64u << 20, .depth = 4, .values = 500000};
+    json_t *object;
     bool good;
 
     *out = (struct shard_result){0};
-    good = object && parse_object(object, shard_count, shard, out);
+    good = json_read(line, size, &bounds, &object, NULL) == CHEX_OK && parse_object(object, shard_count, shard, out);
     json_decref(object);
     return good;
 }

@@ -66,3 +66,27 @@ json_read(const void *text, size_t size, const struct json_bounds *bounds, json_
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
     return *out ? CHEX_OK : fail_syntax(&e, err);
 }
+
+struct sink {
+    struct buffer *buffer;
+    bool failed; /* jansson does not look at the result everywhere */
+};
+
+static int
+append(const char *data, size_t size, void *context)
+{
+    struct sink *sink = context;
+
+    sink->failed = sink->failed || buffer_append(sink->buffer, data, size, NULL) != CHEX_OK;
+    return sink->failed ? -1 : 0;
+}
+
+enum chex_status
+json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
+{
+    struct sink sink = {.buffer = b};
+
+    if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
+        return chex_fail_memory(err);
+    return CHEX_OK;
+}

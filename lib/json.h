@@ -1,5 +1,5 @@
 /*
- * json.h - JSON that anybody may have made: bounded before it is parsed
+ * json.h - JSON that anybody may have made, bounded before it is parsed; and JSON that is written whole or not at all
  *
  * jansson itself recurses 2048 deep and makes about a hundred bytes of every value; so the depth and the number of
  * values are counted first, which takes no memory.
@@ -9,7 +9,7 @@
 #ifndef CHEX_LIB_JSON_H
 #define CHEX_LIB_JSON_H
 
-#include "error.h"
+#include "mem.h"
 
 #include <jansson.h>
 
@@ -25,5 +25,12 @@ struct json_bounds {
  */
 enum chex_status json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out,
                            struct chex_error *err);
+
+/*
+ * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation fails
+ * in the middle it may leave out a key and go on.  value NULL is out of memory too.
+ * CHEX_ERR_MEMORY: then b has a part of it
+ */
+enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include <config.h>
 
+#include "json.h"
 #include "manifest_json.h"
 
 #include "digest.h"
@@ -203,30 +204,6 @@ fill(json_t *top, const struct manifest *m)
            set(top, "pixels", json_pack("{s:f, s:f}", "mean", m->pixel_mean, "deviation", m->pixel_deviation)) &&
            set(top, "labels_sha256", json_string(m->labels_sha256)) &&
            set(top, "rejects", json_integer((json_int_t)m->rejects));
-}
-
-struct sink {
-    struct buffer *buffer;
-    bool failed; /* jansson does not look at the result everywhere */
-};
-
-static int
-append(const char *data, size_t size, void *context)
-{
-    struct sink *sink = context;
-
-    sink->failed = sink->failed || buffer_append(sink->buffer, data, size, NULL) != CHEX_OK;
-    return sink->failed ? -1 : 0;
-}
-
-enum chex_status
-json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
-{
-    struct sink sink = {.buffer = b};
-
-    if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
-        return chex_fail_memory(err);
-    return CHEX_OK;
 }
 
 enum chex_status

@@ -16,13 +16,6 @@
  */
 json_t *manifest_dtype(const struct manifest *m);
 
-/*
- * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation fails
- * in the middle it may leave out a key and go on.  value NULL is out of memory too.
- * CHEX_ERR_MEMORY: then b has a part of it
- */
-enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
-
 /* The last key: SHA-256 of the text before its line. */
 #define MANIFEST_SUM_KEY "manifest_sha256"
 

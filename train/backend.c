@@ -24,3 +24,35 @@ backend_find(const char *name)
             return backends[i];
     return NULL;
 }
+
+size_t
+arena_floats(const struct graph *g, enum arena_id arena)
+{
+    return arena == ARENA_STATISTICS ? g->stat_floats : g->param_floats;
+}
+
+bool
+arena_is_wanted(const struct plan_options *o, enum arena_id arena)
+{
+    switch (arena) {
+    case ARENA_PARAMETERS:
+    case ARENA_STATISTICS:
+        return true;
+    case ARENA_MOMENT2:
+        return o->train && o->optimizer.kind != OPTIMIZER_SGD;
+    case ARENA_AVERAGE:
+        return o->train && o->average;
+    default:
+        return o->train;
+    }
+}
+
+void
+arena_start_statistics(const struct graph *g, float *statistics)
+{
+    size_t i, k;
+
+    for (i = 0; i < g->stat_count; i++)
+        for (k = 0; g->stat[i].role == GRAPH_VARIANCE && k < g->stat[i].count; k++)
+            statistics[g->stat[i].offset + k] = 1;
+}

@@ -86,6 +86,11 @@ enum arena_id {
  */
 typedef enum chex_status gradients_ready(void *context, size_t first, size_t count, struct chex_error *err);
 
+/* Floats of an arena; whether a plan of these options has it; and what is in one at first that is not zero. */
+size_t arena_floats(const struct graph *g, enum arena_id arena);
+bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
+void arena_start_statistics(const struct graph *g, float *statistics);
+
 struct plan;
 
 struct backend {

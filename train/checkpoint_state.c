@@ -138,20 +138,22 @@ parse_field(const struct field *f, const json_t *value, struct checkpoint_state 
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-static char *
-format_state(const struct checkpoint_state *state)
+/* One line, terminated. */
+static enum chex_status
+format_state(const struct checkpoint_state *state, struct buffer *b, struct chex_error *err)
 {
     json_t *top = json_object();
-    char *text = NULL;
+    enum chex_status status;
     size_t i;
 
     for (i = 0; i < FIELDS; i++)
         if (json_object_set_new(top, fields[i].name, format_field(&fields[i], state)) != 0)
             break;
-    if (i == FIELDS)
-        text = json_dumps(top, JSON_COMPACT | JSON_ENSURE_ASCII);
+    status = i == FIELDS ? json_append(top, JSON_COMPACT | JSON_ENSURE_ASCII, b, err) : chex_fail_memory(err);
     json_decref(top);
-    return text;
+    if (status == CHEX_OK)
+        b->data[b->size - 1] = '\0'; /* in the place of the newline */
+    return status;
 }
 
 enum chex_status
@@ -159,26 +161,33 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
                        const struct checkpoint_state *state, const struct checkpoint_arrays *arrays, char *hex,
                        struct chex_error *err)
 {
-    char *text = format_state(state), labels[512], format[16];
+    struct buffer text = {0};
+    char labels[512], format[16];
     size_t used = 0;
     unsigned i;
-    enum chex_status status;
+    enum chex_status status = format_state(state, &text, err);
 
-    if (!text)
-        return chex_fail_memory(err);
+    if (status != CHEX_OK) {
+        buffer_release(&text);
+        return status;
+    }
     for (i = 0; i < CHEX_FINDINGS; i++)
         used += (size_t)snprintf(labels + used, sizeof(labels) - used, "%s%s", i > 0 ? "," : "", chex_finding_name(i));
     snprintf(format, sizeof(format), "%d", CHECKPOINT_FORMAT);
     {
         const struct metadata metadata[] = {
-            {"chex_format", format}, {"labels", labels},     {"note", "Research use only, not for diagnosis."},
-            {"state", text},         {"tool", "chex-train"}, {"version", chex_version()},
+            {"chex_format", format},
+            {"labels", labels},
+            {"note", "Research use only, not for diagnosis."},
+            {"state", (const char *)text.data},
+            {"tool", "chex-train"},
+            {"version", chex_version()},
         };
 
         status = weights_write(g, folder, file, arrays->params, arrays->stats, state->step, metadata,
                                sizeof(metadata) / sizeof(metadata[0]), hex, err);
     }
-    free(text);
+    buffer_release(&text);
     return status;
 }
 

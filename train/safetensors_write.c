@@ -10,8 +10,8 @@
 #include "safetensors.h"
 
 #include "digest.h"
+#include "json.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,11 +42,11 @@ static enum chex_status
 append_string(struct buffer *b, const char *text, struct chex_error *err)
 {
     json_t *value = json_string(text);
-    char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-    enum chex_status status = quoted ? buffer_append(b, quoted, strlen(quoted), err) : chex_fail_memory(err);
+    enum chex_status status = json_append(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII, b, err);
 
-    free(quoted);
     json_decref(value);
+    if (status == CHEX_OK)
+        b->size--; /* the newline */
     return status;
 }
 

@@ -15,44 +15,19 @@
 
 /* ---- plans ----------------------------------------------------------------------------------------------------- */
 
-static size_t
-arena_floats(const struct plan *plan, enum arena_id arena)
-{
-    return arena == ARENA_STATISTICS ? plan->graph->stat_floats : plan->graph->param_floats;
-}
-
-static bool
-wants_arena(const struct plan_options *o, enum arena_id arena)
-{
-    switch (arena) {
-    case ARENA_PARAMETERS:
-    case ARENA_STATISTICS:
-        return true;
-    case ARENA_MOMENT2:
-        return o->train && o->optimizer.kind != OPTIMIZER_SGD;
-    case ARENA_AVERAGE:
-        return o->train && o->average;
-    default:
-        return o->train;
-    }
-}
-
 static bool
 make_arenas(struct plan *plan)
 {
-    const struct graph *g = plan->graph;
-    size_t i, k;
+    size_t i;
 
     for (i = 0; i <= ARENA_AVERAGE; i++) {
-        if (!wants_arena(&plan->options, (enum arena_id)i))
+        if (!arena_is_wanted(&plan->options, (enum arena_id)i))
             continue;
-        plan->arena[i] = plan_take(plan, arena_floats(plan, (enum arena_id)i), sizeof(float));
+        plan->arena[i] = plan_take(plan, arena_floats(plan->graph, (enum arena_id)i), sizeof(float));
         if (!plan->arena[i])
             return false;
     }
-    for (i = 0; i < g->stat_count; i++)
-        for (k = 0; g->stat[i].role == GRAPH_VARIANCE && k < g->stat[i].count; k++)
-            plan->arena[ARENA_STATISTICS][g->stat[i].offset + k] = 1;
+    arena_start_statistics(plan->graph, plan->arena[ARENA_STATISTICS]);
     return true;
 }
 
@@ -370,7 +345,7 @@ onednn_write(struct plan *plan, enum arena_id arena, const float *from, struct c
 {
     if (!plan->arena[arena])
         return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(plan->arena[arena], from, arena_floats(plan, arena) * sizeof(float));
+    memcpy(plan->arena[arena], from, arena_floats(plan->graph, arena) * sizeof(float));
     plan->packed = plan->packed && arena != ARENA_PARAMETERS;
     return CHEX_OK;
 }
@@ -380,7 +355,7 @@ onednn_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error
 {
     if (!plan->arena[arena])
         return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(to, plan->arena[arena], arena_floats(plan, arena) * sizeof(float));
+    memcpy(to, plan->arena[arena], arena_floats(plan->graph, arena) * sizeof(float));
     return CHEX_OK;
 }
 

@@ -27,12 +27,6 @@ image_floats(const struct graph_buffer *b)
     return (size_t)b->channels * b->height * b->width;
 }
 
-static size_t
-arena_floats(const struct plan *plan, enum arena_id arena)
-{
-    return arena == ARENA_STATISTICS ? plan->graph->stat_floats : plan->graph->param_floats;
-}
-
 static struct view
 view_of(const struct plan *plan, float *const *buffers, const struct graph_slice *s)
 {
@@ -68,22 +62,6 @@ ref_free(struct plan *plan)
 }
 
 static bool
-wants_arena(const struct plan_options *o, enum arena_id arena)
-{
-    switch (arena) {
-    case ARENA_PARAMETERS:
-    case ARENA_STATISTICS:
-        return true;
-    case ARENA_MOMENT2:
-        return o->train && o->optimizer.kind != OPTIMIZER_SGD;
-    case ARENA_AVERAGE:
-        return o->train && o->average;
-    default:
-        return o->train;
-    }
-}
-
-static bool
 allocate(struct plan *plan)
 {
     const struct graph *g = plan->graph;
@@ -107,9 +85,9 @@ allocate(struct plan *plan)
             return false;
     }
     for (i = 0; i <= ARENA_AVERAGE; i++) {
-        if (!wants_arena(o, (enum arena_id)i))
+        if (!arena_is_wanted(o, (enum arena_id)i))
             continue;
-        plan->arena[i] = calloc(arena_floats(plan, (enum arena_id)i), sizeof(float));
+        plan->arena[i] = calloc(arena_floats(plan->graph, (enum arena_id)i), sizeof(float));
         if (!plan->arena[i])
             return false;
     }
@@ -120,7 +98,6 @@ static enum chex_status
 ref_new(const struct plan_options *options, struct plan **out, struct chex_error *err)
 {
     struct plan *plan;
-    size_t i, k;
 
     *out = NULL;
     if (options->precision != PRECISION_AUTO && options->precision != PRECISION_FP32)
@@ -134,12 +111,7 @@ ref_new(const struct plan_options *options, struct plan **out, struct chex_error
         ref_free(plan);
         return chex_fail_memory(err);
     }
-    for (i = 0; i < plan->graph->stat_count; i++) {
-        const struct graph_tensor *t = &plan->graph->stat[i];
-
-        for (k = 0; t->role == GRAPH_VARIANCE && k < t->count; k++)
-            plan->arena[ARENA_STATISTICS][t->offset + k] = 1;
-    }
+    arena_start_statistics(plan->graph, plan->arena[ARENA_STATISTICS]);
     *out = plan;
     return CHEX_OK;
 }
@@ -364,7 +336,7 @@ ref_write(struct plan *plan, enum arena_id arena, const float *from, struct chex
 {
     if (!plan->arena[arena])
         return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(plan->arena[arena], from, arena_floats(plan, arena) * sizeof(float));
+    memcpy(plan->arena[arena], from, arena_floats(plan->graph, arena) * sizeof(float));
     return CHEX_OK;
 }
 
@@ -373,7 +345,7 @@ ref_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *e
 {
     if (!plan->arena[arena])
         return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(to, plan->arena[arena], arena_floats(plan, arena) * sizeof(float));
+    memcpy(to, plan->arena[arena], arena_floats(plan->graph, arena) * sizeof(float));
     return CHEX_OK;
 }
 
