@@ -415,12 +415,14 @@ def kill_until_done(out, seed, threads):
 
 
 def kill_case(work, rounds):
-    killed = 0
-    for i in range(rounds):
+    killed = i = 0
+    # Where the reference ran on a busier machine, kills come late, or not at all: then more runs are needed.
+    while i < rounds or (killed <= rounds and i < 10 * rounds):
         killed += kill_until_done(f"{work}/{i}", i, 1 + i % 3)
         complete(f"{work}/{i}")
         same_tree(larger_straight()[0], f"{work}/{i}")
-    assert killed > rounds, f"only {killed} kills in {rounds} runs"
+        i += 1
+    assert killed > rounds, f"only {killed} kills in {i} runs"
 
 
 @case("killed at random times and resumed, the folder is that of a straight run")
