@@ -66,8 +66,10 @@ static const struct field fields[] = {
     FIELD("schedule_bad_epochs", KIND_U32, schedule.bad_epochs),
     FIELD("best", KIND_REAL, best),
     FIELD("best_step", KIND_U64, best_step),
+    FIELD("bad_epochs", KIND_U32, bad_epochs),
     FIELD("loss_sum", KIND_REAL, loss_sum),
     FIELD("loss_images", KIND_U64, loss_images),
+    TEXT("settings", settings),
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
