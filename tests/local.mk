@@ -45,6 +45,10 @@ check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
 train_step_CPPFLAGS = $(train_cppflags)
 train_step_LDADD = libtrain.la
+check_PROGRAMS += check-metrics
+check_metrics_SOURCES = tests/check_metrics.c
+check_metrics_CPPFLAGS = $(train_cppflags)
+check_metrics_LDADD = libtrain.la
 
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
