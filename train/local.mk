@@ -12,7 +12,8 @@ libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/c
 	train/safetensors_write.c train/schedule.c train/schedule.h train/weights.c train/weights.h \
 	train/ref/ops.h train/ref/ops_conv.c train/ref/ops_norm.c train/ref/ops_pool.c train/ref/ref.c
 # evaluation
-libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c train/evaluate_private.h train/predictions.h
+libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c train/evaluate_private.h \
+	train/metrics_document.c train/predictions.c train/predictions.h
 nodist_libtrain_la_SOURCES = train/backends.c
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
