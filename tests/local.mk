@@ -13,6 +13,8 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
 	tests/test_backends.c tests/test_checkpoint.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
 	tests/test_safetensors.c tests/test_step.c
+# evaluation
+tests_unit_SOURCES += tests/test_evaluate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
@@ -45,6 +47,10 @@ check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
 train_step_CPPFLAGS = $(train_cppflags)
 train_step_LDADD = libtrain.la
+check_PROGRAMS += check-metrics
+check_metrics_SOURCES = tests/check_metrics.c
+check_metrics_CPPFLAGS = $(train_cppflags)
+check_metrics_LDADD = libtrain.la
 
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp

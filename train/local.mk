@@ -13,7 +13,8 @@ libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/c
 	train/append.h train/events.h train/run_file.h train/run_log.h train/run_value.h train/step_parts.c train/step_parts.h \
 	train/ref/ops.h train/ref/ops_conv.c train/ref/ops_norm.c train/ref/ops_pool.c train/ref/ref.c
 # evaluation
-libtrain_la_SOURCES += train/evaluate.h train/predictions.h
+libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c train/evaluate_private.h \
+	train/metrics_document.c train/predictions.c train/predictions.h
 nodist_libtrain_la_SOURCES = train/backends.c
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
