@@ -39,6 +39,10 @@ enum chex_status checkpoint_write_model(const struct folder *folder, const char 
                                         const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
                                         char *hex, struct chex_error *err);
 
+/* The findings, in their order, as the metadata of a model names them. */
+#define CHECKPOINT_LABELS 512
+const char *checkpoint_labels(char out[CHECKPOINT_LABELS]);
+
 /* SHA-256 of a file of the folder. */
 enum chex_status checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_HEX],
                                  struct chex_error *err);

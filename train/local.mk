@@ -15,6 +15,9 @@ libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/c
 # evaluation
 libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c train/evaluate_private.h \
 	train/metrics_document.c train/predictions.c train/predictions.h
+# a run
+libtrain_la_SOURCES += train/settings.c train/settings.h train/trainer.c train/trainer.h train/trainer_judge.c \
+	train/trainer_prepare.c train/trainer_private.h train/trainer_save.c train/trainer_start.c train/trainer_step.c
 nodist_libtrain_la_SOURCES = train/backends.c
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3

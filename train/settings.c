@@ -153,16 +153,13 @@ find_kept(const char *kept, const char *name, char *out, size_t size)
     return false;
 }
 
+/* One more difference behind those that are there. */
 static void
-note(char *out, size_t size, const char *format, const char *name, const char *before, const char *now)
+note(char *out, size_t size, const char *name, const char *before, const char *now)
 {
     size_t used = strlen(out);
 
-    if (used > 0 && used + 2 < size) {
-        memcpy(out + used, ", ", 3);
-        used += 2;
-    }
-    snprintf(out + used, size - used, format, name, before, now);
+    snprintf(out + used, size - used, "%s%s %.60s -> %.60s", used > 0 ? ", " : "", name, before, now);
 }
 
 enum chex_status
@@ -184,7 +181,7 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
             continue;
         if (kind == SETTING_FIXED || (kind == SETTING_BATCH && !allow_batch) ||
             (kind == SETTING_DATA && !allow_data)) {
-            note(refused, sizeof(refused), "%s was %.60s and is %.60s", name, before, now);
+            note(refused, sizeof(refused), name, before, now);
             if (kind != SETTING_FIXED && !*advice)
                 advice = kind == SETTING_DATA ? " (--allow-new-data goes on with it)"
                                               : " (--allow-batch-change goes on with it)";
@@ -192,7 +189,7 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
         }
         out->batch |= kind == SETTING_BATCH;
         out->data |= kind == SETTING_DATA;
-        note(out->text, sizeof(out->text), "%s %.60s -> %.60s", name, before, now);
+        note(out->text, sizeof(out->text), name, before, now);
     }
     if (refused[0])
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused, advice);

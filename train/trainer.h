@@ -44,7 +44,7 @@ enum positive_weight { POSITIVE_NONE, POSITIVE_AUTO, POSITIVE_GIVEN };
 struct trainer_options {
     const char *data; /* folder of the data set */
     const char *run;  /* RUN; NULL with evaluate_only where nothing is to be left */
-    const char *model;
+    const char *model;  /* NULL: TRAINER_MODEL, or with evaluate_only that of the checkpoint */
     const char *init;   /* a safetensors file, or NULL: random weights */
     const char *resume; /* "auto", "none", or the path of a checkpoint or of a folder with one */
 
@@ -62,7 +62,7 @@ struct trainer_options {
     enum positive_weight positive;
     double positive_weight[CHEX_FINDINGS]; /* POSITIVE_GIVEN */
     unsigned augment;                      /* bits of enum augment */
-    unsigned side;                         /* of the crop, the network's input; 0: 224, or what the images have */
+    unsigned side;                         /* of the crop, the network's input; 0: 224, or less where the images have less */
     uint64_t seed;
 
     const char *device; /* "auto", "cpu", "cuda" or the name of a backend */
@@ -227,6 +227,7 @@ struct trainer_result {
 };
 const struct trainer_result *trainer_result(const struct trainer *t);
 
-#define TRAINER_BEST "best.safetensors"
+#define TRAINER_BEST  "best.safetensors"
+#define TRAINER_MODEL "densenet121"
 
 #endif

@@ -28,6 +28,7 @@ struct trainer {
     /* trainer_prepare.c */
     struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
+    char model[32];
     struct samples samples;      /* of train */
     unsigned side, micro, each;  /* of the input; images of a micro-batch; micro-batches of a step of this rank */
     uint64_t global, steps;      /* images of a step of all ranks; steps of an epoch */
@@ -77,7 +78,6 @@ enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
-enum chex_status trainer_make_arrays(const struct trainer *t, struct checkpoint_arrays *a, struct chex_error *err);
 void trainer_free_arrays(struct checkpoint_arrays *a);
 
 /* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
