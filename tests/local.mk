@@ -52,6 +52,19 @@ check_metrics_SOURCES = tests/check_metrics.c
 check_metrics_CPPFLAGS = $(train_cppflags)
 check_metrics_LDADD = libtrain.la
 
+check_PROGRAMS += evaluate-split
+evaluate_split_SOURCES = tests/evaluate_split.c tools/html.c tools/html.h tools/launcher.c tools/launcher.h \
+	tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h
+evaluate_split_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tools $(JANSSON_CFLAGS)
+evaluate_split_LDADD = libtrain.la $(tools_ldadd)
+if HAVE_MPI
+evaluate_split_SOURCES += tools/comm_mpi.c
+evaluate_split_CPPFLAGS += $(MPI_CFLAGS)
+evaluate_split_LDADD += $(MPI_LIBS)
+else
+evaluate_split_SOURCES += tools/comm_none.c
+endif
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
