@@ -30,7 +30,7 @@
 
 #include "checkpoint.h"
 #include "collective.h"
-#include "evaluate.h"
+#include "predictions.h"
 #include "loader.h"
 #include "run_value.h"
 #include "step_parts.h"
@@ -129,6 +129,7 @@ struct trainer_epoch {
 
 struct trainer_verdict {
     const struct evaluation *evaluation;
+    const struct evaluation_source *source; /* for predictions.h and its like */
     const char *split, *sha256; /* its name, and the hash of its members */
     bool final;                 /* of the best model, at the end; or that of trainer_evaluate() */
     bool best;                  /* the best so far */

@@ -131,25 +131,17 @@ static enum chex_status
 leave(struct trainer *t, const struct trainer_verdict *v, struct chex_error *err)
 {
     const struct evaluation *e = v->evaluation;
-    const char *slash = v->weights ? strrchr(v->weights, '/') : NULL;
-    struct evaluation_source from = {.ds = t->ds,
-                                     .model = t->graph->model,
-                                     .side = t->side,
-                                     .checkpoint = slash ? slash + 1 : v->weights,
-                                     .checkpoint_sha256 = t->best_hash[0] ? t->best_hash : NULL,
-                                     .step = v->step,
-                                     .epochs = v->epochs};
     char predictions[64], numbers[64];
     enum chex_status status = CHEX_OK;
 
     snprintf(predictions, sizeof(predictions), "predictions-%s.csv", v->split);
     snprintf(numbers, sizeof(numbers), "metrics-%s.json", v->split);
     if (t->folder.path)
-        status = predictions_write(e, &from, &t->folder, predictions, err);
+        status = predictions_write(e, v->source, &t->folder, predictions, err);
     if (status == CHEX_OK && t->folder.path)
-        status = metrics_write(e, &from, &t->folder, numbers, err);
+        status = metrics_write(e, v->source, &t->folder, numbers, err);
     if (status == CHEX_OK && v->final && t->o->predict)
-        status = write_elsewhere(e, &from, t->o->predict, err);
+        status = write_elsewhere(e, v->source, t->o->predict, err);
     return status;
 }
 
@@ -157,10 +149,19 @@ enum chex_status
 trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err)
 {
     const struct chex_split_info *info = chex_dataset_split(t->ds, v->evaluation->split);
+    const char *slash = strrchr(v->weights, '/');
+    const struct evaluation_source source = {.ds = t->ds,
+                                             .model = t->graph->model,
+                                             .side = t->side,
+                                             .checkpoint = slash ? slash + 1 : v->weights,
+                                             .checkpoint_sha256 = t->best_hash[0] ? t->best_hash : NULL,
+                                             .step = v->step,
+                                             .epochs = v->epochs};
     enum chex_status status = CHEX_OK;
 
     v->split = info->name;
     v->sha256 = info->members_sha256;
+    v->source = &source;
     if (t->leads && (v->best || v->final))
         status = leave(t, v, err);
     if (t->leads && status == CHEX_ERR_WRITE && !v->final) {

@@ -344,12 +344,34 @@ sweep(const struct folder *folder, struct chex_error *err)
     return status;
 }
 
+/* "runs" of "runs/a"; what is wrong with it shows when the folder itself is made. */
+static enum chex_status
+make_parents(const char *path, struct chex_error *err)
+{
+    char *parent = strdup(path);
+    size_t i;
+
+    if (!parent)
+        return chex_fail_memory(err);
+    for (i = 1; parent[i]; i++) {
+        if (parent[i] != '/' || parent[i - 1] == '/')
+            continue;
+        parent[i] = '\0';
+        (void)mkdir(parent, 0777);
+        parent[i] = '/';
+    }
+    free(parent);
+    return CHEX_OK;
+}
+
 /* Rank 0. */
 static enum chex_status
 take_folder(struct trainer *t, bool create, struct chex_error *err)
 {
-    enum chex_status status = folder_open(t->o->run, create, &t->folder, err);
+    enum chex_status status = create ? make_parents(t->o->run, err) : CHEX_OK;
 
+    if (status == CHEX_OK)
+        status = folder_open(t->o->run, create, &t->folder, err);
     if (status == CHEX_OK)
         status = lock_take(&t->lock, &t->folder, t->o->break_lock, err);
     return status == CHEX_OK ? sweep(&t->folder, err) : status;
