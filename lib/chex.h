@@ -45,6 +45,7 @@ enum chex_status {
     CHEX_ERR_INCOMPATIBLE, /* well formed, but of another version, specification or data set */
     CHEX_ERR_STOPPED,      /* stopped on request; what was done is saved */
     CHEX_ERR_LOST,         /* another process of the same job is lost; what was done is saved */
+    CHEX_ERR_DIVERGED,     /* a training run whose loss or gradient is not finite */
     CHEX_ERR_EMPTY,        /* data: a file of no bytes */
     CHEX_ERR_TRUNCATED,    /* data: ends before it should */
     CHEX_ERR_CHECKSUM,     /* data: a stored checksum does not match */

@@ -23,6 +23,7 @@ static const char *const status_names[] = {
     [CHEX_ERR_INCOMPATIBLE] = "incompatible",
     [CHEX_ERR_STOPPED] = "stopped",
     [CHEX_ERR_LOST] = "lost",
+    [CHEX_ERR_DIVERGED] = "diverged",
     [CHEX_ERR_EMPTY] = "empty",
     [CHEX_ERR_TRUNCATED] = "truncated",
     [CHEX_ERR_CHECKSUM] = "checksum",

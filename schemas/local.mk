@@ -8,4 +8,4 @@ BUILT_SOURCES += schemas/example.pb-c.c schemas/example.pb-c.h
 CLEANFILES += schemas/example.pb-c.c schemas/example.pb-c.h
 schemasdir = $(pkgdatadir)/schemas
 dist_schemas_DATA = schemas/example.proto schemas/convert.schema.json schemas/inspect.schema.json \
-	schemas/manifest.schema.json schemas/README.md
+	schemas/manifest.schema.json schemas/metrics.schema.json schemas/README.md

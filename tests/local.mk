@@ -14,6 +14,8 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
 	tests/test_backends.c tests/test_checkpoint.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
 	tests/test_safetensors.c tests/test_step.c
+# evaluation
+tests_unit_SOURCES += tests/test_evaluate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
@@ -46,6 +48,23 @@ check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
 train_step_CPPFLAGS = $(train_cppflags)
 train_step_LDADD = libtrain.la
+check_PROGRAMS += check-metrics
+check_metrics_SOURCES = tests/check_metrics.c
+check_metrics_CPPFLAGS = $(train_cppflags)
+check_metrics_LDADD = libtrain.la
+
+check_PROGRAMS += evaluate-split
+evaluate_split_SOURCES = tests/evaluate_split.c tools/html.c tools/html.h tools/launcher.c tools/launcher.h \
+	tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h
+evaluate_split_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tools $(JANSSON_CFLAGS)
+evaluate_split_LDADD = libtrain.la $(tools_ldadd)
+if HAVE_MPI
+evaluate_split_SOURCES += tools/comm_mpi.c
+evaluate_split_CPPFLAGS += $(MPI_CFLAGS)
+evaluate_split_LDADD += $(MPI_LIBS)
+else
+evaluate_split_SOURCES += tools/comm_none.c
+endif
 
 check_PROGRAMS += collective-ranks
 collective_ranks_SOURCES = tests/collective_ranks.c
@@ -102,6 +121,7 @@ AM_TESTS_ENVIRONMENT = \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
 	COLLECTIVE_RANKS='$(abs_builddir)/collective-ranks'; export COLLECTIVE_RANKS; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
+	CHEX_TRAIN='$(abs_builddir)/chex-train'; export CHEX_TRAIN; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \
 	BUILDDIR='$(abs_builddir)'; export BUILDDIR; \

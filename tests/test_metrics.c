@@ -1,5 +1,5 @@
 /*
- * test_metrics.c - AUROC and what belongs to it; check_metrics.py compares with scikit-learn
+ * test_metrics.c - AUROC and what belongs to it; check_auroc.py compares with scikit-learn
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -62,7 +62,7 @@ START_TEST(without_positives_there_is_no_auroc)
     struct metrics m;
 
     ck_assert_int_eq(metrics_compute(&s, 50, 1, 1, &m, &err), CHEX_OK);
-    ck_assert(isnan(m.finding[0].auroc) && isnan(m.finding[0].auprc) && isnan(m.finding[0].youden_threshold));
+    ck_assert(isnan(m.finding[0].auroc) && isnan(m.finding[0].auprc) && isnan(m.finding[0].youden.threshold));
     ck_assert_double_eq(m.finding[1].auroc, 1);
     ck_assert_uint_eq(m.defined, 1);
     ck_assert_double_eq(m.mean_auroc, 1);
@@ -82,6 +82,22 @@ START_TEST(a_score_that_is_no_number_is_refused)
 }
 END_TEST
 
+START_TEST(a_patient_out_of_range_is_refused)
+{
+    const float score[] = {0, 1};
+    const uint8_t label[] = {0, 1};
+    struct scores s = {2, 1, score, label, own_patient, 1};
+    struct chex_error err;
+    struct metrics m;
+
+    ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
+    ck_assert_str_eq(err.text, "metrics of 2 images of 1 patients with 1 findings");
+    s.count = 0;
+    ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
+    ck_assert(isnan(m.mean_auroc) && isnan(m.finding[0].f1.value));
+}
+END_TEST
+
 START_TEST(thresholds_are_scores_that_occur)
 {
     /* At >= .4: both positives, one of three negatives: J = 1 - 1/3, F1 = 4/5. */
@@ -89,10 +105,14 @@ START_TEST(thresholds_are_scores_that_occur)
     const uint8_t label[] = {0, 0, 1, 0, 1};
     struct finding_metrics f = metrics_of(5, score, label).finding[0];
 
-    ck_assert_double_eq(f.youden_threshold, (double)0.4f);
-    ck_assert_double_eq_tol(f.youden, 2.0 / 3, 1e-15);
-    ck_assert_double_eq(f.f1_threshold, (double)0.4f);
-    ck_assert_double_eq_tol(f.f1, 0.8, 1e-15);
+    ck_assert_double_eq(f.youden.threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.youden.value, 2.0 / 3, 1e-15);
+    ck_assert_double_eq(f.f1.threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.f1.value, 0.8, 1e-15);
+    ck_assert_uint_eq(f.youden.true_positives, 2);
+    ck_assert_uint_eq(f.youden.false_positives, 1);
+    ck_assert_uint_eq(f.f1.true_positives, 2);
+    ck_assert_uint_eq(f.f1.false_positives, 1);
 }
 END_TEST
 
@@ -170,6 +190,7 @@ metrics_suite(void)
     tcase_add_test(c, a_tie_counts_half);
     tcase_add_test(c, without_positives_there_is_no_auroc);
     tcase_add_test(c, a_score_that_is_no_number_is_refused);
+    tcase_add_test(c, a_patient_out_of_range_is_refused);
     tcase_add_test(c, thresholds_are_scores_that_occur);
     tcase_add_test(c, the_order_of_the_images_does_not_matter);
     tcase_add_test(c, intervals_enclose_the_value_and_follow_the_seed);

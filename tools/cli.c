@@ -342,6 +342,8 @@ cli_exit_of(enum chex_status status)
         return EXIT_STOPPED;
     case CHEX_ERR_LOST:
         return EXIT_LOST;
+    case CHEX_ERR_DIVERGED:
+        return EXIT_DIVERGED;
     case CHEX_ERR_EMPTY:
     case CHEX_ERR_TRUNCATED:
     case CHEX_ERR_CHECKSUM:

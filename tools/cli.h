@@ -25,6 +25,7 @@ enum cli_exit {
     EXIT_OUTPUT = 4,       /* output failed or resources ran out; a rerun resumes */
     EXIT_LOCKED = 5,       /* in use by another process */
     EXIT_INCOMPATIBLE = 6, /* checkpoint, shard or manifest of another kind */
+    EXIT_DIVERGED = 7,     /* training: a loss or a gradient that is not finite */
     EXIT_LOST = 8,         /* another process of the same job is lost; a rerun resumes */
     EXIT_BUG = 70,
     EXIT_STOPPED = 75, /* stopped early after a clean save; a rerun goes on */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The three programs.  What they share is a convenience library.
+# The programs.  What they share is a convenience library.
 tools_cppflags = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 
 noinst_LTLIBRARIES += libcli.la
@@ -24,7 +24,7 @@ liblauncher_la_SOURCES += tools/comm_none.c
 EXTRA_DIST += tools/comm_mpi.c
 endif
 
-bin_PROGRAMS += chex-convert chex-inspect chex-synth
+bin_PROGRAMS += chex-convert chex-inspect chex-synth chex-train
 
 chex_convert_SOURCES = tools/chex-convert.c tools/convert_json.c tools/convert_options.c tools/convert_options.h \
 	tools/convert_report.c tools/convert_report.h tools/convert_share.c tools/convert_share.h
@@ -59,12 +59,20 @@ synth_parts = tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/
 chex_synth_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(ZLIB_CFLAGS)
 chex_synth_LDADD = $(tools_ldadd)
 
+chex_train_SOURCES = tools/chex-train.c tools/roc_plot.c tools/roc_plot.h \
+	tools/svg.c tools/svg.h tools/html.c tools/html.h tools/train_json.c tools/train_options.c tools/train_options.h tools/train_report.c \
+	tools/train_report.h tools/train_values.c tools/train_values.h
+chex_train_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train
+chex_train_LDADD = libtrain.la liblauncher.la $(tools_ldadd) -lm
+
 # ---- completion of the command lines: each program prints its own --------------------------------------------------
 if COMPLETIONS
-bash_completion_DATA = completions/bash/chex-convert completions/bash/chex-inspect completions/bash/chex-synth
-zsh_completion_DATA = completions/zsh/_chex-convert completions/zsh/_chex-inspect completions/zsh/_chex-synth
+bash_completion_DATA = completions/bash/chex-convert completions/bash/chex-inspect completions/bash/chex-synth \
+	completions/bash/chex-train
+zsh_completion_DATA = completions/zsh/_chex-convert completions/zsh/_chex-inspect completions/zsh/_chex-synth \
+	completions/zsh/_chex-train
 fish_completion_DATA = completions/fish/chex-convert.fish completions/fish/chex-inspect.fish \
-	completions/fish/chex-synth.fish
+	completions/fish/chex-synth.fish completions/fish/chex-train.fish
 endif
 completion_files = $(bash_completion_DATA) $(zsh_completion_DATA) $(fish_completion_DATA)
 CLEANFILES += $(completion_files)

@@ -18,6 +18,7 @@
 #include "digest.h"
 #include "file.h"
 #include "schedule.h"
+#include "settings.h"
 
 #define CHECKPOINT_FORMAT 1
 #define CHECKPOINT_LATEST "latest"
@@ -38,8 +39,10 @@ struct checkpoint_state {
     struct schedule schedule;
     double best; /* of the metric that selects; NaN before the first evaluation */
     uint64_t best_step;
+    uint32_t bad_epochs; /* since the best one */
     double loss_sum; /* of the epoch so far, and its images: so that its mean is exact after a resume */
     uint64_t loss_images;
+    char settings[SETTINGS_TEXT]; /* what the run was started with, as settings_keep() writes it */
 };
 
 /*
@@ -59,18 +62,24 @@ enum chex_status checkpoint_save(const struct folder *folder, const struct graph
                                  const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
                                  unsigned keep, struct chex_error *err);
 
-/* The model alone under another name, such as "best.safetensors". */
+/* The model alone under another name, such as "best.safetensors", and its SHA-256 (hex may be NULL). */
 enum chex_status checkpoint_save_model(const struct folder *folder, const char *name, const struct graph *g,
                                        const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
-                                       struct chex_error *err);
+                                       char *hex, struct chex_error *err);
 
 /*
  * Which checkpoint to go on from: the first of `latest` or, where its files are not what they were, the next (*fallback says so, with
  * the reason in err).  Where `latest` itself is not readable, the newest files with good headers.  name: "step-004800".
- * CHEX_ERR_MISSING there is none
+ * CHEX_ERR_MISSING there is none;  CHEX_ERR_DAMAGED none is whole
  */
 enum chex_status checkpoint_find(const struct folder *folder, char name[CHECKPOINT_NAME], bool *fallback,
                                  struct chex_error *err);
+
+/* Is this one whole?  By its hashes where `latest` names it, else by the headers of its files.  Statuses of reading. */
+enum chex_status checkpoint_check(const struct folder *folder, const char *name, struct chex_error *err);
+
+/* Rename the files of all later checkpoints to NAME.bad: for whoever wants to look at them.  CHEX_ERR_WRITE */
+enum chex_status checkpoint_set_aside(const struct folder *folder, const char *name, struct chex_error *err);
 
 /*
  * Read the state alone, to build the graph by; then all arrays.

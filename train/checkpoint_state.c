@@ -66,8 +66,10 @@ static const struct field fields[] = {
     FIELD("schedule_bad_epochs", KIND_U32, schedule.bad_epochs),
     FIELD("best", KIND_REAL, best),
     FIELD("best_step", KIND_U64, best_step),
+    FIELD("bad_epochs", KIND_U32, bad_epochs),
     FIELD("loss_sum", KIND_REAL, loss_sum),
     FIELD("loss_images", KIND_U64, loss_images),
+    TEXT("settings", settings),
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
@@ -156,28 +158,35 @@ format_state(const struct checkpoint_state *state, struct buffer *b, struct chex
     return status;
 }
 
+const char *
+checkpoint_labels(char out[CHECKPOINT_LABELS])
+{
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        used += (size_t)snprintf(out + used, CHECKPOINT_LABELS - used, "%s%s", i > 0 ? "," : "", chex_finding_name(i));
+    return out;
+}
+
 enum chex_status
 checkpoint_write_model(const struct folder *folder, const char *file, const struct graph *g,
                        const struct checkpoint_state *state, const struct checkpoint_arrays *arrays, char *hex,
                        struct chex_error *err)
 {
     struct buffer text = {0};
-    char labels[512], format[16];
-    size_t used = 0;
-    unsigned i;
+    char labels[CHECKPOINT_LABELS], format[16];
     enum chex_status status = format_state(state, &text, err);
 
     if (status != CHEX_OK) {
         buffer_release(&text);
         return status;
     }
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        used += (size_t)snprintf(labels + used, sizeof(labels) - used, "%s%s", i > 0 ? "," : "", chex_finding_name(i));
     snprintf(format, sizeof(format), "%d", CHECKPOINT_FORMAT);
     {
         const struct metadata metadata[] = {
             {"chex_format", format},
-            {"labels", labels},
+            {"labels", checkpoint_labels(labels)},
             {"note", "Research use only, not for diagnosis."},
             {"state", (const char *)text.data},
             {"tool", "chex-train"},
@@ -223,6 +232,8 @@ static enum chex_status
 parse_state(const struct safetensors *s, struct checkpoint_state *state, struct chex_error *err)
 {
     const char *format = safetensors_metadata(s, "chex_format"), *text = safetensors_metadata(s, "state");
+    const char *labels = safetensors_metadata(s, "labels");
+    char ours[CHECKPOINT_LABELS];
     json_t *top;
     enum chex_status status;
     size_t i;
@@ -232,6 +243,8 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     if (strcmp(format, "1") != 0)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "format %.20s, this build reads up to %d", format,
                          CHECKPOINT_FORMAT);
+    if (labels && strcmp(labels, checkpoint_labels(ours)) != 0)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.300s', in another order or others", labels);
     status = json_read(text, strlen(text), &bounds, &top, err);
     if (status != CHEX_OK)
         return status;

@@ -29,12 +29,18 @@ struct interval {
     double low, high; /* 95 %; NaN without replicates, or where fewer than half of them were defined */
 };
 
+/* A threshold that maximises something: an image is called positive where its score >= threshold. */
+struct operating_point {
+    double threshold, value; /* value: the maximum; NaN where undefined */
+    uint64_t true_positives, false_positives;
+};
+
 struct finding_metrics {
     uint64_t positives;
     double auroc, auprc; /* NaN where undefined */
     struct interval auroc_95, auprc_95;
-    double youden_threshold, youden; /* score >= threshold maximises sensitivity + specificity - 1; that maximum */
-    double f1_threshold, f1;         /* the same for F1 */
+    struct operating_point youden; /* of sensitivity + specificity - 1 */
+    struct operating_point f1;     /* of 2 precision * recall / (precision + recall) */
 };
 
 struct metrics {
@@ -50,9 +56,13 @@ struct metrics {
 /*
  * replicates  of the bootstrap, 0 for none; seed names their draws
  * threads     at least 1; the result does not depend on it
- * Statuses: CHEX_ERR_MEMORY, CHEX_ERR_USAGE
+ * CHEX_ERR_USAGE  no image, a score that is no number, a patient out of range, or one with so many images that a draw
+ *                 could have 2^31;  CHEX_ERR_MEMORY
  */
 enum chex_status metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads,
                                  struct metrics *out, struct chex_error *err);
+
+/* Metrics of nothing: every number that could be undefined is. */
+void metrics_undefined(struct metrics *out);
 
 #endif

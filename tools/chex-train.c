@@ -1,0 +1,184 @@
+/*
+ * chex-train.c - train a network on a data set, and judge it
+ *
+ * Options are in train_options.c, what is said in train_report.c and train_json.c, the work in train/trainer.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "launcher.h"
+#include "train_report.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+/* What the user wants, enum trainer_wish; and whether TRAINER_STOP is among it. */
+static atomic_uint wishes;
+static atomic_bool stop_requested;
+
+/* Seconds within which a repeated signal is taken for the same one: timeout(1) signals the process and its group. */
+#define ONE_SIGNAL 1
+
+static void
+on_stop(int signal_number)
+{
+    static const char text[] = "\nsaving after the step at hand (once more to stop now)\n";
+    static struct timespec first; /* written by the first signal only */
+    struct timespec now;
+    int saved = errno; /* of whatever was interrupted */
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (atomic_exchange(&stop_requested, true)) {
+        if (now.tv_sec - first.tv_sec <= ONE_SIGNAL)
+            return;
+        /* As if nothing had been caught: the parent sees the signal. */
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+        return;
+    }
+    first = now;
+    atomic_fetch_or(&wishes, TRAINER_STOP);
+    if (signal_number == SIGINT && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+        errno = saved; /* there is nobody to tell */
+}
+
+static void
+on_save(int signal_number)
+{
+    (void)signal_number;
+    atomic_fetch_or(&wishes, TRAINER_SAVE);
+}
+
+static void
+catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART}, before;
+    struct sigaction save = {.sa_handler = on_save, .sa_flags = SA_RESTART};
+
+    sigfillset(&stop.sa_mask); /* one at a time */
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGUSR1, &stop, NULL); /* what mpirun passes on and leaves time for */
+    sigaction(SIGUSR2, &save, NULL);
+    /* Under nohup(1) it stays ignored. */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &stop, NULL);
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
+
+static void
+on_hurried(void *context, const char *text)
+{
+    struct train_report *r = context;
+
+    if (!r->common->quiet)
+        meter_print(&r->meter, "%s: %s", train_program.name, text);
+}
+
+static enum chex_status
+run(const struct train_cli *cli, struct train_report *report, struct trainer *t, struct chex_error *err)
+{
+    struct trainer_facts f;
+
+    trainer_facts(t, &f);
+    if (collective_rank(f.collective) == 0)
+        train_report_plan(report, t);
+    if (cli->dry_run)
+        return CHEX_OK;
+    return cli->train.evaluate_only ? trainer_evaluate(t, err) : trainer_run(t, err);
+}
+
+static int
+exit_code_of(enum chex_status status, const struct trainer *t)
+{
+    if (status != CHEX_OK)
+        return cli_exit_of(status);
+    return t && trainer_result(t)->skipped > 0 ? EXIT_DATA : EXIT_GOOD;
+}
+
+/* One rank of the job, be it the only one, from its options to its exit code; *broken: the others cannot be waited for. */
+static int
+train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, enum chex_status status,
+              struct chex_error *err, bool *broken)
+{
+    struct train_report report;
+    struct trainer_watch watch = {.context = &report,
+                                  .wishes = &wishes,
+                                  .stop = &stop_requested,
+                                  .started = train_report_started,
+                                  .stepped = train_report_stepped,
+                                  .epoch = train_report_epoch,
+                                  .evaluating = train_report_evaluating,
+                                  .evaluated = train_report_evaluated,
+                                  .saved = train_report_saved,
+                                  .note = train_report_note,
+                                  .warn = train_report_warn,
+                                  .hurried = on_hurried};
+    struct trainer *t = NULL;
+    struct trainer_facts f = {.collective = NULL};
+    bool speaks = comm->rank == 0;
+    int code;
+
+    train_report_init(&report, cli, common);
+    if (status == CHEX_OK)
+        status = train_cli_check(cli, common, err);
+    if (status == CHEX_OK)
+        status = trainer_prepare(&cli->train, &watch, comm, &t, err);
+    if (status == CHEX_OK)
+        status = run(cli, &report, t, err);
+    if (t)
+        trainer_facts(t, &f);
+    *broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
+    if (f.collective)
+        speaks = collective_speaks(f.collective);
+    meter_clear(&report.meter);
+    code = exit_code_of(status, t);
+    if (speaks && status != CHEX_OK)
+        cli_error(&train_program, err);
+    if (comm->rank == 0 && (status != CHEX_OK || !cli->dry_run))
+        train_report_end(&report, t, status == CHEX_OK ? NULL : err);
+    if (comm->rank == 0 && common->json)
+        train_report_json(&report, t, status == CHEX_OK ? NULL : err, code);
+    trainer_free(t);
+    train_report_release(&report);
+    /* Only rank 0 has an exit code: mpirun ends all others as soon as one process returns another than 0. */
+    return comm->rank == 0 || *broken ? code : EXIT_GOOD;
+}
+
+static int
+train(struct train_cli *cli, const struct cli_common *common)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    struct comm comm;
+    enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
+    bool broken = false;
+    int code;
+
+    catch_signals();
+    code = train_on_rank(cli, common, &comm, status, &err, &broken);
+    if (broken) {
+        fflush(stdout);
+        comm.ops->abort(&comm, code);
+    }
+    comm.ops->close(&comm);
+    return code;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct train_cli cli = train_cli_default();
+    struct cli_common common;
+    int code = cli_parse(&train_program, argc, argv, &cli, &common);
+
+    if (code == CLI_GO_ON)
+        code = cli_finish(&train_program, train(&cli, &common));
+    return code;
+}

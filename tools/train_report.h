@@ -1,0 +1,61 @@
+/*
+ * train_report.h - what chex-train says: the plan, progress, epochs, evaluations, the end; as text or one JSON document
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_TRAIN_REPORT_H
+#define CHEX_TOOLS_TRAIN_REPORT_H
+
+#include "meter.h"
+#include "progress.h"
+#include "train_options.h"
+
+/* The numbers of an evaluation that are still wanted at the end. */
+struct train_judgement {
+    bool there;
+    char split[32];
+    const char *sha256; /* as long as the data set is open */
+    double loss, seconds;
+    uint64_t step;
+    struct metrics metrics;
+};
+
+/* All that is remembered between callbacks; rank 0. */
+struct train_report {
+    const struct train_cli *cli;
+    const struct cli_common *common;
+    struct meter meter;
+    struct progress images; /* of the whole run */
+    bool training;
+    double loss;       /* of the last steps, smoothed */
+    double loss_weight;
+    double waited, worked; /* seconds since the line was last shown */
+    struct train_judgement validation, final;
+    bool started, resumed, complete;
+    char from[CHECKPOINT_NAME];
+    uint64_t warnings;
+};
+
+void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
+void train_report_release(struct train_report *r);
+
+/* The lines before the first step. */
+void train_report_plan(const struct train_report *r, const struct trainer *t);
+
+/* Callbacks of struct trainer_watch; context is the report. */
+void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);
+void train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step);
+void train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
+void train_report_evaluating(void *context, const struct trainer *t, uint64_t done, uint64_t of);
+void train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
+void train_report_saved(void *context, const struct trainer *t, const char *name, double seconds);
+void train_report_note(void *context, const struct trainer *t, const char *text);
+void train_report_warn(void *context, const struct trainer *t, const char *text);
+
+/* The last lines.  err is NULL on success; t may be NULL. */
+void train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err);
+
+/* The document of schemas/train.schema.json on stdout; t may be NULL. */
+void train_report_json(const struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
+
+#endif

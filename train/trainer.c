@@ -1,0 +1,225 @@
+/*
+ * trainer.c - see trainer.h: the order of things in a run
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "trainer_private.h"
+
+#include "progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- saying something -------------------------------------------------------------------------------------------- */
+
+void
+trainer_note(const struct trainer *t, const char *format, ...)
+{
+    char text[CHEX_ERROR_TEXT];
+    va_list args;
+
+    if (!t->leads || !t->w->note)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    t->w->note(t->w->context, t, text);
+}
+
+void
+trainer_warn(const struct trainer *t, const char *format, ...)
+{
+    char text[CHEX_ERROR_TEXT];
+    va_list args;
+
+    if (!t->leads || !t->w->warn)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    t->w->warn(t->w->context, t, text);
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------------------------ */
+
+/* Between two steps: save where that is due or wanted, stop where that is wanted.  CHEX_ERR_STOPPED: all is saved. */
+static enum chex_status
+between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (wishes & (TRAINER_STOP | TRAINER_SAVE))
+        status = trainer_save(t, err);
+    if (wishes & TRAINER_SAVE && t->w->wishes)
+        atomic_fetch_and(t->w->wishes, ~(unsigned)TRAINER_SAVE);
+    if (status != CHEX_OK || !(wishes & TRAINER_STOP))
+        return status;
+    if (t->result.unsaved)
+        return chex_fail(err, CHEX_ERR_WRITE, "stopped at step %llu, which could not be saved",
+                         (unsigned long long)t->state.step);
+    return chex_fail(err, CHEX_ERR_STOPPED, "stopped at step %llu", (unsigned long long)t->state.step);
+}
+
+static enum chex_status
+train_epoch(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = trainer_open_epoch(t, err);
+    double since = progress_clock();
+    uint64_t wishes;
+
+    t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
+    status = collective_agree(t->all, status, NULL, err);
+    while (status == CHEX_OK && t->state.batches < t->steps) {
+        status = trainer_make_step(t, &wishes, err);
+        if (status == CHEX_OK) {
+            status = between_steps(t, wishes, err);
+        } else if (chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING) {
+            /* A record that cannot be used: what was reached is kept, whoever repairs it goes on from here. */
+            struct chex_error other = {.status = CHEX_OK};
+
+            if (trainer_save(t, &other) != CHEX_OK)
+                trainer_warn(t, "%s", other.text);
+        }
+    }
+    t->epoch.skipped = t->result.skipped;
+    t->epoch.seconds = progress_clock() - since;
+    t->result.seconds += t->epoch.seconds;
+    trainer_close_epoch(t);
+    return status;
+}
+
+static enum chex_status
+judge_best(struct trainer *t, struct chex_error *err)
+{
+    struct trainer_verdict about = {.final = true, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
+    struct evaluation e;
+    enum chex_status status;
+
+    if (t->test < 0)
+        return CHEX_OK;
+    status = trainer_load_model(t, TRAINER_BEST, err);
+    if (status != CHEX_OK)
+        return status;
+    status = trainer_judge(t, t->test, false, &e, err);
+    about.evaluation = &e;
+    about.epochs = (double)t->state.best_step / (double)t->steps;
+    if (status == CHEX_OK)
+        status = trainer_tell(t, &about, err);
+    evaluation_release(&e);
+    return status;
+}
+
+enum chex_status
+trainer_run(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = trainer_begin(t, err);
+
+    while (status == CHEX_OK && !trainer_is_complete(t)) {
+        status = train_epoch(t, err);
+        if (status == CHEX_OK)
+            status = trainer_end_epoch(t, err);
+        if (status == CHEX_OK)
+            status = between_steps(t, TRAINER_SAVE, err);
+    }
+    if (status == CHEX_OK && t->result.unsaved)
+        status = chex_fail(err, CHEX_ERR_WRITE, "the run is at its end, but its last checkpoint could not be written");
+    status = collective_agree(t->all, status, NULL, err);
+    return status == CHEX_OK ? judge_best(t, err) : status;
+}
+
+enum chex_status
+trainer_evaluate(struct trainer *t, struct chex_error *err)
+{
+    struct trainer_verdict about = {.final = true, .weights = t->o->init ? t->o->init : TRAINER_BEST};
+    int split = t->test;
+    struct evaluation e;
+    enum chex_status status = trainer_begin_evaluation(t, err);
+
+    if (status != CHEX_OK)
+        return status;
+    about.step = t->state.step;
+    about.epochs = t->state.epoch;
+    status = trainer_judge(t, split, false, &e, err);
+    about.evaluation = &e;
+    if (status == CHEX_OK)
+        status = trainer_tell(t, &about, err);
+    evaluation_release(&e);
+    return status;
+}
+
+void
+trainer_free(struct trainer *t)
+{
+    struct chex_error err;
+
+    if (!t)
+        return;
+    trainer_close_epoch(t);
+    if (t->lock.held && lock_drop(&t->lock, &err) != CHEX_OK)
+        trainer_warn(t, "%s", err.text);
+    trainer_free_arrays(&t->host);
+    trainer_free_arrays(&t->best);
+    free(t->before);
+    free(t->statistics);
+    if (t->backend)
+        t->backend->plan_free(t->plan);
+    graph_free(t->graph);
+    samples_release(&t->samples);
+    chex_dataset_close(t->ds);
+    folder_close(&t->folder);
+    settings_release(&t->settings);
+    collective_free(t->all);
+    free(t);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+void
+trainer_facts(const struct trainer *t, struct trainer_facts *out)
+{
+    *out = (struct trainer_facts){
+        .ds = t->ds,
+        .train = t->train,
+        .validation = t->validation,
+        .test = t->test,
+        .graph = t->graph,
+        .backend = t->backend,
+        .device = t->device,
+        .side = t->side,
+        .source = t->plan_options.source,
+        .micro_batch = t->micro,
+        .micro_batches = t->each,
+        .global_batch = t->global,
+        .steps = t->steps,
+        .memory = t->memory,
+        .memory_all = t->memory_all,
+        .memory_there = t->memory_there,
+        .select = t->select,
+        .ranks = collective_size(t->all),
+        .collective = t->all,
+        .folder = t->folder.path ? &t->folder : NULL,
+        .value = t->settings.value,
+        .values = t->settings.count,
+    };
+}
+
+const struct trainer_options *
+trainer_options(const struct trainer *t)
+{
+    return t->o;
+}
+
+const struct checkpoint_state *
+trainer_state(const struct trainer *t)
+{
+    return &t->state;
+}
+
+const struct trainer_result *
+trainer_result(const struct trainer *t)
+{
+    return &t->result;
+}

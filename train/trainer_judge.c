@@ -1,0 +1,265 @@
+/*
+ * trainer_judge.c - evaluations of a run, and what follows from them: the learning rate, the best model, the end; see trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "trainer_private.h"
+
+#include "checkpoint_private.h"
+#include "predictions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AHEAD 4
+
+bool
+trainer_is_complete(const struct trainer *t)
+{
+    return t->state.epoch >= t->o->epochs || (t->o->patience > 0 && t->state.bad_epochs >= t->o->patience);
+}
+
+/* ---- one split --------------------------------------------------------------------------------------------------- */
+
+static void
+on_progress(void *context, uint64_t done, uint64_t of)
+{
+    struct trainer **t = context;
+
+    if ((*t)->leads && (*t)->w->evaluating)
+        (*t)->w->evaluating((*t)->w->context, *t, done, of);
+}
+
+static enum chex_status
+score(struct trainer *t, int split, struct evaluation *out, struct chex_error *err)
+{
+    struct samples samples = {.count = 0};
+    struct evaluate_options o = {
+        .ds = t->ds,
+        .split = (unsigned)split,
+        .samples = &samples,
+        .backend = t->backend,
+        .plan = t->plan,
+        .batch = t->micro,
+        .side = t->side,
+        .tta = t->o->tta,
+        .loss = &t->plan_options.loss,
+        .replicates = t->o->replicates,
+        .seed = t->o->seed,
+        .threads = t->o->threads,
+        .ahead = AHEAD,
+        .check_crc = true,
+        .skip_bad = t->o->skip_bad,
+        .collective = t->all,
+        .stop = t->w->stop,
+        .progress = on_progress,
+        .context = &t,
+    };
+    enum chex_status status = samples_list(t->ds, (unsigned)split, &samples, err);
+
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = evaluate(&o, out, err);
+    samples_release(&samples);
+    if (status == CHEX_OK)
+        t->result.skipped += out->skipped_count;
+    return status;
+}
+
+/* Parameters and their moving average change places; twice is nothing. */
+static enum chex_status
+swap_average(struct trainer *t, struct chex_error *err)
+{
+    size_t count = t->graph->param_floats;
+    float *both = malloc(2 * count * sizeof(float));
+    enum chex_status status = both ? CHEX_OK : chex_fail_memory(err);
+
+    if (status == CHEX_OK)
+        status = t->backend->read(t->plan, ARENA_PARAMETERS, both, err);
+    if (status == CHEX_OK)
+        status = t->backend->read(t->plan, ARENA_AVERAGE, both + count, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_PARAMETERS, both + count, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_AVERAGE, both, err);
+    free(both);
+    return status;
+}
+
+enum chex_status
+trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK, back = CHEX_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (average)
+        status = collective_agree(t->all, swap_average(t, err), NULL, err);
+    if (status == CHEX_OK)
+        status = score(t, split, out, err);
+    if (average && !collective_broken(t->all))
+        back = swap_average(t, status == CHEX_OK ? err : NULL);
+    return status == CHEX_OK ? back : status;
+}
+
+/* ---- what is left of it ------------------------------------------------------------------------------------------ */
+
+/* Into any folder, for --predict. */
+static enum chex_status
+write_elsewhere(const struct evaluation *e, const struct evaluation_source *from, const char *path,
+                struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char parent[4096];
+    struct folder folder;
+    enum chex_status status;
+
+    if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
+        (int)sizeof(parent))
+        return chex_fail(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
+    status = folder_open(slash == path ? "/" : parent, false, &folder, err);
+    if (status == CHEX_OK)
+        status = predictions_write(e, from, &folder, slash ? slash + 1 : path, err);
+    folder_close(&folder);
+    return status;
+}
+
+static enum chex_status
+leave(struct trainer *t, const struct trainer_verdict *v, struct chex_error *err)
+{
+    const struct evaluation *e = v->evaluation;
+    char predictions[64], numbers[64];
+    enum chex_status status = CHEX_OK;
+
+    snprintf(predictions, sizeof(predictions), "predictions-%s.csv", v->split);
+    snprintf(numbers, sizeof(numbers), "metrics-%s.json", v->split);
+    if (t->folder.path)
+        status = predictions_write(e, v->source, &t->folder, predictions, err);
+    if (status == CHEX_OK && t->folder.path)
+        status = metrics_write(e, v->source, &t->folder, numbers, err);
+    if (status == CHEX_OK && v->final && t->o->predict)
+        status = write_elsewhere(e, v->source, t->o->predict, err);
+    return status;
+}
+
+enum chex_status
+trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err)
+{
+    const struct chex_split_info *info = chex_dataset_split(t->ds, v->evaluation->split);
+    const char *slash = strrchr(v->weights, '/');
+    const struct evaluation_source source = {.ds = t->ds,
+                                             .model = t->graph->model,
+                                             .side = t->side,
+                                             .checkpoint = slash ? slash + 1 : v->weights,
+                                             .checkpoint_sha256 = t->best_hash[0] ? t->best_hash : NULL,
+                                             .step = v->step,
+                                             .epochs = v->epochs};
+    enum chex_status status = CHEX_OK;
+
+    v->split = info->name;
+    v->sha256 = info->members_sha256;
+    v->source = &source;
+    if (t->leads && (v->best || v->final))
+        status = leave(t, v, err);
+    if (t->leads && status == CHEX_ERR_WRITE && !v->final) {
+        trainer_warn(t, "%s", err->text);
+        status = CHEX_OK;
+    }
+    if (t->leads && status == CHEX_OK && t->w->evaluated)
+        t->w->evaluated(t->w->context, t, v);
+    return collective_agree(t->all, status, NULL, err);
+}
+
+/* ---- the end of an epoch ----------------------------------------------------------------------------------------- */
+
+static void
+tell_epoch(struct trainer *t)
+{
+    t->epoch.loss = t->state.loss_images > 0 ? t->state.loss_sum / (double)t->state.loss_images : (double)NAN;
+    t->epoch.rate = schedule_rate(&t->state.schedule, t->state.step > 0 ? t->state.step - 1 : 0);
+    memcpy(t->epoch.order, t->order_hash, sizeof(t->epoch.order));
+    if (t->leads && t->w->epoch)
+        t->w->epoch(t->w->context, t, &t->epoch);
+}
+
+/* What the best model is chosen by. */
+static double
+merit(const struct trainer *t, const struct evaluation *e)
+{
+    return t->select == SELECT_AUROC ? e->metrics.mean_auroc : e->loss;
+}
+
+static bool
+is_better(const struct trainer *t, double now, double best)
+{
+    if (isnan(now))
+        return false;
+    return isnan(best) || (t->select == SELECT_AUROC ? now > best : now < best);
+}
+
+/* The state becomes that of the beginning of the next epoch. */
+static void
+advance(struct trainer *t, double now, bool better, double loss)
+{
+    struct checkpoint_state *state = &t->state;
+    char rate[SETTINGS_NUMBER];
+
+    state->epoch++;
+    state->batches = 0;
+    state->loss_sum = 0;
+    state->loss_images = 0;
+    state->bad_epochs = better ? 0 : state->bad_epochs + 1;
+    if (better) {
+        state->best = now;
+        state->best_step = state->step;
+    }
+    if (schedule_epoch(&state->schedule, loss))
+        trainer_note(t, "learning rate lowered to %s: the %s has not become lower",
+                     settings_format(state->schedule.options.base * state->schedule.factor, rate),
+                     t->validation >= 0 ? "validation loss" : "training loss");
+}
+
+/* Without a validation split the last model is the best. */
+static enum chex_status
+end_unjudged(struct trainer *t, struct chex_error *err)
+{
+    advance(t, t->epoch.loss, true, t->epoch.loss);
+    return trainer_keep_best(t, err);
+}
+
+enum chex_status
+trainer_end_epoch(struct trainer *t, struct chex_error *err)
+{
+    struct trainer_verdict about = {.weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
+    struct evaluation e;
+    enum chex_status status;
+
+    tell_epoch(t);
+    if (t->validation < 0)
+        return end_unjudged(t, err);
+    status = trainer_judge(t, t->validation, t->o->average, &e, err);
+    if (status == CHEX_ERR_STOPPED) {
+        /* The epoch is trained, but not judged: whoever goes on begins with that. */
+        struct chex_error other;
+
+        if (trainer_save(t, &other) != CHEX_OK || t->result.unsaved)
+            status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %llu could not be saved",
+                               (unsigned long long)t->state.step);
+        else
+            chex_fail(err, status, "stopped at step %llu", (unsigned long long)t->state.step);
+    }
+    if (status == CHEX_OK) {
+        about.evaluation = &e;
+        about.best = is_better(t, merit(t, &e), t->state.best);
+        advance(t, merit(t, &e), about.best, e.loss);
+        if (about.best)
+            status = trainer_keep_best(t, err);
+        if (status == CHEX_OK)
+            status = trainer_tell(t, &about, err);
+    }
+    evaluation_release(&e);
+    return status;
+}

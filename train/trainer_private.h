@@ -1,0 +1,122 @@
+/*
+ * trainer_private.h - what the files of the trainer share
+ *
+ *     trainer_prepare.c   from options to a plan of the backend
+ *     trainer_start.c     RUN, its lock; weights and state from where they are
+ *     trainer_step.c      one step
+ *     trainer_save.c      checkpoints and the best model
+ *     trainer_judge.c     evaluations, and what follows from them
+ *     trainer.c           the order of all that
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_TRAINER_PRIVATE_H
+#define CHEX_TRAIN_TRAINER_PRIVATE_H
+
+#include "trainer.h"
+
+#include "lock.h"
+#include "settings.h"
+
+struct trainer {
+    const struct trainer_options *o;
+    const struct trainer_watch *w;
+    struct collective *all;
+    bool leads; /* rank 0: reads and writes RUN, calls back */
+    double began;
+
+    /* trainer_prepare.c */
+    struct chex_dataset *ds;
+    int train, validation, test; /* splits; -1: none */
+    char model[32];
+    struct samples samples;      /* of train */
+    unsigned side, micro, each;  /* of the input; images of a micro-batch; micro-batches of a step of this rank */
+    uint64_t global, steps;      /* images of a step of all ranks; steps of an epoch */
+    double positive[CHEX_FINDINGS];
+    enum select_metric select;
+    struct graph *graph;
+    const struct backend *backend;
+    char device[128];
+    struct plan_options plan_options;
+    struct plan *plan;
+    struct plan_memory memory;
+    uint64_t memory_all, memory_there;
+    struct settings settings;
+
+    /* trainer_start.c */
+    struct folder folder;
+    struct lock lock;
+    struct checkpoint_state state; /* the same on all ranks */
+    struct checkpoint_arrays host; /* copies of the arenas in host memory */
+
+    /* trainer_step.c */
+    uint32_t *order; /* [samples.count], of the epoch at hand */
+    char order_hash[ORDER_HASH];
+    struct loader *loader;
+    float *before, *statistics; /* [stat_floats]: running statistics before the step; those to be averaged */
+
+    /* trainer_save.c */
+    double saved_at;     /* progress_clock() */
+    bool best_pending;   /* the best model is in best, but not yet in its file */
+    struct checkpoint_arrays best;
+    struct checkpoint_state best_state;
+    char best_hash[DIGEST_HEX];
+
+    struct trainer_epoch epoch; /* what this process did of it */
+    struct trainer_result result;
+};
+
+/* Callbacks, where this rank is the one that calls back and they are there.  One line of text. */
+void trainer_note(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trainer_warn(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- trainer_start.c --------------------------------------------------------------------------------------------- */
+
+/* Take RUN, and bring weights and state into the plan of every rank. */
+enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
+/* The same for trainer_evaluate(): weights alone, and RUN where there is one. */
+enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
+/* Weights of a file of RUN, from rank 0 into the plan of every rank. */
+enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
+void trainer_free_arrays(struct checkpoint_arrays *a);
+
+/* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
+
+/* Order and loader of the rest of the epoch at hand; and their end. */
+enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
+void trainer_close_epoch(struct trainer *t);
+
+/*
+ * One step: t->state is that behind it, *wishes (enum trainer_wish) what anyone wants.  Failed or not, the plan and the
+ * state are between two steps on return; only after CHEX_ERR_LOST and CHEX_ERR_BUG nobody knows.
+ */
+enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
+
+/* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Save the state as a checkpoint; rank 0 alone does anything, all call it.  A disk that does not take it is told, and tried
+ * again later: t->result.unsaved.  CHEX_ERR_MEMORY, and of the backend
+ */
+enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
+/* Is it time? */
+bool trainer_save_is_due(const struct trainer *t);
+/* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */
+enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
+
+/* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
+
+/* The end of an epoch: judge it, and make the state that of the beginning of the next. */
+enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
+/*
+ * The weights in the plan on one split, or with average their moving average.  evaluation_release() frees *out, also after
+ * a failure.
+ */
+enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
+                               struct chex_error *err);
+/* Predictions and numbers of the best model or of a final evaluation into RUN, and the callback. */
+enum chex_status trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err);
+/* Is the run at its end? */
+bool trainer_is_complete(const struct trainer *t);
+
+#endif

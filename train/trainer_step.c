@@ -1,0 +1,351 @@
+/*
+ * trainer_step.c - one step of training on this rank, and the pass of the loader that feeds it; see trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "trainer_private.h"
+
+#include "progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKET_FLOATS (1u << 20) /* 4 MiB of gradients are summed at a time */
+#define AHEAD         4          /* micro-batches that are read ahead */
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+trainer_open_epoch(struct trainer *t, struct chex_error *err)
+{
+    struct loader_options o = {
+        .ds = t->ds,
+        .samples = &t->samples,
+        .order = t->order,
+        .seed = t->o->seed,
+        .epoch = t->state.epoch,
+        .augment = t->o->augment,
+        .side = t->side,
+        .batch = t->micro,
+        .start = t->state.batches * t->global + (uint64_t)collective_rank(t->all) * t->each * t->micro,
+        .stride = t->global,
+        .count = (t->steps - t->state.batches) * t->each,
+        .each = t->each,
+        .threads = 1,
+        .ahead = AHEAD,
+        .check_crc = true,
+        .skip_bad = t->o->skip_bad,
+    };
+    enum chex_status status;
+
+    status = order_epoch(&t->samples, t->o->seed, t->state.epoch, t->state.window, t->order, err);
+    if (status == CHEX_OK)
+        status = order_hash(&t->samples, t->order, t->order_hash, err);
+    return status == CHEX_OK ? loader_start(&o, &t->loader, err) : status;
+}
+
+void
+trainer_close_epoch(struct trainer *t)
+{
+    if (t->loader)
+        t->result.skipped += loader_skipped(t->loader);
+    loader_free(t->loader);
+    t->loader = NULL;
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
+struct step {
+    struct trainer *t;
+    uint64_t images;        /* of weight 1, of all ranks */
+    double loss;            /* of this rank's images, divided by those of all */
+    size_t left;            /* floats of the arena, from its beginning, of which no sum was started */
+    size_t ready;           /* floats below which no gradient is final yet */
+    double at;              /* progress_clock() when the part at hand began */
+    struct trainer_step seen;
+    char bad[256];          /* images of the first micro-batch whose loss is not finite */
+};
+
+/* The time since the last call went into this part. */
+static void
+took(struct step *s, enum step_part part)
+{
+    double now = progress_clock();
+
+    s->seen.times.seconds[part] += now - s->at;
+    s->at = now;
+}
+
+/* Of a micro-batch that no image of weight 1 is in nothing is computed. */
+static unsigned
+filled_batches(const struct trainer *t)
+{
+    uint64_t first = t->state.batches * t->global + (uint64_t)collective_rank(t->all) * t->each * t->micro;
+    uint64_t left = first < t->samples.count ? t->samples.count - first : 0, batches = (left + t->micro - 1) / t->micro;
+
+    return batches < t->each ? (unsigned)batches : t->each;
+}
+
+static void
+name_images(const struct loaded *b, unsigned batch, char *out, size_t size)
+{
+    size_t used = 0;
+    unsigned i, shown = 0;
+
+    for (i = 0; i < batch && shown < 3 && used < size; i++) {
+        if (b->weights[i] == 0)
+            continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s", shown++ > 0 ? ", " : "", (int)b->text[i].name_size,
+                                 b->text[i].name);
+    }
+    if (used < size && b->images > shown)
+        snprintf(out + used, size - used, " and %u more", b->images - shown);
+}
+
+/* The next micro-batch goes forward. */
+static enum chex_status
+forward(struct step *s, struct loaded **loaded, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    enum chex_status status = loader_next(t->loader, loaded, err);
+    double loss = 0;
+
+    took(s, PART_WAIT);
+    if (status != CHEX_OK)
+        return status;
+    if (!*loaded)
+        return chex_fail(err, CHEX_ERR_BUG, "the loader ended before the epoch did");
+    (*loaded)->batch.scale = 1 / ((double)s->images * CHEX_FINDINGS);
+    status = t->backend->forward(t->plan, &(*loaded)->batch, FORWARD_TRAIN, NULL, &loss, err);
+    if (!isfinite(loss) && !s->bad[0])
+        name_images(*loaded, t->micro, s->bad, sizeof(s->bad));
+    s->loss += loss;
+    took(s, PART_FORWARD);
+    return status;
+}
+
+/* Start the sums of all buckets that are final.  Their borders depend on nothing but the model. */
+static enum chex_status
+sum_ready(struct step *s, struct chex_error *err)
+{
+    float *gradients = s->t->backend->gradients(s->t->plan);
+    enum chex_status status = CHEX_OK;
+
+    while (status == CHEX_OK && s->left > s->ready) {
+        size_t first = (s->left - 1) / BUCKET_FLOATS * BUCKET_FLOATS;
+
+        if (first < s->ready)
+            break;
+        status = collective_sum_start(s->t->all, gradients + first, s->left - first, err);
+        s->left = first;
+    }
+    return status == CHEX_OK ? collective_sum_poll(s->t->all, err) : status;
+}
+
+static enum chex_status
+on_gradients(void *context, size_t first, size_t count, struct chex_error *err)
+{
+    struct step *s = context;
+
+    (void)count;
+    s->ready = first;
+    return sum_ready(s, err);
+}
+
+/* Forward and backward of all micro-batches but the last, of which forward alone; *last is the caller's to return. */
+static enum chex_status
+compute(struct step *s, unsigned batches, struct loaded **last, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    enum chex_status status = t->backend->clear_gradients(t->plan, err);
+    unsigned i;
+
+    for (i = 0; status == CHEX_OK && i < batches; i++) {
+        status = forward(s, last, err);
+        if (status != CHEX_OK || i + 1 == batches)
+            break;
+        status = t->backend->backward(t->plan, NULL, NULL, err);
+        loader_return(t->loader, *last);
+        *last = NULL;
+        took(s, PART_BACKWARD);
+        if (status == CHEX_OK)
+            status = collective_sum_poll(t->all, err);
+    }
+    return status;
+}
+
+/* What nobody computed is passed over. */
+static enum chex_status
+pass_over(struct step *s, unsigned batches, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    struct loaded *b;
+
+    for (; status == CHEX_OK && batches < s->t->each; batches++) {
+        status = loader_next(s->t->loader, &b, err);
+        if (status == CHEX_OK && b)
+            loader_return(s->t->loader, b);
+    }
+    took(s, PART_WAIT);
+    return status;
+}
+
+/* Everyone says how it is.  *wishes: those of all. */
+static enum chex_status
+meet(struct step *s, enum chex_status status, uint64_t *wishes, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    double now = progress_clock();
+
+    *wishes = t->w->wishes ? atomic_load(t->w->wishes) : 0;
+    if (t->leads && t->o->time_limit > 0 && now - t->began >= t->o->time_limit)
+        *wishes |= TRAINER_STOP;
+    if (t->leads && trainer_save_is_due(t))
+        *wishes |= TRAINER_SAVE;
+    if (status == CHEX_OK && !isfinite(s->loss))
+        status = chex_fail(err, CHEX_ERR_DIVERGED, "the loss is not finite with %s", s->bad);
+    status = collective_agree(t->all, status, wishes, err);
+    took(s, PART_MEET);
+    return status;
+}
+
+/* Running statistics of all ranks become their mean, so that every rank has the same state. */
+static enum chex_status
+average_statistics(struct step *s, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    float scale = 1 / (float)collective_size(t->all);
+    size_t i;
+
+    for (i = 0; i < t->graph->stat_floats; i++)
+        t->statistics[i] *= scale;
+    return t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
+}
+
+/* Backward of the last micro-batch, while sums go on; then all sums. */
+static enum chex_status
+reduce(struct step *s, struct loaded *last, float *loss, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    bool several = collective_size(t->all) > 1;
+    enum chex_status status = CHEX_OK;
+
+    *loss = (float)s->loss;
+    if (several) {
+        status = t->backend->read(t->plan, ARENA_STATISTICS, t->statistics, err);
+        if (status == CHEX_OK)
+            status = collective_sum_start(t->all, t->statistics, t->graph->stat_floats, err);
+        if (status == CHEX_OK)
+            status = collective_sum_start(t->all, loss, 1, err);
+    }
+    s->left = s->ready = t->graph->param_floats;
+    if (status == CHEX_OK && last)
+        status = t->backend->backward(t->plan, several ? on_gradients : NULL, s, err);
+    took(s, PART_BACKWARD);
+    s->ready = 0;
+    if (status == CHEX_OK)
+        status = sum_ready(s, err);
+    if (status == CHEX_OK)
+        status = collective_sum_wait(t->all, err);
+    took(s, PART_REDUCE);
+    if (status == CHEX_OK && several)
+        status = average_statistics(s, err);
+    took(s, PART_MEET);
+    return status;
+}
+
+/* What a step that diverged says. */
+static enum chex_status
+diverged(const struct step *s, struct chex_error *err)
+{
+    const struct trainer *t = s->t;
+    char rate[SETTINGS_NUMBER], half[SETTINGS_NUMBER];
+
+    chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %llu (epoch %u)", (unsigned long long)t->state.step + 1,
+                 t->state.epoch + 1);
+    snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
+             "; learning rate %s; last good checkpoint %s; try --lr %s",
+             settings_format(schedule_rate(&t->state.schedule, t->state.step), rate),
+             t->result.last[0] ? t->result.last : "none", settings_format(t->o->schedule.base / 2, half));
+    return err->status = CHEX_ERR_DIVERGED;
+}
+
+static enum chex_status
+update(struct step *s, const struct loaded *last, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    const struct optimizer_step step = {.number = t->state.step + 1, .rate = s->seen.rate, .clip = t->o->clip};
+    enum chex_status status = t->backend->update(t->plan, &step, &s->seen.norm, err);
+
+    took(s, PART_UPDATE);
+    if (status != CHEX_OK || isfinite(s->seen.norm))
+        return status;
+    if (last)
+        name_images(last, t->micro, s->bad, sizeof(s->bad));
+    return chex_fail(err, CHEX_ERR_DIVERGED, "the gradient is not finite after %s", s->bad);
+}
+
+static void
+count_step(struct step *s)
+{
+    struct trainer *t = s->t;
+    size_t i;
+
+    t->state.step++;
+    t->state.batches++;
+    t->state.loss_sum += s->seen.loss * (double)s->images;
+    t->state.loss_images += s->images;
+    t->result.steps++;
+    t->result.images += s->images;
+    t->epoch.images += s->images;
+    for (i = 0; i < PART_COUNT; i++) {
+        t->result.times.seconds[i] += s->seen.times.seconds[i];
+        t->epoch.times.seconds[i] += s->seen.times.seconds[i];
+    }
+}
+
+enum chex_status
+trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
+{
+    uint64_t first = t->state.batches * t->global, left = t->samples.count - first;
+    struct step s = {.t = t, .images = left < t->global ? left : t->global, .at = progress_clock()};
+    double began = s.at;
+    unsigned batches = filled_batches(t);
+    struct loaded *last = NULL;
+    enum chex_status status;
+    float loss = 0;
+
+    s.seen.images = s.images;
+    s.seen.rate = schedule_rate(&t->state.schedule, t->state.step);
+    status = t->backend->read(t->plan, ARENA_STATISTICS, t->before, err);
+    if (status == CHEX_OK)
+        status = compute(&s, batches, &last, err);
+    if (status == CHEX_OK)
+        status = pass_over(&s, batches, err);
+    status = meet(&s, status, wishes, err);
+    if (status == CHEX_OK)
+        status = reduce(&s, last, &loss, err);
+    if (status == CHEX_OK)
+        status = update(&s, last, err);
+    if (last)
+        loader_return(t->loader, last);
+    if (status == CHEX_ERR_DIVERGED)
+        diverged(&s, err);
+    if (status != CHEX_OK) {
+        /* Back to where the last step ended: forward() has moved the running statistics. */
+        struct chex_error ignored;
+
+        (void)t->backend->write(t->plan, ARENA_STATISTICS, t->before, &ignored);
+        return status;
+    }
+    s.seen.loss = collective_size(t->all) > 1 ? (double)loss : s.loss;
+    s.seen.seconds = progress_clock() - began;
+    count_step(&s);
+    if (t->leads && t->w->stepped)
+        t->w->stepped(t->w->context, t, &s.seen);
+    return CHEX_OK;
+}
