@@ -18,7 +18,7 @@ libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c 
 	train/metrics_document.c train/predictions.c train/predictions.h
 # a run
 libtrain_la_SOURCES += train/settings.c train/settings.h train/trainer.c train/trainer.h train/trainer_judge.c \
-	train/trainer_prepare.c train/trainer_private.h train/trainer_save.c train/trainer_start.c train/trainer_step.c
+	train/trainer_prepare.c train/trainer_private.h train/trainer_ranks.c train/trainer_save.c train/trainer_start.c train/trainer_step.c
 nodist_libtrain_la_SOURCES = train/backends.c
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
