@@ -211,7 +211,7 @@ apply_training(struct train_cli *cli, const struct cli_option *option, const cha
     case OPT_MICRO_BATCH:
         return set_number(&o->micro_batch, value, 1, 65536, err);
     case OPT_LR:
-        return value_real(value, 0, 1e6, &o->schedule.base, err);
+        return value_real(value, 0, 1e30, &o->schedule.base, err);
     case OPT_SCHEDULE:
         o->schedule.kind = (enum schedule_kind)choice(option, value);
         return CHEX_OK;

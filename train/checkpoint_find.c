@@ -185,7 +185,7 @@ find_by_files(const struct folder *folder, char name[CHECKPOINT_NAME])
     return found;
 }
 
-/* Nothing that was ever a checkpoint? */
+/* Nothing that was ever a checkpoint?  A run that was killed while it wrote its first one has not begun. */
 static bool
 is_new(const struct folder *folder)
 {
@@ -193,8 +193,10 @@ is_new(const struct folder *folder)
     size_t count;
     enum chex_status status = checkpoint_list_steps(folder, &step, &count, NULL);
 
+    if (status == CHEX_OK)
+        status = count == 0 || step[0] == 0 ? CHEX_OK : CHEX_ERR_USAGE;
     free(step);
-    return status == CHEX_OK && count == 0 && faccessat(folder->fd, CHECKPOINT_LATEST, F_OK, 0) != 0;
+    return status == CHEX_OK && faccessat(folder->fd, CHECKPOINT_LATEST, F_OK, 0) != 0;
 }
 
 enum chex_status
