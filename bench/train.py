@@ -76,7 +76,7 @@ def main():
         print("PyTorch with torchvision is missing (Debian: python3-torch python3-torchvision): left out\n")
     print(f"{a.model}, {a.side}x{a.side}, batch {a.batch}, float32, {a.threads} threads; median of {a.rounds} rounds\n")
     for mode in ("train", "infer"):
-        runs = {"chex-tools": [PROGRAM, "onednn", *size, mode]}
+        runs = {"chex-tools": [PROGRAM, "cpu", *size, mode]}
         if torch_runs:
             runs["PyTorch, NCHW"] = [sys.executable, "-c", TORCH, *size, mode, "first"]
             runs["PyTorch, channels last"] = [sys.executable, "-c", TORCH, *size, mode, "last"]

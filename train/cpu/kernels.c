@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "onednn/kernels.h"
+#include "cpu/kernels.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "onednn/plan.h"
+#include "cpu/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ plan_take(struct plan *plan, size_t count, size_t size)
 static enum chex_status
 unsupported(size_t node, const char *what, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend onednn does not do node %zu: %s", node, what);
+    return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu does not do node %zu: %s", node, what);
 }
 
 /* ---- stores and steps ------------------------------------------------------------------------------------------ */

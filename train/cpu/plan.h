@@ -20,12 +20,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_ONEDNN_PLAN_H
-#define CHEX_TRAIN_ONEDNN_PLAN_H
+#ifndef CHEX_TRAIN_CPU_PLAN_H
+#define CHEX_TRAIN_CPU_PLAN_H
 
 #include "backend.h"
-#include "onednn/kernels.h"
-#include "onednn/team.h"
+#include "cpu/kernels.h"
+#include "cpu/team.h"
 
 #define NO_NODE SIZE_MAX
 

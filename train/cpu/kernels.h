@@ -9,8 +9,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_ONEDNN_KERNELS_H
-#define CHEX_TRAIN_ONEDNN_KERNELS_H
+#ifndef CHEX_TRAIN_CPU_KERNELS_H
+#define CHEX_TRAIN_CPU_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>
