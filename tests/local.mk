@@ -11,7 +11,7 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_share.c tests/test_source.c \
 	tests/test_archive.c tests/test_feed.c \
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
-	tests/test_backends.c tests/test_checkpoint.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
+	tests/test_backends.c tests/test_checkpoint.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
 	tests/test_safetensors.c tests/test_step.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)

@@ -36,6 +36,7 @@ Suite *metrics_suite(void);
 Suite *safetensors_suite(void);
 Suite *loader_suite(void);
 Suite *checkpoint_suite(void);
+Suite *collective_suite(void);
 Suite *backends_suite(void);
 
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
