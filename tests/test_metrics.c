@@ -62,7 +62,7 @@ START_TEST(without_positives_there_is_no_auroc)
     struct metrics m;
 
     ck_assert_int_eq(metrics_compute(&s, 50, 1, 1, &m, &err), CHEX_OK);
-    ck_assert(isnan(m.finding[0].auroc) && isnan(m.finding[0].auprc) && isnan(m.finding[0].youden_threshold));
+    ck_assert(isnan(m.finding[0].auroc) && isnan(m.finding[0].auprc) && isnan(m.finding[0].youden.threshold));
     ck_assert_double_eq(m.finding[1].auroc, 1);
     ck_assert_uint_eq(m.defined, 1);
     ck_assert_double_eq(m.mean_auroc, 1);
@@ -89,10 +89,14 @@ START_TEST(thresholds_are_scores_that_occur)
     const uint8_t label[] = {0, 0, 1, 0, 1};
     struct finding_metrics f = metrics_of(5, score, label).finding[0];
 
-    ck_assert_double_eq(f.youden_threshold, (double)0.4f);
-    ck_assert_double_eq_tol(f.youden, 2.0 / 3, 1e-15);
-    ck_assert_double_eq(f.f1_threshold, (double)0.4f);
-    ck_assert_double_eq_tol(f.f1, 0.8, 1e-15);
+    ck_assert_double_eq(f.youden.threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.youden.value, 2.0 / 3, 1e-15);
+    ck_assert_double_eq(f.f1.threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.f1.value, 0.8, 1e-15);
+    ck_assert_uint_eq(f.youden.true_positives, 2);
+    ck_assert_uint_eq(f.youden.false_positives, 1);
+    ck_assert_uint_eq(f.f1.true_positives, 2);
+    ck_assert_uint_eq(f.f1.false_positives, 1);
 }
 END_TEST
 

@@ -8,9 +8,12 @@ libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/c
 	train/checkpoint.c train/checkpoint.h train/checkpoint_private.h train/checkpoint_state.c train/densenet.c train/graph.c train/graph.h \
 	train/loader.c train/loader.h train/loss.c \
 	train/loss.h train/metrics.c train/metrics.h train/models.h train/optimizer.c train/optimizer.h \
-	train/order.c train/order.h 	train/random.c train/random.h train/resnet.c train/safetensors.c train/safetensors.h \
+	train/order.c train/order.h train/random.c train/random.h train/resnet.c train/safetensors.c train/safetensors.h \
 	train/safetensors_write.c train/schedule.c train/schedule.h train/weights.c train/weights.h \
+	train/append.h train/events.h train/run_file.h train/run_log.h train/run_value.h train/step_parts.c train/step_parts.h \
 	train/ref/ops.h train/ref/ops_conv.c train/ref/ops_norm.c train/ref/ops_pool.c train/ref/ref.c
+# evaluation
+libtrain_la_SOURCES += train/evaluate.h train/predictions.h
 nodist_libtrain_la_SOURCES = train/backends.c
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3

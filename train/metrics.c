@@ -122,40 +122,41 @@ rank_finding(const struct scores *s, unsigned finding, struct ranking *r, struct
 
 /* Of equally good thresholds the highest: fewer alarms. */
 static void
+consider(struct operating_point *best, double value, double threshold, uint64_t true_positives,
+         uint64_t false_positives)
+{
+    if (value > best->value)
+        *best = (struct operating_point){threshold, value, true_positives, false_positives};
+}
+
+static void
 find_thresholds(const struct scores *s, const struct ranking *r, unsigned finding, uint64_t negatives,
                 struct finding_metrics *out)
 {
     uint64_t above_p = 0, above_n = 0;
     size_t i;
 
-    out->youden = out->f1 = -1;
+    out->youden.value = out->f1.value = -1;
     for (i = 0; i < s->count; i++) {
-        size_t image = r->image[i];
-        double j, f1;
+        size_t at = (size_t)r->image[i] * s->outputs + finding;
 
-        if (s->label[image * s->outputs + finding])
+        if (s->label[at])
             above_p++;
         else
             above_n++;
         if (r->tied[i])
             continue;
-        j = (double)above_p / (double)out->positives - (double)above_n / (double)negatives;
-        f1 = 2 * (double)above_p / (double)(above_p + above_n + out->positives);
-        if (j > out->youden) {
-            out->youden = j;
-            out->youden_threshold = (double)s->score[image * s->outputs + finding];
-        }
-        if (f1 > out->f1) {
-            out->f1 = f1;
-            out->f1_threshold = (double)s->score[image * s->outputs + finding];
-        }
+        consider(&out->youden, (double)above_p / (double)out->positives - (double)above_n / (double)negatives,
+                 (double)s->score[at], above_p, above_n);
+        consider(&out->f1, 2 * (double)above_p / (double)(above_p + above_n + out->positives), (double)s->score[at],
+                 above_p, above_n);
     }
 }
 
 static void
 undefined_thresholds(struct finding_metrics *out)
 {
-    out->youden = out->youden_threshold = out->f1 = out->f1_threshold = (double)NAN;
+    out->youden = out->f1 = (struct operating_point){.threshold = (double)NAN, .value = (double)NAN};
 }
 
 /* ---- bootstrap ------------------------------------------------------------------------------------------------- */

@@ -29,12 +29,18 @@ struct interval {
     double low, high; /* 95 %; NaN without replicates, or where fewer than half of them were defined */
 };
 
+/* A threshold that maximises something: an image is called positive where its score >= threshold. */
+struct operating_point {
+    double threshold, value; /* value: the maximum; NaN where undefined */
+    uint64_t true_positives, false_positives;
+};
+
 struct finding_metrics {
     uint64_t positives;
     double auroc, auprc; /* NaN where undefined */
     struct interval auroc_95, auprc_95;
-    double youden_threshold, youden; /* score >= threshold maximises sensitivity + specificity - 1; that maximum */
-    double f1_threshold, f1;         /* the same for F1 */
+    struct operating_point youden; /* of sensitivity + specificity - 1 */
+    struct operating_point f1;     /* of 2 precision * recall / (precision + recall) */
 };
 
 struct metrics {

@@ -1,0 +1,21 @@
+/*
+ * run_value.h - a named value of a run: an option, a version; for run.json, TensorBoard and the comparison of ranks
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_RUN_VALUE_H
+#define CHEX_TRAIN_RUN_VALUE_H
+
+#include <stdbool.h>
+
+enum run_value_kind { RUN_TEXT, RUN_NUMBER, RUN_BOOL };
+
+struct run_value {
+    const char *name; /* "lr", as the long option without its dashes */
+    enum run_value_kind kind;
+    const char *text; /* RUN_TEXT; NULL is null */
+    double number;    /* RUN_NUMBER; one without a fraction is written as an integer up to 2^53 */
+    bool yes;         /* RUN_BOOL */
+};
+
+#endif
