@@ -72,6 +72,7 @@ TESTS += $(unit_tests) \
 	tests/check_recipes.py \
 	tests/check_report.py \
 	tests/check_sheet.py \
+	tests/check_source.py \
 	tests/check_synth.py \
 	tests/check_tables.py
 slow_tests = tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
@@ -81,7 +82,7 @@ EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.
 	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_completion.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
-	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py \
+	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py

@@ -41,7 +41,8 @@ inspect_parts = tools/inspect.h tools/inspect_describe.c tools/inspect_describe.
 	tools/inspect_options.c tools/inspect_options.h tools/inspect_other.c tools/inspect_output.c \
 	tools/inspect_record.c tools/inspect_sheet.c tools/inspect_sheet.h tools/inspect_sheet_draw.c \
 	tools/inspect_show.c tools/inspect_show.h tools/inspect_show_escape.c tools/inspect_show_terminal.c \
-	tools/inspect_source.c tools/inspect_source.h tools/inspect_source_report.c tools/inspect_split.c \
+	tools/inspect_source.c tools/inspect_source.h tools/inspect_source_archive.c tools/inspect_source_look.c \
+	tools/inspect_source_report.c tools/inspect_source_rows.c tools/inspect_source_sum.c tools/inspect_split.c \
 	tools/inspect_split.h tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c \
 	tools/inspect_walk.c tools/inspect_where.c tools/inspect_where.h tools/ratio.c tools/ratio.h tools/rows.c \
 	tools/rows.h $(picture_sources) $(report_sources)
