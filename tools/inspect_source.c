@@ -11,7 +11,6 @@
 #include "inspect_source.h"
 
 #include "pipeline.h"
-#include "progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -178,13 +177,15 @@ static enum chex_status
 gather(struct source_check *c, struct inputs *in, struct chex_error *err)
 {
     enum chex_status status = sort_inputs(c->in->options, in, err);
+    uint64_t total = 0;
     struct stat st;
     size_t i;
 
     if (status == CHEX_OK)
         status = read_inputs(c, in, err);
     for (i = 0; status == CHEX_OK && i < c->archive_count; i++)
-        c->archive_size += stat(in->archive[i], &st) == 0 ? (uint64_t)st.st_size : 0;
+        total += stat(in->archive[i], &st) == 0 ? (uint64_t)st.st_size : 0;
+    progress_start(&c->progress, total);
     if (status == CHEX_OK)
         status = look_at_all(c, err);
     if (status == CHEX_OK)

@@ -19,6 +19,7 @@
 
 #include "inspect.h"
 #include "preflight.h"
+#include "progress.h"
 
 #include <locale.h>
 #include <stdatomic.h>
@@ -111,7 +112,7 @@ struct source_check {
     size_t details;
     struct arena strings;
     _Atomic uint64_t images_read, archive_bytes; /* of archives, so far */
-    uint64_t archive_size;                       /* of all archives */
+    struct progress progress;                    /* in bytes of the archives' files; under the lock */
 };
 
 /* ---- inspect_source_look.c ------------------------------------------------------------------------------------- */

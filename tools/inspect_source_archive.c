@@ -12,7 +12,6 @@
 #include "convert.h"
 #include "file.h"
 #include "inspect_source.h"
-#include "progress.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -111,19 +110,26 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
 
 /* ---- the archive ----------------------------------------------------------------------------------------------- */
 
+/* Called by all who read. */
 static void
 tick(struct source_check *c)
 {
-    char text[128], images[PROGRESS_TEXT], done[PROGRESS_TEXT], size[PROGRESS_TEXT];
-    uint64_t bytes = atomic_load(&c->archive_bytes);
+    char text[160], left[PROGRESS_TEXT];
+    double seconds;
 
     if (!meter_due(&c->in->meter))
         return;
-    snprintf(
-        text, sizeof(text), "looking  %3u %%  %s of %s, %s images in archives",
-        (unsigned)(c->archive_size ? 100 * (bytes < c->archive_size ? bytes : c->archive_size) / c->archive_size : 100),
-        format_bytes(bytes, done), format_bytes(c->archive_size, size),
-        format_count(atomic_load(&c->images_read), images));
+    pthread_mutex_lock(&c->lock);
+    progress_update(&c->progress, atomic_load(&c->archive_bytes));
+    seconds = progress_left(&c->progress);
+    snprintf(text, sizeof(text), "looking  %3u %%  %s of %s  %s images  %s/s  %s left",
+             (unsigned)(c->progress.total ? 100 * c->progress.done / c->progress.total : 100),
+             format_bytes(c->progress.done, (char[PROGRESS_TEXT]){0}),
+             format_bytes(c->progress.total, (char[PROGRESS_TEXT]){0}),
+             format_count(atomic_load(&c->images_read), (char[PROGRESS_TEXT]){0}),
+             format_bytes((uint64_t)c->progress.rate, (char[PROGRESS_TEXT]){0}),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+    pthread_mutex_unlock(&c->lock);
     meter_tick(&c->in->meter, text);
 }
 

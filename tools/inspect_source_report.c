@@ -8,7 +8,6 @@
 #include "inspect_source.h"
 
 #include "ascii.h"
-#include "progress.h"
 
 #include <math.h>
 #include <string.h>
