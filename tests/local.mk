@@ -3,6 +3,7 @@
 
 # ---- unit tests (Check) ------------------------------------------------------------------------------------------
 tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c tests/png_fixture.h \
+	tests/post_office.c tests/post_office.h \
 	tests/record_fixture.c tests/record_fixture.h tests/small_dataset.c tests/small_dataset.h \
 	tests/store_fixture.c tests/store_fixture.h tests/test_crc32c.c tests/test_crew.c tests/test_decode.c tests/test_error.c \
 	tests/test_example.c tests/test_file.c tests/test_findings.c tests/test_jpeg.c tests/test_labels.c \
@@ -46,6 +47,11 @@ train_step_SOURCES = tests/train_step.c
 train_step_CPPFLAGS = $(train_cppflags)
 train_step_LDADD = libtrain.la
 
+check_PROGRAMS += collective-ranks
+collective_ranks_SOURCES = tests/collective_ranks.c
+collective_ranks_CPPFLAGS = $(train_cppflags)
+collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd)
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -74,12 +80,13 @@ TESTS += $(unit_tests) \
 	tests/check_sheet.py \
 	tests/check_source.py \
 	tests/check_synth.py \
-	tests/check_tables.py
+	tests/check_tables.py \
+	tests/check_train_ranks.py
 slow_tests = tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
 	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py tests/check_parity.py \
-	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_completion.py \
+	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_train_ranks.py tests/check_completion.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
 	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
@@ -94,6 +101,7 @@ AM_TESTS_ENVIRONMENT = \
 	CHEX_CONVERT='$(abs_builddir)/chex-convert'; export CHEX_CONVERT; \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
+	COLLECTIVE_RANKS='$(abs_builddir)/collective-ranks'; export COLLECTIVE_RANKS; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \

@@ -10,23 +10,26 @@ libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB
 	$(CRYPTO_CFLAGS)
 tools_ldadd = libcli.la libchexcore.la
 
+# How processes of one job find each other and talk: one of two files.
+noinst_LTLIBRARIES += liblauncher.la
+liblauncher_la_SOURCES = tools/launcher.c tools/launcher.h
+liblauncher_la_CPPFLAGS = $(tools_cppflags)
+if HAVE_MPI
+liblauncher_la_SOURCES += tools/comm_mpi.c
+liblauncher_la_CPPFLAGS += $(MPI_CFLAGS)
+liblauncher_la_LIBADD = $(MPI_LIBS)
+EXTRA_DIST += tools/comm_none.c
+else
+liblauncher_la_SOURCES += tools/comm_none.c
+EXTRA_DIST += tools/comm_mpi.c
+endif
+
 bin_PROGRAMS += chex-convert chex-inspect chex-synth
 
 chex_convert_SOURCES = tools/chex-convert.c tools/convert_json.c tools/convert_options.c tools/convert_options.h \
-	tools/convert_report.c tools/convert_report.h tools/convert_share.c tools/convert_share.h \
-	tools/launcher.c tools/launcher.h
+	tools/convert_report.c tools/convert_report.h tools/convert_share.c tools/convert_share.h
 chex_convert_CPPFLAGS = $(tools_cppflags)
-chex_convert_LDADD = $(tools_ldadd)
-# How processes talk to each other: one of two files.
-if HAVE_MPI
-chex_convert_SOURCES += tools/comm_mpi.c
-chex_convert_CPPFLAGS += $(MPI_CFLAGS)
-chex_convert_LDADD += $(MPI_LIBS)
-EXTRA_DIST += tools/comm_none.c
-else
-chex_convert_SOURCES += tools/comm_none.c
-EXTRA_DIST += tools/comm_mpi.c
-endif
+chex_convert_LDADD = liblauncher.la $(tools_ldadd)
 
 # what draws and writes pictures
 picture_sources = tools/font.c tools/font.h tools/picture.h tools/picture_canvas.c tools/picture_file.c \

@@ -4,7 +4,8 @@ train_cppflags = $(AM_CPPFLAGS) -iquote $(srcdir)/train
 train_backends = cpu ref
 
 noinst_LTLIBRARIES += libtrain.la
-libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/collective.h \
+libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/collective.h train/collective_bulk.c \
+	train/collective_private.h train/collective_wait.c \
 	train/checkpoint.c train/checkpoint.h train/checkpoint_private.h train/checkpoint_state.c train/densenet.c train/graph.c train/graph.h \
 	train/loader.c train/loader.h train/loss.c \
 	train/loss.h train/metrics.c train/metrics.h train/models.h train/optimizer.c train/optimizer.h \
