@@ -40,7 +40,7 @@ struct run_log_options {
     const struct folder *folder; /* RUN; outlives the log */
     uint64_t step;               /* of the checkpoint that the run goes on from, 0: a new run */
     uint32_t epochs; /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
-    const struct run_value *option; /* what TensorBoard shows of the options; copied */
+    const struct run_value *option; /* what TensorBoard shows of the options; read before the call returns */
     size_t options;
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
@@ -56,7 +56,7 @@ enum chex_status run_log_open(const struct run_log_options *options, struct run_
  */
 struct run_log_step {
     uint64_t step;           /* made so far: 1 after the first */
-    uint32_t epoch;          /* the one at hand, from 0 */
+    uint32_t epoch;          /* the one at hand, 1 for the first */
     double loss;             /* mean over the images of the interval */
     double rate;             /* of learning, at the last step */
     double norm;             /* 2-norm of the gradient, at the last step */
@@ -70,7 +70,7 @@ void run_log_step(struct run_log *log, const struct run_log_step *s);
 /* The training part of an epoch is over. */
 struct run_log_epoch {
     uint64_t step;
-    uint32_t epoch; /* complete ones, with this */
+    uint32_t epoch; /* this one, 1 for the first */
     double loss;    /* mean over its images */
     double rate;
     uint64_t images;
@@ -83,7 +83,7 @@ void run_log_epoch(struct run_log *log, const struct run_log_epoch *e);
 
 struct run_log_evaluation {
     uint64_t step;
-    uint32_t epoch;      /* complete ones */
+    uint32_t epoch;      /* the last complete one, 0 before the first */
     const char *split;   /* "val" */
     const char *sha256;  /* of its member list: members_sha256 */
     const char *weights; /* "parameters" or "average" */
