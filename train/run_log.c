@@ -93,14 +93,17 @@ put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
 static enum chex_status
 append_cell(struct buffer *b, const char *text, struct chex_error *err)
 {
-    enum chex_status status = CHEX_OK;
+    json_t *utf8 = run_json_string(text);
+    const char *at = json_string_value(utf8);
+    enum chex_status status = at ? CHEX_OK : chex_fail_memory(err);
 
-    for (; *text && status == CHEX_OK; text++) {
-        if (*text == '|' || *text == '\\')
+    for (; status == CHEX_OK && *at; at++) {
+        if (*at == '|' || *at == '\\')
             status = buffer_append(b, "\\", 1, err);
         if (status == CHEX_OK)
-            status = buffer_append(b, *text == '\n' ? " " : text, 1, err);
+            status = buffer_append(b, *at == '\n' ? " " : at, 1, err);
     }
+    json_decref(utf8);
     return status;
 }
 
