@@ -317,6 +317,73 @@ def _(work):
     assert [int(n.split(".")[3]) for n in event_files(work)] == [late, late + 1, late + 2]
 
 
+# ---- chex-inspect --------------------------------------------------------------------------------------------------
+
+
+def inspect(path, code=0):
+    done = run([program("chex-inspect"), "--json", path], code)
+    found = json.loads(done.stdout)
+    if jsonschema is not None:
+        validate("inspect.schema.json", [found])
+    return found["results"][0]
+
+
+@case("chex-inspect lists the tags of an event file, with their steps and last values")
+def _(work):
+    session(work, 0, 20)
+    name, = event_files(work)
+    path = os.path.join(work, name)
+    found = inspect(path)
+    events = found["events"]
+    assert (found["kind"], found["fault"], events["version"], events["starts"]) == ("events", None, "brain.Event:2", 1)
+    assert events["records"] == len(list(frames(path))) and events["unreadable"] == events["hidden"] == 0
+    tags = {t["tag"]: t for t in events["tags"]}
+    assert list(tags) == sorted(tags) and sum(t["values"] for t in tags.values()) == events["values"]
+    assert tags["train/loss"] == {"tag": "train/loss", "kind": "scalar", "values": 20, "first_step": 1,
+                                  "last_step": 20, "last": 20.0}
+    assert tags["train/gradient_norm"]["values"] == 19
+    last = [e for e in lines(work) if e["kind"] == "evaluation"][-1]
+    for i, finding in enumerate(FINDINGS[:13]):
+        assert abs(tags["val/auroc/" + finding]["last"] - last["findings"][i]["auroc"]) < 1e-6
+        curve = tags["val/curve/" + finding]
+        assert (curve["kind"], curve["values"], curve["last_step"], curve["last"]) == ("pr_curves", 2, 20, None)
+    assert tags["val/predictions/Hernia"]["kind"] == "histogram" and "val/curve/Hernia" not in tags
+    assert (tags["options"]["kind"], tags["_hparams_/session_start_info"]["kind"]) == ("text", "hparams")
+    shown = run([program("chex-inspect"), path]).stdout
+    assert all(tag in shown for tag in tags) and f"{events['values']} values in {events['records']} records" in shown
+
+
+@case("chex-inspect tells where an event file is damaged, and believes nothing in it")
+def _(work):
+    session(work, 0, 9)
+    name, = event_files(work)
+    path = os.path.join(work, name)
+    data, records = slurp(path), list(frames(path))
+    broken = os.path.join(work, "broken")
+
+    def put(content):
+        with open(broken, "wb") as f:
+            f.write(content)
+
+    put(data[:-5])
+    found = inspect(broken, 1)
+    assert f"record {len(records) - 1}: file ends" in found["fault"], found["fault"]
+    assert found["events"]["records"] == len(records) - 1
+    put(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    assert "checksum" in inspect(broken, 1)["fault"]
+    # records whose checksums are good, but that were changed: no message at all, or another one
+    framed = [struct.pack("<Q", len(r)) for r in records]
+    heads = [f + struct.pack("<I", crc32c(f)) for f in framed]
+    whole_first = heads[0] + records[0] + struct.pack("<I", crc32c(records[0]))
+    record = records[3]
+    for at in range(0, len(record), 3):
+        for value in (0, 0x7f, 0xff, record[at] ^ 0x20):
+            changed = record[:at] + bytes([value]) + record[at + 1:]
+            put(whole_first + heads[3] + changed + struct.pack("<I", crc32c(changed)))
+            found = inspect(broken, None)
+            assert found["fault"] is None and found["events"]["records"] == 2, (at, value, found)
+
+
 # ---- faults --------------------------------------------------------------------------------------------------------
 
 
