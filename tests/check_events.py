@@ -24,9 +24,9 @@ DATASET = os.environ.get("CHEX_DATASET") or os.path.join(BUILD, "tests", "datase
 THRESHOLDS = 501
 
 
-def session(folder, first, last, number=0, how="end", **options):
+def session(folder, first, last, number=0, how="end", more=(), **options):
     """Steps first + 1 .. last; [(score, label)] of the last evaluation, by image and finding."""
-    done = run([program("write-run"), folder, DATASET, first, last, number, how], **options)
+    done = run([program("write-run"), folder, DATASET, first, last, number, how, *more], **options)
     pairs = [line.split() for line in done.stdout.splitlines()]
     return [(float32(float(s)), int(label)) for s, label in pairs], done.stderr
 
@@ -107,7 +107,7 @@ def _(work):
         assert abs(finding["auroc"] - auroc(scores[i::14])) < 1e-11
     mean = sum(f["auroc"] for f in last["findings"][:13]) / 13
     assert abs(last["auroc"] - mean) < 1e-11
-    assert found[-1]["what"] == "checkpoint"
+    assert [e["what"] for e in found if e["kind"] == "note"] == ["checkpoint", "checkpoint", "end"]
 
 
 def auroc(pairs):
@@ -123,7 +123,7 @@ def _(work):
     found = lines(work)
     with open(os.path.join(work, "run.json"), encoding="utf-8") as f:
         document = json.load(f)
-    for name, good, key in (("metrics.schema.json", found[0], "loss"), ("metrics.schema.json", found[-2], "auroc"),
+    for name, good, key in (("metrics.schema.json", found[0], "loss"), ("metrics.schema.json", found[-3], "auroc"),
                             ("metrics.schema.json", found[-1], "what"), ("run.schema.json", document, "sessions")):
         validator = validate(name, [good])
         assert not validator.is_valid({k: v for k, v in good.items() if k != key}), f"{name} does not need {key}"
@@ -186,7 +186,7 @@ def _(work):
     assert second["sessions"][1]["command"][1:] == [work, DATASET, "10", "20", "0", "end"]
     assert second["sessions"][0]["hosts"] == {"n07": 2, "n08": 1}
     assert second["options"] == {"lr": 0.001, "epochs": 3, "deterministic": True, "augment": "flip|crop \\xff"}
-    assert second["best"] == {"metric": "auroc", "value": lines(work)[-2]["auroc"], "step": 10, "file": "best.safetensors"}
+    assert second["best"] == {"metric": "auroc", "value": lines(work)[-3]["auroc"], "step": 10, "file": "best.safetensors"}
     result, = second["results"]
     assert result["split"] == "test" and result["auroc_of"]["Hernia"] is None and result["defined"] == 13
     # a file that is no JSON is replaced, and a new run forgets the best of the old one
@@ -315,6 +315,112 @@ def _(work):
     session(work, 0, 3)
     session(work, 3, 6)
     assert [int(n.split(".")[3]) for n in event_files(work)] == [late, late + 1, late + 2]
+
+
+# ---- Prometheus, trace ---------------------------------------------------------------------------------------------
+
+
+PARSE = """
+import json, sys
+from prometheus_client.parser import text_string_to_metric_families
+families = text_string_to_metric_families(open(sys.argv[1], encoding="utf-8").read())
+print(json.dumps([[f.type, s.name, s.labels, repr(s.value)] for f in families for s in f.samples]))
+"""
+
+
+def scraped(path):
+    """{(name, labels): value}, and {name: type}, by Prometheus's own parser for Python."""
+    python = python_with("prometheus_client")
+    rows = json.loads(run([python, "-c", PARSE, path]).stdout)
+    samples = {(name, tuple(sorted(labels.items()))): float(value) for _, name, labels, value in rows}
+    assert len(samples) == len(rows), "a sample twice"
+    return samples, {name: kind for kind, name, _, _ in rows}
+
+
+@case("Prometheus's parser reads what the run says of itself")
+def _(work):
+    path = os.path.join(work, "x.prom")
+    folder = os.path.join(work, 'a "run"\\')
+    session(folder, 0, 20, 0, "end", (path, os.path.join(work, "t.json"), 0))
+    samples, kinds = scraped(path)
+    info, = (dict(labels) for name, labels in samples if name == "chex_train_info")
+    assert info["run"] == folder and info["model"] == 'densenet-"micro"' and len(info["dataset"]) == 16
+    last = [e for e in lines(folder) if e["kind"] == "evaluation"][-1]
+    wanted = {"step": 20, "epoch": 2, "loss": 20, "images_total": 20 * 64, "images_per_second": 128, "running": 0,
+              "exit_code": 75, "skipped_records_total": 0}
+    for name, value in wanted.items():
+        assert samples["chex_train_" + name, ()] == value, name
+    assert abs(samples["chex_train_auroc", (("split", "val"),)] - last["auroc"]) < 1e-9
+    for i, finding in enumerate(FINDINGS):
+        value = samples["chex_train_finding_auroc", (("finding", finding), ("split", "val"))]
+        assert value != value if i == 13 else abs(value - last["findings"][i]["auroc"]) < 1e-9
+    assert samples["chex_train_part_seconds_total", (("part", "backward"),)] == 5
+    assert kinds["chex_train_images_total"] == "counter" and kinds["chex_train_loss"] == "gauge"
+    assert abs(samples["chex_train_updated_timestamp_seconds", ()] - last["time"]) < 60
+    assert sorted(os.listdir(work)) == sorted(["x.prom", "t.json", os.path.basename(folder)])
+
+
+@case("a run that is killed leaves the last file for Prometheus, which says that it runs")
+def _(work):
+    path = os.path.join(work, "x.prom")
+    session(os.path.join(work, "run"), 0, 20, 0, "kill", (path, os.path.join(work, "t.json"), 0))
+    samples, _ = scraped(path)
+    assert samples["chex_train_running", ()] == 1 and ("chex_train_exit_code", ()) not in samples
+
+
+@case("a bad name of the file for Prometheus is refused")
+def _(work):
+    for path, why in (("x.txt", "does not end in .prom"), (".prom", "does not end in .prom"), ("no/x.prom", "cannot open")):
+        done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 1, 0, "end", os.path.join(work, path),
+                    os.path.join(work, "t.json"), 0], 1)
+        assert why in done.stderr, done.stderr
+    assert os.listdir(work) == [] or os.listdir(work) == ["run"]
+
+
+@case("a trace is JSON in the Trace Event Format, with its parts inside their steps")
+def _(work):
+    path = os.path.join(work, "t.json")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("an old one, longer than the new")
+    session(os.path.join(work, "run"), 0, 12, 0, "end", (os.path.join(work, "x.prom"), path, 0))
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)
+    spans = [e for e in events if e["ph"] == "X"]
+    steps = [e for e in spans if e["tid"] == 0]
+    parts = [e for e in spans if e["tid"] == 1]
+    assert [e["name"] for e in steps] == [f"step {i}" for i in range(1, 13)]
+    assert [e["name"] for e in parts] == ["forward", "backward"] * 12
+    for step, forward, backward in zip(steps, parts[::2], parts[1::2]):
+        assert step["dur"] == 1000 and forward["dur"] == 250 and backward["dur"] == 500
+        assert abs(forward["ts"] - step["ts"]) < 0.2 and abs(backward["ts"] - forward["ts"] - 250) < 0.2
+    assert [e["args"]["value"] for e in events if e["ph"] == "C"] == [128] * 12, "NaN is left out"
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == ["chex-train, rank 0", "steps", "parts"]
+
+
+@case("a trace is bounded, and that of a killed run lacks only its end")
+def _(work):
+    path, prom = os.path.join(work, "t.json"), os.path.join(work, "x.prom")
+    session(os.path.join(work, "run"), 0, 1000, 0, "end", (prom, path, 20000))
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)
+    assert os.path.getsize(path) <= 20000 and events[-1]["name"] == "the trace is full" and len(events) > 100
+    session(os.path.join(work, "run"), 0, 20000, 0, "kill", (prom, path, 0))
+    text = slurp(path).decode()
+    assert len(text) > 1 << 20
+    assert len(json.loads(text + "]")) > 10000
+
+
+@case("a disk that is full ends the trace, not the run")
+def _(work):
+    places = [os.path.join(work, name) for name in ("trace", "prometheus")]
+    for full, told in zip(places, ("without the trace", "x.prom")):
+        for folder in places:
+            os.makedirs(folder, exist_ok=True)
+        path, prom = os.path.join(places[0], "t.json"), os.path.join(places[1], "x.prom")
+        done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 10, 0, "end", prom, path, 0],
+                   env=injected(full, "write:1:ever:ENOSPC"))
+        assert done.stderr.count("warning:") == 1 and told in done.stderr, done.stderr
+    assert os.listdir(places[1]) == ["x.prom"], "a temporary file is left"
 
 
 # ---- chex-inspect --------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 /*
  * write_run.c - the logs of a run that never was, for check_events.py and check_inspect.py
  *
- *     write-run RUN DATASET FROM TO SESSION end|kill
+ *     write-run RUN DATASET FROM TO SESSION end|kill [FILE.prom FILE.json LIMIT]
  *
  * Steps FROM + 1 .. TO of a run that goes on from step FROM; an epoch has 10 steps and an evaluation of 200 images behind
  * it.  The loss of a step is STEP + SESSION / 8, so that it says which start wrote it.  Hernia has no positives.  "kill"
- * leaves as a process that is killed does, but for what is flushed.
+ * leaves as a process that is killed does, but for what is flushed.  FILE.json: a trace of at most LIMIT bytes.
  * To stdout: a line "SCORE LABEL" for each finding of each image of the last evaluation, in their order.  To stderr: what
  * the log warns of.
  *
@@ -13,8 +13,11 @@
  */
 #include <config.h>
 
+#include "progress.h"
+#include "prometheus.h"
 #include "run_file.h"
 #include "run_log.h"
+#include "trace.h"
 
 #include <math.h>
 #include <signal.h>
@@ -124,6 +127,19 @@ log_epoch(struct run_log *log, uint64_t step, const struct evaluated *e)
     run_log_note(log, step, epoch, "checkpoint", "step-000010.safetensors");
 }
 
+/* Each step takes a millisecond of a time that never was. */
+static void
+trace_it(struct trace *trace, uint64_t step)
+{
+    double begin = progress_clock() + (double)step * 1e-3;
+
+    trace_part(trace, PART_FORWARD, begin, begin + 0.25e-3);
+    trace_part(trace, PART_BACKWARD, begin + 0.25e-3, begin + 0.75e-3);
+    trace_value(trace, "images per second", begin, 128);
+    trace_value(trace, "loss", begin, (double)NAN); /* left out */
+    trace_step(trace, step, begin, begin + 1e-3);
+}
+
 static struct run_file *
 start_file(const struct folder *folder, struct chex_dataset *ds, int argc, char **argv, const struct run_value *options,
            size_t count)
@@ -190,12 +206,14 @@ main(int argc, char **argv)
     struct chex_dataset *ds;
     struct run_file *file;
     struct run_log *log;
+    struct trace_options tracing = {.warn = warn};
+    struct trace *trace = NULL;
     struct folder folder;
     struct chex_error err;
     uint64_t step, to;
     unsigned i;
 
-    if (argc != 7)
+    if (argc != 7 && argc != 10)
         return 2;
     signal(SIGXFSZ, SIG_IGN);
     o.step = strtoull(argv[3], NULL, 10);
@@ -204,10 +222,20 @@ main(int argc, char **argv)
     check(folder_open(argv[1], true, &folder, &err), &err);
     check(chex_dataset_open(argv[2], &ds, &err), &err);
     o.folder = &folder;
+    o.model = "densenet-\"micro\"";
+    o.dataset_id = chex_dataset_info(ds)->id;
+    if (argc == 10) {
+        check(prometheus_check(argv[7], &err), &err);
+        o.prometheus = argv[7];
+        tracing.path = argv[8];
+        tracing.limit = strtoull(argv[9], NULL, 10);
+        check(trace_open(&tracing, &trace, &err), &err);
+    }
     file = start_file(&folder, ds, argc, argv, options, 4);
     check(run_log_open(&o, &log, &err), &err);
     for (step = o.step + 1; step <= to; step++) {
         log_step(log, step, strtod(argv[5], NULL));
+        trace_it(trace, step);
         if (step % EPOCH == 0) {
             evaluate(step, &e);
             log_epoch(log, step, &e);
@@ -220,6 +248,8 @@ main(int argc, char **argv)
         fflush(stdout);
         _exit(0);
     }
+    trace_free(trace);
+    run_log_end(log, to, (uint32_t)(to / EPOCH), 75, "stopped");
     run_log_free(log);
     finish_file(file, to, &e);
     chex_dataset_close(ds);

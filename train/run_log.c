@@ -12,6 +12,7 @@
 #include "append.h"
 #include "events.h"
 #include "progress.h"
+#include "prometheus.h"
 #include "run_log_private.h"
 
 #include <math.h>
@@ -24,8 +25,9 @@
 #define TAG_SIZE      256
 
 struct run_log {
-    struct append *metrics; /* NULL: it could not be opened */
-    struct events *events;  /* likewise */
+    struct append *metrics;        /* NULL: it could not be opened */
+    struct events *events;         /* likewise */
+    struct prometheus *prometheus; /* likewise, or it is not wanted */
     struct buffer line;
     double flushed; /* progress_clock() */
     bool warned;
@@ -70,9 +72,20 @@ run_log_flush(struct run_log *log)
     log->flushed = progress_clock();
 }
 
+/* The file for Prometheus, where it is due. */
+static void
+tell_prometheus(struct run_log *log, bool at_once)
+{
+    struct chex_error err;
+
+    if (log->prometheus)
+        watch(log, prometheus_write(log->prometheus, at_once, &err), &err);
+}
+
 static void
 flush_sometimes(struct run_log *log)
 {
+    tell_prometheus(log, false);
     if (progress_clock() - log->flushed >= FLUSH_SECONDS)
         run_log_flush(log);
 }
@@ -171,6 +184,12 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
     if (status == CHEX_OK)
         status = show_options(log, options, &why);
     watch(log, status, &why);
+    if (options->prometheus) {
+        status = prometheus_open(options->prometheus, options->folder->path, options->model, options->dataset_id,
+                                 &log->prometheus, &why);
+        watch(log, status, &why);
+    }
+    tell_prometheus(log, true);
     run_log_flush(log);
     *out = log;
     return CHEX_OK;
@@ -187,6 +206,7 @@ run_log_free(struct run_log *log)
         watch(log, append_sync(log->metrics, &err), &err);
     if (log->events)
         watch(log, events_sync(log->events, &err), &err);
+    prometheus_free(log->prometheus);
     append_free(log->metrics);
     events_free(log->events);
     buffer_release(&log->line);
@@ -204,7 +224,7 @@ scalar(struct run_log *log, const char *group, const char *name, double value)
 
     if (!log->events || !isfinite(value))
         return;
-    snprintf(tag, sizeof(tag), "%s/%s", group, name);
+    snprintf(tag, sizeof(tag), "%.100s/%.100s", group, name);
     watch(log, events_scalar(log->events, tag, value, &err), &err);
 }
 
@@ -235,6 +255,8 @@ run_log_step(struct run_log *log, const struct run_log_step *s)
             scalar(log, "speed", step_part_name[i], s->times.seconds[i] / s->seconds);
     }
     write_event(log, s->step, time);
+    if (log->prometheus)
+        prometheus_step(log->prometheus, s);
     flush_sometimes(log);
 }
 
@@ -259,12 +281,12 @@ show_scores(struct run_log *log, const struct run_log_evaluation *e, unsigned i)
     char tag[TAG_SIZE], title[TAG_SIZE], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
     struct chex_error err;
 
-    snprintf(tag, sizeof(tag), "%s/predictions/%s", e->split, chex_finding_name(i));
+    snprintf(tag, sizeof(tag), "%.100s/predictions/%s", e->split, chex_finding_name(i));
     watch(log, events_histogram(log->events, tag, s->score + i, s->outputs, s->count, &err), &err);
     if (isnan(e->metrics->finding[i].auprc))
         return;
-    snprintf(tag, sizeof(tag), "%s/curve/%s", e->split, chex_finding_name(i));
-    snprintf(title, sizeof(title), "%s: %s (%s of %s)", e->split, chex_finding_name(i), format_count(positives, a),
+    snprintf(tag, sizeof(tag), "%.100s/curve/%s", e->split, chex_finding_name(i));
+    snprintf(title, sizeof(title), "%.100s: %s (%s of %s)", e->split, chex_finding_name(i), format_count(positives, a),
              format_count(s->count, b));
     watch(log, events_curve(log->events, tag, title, s->score + i, s->label + i, s->outputs, s->count, &err), &err);
 }
@@ -289,6 +311,9 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
             show_scores(log, e, i);
     }
     write_event(log, e->step, time);
+    if (log->prometheus)
+        prometheus_evaluation(log->prometheus, e);
+    tell_prometheus(log, true);
     run_log_flush(log);
 }
 
@@ -298,5 +323,17 @@ run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *wha
     struct chex_error err;
 
     put_line(log, run_log_note_line(step, epoch, what, text, now(), &log->line, &err), &err);
+    if (log->prometheus && strcmp(what, "checkpoint") == 0)
+        prometheus_checkpoint(log->prometheus, now());
     flush_sometimes(log);
+}
+
+void
+run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text)
+{
+    run_log_note(log, step, epoch, "end", text);
+    if (log->prometheus)
+        prometheus_end(log->prometheus, exit);
+    tell_prometheus(log, true);
+    run_log_flush(log);
 }

@@ -13,6 +13,9 @@
  *     val/curve/Hernia                                             curves of precision and recall (plugin pr_curves)
  *     options, and the plugin hparams                              once
  *
+ * Where the options name one, also a file for Prometheus (prometheus.h), in which a note "checkpoint" is the time of the last
+ * checkpoint.
+ *
  * Watching never ends a run: a disk that is full or a folder that is gone is told once, through warn(), and the run goes
  * on.  What could not be written is kept, up to a megabyte, and written later where that becomes possible.
  *
@@ -42,12 +45,14 @@ struct run_log_options {
     uint32_t epochs; /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
     const struct run_value *option; /* what TensorBoard shows of the options; read before the call returns */
     size_t options;
+    const char *model, *dataset_id; /* for prometheus.h; NULL: "" */
+    const char *prometheus;         /* path of its file, or NULL */
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
     void *context;
 };
 
-/* Open both.  What cannot be written is told to warn(): the only error is CHEX_ERR_MEMORY. */
+/* Open all.  What cannot be written is told to warn(): the only error is CHEX_ERR_MEMORY. */
 enum chex_status run_log_open(const struct run_log_options *options, struct run_log **out, struct chex_error *err);
 
 /*
@@ -103,6 +108,12 @@ void run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
  * text  one line for people
  */
 void run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *what, const char *text);
+
+/*
+ * The run ends with this code of the process; a note "end", and the last word for Prometheus.
+ * text  one line for people: why
+ */
+void run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text);
 
 /* Hand to the operating system what is kept; done by itself at every evaluation and every 10 s.  Not an fsync. */
 void run_log_flush(struct run_log *log);
