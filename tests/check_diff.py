@@ -277,19 +277,23 @@ def _(work):
     head = {"__metadata__": {"step": "7"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
             "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}}
     write(path, safetensors(head, bytes(28)))
-    assert "2 tensors, 7 numbers, 28 bytes" in inspect(path).stdout
-    assert document(path)["kind"] == "checkpoint"
+    assert "2 tensors, 7 numbers, " in inspect(path).stdout
+    found = document(path)
+    assert (found["kind"], found["fault"]) == ("checkpoint", None)
+    assert found["checkpoint"] == {"tensors": 2, "numbers": 7, "bytes": len(safetensors(head, bytes(28))),
+                                   "metadata": {"step": "7"}}
     assert inspect("-q", path).stdout == ""
     says(inspect("--list", path, code=2), "a checkpoint: it can only be described")
     write(path, safetensors(head, bytes(27)))
-    assert "too early" in inspect(path, code=1).stdout
+    assert "behind the end of the file" in inspect(path, code=1).stdout
+    assert document(path, code=1)["checkpoint"] is None
     write(path, safetensors(head, bytes(29)))
-    assert "longer" in inspect(path, code=1).stdout
+    assert "1 bytes behind the last tensor" in inspect(path, code=1).stdout
     for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
                 b'{"w": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 4]}}',
                 b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
         write(path, safetensors(bad, bytes(4)))
-        assert "damaged header" in inspect(path, code=1).stdout, bad[:40]
+        assert "a checkpoint (safetensors): " in inspect(path, code=1).stdout, bad[:40]
     write(path, struct.pack("<Q", 1 << 62) + b"{}")
     assert "neither" in inspect(path, code=1).stderr
 

@@ -52,6 +52,10 @@ collective_ranks_SOURCES = tests/collective_ranks.c
 collective_ranks_CPPFLAGS = $(train_cppflags)
 collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd)
 
+check_PROGRAMS += write-run
+write_run_SOURCES = tests/write_run.c
+write_run_CPPFLAGS = $(train_cppflags)
+write_run_LDADD = libtrain.la
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -71,6 +75,7 @@ TESTS += $(unit_tests) \
 	tests/check_convert.py \
 	tests/check_diff.py \
 	tests/check_docs.py \
+	tests/check_events.py \
 	tests/check_faults.py \
 	tests/check_inspect.py \
 	tests/check_interop.py \
@@ -85,11 +90,13 @@ TESTS += $(unit_tests) \
 slow_tests = tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
-	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py tests/check_parity.py \
-	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_train_ranks.py tests/check_completion.py \
+	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
+	tests/check_parity.py tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py \
+	tests/check_train_ranks.py tests/check_completion.py tests/check_events.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
 	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
+	tests/read_events.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
@@ -102,6 +109,7 @@ AM_TESTS_ENVIRONMENT = \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
 	COLLECTIVE_RANKS='$(abs_builddir)/collective-ranks'; export COLLECTIVE_RANKS; \
+	WRITE_RUN='$(abs_builddir)/write-run'; export WRITE_RUN; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \

@@ -47,10 +47,12 @@ inspect_parts = tools/inspect.h tools/inspect_describe.c tools/inspect_describe.
 	tools/inspect_source.c tools/inspect_source.h tools/inspect_source_archive.c tools/inspect_source_look.c \
 	tools/inspect_source_report.c tools/inspect_source_rows.c tools/inspect_source_sum.c tools/inspect_split.c \
 	tools/inspect_split.h tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c \
+	tools/inspect_trainer.c \
 	tools/inspect_walk.c tools/inspect_where.c tools/inspect_where.h tools/ratio.c tools/ratio.h tools/rows.c \
 	tools/rows.h $(picture_sources) $(report_sources)
-chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(XXHASH_CFLAGS)
-chex_inspect_LDADD = $(tools_ldadd) $(XXHASH_LIBS)
+# the trainer's readers: checkpoints, event files
+chex_inspect_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(XXHASH_CFLAGS)
+chex_inspect_LDADD = libtrain.la $(tools_ldadd) $(XXHASH_LIBS)
 
 chex_synth_SOURCES = tools/chex-synth.c $(synth_parts)
 synth_parts = tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/synth_canvas.h tools/synth_film.c \
