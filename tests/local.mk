@@ -80,6 +80,7 @@ clean-local:
 TESTS += $(unit_tests) \
 	tests/png_cases.py \
 	tests/check_archive.py \
+	tests/check_auroc.py \
 	tests/check_completion.py \
 	tests/check_convert.py \
 	tests/check_diff.py \
@@ -100,7 +101,7 @@ EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.
 	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_completion.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
-	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py \
+	tests/read_tensorflow.py tests/browser.py tests/check_auroc.py tests/check_diff.py tests/check_report.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
