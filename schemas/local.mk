@@ -11,5 +11,12 @@ generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event
 BUILT_SOURCES += $(generated_messages)
 CLEANFILES += $(generated_messages)
 schemasdir = $(pkgdatadir)/schemas
-dist_schemas_DATA = schemas/event.proto schemas/example.proto schemas/convert.schema.json schemas/inspect.schema.json \
-	schemas/manifest.schema.json schemas/metrics.schema.json schemas/run.schema.json schemas/README.md
+dist_schemas_DATA = schemas/README.md \
+	schemas/convert.schema.json \
+	schemas/evaluation.schema.json \
+	schemas/event.proto \
+	schemas/example.proto \
+	schemas/inspect.schema.json \
+	schemas/manifest.schema.json \
+	schemas/metrics.schema.json \
+	schemas/run.schema.json

@@ -14,6 +14,8 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
 	tests/test_backends.c tests/test_checkpoint.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
 	tests/test_safetensors.c tests/test_step.c
+# evaluation
+tests_unit_SOURCES += tests/test_evaluate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
@@ -46,6 +48,23 @@ check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
 train_step_CPPFLAGS = $(train_cppflags)
 train_step_LDADD = libtrain.la
+check_PROGRAMS += check-metrics
+check_metrics_SOURCES = tests/check_metrics.c
+check_metrics_CPPFLAGS = $(train_cppflags)
+check_metrics_LDADD = libtrain.la
+
+check_PROGRAMS += evaluate-split
+evaluate_split_SOURCES = tests/evaluate_split.c tools/html.c tools/html.h tools/launcher.c tools/launcher.h \
+	tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h
+evaluate_split_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tools $(JANSSON_CFLAGS)
+evaluate_split_LDADD = libtrain.la $(tools_ldadd)
+if HAVE_MPI
+evaluate_split_SOURCES += tools/comm_mpi.c
+evaluate_split_CPPFLAGS += $(MPI_CFLAGS)
+evaluate_split_LDADD += $(MPI_LIBS)
+else
+evaluate_split_SOURCES += tools/comm_none.c
+endif
 
 check_PROGRAMS += collective-ranks
 collective_ranks_SOURCES = tests/collective_ranks.c
@@ -56,6 +75,7 @@ check_PROGRAMS += write-run
 write_run_SOURCES = tests/write_run.c
 write_run_CPPFLAGS = $(train_cppflags)
 write_run_LDADD = libtrain.la
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -71,6 +91,7 @@ clean-local:
 TESTS += $(unit_tests) \
 	tests/png_cases.py \
 	tests/check_archive.py \
+	tests/check_auroc.py \
 	tests/check_completion.py \
 	tests/check_convert.py \
 	tests/check_diff.py \
@@ -96,7 +117,7 @@ EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
 	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
-	tests/read_events.py \
+	tests/read_events.py tests/check_auroc.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py

@@ -1,5 +1,5 @@
 /*
- * test_metrics.c - AUROC and what belongs to it; check_metrics.py compares with scikit-learn
+ * test_metrics.c - AUROC and what belongs to it; check_auroc.py compares with scikit-learn
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -79,6 +79,22 @@ START_TEST(a_score_that_is_no_number_is_refused)
 
     ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
     ck_assert_str_eq(err.text, "the score of image 1 for finding 0 is not a number");
+}
+END_TEST
+
+START_TEST(a_patient_out_of_range_is_refused)
+{
+    const float score[] = {0, 1};
+    const uint8_t label[] = {0, 1};
+    struct scores s = {2, 1, score, label, own_patient, 1};
+    struct chex_error err;
+    struct metrics m;
+
+    ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
+    ck_assert_str_eq(err.text, "metrics of 2 images of 1 patients with 1 findings");
+    s.count = 0;
+    ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
+    ck_assert(isnan(m.mean_auroc) && isnan(m.finding[0].f1.value));
 }
 END_TEST
 
@@ -174,6 +190,7 @@ metrics_suite(void)
     tcase_add_test(c, a_tie_counts_half);
     tcase_add_test(c, without_positives_there_is_no_auroc);
     tcase_add_test(c, a_score_that_is_no_number_is_refused);
+    tcase_add_test(c, a_patient_out_of_range_is_refused);
     tcase_add_test(c, thresholds_are_scores_that_occur);
     tcase_add_test(c, the_order_of_the_images_does_not_matter);
     tcase_add_test(c, intervals_enclose_the_value_and_follow_the_seed);

@@ -50,6 +50,19 @@ svg_begin(struct html *h, unsigned width, unsigned height, const char *title)
 }
 
 void
+svg_begin_file(struct html *h, unsigned width, unsigned height, const char *title, const char *style)
+{
+    html_format(h,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\" width=\"%u\" height=\"%u\" "
+                "role=\"img\">\n<title>",
+                width, height, width, height);
+    html_text(h, title);
+    html_raw(h, "</title>\n<style>");
+    html_raw(h, style);
+    html_format(h, "</style>\n<rect width=\"%u\" height=\"%u\" fill=\"#fff\"/>\n", width, height);
+}
+
+void
 svg_end(struct html *h)
 {
     html_raw(h, "</svg>\n");

@@ -25,6 +25,8 @@ double svg_at(const struct svg_axis *axis, double value);
 double svg_step(double span, unsigned wanted);
 
 void svg_begin(struct html *h, unsigned width, unsigned height, const char *title);
+/* The same as a file of its own, on white paper; the style sheet is the program's own text. */
+void svg_begin_file(struct html *h, unsigned width, unsigned height, const char *title, const char *style);
 void svg_end(struct html *h);
 
 /* kind: classes; "m" is centred and "e" ends at x, "d" is dimmed. */

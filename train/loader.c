@@ -24,6 +24,7 @@ struct place {
     uint8_t *pixels, *label;
     struct crop *crop;
     uint32_t *sample;
+    struct loaded_text *text;
     enum place_state state;
 };
 
@@ -125,6 +126,16 @@ first_position(const struct loader_options *o, uint64_t number)
     return o->start + number / o->each * o->stride + number % o->each * o->batch;
 }
 
+/* The strict reader has bounded both. */
+static void
+keep_texts(const struct chex_record *view, struct loaded_text *out)
+{
+    out->name_size = (uint8_t)view->name.size;
+    out->patient_size = (uint8_t)view->patient.size;
+    memcpy(out->name, view->name.data, out->name_size);
+    memcpy(out->patient, view->patient.data, out->patient_size);
+}
+
 static enum chex_status
 fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct chex_error *err)
 {
@@ -141,6 +152,7 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
             return status;
         memcpy(p->pixels + i * l->image_size, view.pixels, l->image_size);
         memcpy(p->label + i * l->outputs, view.label, l->outputs);
+        keep_texts(&view, &p->text[i]);
         p->crop[i] = loader_crop(&l->o, &l->o.samples->place[p->sample[i]], l->source);
         p->loaded.weights[i] = position < l->o.samples->count ? 1 : 0;
         p->loaded.images += position < l->o.samples->count;
@@ -214,11 +226,13 @@ make_place(const struct loader *l, struct place *p)
     p->label = malloc(batch * l->outputs);
     p->crop = malloc(batch * sizeof(*p->crop));
     p->sample = malloc(batch * sizeof(*p->sample));
+    p->text = malloc(batch * sizeof(*p->text));
     p->loaded.weights = malloc(batch * sizeof(*p->loaded.weights));
     p->loaded.sample = p->sample;
+    p->loaded.text = p->text;
     p->loaded.batch = (struct batch){
         .pixels = p->pixels, .crop = p->crop, .label = p->label, .weight = p->loaded.weights, .scale = 1};
-    return p->pixels && p->label && p->crop && p->sample && p->loaded.weights;
+    return p->pixels && p->label && p->crop && p->sample && p->text && p->loaded.weights;
 }
 
 static bool
@@ -288,6 +302,7 @@ loader_free(struct loader *l)
         free(l->place[i].label);
         free(l->place[i].crop);
         free(l->place[i].sample);
+        free(l->place[i].text);
         free(l->place[i].loaded.weights);
     }
     for (i = 0; l->shard && i < l->shard_count; i++)

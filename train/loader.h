@@ -18,6 +18,7 @@
 #define CHEX_TRAIN_LOADER_H
 
 #include "backend.h"
+#include "layout.h"
 #include "order.h"
 
 enum augment { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 }; /* bits */
@@ -42,12 +43,19 @@ struct loader_options {
     bool skip_bad;           /* a damaged record becomes the next good one of the order; else it ends the pass */
 };
 
+/* Which image a record says that it is; the texts are not terminated. */
+struct loaded_text {
+    uint8_t name_size, patient_size;
+    char name[LAYOUT_MAX_TEXT], patient[LAYOUT_MAX_TEXT];
+};
+
 struct loaded {
-    struct batch batch;     /* pixels [batch][source][source], source: the side of the data set's images */
-    const uint32_t *sample; /* [batch] index into samples->place; where the weight is 0 some other one */
-    float *weights;         /* batch.weight */
-    uint64_t number;        /* of the micro-batch in the pass */
-    unsigned images;        /* of weight 1 */
+    struct batch batch;             /* pixels [batch][source][source], source: the side of the data set's images */
+    const uint32_t *sample;         /* [batch] index into samples->place; where the weight is 0 some other one */
+    const struct loaded_text *text; /* [batch] of these samples */
+    float *weights;                 /* batch.weight */
+    uint64_t number;                /* of the micro-batch in the pass */
+    unsigned images;                /* of weight 1 */
 };
 
 struct loader;

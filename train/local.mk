@@ -15,10 +15,11 @@ libtrain_la_SOURCES = train/backend.c train/backend.h train/collective.c train/c
 	train/prometheus.c train/prometheus.h train/run_file.c train/run_file.h train/run_json.c train/run_json.h train/run_log.c train/run_log.h \
 	train/run_log_lines.c train/run_log_private.h train/run_value.h train/step_parts.c train/step_parts.h train/trace.c train/trace.h \
 	train/ref/ops.h train/ref/ops_conv.c train/ref/ops_norm.c train/ref/ops_pool.c train/ref/ref.c
-# evaluation
-libtrain_la_SOURCES += train/evaluate.h train/predictions.h
 nodist_libtrain_la_SOURCES = train/backends.c schemas/event.pb-c.c schemas/event.pb-c.h
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS) $(PROTOBUF_C_CFLAGS)
+# evaluation
+libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c train/evaluate_private.h \
+	train/metrics_document.c train/predictions.c train/predictions.h
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
 

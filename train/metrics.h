@@ -56,9 +56,13 @@ struct metrics {
 /*
  * replicates  of the bootstrap, 0 for none; seed names their draws
  * threads     at least 1; the result does not depend on it
- * Statuses: CHEX_ERR_MEMORY, CHEX_ERR_USAGE
+ * CHEX_ERR_USAGE  no image, a score that is no number, a patient out of range, or one with so many images that a draw
+ *                 could have 2^31;  CHEX_ERR_MEMORY
  */
 enum chex_status metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads,
                                  struct metrics *out, struct chex_error *err);
+
+/* Metrics of nothing: every number that could be undefined is. */
+void metrics_undefined(struct metrics *out);
 
 #endif

@@ -1,0 +1,458 @@
+/*
+ * test_evaluate.c - scores of a split, and what is written about them; check_auroc.py reads that back
+ *
+ * The network is a stub whose logits can be told by hand: finding k of an image has the logit (v - 100) / 50 - k / 10, with
+ * v the first pixel of the crop that it is shown (the last of the row where that is mirrored).  Image i of the data
+ * set has the pixels i * 20 + x + y (small_dataset.h), 5 is constant.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "evaluate.h"
+#include "predictions.h"
+#include "small_dataset.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIDE = 6, IMAGES = 6 };
+
+struct stub {
+    unsigned batch;
+    bool breaks; /* the logits of image 2 */
+    atomic_bool *stop;
+    unsigned passes, stop_after;
+};
+
+static enum chex_status
+stub_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
+             struct chex_error *err)
+{
+    struct stub *stub = (struct stub *)plan;
+
+    (void)loss;
+    (void)err;
+    ck_assert_int_eq(mode, FORWARD_EVALUATE);
+    for (unsigned i = 0; i < stub->batch; i++) {
+        const struct crop *c = &batch->crop[i];
+        const uint8_t *pixels = batch->pixels + i * SMALL_SIDE * SMALL_SIDE;
+        int v = pixels[c->y * SMALL_SIDE + c->x + (c->flip ? SIDE - 1 : 0)];
+
+        for (unsigned k = 0; k < CHEX_FINDINGS; k++)
+            logits[i * CHEX_FINDINGS + k] = stub->breaks && v == 42 ? (float)NAN
+                                                                    : (float)(v - 100) / 50 - (float)k / 10;
+    }
+    stub->passes++;
+    if (stub->stop && stub->passes == stub->stop_after)
+        atomic_store(stub->stop, true);
+    return CHEX_OK;
+}
+
+static const struct backend stub_backend = {.name = "stub", .forward = stub_forward};
+
+struct bench {
+    struct small_dataset small;
+    struct chex_dataset *ds;
+    struct samples samples;
+    struct stub stub;
+    struct evaluate_options o;
+    struct evaluation e;
+};
+
+static void
+bench_make(struct bench *b)
+{
+    struct chex_error err;
+    char name[32];
+
+    *b = (struct bench){.stub = {.batch = 4}};
+    snprintf(name, sizeof(name), "evaluate%ld", (long)getpid());
+    small_make(&b->small, name);
+    ck_assert_int_eq(chex_dataset_open(b->small.path, &b->ds, &err), CHEX_OK);
+    ck_assert_int_eq(samples_list(b->ds, 0, &b->samples, &err), CHEX_OK);
+    b->o = (struct evaluate_options){
+        .ds = b->ds,
+        .samples = &b->samples,
+        .backend = &stub_backend,
+        .plan = (struct plan *)&b->stub,
+        .batch = b->stub.batch,
+        .side = SIDE,
+        .replicates = 20,
+        .seed = 1,
+        .threads = 2,
+        .ahead = 2,
+        .check_crc = true,
+    };
+}
+
+static void
+bench_release(struct bench *b)
+{
+    evaluation_release(&b->e);
+    samples_release(&b->samples);
+    chex_dataset_close(b->ds);
+    small_release(&b->small);
+}
+
+static void
+bench_run(struct bench *b)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    enum chex_status status = evaluate(&b->o, &b->e, &err);
+
+    ck_assert_msg(status == CHEX_OK, "%s", err.text);
+}
+
+static double
+sigmoid(double z)
+{
+    return 1 / (1 + exp(-z));
+}
+
+/* ---- views ----------------------------------------------------------------------------------------------------- */
+
+static void
+expect_views(enum tta tta, unsigned side, unsigned source, unsigned count, const struct crop *expected)
+{
+    struct crop view[EVALUATE_VIEWS];
+
+    ck_assert_uint_eq(evaluate_views(tta, side, source, view), count);
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_msg(view[i].x == expected[i].x && view[i].y == expected[i].y && view[i].flip == expected[i].flip,
+                      "view %u is at %u, %u", i, view[i].x, view[i].y);
+}
+
+/* torchvision.transforms.functional: five_crop(), ten_crop(), center_crop(); check_auroc.py asks itself. */
+START_TEST(views_are_torchvisions)
+{
+    static const struct crop flip[] = {{16, 16, false}, {16, 16, true}};
+    static const struct crop ten[] = {
+        {0, 0, false}, {32, 0, false}, {0, 32, false}, {32, 32, false}, {16, 16, false},
+        {32, 0, true}, {0, 0, true},   {32, 32, true}, {0, 32, true},   {16, 16, true},
+    };
+    /* Of a room of 3 pixels the middle begins at round(1.5) = 2, that of the mirrored image 2 from its other edge. */
+    static const struct crop odd[] = {
+        {0, 0, false}, {3, 0, false}, {0, 3, false}, {3, 3, false}, {2, 2, false},
+        {3, 0, true},  {0, 0, true},  {3, 3, true},  {0, 3, true},  {1, 2, true},
+    };
+    static const struct crop five = {2, 2, false}; /* round(2.5) = 2 */
+
+    expect_views(TTA_NONE, 224, 256, 1, flip);
+    expect_views(TTA_FLIP, 224, 256, 2, flip);
+    expect_views(TTA_TENCROP, 224, 256, 10, ten);
+    expect_views(TTA_TENCROP, 5, 8, 10, odd);
+    expect_views(TTA_NONE, 3, 8, 1, &five);
+}
+END_TEST
+
+/* ---- scores ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(every_image_is_scored_once)
+{
+    struct bench b;
+    double loss = 0;
+
+    bench_make(&b);
+    bench_run(&b);
+    ck_assert_uint_eq(b.e.count, IMAGES);
+    ck_assert_uint_eq(b.e.patients, IMAGES);
+    ck_assert_uint_eq(b.e.views, 1);
+    ck_assert_uint_eq(b.e.skipped_count, 0);
+    for (unsigned i = 0; i < IMAGES; i++) {
+        double v = i * 20 + (i == 5 ? 0 : 2); /* the middle of 8 for 6 begins at 1 */
+        char name[32], person[16];
+
+        snprintf(name, sizeof(name), "%08u_000.png", i);
+        snprintf(person, sizeof(person), "%08u", i);
+        ck_assert_str_eq(b.e.image[i].name, name);
+        ck_assert_str_eq(b.e.image[i].person, person);
+        ck_assert_uint_eq(b.e.image[i].sample, i);
+        ck_assert_uint_eq(b.e.image[i].patient, i);
+        for (unsigned k = 0; k < CHEX_FINDINGS; k++) {
+            double p = sigmoid((v - 100) / 50 - k / 10.0);
+
+            ck_assert_uint_eq(b.e.label[i * CHEX_FINDINGS + k], i > 0 && i == k);
+            ck_assert_double_eq_tol((double)b.e.probability[i * CHEX_FINDINGS + k], p, 1e-7);
+            loss -= log(i > 0 && i == k ? p : 1 - p) / (IMAGES * CHEX_FINDINGS);
+        }
+    }
+    ck_assert_double_eq_tol(b.e.loss, loss, 1e-6);
+    /* Finding 5: its image has the largest score; 0 has no positive; 1: four images of five are above it. */
+    ck_assert_double_eq(b.e.metrics.finding[5].auroc, 1);
+    ck_assert_double_eq(b.e.metrics.finding[1].auroc, 0.2);
+    ck_assert(isnan(b.e.metrics.finding[0].auroc));
+    ck_assert_uint_eq(b.e.metrics.defined, 5);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(the_micro_batch_changes_nothing)
+{
+    struct bench a, b;
+
+    bench_make(&a);
+    bench_run(&a);
+    for (unsigned batch = 1; batch <= 9; batch += 2) {
+        b = (struct bench){.small = a.small, .ds = a.ds, .samples = a.samples, .stub = {.batch = batch}, .o = a.o};
+        b.o.plan = (struct plan *)&b.stub;
+        b.o.batch = batch;
+        b.o.samples = &b.samples;
+        bench_run(&b);
+        ck_assert_uint_eq(b.stub.passes, (IMAGES + batch - 1) / batch);
+        ck_assert_uint_eq(b.e.count, a.e.count);
+        ck_assert_mem_eq(b.e.probability, a.e.probability, IMAGES * CHEX_FINDINGS * sizeof(float));
+        ck_assert_mem_eq(&b.e.loss, &a.e.loss, sizeof(double));
+        ck_assert_mem_eq(&b.e.metrics.finding, &a.e.metrics.finding, sizeof(a.e.metrics.finding));
+        evaluation_release(&b.e);
+    }
+    bench_release(&a);
+}
+END_TEST
+
+START_TEST(probabilities_of_the_views_are_averaged)
+{
+    struct bench b;
+    double mean = 0, z;
+
+    bench_make(&b);
+    b.o.tta = TTA_TENCROP;
+    bench_run(&b);
+    ck_assert_uint_eq(b.e.views, 10);
+    ck_assert_uint_eq(b.stub.passes, 20);
+    /* Image 2: 40 + x + y at the corners 0 and 2 and the middle 1; mirrored the pixel 5 further right. */
+    for (unsigned v = 0; v < 10; v++) {
+        static const unsigned sum[10] = {0, 2, 2, 4, 2, 2 + 5, 0 + 5, 4 + 5, 2 + 5, 2 + 5};
+
+        mean += sigmoid((40.0 + sum[v] - 100) / 50) / 10;
+    }
+    ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS], mean, 1e-7);
+    z = (double)b.e.logit[2 * CHEX_FINDINGS];
+    ck_assert_double_eq_tol(sigmoid(z), mean, 1e-7);
+    evaluation_release(&b.e);
+    b.o.tta = TTA_FLIP;
+    bench_run(&b);
+    ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS],
+                            (sigmoid((42.0 - 100) / 50) + sigmoid((47.0 - 100) / 50)) / 2, 1e-7);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(the_loss_is_that_of_training)
+{
+    const double weight[CHEX_FINDINGS] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
+    const struct loss_options focal = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = weight};
+    struct bench b;
+    double expected = 0;
+
+    bench_make(&b);
+    b.o.loss = &focal;
+    bench_run(&b);
+    for (unsigned i = 0; i < IMAGES * CHEX_FINDINGS; i++) {
+        double p = sigmoid((double)b.e.logit[i]), q = b.e.label[i] ? p : 1 - p;
+
+        expected -= (b.e.label[i] ? 3 : 1) * (1 - q) * (1 - q) * log(q) / (IMAGES * CHEX_FINDINGS);
+    }
+    ck_assert_double_eq_tol(b.e.loss, expected, 1e-12);
+    bench_release(&b);
+}
+END_TEST
+
+/* ---- faults ---------------------------------------------------------------------------------------------------- */
+
+static void
+damage(struct bench *b, unsigned shard, unsigned record)
+{
+    const struct layout *l = &b->small.manifest.layout;
+
+    b->small.bytes[shard][record * l->stride + l->pixel_offset] ^= 1;
+    small_put_shard(&b->small, shard);
+}
+
+START_TEST(a_damaged_record_ends_it_or_is_left_out)
+{
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    damage(&b, 0, 2);
+    damage(&b, 1, 0); /* samples 2 and 3, side by side */
+    ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_CHECKSUM);
+    ck_assert_msg(strncmp(err.text, "shard 0 record 2: ", 18) == 0, "%s", err.text);
+    evaluation_release(&b.e);
+    b.o.skip_bad = true;
+    bench_run(&b);
+    ck_assert_uint_eq(b.e.count, IMAGES - 2);
+    ck_assert_uint_eq(b.e.metrics.images, IMAGES - 2);
+    ck_assert_uint_eq(b.e.metrics.defined, 3); /* findings 1, 4 and 5: those of images 2 and 3 are gone */
+    ck_assert_uint_eq(b.e.skipped_count, 2);
+    ck_assert(b.e.skipped[0].shard == 0 && b.e.skipped[0].index == 2);
+    ck_assert(b.e.skipped[1].shard == 1 && b.e.skipped[1].index == 0);
+    ck_assert_str_eq(b.e.image[2].name, "00000004_000.png");
+    ck_assert_uint_eq(b.e.image[2].sample, 4);
+    ck_assert_uint_eq(b.e.patients, IMAGES - 2);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(without_a_good_record_there_is_no_evaluation)
+{
+    struct samples none = {.count = 0};
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    for (unsigned i = 0; i < IMAGES; i++)
+        damage(&b, i / 3, i % 3);
+    b.o.skip_bad = true;
+    ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_CHECKSUM);
+    evaluation_release(&b.e);
+    b.o.samples = &none;
+    ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_USAGE);
+    ck_assert_str_eq(err.text, "split 'train' has no image");
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(a_logit_that_is_no_number_leaves_nothing_defined)
+{
+    struct bench b;
+
+    bench_make(&b);
+    b.stub.breaks = true;
+    bench_run(&b);
+    ck_assert_uint_eq(b.e.not_finite, 1);
+    ck_assert(isnan(b.e.loss) && isnan(b.e.metrics.mean_auroc) && isnan(b.e.metrics.finding[5].auroc));
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
+{
+    atomic_bool stop = false;
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.batch = b.stub.batch = 1;
+    b.o.stop = b.stub.stop = &stop;
+    b.stub.stop_after = 2;
+    ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_STOPPED);
+    ck_assert_uint_eq(b.stub.passes, 2);
+    bench_release(&b);
+}
+END_TEST
+
+/* ---- what is written ------------------------------------------------------------------------------------------- */
+
+static void
+read_back(const struct folder *folder, const char *name, struct buffer *out)
+{
+    struct chex_error err;
+
+    ck_assert_int_eq(file_read(folder->fd, name, 1 << 20, out, &err), CHEX_OK);
+    ck_assert_int_eq(buffer_append(out, "", 1, &err), CHEX_OK);
+}
+
+START_TEST(predictions_are_one_line_an_image)
+{
+    struct buffer text = {0};
+    struct folder folder;
+    struct bench b;
+    struct chex_error err;
+    char expected[64];
+    const char *line;
+
+    bench_make(&b);
+    bench_run(&b);
+    b.e.image[1].name = "a \"b\", c.png"; /* no name of the data set, but one that a field can hold */
+    ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
+    {
+        const struct evaluation_source from = {.ds = b.ds, .model = "stub", .side = SIDE};
+
+        ck_assert_int_eq(predictions_write(&b.e, &from, &folder, "p.csv", &err), CHEX_OK);
+    }
+    read_back(&folder, "p.csv", &text);
+    line = (const char *)text.data;
+    ck_assert_msg(strncmp(line, "image,patient,split,prob_Atelectasis,prob_Cardiomegaly,", 55) == 0, "%s", line);
+    ck_assert_ptr_nonnull(strstr(line, ",prob_Hernia,label_Atelectasis,"));
+    line = strchr(line, '\n') + 1;
+    snprintf(expected, sizeof(expected), "00000000_000.png,00000000,train,%.9g,", (double)b.e.probability[0]);
+    ck_assert_msg(strncmp(line, expected, strlen(expected)) == 0, "%s", line);
+    line = strchr(line, '\n') + 1;
+    ck_assert_msg(strncmp(line, "\"a \"\"b\"\", c.png\",00000001,train,", 32) == 0, "%s", line);
+    ck_assert_str_eq(strrchr(line, '\n'), "\n");
+    buffer_release(&text);
+    folder_close(&folder);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(the_document_names_what_the_numbers_are_of)
+{
+    static const char *const parts[] = {
+        "\"dataset_id\": \"0123456789abcdef\"",
+        "\"name\": \"train\"",
+        "\"members_sha256\": \"00112233",
+        "\"checkpoint\": null",
+        "\"checkpoint_sha256\": \"abc\"",
+        "\"tta\": \"flip\"",
+        "\"replicates\": 20",
+        "\"record\": 2",
+        "\"use\": \"research only, not for diagnosis\"",
+    };
+    struct buffer text = {0};
+    struct folder folder;
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    damage(&b, 0, 2);
+    b.o.skip_bad = true;
+    b.o.tta = TTA_FLIP;
+    bench_run(&b);
+    ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
+    {
+        const struct evaluation_source from = {
+            .ds = b.ds, .model = "stub", .side = SIDE, .checkpoint_sha256 = "abc", .epochs = 0.5};
+
+        ck_assert_int_eq(metrics_write(&b.e, &from, &folder, "m.json", &err), CHEX_OK);
+    }
+    read_back(&folder, "m.json", &text);
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        ck_assert_msg(strstr((const char *)text.data, parts[i]) != NULL, "%s is not in %s", parts[i], text.data);
+    buffer_release(&text);
+    folder_close(&folder);
+    bench_release(&b);
+}
+END_TEST
+
+Suite *
+evaluate_suite(void)
+{
+    Suite *s = suite_create("evaluate");
+    TCase *c = tcase_create("scores");
+
+    tcase_add_test(c, views_are_torchvisions);
+    tcase_add_test(c, every_image_is_scored_once);
+    tcase_add_test(c, the_micro_batch_changes_nothing);
+    tcase_add_test(c, probabilities_of_the_views_are_averaged);
+    tcase_add_test(c, the_loss_is_that_of_training);
+    suite_add_tcase(s, c);
+    c = tcase_create("faults");
+    tcase_add_test(c, a_damaged_record_ends_it_or_is_left_out);
+    tcase_add_test(c, without_a_good_record_there_is_no_evaluation);
+    tcase_add_test(c, a_logit_that_is_no_number_leaves_nothing_defined);
+    tcase_add_test(c, a_wish_to_stop_is_seen_before_the_next_micro_batch);
+    suite_add_tcase(s, c);
+    c = tcase_create("documents");
+    tcase_add_test(c, predictions_are_one_line_an_image);
+    tcase_add_test(c, the_document_names_what_the_numbers_are_of);
+    suite_add_tcase(s, c);
+    return s;
+}
