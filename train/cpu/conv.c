@@ -12,10 +12,13 @@
 #include <string.h>
 
 #define CACHE_FLOATS  65536 /* of the inputs of a strip: half a cache of 512 KiB */
+#define BACK_FLOATS   98304 /* the same of all that a strip of a backward pass holds */
 #define FLAT_FORWARD  336   /* pixels of a strip of a 1x1 convolution */
-#define FLAT_BACKWARD 168   /* the same where two such operands should stay in the first-level cache */
-#define PIECES        32    /* most sums of weight gradients */
-#define PIECE_FLOATS  (4u << 20)
+#define FLAT_BACKWARD 224
+#define BACK_BLOCKS   2   /* of inputs at a time in a backward pass, as many as conv() writes */
+#define PIECE_PIXELS  784 /* that a sum of weight gradients should have at least, to be worth its memory */
+#define PIECES        32  /* most of these sums */
+#define TASKS         16  /* of a backward pass, that many threads find work */
 
 static unsigned
 at_least_1(size_t n)
@@ -32,21 +35,19 @@ smaller(size_t a, size_t b)
 size_t
 conv_weight_floats(const struct step *step)
 {
-    return (size_t)step->in.blocks * step->out_blocks * step->node->kernel * step->node->kernel * BLOCK * BLOCK;
+    return (size_t)step->in.blocks * step->out_blocks * step->conv.kernel * step->conv.kernel * BLOCK * BLOCK;
 }
 
-/* Columns of a flat strip: at most `most`, all strips about equally long, a multiple of what the kernels like. */
+/* Strips of at most `most`, all about equally long, a multiple of what the kernels like. */
 static unsigned
-flat_columns(const struct step *step, size_t tile, unsigned most)
+even_strips(size_t all, size_t most, size_t tile)
 {
-    size_t pixels = step->conv.width, room = CACHE_FLOATS / ((size_t)step->in.blocks * BLOCK), strips;
+    size_t strips;
 
-    if (room > most)
-        room = most;
-    if (room < tile)
-        room = tile;
-    strips = (pixels + room - 1) / room;
-    return smaller(pixels, ((pixels + strips - 1) / strips + tile - 1) / tile * tile);
+    if (most < tile)
+        most = tile;
+    strips = (all + most - 1) / most;
+    return smaller(all, ((all + strips - 1) / strips + tile - 1) / tile * tile);
 }
 
 /* Rows of which `channels` x columns floats each fit the cache, `halo` more being needed. */
@@ -55,41 +56,113 @@ strip_rows(size_t channels, size_t columns, unsigned halo, unsigned rows)
 {
     size_t room = CACHE_FLOATS / (channels * columns);
 
-    return smaller(rows, at_least_1(room > halo ? room - halo : 0));
+    return even_strips(rows, at_least_1(room > halo ? room - halo : 0), 1);
 }
 
-void
+/* Floats of a backward strip for each pixel with, and without, the rows and columns around it. */
+static size_t
+back_wide(const struct step *step)
+{
+    return ((size_t)step->out_blocks + step->conv.back_blocks) * BLOCK;
+}
+
+static size_t
+back_narrow(const struct step *step)
+{
+    return (step->conv.backward ? step->conv.back_blocks : 0) * (size_t)BLOCK;
+}
+
+static void
+same_geometry(struct plan *plan, struct step *step)
+{
+    struct conv_plan *c = &step->conv;
+    unsigned extra = c->kernel - 1, most;
+    size_t pixels = plan->options.batch * step->out->pixels, per_pixel = back_wide(step) + back_narrow(step), room;
+
+    c->back_rows = 1;
+    c->back_columns = c->width;
+    if (c->flat) {
+        room = BACK_FLOATS / per_pixel;
+        c->back_columns = even_strips(c->width, room < FLAT_BACKWARD ? room : FLAT_BACKWARD, 14);
+    } else {
+        room = BACK_FLOATS / (per_pixel * (c->width + extra));
+        c->back_rows = even_strips(c->height, at_least_1(room > extra ? room - extra : 0), 1);
+    }
+    c->pieces = smaller(c->pieces, at_least_1(pixels / PIECE_PIXELS));
+    most = at_least_1(step->in.blocks / (c->flat ? 4 * BACK_BLOCKS : BACK_BLOCKS));
+    c->ranges = smaller(most, at_least_1(TASKS / c->pieces));
+}
+
+static bool
+find_channels(struct step *step)
+{
+    const struct graph_node *node = step->node;
+    unsigned taps = node->kernel * node->kernel, i, c;
+
+    if (!step->conv.channel)
+        return false;
+    for (i = 0; i < step->in.blocks * BLOCK; i++)
+        step->conv.channel[i] = -1;
+    if (step->in.patches)
+        for (i = 0; i < taps * INPUT_CHANNELS; i++)
+            step->conv.channel[i] = (int)(i % INPUT_CHANNELS * taps + i / INPUT_CHANNELS);
+    else
+        for (c = 0; c < node->in.channels; c++)
+            step->conv.channel[step->in.lane[c]] = (int)(c * taps);
+    return true;
+}
+
+bool
 conv_geometry(struct plan *plan, struct step *step)
 {
     const struct graph_node *node = step->node;
     const struct graph_buffer *in = &plan->graph->buffer[node->in.buffer],
                               *out = &plan->graph->buffer[node->out.buffer];
     struct conv_plan *c = &step->conv;
-    size_t channels = (size_t)step->in.blocks * BLOCK, outputs = (size_t)step->out_blocks * BLOCK, pieces;
-    unsigned stride = node->stride, extra = node->kernel - 1;
+    bool patches = node->in.buffer == plan->graph->input;
+    size_t channels, outputs = (size_t)step->out_blocks * BLOCK, floats;
+    unsigned extra;
 
-    /* The images come as rows of their own. */
-    c->flat = node->kernel == 1 && stride == 1 && node->pad == 0 && node->in.buffer != plan->graph->input;
+    if (patches && !patches_new(plan, step))
+        return false;
+    channels = (size_t)step->in.blocks * BLOCK;
+    c->kernel = patches ? 1 : node->kernel;
+    c->stride = patches ? 1 : node->stride;
+    c->pad = patches ? 0 : node->pad;
+    c->flat = c->kernel == 1 && c->stride == 1 && c->pad == 0;
+    c->same = c->stride == 1 && 2 * c->pad + 1 == c->kernel;
     c->height = c->flat ? 1 : in->height;
-    c->width = c->flat ? in->height * in->width : in->width;
+    c->width = c->flat ? out->height * out->width : in->width;
     c->out_height = c->flat ? 1 : out->height;
     c->out_width = c->flat ? c->width : out->width;
+    c->channel = plan_take(plan, channels, sizeof(*c->channel));
+    floats = conv_weight_floats(step);
+    c->forward = plan_take(plan, floats, sizeof(float));
+    if (plan->options.train && !patches) {
+        c->backward = plan_take(plan, floats, sizeof(float));
+        if (!c->backward)
+            return false;
+    }
+    extra = c->kernel - 1;
     if (c->flat) {
         c->rows = 1;
-        c->columns = flat_columns(step, 14, FLAT_FORWARD);
+        c->columns = even_strips(c->width, smaller(CACHE_FLOATS / channels, FLAT_FORWARD), 14);
         c->strips = (c->width + c->columns - 1) / c->columns;
-        c->weight_rows = flat_columns(step, 14, FLAT_BACKWARD);
     } else {
-        size_t wide = (size_t)(out->width - 1) * stride + node->kernel;
+        size_t wide = (size_t)(out->width - 1) * c->stride + c->kernel;
 
         c->columns = out->width;
-        c->rows = strip_rows(channels * stride, wide, extra / stride + 1, out->height);
+        c->rows = strip_rows(channels * c->stride, wide, extra / c->stride + 1, out->height);
         c->strips = (out->height + c->rows - 1) / c->rows;
         c->weight_rows = c->rows;
         c->data_rows = strip_rows(outputs, in->width + extra, extra, in->height);
     }
-    pieces = PIECE_FLOATS / conv_weight_floats(step);
-    c->pieces = smaller(plan->options.batch, smaller(PIECES, at_least_1(pieces)));
+    c->pieces = smaller(plan->options.batch, PIECES);
+    c->ranges = 1;
+    c->back_blocks = patches ? step->in.blocks : BACK_BLOCKS;
+    if (c->same)
+        same_geometry(plan, step);
+    return c->forward && find_channels(step);
 }
 
 static size_t
@@ -102,69 +175,92 @@ size_t
 conv_scratch(const struct plan *plan, const struct step *step)
 {
     const struct conv_plan *c = &step->conv;
-    unsigned k = step->node->kernel, stride = step->node->stride;
-    size_t in = (size_t)step->in.blocks * BLOCK, out = (size_t)step->out_blocks * BLOCK, forward, weights, data;
+    unsigned k = c->kernel, stride = c->stride;
+    size_t in = (size_t)step->in.blocks * BLOCK, out = (size_t)step->out_blocks * BLOCK, forward, back, data, more = 0;
 
-    if (c->flat) {
-        forward = in * c->columns;
-        weights = (in + out + 2 * BLOCK) * c->weight_rows;
-        return plan->options.train ? larger(forward, weights) : forward;
+    if (step->in.patches)
+        more = patches_floats(step->in.patches, (unsigned)larger(c->columns, c->back_columns));
+    forward = in * ((c->rows - 1) * stride + k) * (c->flat ? c->columns : (size_t)(c->out_width - 1) * stride + k) +
+              more;
+    if (!plan->options.train)
+        return forward;
+    if (c->same) {
+        back = back_wide(step) * (c->back_rows + k - 1) * ((size_t)c->back_columns + k - 1) +
+               back_narrow(step) * c->back_rows * c->back_columns + more;
+        return larger(forward, back);
     }
-    forward = in * ((c->rows - 1) * stride + k) * ((size_t)(c->out_width - 1) * stride + k);
-    weights = in * ((c->weight_rows - 1) * stride + k) * ((size_t)(c->out_width - 1) * stride + k) +
-              out * c->weight_rows * c->out_width;
+    back = in * ((c->weight_rows - 1) * stride + k) * ((size_t)(c->out_width - 1) * stride + k) +
+           out * c->weight_rows * c->out_width;
     data = out * (c->data_rows + k - 1) * ((size_t)c->width + k - 1) + 2 * BLOCK * (size_t)c->data_rows * c->width;
-    return plan->options.train ? larger(forward, larger(weights, data)) : forward;
+    return larger(forward, larger(back, data));
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* The channels of a slice that lie in one block: channel, or -1 for a hole. */
-static void
-block_channels(const unsigned *lane, unsigned channels, size_t block, int channel[BLOCK])
-{
-    unsigned i;
-
-    for (i = 0; i < BLOCK; i++)
-        channel[i] = -1;
-    for (i = 0; i < channels; i++)
-        if (lane[i] / BLOCK == block)
-            channel[lane[i] % BLOCK] = (int)i;
-}
-
-/* One block of outputs, all blocks of inputs, in both orders. */
+/* One block of outputs, all blocks of inputs, in both orders.  What is no channel stays zero. */
 void
 conv_pack(void *context, size_t block, unsigned thread)
 {
     struct part *part = context;
     struct step *step = part->step;
     const struct graph_node *node = step->node;
-    const float *w = part->plan->arena[ARENA_PARAMETERS] + part->plan->graph->param[node->weight].offset;
-    size_t taps = (size_t)node->kernel * node->kernel, tap, size = BLOCK * BLOCK;
-    int out[BLOCK], in[BLOCK];
+    const struct conv_plan *c = &step->conv;
+    const float *weights = part->plan->arena[ARENA_PARAMETERS] + part->plan->graph->param[node->weight].offset;
+    size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* of one output */
+    size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     unsigned b, i, o;
 
     (void)thread;
-    block_channels(step->out_lane, node->out.channels, block, out);
     for (b = 0; b < step->in.blocks; b++) {
-        float *forward = step->conv.forward + (block * step->in.blocks + b) * taps * size;
-        float *backward = step->conv.backward
-                              ? step->conv.backward + (b * (size_t)step->out_blocks + block) * taps * size
-                              : NULL;
+        const int *channel = c->channel + b * BLOCK;
+        float *forward = c->forward + (block * step->in.blocks + b) * taps * size;
+        float *backward = c->backward ? c->backward + (b * (size_t)step->out_blocks + block) * taps * size : NULL;
 
-        block_channels(step->in.lane, node->in.channels, b, in);
-        for (o = 0; o < BLOCK; o++) {
+        for (o = 0; o < node->out.channels; o++) {
+            size_t lane = step->out_lane[o] % BLOCK;
+
+            if (step->out_lane[o] / BLOCK != block)
+                continue;
             for (i = 0; i < BLOCK; i++) {
-                const float *from = out[o] < 0 || in[i] < 0
-                                        ? NULL
-                                        : w + ((size_t)out[o] * node->in.channels + (size_t)in[i]) * taps;
+                const float *from = weights + o * row + channel[i];
 
-                for (tap = 0; tap < taps; tap++) {
-                    forward[tap * size + i * BLOCK + o] = from ? from[tap] : 0;
+                for (tap = 0; channel[i] >= 0 && tap < taps; tap++) {
+                    forward[tap * size + i * BLOCK + lane] = from[tap];
                     if (backward)
-                        backward[(taps - 1 - tap) * size + o * BLOCK + i] = from ? from[tap] : 0;
+                        backward[(taps - 1 - tap) * size + lane * BLOCK + i] = from[tap];
                 }
             }
+        }
+    }
+}
+
+void
+conv_unpack_gradient(void *context, size_t block, unsigned thread)
+{
+    const struct part *part = context;
+    const struct plan *plan = part->plan;
+    const struct step *step = part->step;
+    const struct conv_plan *c = &step->conv;
+    const struct graph_node *node = step->node;
+    size_t all = conv_weight_floats(step), floats = all / step->in.blocks, p;
+    size_t row = (size_t)node->in.channels * node->kernel * node->kernel;
+    size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
+    float *sum = plan->weight_gradients + block * floats;
+    float *gradient = plan->arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
+    const int *channel = c->channel + block * BLOCK;
+    unsigned i, o;
+
+    (void)thread;
+    for (p = 1; p < c->pieces; p++)
+        plan->kernels->accumulate(sum + p * all, floats, false, sum);
+    for (o = 0; o < node->out.channels; o++) {
+        const float *from = sum + step->out_lane[o] / BLOCK * size + step->out_lane[o] % BLOCK;
+
+        for (i = 0; i < BLOCK; i++) {
+            float *to = gradient + o * row + channel[i];
+
+            for (tap = 0; channel[i] >= 0 && tap < taps; tap++)
+                to[tap] += from[tap * step->out_blocks * size + i * BLOCK];
         }
     }
 }
@@ -185,8 +281,7 @@ void
 conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread)
 {
     const struct conv_plan *c = &step->conv;
-    unsigned k = step->node->kernel, stride = step->node->stride, first = strip * (c->flat ? c->columns : c->rows), o,
-             row, rows;
+    unsigned k = c->kernel, stride = c->stride, first = strip * (c->flat ? c->columns : c->rows), o, row, rows;
     size_t pixels = conv_strip_pixels(step, strip), slot = slot_of(plan, image, thread);
     size_t at = c->flat ? first : (size_t)first * c->out_width, per_out = conv_weight_floats(step) / step->out_blocks;
     float *x = plan->scratch + thread * plan->scratch_floats;
@@ -198,8 +293,8 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
     else
         box = (struct box){c->height,
                            c->width,
-                           (long)first * (long)stride - (long)step->node->pad,
-                           -(long)step->node->pad,
+                           (long)first * (long)stride - (long)c->pad,
+                           -(long)c->pad,
                            (rows - 1) * stride + k,
                            (c->out_width - 1) * stride + k};
     operand_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);

@@ -201,18 +201,14 @@ make_step(struct plan *plan, size_t node, struct chex_error *err)
 static bool
 make_conv(struct plan *plan, struct step *step)
 {
-    size_t floats = conv_weight_floats(step);
+    size_t floats;
 
-    conv_geometry(plan, step);
-    step->conv.forward = plan_take(plan, floats, sizeof(float));
-    if (plan->options.train && step->in.from != &plan->store[plan->graph->input]) {
-        step->conv.backward = plan_take(plan, floats, sizeof(float));
-        if (!step->conv.backward)
-            return false;
-    }
+    if (!conv_geometry(plan, step))
+        return false;
+    floats = conv_weight_floats(step);
     if (floats * step->conv.pieces > plan->weight_gradient_floats)
         plan->weight_gradient_floats = floats * step->conv.pieces;
-    return step->conv.forward != NULL;
+    return true;
 }
 
 static bool
