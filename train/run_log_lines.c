@@ -93,10 +93,10 @@ format_finding(unsigned i, const struct finding_metrics *f)
     run_json_pair(&j, "auroc_95", f->auroc_95.low, f->auroc_95.high);
     run_json_real(&j, "auprc", f->auprc);
     run_json_pair(&j, "auprc_95", f->auprc_95.low, f->auprc_95.high);
-    run_json_real(&j, "youden", f->youden);
-    run_json_real(&j, "youden_threshold", f->youden_threshold);
-    run_json_real(&j, "f1", f->f1);
-    run_json_real(&j, "f1_threshold", f->f1_threshold);
+    run_json_real(&j, "youden", f->youden.value);
+    run_json_real(&j, "youden_threshold", f->youden.threshold);
+    run_json_real(&j, "f1", f->f1.value);
+    run_json_real(&j, "f1_threshold", f->f1.threshold);
     return run_json_take(&j);
 }
 
