@@ -26,4 +26,17 @@ EXTRA_DIST += bench/train.py
 bench-train: train-loop
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/train.py $(BENCH_FLAGS)
 
-.PHONY: bench-convert bench-inspect bench-train
+# make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket, rounds.
+EXTRA_DIST += bench/collective.c
+if HAVE_MPI
+EXTRA_PROGRAMS += bench-collective-ranks
+bench_collective_ranks_SOURCES = bench/collective.c
+bench_collective_ranks_CPPFLAGS = $(train_cppflags) $(MPI_CFLAGS)
+bench_collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd) $(MPI_LIBS)
+CLEANFILES += bench-collective-ranks
+
+bench-collective: bench-collective-ranks
+	for n in 1 2 4; do $(MPIRUN) --oversubscribe -np $$n ./bench-collective-ranks $(BENCH_FLAGS) || exit 1; done
+endif
+
+.PHONY: bench-collective bench-convert bench-inspect bench-train

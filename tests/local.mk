@@ -3,6 +3,7 @@
 
 # ---- unit tests (Check) ------------------------------------------------------------------------------------------
 tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c tests/png_fixture.h \
+	tests/post_office.c tests/post_office.h \
 	tests/record_fixture.c tests/record_fixture.h tests/small_dataset.c tests/small_dataset.h \
 	tests/store_fixture.c tests/store_fixture.h tests/test_crc32c.c tests/test_crew.c tests/test_decode.c tests/test_error.c \
 	tests/test_example.c tests/test_file.c tests/test_findings.c tests/test_jpeg.c tests/test_labels.c \
@@ -65,6 +66,16 @@ else
 evaluate_split_SOURCES += tools/comm_none.c
 endif
 
+check_PROGRAMS += collective-ranks
+collective_ranks_SOURCES = tests/collective_ranks.c
+collective_ranks_CPPFLAGS = $(train_cppflags)
+collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd)
+
+check_PROGRAMS += write-run
+write_run_SOURCES = tests/write_run.c
+write_run_CPPFLAGS = $(train_cppflags)
+write_run_LDADD = libtrain.la
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -80,10 +91,12 @@ clean-local:
 TESTS += $(unit_tests) \
 	tests/png_cases.py \
 	tests/check_archive.py \
+	tests/check_auroc.py \
 	tests/check_completion.py \
 	tests/check_convert.py \
 	tests/check_diff.py \
 	tests/check_docs.py \
+	tests/check_events.py \
 	tests/check_faults.py \
 	tests/check_inspect.py \
 	tests/check_interop.py \
@@ -91,16 +104,20 @@ TESTS += $(unit_tests) \
 	tests/check_recipes.py \
 	tests/check_report.py \
 	tests/check_sheet.py \
+	tests/check_source.py \
 	tests/check_synth.py \
-	tests/check_tables.py
+	tests/check_tables.py \
+	tests/check_train_ranks.py
 slow_tests = tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
-	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py tests/check_parity.py \
-	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/check_completion.py \
+	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
+	tests/check_parity.py tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py \
+	tests/check_train_ranks.py tests/check_completion.py tests/check_events.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
-	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py \
+	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
+	tests/read_events.py tests/check_auroc.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
@@ -112,6 +129,8 @@ AM_TESTS_ENVIRONMENT = \
 	CHEX_CONVERT='$(abs_builddir)/chex-convert'; export CHEX_CONVERT; \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
+	COLLECTIVE_RANKS='$(abs_builddir)/collective-ranks'; export COLLECTIVE_RANKS; \
+	WRITE_RUN='$(abs_builddir)/write-run'; export WRITE_RUN; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \

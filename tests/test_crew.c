@@ -1,8 +1,7 @@
 /*
  * test_crew.c - processes that go through phases together (comm.h, crew.h), and what each of them does (share.h)
  *
- * The processes are threads here, with a mailbox in memory in the place of MPI: what is tested is the crew, and one that
- * falls silent is easy to have.
+ * The processes are threads here (post_office.h): what is tested is the crew, and one that falls silent is easy to have.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,70 +11,21 @@
 
 #include "cases.h"
 #include "crew.h"
+#include "post_office.h"
 #include "share.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- a mailbox in memory -------------------------------------------------------------------------------------- */
+enum { RANKS = 4 };
 
-enum { RANKS = 4, MESSAGES = 4096 };
-
-struct letter {
-    int from, to, tag;
-    void *data;
-    size_t size;
-};
-
-static struct letter letter[MESSAGES]; /* in the order in which they were sent; to -1: taken */
-static size_t letters;
-static pthread_mutex_t post_office = PTHREAD_MUTEX_INITIALIZER;
-
-static enum chex_status
-box_send(struct comm *comm, int to, int tag, const void *data, size_t size, struct chex_error *err)
-{
-    void *copy = malloc(size + 1);
-
-    (void)err;
-    if (size > 0)
-        memcpy(copy, data, size);
-    pthread_mutex_lock(&post_office);
-    ck_assert_uint_lt(letters, MESSAGES);
-    letter[letters++] = (struct letter){comm->rank, to, tag, copy, size};
-    pthread_mutex_unlock(&post_office);
-    return CHEX_OK;
-}
-
-static enum chex_status
-box_poll(struct comm *comm, struct comm_message *out, bool *arrived, struct chex_error *err)
-{
-    *arrived = false;
-    pthread_mutex_lock(&post_office);
-    for (size_t i = 0; !*arrived && i < letters; i++) {
-        struct letter *l = &letter[i];
-
-        if (l->to != comm->rank)
-            continue;
-        out->data.size = 0;
-        ck_assert_int_eq(buffer_append(&out->data, l->data, l->size, err), CHEX_OK);
-        out->from = l->from;
-        out->tag = l->tag;
-        l->to = -1;
-        *arrived = true;
-    }
-    pthread_mutex_unlock(&post_office);
-    return CHEX_OK;
-}
-
-static const struct comm_ops box = {box_send, box_poll, NULL, NULL};
+static struct post_office office;
 
 /* ---- a crew --------------------------------------------------------------------------------------------------- */
 
 /* What a rank does in its one phase, and how it ended. */
 struct member {
-    struct comm comm;
+    struct comm *comm;
     enum chex_status status; /* it reports */
     bool silent;             /* it says nothing at all */
     bool waits_for_stop;     /* it works until it is told to stop */
@@ -96,7 +46,7 @@ live(void *argument)
     struct crew crew;
 
     m->err.text[0] = '\0';
-    if (m->silent || crew_init(&crew, &m->comm, &m->err) != CHEX_OK)
+    if (m->silent || crew_init(&crew, m->comm, &m->err) != CHEX_OK)
         return NULL;
     crew.silence = m->silence;
     if (m->waits_for_stop) {
@@ -104,7 +54,7 @@ live(void *argument)
             crew_tick(&crew);
         m->status = chex_fail(&m->err, CHEX_ERR_STOPPED, "stopped on request");
     } else if (m->status != CHEX_OK) {
-        chex_fail(&m->err, m->status, "error of %d", m->comm.rank);
+        chex_fail(&m->err, m->status, "error of %d", m->comm->rank);
     }
     (void)buffer_append(&word, "report", 6, NULL);
     m->verdict = crew_report(&crew, m->status, &word, &m->err);
@@ -125,27 +75,21 @@ live(void *argument)
 static void
 setup(void)
 {
-    letters = 0;
+    post_office_init(&office, RANKS, 0);
     for (int i = 0; i < RANKS; i++)
-        member[i] = (struct member){.comm = {.rank = i, .size = RANKS, .ops = &box}, .silence = 60};
+        member[i] = (struct member){.comm = &office.comm[i], .silence = 60};
 }
 
 static void
 teardown(void)
 {
-    while (letters > 0)
-        free(letter[--letters].data);
+    post_office_release(&office);
 }
 
 static void
 run_crew(void)
 {
-    pthread_t thread[RANKS];
-
-    for (int i = 0; i < RANKS; i++)
-        ck_assert_int_eq(pthread_create(&thread[i], NULL, live, &member[i]), 0);
-    for (int i = 0; i < RANKS; i++)
-        pthread_join(thread[i], NULL);
+    post_office_run(RANKS, live, member, sizeof(member[0]));
 }
 
 static void

@@ -36,7 +36,7 @@
 #include <stdatomic.h>
 
 #define COLLECTIVE_TIMEOUT 300.0 /* seconds */
-#define COLLECTIVE_HURRY   5.0
+#define COLLECTIVE_GRACE   5.0
 
 struct collective;
 
@@ -47,15 +47,16 @@ struct collective_options {
 
     /*
      * Set by the handler of SIGTERM; may be NULL.  Whoever sends it may have lost a rank and end this process soon: from then
-     * on a rank of whom nothing is heard for COLLECTIVE_HURRY seconds (or three times the longest silence so far) is lost.
-     * Once all ranks have met after it, everyone is there, and the timeout counts again: saving may take longer.
+     * on a rank of whom nothing is heard for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest silence so far)
+     * is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again: saving may take longer.
      */
     const atomic_bool *hurry;
+    double grace;
 
     void (*idle)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
 
-    /* Told once, half a second after hurry: "waiting for rank 3 n07".  Of a rank that was killed mpirun leaves the others
-     * about one second to say so.  May be NULL. */
+    /* Told once, half a second after hurry, to the rank that speaks: "waiting for rank 3 n07".  Where a rank was killed mpirun
+     * leaves the others about one second to say so.  May be NULL. */
     void (*hurried)(void *context, const char *text);
     void *context;
 };
@@ -109,9 +110,12 @@ enum chex_status collective_agree(struct collective *c, enum chex_status status,
 enum chex_status collective_compare(struct collective *c, enum chex_status status, const char *text,
                                     struct chex_error *err);
 
-/* A rank is lost, or transfers were left behind: the process ends by comm->ops->abort() and not by close(). */
+/* A rank is lost, or failed while transfers were under way: the process ends by collective_abort(), not by close(). */
 bool collective_broken(const struct collective *c);
 /* Is it this rank that tells the user?  Rank 0, or where that is lost the first that is not. */
 bool collective_speaks(const struct collective *c);
+/* End all processes with this exit code (comm.h); a rank that does not speak waits two seconds for the one that does.
+ * Alone: nothing.  Where collective_broken() it comes before collective_free(). */
+void collective_abort(struct collective *c, int exit_code);
 
 #endif
