@@ -19,4 +19,5 @@ dist_schemas_DATA = schemas/README.md \
 	schemas/inspect.schema.json \
 	schemas/manifest.schema.json \
 	schemas/metrics.schema.json \
-	schemas/run.schema.json
+	schemas/run.schema.json \
+	schemas/train.schema.json

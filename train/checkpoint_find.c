@@ -43,7 +43,8 @@ base_of(const char *file, char out[CHECKPOINT_NAME])
     size_t length = strcspn(file, ".");
     bool is;
 
-    if (length >= CHECKPOINT_NAME || (strcmp(file + length, CHECKPOINT_SUFFIX) != 0 && strcmp(file + length, CHECKPOINT_OPT_SUFFIX) != 0))
+    if (length >= CHECKPOINT_NAME ||
+        (strcmp(file + length, CHECKPOINT_SUFFIX) != 0 && strcmp(file + length, CHECKPOINT_OPT_SUFFIX) != 0))
         return false;
     memcpy(out, file, length);
     out[length] = '\0';
@@ -137,7 +138,8 @@ check_both(const struct folder *folder, const char *name, const char *model, con
 }
 
 enum chex_status
-checkpoint_read_lines(const struct folder *folder, struct checkpoint_line *line, size_t room, size_t *count, struct chex_error *err)
+checkpoint_read_lines(const struct folder *folder, struct checkpoint_line *line, size_t room, size_t *count,
+                      struct chex_error *err)
 {
     struct buffer b = {0};
     enum chex_status status = file_read(folder->fd, CHECKPOINT_LATEST, LATEST_MAX, &b, err);

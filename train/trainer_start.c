@@ -28,8 +28,8 @@ make_arrays(struct trainer *t, struct chex_error *err)
         enum arena_id arena;
         float **at;
     } const wanted[] = {
-        {ARENA_PARAMETERS, &t->host.params}, {ARENA_STATISTICS, &t->host.stats},  {ARENA_MOMENT1, &t->host.moment1},
-        {ARENA_MOMENT2, &t->host.moment2},   {ARENA_AVERAGE, &t->host.average},   {ARENA_STATISTICS, &t->before},
+        {ARENA_PARAMETERS, &t->host.params}, {ARENA_STATISTICS, &t->host.stats}, {ARENA_MOMENT1, &t->host.moment1},
+        {ARENA_MOMENT2, &t->host.moment2},   {ARENA_AVERAGE, &t->host.average},  {ARENA_STATISTICS, &t->before},
         {ARENA_STATISTICS, &t->statistics},
     };
     bool failed = false;
@@ -354,8 +354,8 @@ find_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
 static bool
 is_left_over(const char *name)
 {
-    static const char *const ours[] = {".step-", ".best.", ".latest.", "..next.", ".predictions-", ".metrics",
-                                       ".run.json.", ".auroc"};
+    static const char *const ours[] = {".step-",        ".best.",   ".latest.",   "..next.",
+                                       ".predictions-", ".metrics", ".run.json.", ".auroc"};
     const char *infix = strstr(name, ".tmp.");
     size_t i;
 
