@@ -1,10 +1,11 @@
 /*
  * train_loop.c - one backend on random images for some steps, and how long each part of a step took
  *
- *     train-loop BACKEND MODEL SIDE BATCH STEPS THREADS train|infer
+ *     train-loop BACKEND MODEL SIDE BATCH THREADS train|infer
  *
- * Prints a line for each step, "forward backward update" in seconds ("forward" alone for infer), and at the end
- * "memory" with the bytes of the plan and the peak of the process.
+ * Makes a step for each line of its input.  Prints a line for each: "forward backward update" in seconds ("forward" alone
+ * for infer) and the processor seconds of the step, all threads together; and at the end "memory" with the bytes of the
+ * plan and the peak of the process.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,6 +40,27 @@ now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double
+processor_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* Waits for a line of the input; false at its end. */
+static bool
+next_step(void)
+{
+    int c = getchar();
+
+    while (c != '\n' && c != EOF)
+        c = getchar();
+    return c == '\n';
+}
+
 static uint32_t
 next_random(void)
 {
@@ -64,7 +86,31 @@ fill_parameters(const struct graph *g, float *arena)
 }
 
 static void
-loop(const struct backend *backend, const struct plan_options *o, unsigned steps)
+one_step(const struct backend *backend, struct plan *plan, const struct batch *batch, bool train, unsigned number,
+         float *logits)
+{
+    struct optimizer_step step = {.number = number, .rate = 1e-4};
+    struct chex_error err = {.status = CHEX_OK};
+    double at[4], cpu = processor_seconds(), norm;
+
+    at[0] = now();
+    check(backend->forward(plan, batch, train ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, NULL, &err), &err);
+    at[1] = now();
+    printf("%.4f ", at[1] - at[0]);
+    if (train) {
+        check(backend->clear_gradients(plan, &err), &err);
+        check(backend->backward(plan, NULL, NULL, &err), &err);
+        at[2] = now();
+        check(backend->update(plan, &step, &norm, &err), &err);
+        at[3] = now();
+        printf("%.4f %.4f ", at[2] - at[1], at[3] - at[2]);
+    }
+    printf("%.4f\n", processor_seconds() - cpu);
+    fflush(stdout);
+}
+
+static void
+loop(const struct backend *backend, const struct plan_options *o)
 {
     const struct graph *g = o->graph;
     size_t pixels = (size_t)o->batch * o->source * o->source, i;
@@ -76,7 +122,6 @@ loop(const struct backend *backend, const struct plan_options *o, unsigned steps
     struct plan_memory memory;
     struct rusage usage;
     struct plan *plan;
-    double at[4], norm;
     unsigned n;
 
     if (!crop || !image || !label || !arena || !logits)
@@ -88,24 +133,8 @@ loop(const struct backend *backend, const struct plan_options *o, unsigned steps
         label[i] = next_random() % 8 == 0;
     check(backend->plan_new(o, &plan, &err), &err);
     check(backend->write(plan, ARENA_PARAMETERS, arena, &err), &err);
-    for (n = 1; n <= steps; n++) {
-        struct optimizer_step step = {.number = n, .rate = 1e-4};
-
-        at[0] = now();
-        check(backend->forward(plan, &batch, o->train ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, NULL, &err), &err);
-        at[1] = at[2] = at[3] = now();
-        if (o->train) {
-            check(backend->clear_gradients(plan, &err), &err);
-            check(backend->backward(plan, NULL, NULL, &err), &err);
-            at[2] = now();
-            check(backend->update(plan, &step, &norm, &err), &err);
-            at[3] = now();
-            printf("%.4f %.4f %.4f\n", at[1] - at[0], at[2] - at[1], at[3] - at[2]);
-        } else {
-            printf("%.4f\n", at[1] - at[0]);
-        }
-        fflush(stdout);
-    }
+    for (n = 1; next_step(); n++)
+        one_step(backend, plan, &batch, o->train, n, logits);
     backend->memory(plan, &memory);
     getrusage(RUSAGE_SELF, &usage);
     printf("memory %llu %llu %llu %llu peak %lld\n", (unsigned long long)memory.parameters,
@@ -122,23 +151,23 @@ loop(const struct backend *backend, const struct plan_options *o, unsigned steps
 int
 main(int argc, char **argv)
 {
-    const struct backend *backend = argc == 8 ? backend_find(argv[1]) : NULL;
+    const struct backend *backend = argc == 7 ? backend_find(argv[1]) : NULL;
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.loss = {.kind = LOSS_BCE}};
     struct graph *g;
 
     if (!backend) {
-        fprintf(stderr, "usage: train-loop BACKEND MODEL SIDE BATCH STEPS THREADS train|infer\n");
+        fprintf(stderr, "usage: train-loop BACKEND MODEL SIDE BATCH THREADS train|infer\n");
         return 2;
     }
     check(graph_new(argv[2], (unsigned)atoi(argv[3]), OUTPUTS, &g, &err), &err);
     o.graph = g;
     o.source = (unsigned)atoi(argv[3]);
     o.batch = (unsigned)atoi(argv[4]);
-    o.threads = (unsigned)atoi(argv[6]);
-    o.train = strcmp(argv[7], "train") == 0;
+    o.threads = (unsigned)atoi(argv[5]);
+    o.train = strcmp(argv[6], "train") == 0;
     o.optimizer = optimizer_default(OPTIMIZER_ADAM);
-    loop(backend, &o, (unsigned)atoi(argv[5]));
+    loop(backend, &o);
     graph_free(g);
     return 0;
 }

@@ -26,6 +26,9 @@
 
 #include <stdatomic.h>
 
+/* No image file of the data set is above a megabyte; a radiograph of 64 megapixels in 16 bits stays below this. */
+#define CONVERT_MAX_FILE (256u << 20)
+
 struct convert_options {
     const char *const *inputs;
     size_t input_count;

@@ -11,9 +11,6 @@
 
 #include <pthread.h>
 
-/* No image file of the data set is above a megabyte; a radiograph of 64 megapixels in 16 bits stays below this. */
-#define CONVERT_MAX_FILE (256u << 20)
-
 /* ---- convert_index.c ------------------------------------------------------------------------------------------ */
 
 /* Read the archives without decoding: missing[row] becomes false for rows whose image is in one. */

@@ -52,8 +52,8 @@ struct image_archive {
 
 /* ---- faults --------------------------------------------------------------------------------------------------- */
 
-static uint64_t
-offset_of(const struct image_archive *a)
+uint64_t
+image_archive_offset(const struct image_archive *a)
 {
     int64_t used;
 
@@ -82,7 +82,7 @@ note_fault(struct image_archive *a, const char *text)
     if (a->has_fault)
         return;
     a->has_fault = true;
-    a->fault.offset = offset_of(a);
+    a->fault.offset = image_archive_offset(a);
     chex_fail(&a->fault.error, CHEX_ERR_DAMAGED, "%s%s", one_line(text, shown),
               a->fault.offset >= a->size ? " (the file ends there)" : "");
 }

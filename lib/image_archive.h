@@ -67,6 +67,9 @@ const struct archive_fault *image_archive_fault(const struct image_archive *a);
 /* Members so far that are no images (folders are not counted). */
 uint64_t image_archive_others(const struct image_archive *a);
 
+/* Bytes of the file that have been used so far, for progress. */
+uint64_t image_archive_offset(const struct image_archive *a);
+
 /* The version of libarchive, or NULL where this was built without. */
 const char *image_archive_version(void);
 

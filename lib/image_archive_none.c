@@ -54,6 +54,13 @@ image_archive_others(const struct image_archive *a)
     return 0;
 }
 
+uint64_t
+image_archive_offset(const struct image_archive *a)
+{
+    (void)a;
+    return 0;
+}
+
 const char *
 image_archive_version(void)
 {

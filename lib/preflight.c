@@ -11,13 +11,12 @@
 
 #define WHOLE_COUNT 112120
 
-/* The archive that holds the image of this rank among all, sorted by name. */
-static size_t
-archive_of(size_t rank)
+size_t
+preflight_archive(size_t row)
 {
     const size_t first = 4999, each = 10000;
 
-    return rank < first ? 0 : 1 + (rank - first) / each;
+    return row < first ? 0 : 1 + (row - first) / each;
 }
 
 /* Add one row to the counts. */
@@ -30,8 +29,8 @@ count_row(const struct labels *labels, size_t row, bool there, struct preflight 
     out->found += there;
     out->missing += !there;
     if (out->whole) {
-        out->archive[archive_of(row)].wanted++;
-        out->archive[archive_of(row)].found += there;
+        out->archive[preflight_archive(row)].wanted++;
+        out->archive[preflight_archive(row)].found += there;
     }
 }
 

@@ -40,4 +40,7 @@ void preflight_recount(const struct labels *labels, const bool *skip, const bool
 /* What is missing is expected to be in archives from now on: missing_image becomes false, found does not change. */
 void preflight_expect(const struct labels *labels, bool *missing_image, struct preflight *out);
 
+/* Which of NIH's archives, from 0, holds the image of this row where the label file is that of the whole data set. */
+size_t preflight_archive(size_t row);
+
 #endif

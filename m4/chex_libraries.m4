@@ -58,11 +58,6 @@ AC_DEFUN([CHEX_WITH_MPI], [
   AC_PATH_PROG([MPIRUN], [mpirun])
 ])
 
-AC_DEFUN([CHEX_WITH_ONEDNN], [
-  CHEX_WITH([onednn], [training on the CPU], [
-    AC_CHECK_HEADER([oneapi/dnnl/dnnl.h], [AC_CHECK_LIB([dnnl], [dnnl_engine_create], [have_onednn=yes])])])
-])
-
 # The toolkit's place: CUDA_HOME, else where nvcc is, else /usr/local/cuda.
 AC_DEFUN([CHEX_WITH_CUDA], [
   AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit])
@@ -102,13 +97,12 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   sanitizers    $enable_sanitizers
   |   hardening     $enable_hardening
   |
-  |   programs      chex-convert, chex-inspect, chex-synth
+  |   programs      chex-convert, chex-inspect, chex-synth, chex-train
   |   archives      $have_libarchive (libarchive: images straight from .tar.gz and .zip)
   |   unit tests    $have_check (Check)
   |   mpi           $have_mpi (several machines)
   |
   |   found for the parts to come
-  |   onednn        $have_onednn (training on the CPU)
   |   cuda          $have_cuda (training on NVIDIA GPUs)
   |   nccl          $have_nccl (several GPUs)
   +---------------------------------------------------------------------------

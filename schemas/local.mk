@@ -1,11 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# C for schemas/example.proto, made by protoc-c in the build folder.
+# C for the messages, made by protoc-c in the build folder.
 schemas/example.pb-c.c: schemas/example.proto
 	$(AM_V_GEN)$(MKDIR_P) schemas && $(PROTOC_C) --c_out=schemas -I$(srcdir)/schemas $(srcdir)/schemas/example.proto
 schemas/example.pb-c.h: schemas/example.pb-c.c
+schemas/event.pb-c.c: schemas/event.proto
+	$(AM_V_GEN)$(MKDIR_P) schemas && $(PROTOC_C) --c_out=schemas -I$(srcdir)/schemas $(srcdir)/schemas/event.proto
+schemas/event.pb-c.h: schemas/event.pb-c.c
 
-BUILT_SOURCES += schemas/example.pb-c.c schemas/example.pb-c.h
-CLEANFILES += schemas/example.pb-c.c schemas/example.pb-c.h
+generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event.pb-c.c schemas/event.pb-c.h
+BUILT_SOURCES += $(generated_messages)
+CLEANFILES += $(generated_messages)
 schemasdir = $(pkgdatadir)/schemas
-dist_schemas_DATA = schemas/example.proto schemas/convert.schema.json schemas/inspect.schema.json \
-	schemas/manifest.schema.json schemas/metrics.schema.json schemas/README.md
+dist_schemas_DATA = schemas/README.md \
+	schemas/convert.schema.json \
+	schemas/evaluation.schema.json \
+	schemas/event.proto \
+	schemas/example.proto \
+	schemas/inspect.schema.json \
+	schemas/manifest.schema.json \
+	schemas/metrics.schema.json \
+	schemas/run.schema.json \
+	schemas/train.schema.json

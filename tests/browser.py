@@ -13,6 +13,53 @@ from support import Skip
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
+# ---- what to ask a page -------------------------------------------------------------------------------------------
+
+# Corners of each text on the screen; which texts of one drawing overlap, or leave it.
+OVERLAPS = """(() => {
+  const corners = t => { const b = t.getBBox(), m = t.getScreenCTM();
+    return [[b.x, b.y + 2], [b.x + b.width, b.y + 2], [b.x + b.width, b.y + b.height - 2], [b.x, b.y + b.height - 2]]
+      .map(([x, y]) => [m.a * x + m.c * y + m.e, m.b * x + m.d * y + m.f]); };
+  const apart = (p, q) => [p, q].some(r => r.some((c, i) => { const d = r[(i + 1) % 4], n = [d[1] - c[1], c[0] - d[0]],
+    on = s => s.map(v => v[0] * n[0] + v[1] * n[1]), a = on(p), b = on(q);
+    return Math.max(...a) <= Math.min(...b) || Math.max(...b) <= Math.min(...a); }));
+  const bad = [];
+  for (const svg of document.querySelectorAll('svg')) {
+    const box = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')].filter(t => t.textContent);
+    const at = texts.map(corners);
+    at.forEach((p, i) => {
+      if (p.some(c => c[0] < box.left - 1 || c[0] > box.right + 1 || c[1] < box.top - 1 || c[1] > box.bottom + 1))
+        bad.push(svg.getAttribute('aria-label') + ': outside: ' + texts[i].textContent);
+      for (let j = i + 1; j < at.length; j++)
+        if (!apart(p, at[j]))
+          bad.push(svg.getAttribute('aria-label') + ': ' + texts[i].textContent + ' / ' + texts[j].textContent);
+    });
+  }
+  return bad; })()"""
+
+# The contrast of each text with what is drawn under it, by WCAG 2.1; those below 4.5.
+CONTRAST = """(() => {
+  const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255)
+      .map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
+  const paper = getComputedStyle(document.body).backgroundColor, bad = [];
+  for (const t of document.querySelectorAll('svg text')) {
+    const b = t.getBoundingClientRect(), x = (b.left + b.right) / 2, y = (b.top + b.bottom) / 2;
+    let under = paper;
+    for (const r of t.closest('svg').querySelectorAll('rect')) {
+      const s = r.getBoundingClientRect();
+      if (s.left <= x && x <= s.right && s.top <= y && y <= s.bottom && getComputedStyle(r).fill != 'none')
+        under = getComputedStyle(r).fill; }
+    const c = ratio(getComputedStyle(t).fill, under);
+    if (c < 4.5) bad.push(t.textContent + ' ' + c.toFixed(2)); }
+  for (const e of document.querySelectorAll('p,td,th,figcaption,a,summary,.dim,.good,.look,.fault')) {
+    const c = ratio(getComputedStyle(e).color, paper);
+    if (c < 4.5) bad.push(e.textContent.slice(0, 30) + ' ' + c.toFixed(2)); }
+  return bad; })()"""
+
+# ---- the browser ----------------------------------------------------------------------------------------------------
+
 
 class Browser:
     """with Browser() as browser: browser.open(path); browser.run("document.title")"""

@@ -152,6 +152,17 @@ def _(work):
     same_tree(straight(), f"{work}/out")
 
 
+@case("what a shell makes of -i *.tar.gz is understood: paths without an option are inputs")
+def _(work):
+    need_archives()
+    files = members()
+    for i in range(3):
+        tar(f"{work}/{i}.tar.gz", files[i::3], "w:gz")
+    run([program("chex-convert"), "-i", f"{work}/0.tar.gz", f"{work}/1.tar.gz", "-l", labels(), f"{work}/2.tar.gz",
+         "-o", f"{work}/out", *SMALL])
+    same_tree(straight(), f"{work}/out")
+
+
 def spread(work, parts=3):
     """Several archives of several kinds, and a folder with the rest."""
     files = members()

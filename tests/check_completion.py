@@ -21,7 +21,7 @@ import time
 from support import BUILD, FINDINGS, Cases, Skip, program, run, slurp, write
 
 case = Cases()
-TOOLS = ["chex-convert", "chex-inspect", "chex-synth"]
+TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
 
 
 def shell(name):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-inspect --diff, --source, --format, and files of other kinds: exit codes, and that what they say is true.
+"""chex-inspect --diff, --format, and files of other kinds: exit codes, and that what they say is true.
 
     check_diff.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR
 """
@@ -200,84 +200,6 @@ def _(work):
     assert result["counts"]["labels"] == len(differ)
 
 
-# ---- --source ----------------------------------------------------------------------------------------------------
-
-
-@case("a whole download is good: exit code 0, and the command that converts it")
-def _(work):
-    csv_path, folder = start(work)
-    done = inspect("--source", "-i", folder, "-l", csv_path)
-    assert f"chex-convert -n -i {folder} -l {csv_path}" in done.stdout and "good" in done.stdout
-    result = document("--source", "-i", folder, "-l", csv_path)
-    assert result["good"] and result["found"] == 90 and result["faults"] == []
-    assert result["bytes"] == sum(os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder))
-
-
-@case("one of each fault of a download is named: exit code 1")
-def _(work):
-    csv_path, folder = start(work)
-    header, table = read_csv(csv_path)
-    names = sorted(row[0] for row in table)
-
-    def at(i):
-        return os.path.join(folder, names[i])
-
-    os.remove(at(0))
-    write(at(1), b"")
-    write(at(2), slurp(at(2))[:-20])
-    write(at(3), "<!DOCTYPE html><html>log in</html>")
-    shutil.copy(at(4), os.path.join(folder, "99999999_000.png"))
-    os.makedirs(os.path.join(folder, "twice"))
-    shutil.copy(at(5), os.path.join(folder, "twice", names[5]))
-    table[-1][header.index("Finding Labels")] = ""
-    write_csv(csv_path, header, table)
-    result = document("--source", "-i", folder, "-l", csv_path, code=1)
-    found = {(f["kind"], f["name"]) for f in result["faults"]}
-    assert found == {("missing", names[0]), ("empty", names[1]), ("short", names[2]), ("type", names[3]),
-                     ("extra", "99999999_000.png"), ("row", table[-1][0])} | \
-        ({("extra", table[-1][0])}), found
-    assert result["repeated"] == 1
-    assert "HTML" in next(f["detail"] for f in result["faults"] if f["kind"] == "type")
-    csv_rows, lines = rows("--source", "-i", folder, "-l", csv_path, code=1)
-    assert lines == result["faults"] and len(csv_rows) == len(lines)
-    text = inspect("--source", "-i", folder, "-l", csv_path, code=1).stdout
-    for word in (*names[:4], "99999999_000.png", "next"):
-        assert word in text, word
-
-
-@case("a label file that cannot be used is a result, files that are not there are none")
-def _(work):
-    csv_path, folder = start(work, 40)
-    header, table = read_csv(csv_path)
-    table[3][header.index("Finding Labels")] = "Hernja"
-    write_csv(csv_path, header, table)
-    result = document("--source", "-i", folder, "-l", csv_path, code=1)
-    assert "Hernja" in result["labels_error"] and result["files"] == 40
-    says(inspect("--source", "-i", folder, "-l", os.path.join(work, "no.csv"), code=3), "no.csv")
-    says(inspect("--source", "-i", os.path.join(work, "no"), "-l", csv_path, code=3), "cannot read")
-    says(inspect("--source", "-i", write(os.path.join(work, "x.tar.gz"), b"\x1f\x8b"), "-l", csv_path, code=2), "unpack")
-    says(inspect("--source", "-i", folder, "--labels", csv_path, code=2), "is -l CSV")
-    says(inspect("--source", "-i", folder, code=2), "needs -i PATH and -l CSV")
-    says(inspect("--source", "-i", folder, "-l", csv_path, work, code=2), "no PATH")
-    says(inspect("-l", csv_path, work, code=2), "go with --source")
-
-
-@case("the table by archive, where the label file is that of the whole data set")
-def _(work):
-    result = document("--source", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"), code=1)
-    assert [a["images"] for a in result["archives"]] == [4999] + [10000] * 10 + [7121]
-    assert sum(a["found"] for a in result["archives"]) == result["found"] == 67
-    assert result["counts"]["missing"] == 112120 - 67 and result["counts"]["short"] == result["counts"]["type"] == 0
-
-
-@case("of real files the type and the end are told")
-def _(work):
-    csv_path = write(os.path.join(work, "x.csv"), "Image Index,Finding Labels,Patient ID\na.png,No Finding,1\n")
-    for folder in ("images", "jpeg", "odd"):
-        result = document("--source", "-i", nih(folder), "-l", csv_path, code=1)
-        assert result["counts"]["good"] == result["files"] > 0, (folder, result["faults"])
-
-
 # ---- --format ----------------------------------------------------------------------------------------------------
 
 
@@ -355,19 +277,23 @@ def _(work):
     head = {"__metadata__": {"step": "7"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
             "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}}
     write(path, safetensors(head, bytes(28)))
-    assert "2 tensors, 7 numbers, 28 bytes" in inspect(path).stdout
-    assert document(path)["kind"] == "checkpoint"
+    assert "2 tensors, 7 numbers, " in inspect(path).stdout
+    found = document(path)
+    assert (found["kind"], found["fault"]) == ("checkpoint", None)
+    assert found["checkpoint"] == {"tensors": 2, "numbers": 7, "bytes": len(safetensors(head, bytes(28))),
+                                   "metadata": {"step": "7"}}
     assert inspect("-q", path).stdout == ""
     says(inspect("--list", path, code=2), "a checkpoint: it can only be described")
     write(path, safetensors(head, bytes(27)))
-    assert "too early" in inspect(path, code=1).stdout
+    assert "behind the end of the file" in inspect(path, code=1).stdout
+    assert document(path, code=1)["checkpoint"] is None
     write(path, safetensors(head, bytes(29)))
-    assert "longer" in inspect(path, code=1).stdout
+    assert "1 bytes behind the last tensor" in inspect(path, code=1).stdout
     for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
                 b'{"w": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 4]}}',
                 b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
         write(path, safetensors(bad, bytes(4)))
-        assert "damaged header" in inspect(path, code=1).stdout, bad[:40]
+        assert "a checkpoint (safetensors): " in inspect(path, code=1).stdout, bad[:40]
     write(path, struct.pack("<Q", 1 << 62) + b"{}")
     assert "neither" in inspect(path, code=1).stderr
 

@@ -18,7 +18,7 @@ import tempfile
 
 SOURCE = os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("BUILDDIR") or "."
-TOOLS = ["chex-convert", "chex-inspect", "chex-synth"]
+TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
 RECIPES = ["numpy", "tfrecorddataset", "fixedlength", "torch", "dali"]
 KEYS = ["_p0", "image/raw", "image/height", "image/width", "image/channels", "image/label", "image/weight",
         "patient/age", "patient/sex", "record/slot", "image/view", "patient/id", "image/filename", "_p1"]

@@ -12,7 +12,7 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_share.c tests/test_source.c \
 	tests/test_archive.c tests/test_feed.c \
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
-	tests/test_backends.c tests/test_checkpoint.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
+	tests/test_backends.c tests/test_checkpoint.c tests/test_settings.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
 	tests/test_safetensors.c tests/test_step.c
 # evaluation
 tests_unit_SOURCES += tests/test_evaluate.c
@@ -71,6 +71,11 @@ collective_ranks_SOURCES = tests/collective_ranks.c
 collective_ranks_CPPFLAGS = $(train_cppflags)
 collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd)
 
+check_PROGRAMS += write-run
+write_run_SOURCES = tests/write_run.c
+write_run_CPPFLAGS = $(train_cppflags)
+write_run_LDADD = libtrain.la
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -86,10 +91,12 @@ clean-local:
 TESTS += $(unit_tests) \
 	tests/png_cases.py \
 	tests/check_archive.py \
+	tests/check_auroc.py \
 	tests/check_completion.py \
 	tests/check_convert.py \
 	tests/check_diff.py \
 	tests/check_docs.py \
+	tests/check_events.py \
 	tests/check_faults.py \
 	tests/check_inspect.py \
 	tests/check_interop.py \
@@ -97,17 +104,21 @@ TESTS += $(unit_tests) \
 	tests/check_recipes.py \
 	tests/check_report.py \
 	tests/check_sheet.py \
+	tests/check_source.py \
 	tests/check_synth.py \
 	tests/check_tables.py \
+	tests/check_train.py \
 	tests/check_train_ranks.py
-slow_tests = tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_train.py tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
-	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py tests/check_parity.py \
-	tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/ranks.py tests/check_train_ranks.py tests/check_completion.py \
+	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
+	tests/check_parity.py tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/ranks.py \
+	tests/check_train_ranks.py tests/check_completion.py tests/check_events.py \
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
-	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/png_cases.py tests/python.sh \
-	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py \
+	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/check_train.py tests/png_cases.py tests/python.sh \
+	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
+	tests/read_events.py tests/check_auroc.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
@@ -120,6 +131,7 @@ AM_TESTS_ENVIRONMENT = \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
 	COLLECTIVE_RANKS='$(abs_builddir)/collective-ranks'; export COLLECTIVE_RANKS; \
+	WRITE_RUN='$(abs_builddir)/write-run'; export WRITE_RUN; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHEX_TRAIN='$(abs_builddir)/chex-train'; export CHEX_TRAIN; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \

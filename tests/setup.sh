@@ -12,8 +12,8 @@ build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-
     libjpeg62-turbo-dev zlib1g-dev libprotobuf-c-dev libjansson-dev libssl-dev libcsv-dev libisal-dev
     libarchive-dev libxxhash-dev"
 python_packages="python3 python3-venv python3-numpy ca-certificates"
-test_packages="check python3-pil python3-jsonschema protobuf-compiler mandoc libjpeg-turbo-progs locales
-    libopenmpi-dev openmpi-bin zstd zsh fish gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+test_packages="check python3-pil python3-jsonschema python3-pandas python3-sklearn protobuf-compiler
+    mandoc libjpeg-turbo-progs locales libopenmpi-dev openmpi-bin zstd zsh fish gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 slow_packages="python3-torch python3-torchvision chromium"
 
 headline() {

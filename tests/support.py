@@ -13,8 +13,9 @@ import tempfile
 import traceback
 import zlib
 
-SOURCE = os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.environ.get("BUILDDIR") or "."
+# absolute, for those who change the folder
+SOURCE = os.path.abspath(os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("BUILDDIR") or ".")
 SLOW = os.environ.get("CHEX_SLOW", "") not in ("", "0")
 FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
             "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"]

@@ -140,6 +140,15 @@ START_TEST(old_checkpoints_go_and_the_newest_stay)
 }
 END_TEST
 
+static int
+truncateat(const struct run *r, const char *name, off_t size)
+{
+    int fd = openat(r->folder.fd, name, O_WRONLY), result = ftruncate(fd, size);
+
+    close(fd);
+    return result;
+}
+
 START_TEST(a_damaged_one_is_passed_over)
 {
     struct run r;
@@ -176,6 +185,53 @@ START_TEST(a_damaged_one_is_passed_over)
 }
 END_TEST
 
+START_TEST(what_is_damaged_is_set_aside_and_named_ones_are_checked)
+{
+    struct run r;
+    struct chex_error err = {.text = ""};
+    char name[CHECKPOINT_NAME];
+    bool fallback;
+
+    run_make(&r);
+    save(&r, 10, 0);
+    save(&r, 20, 0);
+    ck_assert_int_eq(checkpoint_check(&r.folder, "step-000020", &err), CHEX_OK);
+    ck_assert_int_eq(truncateat(&r, "step-000020.safetensors", 5000), 0);
+    ck_assert_int_eq(checkpoint_check(&r.folder, "step-000020", &err), CHEX_ERR_TRUNCATED);
+    ck_assert_int_eq(checkpoint_check(&r.folder, "step-000030", &err), CHEX_ERR_MISSING);
+    ck_assert_int_eq(checkpoint_set_aside(&r.folder, "step-000010", &err), CHEX_OK);
+    ck_assert(is_there(&r, "step-000020.safetensors.bad") && is_there(&r, "step-000020.opt.safetensors.bad"));
+    ck_assert(!is_there(&r, "step-000020.safetensors") && is_there(&r, "step-000010.safetensors"));
+    /* None is whole: that is no new run. */
+    ck_assert_int_eq(truncateat(&r, "step-000010.opt.safetensors", 5000), 0);
+    ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_DAMAGED);
+    run_release(&r);
+}
+END_TEST
+
+START_TEST(the_same_step_may_be_saved_with_another_state)
+{
+    struct run r;
+    struct chex_error err = {.text = ""};
+    struct checkpoint_state state;
+    char name[CHECKPOINT_NAME];
+    bool fallback;
+
+    run_make(&r);
+    save(&r, 10, 2);
+    save(&r, 20, 2);
+    r.state.epoch++;
+    save(&r, 20, 2);
+    ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_OK);
+    ck_assert_str_eq(name, "step-000020");
+    ck_assert(!fallback);
+    ck_assert_int_eq(checkpoint_read_state(&r.folder, name, &state, &err), CHEX_OK);
+    ck_assert_uint_eq(state.epoch, r.state.epoch);
+    ck_assert(is_there(&r, "step-000010.safetensors"));
+    run_release(&r);
+}
+END_TEST
+
 START_TEST(what_is_not_finite_is_never_saved)
 {
     struct run r;
@@ -200,6 +256,12 @@ START_TEST(an_empty_folder_holds_no_checkpoint)
     bool fallback;
 
     run_make(&r);
+    ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_MISSING);
+    /* A kill before the first `latest`: nothing was begun. */
+    save(&r, 0, 2);
+    ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_OK);
+    ck_assert_int_eq(unlinkat(r.folder.fd, "latest", 0), 0);
+    ck_assert_int_eq(unlinkat(r.folder.fd, "step-000000.safetensors", 0), 0);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_MISSING);
     run_release(&r);
 }
@@ -346,6 +408,8 @@ checkpoint_suite(void)
     tcase_add_test(c, a_checkpoint_is_read_back_to_the_bit);
     tcase_add_test(c, old_checkpoints_go_and_the_newest_stay);
     tcase_add_test(c, a_damaged_one_is_passed_over);
+    tcase_add_test(c, what_is_damaged_is_set_aside_and_named_ones_are_checked);
+    tcase_add_test(c, the_same_step_may_be_saved_with_another_state);
     tcase_add_test(c, what_is_not_finite_is_never_saved);
     tcase_add_test(c, an_empty_folder_holds_no_checkpoint);
     suite_add_tcase(s, c);

@@ -102,6 +102,7 @@ main(void)
     srunner_add_suite(runner, loader_suite());
     srunner_add_suite(runner, checkpoint_suite());
     srunner_add_suite(runner, collective_suite());
+    srunner_add_suite(runner, settings_suite());
     srunner_add_suite(runner, backends_suite());
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

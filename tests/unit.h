@@ -38,6 +38,7 @@ Suite *safetensors_suite(void);
 Suite *loader_suite(void);
 Suite *checkpoint_suite(void);
 Suite *collective_suite(void);
+Suite *settings_suite(void);
 Suite *backends_suite(void);
 
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */

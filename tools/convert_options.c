@@ -231,8 +231,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     struct convert_cli *cli = options;
     struct convert_options *o = &cli->convert;
 
+    /* What a shell makes of -i images_*.tar.gz. */
     if (!option)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is not an option; images are given with -i", value);
+        return add_input(cli, value, err);
     switch (option->id) {
     case OPT_INPUT:
         return add_input(cli, value, err);
@@ -296,11 +297,11 @@ static const struct cli_words words[] = {
 const struct cli_program convert_program = {
     .name = "chex-convert",
     .summary = "decode chest X-rays and their labels once, into TFRecord shards",
-    .usage = "-i PATH [-i PATH...] -l LABELS -o DIR [OPTION...]",
+    .usage = "-i PATH... -l LABELS -o DIR [OPTION...]",
     .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
-                "chex-convert -i images_001.tar.gz -i images_002.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
-                "chex-convert -i images_001 -i images_002 -l Data_Entry_2017_v2020.csv -o part --allow-missing\n"
+                "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
+                "chex-convert -i images_001 images_002 -l Data_Entry_2017_v2020.csv -o part --allow-missing\n"
                 "chex-inspect --full shards",
     .notes = "A run that was stopped or killed goes on where it was: give the same command again.",
     .options = option_table,

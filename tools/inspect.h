@@ -43,8 +43,6 @@ struct target {
     char unfinished[256];         /* what is known about TARGET_UNFINISHED, */
     char spec[512];               /* its specification, or "", */
     const char *next;             /* and what to do */
-    char other[256];              /* what TARGET_CHECKPOINT and TARGET_EVENTS are */
-    bool other_bad;               /* and whether that is a fault */
 };
 
 /*
@@ -56,8 +54,7 @@ struct target {
 enum chex_status target_open(const char *path, struct target *out, struct chex_error *err);
 void target_close(struct target *t);
 /*
- * Whether the file is one of these (inspect_other.c), by its first bytes; fills in kind and other.  Nothing is believed
- * of its head: a bounded part of the file is read.
+ * Whether the file is TARGET_CHECKPOINT or TARGET_EVENTS (inspect_other.c), by its first bytes; fills in kind.
  */
 bool target_is_other(int fd, uint64_t size, struct target *out);
 /* Keep only the shards of the split of this name.  CHEX_ERR_USAGE where there is none: the text lists them. */
@@ -172,7 +169,8 @@ int inspect_json_end(struct inspect *in, int code);
 
 /* ---- actions --------------------------------------------------------------------------------------------------- */
 
-int inspect_verify(struct inspect *in, struct target *t); /* INSPECT_DESCRIBE too */
+int inspect_verify(struct inspect *in, struct target *t);        /* INSPECT_DESCRIBE too */
+int inspect_trainer(struct inspect *in, const struct target *t); /* the same for what the trainer wrote */
 int inspect_list(struct inspect *in, struct target *t);
 int inspect_extract(struct inspect *in, struct target *t);
 int inspect_labels(struct inspect *in, struct target *t);

@@ -64,7 +64,7 @@ static const struct cli_option options_table[] = {
     {ID_DIFF, 0, "diff", NULL, NULL, NULL,
      "two data sets, A B: images, splits, findings, pixels; exit\nstatus 1 where they differ"},
     {ID_SOURCE, 0, "source", NULL, NULL, NULL,
-     "a download before any conversion (-i, -l): what is\nmissing, cut, or no image"},
+     "a download before any conversion (-i, -l), archives too:\nwhat is missing, cut, damaged, or no image"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
      "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
      "default: slot,name,patient,labels"},
@@ -82,7 +82,8 @@ static const struct cli_option options_table[] = {
     {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
     {ID_PROTOCOL, 0, "protocol", "NAME", "auto|kitty|iterm|sixel|blocks|ascii", "For --show",
      "how the terminal is given pictures; default auto: what\nit says that it can"},
-    {ID_INPUT, 'i', "input", "PATH", NULL, "For --source", "a folder of images, repeatable"},
+    {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
+     "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
     {ID_LABEL_FILE, 'l', "label-file", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
@@ -261,7 +262,7 @@ const struct cli_program inspect_program = {
              "--labels | --check-split PATH...\n"
              "--report FILE.html PATH\n"
              "--diff A B\n"
-             "--source -i PATH... -l CSV",
+             "--source -l CSV -i PATH...",
     .examples = "chex-inspect shards                    # what it is, and a quick check\n"
                 "chex-inspect --full shards             # every byte\n"
                 "chex-inspect --list --fields name,labels,age shards > list.tsv\n"
@@ -269,7 +270,7 @@ const struct cli_program inspect_program = {
                 "chex-inspect --sheet hernia.png --where Hernia --random 24 shards\n"
                 "chex-inspect --check-split shards      # is a patient in train and test?\n"
                 "chex-inspect --report report.html shards\n"
-                "chex-inspect --source -i images -l Data_Entry_2017_v2020.csv",
+                "chex-inspect --source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
     .notes = "A PATH is the folder of a data set or one of its shards.  A TFRecord file without\n"
              "a manifest beside it is checked by itself.",
     .options = options_table,
@@ -329,7 +330,7 @@ check_format(const struct inspect_options *o, const struct cli_common *common, s
         o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
         return chex_fail(err, CHEX_ERR_USAGE,
                          "--format csv and jsonl go with --list, --labels, --check-split, --diff and --source");
-    if (rows && o->path_count > 1 && o->action != INSPECT_DIFF)
+    if (rows && o->path_count > 1 && o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
         return chex_fail(err, CHEX_ERR_USAGE, "--format csv and jsonl take one PATH");
     return CHEX_OK;
 }
@@ -361,9 +362,7 @@ check_source(const struct inspect_options *o, struct chex_error *err)
         return o->input_count > 0 || o->labels
                    ? chex_fail(err, CHEX_ERR_USAGE, "--input and --label-file go with --source")
                    : CHEX_OK;
-    if (o->path_count > 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "--source takes no PATH: give the images with -i");
-    if (o->input_count == 0 || !o->labels)
+    if (o->input_count + o->path_count == 0 || !o->labels)
         return chex_fail(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");
     return CHEX_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * inspect_source_report.c - the words, rows and JSON of --source; see inspect_source.h
+ * inspect_source_report.c - the table of --source; see inspect_source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,22 +7,22 @@
 
 #include "inspect_source.h"
 
-#include "progress.h"
-#include "rows.h"
+#include "ascii.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define SHOWN   5
-#define FOLDERS 40
+#define SHOWN   5  /* names of one kind */
+#define FOLDERS 40 /* lines of the table */
 
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
 
+/* A name or a path. */
+#define ROOM (4 * 4096 + 1)
 static const char *
-shown(const char *text, char out[INSPECT_TEXT])
+shown(const char *text, char out[ROOM])
 {
-    return inspect_text((struct chex_bytes){text, strnlen(text, LAYOUT_MAX_TEXT)}, out);
+    return ascii_escape(text, strlen(text), out, ROOM);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ print_labels(const struct source_check *c)
 {
     const struct labels *l = &c->labels;
     size_t i;
-    char name[INSPECT_TEXT];
+    char name[ROOM];
 
     if (c->labels_err.status != CHEX_OK) {
         printf("labels   %s%s%s\n", c->in->color.red, c->labels_err.text, c->in->color.off);
@@ -43,10 +43,14 @@ print_labels(const struct source_check *c)
         printf(", ages %g-%g", (double)l->age_min, (double)l->age_max);
     printf("\n");
     if (l->duplicate_rows > 0)
-        printf("         note: %s rows stand twice\n", TEXT(l->duplicate_rows));
+        printf("         note: %s there once more\n",
+               inspect_count(l->duplicate_rows, "row", (char[INSPECT_COUNT]){0}));
     if (l->unknown_ages > 0)
-        printf("         note: %s ages unknown, %s of them impossible\n", TEXT(l->unknown_ages),
-               TEXT(l->impossible_ages));
+        printf("         note: %s unknown", inspect_count(l->unknown_ages, "age", (char[INSPECT_COUNT]){0}));
+    if (l->impossible_ages > 0)
+        printf(", %s of them impossible", TEXT(l->impossible_ages));
+    if (l->unknown_ages > 0)
+        printf("\n");
     for (i = 0; i < l->reject_count && i < SHOWN; i++)
         printf("         %sline %u: %s: %s%s\n", c->in->color.red, l->reject[i].line, shown(l->reject[i].name, name),
                l->reject[i].reason, c->in->color.off);
@@ -55,258 +59,364 @@ print_labels(const struct source_check *c)
                c->in->color.off);
 }
 
+/* ---- what is wrong --------------------------------------------------------------------------------------------- */
+
 static void
-print_files(const struct source_check *c, enum source_fault fault, const char *what)
+print_more(uint64_t count, size_t told)
 {
-    char name[INSPECT_TEXT];
+    if (count > told)
+        printf("         and %s more: --format csv names all\n", TEXT(count - told));
+}
+
+/* "short    3: the end is lacking ...", and the first of them. */
+static void
+print_items(const struct source_check *c, enum source_fault fault, const char *what)
+{
+    const struct color *color = &c->in->color;
+    bool extra = fault == SOURCE_EXTRA;
+    char text[ROOM];
     size_t i, told = 0;
 
-    if (c->count[fault] == 0)
+    if (c->count_of[fault] == 0)
         return;
-    printf("%-8s %s%s %s%s\n", source_fault_name(fault), fault == SOURCE_EXTRA ? "" : c->in->color.red,
-           TEXT(c->count[fault]), what, fault == SOURCE_EXTRA ? "" : c->in->color.off);
-    for (i = 0; i < c->source.count && told < SHOWN; i++) {
-        const struct source_look *look = &c->look[i];
-        bool extra = fault == SOURCE_EXTRA && !labels_find(&c->labels, c->source.file[i].name);
+    printf("%-8s %s%s: %s%s\n", source_fault_name(fault), extra ? "" : color->red, TEXT(c->count_of[fault]), what,
+           extra ? "" : color->off);
+    for (i = 0; i < c->count && told < SHOWN; i++) {
+        const struct source_item *item = &c->item[i];
 
-        if (look->fault != fault && !extra)
+        if (extra ? !item->extra : item->fault != fault)
             continue;
-        printf("         %s", shown(c->source.file[i].name, name));
-        printf("  in %s%s%s\n", shown(c->source.folder[c->source.file[i].folder], name), look->detail ? ": " : "",
-               look->detail ? look->detail : "");
+        printf("         %s", shown(item->name, text));
+        printf("  in %s%s%s\n", shown(c->place[item->place].path, text), !extra && item->detail ? ": " : "",
+               !extra && item->detail ? item->detail : "");
         told++;
     }
-    if (c->count[fault] > told)
-        printf("         and %s more: --format csv names all\n", TEXT(c->count[fault] - told));
+    print_more(c->count_of[fault], told);
+}
+
+static void
+print_conflicts(const struct source_check *c)
+{
+    size_t count = (size_t)c->count_of[SOURCE_CONFLICT], i;
+    char text[ROOM];
+
+    if (count == 0)
+        return;
+    printf("conflict %s%s: the name of another image, but other content%s\n", c->in->color.red, TEXT(count),
+           c->in->color.off);
+    for (i = 0; i < count && i < SHOWN; i++) {
+        const struct source_conflict *conflict = &c->conflict[i];
+        bool same = conflict->place == conflict->other;
+
+        printf("         %s", shown(conflict->name, text));
+        printf("  %s %s", same ? "twice in" : "in", shown(c->place[conflict->place].path, text));
+        printf("%s%s\n", same ? "" : " and ", same ? "" : shown(c->place[conflict->other].path, text));
+    }
+    print_more(count, i);
 }
 
 static void
 print_missing(const struct source_check *c)
 {
-    char name[INSPECT_TEXT];
+    char name[ROOM];
     size_t i;
 
     if (c->preflight.missing == 0)
         return;
-    printf("missing  %s%s rows have no image%s\n", c->in->color.red, TEXT(c->preflight.missing), c->in->color.off);
+    printf("missing  %s%s without an image%s\n", c->in->color.red,
+           inspect_count(c->preflight.missing, "row", (char[INSPECT_COUNT]){0}), c->in->color.off);
     for (i = 0; i < SHOWN && i < PREFLIGHT_SAMPLES && i < c->preflight.missing; i++)
         printf("         %s\n", shown(c->preflight.sample[i], name));
-    if (c->preflight.missing > i)
-        printf("         and %s more: --format csv names all\n", TEXT(c->preflight.missing - i));
+    print_more(c->preflight.missing, i);
 }
 
-/* NIH's archives, told by the order of the names. */
 static void
-print_archives(const struct source_check *c)
+print_faults(const struct source_check *c)
+{
+    print_missing(c);
+    print_items(c, SOURCE_EMPTY, "no bytes");
+    print_items(c, SOURCE_SHORT, "the end is lacking, the download was cut");
+    print_items(c, SOURCE_TYPE, "no image");
+    print_items(c, SOURCE_UNREADABLE, "cannot be read");
+    print_items(c, SOURCE_LARGE, "above 256 MiB, chex-convert does not read that");
+    print_items(c, SOURCE_LOST, "in the damage of the archive");
+    print_conflicts(c);
+    print_items(c, SOURCE_EXTRA, "without a row, left out");
+}
+
+/* ---- the table of places --------------------------------------------------------------------------------------- */
+
+static void
+print_cell(const struct source_check *c, int width, uint64_t n, bool fault)
+{
+    printf("%s%*s%s ", fault && n ? c->in->color.red : "", width, n ? TEXT(n) : "-",
+           fault && n ? c->in->color.off : "");
+}
+
+const char *
+source_archive_text(const struct source_place *p, char out[SOURCE_TEXT])
+{
+    if (p->opened)
+        snprintf(out, SOURCE_TEXT, "damaged at byte %s of %s: %s", TEXT(p->offset), TEXT(p->size), p->error.text);
+    else
+        snprintf(out, SOURCE_TEXT, "%s", p->error.text);
+    return out;
+}
+
+/* Under the line of an archive: what is wrong with it, and how far it is good. */
+static void
+print_damage(const struct source_check *c, const struct source_place *p)
+{
+    char text[ROOM], damage[SOURCE_TEXT];
+
+    printf("%10s%s%s%s\n", "", c->in->color.red, source_archive_text(p, damage), c->in->color.off);
+    if (!p->opened)
+        return;
+    printf("%10s%s read before that", "", inspect_count(p->before, "image", (char[INSPECT_COUNT]){0}));
+    if (p->last)
+        printf(", up to %s", shown(p->last, text));
+    if (p->after > 0)
+        printf("; %s after it", TEXT(p->after));
+    printf("\n");
+}
+
+static void
+print_place(const struct source_check *c, const struct source_place *p)
+{
+    char text[ROOM], bytes[PROGRESS_TEXT];
+
+    print_cell(c, 8, p->images, false);
+    print_cell(c, 8, p->missing, true);
+    print_cell(c, 8, p->brief, true);
+    print_cell(c, 8, p->damaged, true);
+    print_cell(c, 10, p->extra, false);
+    printf("%9s  %s\n", p->bytes ? format_bytes(p->bytes, bytes) : "-", shown(p->path, text));
+    if (p->error.status != CHEX_OK)
+        print_damage(c, p);
+}
+
+/* A line for what is missing as a whole. */
+static void
+print_nowhere(const struct source_check *c, size_t missing, const char *path)
+{
+    struct source_place nowhere = {.path = path, .missing = missing};
+
+    print_place(c, &nowhere);
+}
+
+/* Does a place hold images of several archives of NIH?  Then it was unpacked into one folder. */
+static bool
+unpacked_together(const struct source_check *c)
+{
+    unsigned i, j;
+
+    for (i = 0; c->preflight.whole && i < PREFLIGHT_ARCHIVES; i++)
+        for (j = 0; j < i; j++)
+            if (c->nih[i] >= 0 && c->nih[i] == c->nih[j])
+                return true;
+    return false;
+}
+
+static void
+print_places(const struct source_check *c)
+{
+    size_t folders = c->place_count - c->archive_count, i;
+    char name[32];
+
+    printf("%s  images  missing    short  damaged     no row     bytes%s\n", c->in->color.dim, c->in->color.off);
+    for (i = folders; i < c->place_count; i++)
+        print_place(c, &c->place[i]);
+    for (i = 0; i < folders && i < FOLDERS; i++)
+        print_place(c, &c->place[i]);
+    if (folders > FOLDERS)
+        printf("%10sand %s more folders\n", "", TEXT(folders - FOLDERS));
+    for (i = 0; c->preflight.whole && !unpacked_together(c) && i < PREFLIGHT_ARCHIVES; i++) {
+        snprintf(name, sizeof(name), "(images_%03zu: nothing of it)", i + 1);
+        if (c->nih[i] < 0)
+            print_nowhere(c, c->preflight.archive[i].wanted, name);
+    }
+    if (c->nowhere > 0 && (!c->preflight.whole || unpacked_together(c)))
+        print_nowhere(c, (size_t)c->nowhere, "(in none of these)");
+}
+
+/* NIH's archives, told by the order of the names, where they were unpacked into one folder. */
+static void
+print_nih(const struct source_check *c)
 {
     const struct preflight *p = &c->preflight;
     unsigned i;
 
-    printf("%sarchive              images     found   missing%s\n", c->in->color.dim, c->in->color.off);
+    printf("%s  images  missing  of NIH's archive%s\n", c->in->color.dim, c->in->color.off);
     for (i = 0; i < PREFLIGHT_ARCHIVES; i++) {
-        size_t missing = p->archive[i].wanted - p->archive[i].found;
-
-        printf("images_%03u.tar.gz %8s  %8s  %s%8s%s\n", i + 1, TEXT(p->archive[i].wanted), TEXT(p->archive[i].found),
-               missing ? c->in->color.red : "", missing ? TEXT(missing) : "-", missing ? c->in->color.off : "");
+        print_cell(c, 8, p->archive[i].found, false);
+        print_cell(c, 8, p->archive[i].wanted - p->archive[i].found, true);
+        printf(" images_%03u.tar.gz\n", i + 1);
     }
 }
 
-/* Files by folder, with what is wrong in each. */
-static void
-print_folders(const struct source_check *c)
-{
-    size_t(*n)[2] = calloc(c->source.folder_count ? c->source.folder_count : 1, sizeof(*n)), i;
-    char name[INSPECT_TEXT];
+/* ---- what to do ------------------------------------------------------------------------------------------------ */
 
-    if (!n)
+/* As the shell has to be given it. */
+static void
+print_argument(const char *text)
+{
+    if (text[0] &&
+        text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,/:@%")] == '\0') {
+        fputs(text, stdout);
         return;
-    for (i = 0; i < c->source.count; i++) {
-        n[c->source.file[i].folder][0]++;
-        n[c->source.file[i].folder][1] += c->look[i].fault != SOURCE_GOOD;
     }
-    printf("%s         images    faulty  folder%s\n", c->in->color.dim, c->in->color.off);
-    for (i = 0; i < c->source.folder_count && i < FOLDERS; i++)
-        printf("%15s  %s%8s%s  %s\n", TEXT(n[i][0]), n[i][1] ? c->in->color.red : "", n[i][1] ? TEXT(n[i][1]) : "-",
-               n[i][1] ? c->in->color.off : "", shown(c->source.folder[i], name));
-    if (c->source.folder_count > FOLDERS)
-        printf("and %s more folders\n", TEXT(c->source.folder_count - FOLDERS));
-    free(n);
+    putchar('\'');
+    for (; *text; text++)
+        fputs(*text == '\'' ? "'\\''" : (char[]){*text, '\0'}, stdout);
+    putchar('\'');
 }
 
-static void
-print_command(const struct source_check *c, const char *option)
+/* An archive that is damaged, or none. */
+static bool
+is_broken(const struct source_check *c, const char *path)
 {
-    const struct inspect_options *o = c->in->options;
     size_t i;
 
-    printf("next     chex-convert%s", option);
-    for (i = 0; i < o->input_count; i++)
-        printf(" -i %s", o->input[i]);
-    printf(" -l %s -o shards\n", o->labels);
+    for (i = c->place_count - c->archive_count; i < c->place_count; i++)
+        if (c->place[i].error.status != CHEX_OK && strcmp(c->place[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* With all inputs but the broken ones; nothing where that leaves no image. */
+static void
+print_command(const struct source_check *c, const char *before)
+{
+    const struct inspect_options *o = c->in->options;
+    uint64_t left = 0, lost = 0;
+    size_t i;
+
+    for (i = 0; i < c->place_count; i++)
+        *(c->place[i].error.status == CHEX_OK ? &left : &lost) += c->place[i].images;
+    if (left == 0)
+        return;
+    printf("%schex-convert -n%s", before, c->preflight.missing + lost > 0 ? " --allow-missing" : "");
+    for (i = 0; i < o->input_count + o->path_count; i++) {
+        const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
+
+        if (is_broken(c, path))
+            continue;
+        printf(" -i ");
+        print_argument(path);
+    }
+    printf(" -l ");
+    print_argument(o->labels);
+    printf(" -o shards\n");
+}
+
+/* Should this archive of NIH come again?  Not where its images are in one that is to come again anyway. */
+static bool
+is_wanted(const struct source_check *c, size_t i)
+{
+    const struct preflight *p = &c->preflight;
+
+    return p->whole && i < PREFLIGHT_ARCHIVES && p->archive[i].found < p->archive[i].wanted &&
+           !(c->nih[i] >= 0 && c->place[c->nih[i]].error.status != CHEX_OK);
+}
+
+/* "next     fetch: ..., images_002.tar.gz to images_005.tar.gz"; false where there is nothing. */
+static bool
+print_fetch(const struct source_check *c)
+{
+    char text[ROOM];
+    const char *before = "next     fetch: ";
+    bool any = false;
+    size_t i, last;
+
+    for (i = 0; i < c->place_count; i++)
+        if (c->place[i].error.status != CHEX_OK) {
+            printf("%s%s", any ? ", " : "next     fetch again: ", shown(c->place[i].path, text));
+            before = ", ";
+            any = true;
+        }
+    for (i = 0; i < PREFLIGHT_ARCHIVES; i = last + 1) {
+        for (last = i; is_wanted(c, i) && is_wanted(c, last + 1); last++)
+            ;
+        if (!is_wanted(c, i))
+            continue;
+        printf("%simages_%03zu.tar.gz", before, i + 1);
+        if (last > i)
+            printf("%simages_%03zu.tar.gz", last > i + 1 ? " to " : ", ", last + 1);
+        before = ", ";
+        any = true;
+    }
+    if (any)
+        printf("\n");
+    return any;
 }
 
 static void
 print_next(const struct source_check *c)
 {
-    const struct preflight *p = &c->preflight;
-    unsigned i, named = 0;
+    const uint64_t *n = c->count_of;
 
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
         printf("next     mend this first, then look again\n");
         return;
     }
-    if (p->found == 0) {
-        printf("next     no image has a row: is this the right folder, and the right label file?\n");
+    if (c->preflight.found == 0) {
+        printf("next     no image has a row: are these the right images, and is it the right label file?\n");
         return;
     }
-    for (i = 0; p->whole && i < PREFLIGHT_ARCHIVES; i++)
-        if (p->archive[i].found < p->archive[i].wanted)
-            printf("%s%03u", named++ ? ", " : "next     get and unpack again: images_NNN.tar.gz with NNN = ", i + 1);
-    if (named > 0)
-        printf("\n         or use what is here:\n");
-    if (c->count[SOURCE_EMPTY] + c->count[SOURCE_SHORT] + c->count[SOURCE_TYPE] + c->count[SOURCE_UNREADABLE] > 0)
-        printf("%s the files named above must come again, or are rejected at conversion\n",
-               named ? "        " : "next    ");
-    if (source_check_good(c))
-        print_command(c, " -n");
-    else
-        print_command(c, p->missing ? " -n --allow-missing" : " -n");
+    if (n[SOURCE_CONFLICT] > 0) {
+        printf("next     leave out the wrong one of each conflict: chex-convert refuses to choose\n");
+        return;
+    }
+    if (n[SOURCE_EMPTY] + n[SOURCE_SHORT] + n[SOURCE_TYPE] + n[SOURCE_UNREADABLE] + n[SOURCE_LARGE] > 0)
+        printf("         the files named above are rejected at conversion, unless they come again\n");
+    print_command(c, print_fetch(c) ? "         or do without: " : "next     ");
 }
 
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
 static void
-print_table(const struct source_check *c)
+print_images(const struct source_check *c)
 {
-    const struct source *s = &c->source;
+    uint64_t folders = c->place_count - c->archive_count;
     char bytes[PROGRESS_TEXT];
 
+    printf("images   %s in ", inspect_count(c->count, "file", (char[INSPECT_COUNT]){0}));
+    if (folders > 0 || c->archive_count == 0)
+        printf("%s%s", inspect_count(folders, "folder", (char[INSPECT_COUNT]){0}), c->archive_count ? " and " : "");
+    if (c->archive_count > 0)
+        printf("%s", inspect_count(c->archive_count, "archive", (char[INSPECT_COUNT]){0}));
+    printf(", %s", format_bytes(c->bytes, bytes));
+    if (c->labels_err.status == CHEX_OK)
+        printf("; %s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
+    printf("\n");
+    if (c->repeated > 0)
+        printf("         note: %s there once more, with the same content\n",
+               inspect_count(c->repeated, "image", (char[INSPECT_COUNT]){0}));
+    if (c->source.unreadable > 0)
+        printf("         %s%s may not be listed%s\n", c->in->color.red,
+               inspect_count(c->source.unreadable, "folder", (char[INSPECT_COUNT]){0}), c->in->color.off);
+    if (c->misnamed > 0)
+        printf("         note: %s named like the other of PNG and JPEG: that does no harm\n",
+               inspect_count(c->misnamed, "image", (char[INSPECT_COUNT]){0}));
+}
+
+void
+source_print_table(const struct source_check *c)
+{
     print_labels(c);
     if (c->source_err.status != CHEX_OK) {
         printf("images   %s%s%s\n", c->in->color.red, c->source_err.text, c->in->color.off);
         print_next(c);
         return;
     }
-    printf("images   %s files in %s folder%s, %s", TEXT(s->count), TEXT(s->folder_count),
-           s->folder_count == 1 ? "" : "s", format_bytes(c->bytes, bytes));
-    if (c->labels_err.status == CHEX_OK)
-        printf("; %s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
-    printf("\n");
-    if (s->repeated > 0)
-        printf("         note: %s files stand twice, with the same content\n", TEXT(s->repeated));
-    if (s->unreadable > 0)
-        printf("         %s%s folders may not be listed%s\n", c->in->color.red, TEXT(s->unreadable), c->in->color.off);
-    if (c->misnamed > 0)
-        printf("         note: %s files are JPEG named .png, or the other way round: that does no harm\n",
-               TEXT(c->misnamed));
-    if (c->preflight.whole)
-        print_archives(c);
-    if (!c->preflight.whole || s->folder_count > 1)
-        print_folders(c);
-    print_missing(c);
-    print_files(c, SOURCE_EMPTY, "files of no bytes");
-    print_files(c, SOURCE_SHORT, "files without their end: the download was cut");
-    print_files(c, SOURCE_TYPE, "files that are no images");
-    print_files(c, SOURCE_UNREADABLE, "files that cannot be read");
-    if (c->labels_err.status == CHEX_OK)
-        print_files(c, SOURCE_EXTRA, "images without a row: left out");
+    print_images(c);
+    if (c->place_count > 0)
+        print_places(c);
+    if (unpacked_together(c) && c->preflight.missing > 0)
+        print_nih(c);
+    print_faults(c);
     if (source_check_good(c))
         printf("%sgood%s     every row has an image that begins and ends as it should\n", c->in->color.green,
                c->in->color.off);
     print_next(c);
-}
-
-/* ---- for programs ---------------------------------------------------------------------------------------------- */
-
-/* Called for everything that is not good. */
-typedef void fault_fn(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail);
-
-static void
-each_fault(const struct source_check *c, fault_fn *fn, void *context)
-{
-    bool both = c->labels_err.status == CHEX_OK && c->source_err.status == CHEX_OK;
-    size_t i;
-
-    for (i = 0; i < c->labels.reject_count; i++)
-        fn(context, SOURCE_ROW, c->labels.reject[i].name, "", c->labels.reject[i].reason);
-    for (i = 0; both && i < c->labels.count; i++)
-        if (c->missing[i])
-            fn(context, SOURCE_MISSING, c->labels.entry[i].name, "", "");
-    for (i = 0; c->look && i < c->source.count; i++) {
-        const struct source_file *file = &c->source.file[i];
-        const struct source_look *look = &c->look[i];
-
-        if (look->fault != SOURCE_GOOD)
-            fn(context, (enum source_fault)look->fault, file->name, c->source.folder[file->folder],
-               look->detail ? look->detail : "");
-        if (both && !labels_find(&c->labels, file->name))
-            fn(context, SOURCE_EXTRA, file->name, c->source.folder[file->folder], "");
-    }
-}
-
-static void
-on_row(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail)
-{
-    struct rows *r = context;
-    char text[INSPECT_TEXT];
-
-    rows_text(r, source_fault_name(fault));
-    rows_text(r, shown(name, text));
-    rows_text(r, shown(folder, text));
-    rows_text(r, detail);
-    rows_next(r);
-}
-
-static void
-on_json(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail)
-{
-    inspect_json_push(context,
-                      json_pack("{s:s, s:o, s:o, s:s}", "kind", source_fault_name(fault), "name",
-                                inspect_json_text((struct chex_bytes){name, strlen(name)}), "folder",
-                                inspect_json_text((struct chex_bytes){folder, strlen(folder)}), "detail", detail));
-}
-
-static json_t *
-error_json(const struct chex_error *err)
-{
-    return err->status == CHEX_OK ? json_null() : inspect_json_text((struct chex_bytes){err->text, strlen(err->text)});
-}
-
-static json_t *
-result_json(const struct source_check *c)
-{
-    json_t *counts = json_object(), *faults = json_array(), *archives = json_array(), *inputs = json_array();
-    const struct inspect_options *o = c->in->options;
-    size_t i;
-
-    for (i = SOURCE_GOOD; i < SOURCE_FAULTS; i++)
-        inspect_json_set(&counts, source_fault_name((enum source_fault)i), inspect_number(c->count[i]));
-    for (i = 0; c->preflight.whole && i < PREFLIGHT_ARCHIVES; i++)
-        inspect_json_push(&archives, json_pack("{s:o, s:o}", "images", inspect_number(c->preflight.archive[i].wanted),
-                                               "found", inspect_number(c->preflight.archive[i].found)));
-    for (i = 0; i < o->input_count; i++)
-        inspect_json_push(&inputs, inspect_json_text((struct chex_bytes){o->input[i], strlen(o->input[i])}));
-    each_fault(c, on_json, &faults);
-    return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "inputs", inputs, "labels",
-                     inspect_json_text((struct chex_bytes){o->labels, strlen(o->labels)}), "good", source_check_good(c),
-                     "labels_error", error_json(&c->labels_err), "images_error", error_json(&c->source_err), "rows",
-                     inspect_number(c->labels.row_count), "files", inspect_number(c->source.count), "bytes",
-                     inspect_number(c->bytes), "found", inspect_number(c->preflight.found), "repeated",
-                     inspect_number(c->source.repeated), "counts", counts, "archives", archives, "faults", faults);
-}
-
-void
-source_report(struct source_check *c)
-{
-    static const char *const columns[] = {"kind", "name", "folder", "detail", NULL};
-    enum rows_format format = c->in->options->format;
-    struct rows r;
-
-    if (c->in->common->json) {
-        inspect_json_add(c->in, result_json(c));
-    } else if (format == ROWS_CSV || format == ROWS_JSONL) {
-        rows_begin(&r, format, columns);
-        each_fault(c, on_row, &r);
-        c->in->json_failed |= r.failed;
-    } else if (!c->in->common->quiet || !source_check_good(c)) {
-        print_table(c);
-    }
 }

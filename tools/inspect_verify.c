@@ -178,20 +178,6 @@ unfinished(struct inspect *in, const struct target *t)
     return EXIT_DATA;
 }
 
-/* What the trainer wrote: its checks come with it. */
-static int
-other(struct inspect *in, const struct target *t)
-{
-    struct chex_bytes path = {t->path, strlen(t->path)};
-
-    if (in->common->json)
-        inspect_json_add(in, json_pack("{s:o, s:s, s:s}", "path", inspect_json_text(path), "kind",
-                                       t->kind == TARGET_EVENTS ? "events" : "checkpoint", "text", t->other));
-    else if (!in->common->quiet || t->other_bad)
-        printf("%s: %s%s%s\n", t->path, t->other_bad ? in->color.red : "", t->other, t->other_bad ? in->color.off : "");
-    return t->other_bad ? EXIT_DATA : EXIT_GOOD;
-}
-
 static enum chex_status
 run_target(struct verify *v, const struct target *t, struct chex_error *err)
 {
@@ -221,7 +207,7 @@ inspect_verify(struct inspect *in, struct target *t)
     if (t->kind == TARGET_UNFINISHED)
         return unfinished(in, t);
     if (t->kind == TARGET_CHECKPOINT || t->kind == TARGET_EVENTS)
-        return other(in, t);
+        return inspect_trainer(in, t);
     if (in->common->json)
         r.faults = json_array();
     else if (t->dataset && !in->common->quiet)

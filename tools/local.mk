@@ -44,12 +44,15 @@ inspect_parts = tools/inspect.h tools/inspect_describe.c tools/inspect_describe.
 	tools/inspect_options.c tools/inspect_options.h tools/inspect_other.c tools/inspect_output.c \
 	tools/inspect_record.c tools/inspect_sheet.c tools/inspect_sheet.h tools/inspect_sheet_draw.c \
 	tools/inspect_show.c tools/inspect_show.h tools/inspect_show_escape.c tools/inspect_show_terminal.c \
-	tools/inspect_source.c tools/inspect_source.h tools/inspect_source_report.c tools/inspect_split.c \
+	tools/inspect_source.c tools/inspect_source.h tools/inspect_source_archive.c tools/inspect_source_look.c \
+	tools/inspect_source_report.c tools/inspect_source_rows.c tools/inspect_source_sum.c tools/inspect_split.c \
 	tools/inspect_split.h tools/inspect_split_report.c tools/inspect_target.c tools/inspect_verify.c \
+	tools/inspect_trainer.c \
 	tools/inspect_walk.c tools/inspect_where.c tools/inspect_where.h tools/ratio.c tools/ratio.h tools/rows.c \
 	tools/rows.h $(picture_sources) $(report_sources)
-chex_inspect_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(XXHASH_CFLAGS)
-chex_inspect_LDADD = $(tools_ldadd) $(XXHASH_LIBS)
+# the trainer's readers: checkpoints, event files
+chex_inspect_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(XXHASH_CFLAGS)
+chex_inspect_LDADD = libtrain.la $(tools_ldadd) $(XXHASH_LIBS)
 
 chex_synth_SOURCES = tools/chex-synth.c $(synth_parts)
 synth_parts = tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/synth_canvas.h tools/synth_film.c \
@@ -59,9 +62,10 @@ synth_parts = tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/
 chex_synth_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(ZLIB_CFLAGS)
 chex_synth_LDADD = $(tools_ldadd)
 
-chex_train_SOURCES = tools/chex-train.c tools/roc_plot.c tools/roc_plot.h \
-	tools/svg.c tools/svg.h tools/html.c tools/html.h tools/train_json.c tools/train_options.c tools/train_options.h tools/train_report.c \
-	tools/train_report.h tools/train_values.c tools/train_values.h
+chex_train_SOURCES = tools/chex-train.c $(train_parts)
+train_parts = tools/html.c tools/html.h tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h tools/train_json.c \
+	tools/train_options.c tools/train_options.h tools/train_report.c tools/train_report.h tools/train_values.c \
+	tools/train_values.h
 chex_train_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train
 chex_train_LDADD = libtrain.la liblauncher.la $(tools_ldadd) -lm
 

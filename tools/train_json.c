@@ -54,9 +54,9 @@ splits_json(const struct trainer_facts *f)
         const struct chex_split_info *s = split[i] >= 0 ? chex_dataset_split(f->ds, (unsigned)split[i]) : NULL;
 
         if (s)
-            json_array_append_new(list, json_pack("{s:s,s:s,s:o,s:o}", "name", s->name, "sha256", s->members_sha256,
-                                                  "images", number(s->image_count), "patients",
-                                                  number(s->patient_count)));
+            json_array_append_new(list,
+                                  json_pack("{s:s,s:s,s:o,s:o}", "name", s->name, "sha256", s->members_sha256, "images",
+                                            number(s->image_count), "patients", number(s->patient_count)));
     }
     return list;
 }
@@ -143,12 +143,11 @@ judgement_json(const struct train_judgement *j)
 void
 train_report_json(const struct train_report *r, const struct trainer *t, const struct chex_error *err, int code)
 {
-    json_t *document =
-        json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:b,s:o,s:o,s:o,s:o}", "tool", train_program.name, "version",
-                  chex_version(), "note", "research use only, not for diagnosis", "exit_code", code, "error",
-                  text_json(err ? err->text : NULL), "output", text_json(r->cli->train.run), "eval_only",
-                  r->cli->train.evaluate_only, "plan", plan_json(t), "result", result_json(r, t), "validation",
-                  judgement_json(&r->validation), "final", judgement_json(&r->final));
+    json_t *document = json_pack(
+        "{s:s,s:s,s:s,s:i,s:o,s:o,s:b,s:o,s:o,s:o,s:o}", "tool", train_program.name, "version", chex_version(), "note",
+        "research use only, not for diagnosis", "exit_code", code, "error", text_json(err ? err->text : NULL), "output",
+        text_json(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(t), "result",
+        result_json(r, t), "validation", judgement_json(&r->validation), "final", judgement_json(&r->final));
 
     json_dumpf(document, stdout, JSON_INDENT(2));
     printf("\n");

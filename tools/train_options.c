@@ -87,7 +87,8 @@ static const struct cli_option option_table[] = {
     {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "judge and keep a moving average of the weights, as 0.999"},
     {OPT_LOSS, 0, "loss", "NAME", "bce|focal", NULL, "bce (default), focal (gamma 2)"},
     {OPT_POS_WEIGHT, 0, "pos-weight", "WHAT", NULL, NULL,
-     "weight of positives: none (default); auto: negatives /\npositives of the training split; FILE: lines NAME,WEIGHT"},
+     "weight of positives: none (default); auto: negatives /\npositives of the training split; FILE: lines "
+     "NAME,WEIGHT"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
 
     {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
@@ -103,7 +104,8 @@ static const struct cli_option option_table[] = {
     {OPT_CHECKPOINT_EVERY, 0, "checkpoint-every", "TIME", NULL, NULL,
      "besides after each epoch; default 10m; such as 500steps,\nor never"},
     {OPT_TIME_LIMIT, 0, "time-limit", "TIME", NULL, NULL, "save and end (75) after this time, as a signal would"},
-    {OPT_ON_BAD_RECORD, 0, "on-bad-record", "WHAT", "stop|skip", NULL, "stop (default), or skip: take the next good one"},
+    {OPT_ON_BAD_RECORD, 0, "on-bad-record", "WHAT", "stop|skip", NULL,
+     "stop (default), or skip: take the next good one"},
     {OPT_ALLOW_NEW_DATA, 0, "allow-new-data", NULL, NULL, NULL, "go on with another data set"},
     {OPT_ALLOW_BATCH_CHANGE, 0, "allow-batch-change", NULL, NULL, NULL, "go on with another global batch"},
 
@@ -211,7 +213,7 @@ apply_training(struct train_cli *cli, const struct cli_option *option, const cha
     case OPT_MICRO_BATCH:
         return set_number(&o->micro_batch, value, 1, 65536, err);
     case OPT_LR:
-        return value_real(value, 0, 1e6, &o->schedule.base, err);
+        return value_real(value, 0, 1e30, &o->schedule.base, err);
     case OPT_SCHEDULE:
         o->schedule.kind = (enum schedule_kind)choice(option, value);
         return CHEX_OK;
@@ -233,7 +235,9 @@ apply_training(struct train_cli *cli, const struct cli_option *option, const cha
         o->loss = (enum loss_kind)choice(option, value);
         return CHEX_OK;
     case OPT_POS_WEIGHT:
-        o->positive = strcmp(value, "none") == 0 ? POSITIVE_NONE : strcmp(value, "auto") == 0 ? POSITIVE_AUTO : POSITIVE_GIVEN;
+        o->positive = strcmp(value, "none") == 0   ? POSITIVE_NONE
+                      : strcmp(value, "auto") == 0 ? POSITIVE_AUTO
+                                                   : POSITIVE_GIVEN;
         cli->positive_file = value;
         return CHEX_OK;
     case OPT_SEED:

@@ -12,7 +12,7 @@
 struct train_cli {
     struct trainer_options train;
     const char *positive_file; /* --pos-weight FILE, read by train_cli_check() */
-    double decay; /* --weight-decay; negative: that of the optimizer */
+    double decay;              /* --weight-decay; negative: that of the optimizer */
     bool dry_run;
 };
 

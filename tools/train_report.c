@@ -59,7 +59,8 @@ print_data(const struct trainer_facts *f, bool evaluate_only)
     if (strcmp(chex_dataset_split(f->ds, (unsigned)f->train)->name, "train") != 0)
         fprintf(stderr, "         no split train: trained on all images\n");
     if (f->validation < 0)
-        fprintf(stderr, "         no split val: the learning rate follows the training loss, the last model is the best\n");
+        fprintf(stderr,
+                "         no split val: the learning rate follows the training loss, the last model is the best\n");
     else if (f->select == SELECT_LOSS)
         fprintf(stderr, "         the best model is that with the lowest validation loss\n");
 }
@@ -317,7 +318,8 @@ print_findings(struct train_report *r, const struct metrics *m)
     for (i = 0; i < m->outputs; i++) {
         const struct finding_metrics *f = &m->finding[i];
 
-        meter_print(&r->meter, "         %-20s %9llu   %-22s %s", chex_finding_name(i), (unsigned long long)f->positives,
+        meter_print(&r->meter, "         %-20s %9llu   %-22s %s", chex_finding_name(i),
+                    (unsigned long long)f->positives,
                     isnan(f->auroc) && f->positives == 0 ? "n/a (0 positives)"
                     : isnan(f->auroc)                    ? "n/a (0 negatives)"
                                                          : format_auroc(f->auroc, &f->auroc_95, auroc, sizeof(auroc)),

@@ -27,7 +27,7 @@ struct train_report {
     struct meter meter;
     struct progress images; /* of the whole run */
     bool training;
-    double loss;       /* of the last steps, smoothed */
+    double loss; /* of the last steps, smoothed */
     double loss_weight;
     double waited, worked; /* seconds since the line was last shown */
     struct train_judgement validation, final;

@@ -40,7 +40,7 @@ struct checkpoint_state {
     double best; /* of the metric that selects; NaN before the first evaluation */
     uint64_t best_step;
     uint32_t bad_epochs; /* since the best one */
-    double loss_sum; /* of the epoch so far, and its images: so that its mean is exact after a resume */
+    double loss_sum;     /* of the epoch so far, and its images: so that its mean is exact after a resume */
     uint64_t loss_images;
     char settings[SETTINGS_TEXT]; /* what the run was started with, as settings_keep() writes it */
 };

@@ -43,7 +43,8 @@ base_of(const char *file, char out[CHECKPOINT_NAME])
     size_t length = strcspn(file, ".");
     bool is;
 
-    if (length >= CHECKPOINT_NAME || (strcmp(file + length, CHECKPOINT_SUFFIX) != 0 && strcmp(file + length, CHECKPOINT_OPT_SUFFIX) != 0))
+    if (length >= CHECKPOINT_NAME ||
+        (strcmp(file + length, CHECKPOINT_SUFFIX) != 0 && strcmp(file + length, CHECKPOINT_OPT_SUFFIX) != 0))
         return false;
     memcpy(out, file, length);
     out[length] = '\0';
@@ -137,7 +138,8 @@ check_both(const struct folder *folder, const char *name, const char *model, con
 }
 
 enum chex_status
-checkpoint_read_lines(const struct folder *folder, struct checkpoint_line *line, size_t room, size_t *count, struct chex_error *err)
+checkpoint_read_lines(const struct folder *folder, struct checkpoint_line *line, size_t room, size_t *count,
+                      struct chex_error *err)
 {
     struct buffer b = {0};
     enum chex_status status = file_read(folder->fd, CHECKPOINT_LATEST, LATEST_MAX, &b, err);
@@ -185,7 +187,7 @@ find_by_files(const struct folder *folder, char name[CHECKPOINT_NAME])
     return found;
 }
 
-/* Nothing that was ever a checkpoint? */
+/* Nothing that was ever a checkpoint?  A run that was killed while it wrote its first one has not begun. */
 static bool
 is_new(const struct folder *folder)
 {
@@ -193,8 +195,10 @@ is_new(const struct folder *folder)
     size_t count;
     enum chex_status status = checkpoint_list_steps(folder, &step, &count, NULL);
 
+    if (status == CHEX_OK)
+        status = count == 0 || step[0] == 0 ? CHEX_OK : CHEX_ERR_USAGE;
     free(step);
-    return status == CHEX_OK && count == 0 && faccessat(folder->fd, CHECKPOINT_LATEST, F_OK, 0) != 0;
+    return status == CHEX_OK && faccessat(folder->fd, CHECKPOINT_LATEST, F_OK, 0) != 0;
 }
 
 enum chex_status

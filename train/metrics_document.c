@@ -1,5 +1,5 @@
 /*
- * metrics_document.c - the document of an evaluation (schemas/metrics.schema.json); see predictions.h
+ * metrics_document.c - the document of an evaluation (schemas/evaluation.schema.json); see predictions.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

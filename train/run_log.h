@@ -13,6 +13,9 @@
  *     val/curve/Hernia                                             curves of precision and recall (plugin pr_curves)
  *     options, and the plugin hparams                              once
  *
+ * Where the options name one, also a file for Prometheus (prometheus.h), in which a note "checkpoint" is the time of the last
+ * checkpoint.
+ *
  * Watching never ends a run: a disk that is full or a folder that is gone is told once, through warn(), and the run goes
  * on.  What could not be written is kept, up to a megabyte, and written later where that becomes possible.
  *
@@ -40,14 +43,16 @@ struct run_log_options {
     const struct folder *folder; /* RUN; outlives the log */
     uint64_t step;               /* of the checkpoint that the run goes on from, 0: a new run */
     uint32_t epochs; /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
-    const struct run_value *option; /* what TensorBoard shows of the options; copied */
+    const struct run_value *option; /* what TensorBoard shows of the options; read before the call returns */
     size_t options;
+    const char *model, *dataset_id; /* for prometheus.h; NULL: "" */
+    const char *prometheus;         /* path of its file, or NULL */
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
     void *context;
 };
 
-/* Open both.  What cannot be written is told to warn(): the only error is CHEX_ERR_MEMORY. */
+/* Open all.  What cannot be written is told to warn(): the only error is CHEX_ERR_MEMORY. */
 enum chex_status run_log_open(const struct run_log_options *options, struct run_log **out, struct chex_error *err);
 
 /*
@@ -56,7 +61,7 @@ enum chex_status run_log_open(const struct run_log_options *options, struct run_
  */
 struct run_log_step {
     uint64_t step;           /* made so far: 1 after the first */
-    uint32_t epoch;          /* the one at hand, from 0 */
+    uint32_t epoch;          /* the one at hand, 1 for the first */
     double loss;             /* mean over the images of the interval */
     double rate;             /* of learning, at the last step */
     double norm;             /* 2-norm of the gradient, at the last step */
@@ -70,7 +75,7 @@ void run_log_step(struct run_log *log, const struct run_log_step *s);
 /* The training part of an epoch is over. */
 struct run_log_epoch {
     uint64_t step;
-    uint32_t epoch; /* complete ones, with this */
+    uint32_t epoch; /* this one, 1 for the first */
     double loss;    /* mean over its images */
     double rate;
     uint64_t images;
@@ -83,7 +88,7 @@ void run_log_epoch(struct run_log *log, const struct run_log_epoch *e);
 
 struct run_log_evaluation {
     uint64_t step;
-    uint32_t epoch;      /* complete ones */
+    uint32_t epoch;      /* the last complete one, 0 before the first */
     const char *split;   /* "val" */
     const char *sha256;  /* of its member list: members_sha256 */
     const char *weights; /* "parameters" or "average" */
@@ -103,6 +108,12 @@ void run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
  * text  one line for people
  */
 void run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *what, const char *text);
+
+/*
+ * The run ends with this code of the process; a note "end", and the last word for Prometheus.
+ * text  one line for people: why
+ */
+void run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text);
 
 /* Hand to the operating system what is kept; done by itself at every evaluation and every 10 s.  Not an fsync. */
 void run_log_flush(struct run_log *log);

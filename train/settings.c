@@ -179,8 +179,7 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
         if (kind < SETTING_FREE || !find_kept(kept, name, before, sizeof(before)) ||
             strncmp(before, now, sizeof(before) - 1) == 0)
             continue;
-        if (kind == SETTING_FIXED || (kind == SETTING_BATCH && !allow_batch) ||
-            (kind == SETTING_DATA && !allow_data)) {
+        if (kind == SETTING_FIXED || (kind == SETTING_BATCH && !allow_batch) || (kind == SETTING_DATA && !allow_data)) {
             note(refused, sizeof(refused), name, before, now);
             if (kind != SETTING_FIXED && !*advice)
                 advice = kind == SETTING_DATA ? " (--allow-new-data goes on with it)"

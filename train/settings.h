@@ -14,12 +14,12 @@
 
 /* What a run that goes on does where one differs from the checkpoint. */
 enum setting_kind {
-    SETTING_LOCAL, /* may differ: decides about no number; not in the checkpoint, and not compared across ranks */
+    SETTING_LOCAL,  /* may differ: decides about no number; not in the checkpoint, and not compared across ranks */
     SETTING_SHARED, /* the same, but the same on all ranks */
-    SETTING_FREE,  /* may change, and that is said: the learning rate */
-    SETTING_BATCH, /* may change where the user says so */
-    SETTING_DATA,  /* likewise, by another option */
-    SETTING_FIXED  /* may not change: another run */
+    SETTING_FREE,   /* may change, and that is said: the learning rate */
+    SETTING_BATCH,  /* may change where the user says so */
+    SETTING_DATA,   /* likewise, by another option */
+    SETTING_FIXED   /* may not change: another run */
 };
 
 #define SETTINGS_MAX  64

@@ -124,6 +124,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
         if (status == CHEX_OK)
             status = between_steps(t, TRAINER_SAVE, err);
     }
+    t->result.early = status == CHEX_OK && t->state.epoch < t->o->epochs;
     if (status == CHEX_OK && t->result.unsaved)
         status = chex_fail(err, CHEX_ERR_WRITE, "the run is at its end, but its last checkpoint could not be written");
     status = collective_agree(t->all, status, NULL, err);

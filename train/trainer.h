@@ -30,8 +30,8 @@
 
 #include "checkpoint.h"
 #include "collective.h"
-#include "predictions.h"
 #include "loader.h"
+#include "predictions.h"
 #include "run_value.h"
 #include "step_parts.h"
 #include "weights.h"
@@ -42,8 +42,8 @@ enum select_metric { SELECT_AUROC, SELECT_LOSS };
 enum positive_weight { POSITIVE_NONE, POSITIVE_AUTO, POSITIVE_GIVEN };
 
 struct trainer_options {
-    const char *data; /* folder of the data set */
-    const char *run;  /* RUN; NULL with evaluate_only where nothing is to be left */
+    const char *data;   /* folder of the data set */
+    const char *run;    /* RUN; NULL with evaluate_only where nothing is to be left */
     const char *model;  /* NULL: TRAINER_MODEL, or with evaluate_only that of the checkpoint */
     const char *init;   /* a safetensors file, or NULL: random weights */
     const char *resume; /* "auto", "none", or the path of a checkpoint or of a folder with one */
@@ -55,14 +55,14 @@ struct trainer_options {
 
     struct schedule_options schedule; /* .steps is set here */
     struct optimizer_options optimizer;
-    double clip;   /* of the gradient's norm; 0: none */
-    bool average;  /* keep a moving average of the parameters (optimizer.average), and judge that */
+    double clip;  /* of the gradient's norm; 0: none */
+    bool average; /* keep a moving average of the parameters (optimizer.average), and judge that */
     enum loss_kind loss;
     double gamma; /* of the focal loss */
     enum positive_weight positive;
     double positive_weight[CHEX_FINDINGS]; /* POSITIVE_GIVEN */
     unsigned augment;                      /* bits of enum augment */
-    unsigned side;                         /* of the crop, the network's input; 0: 224, or less where the images have less */
+    unsigned side; /* of the crop, the network's input; 0: 224, or less where the images have less */
     uint64_t seed;
 
     const char *device; /* "auto", "cpu", "cuda" or the name of a backend */
@@ -82,11 +82,11 @@ struct trainer_options {
     bool allow_batch_change; /* go on with another global batch or micro-batch */
     bool break_lock;
 
-    enum tta tta;          /* of every evaluation */
-    unsigned replicates;   /* of the bootstrap */
-    bool evaluate_only;    /* trainer_evaluate() will be called */
-    const char *split;     /* of trainer_evaluate(); NULL: test */
-    const char *predict;   /* a CSV for the predictions of the last evaluation, or NULL */
+    enum tta tta;        /* of every evaluation */
+    unsigned replicates; /* of the bootstrap */
+    bool evaluate_only;  /* trainer_evaluate() will be called */
+    const char *split;   /* of trainer_evaluate(); NULL: test */
+    const char *predict; /* a CSV for the predictions of the last evaluation, or NULL */
 };
 
 /*
@@ -101,9 +101,9 @@ struct trainer;
 
 /* Where the weights came from. */
 struct trainer_start {
-    const char *from;  /* "step-004800", a file, or "random" */
-    bool resumed;      /* of a run; else weights alone, or random ones */
-    bool complete;     /* of a run that has all its epochs */
+    const char *from;              /* "step-004800", a file, or "random" */
+    bool resumed;                  /* of a run; else weights alone, or random ones */
+    bool complete;                 /* of a run that has all its epochs */
     struct weights_report weights; /* of a file */
 };
 
@@ -130,10 +130,10 @@ struct trainer_epoch {
 struct trainer_verdict {
     const struct evaluation *evaluation;
     const struct evaluation_source *source; /* for predictions.h and its like */
-    const char *split, *sha256; /* its name, and the hash of its members */
-    bool final;                 /* of the best model, at the end; or that of trainer_evaluate() */
-    bool best;                  /* the best so far */
-    const char *weights;        /* "best.safetensors" or another file */
+    const char *split, *sha256;             /* its name, and the hash of its members */
+    bool final;                             /* of the best model, at the end; or that of trainer_evaluate() */
+    bool best;                              /* the best so far */
+    const char *weights;                    /* "best.safetensors" or another file */
     uint64_t step;
     double epochs;
 };
@@ -143,8 +143,8 @@ enum trainer_wish { TRAINER_STOP = 1, TRAINER_SAVE = 2 };
 
 struct trainer_watch {
     void *context;
-    atomic_uint *wishes;      /* enum trainer_wish; TRAINER_SAVE is taken away when it is done */
-    const atomic_bool *stop;  /* is set together with TRAINER_STOP */
+    atomic_uint *wishes;     /* enum trainer_wish; TRAINER_SAVE is taken away when it is done */
+    const atomic_bool *stop; /* is set together with TRAINER_STOP */
     /* All of these may be NULL. */
     void (*started)(void *context, const struct trainer *t, const struct trainer_start *start);
     void (*stepped)(void *context, const struct trainer *t, const struct trainer_step *step);
@@ -200,8 +200,8 @@ struct trainer_facts {
     int train, validation, test; /* splits; -1: none */
     const struct graph *graph;
     const struct backend *backend;
-    const char *device; /* what the backend says of it */
-    unsigned side, source; /* of the input, of the images */
+    const char *device;                  /* what the backend says of it */
+    unsigned side, source;               /* of the input, of the images */
     unsigned micro_batch, micro_batches; /* images; of a step on each rank */
     uint64_t global_batch, steps;        /* images; of an epoch */
     struct plan_memory memory;
@@ -209,7 +209,7 @@ struct trainer_facts {
     enum select_metric select;
     int ranks;
     struct collective *collective;
-    const struct folder *folder; /* RUN; NULL before it is open */
+    const struct folder *folder;   /* RUN; NULL before it is open */
     const struct run_value *value; /* all options as they are in effect */
     size_t values;
 };
@@ -222,9 +222,9 @@ struct trainer_result {
     uint64_t steps, images; /* made, trained on */
     double seconds;         /* of training, without evaluations */
     struct step_times times;
-    uint64_t skipped;        /* damaged records, on all ranks */
-    bool unsaved;            /* the last attempt to save failed */
-    bool early;              /* ended by options->patience */
+    uint64_t skipped;           /* damaged records, on all ranks */
+    bool unsaved;               /* the last attempt to save failed */
+    bool early;                 /* ended by options->patience */
     char last[CHECKPOINT_NAME]; /* the newest checkpoint; "" */
 };
 const struct trainer_result *trainer_result(const struct trainer *t);

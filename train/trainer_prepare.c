@@ -162,8 +162,8 @@ find_backend(struct trainer *t, struct chex_error *err)
             return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted, err->text);
     }
     if (!t->backend)
-        return chex_fail(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend (./configure says which it has)",
-                         wanted);
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--device %s: this build has no such backend (./configure says which it has)", wanted);
     return CHEX_OK;
 }
 
@@ -234,7 +234,9 @@ make_plan(struct trainer *t, struct chex_error *err)
         .average = o->average,
         .precision = o->precision,
         .threads = o->threads,
-        .loss = {.kind = o->loss, .gamma = o->gamma, .positive_weight = o->positive != POSITIVE_NONE ? t->positive : NULL},
+        .loss = {.kind = o->loss,
+                 .gamma = o->gamma,
+                 .positive_weight = o->positive != POSITIVE_NONE ? t->positive : NULL},
         .optimizer = o->optimizer,
     };
     status = t->backend->plan_new(&t->plan_options, &t->plan, err);

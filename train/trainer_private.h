@@ -30,9 +30,9 @@ struct trainer {
     struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
     char model[32];
-    struct samples samples;      /* of train */
-    unsigned side, micro, each;  /* of the input; images of a micro-batch; micro-batches of a step of this rank */
-    uint64_t global, steps;      /* images of a step of all ranks; steps of an epoch */
+    struct samples samples;     /* of train */
+    unsigned side, micro, each; /* of the input; images of a micro-batch; micro-batches of a step of this rank */
+    uint64_t global, steps;     /* images of a step of all ranks; steps of an epoch */
     double positive[CHEX_FINDINGS];
     enum select_metric select;
     struct graph *graph;
@@ -57,8 +57,8 @@ struct trainer {
     float *before, *statistics; /* [stat_floats]: running statistics before the step; those to be averaged */
 
     /* trainer_save.c */
-    double saved_at;     /* progress_clock() */
-    bool best_pending;   /* the best model is in best, but not yet in its file */
+    double saved_at;   /* progress_clock() */
+    bool best_pending; /* the best model is in best, but not yet in its file */
     struct checkpoint_arrays best;
     struct checkpoint_state best_state;
     char best_hash[DIGEST_HEX];

@@ -28,8 +28,8 @@ make_arrays(struct trainer *t, struct chex_error *err)
         enum arena_id arena;
         float **at;
     } const wanted[] = {
-        {ARENA_PARAMETERS, &t->host.params}, {ARENA_STATISTICS, &t->host.stats},  {ARENA_MOMENT1, &t->host.moment1},
-        {ARENA_MOMENT2, &t->host.moment2},   {ARENA_AVERAGE, &t->host.average},   {ARENA_STATISTICS, &t->before},
+        {ARENA_PARAMETERS, &t->host.params}, {ARENA_STATISTICS, &t->host.stats}, {ARENA_MOMENT1, &t->host.moment1},
+        {ARENA_MOMENT2, &t->host.moment2},   {ARENA_AVERAGE, &t->host.average},  {ARENA_STATISTICS, &t->before},
         {ARENA_STATISTICS, &t->statistics},
     };
     bool failed = false;
@@ -95,8 +95,8 @@ not_usable(enum chex_status status, struct chex_error *err)
 }
 
 static enum chex_status
-read_model(struct trainer *t, int folder_fd, const char *path, bool other_head, struct weights_report *report,
-           struct chex_error *err)
+read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
+           const struct checkpoint_arrays *to, struct weights_report *report, struct chex_error *err)
 {
     struct safetensors s;
     enum chex_status status = safetensors_open(folder_fd, path, &s, err);
@@ -106,7 +106,7 @@ read_model(struct trainer *t, int folder_fd, const char *path, bool other_head, 
     if (labels && strcmp(labels, checkpoint_labels(ours)) != 0 && !other_head)
         status = chex_fail(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.200s', not those of this data set", labels);
     if (status == CHEX_OK)
-        status = weights_read(t->graph, &s, other_head, t->host.params, t->host.stats, report, err);
+        status = weights_read(t->graph, &s, other_head, to->params, to->stats, report, err);
     safetensors_close(&s);
     return status == CHEX_OK ? status : chex_context(err, not_usable(status, err), "'%s'", path);
 }
@@ -118,7 +118,7 @@ trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     if (t->leads)
-        status = read_model(t, t->folder.fd, name, false, &report, err);
+        status = read_model(t, t->folder.fd, name, false, &t->host, &report, err);
     if (t->leads && status == CHEX_OK && !t->best_hash[0])
         status = checkpoint_hash(&t->folder, name, t->best_hash, err);
     status = collective_agree(t->all, status, NULL, err);
@@ -170,7 +170,7 @@ begin_anew(struct trainer *t, struct trainer_start *start, struct chex_error *er
     start->from = "random";
     if (status == CHEX_OK && t->o->init) {
         start->from = t->o->init;
-        status = read_model(t, AT_FDCWD, t->o->init, true, &start->weights, err);
+        status = read_model(t, AT_FDCWD, t->o->init, true, &t->host, &start->weights, err);
     }
     if (t->host.average)
         memcpy(t->host.average, t->host.params, t->graph->param_floats * sizeof(float));
@@ -203,6 +203,41 @@ change_data(struct trainer *t)
 }
 
 static enum chex_status
+copy_best(struct trainer *t, const struct folder *from, struct chex_error *err)
+{
+    struct weights_report report;
+
+    t->best.params = calloc(t->graph->param_floats, sizeof(float));
+    t->best.stats = calloc(t->graph->stat_floats, sizeof(float));
+    if (!t->best.params || !t->best.stats)
+        return chex_fail_memory(err);
+    t->best_pending = true;
+    return read_model(t, from->fd, TRAINER_BEST, false, &t->best, &report, err);
+}
+
+/*
+ * The best model that the state names must be there.  One of a later step is that of the same run, killed before its
+ * checkpoint, and will be made again; but not where the run goes on in another way.
+ */
+static enum chex_status
+find_best(struct trainer *t, const struct folder *from, bool changed, struct chex_error *err)
+{
+    struct chex_error why = {.text = "it is of another step"};
+    struct checkpoint_state *best = &t->best_state;
+
+    if (isnan(t->state.best))
+        return CHEX_OK;
+    if (checkpoint_read_state(from, "best", best, &why) == CHEX_OK &&
+        (best->step == t->state.best_step || (!changed && best->step > t->state.best_step)))
+        return from == &t->folder ? CHEX_OK : copy_best(t, from, err);
+    trainer_warn(t, "the best model of step %llu is not there (%s): the next one that is judged becomes the best",
+                 (unsigned long long)t->state.best_step, why.text);
+    t->state.best = (double)NAN;
+    t->state.bad_epochs = 0;
+    return CHEX_OK;
+}
+
+static enum chex_status
 go_on(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
       struct chex_error *err)
 {
@@ -221,6 +256,9 @@ go_on(struct trainer *t, const struct folder *from, const char *name, struct tra
         return not_usable(status, err);
     if (change.text[0])
         trainer_note(t, "changed since %s: %s", name, change.text);
+    status = find_best(t, from, from != &t->folder || change.text[0], err);
+    if (status != CHEX_OK)
+        return not_usable(status, err);
     if (change.data)
         change_data(t);
     if (change.batch)
@@ -316,8 +354,8 @@ find_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
 static bool
 is_left_over(const char *name)
 {
-    static const char *const ours[] = {".step-", ".best.", ".latest.", "..next.", ".predictions-", ".metrics",
-                                       ".run.json.", ".auroc"};
+    static const char *const ours[] = {".step-",        ".best.",   ".latest.",   "..next.",
+                                       ".predictions-", ".metrics", ".run.json.", ".auroc"};
     const char *infix = strstr(name, ".tmp.");
     size_t i;
 
@@ -398,6 +436,8 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     start.complete = trainer_is_complete(t);
     if (t->leads && t->w->started)
         t->w->started(t->w->context, t, &start);
+    if (t->best_pending)
+        return trainer_save(t, err);
     /* A run that begins anew has a checkpoint at once: from here on there is something to go on from, and the next start
      * will not take an older run in this folder for this one. */
     if (t->state.step == 0 && t->state.epoch == 0) {
@@ -420,9 +460,9 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
         status = take_folder(t, false, err);
     new_state(t, &t->state);
     if (status == CHEX_OK && t->leads && t->o->init)
-        status = read_model(t, AT_FDCWD, t->o->init, false, &start.weights, err);
+        status = read_model(t, AT_FDCWD, t->o->init, false, &t->host, &start.weights, err);
     if (status == CHEX_OK && t->leads && !t->o->init) {
-        status = read_model(t, t->folder.fd, TRAINER_BEST, false, &start.weights, err);
+        status = read_model(t, t->folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
         if (status == CHEX_OK)
             status = checkpoint_hash(&t->folder, TRAINER_BEST, t->best_hash, err);
         if (status == CHEX_OK && checkpoint_read_state(&t->folder, "best", &best, NULL) == CHEX_OK) {

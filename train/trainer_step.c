@@ -61,13 +61,13 @@ trainer_close_epoch(struct trainer *t)
 
 struct step {
     struct trainer *t;
-    uint64_t images;        /* of weight 1, of all ranks */
-    double loss;            /* of this rank's images, divided by those of all */
-    size_t left;            /* floats of the arena, from its beginning, of which no sum was started */
-    size_t ready;           /* floats below which no gradient is final yet */
-    double at;              /* progress_clock() when the part at hand began */
+    uint64_t images; /* of weight 1, of all ranks */
+    double loss;     /* of this rank's images, divided by those of all */
+    size_t left;     /* floats of the arena, from its beginning, of which no sum was started */
+    size_t ready;    /* floats below which no gradient is final yet */
+    double at;       /* progress_clock() when the part at hand began */
     struct trainer_step seen;
-    char bad[256];          /* images of the first micro-batch whose loss is not finite */
+    char bad[256]; /* images of the first micro-batch whose loss is not finite */
 };
 
 /* The time since the last call went into this part. */

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "onednn/plan.h"
+#include "cpu/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ plan_take(struct plan *plan, size_t count, size_t size)
 static enum chex_status
 unsupported(size_t node, const char *what, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend onednn does not do node %zu: %s", node, what);
+    return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu does not do node %zu: %s", node, what);
 }
 
 /* ---- stores and steps ------------------------------------------------------------------------------------------ */
@@ -201,18 +201,14 @@ make_step(struct plan *plan, size_t node, struct chex_error *err)
 static bool
 make_conv(struct plan *plan, struct step *step)
 {
-    size_t floats = conv_weight_floats(step);
+    size_t floats;
 
-    conv_geometry(plan, step);
-    step->conv.forward = plan_take(plan, floats, sizeof(float));
-    if (plan->options.train && step->in.from != &plan->store[plan->graph->input]) {
-        step->conv.backward = plan_take(plan, floats, sizeof(float));
-        if (!step->conv.backward)
-            return false;
-    }
+    if (!conv_geometry(plan, step))
+        return false;
+    floats = conv_weight_floats(step);
     if (floats * step->conv.pieces > plan->weight_gradient_floats)
         plan->weight_gradient_floats = floats * step->conv.pieces;
-    return step->conv.forward != NULL;
+    return true;
 }
 
 static bool

@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "onednn/plan.h"
+#include "cpu/plan.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "onednn/plan.h"
+#include "cpu/plan.h"
 
 #include <string.h>
 
@@ -16,40 +16,6 @@ norm_of(const struct operand *in, unsigned block)
     size_t at = (size_t)(in->norm_block + block) * BLOCK;
 
     return (struct norm_block){norm->mean + at, norm->scale + at, norm->beta + at, norm->node->relu};
-}
-
-/* ---- the input of the network ---------------------------------------------------------------------------------- */
-
-static void
-pixel_row(const struct plan *plan, size_t image, const struct box *box, long y, float *to)
-{
-    const struct batch *batch = plan->batch;
-    size_t source = plan->options.source;
-    const uint8_t *from = batch->pixels + image * source * source + (batch->crop[image].y + (size_t)y) * source +
-                          batch->crop[image].x;
-    unsigned column, c;
-
-    for (column = 0; column < box->columns; column++, to += BLOCK) {
-        long x = box->left + (long)column;
-
-        if (x < 0 || x >= (long)box->width)
-            continue;
-        if (batch->crop[image].flip)
-            x = (long)box->width - 1 - x;
-        for (c = 0; c < INPUT_CHANNELS; c++)
-            to[c] = ((float)from[x] / 255 - input_mean[c]) / input_deviation[c];
-    }
-}
-
-static void
-fetch_pixels(const struct plan *plan, size_t image, const struct box *box, float *to)
-{
-    unsigned row;
-
-    memset(to, 0, (size_t)box->rows * box->columns * BLOCK * sizeof(*to));
-    for (row = 0; row < box->rows; row++, to += (size_t)box->columns * BLOCK)
-        if (box->top + (long)row >= 0 && box->top + (long)row < (long)box->height)
-            pixel_row(plan, image, box, box->top + (long)row, to);
 }
 
 /* ---- stores ---------------------------------------------------------------------------------------------------- */
@@ -73,8 +39,8 @@ operand_fetch(const struct plan *plan, const struct operand *in, size_t image, s
     size_t line = (size_t)box->columns * BLOCK;
     unsigned from, end, b, row;
 
-    if (!in->from->value) {
-        fetch_pixels(plan, image, box, to);
+    if (in->patches) {
+        patches_fetch(plan, in->patches, image, first, blocks, (size_t)box->left, box->columns, to);
         return;
     }
     inside_columns(box, &from, &end);

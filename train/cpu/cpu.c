@@ -1,11 +1,11 @@
 /*
- * onednn.c - the CPU backend behind the seam of backend.h; plan.h says how it works
+ * cpu.c - the CPU backend behind the seam of backend.h; plan.h says how it works
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "onednn/plan.h"
+#include "cpu/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ make_arenas(struct plan *plan)
 }
 
 static void
-onednn_free(struct plan *plan)
+cpu_free(struct plan *plan)
 {
     size_t i;
 
@@ -46,16 +46,16 @@ onednn_free(struct plan *plan)
 }
 
 static enum chex_status
-onednn_new(const struct plan_options *options, struct plan **out, struct chex_error *err)
+cpu_new(const struct plan_options *options, struct plan **out, struct chex_error *err)
 {
     enum chex_status status;
     struct plan *plan;
 
     *out = NULL;
     if (options->precision != PRECISION_AUTO && options->precision != PRECISION_FP32)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend onednn computes in fp32 only");
+        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu computes in fp32 only");
     if (options->threads == 0 || options->threads > THREADS_MAX)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend onednn takes 1 to %d threads, not %u", THREADS_MAX,
+        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu takes 1 to %d threads, not %u", THREADS_MAX,
                          options->threads);
     plan = calloc(1, sizeof(*plan));
     if (!plan)
@@ -71,7 +71,7 @@ onednn_new(const struct plan_options *options, struct plan **out, struct chex_er
     if (status == CHEX_OK && !make_arenas(plan))
         status = chex_fail_memory(err);
     if (status != CHEX_OK) {
-        onednn_free(plan);
+        cpu_free(plan);
         return status;
     }
     *out = plan;
@@ -79,7 +79,7 @@ onednn_new(const struct plan_options *options, struct plan **out, struct chex_er
 }
 
 static void
-onednn_memory(const struct plan *plan, struct plan_memory *out)
+cpu_memory(const struct plan *plan, struct plan_memory *out)
 {
     uint64_t arena = plan->graph->param_floats * sizeof(float);
     int i;
@@ -200,8 +200,8 @@ pack_weights(struct plan *plan)
 }
 
 static enum chex_status
-onednn_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
-               struct chex_error *err)
+cpu_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
+            struct chex_error *err)
 {
     size_t outputs = plan->graph->buffer[plan->graph->output].channels;
     double sum;
@@ -267,7 +267,7 @@ backward_node(struct plan *plan, struct step *step)
 }
 
 static enum chex_status
-onednn_backward(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err)
+cpu_backward(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err)
 {
     const struct graph *g = plan->graph;
     enum chex_status status = CHEX_OK;
@@ -290,7 +290,7 @@ onednn_backward(struct plan *plan, gradients_ready *ready, void *context, struct
 /* ---- arenas ---------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-onednn_clear(struct plan *plan, struct chex_error *err)
+cpu_clear(struct plan *plan, struct chex_error *err)
 {
     (void)err;
     memset(plan->arena[ARENA_GRADIENTS], 0, plan->graph->param_floats * sizeof(float));
@@ -298,7 +298,7 @@ onednn_clear(struct plan *plan, struct chex_error *err)
 }
 
 static float *
-onednn_gradients(struct plan *plan)
+cpu_gradients(struct plan *plan)
 {
     return plan->arena[ARENA_GRADIENTS];
 }
@@ -326,7 +326,7 @@ update_task(void *context, size_t task, unsigned thread)
 }
 
 static enum chex_status
-onednn_update(struct plan *plan, const struct optimizer_step *step, double *norm, struct chex_error *err)
+cpu_update(struct plan *plan, const struct optimizer_step *step, double *norm, struct chex_error *err)
 {
     struct update update = {plan, step, 1};
 
@@ -341,7 +341,7 @@ onednn_update(struct plan *plan, const struct optimizer_step *step, double *norm
 }
 
 static enum chex_status
-onednn_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
+cpu_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
 {
     if (!plan->arena[arena])
         return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
@@ -351,7 +351,7 @@ onednn_write(struct plan *plan, enum arena_id arena, const float *from, struct c
 }
 
 static enum chex_status
-onednn_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
+cpu_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
     if (!plan->arena[arena])
         return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
@@ -361,7 +361,7 @@ onednn_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error
 
 /* Stored values only, from a forward pass to the backward pass. */
 static enum chex_status
-onednn_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
+cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
     const struct store *s = &plan->store[buffer];
     size_t n, p;
@@ -378,7 +378,7 @@ onednn_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struc
 }
 
 static enum chex_status
-onednn_probe(int device, char *text, size_t size, struct chex_error *err)
+cpu_probe(int device, char *text, size_t size, struct chex_error *err)
 {
     (void)device;
     (void)err;
@@ -386,20 +386,20 @@ onednn_probe(int device, char *text, size_t size, struct chex_error *err)
     return CHEX_OK;
 }
 
-extern const struct backend backend_onednn;
+extern const struct backend backend_cpu;
 
-const struct backend backend_onednn = {
-    .name = "onednn",
-    .probe = onednn_probe,
-    .plan_new = onednn_new,
-    .plan_free = onednn_free,
-    .memory = onednn_memory,
-    .write = onednn_write,
-    .read = onednn_read,
-    .forward = onednn_forward,
-    .backward = onednn_backward,
-    .clear_gradients = onednn_clear,
-    .gradients = onednn_gradients,
-    .update = onednn_update,
-    .peek = onednn_peek,
+const struct backend backend_cpu = {
+    .name = "cpu",
+    .probe = cpu_probe,
+    .plan_new = cpu_new,
+    .plan_free = cpu_free,
+    .memory = cpu_memory,
+    .write = cpu_write,
+    .read = cpu_read,
+    .forward = cpu_forward,
+    .backward = cpu_backward,
+    .clear_gradients = cpu_clear,
+    .gradients = cpu_gradients,
+    .update = cpu_update,
+    .peek = cpu_peek,
 };

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "onednn/kernels.h"
+#include "cpu/kernels.h"
 
 #include <stdlib.h>
 #include <string.h>

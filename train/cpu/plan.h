@@ -20,12 +20,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_ONEDNN_PLAN_H
-#define CHEX_TRAIN_ONEDNN_PLAN_H
+#ifndef CHEX_TRAIN_CPU_PLAN_H
+#define CHEX_TRAIN_CPU_PLAN_H
 
 #include "backend.h"
-#include "onednn/kernels.h"
-#include "onednn/team.h"
+#include "cpu/kernels.h"
+#include "cpu/team.h"
 
 #define NO_NODE SIZE_MAX
 
@@ -49,9 +49,26 @@ struct store {
     bool *given;   /* [blocks]: the gradient holds something already */
 };
 
+/* Windows over the images: the lanes of a pixel are [ky][kx][colour]. */
+struct patches {
+    unsigned kernel, stride, pad, height, width, out_width;
+    size_t line;         /* floats of a row of the image, with its borders and room for reading beyond */
+    struct patch *patch; /* of all blocks in their order */
+    unsigned *first;     /* [blocks + 1]: the patches of a block */
+    float (*level)[256]; /* [colours]: gray levels as they enter */
+};
+
+/* Lanes of a block that lie side by side in a row of the image, `offset` floats from the window's left edge. */
+struct patch {
+    unsigned ky;
+    long offset;
+    int32_t mask[BLOCK]; /* -1 where a lane is one of them, else 0 */
+};
+
 /* Blocks of a store as a node reads them: as they are, or normalised. */
 struct operand {
     struct store *from;
+    struct patches *patches; /* NULL but for the images */
     unsigned block, blocks;
     unsigned *lane;      /* [channels of the slice]: where a channel lies, counted from the first block */
     unsigned last;       /* channels of the last block */
@@ -60,16 +77,23 @@ struct operand {
     bool *first;         /* [blocks]: this reader's gradient comes first; set when the node runs backward */
 };
 
-/* How a convolution goes over an image; 1x1 ones see it as one row. */
+/*
+ * How a convolution goes over an image.  1x1 ones see it as one row (flat).  That of the images reads patches: what lies
+ * under a window is one pixel of many channels, and so it is a 1x1 convolution too.
+ */
 struct conv_plan {
-    bool flat;
+    bool flat, same;              /* same: outputs lie where inputs do; then backward is one pass over both */
+    unsigned kernel, stride, pad; /* as it is computed, so 1, 1, 0 for patches */
     unsigned height, width, out_height, out_width;
-    unsigned rows, columns, strips; /* forward: outputs of a strip; of a flat one columns, else rows */
-    unsigned weight_rows;           /* backward: outputs (or, flat, columns) of a strip */
-    unsigned data_rows;             /* backward: rows of the input of a strip */
-    unsigned pieces;                /* of the batch, each with its own sum of weight gradients */
-    float *forward;                 /* weights [out block][in block][ky][kx][16 in][16 out] */
-    float *backward;                /* weights [in block][out block][ky][kx][16 out][16 in], taps from last to first */
+    unsigned rows, columns, strips;   /* forward: outputs of a strip; of a flat one columns, else rows */
+    unsigned back_rows, back_columns; /* backward, same: of a strip */
+    unsigned back_blocks;             /* and inputs that are fetched at a time */
+    unsigned weight_rows, data_rows;  /* backward, not same: rows of the output, and of the input, of a strip */
+    unsigned pieces;                  /* of the batch, each with its own sum of weight gradients */
+    unsigned ranges;                  /* of input blocks that are done one by one */
+    int *channel;                     /* [in blocks * 16]: where the taps of a lane begin in the weights, or -1 */
+    float *forward;                   /* weights [out block][in block][ky][kx][16 in][16 out] */
+    float *backward; /* weights [in block][out block][ky][kx][16 out][16 in], taps from last to first */
 };
 
 /* A node. */
@@ -156,9 +180,11 @@ struct box {
     unsigned rows, columns;
 };
 
-/* to [blocks][rows][columns][16]: blocks first .. first + blocks - 1 of an operand. */
+/* to [blocks][rows][columns][16]: blocks first .. first + blocks - 1 of an operand.  Of patches the box is one row, and
+ * behind `to` there is room for the rows of the image (patches_floats()). */
 void operand_fetch(const struct plan *plan, const struct operand *in, size_t image, size_t slot, unsigned first,
                    unsigned blocks, const struct box *box, float *to);
+size_t patches_floats(const struct patches *p, unsigned columns);
 /* The gradient of one block of the operand for pixels from .. from + count - 1 of an image comes in. */
 void operand_give(const struct plan *plan, const struct operand *in, size_t image, unsigned block, size_t from,
                   size_t count, const float *g);
@@ -187,11 +213,15 @@ void norm_backward_finish(struct plan *plan, struct step *step);
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-/* conv.c, conv_backward.c, conv_weights.c */
-void conv_geometry(struct plan *plan, struct step *step);
+/* conv.c, conv_backward.c, conv_weights.c, patches.c */
+bool patches_new(struct plan *plan, struct step *step);
+void patches_fetch(const struct plan *plan, const struct patches *p, size_t image, unsigned first, unsigned blocks,
+                   size_t from, size_t count, float *to);
+bool conv_geometry(struct plan *plan, struct step *step); /* false: out of memory */
 size_t conv_scratch(const struct plan *plan, const struct step *step);
 size_t conv_weight_floats(const struct step *step); /* packed */
 void conv_pack(void *part, size_t block, unsigned thread);
+void conv_unpack_gradient(void *part, size_t block, unsigned thread); /* sums up the pieces of one block of inputs */
 void conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread);
 size_t conv_strip_pixels(const struct step *step, unsigned strip);
 void conv_gradients(struct plan *plan, struct step *step);

@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_ONEDNN_TEAM_H
-#define CHEX_TRAIN_ONEDNN_TEAM_H
+#ifndef CHEX_TRAIN_CPU_TEAM_H
+#define CHEX_TRAIN_CPU_TEAM_H
 
 #include "error.h"
 

@@ -9,8 +9,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_ONEDNN_KERNELS_H
-#define CHEX_TRAIN_ONEDNN_KERNELS_H
+#ifndef CHEX_TRAIN_CPU_KERNELS_H
+#define CHEX_TRAIN_CPU_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,17 +35,30 @@ struct conv_row {
     size_t pixels;
 };
 
-/* dw[o][i][.] += sum over rows and columns of x[row * x_row + col * x_step + i] * dy[o * dy_out + row * dy_row + col * 16 + .] */
+/*
+ * Gradients of the weights between `inputs` floats that lie side by side and one to three blocks of outputs:
+ *     dw[o][j][.] += sum over rows and columns of x[row * x_row + column * x_step + j] * dy[o * dy_out + row * dy_row + column * 16 + .]
+ * With x_step = 16 the 16 k floats from a pixel on are those of k taps.  x can be read up to a multiple of 8 inputs.
+ */
 struct weight_tile {
     const float *x;
     size_t x_row, x_step;
     const float *dy;
     size_t dy_out, dy_row;
     unsigned rows, columns;
+    unsigned inputs;
     float *dw;     /* [16][16] */
+    size_t dw_tap; /* floats from 16 inputs to the next 16 */
     size_t dw_out; /* floats from one block of outputs to the next */
-    unsigned outs; /* 1 or 2 */
-    unsigned last; /* inputs that count */
+    unsigned outs; /* 1, 2 or 3 */
+};
+
+#define WEIGHT_OUTS_MAX 3
+
+/* Floats of a row of an image that a patch takes: from[pixel * step + lane] where mask is -1. */
+struct gather {
+    const float *from;
+    const int32_t *mask; /* [16] */
 };
 
 /* Batch normalisation of one block: y = scale (x - mean) + beta, then ReLU where asked; each [16]. */
@@ -60,6 +73,8 @@ struct kernels {
 
     void (*conv)(const struct conv_row *row);
     void (*weights)(const struct weight_tile *tile);
+    /* y[p][.] is put together from `count` parts. */
+    void (*gather)(const struct gather *part, size_t count, size_t step, size_t pixels, float *y);
     void (*normalise)(const struct norm_block *norm, const float *x, size_t pixels, float *y);
 
     /*

@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "onednn/plan.h"
+#include "cpu/plan.h"
 
 #include <math.h>
 #include <string.h>

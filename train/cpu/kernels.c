@@ -3,13 +3,13 @@
  *
  * KERNELS_TABLE names the table, KERNELS_NAME is its text, LANES the floats of a vector, TILE the pixels that the tile of
  * accumulators of conv() covers, and OUTS how many blocks of outputs, so that they and a few operands fill the vector
- * registers; WEIGHT_INPUTS is the same for weights().  The vectors are those of GCC and clang: products and sums of them become fused multiply-adds.
+ * registers; WEIGHT_OUTS, WEIGHT_INPUTS and WEIGHT_MORE are the same for weights().  The vectors are those of GCC and clang: products and sums of them become fused multiply-adds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "onednn/kernels.h"
+#include "cpu/kernels.h"
 
 #include <string.h>
 
@@ -35,6 +35,16 @@ INLINE void
 store(float *p, vec v)
 {
     *(vec *)(void *)p = v;
+}
+
+/* From anywhere. */
+INLINE vec
+load_unaligned(const float *p)
+{
+    vec v;
+
+    memcpy(&v, p, sizeof(v));
+    return v;
 }
 
 /* v where it is above zero, else 0; NaN is let through by neither. */
@@ -133,11 +143,11 @@ conv(const struct conv_row *row)
 
 /* ---- gradient of weights --------------------------------------------------------------------------------------- */
 
-/* `inputs` channels from the first on, times `outs` blocks of outputs. */
+/* `inputs` lanes from the first on, times `outs` blocks of outputs, held in registers over all pixels. */
 INLINE void
 weight_part(const struct weight_tile *t, const size_t first, const size_t inputs, const size_t outs, const size_t step)
 {
-    vec sum[8][OUTS * VECTORS];
+    vec sum[WEIGHT_INPUTS][WEIGHT_OUTS * VECTORS];
     size_t row, column, i, v;
 
     UNROLL for (i = 0; i < inputs; i++) UNROLL for (v = 0; v < outs * VECTORS; v++) sum[i][v] = (vec){0};
@@ -145,7 +155,7 @@ weight_part(const struct weight_tile *t, const size_t first, const size_t inputs
         const float *x = t->x + row * t->x_row + first, *dy = t->dy + row * t->dy_row;
 
         for (column = 0; column < t->columns; column++, x += step, dy += BLOCK) {
-            vec d[OUTS * VECTORS];
+            vec d[WEIGHT_OUTS * VECTORS];
 
             UNROLL for (v = 0; v < outs * VECTORS; v++) d[v] = load(dy + v / VECTORS * t->dy_out + v % VECTORS * LANES);
             UNROLL for (i = 0; i < inputs; i++)
@@ -158,46 +168,80 @@ weight_part(const struct weight_tile *t, const size_t first, const size_t inputs
     }
     UNROLL for (i = 0; i < inputs; i++)
     {
+        size_t lane = first + i;
+
         UNROLL for (v = 0; v < outs * VECTORS; v++)
         {
-            float *to = t->dw + v / VECTORS * t->dw_out + (first + i) * BLOCK + v % VECTORS * LANES;
+            float *to = t->dw + lane / BLOCK * t->dw_tap + v / VECTORS * t->dw_out + lane % BLOCK * BLOCK +
+                        v % VECTORS * LANES;
 
             store(to, load(to) + sum[i][v]);
         }
     }
 }
 
+/* Three blocks of outputs leave registers for WEIGHT_MORE inputs only; so do numbers that WEIGHT_INPUTS does not divide. */
 INLINE void
-weight_parts(const struct weight_tile *t, const size_t outs)
+weight_parts(const struct weight_tile *t, const size_t outs, const size_t step)
 {
-    size_t first;
+    size_t first = 0;
 
-    /* Channels beyond the last are zero in x, so that a part too many does no harm. */
-    for (first = 0; first < t->last; first += WEIGHT_INPUTS) {
-        if (t->x_step == BLOCK)
-            weight_part(t, first, WEIGHT_INPUTS, outs, BLOCK);
-        else
-            weight_part(t, first, WEIGHT_INPUTS, outs, t->x_step);
-    }
+    if (outs < 3 && t->inputs % WEIGHT_INPUTS == 0)
+        for (; first < t->inputs; first += WEIGHT_INPUTS)
+            weight_part(t, first, WEIGHT_INPUTS, outs, step);
+    for (; first < t->inputs; first += WEIGHT_MORE)
+        weight_part(t, first, WEIGHT_MORE, outs, step);
+}
+
+INLINE void
+weight_outs(const struct weight_tile *t, const size_t outs)
+{
+    if (t->x_step == BLOCK)
+        weight_parts(t, outs, BLOCK);
+    else
+        weight_parts(t, outs, t->x_step);
 }
 
 static void
 weights(const struct weight_tile *t)
 {
-    if (t->outs == 2) {
-#if OUTS > 1
-        weight_parts(t, 2);
-#else
-        struct weight_tile half = *t;
+#if WEIGHT_OUTS == 1
+    struct weight_tile one = *t;
+    unsigned o;
 
-        half.outs = 1;
-        weights(&half);
-        half.dy += half.dy_out;
-        half.dw += half.dw_out;
-        weights(&half);
+    for (o = 0; o < t->outs; o++) {
+        weight_outs(&one, 1);
+        one.dy += t->dy_out;
+        one.dw += t->dw_out;
+    }
+#else
+    if (t->outs == 3)
+        weight_outs(t, 3);
+    else if (t->outs == 2)
+        weight_outs(t, 2);
+    else
+        weight_outs(t, 1);
 #endif
-    } else {
-        weight_parts(t, 1);
+}
+
+/* ---- what is read ----------------------------------------------------------------------------------------------- */
+
+static void
+gather(const struct gather *part, size_t count, size_t step, size_t pixels, float *y)
+{
+    size_t v, p, i;
+
+    for (v = 0; v < BLOCK; v += LANES) {
+        for (i = 0; i < count; i++) {
+            ivec mask;
+
+            memcpy(&mask, part[i].mask + v, sizeof(mask));
+            for (p = 0; p < pixels; p++) {
+                ivec got = (ivec)load_unaligned(part[i].from + p * step + v) & mask;
+
+                store(y + p * BLOCK + v, (vec)(i == 0 ? got : got | (ivec)load(y + p * BLOCK + v)));
+            }
+        }
     }
 }
 
@@ -418,6 +462,7 @@ const struct kernels KERNELS_TABLE = {
     .tile = TILE,
     .conv = conv,
     .weights = weights,
+    .gather = gather,
     .normalise = normalise,
     .norm_gradient = norm_gradient,
     .finish = finish,

@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "onednn/team.h"
+#include "cpu/team.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

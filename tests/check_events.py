@@ -1,0 +1,600 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the trainer leaves for those who watch: metrics.jsonl, run.json, event files.  Written by tests/write_run.c, read by the
+real TensorBoard (tests/read_events.py) where some Python has it, and compared with each other and with the scores.
+
+    check_events.py [PATTERN]
+"""
+import json
+import os
+import resource
+import struct
+import subprocess
+
+from support import BUILD, Cases, FINDINGS, SOURCE, Skip, program, python_with, run, slurp
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+HERE = os.path.dirname(os.path.abspath(__file__))
+DATASET = os.environ.get("CHEX_DATASET") or os.path.join(BUILD, "tests", "dataset")
+THRESHOLDS = 501
+
+
+def session(folder, first, last, number=0, how="end", more=(), **options):
+    """Steps first + 1 .. last; [(score, label)] of the last evaluation, by image and finding."""
+    done = run([program("write-run"), folder, DATASET, first, last, number, how, *more], **options)
+    pairs = [line.split() for line in done.stdout.splitlines()]
+    return [(float32(float(s)), int(label)) for s, label in pairs], done.stderr
+
+
+def float32(number):
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+def lines(folder):
+    text = slurp(os.path.join(folder, "metrics.jsonl")).decode()
+    assert text.endswith("\n") or not text, "the last line has no end"
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def event_files(folder):
+    return sorted(name for name in os.listdir(folder) if "tfevents" in name)
+
+
+def seen_by_tensorboard(folder):
+    python = python_with("tensorboard")
+    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+    return json.loads(run([python, os.path.join(HERE, "read_events.py"), folder], env=env).stdout)
+
+
+def validate(name, documents):
+    if jsonschema is None:
+        raise Skip("no jsonschema")
+    with open(os.path.join(SOURCE, "schemas", name), encoding="utf-8") as f:
+        validator = jsonschema.Draft202012Validator(json.load(f))
+    for document in documents:
+        validator.validate(document)
+    return validator
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    crc ^= 0xffffffff
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def frames(path):
+    """The records of a TFRecord file; an AssertionError where one is not whole."""
+    data, at = slurp(path), 0
+    while at < len(data):
+        assert at + 12 <= len(data), "half a header"
+        size, = struct.unpack_from("<Q", data, at)
+        assert at + size + 16 <= len(data), "half a record"
+        assert struct.unpack_from("<I", data, at + 8)[0] == crc32c(data[at:at + 8])
+        if size < 1000:  # this checksum is slow
+            assert struct.unpack_from("<I", data, at + 12 + size)[0] == crc32c(data[at + 12:at + 12 + size])
+        yield data[at + 12:at + 12 + size]
+        at += size + 16
+
+
+# ---- metrics.jsonl, run.json ---------------------------------------------------------------------------------------
+
+
+@case("every line of metrics.jsonl is of its schema, and tells what happened")
+def _(work):
+    scores, said = session(work, 0, 20)
+    found = lines(work)
+    assert not said, said
+    validate("metrics.schema.json", found)
+    assert [e["kind"] for e in found].count("step") == 20
+    steps = [e for e in found if e["kind"] == "step"]
+    assert [e["loss"] for e in steps] == [float(i) for i in range(1, 21)]
+    assert steps[6]["gradient_norm"] is None, "NaN is null"
+    assert [e["epoch"] for e in steps] == [1] * 10 + [2] * 10
+    last = [e for e in found if e["kind"] == "evaluation"][-1]
+    assert [f["name"] for f in last["findings"]] == FINDINGS
+    assert last["defined"] == 13 and last["findings"][13]["auroc"] is None and last["step"] == 20
+    for i, finding in enumerate(last["findings"][:13]):
+        assert finding["positives"] == sum(label for _, label in scores[i::14])
+        assert abs(finding["auroc"] - auroc(scores[i::14])) < 1e-11
+    mean = sum(f["auroc"] for f in last["findings"][:13]) / 13
+    assert abs(last["auroc"] - mean) < 1e-11
+    assert [e["what"] for e in found if e["kind"] == "note"] == ["checkpoint", "checkpoint", "end"]
+
+
+def auroc(pairs):
+    positive = [s for s, label in pairs if label]
+    negative = [s for s, label in pairs if not label]
+    wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
+    return wins / len(positive) / len(negative)
+
+
+@case("the schemas refuse what is not theirs")
+def _(work):
+    session(work, 0, 10)
+    found = lines(work)
+    with open(os.path.join(work, "run.json"), encoding="utf-8") as f:
+        document = json.load(f)
+    for name, good, key in (("metrics.schema.json", found[0], "loss"), ("metrics.schema.json", found[-3], "auroc"),
+                            ("metrics.schema.json", found[-1], "what"), ("run.schema.json", document, "sessions")):
+        validator = validate(name, [good])
+        assert not validator.is_valid({k: v for k, v in good.items() if k != key}), f"{name} does not need {key}"
+        assert not validator.is_valid({**good, key: {}}), f"{name} takes any {key}"
+
+
+@case("a run that goes on drops the lines behind its checkpoint, and half a line")
+def _(work):
+    session(work, 0, 25, 0, "kill")
+    with open(os.path.join(work, "metrics.jsonl"), "ab") as f:
+        f.write(b'{"kind":"step","ti')
+    session(work, 20, 30, 1)
+    found = lines(work)
+    validate("metrics.schema.json", found)
+    losses = [e["loss"] for e in found if e["kind"] == "step"]
+    assert losses == [float(i) for i in range(1, 21)] + [i + 0.125 for i in range(21, 31)], losses
+    assert [e["step"] for e in found if e["kind"] == "evaluation"] == [10, 20, 30]
+
+
+@case("an evaluation that will be made again is dropped")
+def _(work):
+    session(work, 0, 20, 0, "kill")
+    path = os.path.join(work, "metrics.jsonl")
+    text = slurp(path).decode().splitlines(True)
+    # the checkpoint was made at step 20, before the evaluation there: epoch 2 is not among its complete ones
+    kept = [line.replace('"epoch":2', '"epoch":3') if '"kind":"evaluation"' in line else line for line in text]
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(kept)
+    session(work, 20, 30)
+    assert [e["step"] for e in lines(work) if e["kind"] == "evaluation"] == [10, 30]
+
+
+@case("a new run in an old folder begins anew")
+def _(work):
+    session(work, 0, 20, 0)
+    session(work, 0, 10, 1)
+    assert [e["loss"] for e in lines(work) if e["kind"] == "step"] == [i + 0.125 for i in range(1, 11)]
+
+
+@case("run.json says what the run is and how it ended, over restarts")
+def _(work):
+    def document():
+        with open(os.path.join(work, "run.json"), encoding="utf-8") as f:
+            d = json.load(f)
+        validate("run.schema.json", [d])
+        return d
+
+    session(work, 0, 10, 0, "kill")
+    first = document()
+    assert first["sessions"][0]["exit"] is None and first["best"] is None and first["results"] is None
+    session(work, 10, 20)
+    second = document()
+    with open(os.path.join(DATASET, "manifest.json"), encoding="utf-8") as f:
+        manifest = json.load(f)
+    assert second["dataset"]["id"] == manifest["dataset_id"]
+    assert [(s["name"], s["sha256"], s["images"], s["patients"]) for s in second["dataset"]["splits"]] == \
+        [(s["name"], s["members_sha256"], s["images"], s["patients"]) for s in manifest["splits"]]
+    assert [s["use"] for s in second["dataset"]["splits"]] == ["train", "validation", None]
+    assert [(s["from_step"], s["exit"], s["to_step"]) for s in second["sessions"]] == [(0, None, None), (10, 0, 20)]
+    assert second["sessions"][1]["command"][1:] == [work, DATASET, "10", "20", "0", "end"]
+    assert second["sessions"][0]["hosts"] == {"n07": 2, "n08": 1}
+    assert second["options"] == {"lr": 0.001, "epochs": 3, "deterministic": True, "augment": "flip|crop \\xff"}
+    assert second["best"] == {"metric": "auroc", "value": lines(work)[-3]["auroc"], "step": 10, "file": "best.safetensors"}
+    result, = second["results"]
+    assert result["split"] == "test" and result["auroc_of"]["Hernia"] is None and result["defined"] == 13
+    # a file that is no JSON is replaced, and a new run forgets the best of the old one
+    with open(os.path.join(work, "run.json"), "w", encoding="utf-8") as f:
+        f.write('{"sessions": [')
+    session(work, 0, 5, 0, "kill")
+    third = document()
+    assert len(third["sessions"]) == 1 and third["best"] is None
+
+
+# ---- event files ---------------------------------------------------------------------------------------------------
+
+
+@case("event files are TFRecord files that begin with the version")
+def _(work):
+    session(work, 0, 12)
+    name, = event_files(work)
+    records = list(frames(os.path.join(work, name)))
+    assert b"brain.Event:2" in records[0] and len(records) == 2 + 1 + 12 + 2
+
+
+@case("TensorBoard shows the scalars of metrics.jsonl")
+def _(work):
+    session(work, 0, 30)
+    seen, found = seen_by_tensorboard(work), lines(work)
+    steps = [e for e in found if e["kind"] == "step"]
+    evaluations = [e for e in found if e["kind"] == "evaluation"]
+    wanted = {"train/loss": [[e["step"], e["loss"]] for e in steps],
+              "train/learning_rate": [[e["step"], e["learning_rate"]] for e in steps],
+              "train/gradient_norm": [[e["step"], e["gradient_norm"]] for e in steps if e["step"] != 7],
+              "speed/images_per_second": [[e["step"], 128] for e in steps],
+              "epoch/loss": [[10, 10], [20, 20], [30, 30]],
+              "val/loss": [[e["step"], 0.25] for e in evaluations],
+              "val/auroc": [[e["step"], e["auroc"]] for e in evaluations],
+              "val/auprc": [[e["step"], e["auprc"]] for e in evaluations]}
+    for part in steps[0]["parts"]:
+        wanted["speed/" + part] = [[e["step"], e["parts"][part] / e["seconds"]] for e in steps]
+    for i, name in enumerate(FINDINGS[:13]):
+        wanted["val/auroc/" + name] = [[e["step"], e["findings"][i]["auroc"]] for e in evaluations]
+    for reader in ("scalars", "scalars_of_server"):
+        assert set(seen[reader]) == set(wanted), set(seen[reader]) ^ set(wanted)
+        for tag, series in wanted.items():
+            assert [s for s, _ in seen[reader][tag]] == [s for s, _ in series], tag
+            for (_, a), (_, b) in zip(seen[reader][tag], series):
+                assert abs(a - b) <= 1e-6 * abs(b), f"{tag}: {a} instead of {b}"
+
+
+@case("TensorBoard's pr_curves plugin shows the counts at each threshold")
+def _(work):
+    scores, _ = session(work, 0, 20)
+    seen = seen_by_tensorboard(work)
+    assert set(seen["curves"]) == {"val/curve/" + name for name in FINDINGS[:13]}
+    for i, name in enumerate(FINDINGS[:13]):
+        pairs = scores[i::14]
+        curve = seen["curves"]["val/curve/" + name]
+        assert [c["step"] for c in curve] == [10, 20]
+        assert seen["titles"]["val/curve/" + name] == f"val: {name} ({sum(l for _, l in pairs)} of 200)"
+        last, positives = curve[-1], sum(label for _, label in pairs)
+        # the plugin leaves out the end, where nothing is found any more
+        assert len(last["thresholds"]) > 450, len(last["thresholds"])
+        for k, threshold in enumerate(last["thresholds"]):
+            assert abs(threshold - k / (THRESHOLDS - 1)) < 1e-12
+            # a score belongs to the threshold at or below it, in float32 as the plugin's own writer computes it
+            tp = sum(label for s, label in pairs if bucket(s) >= k)
+            fp = sum(1 - label for s, label in pairs if bucket(s) >= k)
+            assert (last["true_positives"][k], last["false_positives"][k]) == (tp, fp), (name, k)
+            assert (last["true_negatives"][k], last["false_negatives"][k]) == (200 - positives - fp, positives - tp)
+            assert abs(last["precision"][k] - tp / (tp + fp)) < 1e-6
+            assert abs(last["recall"][k] - tp / positives) < 1e-6
+
+
+def bucket(score):
+    return min(int(float32(score * (THRESHOLDS - 1))), THRESHOLDS - 1)
+
+
+@case("TensorBoard shows histograms of the predictions")
+def _(work):
+    scores, _ = session(work, 0, 10)
+    seen = seen_by_tensorboard(work)["histograms"]
+    assert set(seen) == {"val/predictions/" + name for name in FINDINGS}
+    for i, name in enumerate(FINDINGS):
+        (step, h), = seen["val/predictions/" + name]
+        values = [s for s, _ in scores[i::14]]
+        assert step == 10 and h["num"] == 200 and h["min"] == min(values) and h["max"] == max(values)
+        assert abs(h["sum"] - sum(values)) < 1e-6 and abs(h["sum_squares"] - sum(v * v for v in values)) < 1e-6
+        counts = [0] * 50
+        for v in values:
+            counts[min(int(v * 50), 49)] += 1
+        assert h["bucket"] == counts, (name, h["bucket"], counts)
+        assert h["bucket_limit"][:-1] == [k / 50 for k in range(1, 50)]
+        assert h["bucket_limit"][-1] >= 1
+
+
+@case("TensorBoard shows the options as a table and as hyperparameters")
+def _(work):
+    session(work, 0, 3)
+    seen = seen_by_tensorboard(work)
+    assert seen["hparams"] == {"lr": 0.001, "epochs": 3.0, "deterministic": True, "augment": "flip|crop \\xff"}
+    table, = seen["texts"]["options"]
+    assert table.splitlines() == ["| option | value |", "|---|---|", "| lr | 0.001 |", "| epochs | 3 |",
+                                  "| deterministic | yes |", "| augment | flip\\|crop \\\\xff |"]
+
+
+@case("TensorBoard forgets what lies behind the checkpoint of a restart")
+def _(work):
+    session(work, 0, 25, 0, "kill")
+    session(work, 20, 27, 1, "kill")
+    session(work, 20, 30, 2)
+    seen = seen_by_tensorboard(work)
+    wanted = [[i, i] for i in range(1, 21)] + [[i, i + 0.25] for i in range(21, 31)]
+    assert seen["scalars"]["train/loss"] == wanted, seen["scalars"]["train/loss"]
+    assert seen["scalars_of_server"]["train/loss"] == wanted
+    assert [step for step, _ in seen["scalars"]["val/auroc"]] == [10, 20, 30]
+    assert len(seen["files"]) == 3
+    session(work, 0, 5, 3)
+    seen = seen_by_tensorboard(work)
+    assert seen["scalars"]["train/loss"] == [[i, i + 0.375] for i in range(1, 6)]
+    assert "val/auroc" not in seen["scalars"] or not seen["scalars"]["val/auroc"]
+
+
+@case("a new event file comes behind those that are there, whatever the clock says")
+def _(work):
+    late = 3000000000
+    with open(os.path.join(work, f"events.out.tfevents.{late}.host.1"), "wb"):
+        pass
+    session(work, 0, 3)
+    session(work, 3, 6)
+    assert [int(n.split(".")[3]) for n in event_files(work)] == [late, late + 1, late + 2]
+
+
+# ---- Prometheus, trace ---------------------------------------------------------------------------------------------
+
+
+PARSE = """
+import json, sys
+from prometheus_client.parser import text_string_to_metric_families
+families = text_string_to_metric_families(open(sys.argv[1], encoding="utf-8").read())
+print(json.dumps([[f.type, s.name, s.labels, repr(s.value)] for f in families for s in f.samples]))
+"""
+
+
+def scraped(path):
+    """{(name, labels): value}, and {name: type}, by Prometheus's own parser for Python."""
+    python = python_with("prometheus_client")
+    rows = json.loads(run([python, "-c", PARSE, path]).stdout)
+    samples = {(name, tuple(sorted(labels.items()))): float(value) for _, name, labels, value in rows}
+    assert len(samples) == len(rows), "a sample twice"
+    return samples, {name: kind for kind, name, _, _ in rows}
+
+
+@case("Prometheus's parser reads what the run says of itself")
+def _(work):
+    path = os.path.join(work, "x.prom")
+    folder = os.path.join(work, 'a "run"\\')
+    session(folder, 0, 20, 0, "end", (path, os.path.join(work, "t.json"), 0))
+    samples, kinds = scraped(path)
+    info, = (dict(labels) for name, labels in samples if name == "chex_train_info")
+    assert info["run"] == folder and info["model"] == 'densenet-"micro"' and len(info["dataset"]) == 16
+    last = [e for e in lines(folder) if e["kind"] == "evaluation"][-1]
+    wanted = {"step": 20, "epoch": 2, "loss": 20, "images_total": 20 * 64, "images_per_second": 128, "running": 0,
+              "exit_code": 75, "skipped_records_total": 0}
+    for name, value in wanted.items():
+        assert samples["chex_train_" + name, ()] == value, name
+    assert abs(samples["chex_train_auroc", (("split", "val"),)] - last["auroc"]) < 1e-9
+    for i, finding in enumerate(FINDINGS):
+        value = samples["chex_train_finding_auroc", (("finding", finding), ("split", "val"))]
+        assert value != value if i == 13 else abs(value - last["findings"][i]["auroc"]) < 1e-9
+    assert samples["chex_train_part_seconds_total", (("part", "backward"),)] == 5
+    assert kinds["chex_train_images_total"] == "counter" and kinds["chex_train_loss"] == "gauge"
+    assert abs(samples["chex_train_updated_timestamp_seconds", ()] - last["time"]) < 60
+    assert sorted(os.listdir(work)) == sorted(["x.prom", "t.json", os.path.basename(folder)])
+
+
+@case("a run that is killed leaves the last file for Prometheus, which says that it runs")
+def _(work):
+    path = os.path.join(work, "x.prom")
+    session(os.path.join(work, "run"), 0, 20, 0, "kill", (path, os.path.join(work, "t.json"), 0))
+    samples, _ = scraped(path)
+    assert samples["chex_train_running", ()] == 1 and ("chex_train_exit_code", ()) not in samples
+
+
+@case("a bad name of the file for Prometheus is refused")
+def _(work):
+    for path, why in (("x.txt", "does not end in .prom"), (".prom", "does not end in .prom"), ("no/x.prom", "cannot open")):
+        done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 1, 0, "end", os.path.join(work, path),
+                    os.path.join(work, "t.json"), 0], 1)
+        assert why in done.stderr, done.stderr
+    assert os.listdir(work) == [] or os.listdir(work) == ["run"]
+
+
+@case("a trace is JSON in the Trace Event Format, with its parts inside their steps")
+def _(work):
+    path = os.path.join(work, "t.json")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("an old one, longer than the new")
+    session(os.path.join(work, "run"), 0, 12, 0, "end", (os.path.join(work, "x.prom"), path, 0))
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)
+    spans = [e for e in events if e["ph"] == "X"]
+    steps = [e for e in spans if e["tid"] == 0]
+    parts = [e for e in spans if e["tid"] == 1]
+    assert [e["name"] for e in steps] == [f"step {i}" for i in range(1, 13)]
+    assert [e["name"] for e in parts] == ["forward", "backward"] * 12
+    for step, forward, backward in zip(steps, parts[::2], parts[1::2]):
+        assert step["dur"] == 1000 and forward["dur"] == 250 and backward["dur"] == 500
+        assert abs(forward["ts"] - step["ts"]) < 0.2 and abs(backward["ts"] - forward["ts"] - 250) < 0.2
+    assert [e["args"]["value"] for e in events if e["ph"] == "C"] == [128] * 12, "NaN is left out"
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == ["chex-train, rank 0", "steps", "parts"]
+
+
+@case("a trace is bounded, and that of a killed run lacks only its end")
+def _(work):
+    path, prom = os.path.join(work, "t.json"), os.path.join(work, "x.prom")
+    session(os.path.join(work, "run"), 0, 1000, 0, "end", (prom, path, 20000))
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)
+    assert os.path.getsize(path) <= 20000 and events[-1]["name"] == "the trace is full" and len(events) > 100
+    session(os.path.join(work, "run"), 0, 20000, 0, "kill", (prom, path, 0))
+    text = slurp(path).decode()
+    assert len(text) > 1 << 20
+    assert len(json.loads(text + "]")) > 10000
+
+
+@case("a disk that is full ends the trace, not the run")
+def _(work):
+    places = [os.path.join(work, name) for name in ("trace", "prometheus")]
+    for full, told in zip(places, ("without the trace", "x.prom")):
+        for folder in places:
+            os.makedirs(folder, exist_ok=True)
+        path, prom = os.path.join(places[0], "t.json"), os.path.join(places[1], "x.prom")
+        done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 10, 0, "end", prom, path, 0],
+                   env=injected(full, "write:1:ever:ENOSPC"))
+        assert done.stderr.count("warning:") == 1 and told in done.stderr, done.stderr
+    assert os.listdir(places[1]) == ["x.prom"], "a temporary file is left"
+
+
+# ---- chex-inspect --------------------------------------------------------------------------------------------------
+
+
+def inspect(path, code=0):
+    done = run([program("chex-inspect"), "--json", path], code)
+    found = json.loads(done.stdout)
+    if jsonschema is not None:
+        validate("inspect.schema.json", [found])
+    return found["results"][0]
+
+
+@case("chex-inspect lists the tags of an event file, with their steps and last values")
+def _(work):
+    session(work, 0, 20)
+    name, = event_files(work)
+    path = os.path.join(work, name)
+    found = inspect(path)
+    events = found["events"]
+    assert (found["kind"], found["fault"], events["version"], events["starts"]) == ("events", None, "brain.Event:2", 1)
+    assert events["records"] == len(list(frames(path))) and events["unreadable"] == events["hidden"] == 0
+    tags = {t["tag"]: t for t in events["tags"]}
+    assert list(tags) == sorted(tags) and sum(t["values"] for t in tags.values()) == events["values"]
+    assert tags["train/loss"] == {"tag": "train/loss", "kind": "scalar", "values": 20, "first_step": 1,
+                                  "last_step": 20, "last": 20.0}
+    assert tags["train/gradient_norm"]["values"] == 19
+    last = [e for e in lines(work) if e["kind"] == "evaluation"][-1]
+    for i, finding in enumerate(FINDINGS[:13]):
+        assert abs(tags["val/auroc/" + finding]["last"] - last["findings"][i]["auroc"]) < 1e-6
+        curve = tags["val/curve/" + finding]
+        assert (curve["kind"], curve["values"], curve["last_step"], curve["last"]) == ("pr_curves", 2, 20, None)
+    assert tags["val/predictions/Hernia"]["kind"] == "histogram" and "val/curve/Hernia" not in tags
+    assert (tags["options"]["kind"], tags["_hparams_/session_start_info"]["kind"]) == ("text", "hparams")
+    shown = run([program("chex-inspect"), path]).stdout
+    assert all(tag in shown for tag in tags) and f"{events['values']} values in {events['records']} records" in shown
+
+
+@case("chex-inspect tells where an event file is damaged, and believes nothing in it")
+def _(work):
+    session(work, 0, 9)
+    name, = event_files(work)
+    path = os.path.join(work, name)
+    data, records = slurp(path), list(frames(path))
+    broken = os.path.join(work, "broken")
+
+    def put(content):
+        with open(broken, "wb") as f:
+            f.write(content)
+
+    put(data[:-5])
+    found = inspect(broken, 1)
+    assert f"record {len(records) - 1}: file ends" in found["fault"], found["fault"]
+    assert found["events"]["records"] == len(records) - 1
+    put(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    assert "checksum" in inspect(broken, 1)["fault"]
+    # records whose checksums are good, but that were changed: no message at all, or another one
+    framed = [struct.pack("<Q", len(r)) for r in records]
+    heads = [f + struct.pack("<I", crc32c(f)) for f in framed]
+    whole_first = heads[0] + records[0] + struct.pack("<I", crc32c(records[0]))
+    record = records[3]
+    for at in range(0, len(record), 3):
+        for value in (0, 0x7f, 0xff, record[at] ^ 0x20):
+            changed = record[:at] + bytes([value]) + record[at + 1:]
+            put(whole_first + heads[3] + changed + struct.pack("<I", crc32c(changed)))
+            found = inspect(broken, None)
+            assert found["fault"] is None and found["events"]["records"] == 2, (at, value, found)
+
+
+# ---- faults --------------------------------------------------------------------------------------------------------
+
+
+def injected(work, fault):
+    library = os.path.join(BUILD, "tests", "faults", "inject.so")
+    if not os.path.exists(library):
+        raise Skip("inject.so is not built")
+    if "sanitize" in subprocess.run(["nm", "-D", program("write-run")], capture_output=True, text=True,
+                                    check=False).stdout:
+        raise Skip("preloading and the sanitizers do not go together")
+    return dict(os.environ, LD_PRELOAD=os.path.abspath(library), CHEX_FAULT=fault, CHEX_FAULT_BELOW=work)
+
+
+def whole(work):
+    """What is there is whole."""
+    found = lines(work)
+    for name in event_files(work):
+        list(frames(os.path.join(work, name)))
+    return found
+
+
+@case("a full disk is told once, the run goes on, and nothing half is left")
+def _(work):
+    folder = os.path.join(work, "run")
+    limit = 60000
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    _, said = session(folder, 0, 100, preexec_fn=small)
+    assert said.count("warning:") == 1 and "File too large" in said and "the run goes on" in said, said
+    found = whole(folder)
+    assert len(found) > 100 and all(os.path.getsize(os.path.join(folder, n)) <= limit for n in os.listdir(folder))
+
+
+@case("a disk that is full for a while leaves no hole")
+def _(work):
+    folder = os.path.join(work, "run")
+    session(folder, 0, 10)
+    before = len(lines(folder))
+    for n in range(1, 12):
+        fresh = os.path.join(work, f"run{n}")
+        os.mkdir(fresh)
+        for kind in ("once:ENOSPC", "once:short", "once:EINTR"):
+            done = run([program("write-run"), fresh, DATASET, 0, 10, 0, "end"], None,
+                       env=injected(fresh, f"write:{n}:{kind}"))
+            if done.returncode != 0:  # run.json, which the trainer judges
+                assert "run.json" in done.stderr, done.stderr
+                continue
+            assert done.stderr.count("warning:") == (kind == "once:ENOSPC" and "warning:" in done.stderr), done.stderr
+            assert len(whole(fresh)) == before, f"write {n} {kind}: {len(whole(fresh))} lines"
+
+
+@case("what cannot be opened, synced or renamed is told once, the run goes on")
+def _(work):
+    told = 0
+    for kind in ("open", "sync", "rename", "close"):
+        for n in range(1, 9):
+            folder = os.path.join(work, f"{kind}{n}")
+            session(folder, 0, 10, 0, "kill")
+            done = run([program("write-run"), folder, DATASET, 5, 20, 0, "end"], None,
+                       env=injected(folder, f"{kind}:{n}:ever:EIO"))
+            assert done.returncode in (0, 1) and done.stderr.count("warning:") <= 1, done.stderr
+            if done.returncode == 1:
+                assert "run.json" in done.stderr or "folder" in done.stderr, done.stderr
+            told += "warning:" in done.stderr
+            whole(folder)
+    assert told > 3, f"only {told} runs were told of a fault"
+
+
+@case("allocations that fail end no run")
+def _(work):
+    reported = os.path.join(work, "report")
+    folder = os.path.join(work, "first")
+    os.mkdir(folder)
+    env = injected(folder, "memory:1000000:once:ENOMEM")
+    env["CHEX_FAULT_REPORT"] = reported
+    run([program("write-run"), folder, DATASET, 0, 10, 0, "end"], env=env)
+    count = dict(line.split() for line in slurp(reported).decode().splitlines())["memory"]
+    total, tried = int(count), 0
+    for n in range(1, total, max(1, total // 60)):
+        folder = os.path.join(work, str(n))
+        os.mkdir(folder)
+        done = run([program("write-run"), folder, DATASET, 0, 10, 0, "end"], None,
+                   env=injected(folder, f"memory:{n}:once:ENOMEM"))
+        assert done.returncode in (0, 1), f"allocation {n}: exit code {done.returncode}\n{done.stderr}"
+        assert done.returncode == 0 or "memory" in done.stderr, done.stderr
+        if os.path.exists(os.path.join(folder, "metrics.jsonl")):
+            whole(folder)
+        tried += 1
+    assert tried > 20
+
+
+@case("a folder that is gone is told, and a link is not followed")
+def _(work):
+    folder = os.path.join(work, "run")
+    os.mkdir(folder)
+    os.symlink(os.path.join(work, "elsewhere"), os.path.join(folder, "metrics.jsonl"))
+    _, said = session(folder, 0, 10)
+    assert said.count("warning:") == 1 and not os.path.exists(os.path.join(work, "elsewhere")), said
+    os.remove(os.path.join(folder, "metrics.jsonl"))
+    os.mkfifo(os.path.join(folder, "metrics.jsonl"))
+    _, said = session(folder, 0, 10, timeout=60)
+    assert said.count("warning:") == 1, said
+
+
+if __name__ == "__main__":
+    raise SystemExit(case.main())

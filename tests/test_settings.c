@@ -1,0 +1,148 @@
+/*
+ * test_settings.c - options by name: as text, across ranks, and beside those of a checkpoint; and the micro-batch by default
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "settings.h"
+#include "trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void
+fill(struct settings *s, double rate, const char *model, double batch, const char *data)
+{
+    *s = (struct settings){.count = 0};
+    settings_add_text(s, SETTING_LOCAL, "output", "runs/a");
+    settings_add_number(s, SETTING_SHARED, "keep", 2);
+    settings_add_number(s, SETTING_FREE, "lr", rate);
+    settings_add_number(s, SETTING_BATCH, "global-batch", batch);
+    settings_add_text(s, SETTING_DATA, "data-set", data);
+    settings_add_text(s, SETTING_FIXED, "model", model);
+    settings_add_bool(s, SETTING_FIXED, "deep", true);
+    ck_assert(!s->failed);
+}
+
+START_TEST(numbers_have_the_shortest_text_that_reads_back)
+{
+    static const double numbers[] = {0.001, 0.1, 1.0 / 3, 1e-300, 3e22, 0, 64, 0.30000000000000004};
+    char text[SETTINGS_NUMBER];
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        ck_assert_double_eq(strtod(settings_format(numbers[i], text), NULL), numbers[i]);
+    ck_assert_str_eq(settings_format(0.001, text), "0.001");
+    ck_assert_str_eq(settings_format(64, text), "64");
+    ck_assert_str_eq(settings_format(0.30000000000000004, text), "0.30000000000000004");
+}
+END_TEST
+
+START_TEST(ranks_compare_all_but_what_is_local_and_checkpoints_keep_what_decides)
+{
+    struct settings s;
+    struct buffer b = {0};
+    struct chex_error err;
+    char kept[SETTINGS_TEXT];
+
+    fill(&s, 1e-3, "densenet121", 64, "aa");
+    ck_assert_int_eq(settings_common(&s, &b, &err), CHEX_OK);
+    ck_assert_str_eq((char *)b.data, "keep 2\nlr 0.001\nglobal-batch 64\ndata-set aa\nmodel densenet121\ndeep yes\n");
+    ck_assert_int_eq(settings_keep(&s, kept, &err), CHEX_OK);
+    ck_assert_str_eq(kept, "lr 0.001\nglobal-batch 64\ndata-set aa\nmodel densenet121\ndeep yes\n");
+    buffer_release(&b);
+    settings_release(&s);
+}
+END_TEST
+
+START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values)
+{
+    struct settings before, now;
+    struct settings_change change;
+    struct chex_error err;
+    char kept[SETTINGS_TEXT];
+
+    fill(&before, 1e-3, "densenet121", 64, "aa");
+    ck_assert_int_eq(settings_keep(&before, kept, &err), CHEX_OK);
+    ck_assert_int_eq(settings_compare(&before, kept, false, false, &change, &err), CHEX_OK);
+    ck_assert_str_eq(change.text, "");
+
+    fill(&now, 5e-4, "resnet50", 32, "bb");
+    ck_assert_int_eq(settings_compare(&now, kept, true, true, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_str_eq(err.text, "it was made with other options: model densenet121 -> resnet50");
+    settings_release(&now);
+
+    fill(&now, 5e-4, "densenet121", 32, "bb");
+    ck_assert_int_eq(settings_compare(&now, kept, false, true, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_ptr_nonnull(strstr(err.text, "global-batch 64 -> 32 (--allow-batch-change goes on with it)"));
+    ck_assert_int_eq(settings_compare(&now, kept, true, false, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_ptr_nonnull(strstr(err.text, "data-set aa -> bb (--allow-new-data goes on with it)"));
+    ck_assert_int_eq(settings_compare(&now, kept, true, true, &change, &err), CHEX_OK);
+    ck_assert(change.batch && change.data);
+    ck_assert_str_eq(change.text, "lr 0.001 -> 0.0005, global-batch 64 -> 32, data-set aa -> bb");
+    settings_release(&now);
+    settings_release(&before);
+}
+END_TEST
+
+START_TEST(names_that_one_side_does_not_know_are_no_difference)
+{
+    struct settings s;
+    struct settings_change change;
+    struct chex_error err;
+
+    fill(&s, 1e-3, "densenet121", 64, "aa");
+    ck_assert_int_eq(settings_compare(&s, "model densenet121\nnewer thing\nmodels x\n", false, false, &change, &err),
+                     CHEX_OK);
+    ck_assert_int_eq(settings_compare(&s, "model densenet12", false, false, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    settings_release(&s);
+}
+END_TEST
+
+START_TEST(too_many_or_too_long_is_told)
+{
+    struct settings s = {.count = 0};
+    struct chex_error err;
+    char text[SETTINGS_TEXT + 1], kept[SETTINGS_TEXT];
+
+    for (unsigned i = 0; i <= SETTINGS_MAX; i++)
+        settings_add_bool(&s, SETTING_LOCAL, "x", true);
+    ck_assert(s.failed);
+    settings_release(&s);
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    settings_add_text(&s, SETTING_FIXED, "long", text);
+    ck_assert_int_eq(settings_keep(&s, kept, &err), CHEX_ERR_BUG);
+    settings_release(&s);
+}
+END_TEST
+
+START_TEST(a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge)
+{
+    static const unsigned expected[][2] = {{1, 1},   {7, 7},   {16, 16}, {17, 17}, {20, 10},
+                                           {24, 12}, {34, 17}, {48, 16}, {64, 16}, {67, 67}};
+
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+        ck_assert_uint_eq(trainer_micro_batch(expected[i][0]), expected[i][1]);
+    for (unsigned batch = 1; batch < 300; batch++)
+        ck_assert_uint_eq(batch % trainer_micro_batch(batch), 0);
+}
+END_TEST
+
+Suite *
+settings_suite(void)
+{
+    Suite *suite = suite_create("settings");
+    TCase *t = tcase_create("settings");
+
+    tcase_add_test(t, numbers_have_the_shortest_text_that_reads_back);
+    tcase_add_test(t, ranks_compare_all_but_what_is_local_and_checkpoints_keep_what_decides);
+    tcase_add_test(t, what_may_change_is_noted_and_what_may_not_is_refused_with_both_values);
+    tcase_add_test(t, names_that_one_side_does_not_know_are_no_difference);
+    tcase_add_test(t, too_many_or_too_long_is_told);
+    tcase_add_test(t, a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge);
+    suite_add_tcase(suite, t);
+    return suite;
+}

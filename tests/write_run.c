@@ -1,0 +1,258 @@
+/*
+ * write_run.c - the logs of a run that never was, for check_events.py and check_inspect.py
+ *
+ *     write-run RUN DATASET FROM TO SESSION end|kill [FILE.prom FILE.json LIMIT]
+ *
+ * Steps FROM + 1 .. TO of a run that goes on from step FROM; an epoch has 10 steps and an evaluation of 200 images behind
+ * it.  The loss of a step is STEP + SESSION / 8, so that it says which start wrote it.  Hernia has no positives.  "kill"
+ * leaves as a process that is killed does, but for what is flushed.  FILE.json: a trace of at most LIMIT bytes.
+ * To stdout: a line "SCORE LABEL" for each finding of each image of the last evaluation, in their order.  To stderr: what
+ * the log warns of.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "progress.h"
+#include "prometheus.h"
+#include "run_file.h"
+#include "run_log.h"
+#include "trace.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IMAGES = 200, EPOCH = 10, NO_POSITIVES = 13 };
+
+struct evaluated {
+    float score[IMAGES * CHEX_FINDINGS];
+    uint8_t label[IMAGES * CHEX_FINDINGS];
+    uint32_t patient[IMAGES];
+    struct scores scores;
+    struct metrics metrics;
+};
+
+static void
+check(enum chex_status status, const struct chex_error *err)
+{
+    if (status == CHEX_OK)
+        return;
+    fprintf(stderr, "write-run: %s\n", err->text);
+    exit(1);
+}
+
+static void
+warn(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "warning: %s\n", text);
+}
+
+/* Knuth's MMIX generator; the upper bits as a number in [0, 1). */
+static float
+draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(*state >> 40) * 0x1p-24f;
+}
+
+/* Scores that know a little: those of positives are higher.  Finding f is there in about (f + 1) / 20 of the images. */
+static void
+evaluate(uint64_t step, struct evaluated *e)
+{
+    uint64_t state = step, truth = 1;
+    struct chex_error err;
+    unsigned i, f;
+
+    for (i = 0; i < IMAGES; i++) {
+        e->patient[i] = i / 2;
+        for (f = 0; f < CHEX_FINDINGS; f++) {
+            uint8_t label = f != NO_POSITIVES && draw(&truth) < (float)(f + 1) / 20;
+            float score = draw(&state);
+
+            e->label[i * CHEX_FINDINGS + f] = label;
+            e->score[i * CHEX_FINDINGS + f] = label ? 1 - score * score : score * score;
+        }
+    }
+    e->score[0] = 0; /* the ends of the range */
+    e->score[CHEX_FINDINGS] = 1;
+    e->scores = (struct scores){IMAGES, CHEX_FINDINGS, e->score, e->label, e->patient, IMAGES / 2};
+    check(metrics_compute(&e->scores, 50, 1, 1, &e->metrics, &err), &err);
+}
+
+static void
+log_step(struct run_log *log, uint64_t step, double session)
+{
+    struct run_log_step s = {.step = step,
+                             .epoch = (uint32_t)((step - 1) / EPOCH) + 1,
+                             .loss = (double)step + session / 8,
+                             .rate = 0.001,
+                             .norm = step == 7 ? (double)NAN : 2,
+                             .images = 64,
+                             .seconds = 0.5};
+
+    s.times.seconds[PART_FORWARD] = 0.125;
+    s.times.seconds[PART_BACKWARD] = 0.25;
+    run_log_step(log, &s);
+}
+
+static void
+log_epoch(struct run_log *log, uint64_t step, const struct evaluated *e)
+{
+    uint32_t epoch = (uint32_t)(step / EPOCH);
+    struct run_log_epoch whole = {.step = step,
+                                  .epoch = epoch,
+                                  .loss = (double)step,
+                                  .rate = 0.001,
+                                  .images = 64 * EPOCH,
+                                  .seconds = 5,
+                                  .order = "0123456789abcdef"};
+    struct run_log_evaluation evaluation = {.step = step,
+                                            .epoch = epoch,
+                                            .split = "val",
+                                            .weights = "parameters",
+                                            .tta = "none",
+                                            .loss = 0.25,
+                                            .seconds = 1,
+                                            .best = epoch == 1,
+                                            .metrics = &e->metrics,
+                                            .scores = &e->scores};
+
+    run_log_epoch(log, &whole);
+    run_log_evaluation(log, &evaluation);
+    run_log_note(log, step, epoch, "checkpoint", "step-000010.safetensors");
+}
+
+/* Each step takes a millisecond of a time that never was. */
+static void
+trace_it(struct trace *trace, uint64_t step)
+{
+    double begin = progress_clock() + (double)step * 1e-3;
+
+    trace_part(trace, PART_FORWARD, begin, begin + 0.25e-3);
+    trace_part(trace, PART_BACKWARD, begin + 0.25e-3, begin + 0.75e-3);
+    trace_value(trace, "images per second", begin, 128);
+    trace_value(trace, "loss", begin, (double)NAN); /* left out */
+    trace_step(trace, step, begin, begin + 1e-3);
+}
+
+static struct run_file *
+start_file(const struct folder *folder, struct chex_dataset *ds, int argc, char **argv, const struct run_value *options,
+           size_t count)
+{
+    static const struct run_value library[] = {{"jansson", RUN_TEXT, "2.14", 0, false}};
+    static const char *const hosts[] = {"n07", "n07", "n08"};
+    struct run_facts facts = {.argc = argc,
+                              .argv = argv,
+                              .option = options,
+                              .options = count,
+                              .library = library,
+                              .libraries = 1,
+                              .cpu = "x86-64 avx2",
+                              .dataset = ds,
+                              .dataset_path = argv[2],
+                              .train = "train",
+                              .validation = "val",
+                              .model = "densenet-micro",
+                              .parameters = 12345,
+                              .init = "random",
+                              .host = hosts,
+                              .ranks = 3,
+                              .threads = 2,
+                              .backend = "ref",
+                              .device = "a CPU",
+                              .precision = "fp32",
+                              .seed = 1,
+                              .global_batch = 64,
+                              .step = strtoull(argv[3], NULL, 10)};
+    struct run_file *file;
+    struct chex_error err;
+
+    check(run_file_start(folder, &facts, &file, &err), &err);
+    return file;
+}
+
+static void
+finish_file(struct run_file *file, uint64_t step, const struct evaluated *e)
+{
+    struct run_result result = {"test", NULL, "best.safetensors", 10, &e->metrics};
+    struct run_outcome outcome = {.step = step,
+                                  .epochs = (uint32_t)(step / EPOCH),
+                                  .best = e->metrics.mean_auroc,
+                                  .selected = "auroc",
+                                  .best_step = 10,
+                                  .best_file = "best.safetensors",
+                                  .result = &result,
+                                  .results = 1};
+    struct chex_error err;
+
+    check(run_file_finish(file, &outcome, &err), &err);
+    run_file_free(file);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const struct run_value options[] = {{"lr", RUN_NUMBER, NULL, 0.001, false},
+                                               {"epochs", RUN_NUMBER, NULL, 3, false},
+                                               {"deterministic", RUN_BOOL, NULL, 0, true},
+                                               {"augment", RUN_TEXT, "flip|crop \xff", 0, false}};
+    static struct evaluated e;
+    struct run_log_options o = {.option = options, .options = 4, .warn = warn};
+    struct chex_dataset *ds;
+    struct run_file *file;
+    struct run_log *log;
+    struct trace_options tracing = {.warn = warn};
+    struct trace *trace = NULL;
+    struct folder folder;
+    struct chex_error err;
+    uint64_t step, to;
+    unsigned i;
+
+    if (argc != 7 && argc != 10)
+        return 2;
+    signal(SIGXFSZ, SIG_IGN);
+    o.step = strtoull(argv[3], NULL, 10);
+    o.epochs = (uint32_t)(o.step / EPOCH);
+    to = strtoull(argv[4], NULL, 10);
+    check(folder_open(argv[1], true, &folder, &err), &err);
+    check(chex_dataset_open(argv[2], &ds, &err), &err);
+    o.folder = &folder;
+    o.model = "densenet-\"micro\"";
+    o.dataset_id = chex_dataset_info(ds)->id;
+    if (argc == 10) {
+        check(prometheus_check(argv[7], &err), &err);
+        o.prometheus = argv[7];
+        tracing.path = argv[8];
+        tracing.limit = strtoull(argv[9], NULL, 10);
+        check(trace_open(&tracing, &trace, &err), &err);
+    }
+    file = start_file(&folder, ds, argc, argv, options, 4);
+    check(run_log_open(&o, &log, &err), &err);
+    for (step = o.step + 1; step <= to; step++) {
+        log_step(log, step, strtod(argv[5], NULL));
+        trace_it(trace, step);
+        if (step % EPOCH == 0) {
+            evaluate(step, &e);
+            log_epoch(log, step, &e);
+        }
+    }
+    for (i = 0; i < e.scores.count * CHEX_FINDINGS; i++)
+        printf("%.9g %u\n", (double)e.score[i], e.label[i]);
+    run_log_flush(log);
+    if (strcmp(argv[6], "kill") == 0) {
+        fflush(stdout);
+        _exit(0);
+    }
+    trace_free(trace);
+    run_log_end(log, to, (uint32_t)(to / EPOCH), 75, "stopped");
+    run_log_free(log);
+    finish_file(file, to, &e);
+    chex_dataset_close(ds);
+    folder_close(&folder);
+    return fflush(stdout) == 0 ? 0 : 1;
+}

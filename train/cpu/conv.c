@@ -1,0 +1,323 @@
+/*
+ * conv.c - convolutions forward: strips, and weights in the order in which the kernels read them
+ *
+ * A strip is so many outputs of one image that its inputs, normalised, fit the second-level cache.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cpu/plan.h"
+
+#include <string.h>
+
+#define CACHE_FLOATS  65536 /* of the inputs of a strip: half a cache of 512 KiB */
+#define BACK_FLOATS   98304 /* the same of all that a strip of a backward pass holds */
+#define FLAT_FORWARD  336   /* pixels of a strip of a 1x1 convolution */
+#define FLAT_BACKWARD 224
+#define BACK_BLOCKS   2   /* of inputs at a time in a backward pass, as many as conv() writes */
+#define PIECE_PIXELS  784 /* that a sum of weight gradients should have at least, to be worth its memory */
+#define PIECES        32  /* most of these sums */
+#define TASKS         16  /* of a backward pass, that many threads find work */
+
+static unsigned
+at_least_1(size_t n)
+{
+    return n > 0 ? (unsigned)n : 1;
+}
+
+static unsigned
+smaller(size_t a, size_t b)
+{
+    return (unsigned)(a < b ? a : b);
+}
+
+size_t
+conv_weight_floats(const struct step *step)
+{
+    return (size_t)step->in.blocks * step->out_blocks * step->conv.kernel * step->conv.kernel * BLOCK * BLOCK;
+}
+
+/* Strips of at most `most`, all about equally long, a multiple of what the kernels like. */
+static unsigned
+even_strips(size_t all, size_t most, size_t tile)
+{
+    size_t strips;
+
+    if (most < tile)
+        most = tile;
+    strips = (all + most - 1) / most;
+    return smaller(all, ((all + strips - 1) / strips + tile - 1) / tile * tile);
+}
+
+/* Rows of which `channels` x columns floats each fit the cache, `halo` more being needed. */
+static unsigned
+strip_rows(size_t channels, size_t columns, unsigned halo, unsigned rows)
+{
+    size_t room = CACHE_FLOATS / (channels * columns);
+
+    return even_strips(rows, at_least_1(room > halo ? room - halo : 0), 1);
+}
+
+/* Floats of a backward strip for each pixel with, and without, the rows and columns around it. */
+static size_t
+back_wide(const struct step *step)
+{
+    return ((size_t)step->out_blocks + step->conv.back_blocks) * BLOCK;
+}
+
+static size_t
+back_narrow(const struct step *step)
+{
+    return (step->conv.backward ? step->conv.back_blocks : 0) * (size_t)BLOCK;
+}
+
+static void
+same_geometry(struct plan *plan, struct step *step)
+{
+    struct conv_plan *c = &step->conv;
+    unsigned extra = c->kernel - 1, most;
+    size_t pixels = plan->options.batch * step->out->pixels, per_pixel = back_wide(step) + back_narrow(step), room;
+
+    c->back_rows = 1;
+    c->back_columns = c->width;
+    if (c->flat) {
+        room = BACK_FLOATS / per_pixel;
+        c->back_columns = even_strips(c->width, room < FLAT_BACKWARD ? room : FLAT_BACKWARD, 14);
+    } else {
+        room = BACK_FLOATS / (per_pixel * (c->width + extra));
+        c->back_rows = even_strips(c->height, at_least_1(room > extra ? room - extra : 0), 1);
+    }
+    c->pieces = smaller(c->pieces, at_least_1(pixels / PIECE_PIXELS));
+    most = at_least_1(step->in.blocks / (c->flat ? 4 * BACK_BLOCKS : BACK_BLOCKS));
+    c->ranges = smaller(most, at_least_1(TASKS / c->pieces));
+}
+
+static bool
+find_channels(struct step *step)
+{
+    const struct graph_node *node = step->node;
+    unsigned taps = node->kernel * node->kernel, i, c;
+
+    if (!step->conv.channel)
+        return false;
+    for (i = 0; i < step->in.blocks * BLOCK; i++)
+        step->conv.channel[i] = -1;
+    if (step->in.patches)
+        for (i = 0; i < taps * INPUT_CHANNELS; i++)
+            step->conv.channel[i] = (int)(i % INPUT_CHANNELS * taps + i / INPUT_CHANNELS);
+    else
+        for (c = 0; c < node->in.channels; c++)
+            step->conv.channel[step->in.lane[c]] = (int)(c * taps);
+    return true;
+}
+
+bool
+conv_geometry(struct plan *plan, struct step *step)
+{
+    const struct graph_node *node = step->node;
+    const struct graph_buffer *in = &plan->graph->buffer[node->in.buffer],
+                              *out = &plan->graph->buffer[node->out.buffer];
+    struct conv_plan *c = &step->conv;
+    bool patches = node->in.buffer == plan->graph->input;
+    size_t channels, outputs = (size_t)step->out_blocks * BLOCK, floats;
+    unsigned extra;
+
+    if (patches && !patches_new(plan, step))
+        return false;
+    channels = (size_t)step->in.blocks * BLOCK;
+    c->kernel = patches ? 1 : node->kernel;
+    c->stride = patches ? 1 : node->stride;
+    c->pad = patches ? 0 : node->pad;
+    c->flat = c->kernel == 1 && c->stride == 1 && c->pad == 0;
+    c->same = c->stride == 1 && 2 * c->pad + 1 == c->kernel;
+    c->height = c->flat ? 1 : in->height;
+    c->width = c->flat ? out->height * out->width : in->width;
+    c->out_height = c->flat ? 1 : out->height;
+    c->out_width = c->flat ? c->width : out->width;
+    c->channel = plan_take(plan, channels, sizeof(*c->channel));
+    floats = conv_weight_floats(step);
+    c->forward = plan_take(plan, floats, sizeof(float));
+    if (plan->options.train && !patches) {
+        c->backward = plan_take(plan, floats, sizeof(float));
+        if (!c->backward)
+            return false;
+    }
+    extra = c->kernel - 1;
+    if (c->flat) {
+        c->rows = 1;
+        c->columns = even_strips(c->width, smaller(CACHE_FLOATS / channels, FLAT_FORWARD), 14);
+        c->strips = (c->width + c->columns - 1) / c->columns;
+    } else {
+        size_t wide = (size_t)(out->width - 1) * c->stride + c->kernel;
+
+        c->columns = out->width;
+        c->rows = strip_rows(channels * c->stride, wide, extra / c->stride + 1, out->height);
+        c->strips = (out->height + c->rows - 1) / c->rows;
+        c->weight_rows = c->rows;
+        c->data_rows = strip_rows(outputs, in->width + extra, extra, in->height);
+    }
+    c->pieces = smaller(plan->options.batch, PIECES);
+    c->ranges = 1;
+    c->back_blocks = patches ? step->in.blocks : BACK_BLOCKS;
+    if (c->same)
+        same_geometry(plan, step);
+    return c->forward && find_channels(step);
+}
+
+static size_t
+larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t
+conv_scratch(const struct plan *plan, const struct step *step)
+{
+    const struct conv_plan *c = &step->conv;
+    unsigned k = c->kernel, stride = c->stride;
+    size_t in = (size_t)step->in.blocks * BLOCK, out = (size_t)step->out_blocks * BLOCK, forward, back, data, more = 0;
+
+    if (step->in.patches)
+        more = patches_floats(step->in.patches, (unsigned)larger(c->columns, c->back_columns));
+    forward = in * ((c->rows - 1) * stride + k) * (c->flat ? c->columns : (size_t)(c->out_width - 1) * stride + k) +
+              more;
+    if (!plan->options.train)
+        return forward;
+    if (c->same) {
+        back = back_wide(step) * (c->back_rows + k - 1) * ((size_t)c->back_columns + k - 1) +
+               back_narrow(step) * c->back_rows * c->back_columns + more;
+        return larger(forward, back);
+    }
+    back = in * ((c->weight_rows - 1) * stride + k) * ((size_t)(c->out_width - 1) * stride + k) +
+           out * c->weight_rows * c->out_width;
+    data = out * (c->data_rows + k - 1) * ((size_t)c->width + k - 1) + 2 * BLOCK * (size_t)c->data_rows * c->width;
+    return larger(forward, larger(back, data));
+}
+
+/* ---- weights --------------------------------------------------------------------------------------------------- */
+
+/* One block of outputs, all blocks of inputs, in both orders.  What is no channel stays zero. */
+void
+conv_pack(void *context, size_t block, unsigned thread)
+{
+    struct part *part = context;
+    struct step *step = part->step;
+    const struct graph_node *node = step->node;
+    const struct conv_plan *c = &step->conv;
+    const float *weights = part->plan->arena[ARENA_PARAMETERS] + part->plan->graph->param[node->weight].offset;
+    size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* of one output */
+    size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
+    unsigned b, i, o;
+
+    (void)thread;
+    for (b = 0; b < step->in.blocks; b++) {
+        const int *channel = c->channel + b * BLOCK;
+        float *forward = c->forward + (block * step->in.blocks + b) * taps * size;
+        float *backward = c->backward ? c->backward + (b * (size_t)step->out_blocks + block) * taps * size : NULL;
+
+        for (o = 0; o < node->out.channels; o++) {
+            size_t lane = step->out_lane[o] % BLOCK;
+
+            if (step->out_lane[o] / BLOCK != block)
+                continue;
+            for (i = 0; i < BLOCK; i++) {
+                const float *from = weights + o * row + channel[i];
+
+                for (tap = 0; channel[i] >= 0 && tap < taps; tap++) {
+                    forward[tap * size + i * BLOCK + lane] = from[tap];
+                    if (backward)
+                        backward[(taps - 1 - tap) * size + lane * BLOCK + i] = from[tap];
+                }
+            }
+        }
+    }
+}
+
+void
+conv_unpack_gradient(void *context, size_t block, unsigned thread)
+{
+    const struct part *part = context;
+    const struct plan *plan = part->plan;
+    const struct step *step = part->step;
+    const struct conv_plan *c = &step->conv;
+    const struct graph_node *node = step->node;
+    size_t all = conv_weight_floats(step), floats = all / step->in.blocks, p;
+    size_t row = (size_t)node->in.channels * node->kernel * node->kernel;
+    size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
+    float *sum = plan->weight_gradients + block * floats;
+    float *gradient = plan->arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
+    const int *channel = c->channel + block * BLOCK;
+    unsigned i, o;
+
+    (void)thread;
+    for (p = 1; p < c->pieces; p++)
+        plan->kernels->accumulate(sum + p * all, floats, false, sum);
+    for (o = 0; o < node->out.channels; o++) {
+        const float *from = sum + step->out_lane[o] / BLOCK * size + step->out_lane[o] % BLOCK;
+
+        for (i = 0; i < BLOCK; i++) {
+            float *to = gradient + o * row + channel[i];
+
+            for (tap = 0; channel[i] >= 0 && tap < taps; tap++)
+                to[tap] += from[tap * step->out_blocks * size + i * BLOCK];
+        }
+    }
+}
+
+/* ---- forward --------------------------------------------------------------------------------------------------- */
+
+size_t
+conv_strip_pixels(const struct step *step, unsigned strip)
+{
+    const struct conv_plan *c = &step->conv;
+    unsigned length = c->flat ? c->columns : c->rows, all = c->flat ? c->width : c->out_height;
+    unsigned from = strip * length, count = smaller(length, all - from);
+
+    return c->flat ? count : (size_t)count * c->out_width;
+}
+
+void
+conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread)
+{
+    const struct conv_plan *c = &step->conv;
+    unsigned k = c->kernel, stride = c->stride, first = strip * (c->flat ? c->columns : c->rows), o, row, rows;
+    size_t pixels = conv_strip_pixels(step, strip), slot = slot_of(plan, image, thread);
+    size_t at = c->flat ? first : (size_t)first * c->out_width, per_out = conv_weight_floats(step) / step->out_blocks;
+    float *x = plan->scratch + thread * plan->scratch_floats;
+    struct box box = {c->height, c->width, 0, 0, 1, (unsigned)pixels};
+
+    rows = c->flat ? 1 : (unsigned)(pixels / c->out_width);
+    if (c->flat)
+        box.left = (long)first;
+    else
+        box = (struct box){c->height,
+                           c->width,
+                           (long)first * (long)stride - (long)c->pad,
+                           -(long)c->pad,
+                           (rows - 1) * stride + k,
+                           (c->out_width - 1) * stride + k};
+    operand_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    for (o = 0; o < step->out_blocks; o += 2) {
+        struct conv_row r = {
+            .x_block = (size_t)box.rows * box.columns * BLOCK,
+            .x_row = (size_t)box.columns * BLOCK,
+            .step = (size_t)stride * BLOCK,
+            .kernel = k,
+            .blocks = step->in.blocks,
+            .last = step->in.last,
+            .w = step->conv.forward + o * per_out,
+            .w_out = per_out,
+            .y_out = step->out->pixels * BLOCK,
+            .outs = smaller(2, step->out_blocks - o),
+            .pixels = c->flat ? pixels : c->out_width,
+        };
+
+        for (row = 0; row < rows; row++) {
+            r.x = x + row * stride * r.x_row;
+            r.y = value_of(step->out, slot, step->out_block + o) + (at + (size_t)row * c->out_width) * BLOCK;
+            plan->kernels->conv(&r);
+        }
+        statistics_add(plan, step, image * c->strips + strip, o, r.outs, slot, at, pixels);
+    }
+}

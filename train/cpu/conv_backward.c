@@ -1,0 +1,221 @@
+/*
+ * conv_backward.c - gradients of convolutions; see plan.h
+ *
+ * A piece is some images of the batch, a range some blocks of the input.  One task goes over a piece and a range, strip by
+ * strip: the gradient of the output is finished (through the normalisations that read it), two blocks of the input are
+ * normalised once more, and from these come the gradient of the weights, summed up for each piece, and the gradient of
+ * the input, which is handed on while it is in the cache.  The number of pieces depends on the batch and the graph only,
+ * and they are summed up in their order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cpu/plan.h"
+
+#include <string.h>
+
+static unsigned
+smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* What a task works on, and a strip of it: dy and x with the rows and columns around it. */
+struct backward {
+    const struct plan *plan;
+    const struct step *step;
+    size_t image;
+    unsigned block, end; /* of the input */
+    float *dw;           /* of all blocks */
+    float *scratch;
+};
+
+/* Blocks of outputs for one tile when so many are left: not three and then one. */
+static unsigned
+outs_of(unsigned left)
+{
+    return left == WEIGHT_OUTS_MAX + 1 ? 2 : smaller(WEIGHT_OUTS_MAX, left);
+}
+
+/* All taps between blocks first .. first + count - 1 of the input and all of the output. */
+static void
+add_weights(const struct backward *at, unsigned first, unsigned count, const float *x, size_t x_block, size_t x_row,
+            const float *dy, size_t dy_block, size_t dy_row, unsigned rows, unsigned columns)
+{
+    const struct step *step = at->step;
+    unsigned k = step->conv.kernel, stride = step->conv.stride, b, ky, o;
+    size_t tap = (size_t)step->out_blocks * BLOCK * BLOCK;
+
+    for (b = 0; b < count; b++) {
+        for (ky = 0; ky < k; ky++) {
+            float *dw = at->dw + (((size_t)first + b) * k + ky) * k * tap;
+            struct weight_tile t = {
+                .x = x + b * x_block + ky * x_row,
+                .x_row = stride * x_row,
+                .x_step = (size_t)stride * BLOCK,
+                .dy_out = dy_block,
+                .dy_row = dy_row,
+                .rows = rows,
+                .columns = columns,
+                .inputs = k > 1 || first + b + 1 < step->in.blocks ? k * BLOCK : step->in.last,
+                .dw_tap = tap,
+                .dw_out = (size_t)BLOCK * BLOCK,
+            };
+
+            for (o = 0; o < step->out_blocks; o += t.outs) {
+                t.outs = outs_of(step->out_blocks - o);
+                t.dy = dy + o * t.dy_out;
+                t.dw = dw + (size_t)o * BLOCK * BLOCK;
+                at->plan->kernels->weights(&t);
+            }
+        }
+    }
+}
+
+/* Gradients of blocks first .. first + count - 1 of the input for rows x columns pixels from `from` on; dy has k - 1 more
+ * rows and columns. */
+static void
+give_data(const struct backward *at, unsigned first, unsigned count, const float *dy, size_t from, unsigned rows,
+          unsigned columns, float *g)
+{
+    const struct step *step = at->step;
+    unsigned k = step->conv.kernel, o, row;
+    size_t per_block = conv_weight_floats(step) / step->in.blocks, pixels = (size_t)rows * columns;
+    struct conv_row r = {
+        .x_block = (size_t)(rows + k - 1) * (columns + k - 1) * BLOCK,
+        .x_row = (size_t)(columns + k - 1) * BLOCK,
+        .step = BLOCK,
+        .kernel = k,
+        .blocks = step->out_blocks,
+        .last = step->out_last,
+        .w = step->conv.backward + first * per_block,
+        .w_out = per_block,
+        .y_out = pixels * BLOCK,
+        .outs = count,
+        .pixels = columns,
+    };
+
+    for (row = 0; row < rows; row++) {
+        r.x = dy + row * r.x_row;
+        r.y = g + (size_t)row * columns * BLOCK;
+        at->plan->kernels->conv(&r);
+    }
+    for (o = 0; o < count; o++)
+        operand_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
+}
+
+/* Rows and columns from `row`, `column` on: weights and data from the same dy. */
+static void
+same_strip(const struct backward *at, unsigned row, unsigned column, unsigned rows, unsigned columns)
+{
+    const struct step *step = at->step;
+    const struct conv_plan *c = &step->conv;
+    unsigned k = c->kernel, b, count;
+    struct box box = {c->height,    c->width,       (long)row - (long)c->pad, (long)column - (long)c->pad,
+                      rows + k - 1, columns + k - 1};
+    size_t area = (size_t)box.rows * box.columns * BLOCK, line = (size_t)box.columns * BLOCK;
+    float *dy = at->scratch, *x = dy + step->out_blocks * area, *g = x + c->back_blocks * area;
+
+    gradient_fetch(at->plan, step, at->image, 0, step->out_blocks, &box, 1, dy);
+    for (b = at->block; b < at->end; b += count) {
+        count = smaller(c->back_blocks, at->end - b);
+        operand_fetch(at->plan, &step->in, at->image, at->image, b, count, &box, x);
+        add_weights(at, b, count, x, area, line, dy + c->pad * line + c->pad * BLOCK, area, line, rows, columns);
+        if (c->backward)
+            give_data(at, b, count, dy, (size_t)row * c->width + column, rows, columns, g);
+    }
+}
+
+static void
+same_image(const struct backward *at)
+{
+    const struct conv_plan *c = &at->step->conv;
+    unsigned row, column;
+
+    for (row = 0; row < c->height; row += c->back_rows)
+        for (column = 0; column < c->width; column += c->back_columns)
+            same_strip(at, row, column, smaller(c->back_rows, c->height - row),
+                       smaller(c->back_columns, c->width - column));
+}
+
+/* Strides, and outputs of another size: weights and data have strips of their own. */
+static void
+window_image(const struct backward *at)
+{
+    const struct plan *plan = at->plan;
+    const struct step *step = at->step;
+    const struct conv_plan *c = &step->conv;
+    unsigned k = c->kernel, stride = c->stride, from, rows, b, count;
+    long pad = (long)c->pad, extra = (long)k - 1;
+    size_t image = at->image;
+    float *x = at->scratch, *dy;
+
+    for (from = 0; from < c->out_height; from += rows) {
+        struct box in = {c->height, c->width, (long)from * (long)stride - pad,
+                         -pad,      0,        (c->out_width - 1) * stride + k};
+        struct box out = {c->out_height, c->out_width, (long)from, 0, 0, c->out_width};
+        size_t line = (size_t)in.columns * BLOCK;
+
+        out.rows = rows = smaller(c->weight_rows, c->out_height - from);
+        in.rows = (rows - 1) * stride + k;
+        dy = x + step->in.blocks * in.rows * line;
+        operand_fetch(plan, &step->in, image, image, 0, step->in.blocks, &in, x);
+        gradient_fetch(plan, step, image, 0, step->out_blocks, &out, 1, dy);
+        add_weights(at, 0, step->in.blocks, x, in.rows * line, line, dy, (size_t)rows * c->out_width * BLOCK,
+                    (size_t)c->out_width * BLOCK, rows, c->out_width);
+    }
+    for (from = 0; c->backward && from < c->height; from += rows) {
+        /* Output o at row o * stride of the spread image; input y is read by those from y + pad - extra to y + pad. */
+        struct box out = {c->out_height, c->out_width, (long)from + pad - extra, pad - extra, 0, c->width + k - 1};
+
+        rows = smaller(c->data_rows, c->height - from);
+        out.rows = rows + k - 1;
+        dy = at->scratch;
+        gradient_fetch(plan, step, image, 0, step->out_blocks, &out, stride, dy);
+        for (b = 0; b < step->in.blocks; b += count) {
+            count = smaller(2, step->in.blocks - b);
+            give_data(at, b, count, dy, (size_t)from * c->width, rows, c->width,
+                      dy + (size_t)step->out_blocks * out.rows * out.columns * BLOCK);
+        }
+    }
+}
+
+static void
+backward_task(void *context, size_t task, unsigned thread)
+{
+    const struct part *part = context;
+    const struct plan *plan = part->plan;
+    const struct step *step = part->step;
+    unsigned pieces = step->conv.pieces, ranges = step->conv.ranges, range = (unsigned)(task % ranges);
+    size_t piece = task / ranges, floats = conv_weight_floats(step), per_block = floats / step->in.blocks;
+    size_t batch = plan->options.batch, pairs = (step->in.blocks + 1) / 2;
+    struct backward at = {
+        .plan = plan,
+        .step = step,
+        .block = (unsigned)(range * pairs / ranges * 2),
+        .end = smaller(step->in.blocks, (unsigned)((range + 1) * pairs / ranges * 2)),
+        .dw = plan->weight_gradients + piece * floats,
+        .scratch = plan->scratch + thread * plan->scratch_floats,
+    };
+
+    memset(at.dw + at.block * per_block, 0, (at.end - at.block) * per_block * sizeof(*at.dw));
+    for (at.image = piece * batch / pieces; at.image < (piece + 1) * batch / pieces; at.image++) {
+        if (step->conv.same)
+            same_image(&at);
+        else
+            window_image(&at);
+    }
+}
+
+void
+conv_gradients(struct plan *plan, struct step *step)
+{
+    struct part part = {plan, step};
+
+    gradient_close(plan, step);
+    if (step->conv.backward)
+        operand_claim(&step->in);
+    team_run(plan->team, (size_t)step->conv.pieces * step->conv.ranges, backward_task, &part);
+    team_run(plan->team, step->in.blocks, conv_unpack_gradient, &part);
+}

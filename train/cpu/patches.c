@@ -1,0 +1,133 @@
+/*
+ * patches.c - what lies under the windows over an image, as the lanes of pixels; see plan.h
+ *
+ * The three colours of an image fill 3 of 16 lanes, so that a convolution of it as of others would waste most of its work.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cpu/plan.h"
+
+#include <string.h>
+
+#define PARTS_MAX (BLOCK / INPUT_CHANNELS + 2) /* of a block, where a window is one pixel wide */
+
+/* Lanes of one block: a patch for each row of the window that they touch. */
+static unsigned
+split_block(const struct patches *p, unsigned block, struct patch *to)
+{
+    unsigned row = p->kernel * INPUT_CHANNELS, lane, all = p->kernel * row, count = 0;
+
+    for (lane = block * BLOCK; lane < (block + 1) * BLOCK && lane < all; lane++) {
+        if (lane % BLOCK == 0 || lane % row == 0)
+            to[count++] = (struct patch){.ky = lane / row, .offset = (long)(lane % row) - (long)(lane % BLOCK)};
+        to[count - 1].mask[lane % BLOCK] = -1;
+    }
+    return count;
+}
+
+bool
+patches_new(struct plan *plan, struct step *step)
+{
+    const struct graph_node *node = step->node;
+    const struct graph_buffer *in = &plan->graph->buffer[node->in.buffer];
+    struct patches *p = plan_take(plan, 1, sizeof(*p));
+    unsigned lanes = node->kernel * node->kernel * INPUT_CHANNELS, b, level, c;
+
+    if (!p)
+        return false;
+    *p = (struct patches){node->kernel, node->stride, node->pad,
+                          in->height,   in->width,    plan->graph->buffer[node->out.buffer].width,
+                          .line = 0};
+    step->in.patches = p;
+    step->in.blocks = (lanes + BLOCK - 1) / BLOCK;
+    step->in.last = (lanes - 1) % BLOCK + 1;
+    p->line = (size_t)(in->width + 2 * node->pad) * INPUT_CHANNELS + 2 * BLOCK;
+    p->patch = plan_take(plan, (size_t)step->in.blocks * PARTS_MAX, sizeof(*p->patch));
+    p->first = plan_take(plan, step->in.blocks + 1, sizeof(*p->first));
+    p->level = plan_take(plan, INPUT_CHANNELS, sizeof(*p->level));
+    if (!p->patch || !p->first || !p->level)
+        return false;
+    for (b = 0; b < step->in.blocks; b++)
+        p->first[b + 1] = p->first[b] + split_block(p, b, p->patch + p->first[b]);
+    for (c = 0; c < INPUT_CHANNELS; c++)
+        for (level = 0; level < 256; level++)
+            p->level[c][level] = ((float)level / 255 - input_mean[c]) / input_deviation[c];
+    return true;
+}
+
+/* Rows of the image under `count` outputs in a row. */
+static unsigned
+rows_under(const struct patches *p, unsigned count)
+{
+    return ((count + p->out_width - 2) / p->out_width) * p->stride + p->kernel;
+}
+
+size_t
+patches_floats(const struct patches *p, unsigned columns)
+{
+    return rows_under(p, columns) * p->line;
+}
+
+/* One row of the image with its borders, the colours of a pixel side by side. */
+static void
+fill_line(const struct plan *plan, const struct patches *p, size_t image, long y, float *line)
+{
+    const struct batch *batch = plan->batch;
+    const struct crop *crop = &batch->crop[image];
+    size_t source = plan->options.source;
+    float *to = line + BLOCK + (size_t)p->pad * INPUT_CHANNELS;
+    const uint8_t *from;
+    unsigned x, c;
+
+    memset(line, 0, p->line * sizeof(*line));
+    if (y < 0 || y >= (long)p->height)
+        return;
+    from = batch->pixels + image * source * source + (crop->y + (size_t)y) * source + crop->x;
+    for (x = 0; x < p->width; x++, to += INPUT_CHANNELS) {
+        uint8_t level = from[crop->flip ? p->width - 1 - x : x];
+
+        for (c = 0; c < INPUT_CHANNELS; c++)
+            to[c] = p->level[c][level];
+    }
+}
+
+/* Outputs from .. from + count - 1, all in one row of the output; the line of the row above them all is at `line`. */
+static void
+gather_run(const struct plan *plan, const struct patches *p, unsigned block, const float *line, unsigned column,
+           size_t count, float *to)
+{
+    struct gather part[PARTS_MAX];
+    unsigned i, parts = p->first[block + 1] - p->first[block];
+
+    for (i = 0; i < parts; i++) {
+        const struct patch *patch = &p->patch[p->first[block] + i];
+        size_t at = BLOCK + (size_t)column * p->stride * INPUT_CHANNELS;
+
+        part[i] = (struct gather){line + patch->ky * p->line + (size_t)((long)at + patch->offset), patch->mask};
+    }
+    plan->kernels->gather(part, parts, (size_t)p->stride * INPUT_CHANNELS, count, to);
+}
+
+void
+patches_fetch(const struct plan *plan, const struct patches *p, size_t image, unsigned first, unsigned blocks,
+              size_t from, size_t count, float *to)
+{
+    size_t top = from / p->out_width, last = (from + count - 1) / p->out_width, row, at;
+    unsigned lines = (unsigned)(last - top) * p->stride + p->kernel, b, i;
+    float *line = to + blocks * count * BLOCK;
+
+    for (i = 0; i < lines; i++)
+        fill_line(plan, p, image, (long)(top * p->stride) + (long)i - (long)p->pad, line + i * p->line);
+    for (b = first; b < first + blocks; b++) {
+        for (row = top, at = from; row <= last; row++) {
+            size_t end = (row + 1) * p->out_width < from + count ? (row + 1) * p->out_width : from + count;
+
+            gather_run(plan, p, b, line + (row - top) * p->stride * p->line, (unsigned)(at - row * p->out_width),
+                       end - at, to);
+            to += (end - at) * BLOCK;
+            at = end;
+        }
+    }
+}
