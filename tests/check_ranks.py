@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import ranks as mpi
+from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
 from support import Cases, Skip, complete, manifest, program, records, rejects, run, same_tree, says, slurp, synth, write
 
 case = Cases()
@@ -47,6 +49,10 @@ def command(folder, out, *options, how=tuple(SMALL)):
             "--allow-rejects", "5", *how, *options]
 
 
+def ranks(count, *words):
+    return mpi.ranks("chex-convert", count, *words)
+
+
 @functools.lru_cache(None)
 def straight(folder, how=tuple(SMALL)):
     """The folder that one process makes."""
@@ -56,77 +62,12 @@ def straight(folder, how=tuple(SMALL)):
     return out
 
 
-# Under the address sanitizer: what MPI itself keeps until its end is no leak of ours.
-ENVIRONMENT = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
-                   OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
-                   OMPI_MCA_btl_vader_single_copy_mechanism="none")
-
-
-@functools.lru_cache(None)
-def mpirun():
-    path = os.environ.get("MPIRUN") or shutil.which("mpirun")
-    if not path:
-        raise Skip("no mpirun")
-    done = run([path, "-np", "2", program("chex-convert")], None, env=ENVIRONMENT)
-    if "this build has no MPI" in done.stderr:
-        raise Skip("chex-convert was built without MPI")
-    return path
-
-
-def ranks(count, *words):
-    return [mpirun(), "-np", str(count), *map(str, words)]
-
-
-def start(words, **how):
-    """mpirun and its ranks in a group of their own."""
-    return subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                            stdin=subprocess.DEVNULL, text=True, start_new_session=True, **how)
-
-
-def children(pid, found=None):
-    """The processes below this one that are chex-convert, by number."""
-    found = [] if found is None else found
-    for path in glob.glob(f"/proc/{pid}/task/*/children"):
-        try:
-            for child in map(int, open(path, encoding="ascii").read().split()):
-                if b"chex-convert\0" in slurp(f"/proc/{child}/cmdline")[:400]:
-                    found.append(child)
-                children(child, found)
-        except OSError:
-            pass
-    return found
-
-
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = what()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError("waited in vain")
-
-
-def gone(pids):
-    def state(pid):
-        try:
-            return open(f"/proc/{pid}/stat", encoding="ascii", errors="replace").read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            return "X"
-    return all(state(pid) in "XZ" for pid in pids)
-
-
 def at_work(process, out, count):
     """The ranks, once each has a journal and one shard at least is done."""
     wait_for(lambda: len(glob.glob(f"{out}/.chex-journal-*")) == count and glob.glob(f"{out}/chestxray14-*")
              or process.poll() is not None)
     assert process.poll() is None, f"ended too soon: {process.communicate()[1]}"
-    return children(process.pid)
-
-
-def finish(process):
-    return process.communicate(timeout=120)[1], process.returncode
+    return children(process.pid, "chex-convert")
 
 
 # ---- ranks ---------------------------------------------------------------------------------------------------------

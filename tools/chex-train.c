@@ -73,13 +73,14 @@ catch_signals(void)
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
+/* Perhaps the last that this process can say: mpirun gives the others one second when a rank is gone. */
 static void
 on_hurried(void *context, const char *text)
 {
     struct train_report *r = context;
 
-    if (!r->common->quiet)
-        meter_print(&r->meter, "%s: %s", train_program.name, text);
+    meter_print(&r->meter, "%s: stopping, but %s; if that is lost, the same command again goes on", train_program.name,
+                text);
 }
 
 static enum chex_status
@@ -103,10 +104,23 @@ exit_code_of(enum chex_status status, const struct trainer *t)
     return t && trainer_result(t)->skipped > 0 ? EXIT_DATA : EXIT_GOOD;
 }
 
-/* One rank of the job, be it the only one, from its options to its exit code; *broken: the others cannot be waited for. */
+/* The others cannot be waited for; rank 0, or the first that is not lost, had the time to say why. */
+static void
+end_all(struct comm *comm, struct collective *together, int code)
+{
+    fflush(stdout);
+    if (together) {
+        collective_abort(together, code);
+    } else {
+        sleep(comm->rank == 0 ? 0 : 2);
+        comm->ops->abort(comm, code);
+    }
+}
+
+/* One rank of the job, be it the only one, from its options to its exit code. */
 static int
 train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, enum chex_status status,
-              struct chex_error *err, bool *broken)
+              struct chex_error *err)
 {
     struct train_report report;
     struct trainer_watch watch = {.context = &report,
@@ -123,33 +137,34 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .hurried = on_hurried};
     struct trainer *t = NULL;
     struct trainer_facts f = {.collective = NULL};
-    bool speaks = comm->rank == 0;
+    bool speaks = comm->rank == 0, broken;
     int code;
 
     train_report_init(&report, cli, common);
     if (status == CHEX_OK)
         status = train_cli_check(cli, common, err);
-    if (status == CHEX_OK)
-        status = trainer_prepare(&cli->train, &watch, comm, &t, err);
+    status = trainer_prepare(&cli->train, &watch, comm, status, &t, err);
     if (status == CHEX_OK)
         status = run(cli, &report, t, err);
     if (t)
         trainer_facts(t, &f);
-    *broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
+    broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
     if (f.collective)
         speaks = collective_speaks(f.collective);
     meter_clear(&report.meter);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)
         cli_error(&train_program, err);
-    if (comm->rank == 0 && (status != CHEX_OK || !cli->dry_run))
+    if (speaks && (status != CHEX_OK || !cli->dry_run))
         train_report_end(&report, t, status == CHEX_OK ? NULL : err);
     if (comm->rank == 0 && common->json)
         train_report_json(&report, t, status == CHEX_OK ? NULL : err, code);
+    if (broken)
+        end_all(comm, f.collective, code);
     trainer_free(t);
     train_report_release(&report);
     /* Only rank 0 has an exit code: mpirun ends all others as soon as one process returns another than 0. */
-    return comm->rank == 0 || *broken ? code : EXIT_GOOD;
+    return comm->rank == 0 ? code : EXIT_GOOD;
 }
 
 static int
@@ -158,15 +173,10 @@ train(struct train_cli *cli, const struct cli_common *common)
     struct chex_error err = {.status = CHEX_OK};
     struct comm comm;
     enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
-    bool broken = false;
     int code;
 
     catch_signals();
-    code = train_on_rank(cli, common, &comm, status, &err, &broken);
-    if (broken) {
-        fflush(stdout);
-        comm.ops->abort(&comm, code);
-    }
+    code = train_on_rank(cli, common, &comm, status, &err);
     comm.ops->close(&comm);
     return code;
 }

@@ -62,12 +62,11 @@ synth_parts = tools/synth_body.c tools/synth_bones.c tools/synth_canvas.c tools/
 chex_synth_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(ZLIB_CFLAGS)
 chex_synth_LDADD = $(tools_ldadd)
 
-chex_train_SOURCES = tools/chex-train.c $(train_parts)
-train_parts = tools/html.c tools/html.h tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h tools/train_json.c \
-	tools/train_options.c tools/train_options.h tools/train_report.c tools/train_report.h tools/train_values.c \
-	tools/train_values.h
-chex_train_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train
-chex_train_LDADD = libtrain.la liblauncher.la $(tools_ldadd) -lm
+chex_train_SOURCES = tools/chex-train.c $(train_parts) train_parts = tools/html.c tools/html.h \
+	tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h tools/train_json.c tools/train_options.c \
+	tools/train_options.h tools/train_report.c tools/train_report.h tools/train_values.c tools/train_values.h \
+	chex_train_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train chex_train_LDADD = libtrain.la \
+	liblauncher.la $(tools_ldadd) -lm
 
 # ---- completion of the command lines: each program prints its own --------------------------------------------------
 if COMPLETIONS

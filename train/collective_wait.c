@@ -302,6 +302,7 @@ collective_wait(struct collective *c, const struct task *task, struct chex_error
         double now = progress_clock();
 
         c->waited += now - then < TURN_SECONDS ? now - then : TURN_SECONDS;
+        c->told = c->told || now - then > TURN_SECONDS; /* this process was stopped: the others waited for it */
         then = now;
         if (status == CHEX_OK && !done)
             status = look_for_lost(c, err);

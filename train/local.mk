@@ -22,7 +22,8 @@ libtrain_la_SOURCES += train/evaluate.c train/evaluate.h train/evaluate_judge.c 
 	train/metrics_document.c train/predictions.c train/predictions.h
 # a run
 libtrain_la_SOURCES += train/settings.c train/settings.h train/trainer.c train/trainer.h train/trainer_judge.c \
-	train/trainer_prepare.c train/trainer_private.h train/trainer_save.c train/trainer_start.c train/trainer_step.c
+	train/trainer_prepare.c train/trainer_private.h train/trainer_save.c train/trainer_start.c \
+	train/trainer_step.c train/trainer_ranks.c
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
 

@@ -199,7 +199,7 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .memory_all = t->memory_all,
         .memory_there = t->memory_there,
         .select = t->select,
-        .ranks = collective_size(t->all),
+        .ranks = t->all ? collective_size(t->all) : 1,
         .collective = t->all,
         .folder = t->folder.path ? &t->folder : NULL,
         .value = t->settings.value,

@@ -164,13 +164,14 @@ struct trainer_watch {
 
 /*
  * options and watch outlive the trainer, comm too.  trainer_free() frees *out, also after a failure, where *out is NULL only
- * if memory ran out.  On all ranks alike:
+ * if memory ran out.  status and *err say what was wrong on this rank before: all ranks meet first.  On all ranks alike:
  * CHEX_ERR_USAGE      options that cannot be, a device that is not there, ranks that differ
  * CHEX_ERR_MISSING    no data set, a shard that is not there; CHEX_ERR_TRUNCATED one of another size
  * CHEX_ERR_MEMORY     names what is needed and what there is
  */
 enum chex_status trainer_prepare(const struct trainer_options *options, const struct trainer_watch *watch,
-                                 struct comm *comm, struct trainer **out, struct chex_error *err);
+                                 struct comm *comm, enum chex_status status, struct trainer **out,
+                                 struct chex_error *err);
 
 /*
  * CHEX_OK                also where records were skipped: trainer_result()

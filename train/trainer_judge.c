@@ -238,6 +238,9 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
     enum chex_status status;
 
     tell_epoch(t);
+    status = trainer_compare_weights(t, err);
+    if (status != CHEX_OK)
+        return status;
     if (t->validation < 0)
         return end_unjudged(t, err);
     status = trainer_judge(t, t->validation, t->o->average, &e, err);

@@ -437,7 +437,7 @@ check_inputs(struct trainer *t, struct chex_error *err)
 
 enum chex_status
 trainer_prepare(const struct trainer_options *options, const struct trainer_watch *watch, struct comm *comm,
-                struct trainer **out, struct chex_error *err)
+                enum chex_status status, struct trainer **out, struct chex_error *err)
 {
     const struct collective_options together = {.timeout = options->timeout,
                                                 .hurry = watch->stop,
@@ -445,7 +445,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
                                                 .hurried = watch->hurried,
                                                 .context = watch->context};
     struct trainer *t = calloc(1, sizeof(*t));
-    enum chex_status status;
+    enum chex_status met;
 
     *out = t;
     if (!t)
@@ -456,10 +456,12 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     t->train = t->validation = t->test = -1;
     t->leads = comm->rank == 0;
     t->folder.fd = -1;
-    status = collective_new(comm, &together, &t->all, err);
-    if (status != CHEX_OK)
-        return status;
-    status = find_model(t, err);
+    met = collective_new(comm, &together, &t->all, status == CHEX_OK ? err : NULL);
+    if (met != CHEX_OK)
+        return status == CHEX_OK ? met : status;
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = find_model(t, err);
     if (status == CHEX_OK)
         status = compare(t, look(t, err), err);
     if (status != CHEX_OK)
@@ -467,5 +469,6 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     status = check_inputs(t, err);
     if (status == CHEX_OK)
         status = make_plan(t, err);
-    return collective_agree(t->all, status, NULL, err);
+    status = collective_agree(t->all, status, NULL, err);
+    return status == CHEX_OK ? trainer_compare_devices(t, err) : status;
 }

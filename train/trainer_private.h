@@ -4,6 +4,7 @@
  *     trainer_prepare.c   from options to a plan of the backend
  *     trainer_start.c     RUN, its lock; weights and state from where they are
  *     trainer_step.c      one step
+ *     trainer_ranks.c     are the ranks what they should be?
  *     trainer_save.c      checkpoints and the best model
  *     trainer_judge.c     evaluations, and what follows from them
  *     trainer.c           the order of all that
@@ -79,6 +80,13 @@ enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
 void trainer_free_arrays(struct checkpoint_arrays *a);
+
+/* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
+
+/* A note where the ranks do not run on the same. */
+enum chex_status trainer_compare_devices(struct trainer *t, struct chex_error *err);
+/* Do all ranks have the same weights, bit by bit?  CHEX_ERR_BUG */
+enum chex_status trainer_compare_weights(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-train by MPI ranks: the same training whatever their number; ranks that differ, die, hang or are stopped.
+
+    check_train_ranks.py [PATTERN]      only the cases whose name matches the regular expression
+
+Python 3, stdlib only.  Skipped where there is no mpirun, or the programs were built without MPI.
+"""
+import array
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+
+import ranks as mpi
+from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
+from support import Cases, manifest, program, run, says, slurp, synth, tree, write
+
+case = Cases()
+CACHE = tempfile.mkdtemp(prefix="chex-train-ranks-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc\.svg")
+BATCH = {1: 16, 2: 8, 3: 4, 4: 4}  # images of a step of each rank: 16 of all, or 12 of three ranks
+
+
+@functools.lru_cache(None)
+def data():
+    """A small data set of three splits, 90 images to train on; read only."""
+    folder = os.path.join(CACHE, "shards")
+    labels = synth(folder + ".images", 120, "--size", "64")
+    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
+         "--shard-size", "16", "--split", "patient:50,25,25"])
+    return folder
+
+
+def words(out, *more, source=None):
+    return [program("chex-train"), "-d", source or data(), "-o", out, "--model", "densenet-micro", "--crop", "32",
+            "--micro-batch", "4", "--epochs", "2", "--bootstrap", "20", "-j", "1", *map(str, more)]
+
+
+def ranks(count, out, *more, source=None):
+    """The command of so many ranks; one: without mpirun."""
+    line = words(out, "--batch", BATCH[count], *more, source=source)
+    return line if count == 1 else mpi.ranks("chex-train", count, *line)
+
+
+def train(count, out, *more, code=0):
+    return run(ranks(count, out, *more), code, env=ENVIRONMENT)
+
+
+def begin(count, out, *more):
+    """A run that saves every other step, once it has; its processes in the order of their ranks."""
+    process = start(ranks(count, out, *more))
+    wait_for(lambda: last_step(out) > 0 or process.poll() is not None)
+    assert process.poll() is None, f"ended too soon: {process.communicate()[1]}"
+    found = {}
+    for pid in children(process.pid, "chex-train"):
+        rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", slurp(f"/proc/{pid}/environ"))
+        found[int(rank[1])] = pid
+    return process, [found[r] for r in sorted(found)]
+
+
+def last_step(out):
+    try:
+        with open(f"{out}/latest", encoding="ascii") as f:
+            return int(f.readline().split()[0].removeprefix("step-"))
+    except (OSError, IndexError):
+        return -1
+
+
+def kept(folder):
+    return {name: digest for name, digest in tree(folder).items() if EXACT.fullmatch(name)}
+
+
+LONG = ("--epochs", "4", "--checkpoint-every", "2steps", "--timeout", "5s")
+
+
+@functools.lru_cache(None)
+def whole(count):
+    """The folder of a run of LONG that nobody disturbed."""
+    out = os.path.join(CACHE, f"whole-{count}")
+    train(count, out, *LONG)
+    return out
+
+
+def same_end(out, count):
+    """The newest checkpoint, the best model and what came of it are those of a run that nobody disturbed."""
+    wanted, got = kept(whole(count)), kept(out)
+    last = f"step-{last_step(whole(count)):06d}"
+    names = {n for n in wanted if not n.startswith("step-") or n.startswith(last)} - {"latest"}
+    assert last_step(out) == last_step(whole(count))
+    differ = [n for n in sorted(names) if wanted[n] != got.get(n)]
+    assert not differ, f"other bytes in {differ}"
+
+
+def tensors(path):
+    """{name: floats} of a safetensors file."""
+    blob = slurp(path)
+    size, = struct.unpack_from("<Q", blob)
+    found = {}
+    for name, about in json.loads(blob[8:8 + size]).items():
+        if name != "__metadata__" and about["dtype"] == "F32":
+            a, b = about["data_offsets"]
+            found[name] = array.array("f", blob[8 + size + a:8 + size + b])
+    return found
+
+
+def distance(a, b):
+    """Of two lists of numbers, relative to the first."""
+    square = sum(x * x for x in a)
+    return (sum((x - y) ** 2 for x, y in zip(a, b)) / square) ** 0.5 if square else max(map(abs, b), default=0)
+
+
+# ---- collectives -----------------------------------------------------------------------------------------------------
+
+
+@case("sums have the bits of adding in the order of ranks, in every run")
+def _(_work):
+    found = {}
+    for count in (1, 2, 3, 4, 3):
+        line = mpi.ranks("collective-ranks", count, program("collective-ranks"), "sums")
+        text = run(line, env=ENVIRONMENT).stdout
+        assert found.setdefault(count, text) == text and re.fullmatch(r"[0-9a-f]{16}\n", text), text
+    assert len(set(found.values())) == 4
+
+
+@case("an error of one rank is that of the job, with its name")
+def _(_work):
+    line = mpi.ranks("collective-ranks", 3, program("collective-ranks"), "fail", "2")
+    done = run(line, 3, env=ENVIRONMENT)
+    says(done, r"collective-ranks: rank 2 \S+: 'x' cannot be read")
+    assert done.stderr.count("cannot be read") == 1
+
+
+@case("a job that was suspended for longer than the timeout goes on")
+def _(_work):
+    process = start(mpi.ranks("collective-ranks", 3, program("collective-ranks"), "wait", "6"))
+    pids = wait_for(lambda: len(p := children(process.pid, "collective-ranks")) == 3 and p)
+    time.sleep(1)
+    for number, pause in ((signal.SIGSTOP, 4), (signal.SIGCONT, 0)):
+        for pid in pids:
+            os.kill(pid, number)
+        time.sleep(pause)
+    text, code = finish(process)
+    assert code == 0, text
+
+
+# ---- the same training ---------------------------------------------------------------------------------------------
+
+
+def furthest(a, b):
+    """How far two checkpoints are apart in the tensor where it is most; running statistics left out."""
+    x, y = tensors(a), tensors(b)
+    return max(distance(x[name], y[name]) for name in x if "running_" not in name and "num_batches" not in name)
+
+
+@case("1, 2 and 4 ranks train on the same samples, and a step from the same weights is the same within rounding")
+def _(work):
+    every = ("-v", "--optimizer", "sgd", "--lr", "0.05", "--epochs", "1", "--checkpoint-every", "1steps", "--keep", "0")
+    one = f"{work}/1"
+    orders = [re.findall(r"order +([0-9a-f]+)", train(1, one, *every).stderr)]
+    assert orders[0] and furthest(f"{one}/step-000000.safetensors", f"{one}/step-000006.safetensors") > 0.01
+    for count in (2, 4):
+        out = f"{work}/{count}"
+        orders.append(re.findall(r"order +([0-9a-f]+)", train(count, out, *every).stderr))
+        assert furthest(f"{one}/step-000000.safetensors", f"{out}/step-000000.safetensors") == 0
+        moved = furthest(f"{one}/step-000001.safetensors", f"{out}/step-000001.safetensors")
+        assert moved < 1e-6, f"{moved:.2g}"
+        # The last step, in which some ranks have few images or none.  (Over several steps rounding grows: ReLU.)
+        train(count, out + "-last", *every, "--resume", f"{one}/step-000005.safetensors")
+        moved = furthest(f"{one}/step-000006.safetensors", f"{out}-last/step-000006.safetensors")
+        assert moved < 1e-6, f"{moved:.2g}"
+    assert orders[0] == orders[1] == orders[2], orders
+
+
+@case("the same ranks twice leave the same bytes")
+def _(work):
+    train(2, f"{work}/a")
+    train(2, f"{work}/b")
+    assert kept(f"{work}/a") == kept(f"{work}/b") and f"{last_step(work + '/a')}" != "0"
+
+
+@case("one to four ranks judge the same weights alike, to the last digit")
+def _(work):
+    best = f"{whole(2)}/best.safetensors"
+    for count in (1, 2, 3, 4):
+        line = words(f"{work}/{count}", "--init", best, "--eval-only", "--tta", "flip", "--batch", "4")
+        os.mkdir(f"{work}/{count}")
+        run(line if count == 1 else mpi.ranks("chex-train", count, *line), env=ENVIRONMENT)
+    for name in ("predictions-test.csv", "metrics-test.json"):
+        first = slurp(f"{work}/1/{name}")
+        assert len(first) > 500
+        for count in (2, 3, 4):
+            assert slurp(f"{work}/{count}/{name}") == first, f"{name} of {count} ranks"
+
+
+@case("running statistics are the mean over the ranks")
+def _(work):
+    one_step = ("--epochs", "1", "--checkpoint-every", "1steps", "--keep", "0")
+    found = []
+    for count, batch in ((1, 4), (1, 8), (2, 4)):  # the first four images; both fours, one after the other; at once
+        out = f"{work}/{count}-{batch}"
+        line = words(out, "--batch", batch, *one_step)
+        run(line if count == 1 else mpi.ranks("chex-train", count, *line), env=ENVIRONMENT)
+        found.append((tensors(f"{out}/step-000000.safetensors"), tensors(f"{out}/step-000001.safetensors")))
+    names = [n for n in found[0][0] if "running_mean" in n or "running_var" in n]
+    assert len(names) > 10
+    for name in names:
+        start_of, four, eight, both = found[0][0][name], found[0][1][name], found[1][1][name], found[2][1][name]
+        # momentum 0.1, as PyTorch
+        first = [(b - 0.9 * a) / 0.1 for a, b in zip(start_of, four)]
+        second = [(b - 0.9 * a) / 0.1 for a, b in zip(four, eight)]
+        want = [0.9 * a + 0.05 * (b + c) for a, b, c in zip(start_of, first, second)]
+        assert distance(want, both) < 1e-4, f"{name}: {distance(want, both):.2g}"
+
+
+@case("another number of ranks goes on where the last one stopped")
+def _(work):
+    out = f"{work}/run"
+    process, pids = begin(4, out, *LONG)
+    os.kill(pids[0], signal.SIGTERM)
+    text, code = finish(process)
+    assert code == 75, text
+    at = last_step(out)
+    done = train(2, out, *LONG)
+    says(done, f"step-{at:06d}")
+    assert last_step(out) == last_step(whole(4))
+    for name, want in tensors(f"{whole(4)}/step-{last_step(out):06d}.safetensors").items():
+        if "weight" in name and "norm" not in name:
+            assert distance(want, tensors(f"{out}/step-{last_step(out):06d}.safetensors")[name]) < 0.1, name
+
+
+@case("another global batch is refused, unless the user wants it")
+def _(work):
+    shutil.copytree(whole(2), f"{work}/run")
+    more = ("--batch", "12", "--epochs", "5")
+    says(run(mpi.ranks("chex-train", 2, *words(f"{work}/run", *more)), 6, env=ENVIRONMENT), "batch", "16", "24",
+         "--allow-batch-change")
+    run(mpi.ranks("chex-train", 2, *words(f"{work}/run", *more, "--allow-batch-change")), env=ENVIRONMENT)
+
+
+# ---- ranks that differ ---------------------------------------------------------------------------------------------
+
+
+def two_commands(first, second):
+    return mpi.ranks("chex-train", 1, *first) + [":", "-np", "1", *map(str, second)]
+
+
+@case("ranks with other options are told which, and nothing is written")
+def _(work):
+    for change, what in ((["--seed", "7"], "seed 7"), (["--lr", "0.5"], "lr 0.5"), (["--epochs", "9"], "epochs 9")):
+        done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", *change)), 2, env=ENVIRONMENT)
+        says(done, r"rank 1 \S+ does not do the same as rank 0: it has '" + re.escape(what))
+        assert done.stderr.count("does not do the same") == 1
+        assert not os.path.exists(f"{work}/out")
+
+
+@case("ranks with another data set are told so")
+def _(work):
+    labels = synth(f"{work}/images", 60, "--size", "64", "--seed", "9")
+    run([program("chex-convert"), "-q", "-i", f"{work}/images/images", "-l", labels, "-o", f"{work}/other", "--size",
+         "36", "--shard-size", "16", "--split", "patient:50,25,25"])
+    done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", source=f"{work}/other")), 2, env=ENVIRONMENT)
+    says(done, r"rank 1 \S+ does not do the same as rank 0: it has 'data-set [0-9a-f]{16}', rank 0 'data-set [0-9a-f]{16}'")
+
+
+@case("an option that only one rank cannot take ends all of them, with its name")
+def _(work):
+    done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", "--batch", "6")), 2, env=ENVIRONMENT)
+    says(done, r"chex-train: rank 1 \S+: --batch 6 is no multiple of --micro-batch 4")
+    assert done.stderr.count("is no multiple") == 1
+
+
+def poisoned(work):
+    """A copy of the data set with a damaged record in each shard to train on but the first."""
+    folder = shutil.copytree(data(), f"{work}/bad")
+    m = manifest(folder)
+    for shard in [s["name"] for s in m["shards"] if "-train." in s["name"]][1:]:
+        blob = bytearray(slurp(f"{folder}/{shard}"))
+        blob[m["record"]["stride"] * 3 + m["record"]["pixel_offset"] + 5] ^= 1
+        write(f"{folder}/{shard}", bytes(blob))
+    return folder
+
+
+@case("a shard that one rank cannot see is named with that rank, before the first step")
+def _(work):
+    folder = shutil.copytree(data(), f"{work}/copy")
+    name = next(s["name"] for s in manifest(folder)["shards"] if "-train." in s["name"])
+    os.unlink(f"{folder}/{name}")
+    done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", source=folder)), 3, env=ENVIRONMENT)
+    says(done, r"chex-train: rank 1 \S+: .*" + re.escape(name))
+    assert not os.path.exists(f"{work}/out")
+
+
+@case("a record that is damaged for one rank ends all of them, and what was reached is saved")
+def _(work):
+    out = f"{work}/out"
+    first = words(out, "--batch", "8", "--checkpoint-every", "never")
+    second = words(out, "--batch", "8", "--checkpoint-every", "never", source=poisoned(work))
+    done = run(two_commands(first, second), 1, env=ENVIRONMENT)
+    says(done, r"chex-train: rank 1 \S+: .*record 3")
+    assert done.stderr.count("record 3") == 1
+    at = last_step(out)
+    assert at >= 0
+    # With the whole data set it goes on, to the same end as if nothing had been.
+    run(mpi.ranks("chex-train", 2, *first), env=ENVIRONMENT)
+    train(2, f"{work}/straight", "--checkpoint-every", "never")
+    assert slurp(f"{out}/best.safetensors") == slurp(f"{work}/straight/best.safetensors")
+
+
+# ---- ranks that are gone -------------------------------------------------------------------------------------------
+
+
+@case("of a killed rank the others are gone within ten seconds, and the same command goes on to the same end")
+def _(work):
+    for victim in (0, 2):
+        out = f"{work}/{victim}"
+        process, pids = begin(3, out, *LONG)
+        os.kill(pids[victim], signal.SIGKILL)
+        since = time.monotonic()
+        text, code = finish(process)
+        wait_for(lambda pids=pids: gone(pids), 10)
+        took = time.monotonic() - since
+        assert code in (8, 137), f"{code}: {text}"
+        assert took < 10, f"{took:.1f} s"
+        # Whoever is left says whom it waits for, in the second that mpirun gives it.
+        assert re.search(rf"chex-train: .*rank {victim} ", text), text
+        train(3, out, *LONG)
+        same_end(out, 3)
+
+
+@case("a rank that hangs is named by the others, exit code 8")
+def _(work):
+    for victim in (0, 2):
+        out = f"{work}/{victim}"
+        process, pids = begin(3, out, *LONG)
+        os.kill(pids[victim], signal.SIGSTOP)
+        text, code = finish(process)
+        assert code == 8, f"{code}: {text}"
+        assert re.search(rf"chex-train: no progress for 5 s; waiting for rank {victim} \S+\n", text), text
+        assert len(re.findall("no progress for", text)) == 1, text
+        assert re.search(r"next     the same command again goes on from step-\d+", text), text
+        wait_for(lambda pids=pids: gone(pids), 10)
+
+
+@case("a stop signal at one rank, or by mpirun at all, saves and ends with 75")
+def _(work):
+    for number, everyone in ((signal.SIGTERM, False), (signal.SIGUSR1, True)):
+        out = f"{work}/{number}"
+        process, pids = begin(3, out, *LONG)
+        os.kill(process.pid if everyone else pids[1], number)
+        text, code = finish(process)
+        assert code == 75, f"{code}: {text}"
+        assert len(re.findall("stopped at step", text)) == 1, text
+        train(3, out, *LONG)
+        same_end(out, 3)
+
+
+@case("SIGUSR2 by mpirun saves, and the run goes on")
+def _(work):
+    out = f"{work}/out"
+    more = ("--epochs", "4", "--checkpoint-every", "never", "--keep", "0")
+    process = start(ranks(3, out, *more))
+    wait_for(lambda: last_step(out) >= 8 or process.poll() is not None)  # the end of the first epoch
+    os.kill(process.pid, signal.SIGUSR2)
+    text, code = finish(process)
+    assert code == 0, text
+    extra = [n for n in kept(out) if re.fullmatch(r"step-\d+\.safetensors", n) and int(n[5:11]) % 8]
+    assert extra, sorted(kept(out))
+    same_end(out, 3)
+
+
+@case("SIGTERM to mpirun leaves a whole folder, whatever it had time for")
+def _(work):
+    out = f"{work}/out"
+    process, pids = begin(3, out, *LONG)
+    os.kill(process.pid, signal.SIGTERM)
+    finish(process)
+    wait_for(lambda: gone(pids), 10)
+    train(3, out, *LONG)
+    same_end(out, 3)
+
+
+@case("a disk that is full keeps no rank from training, and the end is exit code 4")
+def _(work):
+    disk = f"{work}/disk"
+    os.mkdir(disk)
+    if run(["mount", "-t", "tmpfs", "-o", "size=4m", "chex-test", disk], None).returncode != 0:
+        raise mpi.Skip("mount is not allowed here")
+    try:
+        process, pids = begin(2, f"{disk}/out", *LONG)
+        try:
+            write(f"{disk}/other", bytes(4 << 20))
+        except OSError:
+            pass
+        text, code = finish(process)
+        assert code == 4 and "NOT saved" in text, f"{code}: {text}"
+        assert gone(pids)
+        os.unlink(f"{disk}/other")
+        run(["mount", "-o", "remount,size=30m", disk])
+        train(2, f"{disk}/out", *LONG)
+        same_end(f"{disk}/out", 2)
+    finally:
+        run(["umount", disk], None)
+
+
+if __name__ == "__main__":
+    try:
+        mpi.mpirun("chex-train")
+        code = case.main()
+    except mpi.Skip as e:
+        print(f"skip chex-train by ranks: {e}\n0 passed, 0 failed, 1 skipped")
+        code = 77
+    finally:
+        shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(code)
