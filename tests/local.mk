@@ -110,6 +110,7 @@ TESTS += $(unit_tests) \
 	tests/check_train.py \
 	tests/check_train_ranks.py
 slow_tests = tests/check_train.py tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_parity.py tests/check_weights.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
 	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
@@ -118,7 +119,7 @@ EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.
 	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
 	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/check_train.py tests/png_cases.py tests/python.sh \
 	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
-	tests/read_events.py tests/check_auroc.py \
+	tests/read_events.py tests/check_auroc.py tests/check_weights.py \
 	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
 
 TEST_EXTENSIONS = .py
