@@ -109,8 +109,8 @@ TESTS += $(unit_tests) \
 	tests/check_tables.py \
 	tests/check_train.py \
 	tests/check_train_ranks.py
-slow_tests = tests/check_train.py tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
-slow_tests = tests/check_parity.py tests/check_weights.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
+slow_tests = tests/check_train.py tests/check_parity.py tests/check_weights.py tests/check_convert.py \
+	tests/check_faults.py tests/check_interop.py tests/check_recipes.py
 
 EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
 	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \

@@ -3,7 +3,7 @@
 # with FUZZ_MAIN= FUZZ_ENGINE=-fsanitize=fuzzer, in a build folder for that compiler, it is a fuzzer (fuzz.sh).
 FUZZ_MAIN = tests/fuzz/libreplay.la
 FUZZ_ENGINE =
-fuzz_programs = tests/fuzz/jpeg tests/fuzz/journal tests/fuzz/labels tests/fuzz/lists tests/fuzz/manifest \
+fuzz_programs = tests/fuzz/events tests/fuzz/jpeg tests/fuzz/journal tests/fuzz/labels tests/fuzz/lists tests/fuzz/manifest \
 	tests/fuzz/options tests/fuzz/png tests/fuzz/record tests/fuzz/resample
 check_PROGRAMS += $(fuzz_programs) tests/fuzz/self_test
 check_LTLIBRARIES = tests/fuzz/libreplay.la tests/fuzz/libfuzz.la
@@ -12,6 +12,10 @@ tests_fuzz_libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_ENGINE)
 fuzz_ldadd = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libchexcore.la
 
+tests_fuzz_events_SOURCES = tests/fuzz/events.c
+tests_fuzz_events_CPPFLAGS = $(train_cppflags)
+tests_fuzz_events_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_events_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la
 tests_fuzz_jpeg_SOURCES = tests/fuzz/jpeg.c
 tests_fuzz_jpeg_CPPFLAGS = $(AM_CPPFLAGS) $(LIBJPEG_CFLAGS)
 tests_fuzz_jpeg_LDFLAGS = $(fuzz_ldflags)
