@@ -31,7 +31,7 @@ libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
 # which instructions run is a matter of the machine, and so are the last bits.
 libtrain_la_SOURCES += train/cpu/conv.c train/cpu/conv_backward.c train/cpu/kernels.h \
 	train/cpu/kernels_best.c train/cpu/norm.c train/cpu/cpu.c train/cpu/operand.c train/cpu/patches.c \
-	train/cpu/plan.h train/cpu/plan_build.c train/cpu/pool.c train/cpu/team.c train/cpu/team.h
+	train/cpu/plan.h train/cpu/plan_build.c train/cpu/plan_memory.c train/cpu/pool.c train/cpu/team.c train/cpu/team.h
 kernels_cflags = $(AM_CFLAGS) -O3 -fno-math-errno -ffp-contract=fast
 noinst_LTLIBRARIES += libkernels_plain.la
 libkernels_plain_la_SOURCES = train/cpu/kernels.c
