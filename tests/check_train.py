@@ -5,7 +5,7 @@
     check_train.py [PATTERN]
 
 All with densenet-micro on synthetic images of some dozens of pixels, one process.  KILLS is the number of kills at random
-times (default 20, with CHEX_SLOW 200).
+times (default 20, with CHEX_SLOW 200); 1000 and more: and one at every change of the folder.
 """
 import json
 import os
@@ -767,7 +767,7 @@ def _(work):
     changes = straight.counts["change"]
     assert changes > 100, changes
     same_as_whole(out)
-    step = 1 if SLOW else max(1, changes // 25)
+    step = 1 if KILLS >= 1000 else max(1, changes // (200 if SLOW else 25))
     for nth in range(1, changes + 1, step):
         out = run_folder(work, f"kill{nth}")
         killed = harness.run(command(out, *more), [os.path.realpath(out)], f"change:{nth}:once:kill")
@@ -776,6 +776,7 @@ def _(work):
         assert "damaged" not in done.stderr, (nth, done.stderr)
         same_as_whole(out)
         assert not [n for n in os.listdir(out) if ".tmp." in n or n.startswith(".")], os.listdir(out)
+        shutil.rmtree(os.path.realpath(out))
 
 
 @case("kill -9 at random times, again and again: the same bytes in the end")
