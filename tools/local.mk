@@ -158,7 +158,9 @@ train_parts = \
 	tools/train_report.c \
 	tools/train_report.h \
 	tools/train_values.c \
-	tools/train_values.h
+	tools/train_values.h \
+	tools/train_watch.c \
+	tools/train_watch.h
 chex_train_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train
 chex_train_LDADD = libtrain.la liblauncher.la $(tools_ldadd) -lm
 
