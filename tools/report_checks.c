@@ -146,15 +146,16 @@ judge_patients(struct report *r)
     for (i = 0; i < k->count && shown < EXAMPLES; i = next) {
         if (!split_check_patient(k, i, &next, images))
             continue;
-        say(c, " ");
+        say(c, shown ? "; " : " ");
         say_name(c, k->seen[i].patient);
         for (s = 0; s < r->dataset->info.split_count; s++)
             if (images[s] > 0)
                 say(c, " %s %s", split_name(r, s), TEXT(images[s]));
-        say(c, ";");
         shown++;
     }
-    say(c, " chex-inspect --check-split names more.");
+    if (n > shown)
+        say(c, ", and %s more", TEXT(n - shown));
+    say(c, ".");
 }
 
 static void
@@ -173,13 +174,15 @@ judge_equal(struct report *r)
         for (i = 0; i < k->count && shown < EXAMPLES; i = next) {
             if (!split_check_image(k, i, &next))
                 continue;
-            say(c, " %s ", split_name(r, k->by_hash[i]->split));
+            say(c, "%s %s ", shown ? ";" : "", split_name(r, k->by_hash[i]->split));
             say_name(c, k->by_hash[i]->name);
             say(c, " = %s ", split_name(r, k->by_hash[next - 1]->split));
             say_name(c, k->by_hash[next - 1]->name);
-            say(c, ";");
             shown++;
         }
+        if (n > shown)
+            say(c, ", and %s more", TEXT(n - shown));
+        say(c, ".");
     }
     n = r->repeated;
     c = begin(r, "duplicates", "Duplicates within a split", n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -336,7 +339,8 @@ judge_positives(struct report *r)
         say(c, ". Without a positive there is no AUROC.");
     else if (least->n > least->y)
         say(c,
-            ". With %.0f, an AUROC of %.2f would be known to +-%.2f (95 %%), and less well since images of a patient "
+            ". With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since images of a "
+            "patient "
             "are alike.",
             least->y, AUROC, half_interval(least->y, least->n - least->y));
     say(c, " Named are those with fewer than %d.", FEW);

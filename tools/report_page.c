@@ -136,7 +136,7 @@ put_command(struct html *h, const struct report *r)
         html_raw(h, "file:PATH");
     else
         html_text(h, is_plain(m->split_rule) ? m->split_rule : "RULE");
-    html_format(h, " --shard-size %u --tail ", m->shard_size);
+    html_format(h, " \\\n    --shard-size %u --tail ", m->shard_size);
     html_text(h, m->tail);
     html_format(h, " --seed %llu --align %u", (unsigned long long)m->seed, m->layout.align);
     if (m->max_pixels != 64u << 20)
@@ -270,8 +270,8 @@ put_shards(struct html *h, const struct report *r)
     report_draw_shards(h, r);
     caption(h, 8,
             "Each shard is a sample of its split by a hash, so the means scatter about one line; a shard away from "
-            "it holds other images. Every checksum was tested; SHA-256 of whole files only by chex-inspect "
-            "--full.");
+            "it holds other images, or few, as the last of a split. Every checksum was tested; SHA-256 of whole files "
+            "only by chex-inspect --full --sha256.");
     report_table_shards(h, r);
     html_raw(h, "</section>\n<section id=\"rejects\"><h2>Rejects</h2>\n");
     report_table_rejects(h, r);
