@@ -21,6 +21,7 @@
 #define FEW          30 /* positives of a finding in a split */
 #define FEW_NAMED    4  /* of such findings in a split */
 #define OLD          100
+#define NIH_IMAGES   112120 /* rows of both label files of NIH */
 #define DIFFERENT    SPLIT_Z
 #define AUROC        0.85
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
@@ -105,6 +106,27 @@ judge_rejects(struct report *r)
     if (r->reject_count > n)
         say(c, " Besides, %s line%s of rejects.jsonl name rows or images without their other half.",
             TEXT(r->reject_count - n), plural(r->reject_count - n));
+}
+
+/* Is it the whole of ChestX-ray14, where the label file is one of NIH's? */
+static void
+judge_complete(struct report *r)
+{
+    const char *labels = report_label_file(r->dataset->manifest.labels_sha256);
+    uint64_t here = r->dataset->info.image_count + r->dataset->manifest.rejects;
+    uint64_t n = here < NIH_IMAGES ? NIH_IMAGES - here : 0;
+    struct report_check *c;
+
+    if (!labels)
+        return;
+    c = begin(r, "complete", "Completeness", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    if (n == 0)
+        say(c, "Every image of the label file is here or among the rejects.");
+    else
+        say(c,
+            "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, --tail drop), so "
+            "results are none of the whole of ChestX-ray14.",
+            TEXT(here), TEXT(NIH_IMAGES));
 }
 
 static void
@@ -474,6 +496,7 @@ report_judge(struct report *r)
     judge_ages(r);
     judge_texts(r);
     judge_rejects(r);
+    judge_complete(r);
     judge_filling(r);
 }
 
