@@ -9,6 +9,7 @@
 
 #include "ascii.h"
 #include "json.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,8 @@ static enum chex_status
 check_header(const struct reading *r, const json_t *line, struct chex_error *err)
 {
     const char *id, *old_spec;
-    char shown_id[CHEX_ID_LENGTH], shown_spec[400]; /* what a file says may hold control characters */
+    char differ[SPEC_DIFFERENCE], shown_id[CHEX_ID_LENGTH],
+        shown_spec[400]; /* what a file says may hold control characters */
     json_int_t version;
 
     if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id, "spec",
@@ -74,12 +76,12 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
                          "'%s/%s' has version %" JSON_INTEGER_FORMAT ", this build reads %d", r->folder->path, r->name,
                          version, JOURNAL_VERSION);
     if (strcmp(id, r->dataset_id) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                         "'%s' holds an unfinished conversion of other data or options (--force replaces it): "
-                         "there %.8s, %s; asked for %.8s, %s",
-                         r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)),
-                         ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), r->dataset_id,
-                         r->spec);
+        return chex_fail(
+            err, CHEX_ERR_INCOMPATIBLE,
+            "'%s' holds an unfinished conversion of other data or options, %.8s and not %.8s "
+            "(--force replaces it): %s",
+            r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)), r->dataset_id,
+            spec_difference(r->spec, ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), differ));
     return CHEX_OK;
 }
 

@@ -19,7 +19,7 @@ import zipfile
 import zlib
 
 from check_diff import document, inspect, rows, start
-from support import Cases, Skip, nih, png, read_csv, says, slurp, write, write_csv
+from support import Cases, Skip, nih, png, program, read_csv, run, says, slurp, write, write_csv
 
 case = Cases()
 
@@ -326,6 +326,25 @@ def _():
     table, lines = rows("--source", "-l", "labels.csv", "a.tar", "notes", code=1)
     assert lines == [{"kind": "archive", "name": "", "folder": "notes",
                       "detail": "not a tar or zip archive: looks like text"}] and dict(table[0]) == lines[0]
+
+
+@case("archives in a folder are not looked into, and that is said")
+@within
+def _():
+    label_file(NAMES[:2])
+    os.mkdir("dl")
+    os.mkdir("dl/more")
+    for name in ("b.tar.gz", "a.ZIP", "more/c.tgz", "notes.txt", ".d.tar"):
+        write(f"dl/{name}", "not read")
+    lines = inspect("--source", "-l", "labels.csv", "-i", "dl", code=1).stdout.splitlines()
+    assert lines[2:4] == ["images   0 files in 0 folders, 0 bytes; 0 of 2 rows have one",
+                          "         note: 3 archives in these folders not looked into; give archives by name"], lines
+    assert lines[-1] == "next     give the archives by name, as -i dl/a.ZIP"
+    done = run([program("chex-convert"), "-i", "dl", "-l", "labels.csv", "-o", "out"], 3)
+    says(done, r"archives in a folder are not looked into: give them by name, as -i 'dl/a.ZIP'")
+    loose("dl/images", some(0, 2))
+    assert "note: 3 archives" in inspect("--source", "-l", "labels.csv", "-i", "dl").stdout
+    says(run([program("chex-convert"), "-i", "dl", "-l", "labels.csv", "-o", "out", "-n"], 0), "3 archives in these")
 
 
 # ---- damaged images in archives --------------------------------------------------------------------------------------

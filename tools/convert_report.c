@@ -80,6 +80,9 @@ report_images(const struct convert *c)
             format_count(c->strays.count, extra));
     if (c->source.repeated > 0)
         fprintf(stderr, "         %s identical copies ignored\n", format_count(c->source.repeated, extra));
+    if (c->source.unopened > 0)
+        fprintf(stderr, "         %s archive%s in these folders not looked into; give archives by name, with -i\n",
+                format_count(c->source.unopened, extra), plural(c->source.unopened));
     if (c->source.unreadable > 0)
         fprintf(stderr, "         %s folder%s that may not be read left out\n",
                 format_count(c->source.unreadable, extra), plural(c->source.unreadable));
@@ -124,6 +127,8 @@ report_splits(const struct convert *c)
                 format_count(c->plan.splits.images[split], images), plural(c->plan.splits.images[split]),
                 format_count(c->plan.splits.patients[split], patients), plural(c->plan.splits.patients[split]));
     fprintf(stderr, "\n");
+    if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
+        fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
 }
 
 void
@@ -139,7 +144,7 @@ report_missing(const struct convert *c)
     for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
         fprintf(stderr, "%s%s", i ? ", " : ": ", p->sample[i]);
     fprintf(stderr, "%s\n", p->missing > PREFLIGHT_SAMPLES ? ", ..." : "");
-    for (i = 0; p->whole && i < PREFLIGHT_ARCHIVES; i++)
+    for (i = 0; p->whole && p->found > 0 && i < PREFLIGHT_ARCHIVES; i++)
         if (p->archive[i].found < p->archive[i].wanted)
             fprintf(stderr, "         images_%03zu: %s of %s found\n", i + 1, format_count(p->archive[i].found, found),
                     format_count(p->archive[i].wanted, wanted));

@@ -354,9 +354,14 @@ static void
 print_next(const struct source_check *c)
 {
     const uint64_t *n = c->count_of;
+    char text[ROOM];
 
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
         printf("next     mend this first, then look again\n");
+        return;
+    }
+    if (c->preflight.found == 0 && c->source.unopened > 0) {
+        printf("next     give the archives by name, as -i %s\n", shown(c->source.unopened_first, text));
         return;
     }
     if (c->preflight.found == 0) {
@@ -392,6 +397,9 @@ print_images(const struct source_check *c)
     if (c->repeated > 0)
         printf("         note: %s there once more, with the same content\n",
                inspect_count(c->repeated, "image", (char[INSPECT_COUNT]){0}));
+    if (c->source.unopened > 0)
+        printf("         note: %s in these folders not looked into; give archives by name\n",
+               inspect_count(c->source.unopened, "archive", (char[INSPECT_COUNT]){0}));
     if (c->source.unreadable > 0)
         printf("         %s%s may not be listed%s\n", c->in->color.red,
                inspect_count(c->source.unreadable, "folder", (char[INSPECT_COUNT]){0}), c->in->color.off);

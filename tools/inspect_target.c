@@ -123,7 +123,9 @@ open_folder(struct target *t, struct chex_error *err)
     }
     shards = count_shards(t->path);
     if (shards == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "no data set in '%s': it has no %s", t->path, MANIFEST_NAME);
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "no data set in '%s': it has no %s (images before conversion: --source)", t->path,
+                         MANIFEST_NAME);
     snprintf(t->unfinished, sizeof(t->unfinished), "%zu shard%s without a %s", shards, shards == 1 ? "" : "s",
              MANIFEST_NAME);
     t->next = "chex-inspect with the files' names: each is checked by itself";
@@ -153,7 +155,8 @@ check_first_bytes(struct target *t, struct chex_error *err)
     if (status != CHEX_OK)
         return chex_context(err, status, "'%s'", path);
     if (got < sizeof(head) || tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM)
-        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "'%s' is neither a data set nor a TFRecord, checkpoint or event file",
+        return chex_fail(err, CHEX_ERR_NOT_IMAGE,
+                         "'%s' is neither a data set nor a TFRecord, checkpoint or event file (a download: --source)",
                          path);
     return CHEX_OK;
 }
