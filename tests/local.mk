@@ -7,7 +7,7 @@ tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c
 	tests/store_fixture.c tests/store_fixture.h tests/test_crc32c.c tests/test_crew.c tests/test_decode.c tests/test_error.c \
 	tests/test_example.c tests/test_file.c tests/test_findings.c tests/test_jpeg.c tests/test_labels.c \
 	tests/test_lock.c tests/test_manifest.c tests/test_names.c tests/test_pipeline.c tests/test_plan.c \
-	tests/test_png.c tests/test_png_faults.c tests/test_png_fast.c tests/test_progress.c tests/test_record.c \
+	tests/test_png.c tests/test_png_faults.c tests/test_png_fast.c tests/test_inflate.c tests/test_progress.c tests/test_record.c \
 	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_share.c tests/test_source.c \
 	tests/test_archive.c tests/test_feed.c \
 	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
