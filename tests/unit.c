@@ -79,6 +79,7 @@ main(void)
     srunner_add_suite(runner, crc32c_suite());
     srunner_add_suite(runner, file_suite());
     srunner_add_suite(runner, png_suite());
+    srunner_add_suite(runner, inflate_suite());
     srunner_add_suite(runner, png_fast_suite());
     srunner_add_suite(runner, jpeg_suite());
     srunner_add_suite(runner, decode_suite());
