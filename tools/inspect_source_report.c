@@ -295,13 +295,13 @@ print_command(const struct source_check *c, const char *before)
         *(c->place[i].error.status == CHEX_OK ? &left : &lost) += c->place[i].images;
     if (left == 0)
         return;
-    printf("%schex-convert -n%s", before, c->preflight.missing + lost > 0 ? " --allow-missing" : "");
+    printf("%schex-convert -n%s -i", before, c->preflight.missing + lost > 0 ? " --allow-missing" : "");
     for (i = 0; i < o->input_count + o->path_count; i++) {
         const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
 
         if (is_broken(c, path))
             continue;
-        printf(" -i ");
+        printf(" ");
         print_argument(path);
     }
     printf(" -l ");
