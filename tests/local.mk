@@ -2,18 +2,63 @@
 # make check: seconds to a minute or two.  make check-slow: minutes.  What each test needs is in TESTING.md.
 
 # ---- unit tests (Check) ------------------------------------------------------------------------------------------
-tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c tests/png_fixture.h \
-	tests/post_office.c tests/post_office.h tests/record_fixture.c tests/record_fixture.h tests/small_dataset.c \
-	tests/small_dataset.h tests/store_fixture.c tests/store_fixture.h tests/test_crc32c.c tests/test_crew.c \
-	tests/test_decode.c tests/test_error.c tests/test_example.c tests/test_file.c tests/test_findings.c \
-	tests/test_jpeg.c tests/test_labels.c tests/test_lock.c tests/test_manifest.c tests/test_names.c \
-	tests/test_pipeline.c tests/test_plan.c tests/test_png.c tests/test_png_faults.c tests/test_png_fast.c \
-	tests/test_progress.c tests/test_record.c tests/test_record_faults.c tests/test_resample.c \
-	tests/test_resume.c tests/test_share.c tests/test_source.c tests/test_archive.c tests/test_feed.c \
-	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
-	tests/test_backends.c tests/test_checkpoint.c tests/test_settings.c tests/test_collective.c \
-	tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c tests/test_safetensors.c \
-	tests/test_step.c # evaluation tests_unit_SOURCES += tests/test_evaluate.c tests/test_inflate.c
+tests_unit_SOURCES = \
+	tests/unit.c \
+	tests/unit.h \
+	tests/cases.h \
+	tests/png_fixture.c \
+	tests/png_fixture.h \
+	tests/post_office.c \
+	tests/post_office.h \
+	tests/record_fixture.c \
+	tests/record_fixture.h \
+	tests/small_dataset.c \
+	tests/small_dataset.h \
+	tests/store_fixture.c \
+	tests/store_fixture.h \
+	tests/test_crc32c.c \
+	tests/test_crew.c \
+	tests/test_decode.c \
+	tests/test_error.c \
+	tests/test_example.c \
+	tests/test_file.c \
+	tests/test_findings.c \
+	tests/test_jpeg.c \
+	tests/test_labels.c \
+	tests/test_lock.c \
+	tests/test_manifest.c \
+	tests/test_names.c \
+	tests/test_pipeline.c \
+	tests/test_plan.c \
+	tests/test_png.c \
+	tests/test_png_faults.c \
+	tests/test_png_fast.c \
+	tests/test_progress.c \
+	tests/test_record.c \
+	tests/test_record_faults.c \
+	tests/test_resample.c \
+	tests/test_resume.c \
+	tests/test_share.c \
+	tests/test_source.c \
+	tests/test_archive.c \
+	tests/test_feed.c \
+	tests/test_split.c \
+	tests/test_store.c \
+	tests/test_store_folder.c \
+	tests/test_table.c \
+	tests/test_verify.c \
+	tests/test_backends.c \
+	tests/test_checkpoint.c \
+	tests/test_settings.c \
+	tests/test_collective.c \
+	tests/test_graph.c \
+	tests/test_loader.c \
+	tests/test_metrics.c \
+	tests/test_random.c \
+	tests/test_safetensors.c \
+	tests/test_step.c \
+	tests/test_evaluate.c \
+	tests/test_inflate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
