@@ -11,7 +11,8 @@ generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event
 BUILT_SOURCES += $(generated_messages)
 CLEANFILES += $(generated_messages)
 schemasdir = $(pkgdatadir)/schemas
-dist_schemas_DATA = schemas/README.md \
+dist_schemas_DATA = \
+	schemas/README.md \
 	schemas/convert.schema.json \
 	schemas/evaluation.schema.json \
 	schemas/event.proto \

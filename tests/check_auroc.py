@@ -166,11 +166,21 @@ def dataset():
     return path
 
 
+# As in check_ranks.py.
+ENVIRONMENT = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
+                   OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                   OMPI_MCA_btl_vader_single_copy_mechanism="none")
+
+
 def evaluate(out, *options, ranks=0, code=0, data=None):
     """Run evaluate-split with side=28 of 32; the folder and what it printed."""
-    launch = [os.environ["MPIRUN"], "--allow-run-as-root", "--oversubscribe", "-np", ranks] if ranks else []
+    launch = [os.environ["MPIRUN"], "-np", ranks] if ranks else []
     done = run([*launch, program("evaluate-split"), f"data={data or dataset()}", f"out={out}", "side=28", "spread=8",
-                *options], code)
+                *options], None, env=ENVIRONMENT if ranks else None)
+    if "this build has no MPI" in done.stderr:
+        raise Skip("this build has no MPI")
+    assert code is None or done.returncode == code, done.stderr
     return out, done
 
 

@@ -695,6 +695,65 @@ def _(work):
     says(train(os.path.join(blocked, "run"), code=4), "file/run")
 
 
+# ---- those who watch -----------------------------------------------------------------------------------------------------
+
+
+def lines(folder):
+    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+@case("metrics.jsonl has each step, epoch and evaluation once, whatever was killed in between; run.json each start")
+def _(work):
+    out = run_folder(work)
+    more = ["--checkpoint-every", "4steps"]
+    for nth in (90, 130):
+        assert harness.run(command(out, *more), [os.path.realpath(out)], f"change:{nth}:once:kill").code == -9
+    train(out, "-q", *more)
+    seen = lines(out)
+    assert [s["step"] for s in seen if s["kind"] == "step"] == list(range(1, 19)), seen
+    assert [e["epoch"] for e in seen if e["kind"] == "epoch"] == [1, 2, 3]
+    assert [(e["split"], e["step"]) for e in seen if e["kind"] == "evaluation"] == [
+        ("val", 6), ("val", 12), ("val", 18), ("test", last_best(out))]
+    about = json.loads(slurp(os.path.join(out, "run.json")))
+    assert [s["exit"] for s in about["sessions"]] == [None, None, 0], about["sessions"]
+    assert about["options"]["lr"] == 0.001 and about["options"]["model"] == "densenet-micro", about["options"]
+    assert "--checkpoint-every" in about["sessions"][0]["command"]
+    assert {r["split"] for r in about["results"]} == {"val", "test"}
+    assert any(name.startswith("events.out.tfevents.") for name in os.listdir(out))
+    if jsonschema:
+        schemas = [json.loads(slurp(os.path.join(SOURCE, "schemas", f"{name}.schema.json"))) for name in ("metrics", "run")]
+        for line in seen:
+            jsonschema.Draft202012Validator(schemas[0]).validate(line)
+        jsonschema.Draft202012Validator(schemas[1]).validate(about)
+
+
+def last_best(folder):
+    state = json.loads(header(os.path.join(folder, "best.safetensors"))["__metadata__"]["state"])
+    return int(state["step"])
+
+
+@case("T91 what only people watch cannot be written: one warning, and the run is the same")
+def _(work):
+    out = run_folder(work)
+    os.makedirs(os.path.join(out, "metrics.jsonl"))
+    os.makedirs(os.path.join(out, "run.json"))
+    done = train(out)
+    says(done, "warning: .*metrics.jsonl", "warning: .*run.json")
+    assert len(re.findall(r"warning: .*metrics\.jsonl", done.stderr)) == 1, done.stderr
+    same_as_whole(out)
+
+
+@case("--trace and --metrics-file write what their readers take")
+def _(work):
+    trace, prom = os.path.join(work, "t.json"), os.path.join(work, "m.prom")
+    train(run_folder(work), "-q", "--trace", trace, "--metrics-file", prom)
+    events = json.loads(slurp(trace))
+    assert {"forward", "backward", "optimizer", "evaluation"} <= {e["name"] for e in events}, events[:20]
+    assert b"chex_train_running 0" in slurp(prom)
+    says(train(run_folder(work, "bad"), "--metrics-file", os.path.join(work, "m.txt"), code=2), r"--metrics-file: .*\.prom")
+
+
 # ---- kills ---------------------------------------------------------------------------------------------------------------
 
 

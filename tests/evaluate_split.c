@@ -5,8 +5,10 @@
  *     evaluate-split data=FOLDER out=FOLDER [NAME=VALUE ...]
  *
  * split=val model=densenet-micro backend=NAME side=N (0: that of the images) batch=8 threads=2 tta=none replicates=200
- * seed=1 skip=0 weights=FILE (else random ones), spread=X (random weights of the last layer times X)
- * save=NAME  write the weights to a file of the folder before
+ * seed=1 skip=0
+ * weights=FILE  else random ones; head=new: its last layer may have another number of outputs and is then left random
+ * spread=X      random weights of the last layer times X
+ * save=NAME     write the weights to a file of the folder before
  * Writes predictions.csv, metrics.json and auroc.svg, and on stdout the line "loss AUROC seconds wait gather judging".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -61,22 +63,20 @@ static void
 make_weights(const struct graph *g, const struct folder *out, float *params, float *stats)
 {
     const char *file = option("weights", NULL), *save = option("save", NULL);
+    const struct graph_tensor *last = &g->param[g->param_count - 2];
     float spread = (float)atof(option("spread", "1"));
     struct safetensors s = {.fd = -1};
     struct weights_report report;
     struct chex_error err;
     size_t i;
 
+    weights_random(g, number("seed", "1"), params, stats);
+    for (i = 0; i < last->count; i++)
+        params[last->offset + i] *= spread;
     if (file) {
         check(safetensors_open(AT_FDCWD, file, &s, &err), &err);
         check(weights_read(g, &s, option("head", NULL) != NULL, params, stats, &report, &err), &err);
         safetensors_close(&s);
-    } else {
-        const struct graph_tensor *last = &g->param[g->param_count - 2];
-
-        weights_random(g, number("seed", "1"), params, stats);
-        for (i = 0; i < last->count; i++)
-            params[last->offset + i] *= spread;
     }
     if (save)
         check(weights_write(g, out, save, params, stats, 0, NULL, 0, NULL, &err), &err);

@@ -2,18 +2,61 @@
 # make check: seconds to a minute or two.  make check-slow: minutes.  What each test needs is in TESTING.md.
 
 # ---- unit tests (Check) ------------------------------------------------------------------------------------------
-tests_unit_SOURCES = tests/unit.c tests/unit.h tests/cases.h tests/png_fixture.c tests/png_fixture.h \
-	tests/post_office.c tests/post_office.h \
-	tests/record_fixture.c tests/record_fixture.h tests/small_dataset.c tests/small_dataset.h \
-	tests/store_fixture.c tests/store_fixture.h tests/test_crc32c.c tests/test_crew.c tests/test_decode.c tests/test_error.c \
-	tests/test_example.c tests/test_file.c tests/test_findings.c tests/test_jpeg.c tests/test_labels.c \
-	tests/test_lock.c tests/test_manifest.c tests/test_names.c tests/test_pipeline.c tests/test_plan.c \
-	tests/test_png.c tests/test_png_faults.c tests/test_png_fast.c tests/test_progress.c tests/test_record.c \
-	tests/test_record_faults.c tests/test_resample.c tests/test_resume.c tests/test_share.c tests/test_source.c \
-	tests/test_archive.c tests/test_feed.c \
-	tests/test_split.c tests/test_store.c tests/test_store_folder.c tests/test_table.c tests/test_verify.c \
-	tests/test_backends.c tests/test_checkpoint.c tests/test_settings.c tests/test_collective.c tests/test_graph.c tests/test_loader.c tests/test_metrics.c tests/test_random.c \
-	tests/test_safetensors.c tests/test_step.c
+tests_unit_SOURCES = \
+	tests/unit.c \
+	tests/unit.h \
+	tests/cases.h \
+	tests/png_fixture.c \
+	tests/png_fixture.h \
+	tests/post_office.c \
+	tests/post_office.h \
+	tests/record_fixture.c \
+	tests/record_fixture.h \
+	tests/small_dataset.c \
+	tests/small_dataset.h \
+	tests/store_fixture.c \
+	tests/store_fixture.h \
+	tests/test_crc32c.c \
+	tests/test_crew.c \
+	tests/test_decode.c \
+	tests/test_error.c \
+	tests/test_example.c \
+	tests/test_file.c \
+	tests/test_findings.c \
+	tests/test_jpeg.c \
+	tests/test_labels.c \
+	tests/test_lock.c \
+	tests/test_manifest.c \
+	tests/test_names.c \
+	tests/test_pipeline.c \
+	tests/test_plan.c \
+	tests/test_png.c \
+	tests/test_png_faults.c \
+	tests/test_png_fast.c \
+	tests/test_progress.c \
+	tests/test_record.c \
+	tests/test_record_faults.c \
+	tests/test_resample.c \
+	tests/test_resume.c \
+	tests/test_share.c \
+	tests/test_source.c \
+	tests/test_archive.c \
+	tests/test_feed.c \
+	tests/test_split.c \
+	tests/test_store.c \
+	tests/test_store_folder.c \
+	tests/test_table.c \
+	tests/test_verify.c \
+	tests/test_backends.c \
+	tests/test_checkpoint.c \
+	tests/test_settings.c \
+	tests/test_collective.c \
+	tests/test_graph.c \
+	tests/test_loader.c \
+	tests/test_metrics.c \
+	tests/test_random.c \
+	tests/test_safetensors.c \
+	tests/test_step.c
 # evaluation
 tests_unit_SOURCES += tests/test_evaluate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
@@ -54,8 +97,16 @@ check_metrics_CPPFLAGS = $(train_cppflags)
 check_metrics_LDADD = libtrain.la
 
 check_PROGRAMS += evaluate-split
-evaluate_split_SOURCES = tests/evaluate_split.c tools/html.c tools/html.h tools/launcher.c tools/launcher.h \
-	tools/roc_plot.c tools/roc_plot.h tools/svg.c tools/svg.h
+evaluate_split_SOURCES = \
+	tests/evaluate_split.c \
+	tools/html.c \
+	tools/html.h \
+	tools/launcher.c \
+	tools/launcher.h \
+	tools/roc_plot.c \
+	tools/roc_plot.h \
+	tools/svg.c \
+	tools/svg.h
 evaluate_split_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tools $(JANSSON_CFLAGS)
 evaluate_split_LDADD = libtrain.la $(tools_ldadd)
 if HAVE_MPI
@@ -88,7 +139,8 @@ clean-local:
 	rm -rf tests/dataset tests/dataset.images
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
-TESTS += $(unit_tests) \
+TESTS += \
+	$(unit_tests) \
 	tests/png_cases.py \
 	tests/check_archive.py \
 	tests/check_auroc.py \
@@ -109,17 +161,57 @@ TESTS += $(unit_tests) \
 	tests/check_tables.py \
 	tests/check_train.py \
 	tests/check_train_ranks.py
-slow_tests = tests/check_train.py tests/check_parity.py tests/check_convert.py tests/check_faults.py tests/check_interop.py tests/check_recipes.py
+slow_tests = \
+	tests/check_train.py \
+	tests/check_parity.py \
+	tests/check_weights.py \
+	tests/check_convert.py \
+	tests/check_faults.py \
+	tests/check_interop.py \
+	tests/check_recipes.py
 
-EXTRA_DIST += quickstart.sh run-tests.sh tests/bare-root.sh tests/check_aarch64.sh tests/check_kernels.c \
-	tests/check_convert.py tests/check_docs.py tests/check_inspect.py tests/check_interop.py \
-	tests/check_parity.py tests/check_recipes.py tests/check_scale.sh tests/check_ranks.py tests/ranks.py \
-	tests/check_train_ranks.py tests/check_completion.py tests/check_events.py \
-	tests/check_sheet.py tests/check_archive.py tests/check_faults.py tests/coverage.py tests/faults/harness.py \
-	tests/faults/replay.py tests/check_synth.py tests/check_tables.py tests/check_train.py tests/png_cases.py tests/python.sh \
-	tests/read_tensorflow.py tests/browser.py tests/check_diff.py tests/check_report.py tests/check_source.py \
-	tests/read_events.py tests/check_auroc.py \
-	tests/requirements-dali.txt tests/requirements.txt tests/setup.sh tests/support.py tests/tally.sh
+EXTRA_DIST += \
+	quickstart.sh \
+	run-tests.sh \
+	tests/bare-root.sh \
+	tests/check_aarch64.sh \
+	tests/check_kernels.c \
+	tests/check_convert.py \
+	tests/check_docs.py \
+	tests/check_inspect.py \
+	tests/check_interop.py \
+	tests/check_parity.py \
+	tests/check_recipes.py \
+	tests/check_scale.sh \
+	tests/check_ranks.py \
+	tests/check_train_ranks.py \
+	tests/check_completion.py \
+	tests/check_events.py \
+	tests/ranks.py \
+	tests/check_sheet.py \
+	tests/check_archive.py \
+	tests/check_faults.py \
+	tests/coverage.py \
+	tests/faults/harness.py \
+	tests/faults/replay.py \
+	tests/check_synth.py \
+	tests/check_tables.py \
+	tests/check_train.py \
+	tests/png_cases.py \
+	tests/python.sh \
+	tests/read_tensorflow.py \
+	tests/browser.py \
+	tests/check_diff.py \
+	tests/check_report.py \
+	tests/check_source.py \
+	tests/read_events.py \
+	tests/check_auroc.py \
+	tests/check_weights.py \
+	tests/requirements-dali.txt \
+	tests/requirements.txt \
+	tests/setup.sh \
+	tests/support.py \
+	tests/tally.sh
 
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh

@@ -14,6 +14,7 @@
 
 #include "backend.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +151,8 @@ struct outcome {
     size_t params, stats, logit_count;
     float *logits, *evaluated, *gradients, *statistics, *after;
     double loss, norm;
-    float **buffer; /* [buffer_count], NULL where it is not kept */
+    float **buffer;   /* [buffer_count], NULL where it is not kept */
+    float **gradient; /* the same of those after backward(), in a plan with `keep` */
 };
 
 static uint32_t
@@ -192,33 +194,47 @@ check_ok(enum chex_status status, const struct chex_error *err)
     ck_assert_msg(status == CHEX_OK, "%s", err->text);
 }
 
-static void
-read_buffers(const struct backend *backend, struct plan *plan, const struct graph *g, unsigned images,
-             struct outcome *o)
+static float **
+read_buffers(const struct backend *backend, struct plan *plan, const struct graph *g, unsigned images, bool gradient)
 {
+    float **buffer = calloc(g->buffer_count, sizeof(*buffer));
     struct chex_error err;
     unsigned i;
 
-    o->buffer = calloc(g->buffer_count, sizeof(*o->buffer));
     for (i = 0; i < g->buffer_count; i++) {
         size_t bytes = (size_t)images * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width *
                        sizeof(float);
 
-        o->buffer[i] = guarded(bytes);
-        if (backend->peek(plan, i, false, o->buffer[i], &err) != CHEX_OK) {
-            guarded_free(o->buffer[i], bytes);
-            o->buffer[i] = NULL;
+        buffer[i] = guarded(bytes);
+        if (backend->peek(plan, i, gradient, buffer[i], &err) != CHEX_OK) {
+            ck_assert_int_eq(err.status, CHEX_ERR_UNSUPPORTED);
+            guarded_free(buffer[i], bytes);
+            buffer[i] = NULL;
         }
     }
+    return buffer;
+}
+
+static void
+buffers_free(float **buffer, const struct graph *g, unsigned images)
+{
+    size_t i;
+
+    for (i = 0; i < g->buffer_count; i++)
+        if (buffer[i])
+            guarded_free(buffer[i], (size_t)images * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width *
+                                        sizeof(float));
+    free(buffer);
 }
 
 static struct outcome
-run_step(const struct backend *backend, const struct graph *g, unsigned images, unsigned threads)
+run_step(const struct backend *backend, const struct graph *g, unsigned images, unsigned threads, bool keep)
 {
     struct plan_options options = {.graph = g,
                                    .batch = images,
                                    .source = SOURCE,
                                    .train = true,
+                                   .keep = keep,
                                    .threads = threads,
                                    .optimizer = optimizer_default(OPTIMIZER_SGD)};
     struct outcome o = {.params = g->param_floats * sizeof(float),
@@ -251,9 +267,10 @@ run_step(const struct backend *backend, const struct graph *g, unsigned images, 
     for (i = 0; i < 2; i++) {
         check_ok(backend->forward(plan, &batch, FORWARD_TRAIN, o.logits, &o.loss, &err), &err);
         if (i == 1)
-            read_buffers(backend, plan, g, images, &o);
+            o.buffer = read_buffers(backend, plan, g, images, false);
         check_ok(backend->backward(plan, NULL, NULL, &err), &err);
     }
+    o.gradient = read_buffers(backend, plan, g, images, true);
     check_ok(backend->read(plan, ARENA_GRADIENTS, o.gradients, &err), &err);
     check_ok(backend->update(plan, &step, &o.norm, &err), &err);
     check_ok(backend->read(plan, ARENA_PARAMETERS, o.after, &err), &err);
@@ -268,13 +285,8 @@ run_step(const struct backend *backend, const struct graph *g, unsigned images, 
 static void
 outcome_free(struct outcome *o, const struct graph *g, unsigned images)
 {
-    size_t i;
-
-    for (i = 0; i < g->buffer_count; i++)
-        if (o->buffer[i])
-            guarded_free(o->buffer[i], (size_t)images * g->buffer[i].channels * g->buffer[i].height *
-                                           g->buffer[i].width * sizeof(float));
-    free(o->buffer);
+    buffers_free(o->buffer, g, images);
+    buffers_free(o->gradient, g, images);
     guarded_free(o->logits, o->logit_count * sizeof(float));
     guarded_free(o->evaluated, o->logit_count * sizeof(float));
     guarded_free(o->gradients, o->params);
@@ -333,20 +345,45 @@ START_TEST(a_step_is_that_of_the_reference)
     size_t b, k;
 
     for (images = 1; images <= BATCH_MAX; images++) {
-        struct outcome wanted = run_step(backend_find("ref"), g, images, 1);
+        struct outcome wanted = run_step(backend_find("ref"), g, images, 1, false);
 
         for (b = 0; backends[b]; b++) {
             for (k = 0; k < sizeof(instruction_sets) / sizeof(instruction_sets[0]); k++) {
                 struct outcome got;
 
                 setenv("CHEX_CPU", instruction_sets[k], 1);
-                got = run_step(backends[b], g, images, 2);
+                got = run_step(backends[b], g, images, 2, false);
                 compare_outcomes(backends[b]->name, g, images, &got, &wanted);
                 outcome_free(&got, g, images);
             }
         }
         outcome_free(&wanted, g, images);
     }
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(every_gradient_that_is_kept_is_that_of_the_reference)
+{
+    struct graph *g = small_graph(builders[_i]);
+    struct outcome wanted = run_step(backend_find("ref"), g, BATCH_MAX, 1, true);
+    size_t b, i, kept;
+
+    for (b = 0; backends[b]; b++) {
+        struct outcome got = run_step(backends[b], g, BATCH_MAX, 2, true);
+
+        for (i = kept = 0; i < g->buffer_count; i++) {
+            if (!got.gradient[i])
+                continue;
+            ck_assert_ptr_nonnull(wanted.gradient[i]);
+            compare(backends[b]->name, "the gradient of a buffer", got.gradient[i], wanted.gradient[i],
+                    (size_t)BATCH_MAX * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width, 1e-6);
+            kept++;
+        }
+        ck_assert_uint_gt(kept, g->buffer_count / 3);
+        outcome_free(&got, g, BATCH_MAX);
+    }
+    outcome_free(&wanted, g, BATCH_MAX);
     graph_free(g);
 }
 END_TEST
@@ -358,10 +395,10 @@ START_TEST(the_bits_do_not_depend_on_the_number_of_threads)
     size_t b;
 
     for (b = 0; backends[b]; b++) {
-        struct outcome one = run_step(backends[b], g, BATCH_MAX, 1);
+        struct outcome one = run_step(backends[b], g, BATCH_MAX, 1, false);
 
         for (threads = 2; threads <= 5; threads++) {
-            struct outcome more = run_step(backends[b], g, BATCH_MAX, threads);
+            struct outcome more = run_step(backends[b], g, BATCH_MAX, threads, false);
 
             ck_assert_mem_eq(more.logits, one.logits, one.logit_count * sizeof(float));
             ck_assert_mem_eq(more.evaluated, one.evaluated, one.logit_count * sizeof(float));
@@ -462,6 +499,27 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
 }
 END_TEST
 
+/* 30 TB: the question comes before any of it is taken. */
+START_TEST(a_plan_that_is_too_large_says_what_it_needs_and_what_there_is)
+{
+    struct plan_options options = {.batch = 1u << 20, .source = 224, .train = true, .threads = 2};
+    const struct backend *cpu = backend_find("cpu");
+    struct chex_error err;
+    struct graph *g;
+    struct plan *plan;
+
+    check_ok(graph_new("densenet121", 224, OUTPUTS, &g, &err), &err);
+    options.graph = g;
+    ck_assert_int_eq(cpu->plan_new(&options, &plan, &err), CHEX_ERR_MEMORY);
+    ck_assert_ptr_null(plan);
+    ck_assert_msg(strstr(err.text, "1048576 images") && strstr(err.text, "needs") && strstr(err.text, "GB are free"),
+                  "%s", err.text);
+    options.batch = UINT_MAX;
+    ck_assert_int_eq(cpu->plan_new(&options, &plan, &err), CHEX_ERR_MEMORY);
+    graph_free(g);
+}
+END_TEST
+
 START_TEST(a_precision_that_is_not_done_is_said_so)
 {
     struct graph *g = small_graph(build_sums);
@@ -489,9 +547,11 @@ backends_suite(void)
 
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, a_step_is_that_of_the_reference, 0, GRAPHS);
+    tcase_add_loop_test(c, every_gradient_that_is_kept_is_that_of_the_reference, 0, GRAPHS);
     tcase_add_loop_test(c, the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS);
     tcase_add_test(c, gradients_are_announced_once_from_the_end);
     tcase_add_test(c, an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory);
+    tcase_add_test(c, a_plan_that_is_too_large_says_what_it_needs_and_what_there_is);
     tcase_add_test(c, a_precision_that_is_not_done_is_said_so);
     suite_add_tcase(s, c);
     return s;

@@ -146,6 +146,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .stop = &stop_requested,
                                   .started = train_report_started,
                                   .stepped = train_report_stepped,
+                                  .part = train_report_part,
                                   .epoch = train_report_epoch,
                                   .evaluating = train_report_evaluating,
                                   .evaluated = train_report_evaluated,
@@ -177,6 +178,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
         train_report_end(&report, t, status == CHEX_OK ? NULL : err);
     if (comm->rank == 0 && common->json)
         train_report_json(&report, t, status == CHEX_OK ? NULL : err, code);
+    train_report_close(&report, t, status == CHEX_OK ? NULL : err, code);
     if (broken)
         end_all(comm, f.collective, code);
     trainer_free(t);
@@ -204,7 +206,11 @@ main(int argc, char **argv)
 {
     struct train_cli cli = train_cli_default();
     struct cli_common common;
-    int code = cli_parse(&train_program, argc, argv, &cli, &common);
+    int code;
+
+    cli.argc = argc;
+    cli.argv = argv;
+    code = cli_parse(&train_program, argc, argv, &cli, &common);
 
     if (code == CLI_GO_ON)
         code = cli_finish(&train_program, train(&cli, &common));

@@ -7,6 +7,7 @@
 
 #include "train_options.h"
 
+#include "prometheus.h"
 #include "train_values.h"
 
 #include <stdlib.h>
@@ -53,7 +54,9 @@ enum {
     OPT_PREDICT,
     OPT_TTA,
     OPT_BOOTSTRAP,
-    OPT_DRY_RUN
+    OPT_DRY_RUN,
+    OPT_METRICS_FILE,
+    OPT_TRACE
 };
 
 static const struct cli_option option_table[] = {
@@ -114,6 +117,10 @@ static const struct cli_option option_table[] = {
     {OPT_PREDICT, 0, "predict", "FILE", NULL, NULL, "predictions of the last evaluation as CSV, besides RUN's"},
     {OPT_TTA, 0, "tta", "NAME", "none|flip|tencrop", NULL, "views of an image that are averaged; default none"},
     {OPT_BOOTSTRAP, 0, "bootstrap", "N", NULL, NULL, "draws of patients for the intervals; default 1000; 0: none"},
+
+    {OPT_METRICS_FILE, 0, "metrics-file", "FILE", NULL, "Watching",
+     "the state of the run for Prometheus; ends in .prom"},
+    {OPT_TRACE, 0, "trace", "FILE", NULL, NULL, "when each part of each step ran, for ui.perfetto.dev; .json"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -286,6 +293,12 @@ apply_judging(struct train_cli *cli, const struct cli_option *option, const char
     case OPT_TTA:
         o->tta = (enum tta)choice(option, value);
         break;
+    case OPT_METRICS_FILE:
+        cli->metrics_file = value;
+        break;
+    case OPT_TRACE:
+        cli->trace = value;
+        break;
     case OPT_BOOTSTRAP:
         return set_number(&o->replicates, value, 0, 1000000, err);
     default:
@@ -425,5 +438,7 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     }
     if (o->split && !o->evaluate_only)
         return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
+    if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
+        return chex_context(err, err->status, "--metrics-file");
     return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
 }

@@ -18,11 +18,18 @@
 
 static const char notice[] = "research use only, not for diagnosis";
 
+static void
+on_watch_warning(void *context, const char *text)
+{
+    train_report_warn(context, NULL, text);
+}
+
 void
 train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common)
 {
     *r = (struct train_report){.cli = cli, .common = common};
     meter_init(&r->meter, common);
+    r->watch = (struct train_watch){.cli = cli, .warn = on_watch_warning, .context = r};
 }
 
 void
@@ -145,6 +152,7 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     r->complete = start->complete;
     snprintf(r->from, sizeof(r->from), "%s", start->from);
     begin_progress(r, t);
+    train_watch_start(&r->watch, t, start);
     if (r->common->quiet)
         return;
     if (start->resumed) {
@@ -192,6 +200,14 @@ format_left(double images, double rate, char out[PROGRESS_TEXT])
 }
 
 void
+train_report_part(void *context, enum step_part part, double begin, double end)
+{
+    struct train_report *r = context;
+
+    trace_part(r->watch.trace, part, begin, end);
+}
+
+void
 train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step)
 {
     struct train_report *r = context;
@@ -200,6 +216,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     struct trainer_facts f;
 
     smooth(r, step);
+    train_watch_step(&r->watch, t, step);
     progress_update(&r->images, r->images.done + step->images);
     if (!meter_due(&r->meter))
         return;
@@ -235,6 +252,7 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
     struct train_report *r = context;
     char seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT];
 
+    train_watch_epoch(&r->watch, t, e);
     if (r->common->quiet)
         return;
     meter_print(&r->meter, "ep %u/%u   loss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
@@ -254,7 +272,7 @@ train_report_saved(void *context, const struct trainer *t, const char *name, dou
 {
     struct train_report *r = context;
 
-    (void)t;
+    train_watch_note(&r->watch, t, "checkpoint", name);
     if (r->common->verbose > 0 && !r->common->quiet)
         meter_print(&r->meter, "saved    %s in %.2f s", name, seconds);
 }
@@ -264,7 +282,7 @@ train_report_note(void *context, const struct trainer *t, const char *text)
 {
     struct train_report *r = context;
 
-    (void)t;
+    train_watch_note(&r->watch, t, "note", text);
     if (!r->common->quiet)
         meter_print(&r->meter, "note     %s", text);
 }
@@ -274,8 +292,8 @@ train_report_warn(void *context, const struct trainer *t, const char *text)
 {
     struct train_report *r = context;
 
-    (void)t;
-    r->warnings++;
+    if (t)
+        train_watch_note(&r->watch, t, "warning", text);
     if (!r->common->quiet)
         meter_print(&r->meter, "%s: warning: %s", train_program.name, text);
 }
@@ -360,6 +378,9 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     char auroc[64], seconds[PROGRESS_TEXT];
 
     keep_judgement(v->final ? &r->final : &r->validation, v);
+    if (v->best && !v->final)
+        r->best = r->validation;
+    train_watch_evaluation(&r->watch, t, v);
     if (v->final || v->best)
         draw(r, t, v);
     if (r->common->quiet)
@@ -439,4 +460,23 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     if (o->run && !o->evaluate_only)
         fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta tencrop\n", o->data, o->run,
                 r->final.there ? r->final.split : "val");
+}
+
+static size_t
+add_result(const struct train_judgement *j, struct run_result *out)
+{
+    if (j->there)
+        *out = (struct run_result){
+            .split = j->split, .sha256 = j->sha256, .weights = TRAINER_BEST, .step = j->step, .metrics = &j->metrics};
+    return j->there;
+}
+
+void
+train_report_close(struct train_report *r, const struct trainer *t, const struct chex_error *err, int code)
+{
+    struct run_result result[2];
+    size_t results = add_result(&r->best, result);
+
+    results += add_result(&r->final, result + results);
+    train_watch_end(&r->watch, t, result, results, code, err ? err->text : NULL);
 }

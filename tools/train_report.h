@@ -9,6 +9,7 @@
 #include "meter.h"
 #include "progress.h"
 #include "train_options.h"
+#include "train_watch.h"
 
 /* The numbers of an evaluation that are still wanted at the end. */
 struct train_judgement {
@@ -29,11 +30,11 @@ struct train_report {
     bool training;
     double loss; /* of the last steps, smoothed */
     double loss_weight;
-    double waited, worked; /* seconds since the line was last shown */
-    struct train_judgement validation, final;
+    double waited, worked;                          /* seconds since the line was last shown */
+    struct train_judgement validation, best, final; /* best: of validation */
     bool started, resumed, complete;
     char from[CHECKPOINT_NAME];
-    uint64_t warnings;
+    struct train_watch watch;
 };
 
 void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
@@ -44,6 +45,7 @@ void train_report_plan(const struct train_report *r, const struct trainer *t);
 
 /* Callbacks of struct trainer_watch; context is the report. */
 void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);
+void train_report_part(void *context, enum step_part part, double begin, double end);
 void train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step);
 void train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
 void train_report_evaluating(void *context, const struct trainer *t, uint64_t done, uint64_t of);
@@ -54,6 +56,9 @@ void train_report_warn(void *context, const struct trainer *t, const char *text)
 
 /* The last lines.  err is NULL on success; t may be NULL. */
 void train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err);
+
+/* What is left for those who watched; before the trainer is freed.  err as above. */
+void train_report_close(struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
 
 /* The document of schemas/train.schema.json on stdout; t may be NULL. */
 void train_report_json(const struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);

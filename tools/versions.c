@@ -23,40 +23,62 @@
 #define TEXT_OF(x)  #x
 #define TEXT_OF2(x) TEXT_OF(x)
 
-static void
-cpu_features(void)
+size_t
+versions_list(struct version out[VERSIONS_MAX])
+{
+    const struct {
+        const char *name, *text;
+    } known[] = {
+        {"libpng", png_get_libpng_ver(NULL)},
+#ifdef LIBJPEG_TURBO_VERSION
+        {"libjpeg-turbo", TEXT_OF2(LIBJPEG_TURBO_VERSION)},
+#endif
+        {"zlib", zlibVersion()},
+        {"protobuf-c", protobuf_c_version()},
+        {"jansson", jansson_version_str()},
+        {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING)},
+        {"libarchive", image_archive_version() ? image_archive_version() : "none"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        out[i] = (struct version){known[i].name, known[i].text};
+    return i;
+}
+
+const char *
+versions_cpu(char *out, size_t size)
 {
 #if defined(__x86_64__)
     static const char *const names[] = {"sse4.1", "sse4.2", "pclmul", "avx2", "avx512bw"};
     const int have[] = {__builtin_cpu_supports("sse4.1"), __builtin_cpu_supports("sse4.2"),
                         __builtin_cpu_supports("pclmul"), __builtin_cpu_supports("avx2"),
                         __builtin_cpu_supports("avx512bw")};
-    size_t i;
+    size_t used = (size_t)snprintf(out, size, "x86-64"), i;
 
-    printf("cpu            x86-64");
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (have[i])
-            printf(" %s", names[i]);
-    printf("\n");
+        if (have[i] && used < size)
+            used += (size_t)snprintf(out + used, size - used, " %s", names[i]);
 #elif defined(__aarch64__)
-    printf("cpu            aarch64\n");
+    snprintf(out, size, "aarch64");
+#else
+    snprintf(out, size, "unknown");
 #endif
+    return out;
 }
 
 void
 versions_print(const char *program, bool details)
 {
+    struct version version[VERSIONS_MAX];
+    char cpu[128];
+    size_t count, i;
+
     printf("%s %s\n", program, chex_version());
     if (!details)
         return;
-    printf("libpng         %s\n", png_get_libpng_ver(NULL));
-#ifdef LIBJPEG_TURBO_VERSION
-    printf("libjpeg-turbo  %s\n", TEXT_OF2(LIBJPEG_TURBO_VERSION));
-#endif
-    printf("zlib           %s\n", zlibVersion());
-    printf("protobuf-c     %s\n", protobuf_c_version());
-    printf("jansson        %s\n", jansson_version_str());
-    printf("openssl        %s\n", OpenSSL_version(OPENSSL_VERSION_STRING));
-    printf("libarchive     %s\n", image_archive_version() ? image_archive_version() : "none");
-    cpu_features();
+    count = versions_list(version);
+    for (i = 0; i < count; i++)
+        printf("%-14s %s\n", version[i].name, version[i].text);
+    printf("%-14s %s\n", "cpu", versions_cpu(cpu, sizeof(cpu)));
 }

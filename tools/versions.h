@@ -7,6 +7,18 @@
 #define CHEX_TOOLS_VERSIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/* A library that is running. */
+struct version {
+    const char *name, *text;
+};
+
+#define VERSIONS_MAX 8
+size_t versions_list(struct version out[VERSIONS_MAX]);
+
+/* "x86-64 avx2 avx512bw".  Returns out. */
+const char *versions_cpu(char *out, size_t size);
 
 /* "chex-convert 0.1.0"; with details the libraries that are running and the CPU's features, a line each. */
 void versions_print(const char *program, bool details);

@@ -34,6 +34,7 @@ struct plan_options {
     unsigned source;           /* side of the images that come in, at least that of the graph's input */
     bool train;                /* else forward(EVALUATE) only: no gradients, no moments */
     bool average;              /* keep an exponential moving average of the parameters */
+    bool keep;                 /* tests: no buffer takes the place of another, so that peek() finds gradients too */
     enum precision precision;
     unsigned threads; /* CPU: at least 1 */
     int device;       /* GPU: its number */
@@ -131,8 +132,8 @@ struct backend {
     enum chex_status (*update)(struct plan *plan, const struct optimizer_step *step, double *norm,
                                struct chex_error *err);
 
-    /* For tests: a buffer of the graph, or its gradient, as [batch][channels][height][width].  CHEX_ERR_UNSUPPORTED where
-     * this backend does not keep it. */
+    /* For tests: a buffer of the graph after forward(), or its gradient after backward() of a plan with `keep`, as
+     * [batch][channels][height][width].  CHEX_ERR_UNSUPPORTED where this backend does not keep it. */
     enum chex_status (*peek)(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err);
 };
 

@@ -109,6 +109,8 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
     for (tries = 0; tries < s->count; tries++) {
         *sample = l->o.order[(position + tries) % s->count];
         status = read_sample(l, &s->place[*sample], record, view, err);
+        if (chex_status_is_data(status)) /* once more: what NFS or a bad cable gave may not be what lies there */
+            status = read_sample(l, &s->place[*sample], record, view, err);
         if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
             break;
         pthread_mutex_lock(&l->lock);

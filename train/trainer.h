@@ -148,6 +148,7 @@ struct trainer_watch {
     /* All of these may be NULL. */
     void (*started)(void *context, const struct trainer *t, const struct trainer_start *start);
     void (*stepped)(void *context, const struct trainer *t, const struct trainer_step *step);
+    void (*part)(void *context, enum step_part part, double begin, double end); /* of a step; progress_clock() */
     void (*epoch)(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
     void (*evaluating)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* micro-batches */
     void (*evaluated)(void *context, const struct trainer *t, const struct trainer_verdict *verdict);

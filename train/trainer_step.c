@@ -77,6 +77,8 @@ took(struct step *s, enum step_part part)
     double now = progress_clock();
 
     s->seen.times.seconds[part] += now - s->at;
+    if (s->t->leads && s->t->w->part)
+        s->t->w->part(s->t->w->context, part, s->at, now);
     s->at = now;
 }
 

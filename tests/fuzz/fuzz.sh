@@ -27,7 +27,7 @@ mkdir -p "$tree" "$corpus" "$corpus.failures"
     "$source/configure" -q CC="${FUZZ_CC:-clang}" CFLAGS='-g -O1' --disable-hardening \
         --enable-sanitizers=fuzzer-no-link,address,undefined
 )
-make -s -C "$tree" schemas/example.pb-c.h
+make -s -C "$tree" schemas/example.pb-c.h schemas/event.pb-c.h train/backends.c
 make -s -j"${JOBS:-2}" -C "$tree" FUZZ_MAIN= FUZZ_ENGINE=-fsanitize=fuzzer "tests/fuzz/$target"
 
 if [ -f "$finds" ]; then

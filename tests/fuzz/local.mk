@@ -3,8 +3,17 @@
 # with FUZZ_MAIN= FUZZ_ENGINE=-fsanitize=fuzzer, in a build folder for that compiler, it is a fuzzer (fuzz.sh).
 FUZZ_MAIN = tests/fuzz/libreplay.la
 FUZZ_ENGINE =
-fuzz_programs = tests/fuzz/jpeg tests/fuzz/journal tests/fuzz/labels tests/fuzz/lists tests/fuzz/manifest \
-	tests/fuzz/options tests/fuzz/png tests/fuzz/record tests/fuzz/resample
+fuzz_programs = \
+	tests/fuzz/events \
+	tests/fuzz/jpeg \
+	tests/fuzz/journal \
+	tests/fuzz/labels \
+	tests/fuzz/lists \
+	tests/fuzz/manifest \
+	tests/fuzz/options \
+	tests/fuzz/png \
+	tests/fuzz/record \
+	tests/fuzz/resample
 check_PROGRAMS += $(fuzz_programs) tests/fuzz/self_test
 check_LTLIBRARIES = tests/fuzz/libreplay.la tests/fuzz/libfuzz.la
 tests_fuzz_libreplay_la_SOURCES = tests/fuzz/replay.c
@@ -12,6 +21,10 @@ tests_fuzz_libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_ENGINE)
 fuzz_ldadd = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libchexcore.la
 
+tests_fuzz_events_SOURCES = tests/fuzz/events.c
+tests_fuzz_events_CPPFLAGS = $(train_cppflags)
+tests_fuzz_events_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_events_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la
 tests_fuzz_jpeg_SOURCES = tests/fuzz/jpeg.c
 tests_fuzz_jpeg_CPPFLAGS = $(AM_CPPFLAGS) $(LIBJPEG_CFLAGS)
 tests_fuzz_jpeg_LDFLAGS = $(fuzz_ldflags)
@@ -30,8 +43,14 @@ tests_fuzz_manifest_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_fuzz_manifest_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_manifest_LDADD = $(fuzz_ldadd)
 # the option tables of the tools stand in their main files, which come without main()
-tests_fuzz_options_SOURCES = tests/fuzz/options.c tests/fuzz/options.h tests/fuzz/options_inspect.c \
-	tests/fuzz/options_synth.c tools/convert_options.c $(inspect_parts) $(synth_parts)
+tests_fuzz_options_SOURCES = \
+	tests/fuzz/options.c \
+	tests/fuzz/options.h \
+	tests/fuzz/options_inspect.c \
+	tests/fuzz/options_synth.c \
+	tools/convert_options.c \
+	$(inspect_parts) \
+	$(synth_parts)
 tests_fuzz_options_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/train $(JANSSON_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(XXHASH_CFLAGS)
 tests_fuzz_options_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libcli.la libtrain.la libchexcore.la $(XXHASH_LIBS)
@@ -62,13 +81,29 @@ tests_fuzz_self_test_LDADD = $(fuzz_ldadd)
 
 TESTS += tests/check_fuzz.py
 slow_tests += tests/check_fuzz.py
-EXTRA_DIST += tests/check_fuzz.py tests/fuzz/finds.sh tests/fuzz/fuzz.sh tests/fuzz/pack.py \
-	tests/fuzz/dictionaries/archive.dict tests/fuzz/finds/archive.txt \
-	tests/fuzz/dictionaries/jpeg.dict tests/fuzz/dictionaries/journal.dict tests/fuzz/dictionaries/labels.dict \
-	tests/fuzz/dictionaries/lists.dict tests/fuzz/dictionaries/manifest.dict tests/fuzz/dictionaries/options.dict \
-	tests/fuzz/dictionaries/png.dict tests/fuzz/dictionaries/record.dict \
-	tests/fuzz/finds/jpeg.txt tests/fuzz/finds/journal.txt tests/fuzz/finds/labels.txt tests/fuzz/finds/lists.txt \
-	tests/fuzz/finds/manifest.txt tests/fuzz/finds/options.txt tests/fuzz/finds/png.txt tests/fuzz/finds/record.txt \
+EXTRA_DIST += \
+	tests/check_fuzz.py \
+	tests/fuzz/finds.sh \
+	tests/fuzz/fuzz.sh \
+	tests/fuzz/pack.py \
+	tests/fuzz/dictionaries/archive.dict \
+	tests/fuzz/finds/archive.txt \
+	tests/fuzz/dictionaries/jpeg.dict \
+	tests/fuzz/dictionaries/journal.dict \
+	tests/fuzz/dictionaries/labels.dict \
+	tests/fuzz/dictionaries/lists.dict \
+	tests/fuzz/dictionaries/manifest.dict \
+	tests/fuzz/dictionaries/options.dict \
+	tests/fuzz/dictionaries/png.dict \
+	tests/fuzz/dictionaries/record.dict \
+	tests/fuzz/finds/jpeg.txt \
+	tests/fuzz/finds/journal.txt \
+	tests/fuzz/finds/labels.txt \
+	tests/fuzz/finds/lists.txt \
+	tests/fuzz/finds/manifest.txt \
+	tests/fuzz/finds/options.txt \
+	tests/fuzz/finds/png.txt \
+	tests/fuzz/finds/record.txt \
 	tests/fuzz/finds/resample.txt
 
 # The corpora that a fuzzer begins with: seeds and finds, a folder for each target.

@@ -14,6 +14,7 @@
 #define CACHE_FLOATS  65536 /* of the inputs of a strip: half a cache of 512 KiB */
 #define BACK_FLOATS   98304 /* the same of all that a strip of a backward pass holds */
 #define FLAT_FORWARD  336   /* pixels of a strip of a 1x1 convolution */
+#define FLAT_LEAST    56    /* below that the weights would come from memory too often */
 #define FLAT_BACKWARD 224
 #define BACK_BLOCKS   2   /* of inputs at a time in a backward pass, as many as conv() writes */
 #define PIECE_PIXELS  784 /* that a sum of weight gradients should have at least, to be worth its memory */
@@ -30,6 +31,12 @@ static unsigned
 smaller(size_t a, size_t b)
 {
     return (unsigned)(a < b ? a : b);
+}
+
+static size_t
+larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
 }
 
 size_t
@@ -69,7 +76,7 @@ back_wide(const struct step *step)
 static size_t
 back_narrow(const struct step *step)
 {
-    return (step->conv.backward ? step->conv.back_blocks : 0) * (size_t)BLOCK;
+    return (step->conv.gives ? step->conv.back_blocks : 0) * (size_t)BLOCK;
 }
 
 static void
@@ -137,16 +144,14 @@ conv_geometry(struct plan *plan, struct step *step)
     c->out_width = c->flat ? c->width : out->width;
     c->channel = plan_take(plan, channels, sizeof(*c->channel));
     floats = conv_weight_floats(step);
-    c->forward = plan_take(plan, floats, sizeof(float));
-    if (plan->options.train && !patches) {
-        c->backward = plan_take(plan, floats, sizeof(float));
-        if (!c->backward)
-            return false;
-    }
+    c->gives = plan->options.train && !patches;
+    if (!plan_want(plan, &c->forward, floats, sizeof(float)) ||
+        (c->gives && !plan_want(plan, &c->backward, floats, sizeof(float))))
+        return false;
     extra = c->kernel - 1;
     if (c->flat) {
         c->rows = 1;
-        c->columns = even_strips(c->width, smaller(CACHE_FLOATS / channels, FLAT_FORWARD), 14);
+        c->columns = even_strips(c->width, smaller(larger(CACHE_FLOATS / channels, FLAT_LEAST), FLAT_FORWARD), 14);
         c->strips = (c->width + c->columns - 1) / c->columns;
     } else {
         size_t wide = (size_t)(out->width - 1) * c->stride + c->kernel;
@@ -162,13 +167,7 @@ conv_geometry(struct plan *plan, struct step *step)
     c->back_blocks = patches ? step->in.blocks : BACK_BLOCKS;
     if (c->same)
         same_geometry(plan, step);
-    return c->forward && find_channels(step);
-}
-
-static size_t
-larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
+    return find_channels(step);
 }
 
 size_t

@@ -122,7 +122,7 @@ same_strip(const struct backward *at, unsigned row, unsigned column, unsigned ro
         count = smaller(c->back_blocks, at->end - b);
         operand_fetch(at->plan, &step->in, at->image, at->image, b, count, &box, x);
         add_weights(at, b, count, x, area, line, dy + c->pad * line + c->pad * BLOCK, area, line, rows, columns);
-        if (c->backward)
+        if (c->gives)
             give_data(at, b, count, dy, (size_t)row * c->width + column, rows, columns, g);
     }
 }
@@ -165,7 +165,7 @@ window_image(const struct backward *at)
         add_weights(at, 0, step->in.blocks, x, in.rows * line, line, dy, (size_t)rows * c->out_width * BLOCK,
                     (size_t)c->out_width * BLOCK, rows, c->out_width);
     }
-    for (from = 0; c->backward && from < c->height; from += rows) {
+    for (from = 0; c->gives && from < c->height; from += rows) {
         /* Output o at row o * stride of the spread image; input y is read by those from y + pad - extra to y + pad. */
         struct box out = {c->out_height, c->out_width, (long)from + pad - extra, pad - extra, 0, c->width + k - 1};
 
@@ -214,7 +214,7 @@ conv_gradients(struct plan *plan, struct step *step)
     struct part part = {plan, step};
 
     gradient_close(plan, step);
-    if (step->conv.backward)
+    if (step->conv.gives)
         operand_claim(&step->in);
     team_run(plan->team, (size_t)step->conv.pieces * step->conv.ranges, backward_task, &part);
     team_run(plan->team, step->in.blocks, conv_unpack_gradient, &part);

@@ -15,22 +15,6 @@
 
 /* ---- plans ----------------------------------------------------------------------------------------------------- */
 
-static bool
-make_arenas(struct plan *plan)
-{
-    size_t i;
-
-    for (i = 0; i <= ARENA_AVERAGE; i++) {
-        if (!arena_is_wanted(&plan->options, (enum arena_id)i))
-            continue;
-        plan->arena[i] = plan_take(plan, arena_floats(plan->graph, (enum arena_id)i), sizeof(float));
-        if (!plan->arena[i])
-            return false;
-    }
-    arena_start_statistics(plan->graph, plan->arena[ARENA_STATISTICS]);
-    return true;
-}
-
 static void
 cpu_free(struct plan *plan)
 {
@@ -42,6 +26,7 @@ cpu_free(struct plan *plan)
     for (i = 0; i < plan->owned_count; i++)
         free(plan->owned[i]);
     free(plan->owned);
+    free(plan->wanted);
     free(plan);
 }
 
@@ -65,15 +50,14 @@ cpu_new(const struct plan_options *options, struct plan **out, struct chex_error
     plan->kernels = kernels_best();
     plan->whole_images = options->batch >= options->threads;
     plan->slots = options->train || !plan->whole_images ? options->batch : options->threads;
-    status = team_new(options->threads, &plan->team, err);
+    status = plan_build(plan, err);
     if (status == CHEX_OK)
-        status = plan_build(plan, err);
-    if (status == CHEX_OK && !make_arenas(plan))
-        status = chex_fail_memory(err);
+        status = team_new(options->threads, &plan->team, err);
     if (status != CHEX_OK) {
         cpu_free(plan);
         return status;
     }
+    arena_start_statistics(plan->graph, plan->arena[ARENA_STATISTICS]);
     *out = plan;
     return CHEX_OK;
 }
@@ -359,21 +343,38 @@ cpu_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *e
     return CHEX_OK;
 }
 
-/* Stored values only, from a forward pass to the backward pass. */
+static void
+peek_channel(const struct store *s, size_t image, unsigned channel, bool gradient, float *out)
+{
+    size_t lane = s->lane[channel] % BLOCK, p;
+    unsigned block = s->lane[channel] / BLOCK;
+    const float *value = value_of(s, image, block) + lane,
+                *from = gradient ? gradient_of(s, image, block) + lane : value;
+    const float *k = s->finish + (size_t)block * 3 * BLOCK + lane;
+
+    for (p = 0; p < s->pixels; p++) {
+        size_t at = p * BLOCK;
+
+        out[p] = gradient && s->normed
+                     ? k[0] * from[at] + k[BLOCK] * (value[at] - s->mean[s->lane[channel]]) + k[2 * BLOCK]
+                     : from[at];
+    }
+}
+
+/* What is stored; a normalised value never is. */
 static enum chex_status
 cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
     const struct store *s = &plan->store[buffer];
-    size_t n, p;
+    size_t n;
     unsigned c;
 
-    if (gradient || !s->value || plan->slots != plan->options.batch)
+    if (!s->value || plan->slots != plan->options.batch || (gradient && !(plan->options.train && plan->options.keep)))
         return chex_fail(err, CHEX_ERR_UNSUPPORTED, "%s of buffer %u is not kept",
                          gradient ? "the gradient" : "the value", buffer);
     for (n = 0; n < plan->options.batch; n++)
-        for (c = 0; c < s->channels; c++)
-            for (p = 0; p < s->pixels; p++)
-                *out++ = value_of(s, n, s->lane[c] / BLOCK)[p * BLOCK + s->lane[c] % BLOCK];
+        for (c = 0; c < s->channels; c++, out += s->pixels)
+            peek_channel(s, n, c, gradient, out);
     return CHEX_OK;
 }
 

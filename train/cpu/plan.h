@@ -92,6 +92,7 @@ struct conv_plan {
     unsigned pieces;                  /* of the batch, each with its own sum of weight gradients */
     unsigned ranges;                  /* of input blocks that are done one by one */
     int *channel;                     /* [in blocks * 16]: where the taps of a lane begin in the weights, or -1 */
+    bool gives;                       /* gradients to its input */
     float *forward;                   /* weights [out block][in block][ky][kx][16 in][16 out] */
     float *backward; /* weights [in block][out block][ky][kx][16 out][16 in], taps from last to first */
 };
@@ -109,6 +110,17 @@ struct step {
     /* NORM, [blocks * 16] */
     float *mean, *scale, *beta, *gamma;
     double *sums; /* [batch][2][blocks * 16]: of g, and of g (x - mean) */
+};
+
+/* Part of the activations that is needed from one moment to another. */
+struct span {
+    size_t floats, begin, end, at;
+    float **where;
+};
+
+struct wanted {
+    void *where; /* of the pointer to it */
+    size_t count, size;
 };
 
 struct plan {
@@ -136,6 +148,10 @@ struct plan {
     float *weight_gradients; /* [pieces][packed weights of one node] */
     size_t weight_gradient_floats;
 
+    struct span *span;
+    size_t span_count;
+    struct wanted *wanted; /* not taken yet */
+    size_t wanted_count, wanted_capacity, wanted_bytes;
     void **owned; /* all that is freed with the plan */
     size_t owned_count, owned_capacity;
     uint64_t bytes; /* of those */
@@ -143,6 +159,11 @@ struct plan {
 
 /* Zeroed memory aligned to 64 bytes (2 MiB for large ones) that is freed with the plan; NULL when out of memory. */
 void *plan_take(struct plan *plan, size_t count, size_t size);
+/* The same for what is large: plan_allocate() will put the pointer at `where`, which is the address of one. */
+bool plan_want(struct plan *plan, void *where, size_t count, size_t size);
+bool plan_want_activations(struct plan *plan);
+/* CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
+enum chex_status plan_allocate(struct plan *plan, struct chex_error *err);
 
 /* plan_build.c: stores, steps and memory.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
 enum chex_status plan_build(struct plan *plan, struct chex_error *err);

@@ -7,39 +7,7 @@
 
 #include "cpu/plan.h"
 
-#include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
-#define HUGE_PAGE ((size_t)2 << 20)
-
-void *
-plan_take(struct plan *plan, size_t count, size_t size)
-{
-    size_t bytes, align;
-    void **owned = array_grow(plan->owned, &plan->owned_capacity, plan->owned_count, sizeof(*owned)), *p;
-
-    if (!owned)
-        return NULL;
-    plan->owned = owned;
-    if (!size_mul(count ? count : 1, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE)
-        return NULL;
-    align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64;
-    bytes = (bytes + align - 1) / align * align;
-    p = aligned_alloc(align, bytes);
-    if (!p)
-        return NULL;
-#ifdef MADV_HUGEPAGE
-    if (align == HUGE_PAGE)
-        madvise(p, bytes, MADV_HUGEPAGE);
-#endif
-    memset(p, 0, bytes);
-    plan->bytes += bytes;
-    plan->owned[plan->owned_count++] = p;
-    return p;
-}
 
 static enum chex_status
 unsupported(size_t node, const char *what, struct chex_error *err)
@@ -144,9 +112,9 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
     step->scale = plan_take(plan, channels, sizeof(float));
     step->beta = plan_take(plan, channels, sizeof(float));
     step->gamma = plan_take(plan, channels, sizeof(float));
-    if (plan->options.train)
-        step->sums = plan_take(plan, plan->options.batch * 2 * channels, sizeof(double));
-    return step->mean && step->scale && step->beta && step->gamma && (!plan->options.train || step->sums)
+    return step->mean && step->scale && step->beta && step->gamma &&
+                   (!plan->options.train ||
+                    plan_want(plan, &step->sums, (size_t)plan->options.batch * 2 * channels, sizeof(double)))
                ? CHEX_OK
                : chex_fail_memory(err);
 }
@@ -225,13 +193,13 @@ make_statistics(struct plan *plan, struct store *s)
     return s->mean && s->inverse && s->variance && s->b && s->c && s->finish;
 }
 
+/* What the nodes need one after the other, as large as for the one that needs most. */
 static bool
-make_workspace(struct plan *plan)
+find_workspace(struct plan *plan)
 {
-    const struct graph *g = plan->graph;
     size_t i, floats, doubles;
 
-    for (i = 0; i < g->node_count; i++) {
+    for (i = 0; i < plan->graph->node_count; i++) {
         struct step *step = &plan->step[i];
 
         if (step->node->op == GRAPH_NORM)
@@ -247,108 +215,42 @@ make_workspace(struct plan *plan)
     }
     /* An odd number of cache lines, so that the threads' parts do not meet in the same sets. */
     plan->scratch_floats = (plan->scratch_floats + BLOCK - 1) / BLOCK * BLOCK + BLOCK;
-    plan->scratch = plan_take(plan, plan->options.threads * plan->scratch_floats, sizeof(float));
-    plan->logits = plan_take(plan, plan->options.batch * (size_t)g->buffer[g->output].channels, sizeof(float));
-    if (!plan->options.train)
-        return plan->scratch && plan->logits;
-    plan->partial = plan_take(plan, plan->partial_doubles, sizeof(double));
-    plan->weight_gradients = plan_take(plan, plan->weight_gradient_floats, sizeof(float));
-    plan->logit_gradient = plan_take(plan, plan->options.batch * (size_t)g->buffer[g->output].channels, sizeof(float));
-    for (i = 0; i < g->buffer_count; i++) {
+    return true;
+}
+
+static bool
+make_workspace(struct plan *plan)
+{
+    const struct graph *g = plan->graph;
+    size_t outputs = (size_t)plan->options.batch * g->buffer[g->output].channels, i;
+
+    if (!find_workspace(plan) ||
+        !plan_want(plan, &plan->scratch, plan->options.threads * plan->scratch_floats, sizeof(float)) ||
+        !plan_want(plan, &plan->logits, outputs, sizeof(float)))
+        return false;
+    for (i = 0; i < g->buffer_count && plan->options.train; i++) {
         struct store *s = &plan->store[i];
 
         s->given = plan_take(plan, s->blocks, sizeof(*s->given));
         if (!s->given || (s->normed && !make_statistics(plan, s)))
             return false;
     }
-    return plan->scratch && plan->logits && plan->partial && plan->weight_gradients && plan->logit_gradient;
-}
-
-/* ---- activations by lifetime ----------------------------------------------------------------------------------- */
-
-/* Without training each slot has its own layout, as one image may be at another node than the next.
- * Memory that is needed from one moment to another: node i runs forward at i and backward at 2 * nodes - 1 - i. */
-struct span {
-    size_t floats, begin, end, at;
-    float **where;
-};
-
-static int
-larger_first(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-
-    if (x->floats != y->floats)
-        return x->floats < y->floats ? 1 : -1;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-/* The lowest place that no span which lives at the same time takes; the first `count` have theirs. */
-static size_t
-lowest_place(const struct span *span, size_t count)
-{
-    const struct span *s = &span[count];
-    size_t at = 0, i;
-
-    for (i = 0; i < count; i++) {
-        bool together = span[i].begin <= s->end && s->begin <= span[i].end;
-
-        if (together && span[i].at < at + s->floats && at < span[i].at + span[i].floats) {
-            at = span[i].at + span[i].floats;
-            i = (size_t)-1; /* once more from the beginning: the place has moved up */
-        }
-    }
-    return at;
-}
-
-static size_t
-make_spans(struct plan *plan, struct span *span)
-{
-    size_t last = 2 * plan->graph->node_count - 1, count = 0, i;
-
-    for (i = 0; i < plan->graph->buffer_count; i++) {
-        struct store *s = &plan->store[i];
-
-        if (i == plan->graph->input || s->norm != NO_NODE)
-            continue;
-        s->image = (size_t)s->blocks * BLOCK * s->pixels;
-        span[count++] = (struct span){.floats = (plan->options.train ? plan->options.batch : 1) * s->image,
-                                      .begin = s->first,
-                                      .end = plan->options.train ? last - s->first : s->last,
-                                      .where = &s->value};
-        if (plan->options.train)
-            span[count++] = (struct span){.floats = plan->options.batch * s->image,
-                                          .begin = last - s->last,
-                                          .end = last - s->first,
-                                          .where = &s->gradient};
-    }
-    return count;
+    return !plan->options.train ||
+           (plan_want(plan, &plan->partial, plan->partial_doubles, sizeof(double)) &&
+            plan_want(plan, &plan->weight_gradients, plan->weight_gradient_floats, sizeof(float)) &&
+            plan_want(plan, &plan->logit_gradient, outputs, sizeof(float)));
 }
 
 static bool
-make_activations(struct plan *plan)
+make_arenas(struct plan *plan)
 {
-    struct span *span = calloc(2 * plan->graph->buffer_count, sizeof(*span));
-    size_t count, i;
+    int i;
 
-    if (!span)
-        return false;
-    count = make_spans(plan, span);
-    qsort(span, count, sizeof(*span), larger_first);
-    for (i = 0; i < count; i++) {
-        span[i].at = lowest_place(span, i);
-        if (span[i].at + span[i].floats > plan->activation_floats)
-            plan->activation_floats = span[i].at + span[i].floats;
-    }
-    for (i = 0; i < plan->graph->buffer_count; i++)
-        plan->store[i].slot = plan->options.train ? plan->store[i].image : plan->activation_floats;
-    if (!plan->options.train)
-        plan->activation_floats *= plan->slots;
-    plan->activations = plan_take(plan, plan->activation_floats, sizeof(float));
-    for (i = 0; plan->activations && i < count; i++)
-        *span[i].where = plan->activations + span[i].at;
-    free(span);
-    return plan->activations != NULL;
+    for (i = 0; i <= ARENA_AVERAGE; i++)
+        if (arena_is_wanted(&plan->options, (enum arena_id)i) &&
+            !plan_want(plan, &plan->arena[i], arena_floats(plan->graph, (enum arena_id)i), sizeof(float)))
+            return false;
+    return true;
 }
 
 enum chex_status
@@ -369,5 +271,7 @@ plan_build(struct plan *plan, struct chex_error *err)
     for (i = 0; i < g->buffer_count; i++)
         if (plan->store[i].normed && plan->store[i].plain)
             return unsupported(plan->store[i].last, "its input is also read without normalisation", err);
-    return make_workspace(plan) && make_activations(plan) ? CHEX_OK : chex_fail_memory(err);
+    if (!make_arenas(plan) || !make_workspace(plan) || !plan_want_activations(plan))
+        return chex_fail_memory(err);
+    return plan_allocate(plan, err);
 }

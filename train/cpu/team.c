@@ -2,7 +2,8 @@
  * team.c - see team.h
  *
  * A step has about a thousand short parallel parts, so a thread looks for new work for some microseconds before it goes
- * to sleep.
+ * to sleep.  No longer: other processes (ranks of a job) may wait for its processor.  With more threads than processors it
+ * does not look at all, since the one that it waits for cannot run meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +12,18 @@
 #include "cpu/team.h"
 
 #include <pthread.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define LOOKS 4000
+#define LOOKS 300 /* some 5 to 20 microseconds */
 
 struct team {
     unsigned threads, started; /* all; workers that run */
+    int looks;
     pthread_t *worker;
     pthread_mutex_t mutex;
     pthread_cond_t begin, end;
@@ -31,6 +36,19 @@ struct team {
     team_task *task;
     void *context;
 };
+
+/* Processors that this process may use. */
+static unsigned
+processors(void)
+{
+#ifdef __linux__
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (unsigned)CPU_COUNT(&set);
+#endif
+    return 1;
+}
 
 static void
 relax(void)
@@ -54,7 +72,7 @@ await_round(struct team *t, unsigned seen)
 {
     int looks;
 
-    for (looks = 0; looks < LOOKS; looks++) {
+    for (looks = 0; looks < t->looks; looks++) {
         if (atomic_load(&t->round) != seen)
             return;
         relax();
@@ -113,7 +131,7 @@ team_run(struct team *t, size_t count, team_task *task, void *context)
     }
     begin_round(t);
     work(t, 0);
-    for (looks = 0; looks < LOOKS; looks++) {
+    for (looks = 0; looks < t->looks; looks++) {
         if (atomic_load(&t->active) == 0)
             return;
         relax();
@@ -133,6 +151,7 @@ team_new(unsigned threads, struct team **out, struct chex_error *err)
     if (!t)
         return chex_fail_memory(err);
     t->threads = threads;
+    t->looks = threads <= processors() ? LOOKS : 0;
     t->worker = calloc(threads, sizeof(*t->worker));
     if (!t->worker) {
         free(t);

@@ -1,0 +1,244 @@
+/*
+ * plan_memory.c - the memory of a plan: what is small is taken at once, what is large is added up, compared with what there
+ * is, and taken in the end
+ *
+ * Linux promises more than it has and ends a process that takes it by its word, so the question comes before.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cpu/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Bytes that such a piece really takes; false where they cannot be counted. */
+static bool
+piece_bytes(size_t count, size_t size, size_t *align, size_t *bytes)
+{
+    if (!size_mul(count ? count : 1, size, bytes) || *bytes > SIZE_MAX - HUGE_PAGE)
+        return false;
+    *align = *bytes >= HUGE_PAGE ? HUGE_PAGE : 64;
+    *bytes = (*bytes + *align - 1) / *align * *align;
+    return true;
+}
+
+void *
+plan_take(struct plan *plan, size_t count, size_t size)
+{
+    void **owned = array_grow(plan->owned, &plan->owned_capacity, plan->owned_count, sizeof(*owned)), *p;
+    size_t bytes, align;
+
+    if (!owned)
+        return NULL;
+    plan->owned = owned;
+    if (!piece_bytes(count, size, &align, &bytes))
+        return NULL;
+    p = aligned_alloc(align, bytes);
+    if (!p)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (align == HUGE_PAGE)
+        madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+    memset(p, 0, bytes);
+    plan->bytes += bytes;
+    plan->owned[plan->owned_count++] = p;
+    return p;
+}
+
+bool
+plan_want(struct plan *plan, void *where, size_t count, size_t size)
+{
+    struct wanted *wanted = array_grow(plan->wanted, &plan->wanted_capacity, plan->wanted_count, sizeof(*wanted));
+    size_t bytes, align;
+
+    if (!wanted)
+        return false;
+    plan->wanted = wanted;
+    wanted[plan->wanted_count++] = (struct wanted){where, count, size};
+    /* A number that cannot be counted is more than there is. */
+    if (!piece_bytes(count, size, &align, &bytes) || !size_add(plan->wanted_bytes, bytes, &plan->wanted_bytes))
+        plan->wanted_bytes = SIZE_MAX;
+    return true;
+}
+
+/* ---- what there is --------------------------------------------------------------------------------------------- */
+
+/* The number behind `name` in a file of lines "name number"; the first number where name is NULL.  false: none. */
+static bool
+file_number(const char *path, const char *name, uint64_t *out)
+{
+    FILE *f = fopen(path, "re");
+    char line[256];
+    bool found = false;
+
+    while (f && !found && fgets(line, sizeof(line), f)) {
+        size_t length = name ? strlen(name) : 0;
+
+        found = (!name || strncmp(line, name, length) == 0) && sscanf(line + length, " %" SCNu64, out) == 1;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Of this process's control group (version 2): its limit less what it holds and cannot give back. */
+static uint64_t
+group_available(void)
+{
+    char line[512] = "", path[768];
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    uint64_t limit, held = 0;
+    bool unified = false;
+
+    while (f && !unified && fgets(line, sizeof(line), f))
+        unified = strncmp(line, "0::/", 4) == 0;
+    if (f)
+        fclose(f);
+    if (!unified)
+        return UINT64_MAX;
+    line[strcspn(line, "\n")] = 0;
+    snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", line + 3);
+    if (!file_number(path, NULL, &limit))
+        return UINT64_MAX;
+    snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", line + 3);
+    file_number(path, "anon ", &held);
+    return limit > held ? limit - held : 0;
+}
+
+/* Bytes; UINT64_MAX where the system does not say. */
+static uint64_t
+memory_available(void)
+{
+    uint64_t kib, group = group_available();
+
+    if (file_number("/proc/meminfo", "MemAvailable:", &kib) && kib < UINT64_MAX / 1024 && kib * 1024 < group)
+        return kib * 1024;
+    return group;
+}
+
+static enum chex_status
+too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
+{
+    if (plan->wanted_bytes == SIZE_MAX)
+        return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",
+                         plan->options.batch);
+    return chex_fail(err, CHEX_ERR_MEMORY,
+                     "a micro-batch of %u images needs %.1f GB of memory, of which %.1f GB are free",
+                     plan->options.batch, (double)plan->wanted_bytes / 1e9, (double)available / 1e9);
+}
+
+enum chex_status
+plan_allocate(struct plan *plan, struct chex_error *err)
+{
+    uint64_t available = memory_available();
+    size_t i;
+
+    if (plan->wanted_bytes > available)
+        return too_little(plan, available, err);
+    for (i = 0; i < plan->wanted_count; i++) {
+        void *p = plan_take(plan, plan->wanted[i].count, plan->wanted[i].size);
+
+        if (!p)
+            return too_little(plan, available, err);
+        memcpy(plan->wanted[i].where, &p, sizeof(p)); /* where is the address of a pointer of any type */
+    }
+    for (i = 0; i < plan->span_count; i++)
+        *plan->span[i].where = plan->activations + plan->span[i].at;
+    return CHEX_OK;
+}
+
+/* ---- activations by lifetime ----------------------------------------------------------------------------------- */
+
+/*
+ * Node i runs forward at moment i and backward at 2 * nodes - 1 - i.  Without training each slot has its own layout, as one
+ * image may be at another node than the next.
+ */
+
+static int
+larger_first(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+
+    if (x->floats != y->floats)
+        return x->floats < y->floats ? 1 : -1;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The lowest place that no span which lives at the same time takes; the first `count` have theirs. */
+static size_t
+lowest_place(const struct span *span, size_t count)
+{
+    const struct span *s = &span[count];
+    size_t at = 0, i;
+
+    for (i = 0; i < count; i++) {
+        bool together = span[i].begin <= s->end && s->begin <= span[i].end;
+
+        if (together && span[i].at < at + s->floats && at < span[i].at + span[i].floats) {
+            at = span[i].at + span[i].floats;
+            i = (size_t)-1; /* once more from the beginning: the place has moved up */
+        }
+    }
+    return at;
+}
+
+static size_t
+make_spans(struct plan *plan, struct span *span)
+{
+    size_t last = 2 * plan->graph->node_count - 1, count = 0, i;
+    bool kept;
+
+    for (i = 0; i < plan->graph->buffer_count; i++) {
+        struct store *s = &plan->store[i];
+
+        if (i == plan->graph->input || s->norm != NO_NODE)
+            continue;
+        s->image = (size_t)s->blocks * BLOCK * s->pixels;
+        kept = plan->options.train && plan->options.keep;
+        span[count++] = (struct span){.floats = (plan->options.train ? plan->options.batch : 1) * s->image,
+                                      .begin = kept ? 0 : s->first,
+                                      .end = kept                  ? last
+                                             : plan->options.train ? last - s->first
+                                                                   : s->last,
+                                      .where = &s->value};
+        if (plan->options.train)
+            span[count++] = (struct span){.floats = plan->options.batch * s->image,
+                                          .begin = kept ? 0 : last - s->last,
+                                          .end = kept ? last : last - s->first,
+                                          .where = &s->gradient};
+    }
+    return count;
+}
+
+bool
+plan_want_activations(struct plan *plan)
+{
+    struct span *span = plan_take(plan, 2 * plan->graph->buffer_count, sizeof(*span));
+    size_t i;
+
+    if (!span)
+        return false;
+    plan->span = span;
+    plan->span_count = make_spans(plan, span);
+    qsort(span, plan->span_count, sizeof(*span), larger_first);
+    for (i = 0; i < plan->span_count; i++) {
+        span[i].at = lowest_place(span, i);
+        if (span[i].at + span[i].floats > plan->activation_floats)
+            plan->activation_floats = span[i].at + span[i].floats;
+    }
+    for (i = 0; i < plan->graph->buffer_count; i++)
+        plan->store[i].slot = plan->options.train ? plan->store[i].image : plan->activation_floats;
+    if (!plan->options.train)
+        plan->activation_floats *= plan->slots;
+    return plan_want(plan, &plan->activations, plan->activation_floats, sizeof(float));
+}
