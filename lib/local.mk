@@ -9,7 +9,7 @@ libchexcore_la_SOURCES = \
 	lib/image.c lib/image.h lib/png.c lib/png.h lib/png_chunk.c lib/png_chunk.h lib/jpeg.c lib/jpeg.h \
 	lib/decode.c lib/decode.h \
 	lib/png_fast.c lib/png_fast.h lib/inflate.c lib/inflate.h lib/inflate_private.h lib/inflate_tables.c \
-	lib/inflate_block.c lib/inflate_turn.h lib/inflate_x86.c \
+	lib/inflate_turn.h lib/inflate_x86.c \
 	lib/unfilter.c lib/unfilter.h lib/unfilter_private.h lib/unfilter_wave.h lib/unfilter_x86.c lib/unfilter_neon.c \
 	lib/resample.c lib/resample.h lib/resample_axis.c lib/resample_axis.h lib/convolve.c lib/convolve.h \
 	lib/convolve_private.h lib/convolve_small.h lib/convolve_x86.c lib/convolve_neon.c \
