@@ -115,6 +115,24 @@ stored_block(struct stream *s)
     return true;
 }
 
+/* ---- blocks of codes ------------------------------------------------------------------------------------------ */
+
+static inline void
+spread(uint8_t *out, size_t distance)
+{
+    for (int i = 0; i < 16; i++)
+        out[i] = *(out + i - distance);
+}
+
+#define TURN_TARGET
+#define TURN_NAME(x)                     x##_c
+#define TURN_LOWEST(v, n)                ((v) & (((uint64_t)1 << ((n)&63)) - 1))
+#define TURN_UNLESS(to, condition, from) ((to) = (condition) ? (to) : (from))
+#define TURN_KEEP(pointer)               (void)(pointer)
+#define TURN_SPREAD(out, distance)       spread(out, distance)
+
+#include "inflate_turn.h"
+
 static bool
 always(void)
 {

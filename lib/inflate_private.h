@@ -2,12 +2,12 @@
  * inflate_private.h - the tables that inflate_tables.c makes, and the loops that read them
  *
  * A turn of the loop (inflate_turn.h) looks into `step` and what stands beside it, and then into `then`.  What these do
- * not hold, and that is rare, is decoded by inflate_symbol(), one symbol at a time, from `symbol` and `dist`.
+ * not hold, and that is rare, is decoded one symbol at a time, from `symbol` and `dist`.
  *
  * Entries of symbol, 64 bits; they are sums, so that those of symbols behind each other are joined by adding them:
  *     0-5 bits of the code; 10 it is a length, 16-23 that length, at most TURN_COPY; 24-25 how many literals, 32-55 the
  *     literals; 26-29 bits of the literals' codes
- *   or, with bit 15, which turns leave to inflate_symbol():
+ *   or, with bit 15, which no turn holds:
  *     length      bit 11; 0-5 bits of its code and the extra bits behind it; 16-24 before its extra bits; 26-29 bits of its
  *                 code.  Those that are above TURN_COPY or have extra bits
  *     end         bit 12; 0-5 bits of its code
@@ -137,11 +137,6 @@ inflate_within(const struct stream *s)
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
-
-/* One literal, or one match, or the end. */
-enum block_end inflate_symbol(const struct inflate_tables *t, struct stream *stream);
-/* A match whose length is known: its distance comes next. */
-enum block_end inflate_match(const struct inflate_tables *t, struct stream *stream, size_t length);
 
 /* Until the block ends or `stop` is passed, by less than INFLATE_OUT_SLACK. */
 typedef enum block_end inflate_block_fn(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop);

@@ -188,7 +188,7 @@ unless(uint64_t sign)
     return (sign >> 63) - 1;
 }
 
-/* What index begins with, if its code is whole in n bits and no matter for inflate_symbol(); 0 else. */
+/* What index begins with, if its code is whole in n bits and none with bit 15; 0 else. */
 static inline uint64_t
 whole_symbol(const uint64_t *symbol, uint32_t index, unsigned n)
 {
@@ -205,6 +205,20 @@ join(uint64_t a, uint64_t following)
 {
     following &= 0 - (uint64_t)COUNT(a);
     return a + (following & UINT32_MAX) + (following >> 32 << 40);
+}
+
+/* Lengths with one extra bit that are no longer than a turn can copy are whole where that bit is in the index. */
+static void
+join_extra_bits(uint64_t *symbol)
+{
+    uint32_t i;
+
+    for (i = 0; i < 1u << LITLEN_BITS; i++) {
+        uint64_t e = symbol[i];
+
+        if ((e & IS_LENGTH) && LENGTH(e) < TURN_COPY && BITS(e) <= LITLEN_BITS)
+            symbol[i] = HAS_LENGTH | BITS(e) | (uint64_t)(LENGTH(e) + (i >> CODE_BITS(e) & 1)) << 16;
+    }
 }
 
 static void
@@ -224,7 +238,7 @@ make_tails(const uint64_t *symbol, unsigned most_bits, struct tails *tails)
     }
 }
 
-/* Up to three symbols: what index begins with in n bits; 0 where that is for inflate_symbol(), or longer. */
+/* Up to three symbols: what index begins with in n bits; 0 where that has bit 15, or is longer. */
 static inline uint64_t
 joined(const uint64_t *symbol, const struct tails *tails, uint32_t index, unsigned n)
 {
@@ -292,6 +306,7 @@ inflate_make_tables(struct inflate_tables *t, unsigned litlen, unsigned dist)
         !make_table(&o, &litlen_form, t->litlen_payload, t->symbol, LITLEN_ENTRIES, &used) ||
         !make_dist_table(t, litlen, dist))
         return false;
+    join_extra_bits(t->symbol);
     while (shortest < TURN_BITS && o.count[shortest] == 0)
         shortest++;
     make_tails(t->symbol, TURN_BITS - shortest, &tails);

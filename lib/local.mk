@@ -135,7 +135,6 @@ libchexcore_la_SOURCES = \
 	lib/verify_private.h \
 	lib/progress.c \
 	lib/progress.h \
-	lib/inflate_block.c \
 	lib/inflate_turn.h \
 	lib/inflate_x86.c
 if HAVE_LIBARCHIVE
