@@ -274,8 +274,8 @@ coded_block(const struct inflate_tables *t, struct stream *stream, const uint8_t
     return end;
 }
 
-static enum block_end
-coded_block_c(const struct inflate_tables *t, struct stream *s, const uint8_t *stop)
+enum block_end
+inflate_coded_block_c(const struct inflate_tables *t, struct stream *s, const uint8_t *stop)
 {
     return coded_block(t, s, stop);
 }
@@ -296,7 +296,7 @@ best_coded_block(void)
     if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
         return coded_block_bmi2;
 #endif
-    return coded_block_c;
+    return inflate_coded_block_c;
 }
 
 struct inflate_tables *

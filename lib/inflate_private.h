@@ -59,6 +59,9 @@ enum block_end { BLOCK_DAMAGED, BLOCK_ENDED, BLOCK_GOES_ON };
 /* Until the block ends or `stop` is passed. */
 typedef enum block_end coded_block_fn(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop);
 
+/* In plain C, for any CPU. */
+coded_block_fn inflate_coded_block_c;
+
 struct inflate_tables {
     struct stream stream;
     coded_block_fn *coded_block;      /* what suits this CPU */

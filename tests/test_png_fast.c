@@ -7,6 +7,7 @@
 
 #include "unit.h"
 
+#include "cases.h"
 #include "png.h"
 #include "png_fast.h"
 #include "png_fixture.h"
@@ -353,5 +354,6 @@ png_fast_suite(void)
     tcase_add_test(tcase, every_flipped_bit_is_left_to_libpng);
     tcase_add_test(tcase, damage_under_a_right_checksum_is_never_taken_alone);
     suite_add_tcase(suite, tcase);
+    inflate_case(suite);
     return suite;
 }
