@@ -25,6 +25,7 @@ tests_unit_SOURCES = \
 	tests/test_findings.c \
 	tests/test_jpeg.c \
 	tests/test_labels.c \
+	tests/test_inflate_streams.c \
 	tests/test_lock.c \
 	tests/test_manifest.c \
 	tests/test_names.c \

@@ -7,6 +7,7 @@
 
 #include "unit.h"
 
+#include "cases.h"
 #include "inflate_private.h"
 #include "mem.h"
 
@@ -319,5 +320,6 @@ inflate_suite(void)
     tcase_add_test(tcase, every_kind_says_of_damage_what_zlib_says);
     tcase_add_test(tcase, no_distance_reaches_over_the_beginning);
     suite_add_tcase(suite, tcase);
+    inflate_streams_case(suite);
     return suite;
 }
