@@ -190,6 +190,16 @@ percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
+/* "1,234", or "0.7" where a whole number says too little.  Returns out. */
+static char *
+format_rate(double rate, char out[PROGRESS_TEXT])
+{
+    if (rate >= 10)
+        return format_count((uint64_t)(rate + 0.5), out);
+    snprintf(out, PROGRESS_TEXT, "%.1f", rate);
+    return out;
+}
+
 static void
 format_left(double images, double rate, char out[PROGRESS_TEXT])
 {
@@ -227,7 +237,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     snprintf(text, sizeof(text),
              "ep %u/%u step %llu/%llu  loss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s", state->epoch + 1,
              trainer_options(t)->epochs, (unsigned long long)state->batches, (unsigned long long)f.steps,
-             r->loss / r->loss_weight, format_count((uint64_t)(r->images.rate + 0.5), rate),
+             r->loss / r->loss_weight, format_rate(r->images.rate, rate),
              percent(r->waited, r->worked), epoch_left, run_left);
     meter_tick(&r->meter, text);
     r->waited = r->worked = 0;
@@ -257,7 +267,7 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
         return;
     meter_print(&r->meter, "ep %u/%u   loss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
                 trainer_options(t)->epochs, e->loss, e->rate,
-                format_count(e->seconds > 0 ? (uint64_t)((double)e->images / e->seconds + 0.5) : 0, rate),
+                format_rate(e->seconds > 0 ? (double)e->images / e->seconds : 0, rate),
                 percent(e->times.seconds[PART_WAIT], e->seconds), format_seconds(e->seconds, seconds));
     if (r->common->verbose > 0) {
         print_times(r, e);
@@ -415,7 +425,7 @@ print_sum(const struct trainer *t)
         return;
     fprintf(stderr, "         %s steps, %s images in %s (%s img/s)%s\n", format_count(result->steps, steps),
             format_count(result->images, images), format_seconds(result->seconds, seconds),
-            format_count((uint64_t)((double)result->images / (result->seconds > 0 ? result->seconds : 1) + 0.5), rate),
+            format_rate(result->seconds > 0 ? (double)result->images / result->seconds : 0, rate),
             result->early ? ", ended early: no better model" : "");
 }
 

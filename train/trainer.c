@@ -163,6 +163,7 @@ trainer_free(struct trainer *t)
         trainer_warn(t, "%s", err.text);
     trainer_free_arrays(&t->host);
     trainer_free_arrays(&t->best);
+    free(t->order);
     free(t->before);
     free(t->statistics);
     if (t->backend)
