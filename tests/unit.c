@@ -101,6 +101,7 @@ main(void)
     srunner_add_suite(runner, evaluate_suite());
     srunner_add_suite(runner, safetensors_suite());
     srunner_add_suite(runner, loader_suite());
+    srunner_add_suite(runner, reader_suite());
     srunner_add_suite(runner, checkpoint_suite());
     srunner_add_suite(runner, collective_suite());
     srunner_add_suite(runner, settings_suite());

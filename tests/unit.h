@@ -37,6 +37,7 @@ Suite *metrics_suite(void);
 Suite *evaluate_suite(void);
 Suite *safetensors_suite(void);
 Suite *loader_suite(void);
+Suite *reader_suite(void);
 Suite *checkpoint_suite(void);
 Suite *collective_suite(void);
 Suite *settings_suite(void);

@@ -148,6 +148,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .stepped = train_report_stepped,
                                   .part = train_report_part,
                                   .epoch = train_report_epoch,
+                                  .staging = train_report_staging,
                                   .evaluating = train_report_evaluating,
                                   .evaluated = train_report_evaluated,
                                   .saved = train_report_saved,
