@@ -6,6 +6,8 @@ tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
 	tests/cases.h \
+	tests/kinks.c \
+	tests/kinks.h \
 	tests/png_fixture.c \
 	tests/png_fixture.h \
 	tests/post_office.c \
