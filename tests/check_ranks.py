@@ -10,6 +10,7 @@ import functools
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -355,6 +356,12 @@ def _(work):
     run(command(base(), f"{work}/out", "--part", "2/3"))
     done = run([program("chex-inspect"), f"{work}/out"], None)
     assert "unfinished conversion of data set" in done.stdout + done.stderr, done.stdout + done.stderr
+    one = int(re.search(r"(\d+) shards? done", done.stdout + done.stderr).group(1))
+    run(command(base(), f"{work}/out", "--part", "1/3"))
+    done = run([program("chex-inspect"), f"{work}/out"], None)
+    two = int(re.search(r"(\d+) shards? done", done.stdout + done.stderr).group(1))
+    there = len([n for n in os.listdir(f"{work}/out") if ".tfrecord-" in n and n[0] != "." and not n.endswith(".idx")])
+    assert 0 < one < two == there, f"{one} shards of one part, {two} of two, {there} there"
 
 
 if __name__ == "__main__":

@@ -87,9 +87,9 @@ check_tables_LDADD = libchexcore.la
 check_DATA = tests/faults/inject.so
 tests/faults/inject.so: tests/faults/inject.c
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
+	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
 CLEANFILES += tests/faults/inject.so
-EXTRA_DIST += tests/faults/inject.c
+EXTRA_DIST += tests/faults/inject.c tests/faults/lsan.txt
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
