@@ -199,7 +199,8 @@ def _(work):
 def _(work):
     half = len(members()) // 2
     for kind, mode in (("tar", "w"), ("tar.gz", "w:gz")):
-        parts = [slurp(tar(f"{work}/{i}.{kind}", part, mode)) for i, part in enumerate((members()[:half], members()[half:]))]
+        halves = enumerate((members()[:half], members()[half:]))
+        parts = [slurp(tar(f"{work}/{i}.{kind}", part, mode)) for i, part in halves]
         write(f"{work}/both.{kind}", b"".join(parts))
         convert(f"{work}/both.{kind}", f"{work}/{kind}-out")
         same_tree(straight(), f"{work}/{kind}-out")
