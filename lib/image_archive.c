@@ -249,6 +249,9 @@ open_reader(struct image_archive *a, bool zip)
 
     if ((zip ? archive_read_support_format_zip(r) : archive_read_support_format_tar(r)) != ARCHIVE_OK)
         return ARCHIVE_FATAL;
+    /* Behind the end of a tar another one may follow, where somebody put two files together: its images count too. */
+    if (!zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
+        return ARCHIVE_FATAL;
     if (a->gunzip)
         return archive_read_open2(r, a, NULL, read_gunzip, NULL, NULL);
     if (a->filter)

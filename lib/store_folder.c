@@ -213,8 +213,9 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     else if (status != CHEX_OK)
         status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
                      ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
-                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (--force replaces the data set)", folder->path,
-                                    MANIFEST_NAME);
+                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)",
+                                    folder->path, MANIFEST_NAME,
+                                    status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
     else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
         status = fail_other(store, &m, err);
     else if (store->options.repair)

@@ -421,6 +421,8 @@ def _(work):
     ended = harness.run(c.command(folder), [])
     assert "--repair" in ended.err and ended.code == 1, ended.err
     damages(c)["a cut manifest"](folder)
+    ended = harness.run(c.command(folder), [])
+    assert "--repair" in ended.err and ended.code == 6, ended.err
     before = harness.read_tree(folder)
     ended = harness.run(c.command(folder, "--repair", "--size", "24"), [])
     assert ended.code == 6 and harness.read_tree(folder) == before, f"exit code {ended.code}: {ended.err}"
