@@ -14,8 +14,9 @@ usage: ./quickstart.sh [-n COUNT] [-o OUT] [--no-tensorflow] [FOLDER]
 Installs Debian packages that are missing (as root, or with sudo), builds in the folder build/, makes a synthetic data
 set, converts it, checks every record, and reads the shards back with NumPy and TensorFlow.
 
-  FOLDER            the real data set instead: with Data_Entry_2017*.csv, images/ or images_001/ to images_012/, and
-                    train_val_list.txt and test_list.txt where they are there; in itself or in folders one level below
+  FOLDER            the real data set instead: with Data_Entry_2017*.csv, images/ or images_001/ to images_012/ or
+                    images_001.tar.gz to images_012.tar.gz, and train_val_list.txt and test_list.txt where they are
+                    there; labels and lists in itself or in folders one level below
   -n COUNT          so many synthetic images (default 600)
   -o OUT            folder for the shards (default build/quickstart/shards, or build/quickstart/NAME-OF-FOLDER)
   --no-tensorflow   read back with NumPy only (TensorFlow is a download of 300 MB, into build/venv)
@@ -95,7 +96,10 @@ headline "chex-convert: $labels"
 set -- -l "$labels" -o "$out"
 inputs=0
 for images in "$folder"/images*; do
-    [ -d "$images" ] || continue
+    case $images in
+        *.tar | *.tar.* | *.tgz | *.zip) ;;
+        *) [ -d "$images" ] || continue ;;
+    esac
     set -- "$@" -i "$images"
     inputs=$((inputs + 1))
 done

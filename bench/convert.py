@@ -6,9 +6,11 @@
 
 Without --images a synthetic set is made by chex-synth.  Every contender converts the same images --runs times, taking
 turns, so that a noisy machine disturbs all alike; each run is pinned to as many cores as it has threads.  The table
-shows medians, and how many times slower than chex-convert on loose files.  Sources are loose files, a .tar and
-a .tar.gz of them; the peers read loose files, img2dataset-like (worker processes of Python that fetch, shrink by
-OpenCV and write TFRecord-like shards) also reads the .tar.  Peers that are not installed are skipped by name: Pillow,
+shows medians: wall time, CPU time of all threads and processes, and how many times slower than chex-convert on loose
+files.  Sources are loose files, a .tar and a .tar.gz of them; the peers read loose files, img2dataset-like (worker
+processes of Python that fetch, shrink by OpenCV and write TFRecord-like shards) also reads the archives.
+"apart" is chex-convert with one thread, as many processes side by side as there are threads, each with its part of the
+images: what the cores give where nothing is shared.  Peers that are not installed are skipped by name: Pillow,
 OpenCV (cv2), TensorFlow; tests/python.sh says how the tests find a Python, and --peers limits them.
 
 --markdown prints the page doc/benchmarks.md.
@@ -23,6 +25,7 @@ import io
 import multiprocessing
 import os
 import platform
+import resource
 import statistics
 import struct
 import subprocess
@@ -144,14 +147,29 @@ def python_shards(source, files, size, out, threads):
             pass
 
 
+def chex_command(source, labels, size, out, threads):
+    return [tool("chex-convert"), "-q", "--progress", "none", "-i", source, "-l", labels, "-o", out, "--size",
+            str(size), "--split", "none", "--tail", "short", "-j", str(threads), "--min-size", "1"]
+
+
 def chex(source, files, size, out, threads):
-    subprocess.run([tool("chex-convert"), "-q", "--progress", "none", "-i", source or os.path.dirname(files[0]), "-l",
-                    out + ".csv", "-o", out, "--size", str(size), "--split", "none", "--tail", "short", "-j",
-                    str(threads), "--min-size", "1"], check=True)
+    subprocess.run(chex_command(source or os.path.dirname(files[0]), out + ".csv", size, out, threads), check=True)
+
+
+def apart(_source, files, size, out, threads):
+    processes = []
+    for i, core in enumerate(sorted(os.sched_getaffinity(0))[:threads]):
+        part = f"{out}/{i}"
+        write_labels(part + ".csv", files[i::threads])
+        command = chex_command(os.path.dirname(files[0]), part + ".csv", size, part, 1)
+        processes.append(subprocess.Popen(["taskset", "-c", str(core), *command]))
+    if any(p.wait() != 0 for p in processes):
+        sys.exit("chex-convert failed")
 
 
 # (name, function, module that it needs, sources)
 CONTENDERS = [("chex-convert", chex, None, ("files", "tar", "tar.gz")),
+              ("chex-convert, apart", apart, None, ("files",)),
               ("OpenCV", opencv, "cv2", ("files",)),
               ("Pillow", pillow, "PIL", ("files",)),
               ("TensorFlow", tensorflow, "tensorflow", ("files",)),
@@ -175,8 +193,12 @@ def write_labels(path, files):
         rows.writerows([os.path.basename(p), "No Finding", os.path.basename(p).split("_")[0]] for p in files)
 
 
+def cpu_seconds():
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 def time_one(function, source, files, size, threads):
-    """Seconds, in a process of its own, on as many cores as threads; imports are warmed up before the clock starts."""
+    """(wall, CPU) seconds, in a process of its own, on as many cores as threads; imports are warmed up before."""
     receive, send = multiprocessing.Pipe(False)
 
     def child():
@@ -185,14 +207,14 @@ def time_one(function, source, files, size, threads):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "warm")
             os.mkdir(out)
-            if function is not chex:
+            if function not in (chex, apart):
                 function(None, files[:2], size, out, 1 if threads == 1 else threads)
             out = os.path.join(folder, "out")
             os.mkdir(out)
             write_labels(out + ".csv", files)
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), cpu_seconds()
             function(source, files, size, out, threads)
-            send.send(time.perf_counter() - begun)
+            send.send((time.perf_counter() - begun, cpu_seconds() - used))
 
     process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
@@ -235,37 +257,64 @@ def make_sources(folder, files):
 
 
 def measure(options, sources, files, here):
-    """{(name, kind, threads): [milliseconds an image]}"""
+    """{(name, kind, threads): [(wall, CPU) milliseconds an image]}"""
     took = {}
     for threads in options.threads:
         for _ in range(options.runs):
             for name, function, _, kinds in here:
-                for kind in kinds:
-                    seconds = time_one(function, sources[kind], files, options.size, threads)
-                    if seconds is not None:
-                        took.setdefault((name, kind, threads), []).append(seconds / len(files) * 1e3)
+                for kind in kinds if threads > 1 or function is not apart else ():
+                    both = time_one(function, sources[kind], files, options.size, threads)
+                    if both is not None:
+                        took.setdefault((name, kind, threads), []).append([s / len(files) * 1e3 for s in both])
     return took
 
 
+def median_of(took, name, kind, threads, what=0):
+    """Wall time, or with what = 1 CPU time."""
+    return statistics.median(value[what] for value in took[name, kind, threads])
+
+
 def rows_of(took):
-    """(name, source, threads, median ms, images/s, ratio) in the order of measuring."""
-    for (name, kind, threads), values in took.items():
-        median = statistics.median(values)
-        ours = statistics.median(took["chex-convert", "files", threads])
-        yield name, kind, threads, median, 1e3 / median, median / ours
+    """(name, source, threads, median wall and CPU ms, images/s, ratio) in the order of measuring."""
+    for name, kind, threads in took:
+        wall = median_of(took, name, kind, threads)
+        yield (name, kind, threads, wall, median_of(took, name, kind, threads, 1), 1e3 / wall,
+               wall / median_of(took, "chex-convert", "files", threads))
+
+
+def scaling(took):
+    """(threads, times as fast as one thread, times as fast as one thread where as many processes work apart)"""
+    for name, kind, threads in took:
+        if name == "chex-convert" and kind == "files" and threads > 1 and (name, kind, 1) in took:
+            one = median_of(took, name, kind, 1)
+            yield threads, one / median_of(took, name, kind, threads), one / median_of(took, name + ", apart", kind,
+                                                                                       threads)
 
 
 def plain(options, files, took):
     print(f"{len(files)} images to {options.size}x{options.size}, medians of {options.runs}")
-    print(f"\n{'contender':<18}{'source':<9}{'threads':>7}{'ms an image':>13}{'images/s':>10}{'ratio':>8}")
-    for name, kind, threads, median, rate, ratio in rows_of(took):
-        print(f"{name:<18}{kind:<9}{threads:>7}{median:>13.2f}{rate:>10.0f}{ratio:>8.2f}")
-    part = stages(files[:64], options.size)
-    ours = statistics.median(took["chex-convert", "files", options.threads[0]])
+    print(f"\n{'contender':<21}{'source':<9}{'threads':>7}{'ms an image':>13}{'CPU ms':>9}{'images/s':>10}{'ratio':>8}")
+    for name, kind, threads, wall, cpu, rate, ratio in rows_of(took):
+        print(f"{name:<21}{kind:<9}{threads:>7}{wall:>13.2f}{cpu:>9.2f}{rate:>10.0f}{ratio:>8.2f}")
+    for threads, gain, limit in scaling(took):
+        print(f"\n{threads} threads: {gain:.2f} times as fast as one; {threads} processes apart: {limit:.2f}")
+    part = stages(files[:67], options.size)
+    ours = median_of(took, "chex-convert", "files", options.threads[0])
     print(f"\n{'stage':<18}{'ms an image':>12}{'of floor':>10}   (CPU time of one thread; floor: ISA-L's inflate)")
     for name, value in part.items():
         print(f"{name:<18}{value:>12.3f}{value / part['floor']:>10.2f}")
     print(f"{'conversion':<18}{ours:>12.3f}{ours / part['floor']:>10.2f}   (wall time, from above)")
+
+
+def print_stages(options, files, took):
+    part = stages(files[:67], options.size)
+    ours = median_of(took, "chex-convert", "files", options.threads[0])
+    print("\nThe stages of one thread, in CPU time, beside the floor, which is ISA-L's inflate alone:\n")
+    print("| stage | ms an image | times the floor |")
+    print("|---|---:|---:|")
+    for name, value in part.items():
+        print(f"| {name} | {value:.3f} | {value / part['floor']:.2f} |")
+    print(f"| conversion (wall time, from above) | {ours:.3f} | {ours / part['floor']:.2f} |")
 
 
 def machine():
@@ -309,10 +358,14 @@ def page(options, files, took, here):
           f" to {options.size}x{options.size}")
     print(f"- medians of {options.runs} runs; contenders take turns; each run is pinned to as many cores as it has "
           "threads\n")
-    print("| contender | source | threads | ms an image | images/s | times chex-convert |")
-    print("|---|---|---:|---:|---:|---:|")
-    for name, kind, threads, median, rate, ratio in rows_of(took):
-        print(f"| {name} | {kind} | {threads} | {median:.2f} | {rate:.0f} | {ratio:.2f} |")
+    print("| contender | source | threads | ms an image | CPU ms an image | images/s | times chex-convert |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for name, kind, threads, wall, cpu, rate, ratio in rows_of(took):
+        print(f"| {name} | {kind} | {threads} | {wall:.2f} | {cpu:.2f} | {rate:.0f} | {ratio:.2f} |")
+    for threads, gain, limit in scaling(took):
+        print(f"\n{threads} threads are {gain:.2f} times as fast as one. {threads} processes of one thread each, with a part"
+              f"\nof the images each, are {limit:.2f} times as fast as one: that is what these cores give.")
+    print_stages(options, files, took)
     for name, _, module, _ in CONTENDERS:
         if (name, module) not in {(n, m) for n, _, m, _ in here}:
             print(f"\nNot measured: {name}.")
@@ -325,7 +378,7 @@ def page(options, files, took, here):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--images", default=os.environ.get("BENCH_IMAGES"))
-    parser.add_argument("--count", type=int, default=256)
+    parser.add_argument("--count", type=int, default=1536)  # few make the ends of a run weigh
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=lambda s: [int(x) for x in s.split(",")], default=[1, 2])
@@ -334,7 +387,7 @@ def main():
     options = parser.parse_args()
     options.threads = [t for t in options.threads if t <= len(os.sched_getaffinity(0))] or [1]
     here = [c for c in CONTENDERS
-            if available(c[2]) and (options.peers is None or c[1] is chex or c[0] in options.peers)]
+            if available(c[2]) and (options.peers is None or c[2] is None or c[0] in options.peers)]
     for name, _, module, _ in CONTENDERS:
         if not available(module):
             print(f"skip {name}: this Python has no {module}", file=sys.stderr)

@@ -222,7 +222,7 @@ set_up(struct bench *b)
 {
     size_t text = layout_text_size(2, 8, 16);
 
-    b->tables = inflate_tables_new();
+    b->tables = inflate_tables_new(inflate_best());
     b->isal = malloc(sizeof(*b->isal));
     b->digest = digest_new();
     if (!b->tables || !b->isal || !b->digest || decoder_init(&b->decoder, NULL) != CHEX_OK ||

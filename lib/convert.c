@@ -99,6 +99,11 @@ check_found(const struct convert *c, struct chex_error *err)
     const struct preflight *p = &c->preflight;
     const struct convert_options *o = c->options;
 
+    if (p->found + p->expected == 0 && c->source.unopened > 0)
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "none of the %zu images of '%s' was found below '%s'; archives in a folder are not looked "
+                         "into: give them by name, as -i '%s'",
+                         p->wanted, o->labels, o->inputs[0], c->source.unopened_first);
     if (p->found + p->expected == 0)
         return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found %s '%s'", p->wanted,
                          o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);

@@ -138,6 +138,7 @@ convert_unpack(struct convert *c, struct store *store, struct share share, const
     const char *line = (const char *)b->data, *end = line + b->size;
     size_t expected = 0, taken = 0, i;
     bool good = b->size > 0;
+    enum chex_status status;
 
     for (i = 0; i < c->plan.shard_count; i++)
         expected += share_has(share, i);
@@ -151,8 +152,10 @@ convert_unpack(struct convert *c, struct store *store, struct share share, const
         } else if (i == 0) {
             good = add_counts(c, line, newline);
         } else {
-            good = journal_parse(line, (size_t)(newline - line), c->plan.shard_count, &shard, &result) &&
-                   share_has(share, shard);
+            status = journal_parse(line, (size_t)(newline - line), c->plan.shard_count, &shard, &result, err);
+            if (status == CHEX_ERR_MEMORY)
+                return status;
+            good = status == CHEX_OK && share_has(share, shard);
             if (good) {
                 store_take(store, shard, &result);
                 taken++;

@@ -252,11 +252,17 @@ crew_tick(struct crew *crew)
 void
 crew_progress(struct crew *crew, uint64_t done, uint64_t rejects)
 {
+    crew_tick(crew);
+    if (progress_clock() - crew->spoke >= PROGRESS_SECONDS)
+        crew_progress_now(crew, done, rejects);
+}
+
+void
+crew_progress_now(struct crew *crew, uint64_t done, uint64_t rejects)
+{
     char text[64];
 
-    crew_tick(crew);
-    if (crew_leads(crew) || (done == crew->said_done && rejects == crew->said_rejects) ||
-        progress_clock() - crew->spoke < PROGRESS_SECONDS)
+    if (crew_leads(crew) || (done == crew->said_done && rejects == crew->said_rejects))
         return;
     crew->said_done = done;
     crew->said_rejects = rejects;

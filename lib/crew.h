@@ -64,8 +64,10 @@ crew_leads(const struct crew *crew)
 
 /* Keep in touch; five times a second or so.  After it crew->stop is up to date. */
 void crew_tick(struct crew *crew);
-/* The same, with how far this process is. */
+/* The same, with how far this process is, now and then. */
 void crew_progress(struct crew *crew, uint64_t done, uint64_t rejects);
+/* At once, without the rest: before a report where the lead needs the numbers, which are there when the report is. */
+void crew_progress_now(struct crew *crew, uint64_t done, uint64_t rejects);
 /* All processes are to stop after the work at hand. */
 void crew_stop(struct crew *crew);
 /* The lead: the sums of what the others said. */

@@ -211,6 +211,17 @@ safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, s
     return status == CHEX_OK ? status : chex_context(err, status, "reading back '%s/%s'", f->folder->path, f->name);
 }
 
+void
+safe_file_begin_sync(struct safe_file *f)
+{
+#ifdef HAVE_SYNC_FILE_RANGE
+    /* No promise rests on it: an error shows again in fsync(). */
+    (void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)f;
+#endif
+}
+
 enum chex_status
 safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
 {

@@ -71,6 +71,9 @@ enum chex_status safe_file_pwrite(struct safe_file *f, uint64_t offset, const vo
 enum chex_status safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, size_t *got,
                                  struct chex_error *err);
 
+/* Let the disk begin with what was written so far, and do not wait: less is left for the fsync of the commit. */
+void safe_file_begin_sync(struct safe_file *f);
+
 /*
  * fsync, close, rename, and fsync of the folder.  f is freed, also on failure (a NEW file is then removed, a PART
  * stays).  Without durable the two fsyncs are left out: for many small files that can be made again (chex-synth).

@@ -13,11 +13,14 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <isa-l/igzip_lib.h>
 
+/* Of pieces, at most: a small file gets small ones. */
 #define IN_SIZE  (1u << 20)
 #define OUT_SIZE (256u << 10)
+#define LEAST    (16u << 10)
 
 struct gunzip {
     int fd;
@@ -27,7 +30,8 @@ struct gunzip {
     enum chex_status failed;
     struct chex_error error;
     struct inflate_state state;
-    uint8_t in[IN_SIZE], out[OUT_SIZE];
+    uint32_t in_size, out_size;
+    uint8_t *in, *out; /* behind the struct */
 };
 
 bool
@@ -36,13 +40,26 @@ gunzip_magic(const uint8_t *data, size_t size)
     return size >= 3 && data[0] == 0x1f && data[1] == 0x8b && data[2] == 8;
 }
 
+static uint32_t
+piece_size(uint64_t wanted, uint32_t most)
+{
+    return wanted < LEAST ? LEAST : wanted < most ? (uint32_t)wanted : most;
+}
+
 struct gunzip *
 gunzip_new(int fd)
 {
-    struct gunzip *g = malloc(sizeof(*g));
+    struct stat st;
+    uint64_t size = fstat(fd, &st) == 0 && st.st_size >= 0 ? (uint64_t)st.st_size : UINT64_MAX;
+    uint32_t in_size = piece_size(size, IN_SIZE), out_size = piece_size(size < IN_SIZE ? size * 4 : size, OUT_SIZE);
+    struct gunzip *g = malloc(sizeof(*g) + in_size + out_size);
 
     if (!g)
         return NULL;
+    g->in_size = in_size;
+    g->out_size = out_size;
+    g->in = (uint8_t *)(g + 1);
+    g->out = g->in + in_size;
     g->fd = fd;
     g->at = 0;
     g->begun = g->ended = false;
@@ -78,7 +95,7 @@ refill(struct gunzip *g, size_t want, struct chex_error *err)
         return CHEX_OK;
     for (i = 0; i < left; i++)
         g->in[i] = g->state.next_in[i];
-    status = file_pread(g->fd, g->at, g->in + left, IN_SIZE - left, &got, err);
+    status = file_pread(g->fd, g->at, g->in + left, g->in_size - left, &got, err);
     if (status != CHEX_OK)
         return status;
     g->at += got;
@@ -137,9 +154,9 @@ inflate_piece(struct gunzip *g, size_t *size, struct chex_error *err)
         }
         before = s->avail_in;
         s->next_out = g->out;
-        s->avail_out = OUT_SIZE;
+        s->avail_out = g->out_size;
         code = isal_inflate(s);
-        *size = OUT_SIZE - s->avail_out;
+        *size = g->out_size - s->avail_out;
         if (code < 0)
             return fail_of(code, err);
         if (*size == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_in == 0) {

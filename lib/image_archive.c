@@ -24,7 +24,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK_SIZE (1u << 20)
+/* The file is read in pieces of this size; what is smaller, such as an archive of a test, as a whole. */
+#define BLOCK_SIZE  (1u << 20)
+#define BLOCK_LEAST (16u << 10)
 
 /* Blocks of 512 bytes that are no header, one after the other, before a damaged tar is given up: a member's worth. */
 #define MAX_RETRIES 1000000
@@ -47,7 +49,8 @@ struct image_archive {
     char name[MAX_NAME + 1];
     struct archive_entry *entry;  /* the member at hand */
     struct archive_entry *peeked; /* the first one, seen when opening, until it is taken */
-    uint8_t block[BLOCK_SIZE];
+    uint8_t *block;
+    size_t block_size;
 };
 
 /* ---- faults --------------------------------------------------------------------------------------------------- */
@@ -111,7 +114,7 @@ read_file(struct archive *libarchive, void *context, const void **data)
     size_t got;
 
     *data = a->block;
-    if (file_pread(a->fd, a->at, a->block, sizeof(a->block), &got, &err) != CHEX_OK) {
+    if (file_pread(a->fd, a->at, a->block, a->block_size, &got, &err) != CHEX_OK) {
         return fail_stream(a, libarchive, err.text);
     }
     a->at += got;
@@ -246,6 +249,9 @@ open_reader(struct image_archive *a, bool zip)
 
     if ((zip ? archive_read_support_format_zip(r) : archive_read_support_format_tar(r)) != ARCHIVE_OK)
         return ARCHIVE_FATAL;
+    /* Behind the end of a tar another one may follow, where somebody put two files together: its images count too. */
+    if (!zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
+        return ARCHIVE_FATAL;
     if (a->gunzip)
         return archive_read_open2(r, a, NULL, read_gunzip, NULL, NULL);
     if (a->filter)
@@ -297,8 +303,13 @@ static enum chex_status
 open_by_content(struct image_archive *a, struct chex_error *err)
 {
     bool zip;
-    enum chex_status status = open_stream(a, &zip, err);
+    enum chex_status status;
 
+    a->block_size = a->size < BLOCK_LEAST ? BLOCK_LEAST : a->size < BLOCK_SIZE ? (size_t)a->size : BLOCK_SIZE;
+    a->block = malloc(a->block_size);
+    if (!a->block)
+        return chex_fail_memory(err);
+    status = open_stream(a, &zip, err);
     a->ended = a->has_fault;
     if (status != CHEX_OK || a->ended)
         return status;
@@ -354,6 +365,7 @@ image_archive_close(struct image_archive *a)
     gunzip_free(a->gunzip);
     if (a->fd >= 0)
         close(a->fd);
+    free(a->block);
     free(a);
 }
 

@@ -1,9 +1,7 @@
 /*
  * inflate.c - see inflate.h
  *
- * Filtered rows of a radiograph are short runs of literals between short matches, and which comes next cannot be
- * predicted.  So an entry of the first table holds all that its index covers: up to three literals, or up to two and
- * the length behind them; one branch then asks whether there is a length.
+ * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_turn.h is the loop over the others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,32 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#if defined(__x86_64__)
-#define HAVE_BMI2_VARIANT 1
-#endif
-
-/* ---- bits ----------------------------------------------------------------------------------------------------- */
-
-static ALWAYS_INLINE uint64_t
-load_u64(const uint8_t *p)
-{
-    uint64_t v;
-
-    memcpy(&v, p, sizeof(v));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
-}
-
-/* At least 56 bits; behind the input come whatever bytes are there, and the position is compared at the end. */
-#define REFILL(s)                                  \
-    do {                                           \
-        (s).bits |= load_u64((s).in) << (s).count; \
-        (s).in += (63 - (s).count) >> 3;           \
-        (s).count |= 56;                           \
-    } while (0)
+/* ---- block headers -------------------------------------------------------------------------------------------- */
 
 static inline uint32_t
 take(struct stream *s, unsigned n)
@@ -51,14 +24,6 @@ take(struct stream *s, unsigned n)
     s->count -= n;
     return v;
 }
-
-static ALWAYS_INLINE bool
-within(const struct stream *s)
-{
-    return s->in <= s->in_end + 8;
-}
-
-/* ---- block headers -------------------------------------------------------------------------------------------- */
 
 static bool
 fixed_tables(struct inflate_tables *t)
@@ -103,7 +68,7 @@ dynamic_tables(struct inflate_tables *t, struct stream *s)
         uint8_t value;
 
         REFILL(*s);
-        if (!within(s))
+        if (!inflate_within(s))
             return false;
         what = symbol[s->bits & 127];
         take(s, bits[s->bits & 127]);
@@ -150,162 +115,55 @@ stored_block(struct stream *s)
     return true;
 }
 
-/* Copy a match; up to 15 bytes behind it are written too. */
-static ALWAYS_INLINE void
-copy_far(uint8_t *out, const uint8_t *from, const uint8_t *end)
+/* ---- blocks of codes ------------------------------------------------------------------------------------------ */
+
+static inline void
+spread(uint8_t *out, size_t distance)
 {
-    do {
-        memcpy(out, from, 16);
-        out += 16;
-        from += 16;
-    } while (out < end);
+    for (int i = 0; i < 16; i++)
+        out[i] = *(out + i - distance);
 }
 
-/* A distance below 16.  The bytes behind it repeat, so what is copied may be twice as far away each time. */
-static ALWAYS_INLINE void
-copy_near(uint8_t *out, size_t distance, const uint8_t *end)
-{
-    const uint8_t *from = out - distance;
+#define TURN_TARGET
+#define TURN_NAME(x)                     x##_c
+#define TURN_LOWEST(v, n)                ((v) & (((uint64_t)1 << ((n)&63)) - 1))
+#define TURN_UNLESS(to, condition, from) ((to) = (condition) ? (to) : (from))
+#define TURN_KEEP(pointer)               (void)(pointer)
+#define TURN_SPREAD(out, distance)       spread(out, distance)
 
-    while (distance < 16 && out < end) {
-        memmove(out, from, 16);
-        out += distance;
-        distance *= 2;
-    }
-    if (out < end)
-        copy_far(out, from, end);
+#include "inflate_turn.h"
+
+static bool
+always(void)
+{
+    return true;
 }
 
-/* The lowest n bits; n is a part of an entry, of which only bits 0 to 5 count. */
-static ALWAYS_INLINE uint64_t
-lowest(uint64_t bits, uint32_t n)
-{
-    return bits & (((uint64_t)1 << (n & 63)) - 1);
-}
-
-/* A distance's code and extra bits; 0 for an invalid one. */
-static ALWAYS_INLINE size_t
-read_distance(const struct inflate_tables *t, uint64_t *bits, unsigned *count)
-{
-    uint32_t e = t->dist[*bits & ((1u << DIST_BITS) - 1)];
-    uint64_t before;
-
-    if (e & IS_OTHER_DIST) {
-        if (e == IS_OTHER_DIST)
-            return 0;
-        *bits >>= DIST_BITS;
-        *count -= DIST_BITS;
-        e = t->dist[(e >> 16) + lowest(*bits, SUBTABLE_BITS(e))];
-        if (e & IS_OTHER_DIST)
-            return 0;
-    }
-    before = *bits;
-    *bits >>= BITS(e);
-    *count -= BITS(e);
-    return (e >> 16) + (size_t)(lowest(before, e) >> SUBTABLE_BITS(e));
-}
-
-/* Take what one entry holds: its literals go out, its bits away. */
-#define TAKE_ENTRY()                                            \
-    do {                                                        \
-        entry = t->entry[s.bits & mask];                        \
-        before = s.bits;                                        \
-        memcpy(s.out, &(uint32_t){(uint32_t)(entry >> 32)}, 4); \
-        s.out += COUNT(entry);                                  \
-        s.bits >>= BITS(entry);                                 \
-        s.count -= BITS(entry);                                 \
-    } while (0)
-
-/*
- * A block of Huffman codes.  A turn of the loop writes at most 6 literals and a match, 264 bytes and 15 beyond, within
- * the slack.  It uses at most 56 bits, so one refill is enough: 10 for the first entry where there is a second, 15 for
- * the length with its code and extra bits (20 where its code is in a subtable, but then alone), 28 for the distance.
- */
-static ALWAYS_INLINE enum block_end
-coded_block(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop)
-{
-    const uint32_t mask = (1u << LITLEN_BITS) - 1;
-    struct stream s = *stream;
-    enum block_end end = BLOCK_DAMAGED;
-
-    for (;;) {
-        uint64_t entry, before;
-        size_t length, distance;
-
-        if (s.out > stop || !within(&s)) {
-            end = within(&s) && s.out <= s.out_end ? BLOCK_GOES_ON : BLOCK_DAMAGED;
-            break;
-        }
-        REFILL(s);
-        TAKE_ENTRY();
-        if (LENGTH(entry) == 0) {
-            TAKE_ENTRY();
-            if (LENGTH(entry) == 0)
-                continue;
-        }
-        if (entry & IS_OTHER) {
-            if (entry & IS_SUBTABLE) {
-                REFILL(s);
-                entry = t->symbol[(entry >> 32) + lowest(s.bits, SUBTABLE_BITS(entry))];
-                before = s.bits;
-                s.bits >>= BITS(entry);
-                s.count -= BITS(entry);
-                if (LENGTH(entry) == 0) {
-                    *s.out++ = (uint8_t)(entry >> 32);
-                    continue;
-                }
-            }
-            if (entry & IS_OTHER) {
-                end = (entry & IS_END) && s.out <= s.out_end ? BLOCK_ENDED : BLOCK_DAMAGED;
-                break;
-            }
-        }
-        length = LENGTH(entry) + (size_t)(lowest(before, (uint32_t)entry) >> CODE_BITS(entry));
-        distance = read_distance(t, &s.bits, &s.count);
-        if (distance == 0 || distance > (size_t)(s.out - s.out_begin))
-            break;
-        if (distance >= 16)
-            copy_far(s.out, s.out - distance, s.out + length);
-        else
-            copy_near(s.out, distance, s.out + length);
-        s.out += length;
-    }
-    *stream = s;
-    return end;
-}
-
-static enum block_end
-coded_block_c(const struct inflate_tables *t, struct stream *s, const uint8_t *stop)
-{
-    return coded_block(t, s, stop);
-}
-
-#ifdef HAVE_BMI2_VARIANT
-/* The same with shifts by any register: a tenth faster. */
-static __attribute__((target("bmi,bmi2"))) enum block_end
-coded_block_bmi2(const struct inflate_tables *t, struct stream *s, const uint8_t *stop)
-{
-    return coded_block(t, s, stop);
-}
+const struct inflate_kind inflate_kinds[] = {
+#ifdef INFLATE_HAVE_X86
+    {"bmi2", inflate_bmi2_supported, inflate_block_bmi2},
 #endif
+    {"c", always, inflate_block_c},
+    {NULL, NULL, NULL},
+};
 
-static coded_block_fn *
-best_coded_block(void)
+const struct inflate_kind *
+inflate_best(void)
 {
-#ifdef HAVE_BMI2_VARIANT
-    if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
-        return coded_block_bmi2;
-#endif
-    return coded_block_c;
+    const struct inflate_kind *kind = inflate_kinds;
+
+    while (!kind->supported())
+        kind++;
+    return kind;
 }
 
 struct inflate_tables *
-inflate_tables_new(void)
+inflate_tables_new(const struct inflate_kind *kind)
 {
     struct inflate_tables *t = malloc(sizeof(*t));
 
     if (t) {
-        t->coded_block = best_coded_block();
+        t->kind = kind;
         inflate_prepare_tables(t);
     }
     return t;
@@ -341,7 +199,7 @@ begin_block(struct inflate_tables *t, struct stream *s)
 {
     unsigned type;
 
-    if (!within(s))
+    if (!inflate_within(s))
         return false;
     REFILL(*s);
     s->last = take(s, 1) == 1;
@@ -360,7 +218,7 @@ run_blocks(struct inflate_tables *t, const uint8_t *stop)
 
     while (s->in_block || !s->last) {
         if (s->in_block) {
-            enum block_end end = t->coded_block(t, s, stop);
+            enum block_end end = t->kind->block(t, s, stop);
 
             if (end == BLOCK_DAMAGED)
                 return false;

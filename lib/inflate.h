@@ -20,7 +20,11 @@
 
 struct inflate_tables; /* scratch; one a thread */
 
-struct inflate_tables *inflate_tables_new(void); /* NULL when out of memory */
+/* An implementation; the table of them is in inflate_private.h.  All give the same bytes and the same answers. */
+struct inflate_kind;
+const struct inflate_kind *inflate_best(void); /* the first that this CPU supports */
+
+struct inflate_tables *inflate_tables_new(const struct inflate_kind *kind); /* NULL when out of memory */
 void inflate_tables_free(struct inflate_tables *t);
 
 /*

@@ -9,6 +9,7 @@
 
 #include "ascii.h"
 #include "json.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,24 +63,28 @@ static enum chex_status
 check_header(const struct reading *r, const json_t *line, struct chex_error *err)
 {
     const char *id, *old_spec;
-    char shown_id[CHEX_ID_LENGTH], shown_spec[400]; /* what a file says may hold control characters */
+    char differ[SPEC_DIFFERENCE], shown_id[CHEX_ID_LENGTH],
+        shown_spec[400]; /* what a file says may hold control characters */
     json_int_t version;
+    json_error_t e;
 
-    if (json_unpack((json_t *)(uintptr_t)line, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id, "spec",
-                    &old_spec) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", r->folder->path,
-                         r->name);
+    if (json_unpack_ex((json_t *)(uintptr_t)line, &e, 0, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id,
+                       "spec", &old_spec) != 0)
+        return json_error_code(&e) == json_error_out_of_memory
+                   ? chex_fail_memory(err)
+                   : chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", r->folder->path,
+                               r->name);
     if (version != JOURNAL_VERSION)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s/%s' has version %" JSON_INTEGER_FORMAT ", this build reads %d", r->folder->path, r->name,
                          version, JOURNAL_VERSION);
     if (strcmp(id, r->dataset_id) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                         "'%s' holds an unfinished conversion of other data or options (--force replaces it): "
-                         "there %.8s, %s; asked for %.8s, %s",
-                         r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)),
-                         ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), r->dataset_id,
-                         r->spec);
+        return chex_fail(
+            err, CHEX_ERR_INCOMPATIBLE,
+            "'%s' holds an unfinished conversion of other data or options, %.8s and not %.8s "
+            "(--force replaces it): %s",
+            r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)), r->dataset_id,
+            spec_difference(r->spec, ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), differ));
     return CHEX_OK;
 }
 
@@ -87,23 +92,38 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
  * A shard's line into its result.  A shard with rejects is not taken for done: their files may have been repaired
  * since, and its good slots are found by looking at them.
  */
-static bool
-take_line(const struct reading *r, const char *line, size_t size)
+static enum chex_status
+take_line(const struct reading *r, const char *line, size_t size, struct chex_error *err)
 {
     struct shard_result parsed;
     size_t shard;
-    bool good = journal_parse(line, size, r->shard_count, &shard, &parsed);
+    enum chex_status status = journal_parse(line, size, r->shard_count, &shard, &parsed, err);
 
-    if (good && parsed.reject) /* they have no place in a file */
-        good = false;
-    if (good) {
+    if (status == CHEX_OK && parsed.reject) { /* they have no place in a file */
+        shard_result_release(&parsed);
+        status = chex_fail(err, CHEX_ERR_DAMAGED, "a line of another process");
+    }
+    if (status == CHEX_OK) {
         parsed.done = parsed.reject_count == 0;
         parsed.reject_count = 0;
         r->result[shard] = parsed;
-    } else if (parsed.reject) {
-        shard_result_release(&parsed);
     }
-    return good;
+    return status;
+}
+
+/* The first line: CHEX_ERR_DAMAGED where it is no JSON, which is to say torn. */
+static enum chex_status
+take_header(const struct reading *r, const char *text, size_t size, struct chex_error *err)
+{
+    json_t *line;
+    enum chex_status status = json_read(text, size, &header_bounds, &line, err);
+
+    if (status == CHEX_OK)
+        status = check_header(r, line, err);
+    else if (status != CHEX_ERR_MEMORY)
+        status = chex_context(err, CHEX_ERR_DAMAGED, "the first line");
+    json_decref(line);
+    return status;
 }
 
 /*
@@ -120,23 +140,15 @@ read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struc
         const char *text = (const char *)b->data + at;
         const char *newline = memchr(text, '\n', b->size - at);
         size_t length = newline ? (size_t)(newline - text) : 0;
-        enum chex_status status = CHEX_OK;
-        bool good = newline != NULL;
+        enum chex_status status;
 
-        if (good && at == 0) {
-            json_t *line;
-
-            good = json_read(text, length, &header_bounds, &line, NULL) == CHEX_OK;
-            if (good)
-                status = check_header(r, line, err);
-            json_decref(line);
-        } else if (good) {
-            good = take_line(r, text, length);
-        }
+        if (!newline)
+            break;
+        status = at == 0 ? take_header(r, text, length, err) : take_line(r, text, length, err);
+        if (status == CHEX_ERR_DAMAGED) /* torn; but a lack of memory says nothing about the line */
+            break;
         if (status != CHEX_OK)
             return status;
-        if (!good)
-            break;
         at += length + 1;
         *end = at;
     }

@@ -84,10 +84,12 @@ void journal_close(struct journal *j); /* the file stays; zero-initialised or cl
 enum chex_status journal_format(size_t shard, const struct shard_result *result, bool with_rejects, struct buffer *b,
                                 struct chex_error *err);
 /*
- * A line (without its newline) into *shard and *out; false where it is not a whole one of ours.  out->done: it has a
- * SHA-256.  out->reject_count is what the line says, but out->reject is there only where they are in it; out->reject
- * is then the caller's.
+ * A line (without its newline) into *shard and *out.  out->done: it has a SHA-256.  out->reject_count is what the line
+ * says, but out->reject is there only where they are in it; out->reject is then the caller's.
+ * CHEX_ERR_DAMAGED   it is not a whole one of ours; *out is empty
+ * CHEX_ERR_MEMORY    that cannot be told
  */
-bool journal_parse(const char *line, size_t size, size_t shard_count, size_t *shard, struct shard_result *out);
+enum chex_status journal_parse(const char *line, size_t size, size_t shard_count, size_t *shard,
+                               struct shard_result *out, struct chex_error *err);
 
 #endif

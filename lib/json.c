@@ -58,13 +58,27 @@ enum chex_status
 json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out, struct chex_error *err)
 {
     enum chex_status status = check_bounds(text, size, bounds, err);
+    json_t *again;
     json_error_t e;
 
     *out = NULL;
     if (status != CHEX_OK)
         return status;
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
-    return *out ? CHEX_OK : fail_syntax(&e, err);
+    if (!*out)
+        return fail_syntax(&e, err);
+    /*
+     * Where the buffer of a token cannot grow, jansson drops bytes of it and goes on: an id is cut short, a number is
+     * another one.  The next allocation may succeed, so nothing but a second reading shows it.
+     */
+    again = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    if (!again || !json_equal(*out, again)) {
+        json_decref(*out);
+        *out = NULL;
+        status = chex_fail_memory(err);
+    }
+    json_decref(again);
+    return status;
 }
 
 struct sink {

@@ -134,7 +134,9 @@ libchexcore_la_SOURCES = \
 	lib/verify.h \
 	lib/verify_private.h \
 	lib/progress.c \
-	lib/progress.h
+	lib/progress.h \
+	lib/inflate_turn.h \
+	lib/inflate_x86.c
 if HAVE_LIBARCHIVE
 libchexcore_la_SOURCES += lib/image_archive.c
 else

@@ -48,6 +48,43 @@ spec_format(const struct spec *spec, char *out, size_t size)
              spec->limits.min_side, spec->limits.lenient ? ", lenient" : "");
 }
 
+/* Those parts of the line `of`, separated by ", ", for which the part of `other` in the same place is another. */
+static void
+differing_parts(const char *of, const char *other, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    while (*of) {
+        size_t length = strcspn(of, ","), against = strcspn(other, ",");
+
+        /* A comma without a blank behind it is within a part, as in patient:70,10,20. */
+        while (of[length] && of[length + 1] != ' ')
+            length += 1 + strcspn(of + length + 1, ",");
+        while (other[against] && other[against + 1] != ' ')
+            against += 1 + strcspn(other + against + 1, ",");
+        if ((length != against || memcmp(of, other, length) != 0) && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? ", " : "", (int)length, of);
+        of += length + 2 * (of[length] != '\0');
+        other += against + 2 * (other[against] != '\0');
+    }
+}
+
+char *
+spec_difference(const char *asked, const char *there, char out[SPEC_DIFFERENCE])
+{
+    char a[SPEC_DIFFERENCE / 2 - 8], b[SPEC_DIFFERENCE / 2 - 8];
+
+    differing_parts(asked, there, a, sizeof(a));
+    differing_parts(there, asked, b, sizeof(b));
+    if (!a[0] && !b[0])
+        snprintf(out, SPEC_DIFFERENCE,
+                 "the options are the same, the label file, the lists or what was left out are not");
+    else
+        snprintf(out, SPEC_DIFFERENCE, "%s%s%s", a, a[0] && b[0] ? ", not " : a[0] ? "" : "not ", b);
+    return out;
+}
+
 /* ---- order ---------------------------------------------------------------------------------------------------- */
 
 struct ordered {

@@ -40,7 +40,7 @@ png_fast_new(void)
     if (!fast)
         return NULL;
     fast->kind = unfilter_best();
-    fast->tables = inflate_tables_new();
+    fast->tables = inflate_tables_new(inflate_best());
     if (!fast->tables) {
         png_fast_free(fast);
         return NULL;

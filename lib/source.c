@@ -39,6 +39,34 @@ source_is_image(const char *name)
     return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
 }
 
+/* Only for a hint: what is an archive says its content. */
+static bool
+is_named_archive(const char *name)
+{
+    static const char *const endings[] = {".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip"};
+    size_t length = strlen(name), i;
+
+    for (i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (length > strlen(endings[i]) && strcasecmp(name + length - strlen(endings[i]), endings[i]) == 0)
+            return true;
+    return false;
+}
+
+/* An archive in a folder is passed by.  Of the first one the path is kept, of those in one folder the first by name. */
+static enum chex_status
+note_unopened(struct source *s, const char *folder, const char *name, struct chex_error *err)
+{
+    char path[MAX_PATH];
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path))
+        return CHEX_OK;
+    if (s->unopened == 0 ||
+        (strncmp(s->unopened_first, folder, strlen(folder)) == 0 && strcmp(path, s->unopened_first) < 0))
+        s->unopened_first = arena_copy(&s->strings, path, strlen(path));
+    s->unopened++;
+    return s->unopened_first ? CHEX_OK : chex_fail_memory(err);
+}
+
 static enum chex_status
 add_folder(struct source *s, const char *path, uint32_t *index, struct chex_error *err)
 {
@@ -135,6 +163,8 @@ list_folder(struct source *s, DIR *dir, const char *path, struct listing *below,
             have_folder = true;
             if (status == CHEX_OK)
                 status = add_file(s, folder, d->d_name, err);
+        } else if (is_named_archive(d->d_name)) {
+            status = note_unopened(s, path, d->d_name, err);
         }
         if (status != CHEX_OK)
             return status;

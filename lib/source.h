@@ -24,9 +24,11 @@ struct source {
     size_t folder_count;
     const char **archive; /* paths of the archives, in the order given */
     size_t archive_count;
-    size_t input_count; /* folders or files that the user named */
-    size_t repeated;    /* copies of a file that is there already, with the same content: left out */
-    size_t unreadable;  /* folders that may not be listed: left out */
+    size_t input_count;         /* folders or files that the user named */
+    size_t repeated;            /* copies of a file that is there already, with the same content: left out */
+    size_t unreadable;          /* folders that may not be listed: left out */
+    size_t unopened;            /* files in folders that are named like archives: not looked into */
+    const char *unopened_first; /* the path of one of them */
     struct arena strings;
 
     size_t file_capacity, folder_capacity, archive_capacity;

@@ -230,8 +230,10 @@ seal_shard(struct store *store, size_t shard, struct scratch *scratch, struct ch
 {
     struct store_shard *s = &store->shard[shard];
     struct shard_result *r = &store->result[shard];
-    enum chex_status status = check_part(store, shard, scratch->buffer, scratch->digest, err);
+    enum chex_status status;
 
+    safe_file_begin_sync(s->part); /* the disk writes while this thread hashes */
+    status = check_part(store, shard, scratch->buffer, scratch->digest, err);
     if (status == CHEX_OK) {
         struct safe_file *part = s->part;
 

@@ -175,6 +175,23 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
     return store_each(store, m->shard_count, check_shard, &c, err);
 }
 
+/* In what it differs from the plan; the line is that of spec_format(). */
+static enum chex_status
+fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
+{
+    char asked[256], there[512], differ[SPEC_DIFFERENCE];
+
+    spec_format(&store->plan->spec, asked, sizeof(asked));
+    snprintf(there, sizeof(there),
+             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s",
+             m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
+             (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
+             m->lenient ? ", lenient" : "");
+    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                     "'%s' holds another data set, %.8s and not %.8s (--force replaces it): %s", store->folder->path,
+                     m->dataset_id, store->plan->dataset_id, spec_difference(asked, there, differ));
+}
+
 /* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; none is CHEX_OK. */
 static enum chex_status
 look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
@@ -183,7 +200,6 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     struct manifest m = {0};
     struct buffer b = {0};
     bool damaged = false;
-    char asked[256];
     enum chex_status status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
 
     if (status == CHEX_ERR_MISSING) {
@@ -192,22 +208,16 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
     }
     if (status == CHEX_OK)
         status = manifest_parse(b.data, b.size, &m, err);
-    spec_format(&store->plan->spec, asked, sizeof(asked));
     if (status == CHEX_ERR_DAMAGED && store->options.repair)
         status = store_repair(store, NULL, &damaged, err);
     else if (status != CHEX_OK)
         status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
                      ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
-                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (--force replaces the data set)", folder->path,
-                                    MANIFEST_NAME);
+                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)",
+                                    folder->path, MANIFEST_NAME,
+                                    status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
     else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
-        status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                           "'%s' holds another data set (--force replaces it): there %.8s, %ux%u %s, %u a shard, "
-                           "tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s; "
-                           "asked for %.8s, %s",
-                           folder->path, m.dataset_id, m.layout.width, m.layout.height, m.resize, m.shard_size, m.tail,
-                           m.layout.align, m.split_rule, (unsigned long long)m.seed, (unsigned long long)m.max_pixels,
-                           m.min_side, m.lenient ? ", lenient" : "", store->plan->dataset_id, asked);
+        status = fail_other(store, &m, err);
     else if (store->options.repair)
         status = store_repair(store, &m, &damaged, err);
     else

@@ -15,6 +15,8 @@ void lock_case(Suite *suite); /* test_lock.c */
 /* record suite */
 void example_case(Suite *suite);       /* test_example.c */
 void record_faults_case(Suite *suite); /* test_record_faults.c */
+/* inflate suite */
+void inflate_streams_case(Suite *suite); /* test_inflate_streams.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
 void archive_case(Suite *suite);  /* test_archive.c */

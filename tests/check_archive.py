@@ -206,6 +206,25 @@ def _(work):
     same_tree(straight(), f"{work}/out")
 
 
+@case("archives put together into one file are read one behind the other")
+def _(work):
+    half = len(members()) // 2
+    for kind, mode in (("tar", "w"), ("tar.gz", "w:gz")):
+        halves = enumerate((members()[:half], members()[half:]))
+        parts = [slurp(tar(f"{work}/{i}.{kind}", part, mode)) for i, part in halves]
+        write(f"{work}/both.{kind}", b"".join(parts))
+        convert(f"{work}/both.{kind}", f"{work}/{kind}-out")
+        same_tree(straight(), f"{work}/{kind}-out")
+
+
+@case("what is no archive behind the end of one is said, with 1, although all images are there")
+def _(work):
+    path = tar(f"{work}/a.tar", members())
+    write(path, slurp(path) + b"something else" * 100)
+    says(convert(path, f"{work}/out", code=1), "damaged  .*a.tar' at byte", "1 damaged archive")
+    same_tree(straight(), f"{work}/out")
+
+
 @case("a limit of file descriptors far below the number of shards is no obstacle")
 def _(work):
     path = tar(f"{work}/a.tar.gz", members()[::-1], "w:gz")

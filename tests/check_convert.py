@@ -843,6 +843,7 @@ def _(work):
 def _(work):
     says(convert(base(), f"{work}/out", code=3, labels=f"{work}/absent.csv"), "absent.csv")
     run([program("chex-convert"), "-i", f"{work}/absent", "-l", labels_of(base()), "-o", f"{work}/out"], 3)
+    says(convert(base(), f"{work}/out", "surplus", code=3), "cannot read 'surplus'")
     os.mkdir(f"{work}/empty")
     run([program("chex-convert"), "-i", f"{work}/empty", "-l", labels_of(base()), "-o", f"{work}/out"], 3)
     nothing_at(f"{work}/out")
@@ -869,7 +870,7 @@ def _(work):
     for options in (["--no-such-option"], ["--size", "0"], ["--size", "x"], ["--resize", "cubic"], ["--align", "100"],
                     ["--split", "patient:70,10,10"], ["--split", "random"], ["--tail", "cut"], ["-j", "0"],
                     ["--shard-size", "0"], ["--allow-rejects", "x%"], ["--view", "pa;"], ["--index", "tf"],
-                    ["--max-pixels", "-1"], ["surplus"], ["--lists"], ["--split", "none", "--lists", work]):
+                    ["--max-pixels", "-1"], ["--lists"], ["--split", "none", "--lists", work]):
         done = convert(base(), out, *options, code=2)
         assert done.stderr.startswith("chex-convert: "), done.stderr
         nothing_at(out)

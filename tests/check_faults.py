@@ -149,6 +149,31 @@ def _(work):
     sweep(work, "memory", ["ENOMEM"], (1, 4), tried=300)
 
 
+@case("convert: an allocation that fails while a journal is read is no torn line")
+def _(work):
+    c = conversion(work)
+    half = c.new_folder()
+    harness.run(c.command(half), [half], "rename:5:once:kill")
+    name = ".chex-journal.jsonl"
+    journal = slurp(os.path.join(half, name))
+    assert journal.count(b"\n") > 1, journal
+
+    def one(fault):
+        folder = c.new_folder()
+        shutil.copytree(half, folder)
+        try:
+            ended = harness.run(c.command(folder), [folder], fault)
+            assert ended.code in (1, 4), f"exit code {ended.code}: {ended.err[-300:]}"
+            if ended.code == 4 and not os.path.exists(os.path.join(folder, "manifest.json")):
+                now = slurp(os.path.join(folder, name))
+                assert now.startswith(journal), f"{len(now)} of {len(journal)} bytes of the journal are left"
+            c.check_folder(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    harness.in_parallel(one, [f"memory:{n}:once:ENOMEM" for n in numbers(Shared.counts["memory"], 500)])
+
+
 @case("convert: what ran short is said, with what was in use and what to try")
 def _(work):
     c = conversion(work)
@@ -396,6 +421,8 @@ def _(work):
     ended = harness.run(c.command(folder), [])
     assert "--repair" in ended.err and ended.code == 1, ended.err
     damages(c)["a cut manifest"](folder)
+    ended = harness.run(c.command(folder), [])
+    assert "--repair" in ended.err and ended.code == 6, ended.err
     before = harness.read_tree(folder)
     ended = harness.run(c.command(folder, "--repair", "--size", "24"), [])
     assert ended.code == 6 and harness.read_tree(folder) == before, f"exit code {ended.code}: {ended.err}"

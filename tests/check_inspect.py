@@ -480,11 +480,20 @@ def check_leak(tally, good, work):
     ds = copy(good, work)
     source = ds.bytes(0)[:ds.stride]
 
-    def leak(_, record):
+    def put(record, *fields):
         out = bytearray(record)
-        for name, size in (("patient", int(ds.format["patient"][1:])), ("image", len(ds.pixels(source)))):
+        for name, size in fields:
             out[ds.offset[name]:ds.offset[name] + size] = source[ds.offset[name]:ds.offset[name] + size]
         return seal(bytes(out))
+
+    pixels = ("image", len(ds.pixels(source)))
+
+    def leak(_, record):
+        return put(record, ("patient", int(ds.format["patient"][1:])), pixels)
+
+    def leak_image(_, record):
+        return put(record, pixels)
+
     change_record(last["first_shard"], 0, leak)(ds)
     patient, name = ds.text(source, "patient"), ds.text(source, "filename")
     expect(tally, "a patient and an image in two splits", ["--check-split", ds.folder], 1,
@@ -494,6 +503,12 @@ def check_leak(tally, good, work):
     document = json.loads(run("--check-split", "--json", ds.folder).stdout)["results"][0]
     tally.check("and in the document", [p["patient"] for p in document["patients_in_two_splits"]] == [patient]
                 and len(document["images_in_two_splits"]) == 1)
+    if ds.shards[last["first_shard"]]["records"] < 6:
+        return tally.skip("a leak of many", "too few records")
+    for i in range(1, 6):
+        change_record(last["first_shard"], i, leak_image)(ds)
+    expect(tally, "of many equal images the first of each split is named", ["--check-split", ds.folder], 1,
+           f" {ds.shards[0]['split']} {name} = {last['name']} ", ", 7 images in all")
     return None
 
 
@@ -518,7 +533,11 @@ def check_usage(tally, ds, work):
             ("a sample of 1e1", ["--sample", "1e1", ds.folder], "percentage"),
             ("no such split", ["--list", "--split", "nowhere", ds.folder], "no split 'nowhere'"),
             ("--check-split of a shard", ["--check-split", ds.path(0)], "takes the folder"),
-            ("an unknown option", ["--nonsense", "x", ds.folder], "unknown")):
+            ("an unknown option", ["--nonsense", "x", ds.folder], "unknown option '--nonsense'\n"),
+            ("an option with a letter too many", ["--fulll", ds.folder], "'--fulll' (did you mean '--full'?)"),
+            ("an option with one dash", ["-full", ds.folder], "'-full' (did you mean '--full'?)"),
+            ("the beginning of several", ["--s=1", ds.folder], "'--s=1' may be several options"),
+            ("a letter that is none", ["-qz", ds.folder], "unknown option '-qz'\n")):
         expect(tally, f"usage: {name}", arguments, 2, text)
     expect(tally, "no such folder", [os.path.join(work, "nowhere")], 3, "No such file")
     os.makedirs(os.path.join(work, "void"), exist_ok=True)
@@ -527,6 +546,12 @@ def check_usage(tally, ds, work):
     expect(tally, "a file of another kind", [os.path.join(work, "picture.png")], 1, "neither a data set nor a TFRecord")
     expect(tally, "a device", ["/dev/zero"], 1, "not a regular file")
     expect(tally, "the worst of several paths counts", [ds.folder, os.path.join(work, "nowhere")], 3)
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run([PROGRAM, "--list", ds.folder], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    tally.check("a reader that stops, as head does, is no message", (result.returncode, result.stderr) == (4, b""),
+                str(result))
     for arguments in ([ds.folder], ["--list", ds.folder], ["--labels", ds.folder], ["--full", "--json", ds.folder],
                       ["--extract", "0:0", "-o", "-", ds.folder], ["--help"]):
         with open("/dev/full", "wb") as full:

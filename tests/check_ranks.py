@@ -10,10 +10,12 @@ import functools
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -116,6 +118,25 @@ def _(work):
     run(ranks(4, *command(folder, f"{work}/four", how=how)), env=ENVIRONMENT)
     complete(f"{work}/four")
     same_tree(f"{work}/one", f"{work}/four")
+
+
+@case("a reject of any rank beside a damaged archive keeps the data set back, as with one process")
+def _(work):
+    folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "8", "--split", "none")
+    run(command(folder, f"{work}/first", "-q", how=how))
+    names = [r["filename"].decode() for r in records(f"{work}/first", manifest(f"{work}/first")["shards"][1])]
+    for path in glob.glob(f"{folder}/images/*"):
+        if len(slurp(path)) == 200:  # what base() damaged
+            shutil.copy(next(p for p in glob.glob(f"{folder}/images/*") if len(slurp(p)) > 200), path)
+    write(f"{folder}/images/{names[0]}", b"no image")  # that of rank 1
+    with tarfile.open(f"{work}/a.tar", "w") as tar:
+        tar.add(f"{folder}/images", "images")
+    write(f"{work}/a.tar", slurp(f"{work}/a.tar").rstrip(b"\0"))  # damaged, but only behind the last member
+    line = [program("chex-convert"), "-i", f"{work}/a.tar", "-l", f"{folder}/Data_Entry_2017_v2020.csv", *how]
+    for number, words in enumerate(([*line, "-o", f"{work}/0"], ranks(2, *line, "-o", f"{work}/1"),
+                                    ranks(4, *line, "-o", f"{work}/2"))):
+        says(run(words, 1, env=ENVIRONMENT), f"reject {names[0]}", "is damaged at byte .*; 1 images were rejected")
+        assert not os.path.exists(f"{work}/{number}/manifest.json")
 
 
 @case("ranks find a complete data set complete, and replace it by force")
@@ -355,6 +376,12 @@ def _(work):
     run(command(base(), f"{work}/out", "--part", "2/3"))
     done = run([program("chex-inspect"), f"{work}/out"], None)
     assert "unfinished conversion of data set" in done.stdout + done.stderr, done.stdout + done.stderr
+    one = int(re.search(r"(\d+) shards? done", done.stdout + done.stderr).group(1))
+    run(command(base(), f"{work}/out", "--part", "1/3"))
+    done = run([program("chex-inspect"), f"{work}/out"], None)
+    two = int(re.search(r"(\d+) shards? done", done.stdout + done.stderr).group(1))
+    there = len([n for n in os.listdir(f"{work}/out") if ".tfrecord-" in n and n[0] != "." and not n.endswith(".idx")])
+    assert 0 < one < two == there, f"{one} shards of one part, {two} of two, {there} there"
 
 
 if __name__ == "__main__":

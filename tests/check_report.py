@@ -12,8 +12,8 @@ import re
 import sys
 
 from browser import CONTRAST, OVERLAPS, Browser
-from support import (FINDINGS, SOURCE, Cases, images, manifest, png, png_gray, program, read_csv, run, says, slurp,
-                     synth, write, write_csv)
+from support import (FINDINGS, SOURCE, Cases, images, manifest, nih, png, png_gray, program, read_csv, run, says,
+                     slurp, synth, write, write_csv)
 
 try:
     import jsonschema
@@ -151,6 +151,18 @@ def _(work):
     page = html.unescape(slurp(path).decode("ascii"))
     assert gray[20] in page[page.index('id="rejects"'):], "the reject is not named"
     assert result["faults"] == 0
+
+
+@case("a part of ChestX-ray14 is not taken for the whole of it")
+def _(work):
+    shards = os.path.join(work, "part")
+    run([program("chex-convert"), "-q", "--allow-missing", "-i", nih("images"), "-l",
+         nih("csv", "Data_Entry_2017_v2020.csv.gz"), "-o", shards, "--size", 64])
+    _, _, checks = report(shards, work)
+    assert (checks["complete"]["level"], checks["complete"]["count"]) == ("look", 112120 - 67)
+    assert checks["complete"]["text"].startswith("67 of 112,120 images are here")
+    _, _, checks = report(plain(work), work)
+    assert "complete" not in checks, "of another label file nothing is known"
 
 
 @case("a damaged record is a fault, named, and the page is still made")

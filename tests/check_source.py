@@ -19,7 +19,7 @@ import zipfile
 import zlib
 
 from check_diff import document, inspect, rows, start
-from support import Cases, Skip, nih, png, read_csv, says, slurp, write, write_csv
+from support import Cases, Skip, nih, png, program, read_csv, run, says, slurp, write, write_csv
 
 case = Cases()
 
@@ -141,7 +141,7 @@ def _():
              line("d e.tar.bz2", 1, size_of(some(5, 6))), line("f.zip", 2, size_of(some(6, 8))),
              line("loose", 1, size_of(some(8, 9))),
              "good     every row has an image that begins and ends as it should",
-             "next     chex-convert -n -i a.tar.gz -i loose -i b.tar -i c.tar.xz -i 'd e.tar.bz2' -i f.zip "
+             "next     chex-convert -n -i a.tar.gz loose b.tar c.tar.xz 'd e.tar.bz2' f.zip "
              "-l labels.csv -o shards")
     result = document("--source", "-l", "labels.csv", "-i", "a.tar.gz", "b.tar", "c.tar.xz", "d e.tar.bz2", "f.zip",
                       "loose")
@@ -171,7 +171,7 @@ def _():
              line("a.tar", 2, size_of(some(1, 3))), line("b.tar.gz", 1, size_of(some(3, 4))),
              line("loose", 1, size_of(some(0, 1))),
              "good     every row has an image that begins and ends as it should",
-             "next     chex-convert -n -i a.tar -i b.tar.gz -i loose -l labels.csv -o shards")
+             "next     chex-convert -n -i a.tar b.tar.gz loose -l labels.csv -o shards")
     assert document("--source", "-l", "labels.csv", "a.tar", "b.tar.gz", "loose")["repeated"] == 4
 
 
@@ -328,6 +328,25 @@ def _():
                       "detail": "not a tar or zip archive: looks like text"}] and dict(table[0]) == lines[0]
 
 
+@case("archives in a folder are not looked into, and that is said")
+@within
+def _():
+    label_file(NAMES[:2])
+    os.mkdir("dl")
+    os.mkdir("dl/more")
+    for name in ("b.tar.gz", "a.ZIP", "more/c.tgz", "notes.txt", ".d.tar"):
+        write(f"dl/{name}", "not read")
+    lines = inspect("--source", "-l", "labels.csv", "-i", "dl", code=1).stdout.splitlines()
+    assert lines[2:4] == ["images   0 files in 0 folders, 0 bytes; 0 of 2 rows have one",
+                          "         note: 3 archives in these folders not looked into; give archives by name"], lines
+    assert lines[-1] == "next     give the archives by name, as -i dl/a.ZIP"
+    done = run([program("chex-convert"), "-i", "dl", "-l", "labels.csv", "-o", "out"], 3)
+    says(done, r"archives in a folder are not looked into: give them by name, as -i 'dl/a.ZIP'")
+    loose("dl/images", some(0, 2))
+    assert "note: 3 archives" in inspect("--source", "-l", "labels.csv", "-i", "dl").stdout
+    says(run([program("chex-convert"), "-i", "dl", "-l", "labels.csv", "-o", "out", "-n"], 0), "3 archives in these")
+
+
 # ---- damaged images in archives --------------------------------------------------------------------------------------
 
 
@@ -449,7 +468,7 @@ def _():
     assert lines[8] == "          2 images read before that, up to 00015000_000.png"
     assert lines[17] == line("(images_012: nothing of it)", missing="7,121")
     assert lines[-2] == "next     fetch again: three.tar, images_002.tar.gz, images_004.tar.gz to images_012.tar.gz"
-    assert lines[-1] == ("         or do without: chex-convert -n --allow-missing -i images_001.tar -i two.tar "
+    assert lines[-1] == ("         or do without: chex-convert -n --allow-missing -i images_001.tar two.tar "
                          "-l labels.csv -o shards")
     result = document("--source", "-l", "labels.csv", "-i", "images_001.tar", "two.tar", "three.tar", code=1)
     assert [p["missing"] for p in result["places"]] == [0, 9993, 9997]

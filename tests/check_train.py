@@ -352,7 +352,7 @@ def _(work):
 def _(work):
     folder = copy(work)
     out = run_folder(work)
-    process = subprocess.Popen(command(out, "--epochs", 1000, source=folder), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(out, "--epochs", 1000, "--cache", "none", source=folder), stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if line.startswith("ep 1/"):
             break
@@ -363,6 +363,140 @@ def _(work):
     assert process.returncode == 1, (process.returncode, rest)
     assert "shard" in rest and "record" in rest, rest
     assert os.path.exists(os.path.join(out, "latest"))
+
+
+# ---- where images are read ---------------------------------------------------------------------------------------------
+
+
+@case("--cache keeps the images or not, --crc looks once or always: the same bytes")
+def _(work):
+    says(train(run_folder(work, "auto")), r"images   train and val, \S+ kB kept in memory \(\S+ GB free\); shuffled as a whole")
+    for cache, crc in (("host", "always"), ("none", "first"), ("none", "never")):
+        out = run_folder(work, cache + crc)
+        kept_or_not = "kept in memory" if cache == "host" else "read in every epoch"
+        says(train(out, "--cache", cache, "--crc", crc), kept_or_not)
+        same_as_whole(out)
+    out = os.path.join(work, "device")
+    says(train(out, "--cache", "device", "--device", "cpu", code=2), "--cache device needs a GPU")
+    assert not os.path.exists(out)
+
+
+@case("images that are in memory need no file any more")
+def _(work):
+    folder, out = copy(work), run_folder(work)
+    process = subprocess.Popen(command(out, "--epochs", 6, "--cache", "host", source=folder), stderr=subprocess.PIPE,
+                               text=True)
+    for line in process.stderr:
+        if line.startswith("val 1"):
+            break
+    for shard in os.listdir(folder):
+        if "-train." in shard or "-val." in shard:
+            os.truncate(os.path.join(folder, shard), 5000)
+    rest = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, (process.returncode, rest)
+
+
+@case("--shuffle by windows: another order, shown, and a run keeps its own")
+def _(work):
+    out = run_folder(work)
+    says(train(out, "--shuffle", 2, "--time-limit", "0.01s", code=75), r"; shuffled by windows of 2 of \d shards")
+    for other in ("whole", "1"):
+        says(train(out, "--shuffle", other, code=6), f"made with other options: shuffle 2 -> {other}")
+    # Without the option, and so on any machine, the order is that of the run.
+    says(train(out), r"note     the order stays that of this run: --shuffle 2", "resume ")
+    again = run_folder(work, "again")
+    train(again, "--shuffle", 2)
+    same_as_whole(out, again)
+    assert kept(out)["best.safetensors"] != kept(whole())["best.safetensors"]
+    says(train(run_folder(work, "bad"), "--shuffle", "0", code=2), "--shuffle")
+
+
+def staged(folder):
+    """Where the copy lies."""
+    name, = os.listdir(folder)
+    assert re.fullmatch("chex-[0-9a-f]{16}", name), name
+    return os.path.join(folder, name)
+
+
+@case("--stage copies once, and again what is not right; the run reads the copy, and is the same")
+def _(work):
+    folder, stage = copy(work), os.path.join(work, "stage")
+    out = run_folder(work)
+    done = train(out, "--stage", stage, source=folder)
+    says(done, r"note     (\d+) shards in \S+/chex-[0-9a-f]{16}: 0 were there, \S+ [kM]B copied in 0:0", "from a copy in")
+    same_as_whole(out)
+    names = {n for n in os.listdir(folder)}
+    assert set(os.listdir(staged(stage))) == names, os.listdir(staged(stage))
+    train_shards = sorted(n for n in names if "-train." in n)
+    poison(staged(stage), 0, train_shards[0])
+    os.truncate(os.path.join(staged(stage), train_shards[1]), 100)
+    write(os.path.join(staged(stage), ".left.tmp.1"), b"")
+    out = run_folder(work, "two")
+    done = train(out, "--stage", stage, source=folder)
+    says(done, rf"{len(names) - 1} shards in .*: {len(names) - 3} were there")
+    assert set(os.listdir(staged(stage))) == names
+    for name in train_shards:
+        assert slurp(os.path.join(staged(stage), name)) == slurp(os.path.join(folder, name)), name
+    same_as_whole(out)
+    # Another data set lies beside it, and takes nothing from it.
+    train(run_folder(work, "other"), "--stage", stage, "--epochs", 1, source=data("other"))
+    assert len(os.listdir(stage)) == 2
+
+
+@case("--stage: the copy alone is read once the run has begun, and the source where the copy fails")
+def _(work):
+    folder, stage, out = copy(work), os.path.join(work, "stage"), run_folder(work)
+    process = subprocess.Popen(command(out, "--epochs", 4, "--cache", "none", "--stage", stage, source=folder),
+                               stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("ep 1/"):
+            break
+    for shard in os.listdir(folder):
+        if "-train." in shard:
+            os.unlink(os.path.join(folder, shard))
+    rest = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, (process.returncode, rest)
+    folder = copy(os.path.join(work, "second"))
+    process = subprocess.Popen(command(out, "--epochs", 8, "--cache", "none", "--stage", stage, source=folder),
+                               stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("ep 5/"):
+            break
+    for shard in os.listdir(staged(stage)):
+        if "-train." in shard:
+            os.truncate(os.path.join(staged(stage), shard), 100)
+    rest = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, (process.returncode, rest)
+
+
+@case("--stage: a shard that is damaged at its source is not copied, and judged where it is")
+def _(work):
+    folder, stage = copy(work), os.path.join(work, "stage")
+    shard = os.path.basename(poison(folder, 3))
+    done = train(run_folder(work), "--stage", stage, "--on-bad-record", "skip", code=1, source=folder)
+    says(done, rf"warning: 1 damaged shards are not copied but read where they are: .*{shard}.*SHA-256",
+         "damaged records replaced")
+    assert shard not in os.listdir(staged(stage))
+
+
+@case("--stage: a disk that is full, or a folder that cannot be: 4, and nothing half")
+def _(work):
+    stage, out = os.path.join(work, "stage"), run_folder(work)
+    os.mkdir(stage)
+    done = harness.run(command(out, "--stage", stage), [stage], "write:3:ever:ENOSPC")
+    assert done.code == 4 and "disk full" in done.err, (done.code, done.err)
+    assert not [n for n in os.listdir(staged(stage)) if n.startswith(".") or n == "manifest.json"]
+    train(out, "--stage", stage)
+    same_as_whole(out)
+    blocked = write(os.path.join(work, "file"), "")
+    says(train(run_folder(work, "two"), "--stage", blocked, code=4), "cannot open the folder|cannot create the folder")
+    small = os.path.join(work, "small")
+    os.mkdir(small)
+    mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && exec "$@"', small]
+    if run(mount + ["true"], None).returncode != 0:
+        raise Skip("no tmpfs can be mounted here")
+    done = run(mount + command(run_folder(work, "three"), "--stage", small), 4)
+    says(done, r"--stage: '\S+' needs \S+ kB more, \S+ kB are free")
 
 
 @case("T71 another data set: 6, unless it is allowed")

@@ -276,6 +276,17 @@ def _(work):
     assert done.stderr.count("is no multiple") == 1
 
 
+@case("ranks that mpirun binds to one core each are told so")
+def _(work):
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        raise mpi.Skip("one core")
+    line = mpi.ranks("chex-train", 1, *words(f"{work}/out", "-n"))
+    bound = dict(ENVIRONMENT, OMPI_MCA_hwloc_base_binding_policy="core")
+    says(run(line, env=bound), f"warning: mpirun lets each of 1 ranks use [1-{cores // 2}] of {cores} cores; --map-by")
+    assert "mpirun lets" not in run(line, env=ENVIRONMENT).stderr
+
+
 def poisoned(work):
     """A copy of the data set with a damaged record in each shard to train on but the first."""
     folder = shutil.copytree(data(), f"{work}/bad")

@@ -6,6 +6,8 @@ tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
 	tests/cases.h \
+	tests/kinks.c \
+	tests/kinks.h \
 	tests/png_fixture.c \
 	tests/png_fixture.h \
 	tests/post_office.c \
@@ -25,6 +27,7 @@ tests_unit_SOURCES = \
 	tests/test_findings.c \
 	tests/test_jpeg.c \
 	tests/test_labels.c \
+	tests/test_inflate_streams.c \
 	tests/test_lock.c \
 	tests/test_manifest.c \
 	tests/test_names.c \
@@ -55,10 +58,11 @@ tests_unit_SOURCES = \
 	tests/test_loader.c \
 	tests/test_metrics.c \
 	tests/test_random.c \
+	tests/test_reader.c \
 	tests/test_safetensors.c \
-	tests/test_step.c
-# evaluation
-tests_unit_SOURCES += tests/test_evaluate.c
+	tests/test_step.c \
+	tests/test_evaluate.c \
+	tests/test_inflate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
@@ -83,9 +87,9 @@ check_tables_LDADD = libchexcore.la
 check_DATA = tests/faults/inject.so
 tests/faults/inject.so: tests/faults/inject.c
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
+	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
 CLEANFILES += tests/faults/inject.so
-EXTRA_DIST += tests/faults/inject.c
+EXTRA_DIST += tests/faults/inject.c tests/faults/lsan.txt
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c

@@ -518,12 +518,12 @@ START_TEST(a_rank_that_falls_silent_is_named_by_all_others)
     char want[256], who[128];
 
     for (int i = 0; i < 3; i++) {
-        rank[i].options.timeout = 0.3;
+        rank[i].options.timeout = 0.6;
         rank[i].count = (size_t)_i;
     }
     play(3, 1, play_lost);
     name_host(who, sizeof(who), 2);
-    snprintf(want, sizeof(want), "no progress for 0.3 s; waiting for %s", who);
+    snprintf(want, sizeof(want), "no progress for 0.6 s; waiting for %s", who);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(rank[i].status, CHEX_ERR_LOST);
         ck_assert_str_eq(rank[i].err.text, want);
@@ -546,7 +546,7 @@ play_without_lead(struct rank *r, struct collective *c)
 START_TEST(where_rank_0_is_lost_the_next_one_speaks)
 {
     for (int i = 0; i < 3; i++)
-        rank[i].options.timeout = 0.3;
+        rank[i].options.timeout = 0.6;
     play(3, 0, play_without_lead);
     ck_assert(!rank[2].speaks && rank[1].speaks);
     ck_assert_int_eq(office.aborted, 1);
@@ -568,7 +568,7 @@ play_long_work(struct rank *r, struct collective *c)
 START_TEST(a_rank_that_works_for_long_and_tells_so_is_not_lost)
 {
     for (int i = 0; i < 3; i++)
-        rank[i].options.timeout = 0.3;
+        rank[i].options.timeout = 0.6;
     play(3, 0, play_long_work);
     expect_all(3, CHEX_OK);
 }
@@ -588,7 +588,7 @@ set_hurry(int size)
 {
     for (int i = 0; i < size; i++)
         rank[i].options = (struct collective_options){
-            .timeout = 60, .hurry = &hurry, .grace = 0.1, .hurried = on_hurried, .context = &rank[i]};
+            .timeout = 60, .hurry = &hurry, .grace = 0.4, .hurried = on_hurried, .context = &rank[i]};
     atomic_store(&hurry, true);
 }
 
@@ -599,7 +599,7 @@ START_TEST(after_a_signal_nobody_waits_for_long)
     set_hurry(3);
     play(3, 0, play_lost);
     name_host(who, sizeof(who), 2);
-    snprintf(want, sizeof(want), "no progress for 0.1 s; waiting for %s", who);
+    snprintf(want, sizeof(want), "no progress for 0.4 s; waiting for %s", who);
     ck_assert_int_eq(rank[0].status, CHEX_ERR_LOST);
     ck_assert_str_eq(rank[0].err.text, want);
     snprintf(want, sizeof(want), "waiting for %s", who);
@@ -613,7 +613,7 @@ play_saving(struct rank *r, struct collective *c)
 {
     good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err);
     if (collective_rank(c) == 1)
-        sleep_for(0.5);
+        sleep_for(1.0);
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
 }
 

@@ -112,6 +112,22 @@ START_TEST(a_window_holds_whole_shards)
 }
 END_TEST
 
+START_TEST(a_window_is_chosen_by_size_and_memory_alone)
+{
+    ck_assert_uint_eq(order_choose_window(1000, 10, 1000), 0);
+    ck_assert_uint_eq(order_choose_window(1000, 10, UINT64_MAX), 0);
+    ck_assert_uint_eq(order_choose_window(0, 0, 0), 0);
+    /* Two windows of 4 shards are 800 bytes, of 8 they would be more than all. */
+    ck_assert_uint_eq(order_choose_window(1000, 10, 999), 4);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 800), 4);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 799), 2);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 400), 2);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 399), 1);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 0), 1);
+    ck_assert_uint_eq(order_choose_window(1000, 1, 0), 1);
+}
+END_TEST
+
 START_TEST(filling_is_no_sample)
 {
     struct small_dataset small;
@@ -283,6 +299,49 @@ START_TEST(ranks_take_their_slices_of_every_global_batch)
 }
 END_TEST
 
+START_TEST(batches_do_not_depend_on_where_records_come_from)
+{
+    struct bench b;
+    struct chex_error err;
+    static uint8_t seen[20 * 256];
+    bool keep[2] = {true, false};
+
+    bench_make(&b);
+    b.o.count = 20;
+    for (unsigned kind = 0; kind < 8; kind++) {
+        struct reader_options o = {.ds = b.ds, .keep = kind & 1 ? keep : NULL};
+        struct reader *r;
+        struct loader *l;
+
+        ck_assert_int_eq(reader_new(&o, &r, &err), CHEX_OK);
+        if (kind == 7)
+            ck_assert_int_eq(reader_fill(r, 2, &err), CHEX_OK);
+        b.o.reader = r;
+        b.o.expect = kind & 2 ? 7 : 0;
+        b.o.expect_shards = kind & 4;
+        for (unsigned pass = 0; pass < 2; pass++) {
+            ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+            for (unsigned n = 0; n < 20; n++) {
+                struct loaded *x;
+
+                ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+                if (kind == 0 && pass == 0)
+                    memcpy(seen + n * 256, x->batch.pixels, 256);
+                ck_assert_mem_eq(seen + n * 256, x->batch.pixels, 256);
+                loader_return(l, x);
+            }
+            loader_free(l);
+        }
+        if (kind & 1)
+            ck_assert_uint_eq(reader_counts(r).kept, 6);
+        else
+            ck_assert_uint_eq(reader_counts(r).kept, 0);
+        reader_free(r);
+    }
+    bench_release(&b);
+}
+END_TEST
+
 START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
 {
     struct bench b;
@@ -340,6 +399,7 @@ loader_suite(void)
     tcase_add_test(c, an_order_is_a_permutation_and_depends_on_seed_and_epoch);
     tcase_add_test(c, every_sample_comes_first_equally_often);
     tcase_add_test(c, a_window_holds_whole_shards);
+    tcase_add_test(c, a_window_is_chosen_by_size_and_memory_alone);
     tcase_add_test(c, filling_is_no_sample);
     tcase_add_test(c, steps_are_rounded_up);
     suite_add_tcase(s, c);
@@ -347,6 +407,7 @@ loader_suite(void)
     tcase_add_test(c, batches_come_in_order_and_the_last_is_filled_with_weight_0);
     tcase_add_test(c, batches_do_not_depend_on_the_threads);
     tcase_add_test(c, ranks_take_their_slices_of_every_global_batch);
+    tcase_add_test(c, batches_do_not_depend_on_where_records_come_from);
     tcase_add_test(c, a_damaged_record_ends_the_pass_or_is_replaced);
     tcase_add_test(c, a_loader_may_be_freed_at_any_time);
     suite_add_tcase(s, c);

@@ -339,6 +339,21 @@ START_TEST(a_specification_is_one_line)
 }
 END_TEST
 
+START_TEST(what_differs_in_a_specification_is_told_alone)
+{
+    char text[SPEC_DIFFERENCE];
+
+    ck_assert_str_eq(spec_difference("128x128 area, split patient:70,10,20:0, seed 0",
+                                     "256x256 area, split patient:80,10,10:0, seed 0", text),
+                     "128x128 area, split patient:70,10,20:0, not 256x256 area, split patient:80,10,10:0");
+    ck_assert_str_eq(spec_difference("a, b, lenient", "a, b", text), "lenient");
+    ck_assert_str_eq(spec_difference("a, b", "a, b, lenient", text), "not lenient");
+    ck_assert_str_eq(spec_difference("a, b", "a, b", text),
+                     "the options are the same, the label file, the lists or what was left out are not");
+    ck_assert_str_eq(spec_difference("x", ",, ,", text), "x, not ,, ,");
+}
+END_TEST
+
 /* ---- identity ------------------------------------------------------------------------------------------------- */
 
 static char seen[64][CHEX_ID_LENGTH + 1];
@@ -447,6 +462,7 @@ plan_suite(void)
     tcase_add_test(tests, every_image_fits_into_the_slot_of_every_other);
     tcase_add_test(tests, members_are_hashed_by_their_sorted_names);
     tcase_add_test(tests, a_specification_is_one_line);
+    tcase_add_test(tests, what_differs_in_a_specification_is_told_alone);
     tcase_add_test(tests, whatever_decides_about_bytes_is_in_the_id);
     tcase_add_test(tests, whatever_a_record_says_is_in_the_id);
     tcase_add_test(tests, a_blank_in_a_name_does_not_make_two_data_sets_one);

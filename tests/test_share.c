@@ -217,9 +217,11 @@ START_TEST(a_line_with_rejects_comes_back_as_it_was)
         there.done = done;
         b.size = 0;
         ck_assert_int_eq(journal_format(4, &there, true, &b, &bench.err), CHEX_OK);
-        ck_assert(!journal_parse((char *)b.data, b.size - 1, 4, &shard, &back)); /* there are four */
-        ck_assert(!journal_parse((char *)b.data, b.size - 2, 9, &shard, &back)); /* torn */
-        ck_assert(journal_parse((char *)b.data, b.size - 1, 9, &shard, &back));
+        ck_assert_int_eq(journal_parse((char *)b.data, b.size - 1, 4, &shard, &back, &bench.err),
+                         CHEX_ERR_DAMAGED); /* there are four */
+        ck_assert_int_eq(journal_parse((char *)b.data, b.size - 2, 9, &shard, &back, &bench.err),
+                         CHEX_ERR_DAMAGED); /* torn */
+        ck_assert_int_eq(journal_parse((char *)b.data, b.size - 1, 9, &shard, &back, &bench.err), CHEX_OK);
         ck_assert_uint_eq(shard, 4);
         ck_assert_uint_eq(back.done, done);
         ck_assert_uint_eq(back.reject_count, 2);

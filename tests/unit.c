@@ -79,6 +79,7 @@ main(void)
     srunner_add_suite(runner, crc32c_suite());
     srunner_add_suite(runner, file_suite());
     srunner_add_suite(runner, png_suite());
+    srunner_add_suite(runner, inflate_suite());
     srunner_add_suite(runner, png_fast_suite());
     srunner_add_suite(runner, jpeg_suite());
     srunner_add_suite(runner, decode_suite());
@@ -100,6 +101,7 @@ main(void)
     srunner_add_suite(runner, evaluate_suite());
     srunner_add_suite(runner, safetensors_suite());
     srunner_add_suite(runner, loader_suite());
+    srunner_add_suite(runner, reader_suite());
     srunner_add_suite(runner, checkpoint_suite());
     srunner_add_suite(runner, collective_suite());
     srunner_add_suite(runner, settings_suite());

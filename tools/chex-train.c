@@ -83,14 +83,32 @@ on_hurried(void *context, const char *text)
                 text);
 }
 
+/* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing looks wrong. */
+static void
+warn_of_binding(const struct cli_common *common, const struct collective *together)
+{
+    struct launcher_cores cores = launcher_cores();
+    unsigned neighbours = 0;
+    int i;
+
+    for (i = 0; i < collective_size(together); i++)
+        neighbours += strcmp(collective_host(together, i), collective_host(together, 0)) == 0;
+    if (neighbours * cores.own * 2 <= cores.all)
+        cli_warn(&train_program, common,
+                 "mpirun lets each of %u ranks use %u of %u cores; --map-by socket or --bind-to none gives them more",
+                 neighbours, cores.own, cores.all);
+}
+
 static enum chex_status
 run(const struct train_cli *cli, struct train_report *report, struct trainer *t, struct chex_error *err)
 {
     struct trainer_facts f;
 
     trainer_facts(t, &f);
-    if (collective_rank(f.collective) == 0)
+    if (collective_rank(f.collective) == 0) {
         train_report_plan(report, t);
+        warn_of_binding(report->common, f.collective);
+    }
     if (cli->dry_run)
         return CHEX_OK;
     return cli->train.evaluate_only ? trainer_evaluate(t, err) : trainer_run(t, err);
@@ -130,6 +148,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .stepped = train_report_stepped,
                                   .part = train_report_part,
                                   .epoch = train_report_epoch,
+                                  .staging = train_report_staging,
                                   .evaluating = train_report_evaluating,
                                   .evaluated = train_report_evaluated,
                                   .saved = train_report_saved,

@@ -7,6 +7,10 @@
 
 #include "cli.h"
 
+#include "ascii.h"
+#include "completion.h"
+#include "versions.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -16,9 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "completion.h"
-#include "versions.h"
 
 /* Ids of the common options: above those of any tool. */
 enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS, ID_COMPLETION };
@@ -96,7 +97,8 @@ help(const struct cli_program *program)
         printf("    %.*s\n", (int)strcspn(line, "\n"), line);
     printf("\n");
     for (line = program->usage; *line; line += strcspn(line, "\n"), line += *line == '\n', first = false)
-        printf("%s %s %.*s\n", first ? "usage:" : "      ", program->name, (int)strcspn(line, "\n"), line);
+        printf("%s %*s %.*s\n", first ? "usage:" : "      ", (int)strlen(program->name),
+               *line == ' ' ? "" : program->name, (int)strcspn(line, "\n"), line);
     for (o = program->options; o->id; o++)
         help_option(o);
     for (o = common_options; o->id; o++)
@@ -218,6 +220,71 @@ refused(const struct cli_program *program, const struct chex_error *err)
     return err->status == CHEX_ERR_USAGE ? usage_error(program, err->text) : cli_error(program, err);
 }
 
+/* The option that was perhaps meant by NAME[=VALUE], or NULL; ASCII_FAR and a third of the name are too far. */
+static const char *
+nearest_option(const struct cli_program *program, const char *name)
+{
+    const struct cli_option *const tables[] = {program->options, common_options};
+    size_t length = strcspn(name, "="), i;
+    const char *found = NULL;
+    unsigned best = (unsigned)(length / 3 + 1);
+
+    for (i = 0; i < 2; i++) {
+        const struct cli_option *o;
+
+        for (o = tables[i]; o->id; o++) {
+            unsigned distance = ascii_distance(name, length, o->name, strlen(o->name));
+
+            if (offered(program, o) && distance < best) {
+                best = distance;
+                found = o->name;
+            }
+        }
+    }
+    return found;
+}
+
+/* More than one option begins with it. */
+static bool
+is_ambiguous(const struct cli_program *program, const char *name)
+{
+    const struct cli_option *const tables[] = {program->options, common_options};
+    size_t length = strcspn(name, "="), i;
+    unsigned count = 0;
+
+    for (i = 0; i < 2; i++) {
+        const struct cli_option *o;
+
+        for (o = tables[i]; o->id; o++)
+            count += offered(program, o) && strncmp(o->name, name, length) == 0;
+    }
+    return count > 1;
+}
+
+static int
+unknown_option(const struct cli_program *program, const char *argument)
+{
+    const char *name = argument + strspn(argument, "-");
+    const char *nearest = nearest_option(program, name);
+    char text[320];
+
+    if (*name && is_ambiguous(program, name))
+        snprintf(text, sizeof(text), "'%.200s' may be several options", argument);
+    else
+        snprintf(text, sizeof(text), "unknown option '%.200s'%s%s%s", argument, nearest ? " (did you mean '--" : "",
+                 nearest ? nearest : "", nearest ? "'?)" : "");
+    return usage_error(program, text);
+}
+
+/* Within letters behind one dash getopt is still at the argument, else behind it. */
+static const char *
+unknown_argument(char **argv)
+{
+    const char *at = argv[optind];
+
+    return optopt && at && at[0] == '-' && at[1] != '-' && strchr(at, optopt) ? at : argv[optind - 1];
+}
+
 /* What getopt did not understand, in words. */
 static int
 misuse(const struct cli_program *program, int what, char **argv)
@@ -229,10 +296,8 @@ misuse(const struct cli_program *program, int what, char **argv)
     else if (what == ':' || (optopt && optopt >= 256))
         snprintf(text, sizeof(text), what == ':' ? "option '%s' needs a value" : "option '%s' takes no value",
                  argv[optind - 1]);
-    else if (optopt && argv[optind - 1][1] != '-')
-        snprintf(text, sizeof(text), "unknown option -%c", optopt);
     else
-        snprintf(text, sizeof(text), "unknown or ambiguous option '%.200s'", argv[optind - 1]);
+        return unknown_option(program, unknown_argument(argv));
     return usage_error(program, text);
 }
 
@@ -314,7 +379,9 @@ cli_finish(const struct cli_program *program, int code)
     int failed = ferror(stdout);
 
     if (fclose(stdout) != 0 || failed) {
-        fprintf(stderr, "%s: cannot write to standard output: %s\n", program->name, strerror(errno));
+        /* Who reads on the other side of a pipe may stop, as head(1) does. */
+        if (errno != EPIPE)
+            fprintf(stderr, "%s: cannot write to standard output: %s\n", program->name, strerror(errno));
         return EXIT_OUTPUT;
     }
     return code;

@@ -330,7 +330,8 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
     struct convert_options *o = &cli->convert;
 
     if (o->input_count == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "no images: give a folder or an archive with -i (chex-convert --help says more)");
     if (!o->labels)
         return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out || !o->out[0])

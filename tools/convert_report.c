@@ -45,7 +45,8 @@ report_labels(const struct convert *c)
         fprintf(stderr, " (%s impossible ones taken as unknown)", format_count(l->impossible_ages, n));
     fprintf(stderr, "\n");
     if (l->duplicate_rows > 0)
-        fprintf(stderr, "         %s repeated rows dropped\n", format_count(l->duplicate_rows, n));
+        fprintf(stderr, "         %s repeated row%s dropped\n", format_count(l->duplicate_rows, n),
+                plural(l->duplicate_rows));
     if (l->reject_count > 0)
         fprintf(stderr, "         %s rows that cannot be used, the first in line %u: %s\n",
                 format_count(l->reject_count, n), l->reject[0].line, l->reject[0].reason);
@@ -80,6 +81,9 @@ report_images(const struct convert *c)
             format_count(c->strays.count, extra));
     if (c->source.repeated > 0)
         fprintf(stderr, "         %s identical copies ignored\n", format_count(c->source.repeated, extra));
+    if (c->source.unopened > 0)
+        fprintf(stderr, "         %s archive%s in these folders not looked into; give archives by name, with -i\n",
+                format_count(c->source.unopened, extra), plural(c->source.unopened));
     if (c->source.unreadable > 0)
         fprintf(stderr, "         %s folder%s that may not be read left out\n",
                 format_count(c->source.unreadable, extra), plural(c->source.unreadable));
@@ -124,6 +128,8 @@ report_splits(const struct convert *c)
                 format_count(c->plan.splits.images[split], images), plural(c->plan.splits.images[split]),
                 format_count(c->plan.splits.patients[split], patients), plural(c->plan.splits.patients[split]));
     fprintf(stderr, "\n");
+    if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
+        fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
 }
 
 void
@@ -139,7 +145,7 @@ report_missing(const struct convert *c)
     for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
         fprintf(stderr, "%s%s", i ? ", " : ": ", p->sample[i]);
     fprintf(stderr, "%s\n", p->missing > PREFLIGHT_SAMPLES ? ", ..." : "");
-    for (i = 0; p->whole && i < PREFLIGHT_ARCHIVES; i++)
+    for (i = 0; p->whole && p->found > 0 && i < PREFLIGHT_ARCHIVES; i++)
         if (p->archive[i].found < p->archive[i].wanted)
             fprintf(stderr, "         images_%03zu: %s of %s found\n", i + 1, format_count(p->archive[i].found, found),
                     format_count(p->archive[i].wanted, wanted));
@@ -221,26 +227,27 @@ report_noticed(const struct convert *c)
     const struct convert_counts *k = &c->counts;
     const struct {
         uint64_t count;
-        const char *text;
+        const char *noun, *rest;
     } lines[] = {
-        {k->rgba, "RGBA images normalised to gray"},
-        {k->colour, "images in colour reduced to luma: are these X-rays?"},
-        {k->composited, "images with transparent pixels, put on black"},
-        {k->deep, "images of 16 bits scaled to 8"},
-        {k->palette, "images with a palette expanded"},
-        {k->interlaced, "interlaced or progressive images"},
-        {k->jpeg, "JPEG images"},
-        {k->animated, "animated PNGs: first frame taken"},
-        {k->mismatched, "images whose name says PNG and whose content JPEG, or the reverse"},
-        {k->warned, "images with damage that does not touch pixels"},
-        {k->shards_again, "shards written once more, since the disk failed: look after it"},
+        {k->rgba, "RGBA image", "normalised to gray"},
+        {k->colour, "image", "in colour reduced to luma: are these X-rays?"},
+        {k->composited, "image", "with transparent pixels, put on black"},
+        {k->deep, "image", "of 16 bits scaled to 8"},
+        {k->palette, "image", "with a palette expanded"},
+        {k->interlaced, "image", "interlaced or progressive"},
+        {k->jpeg, "image", "in JPEG"},
+        {k->animated, "image", "animated: first frame taken"},
+        {k->mismatched, "image", "named like the other of PNG and JPEG"},
+        {k->warned, "image", "with damage that does not touch pixels"},
+        {k->shards_again, "shard", "written once more, since the disk failed: look after it"},
     };
     char n[PROGRESS_TEXT];
     size_t i;
 
     for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         if (lines[i].count > 0)
-            fprintf(stderr, "         %s %s\n", format_count(lines[i].count, n), lines[i].text);
+            fprintf(stderr, "         %s %s%s %s\n", format_count(lines[i].count, n), lines[i].noun,
+                    plural(lines[i].count), lines[i].rest);
 }
 
 /* What was in the archives beside the images. */

@@ -243,7 +243,7 @@ inspect_source(struct inspect *in)
 {
     struct source_check c = {
         .in = in, .lock = PTHREAD_MUTEX_INITIALIZER, .utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0)};
-    struct inputs inputs = {NULL};
+    struct inputs inputs = {.loose = NULL};
     struct chex_error err;
     int code;
     enum chex_status status = gather(&c, &inputs, &err);

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Images of one archive that are told apart; the largest public sets have a few hundred thousand in all. */
+/* Images of one archive that are looked at; the largest public sets have a few hundred thousand in all. */
 #define MAX_IMAGES 2000000
 
 /* ---- what it is instead ---------------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
     while (status == CHEX_OK && image_archive_next(archive, &member)) {
         if (a->count == MAX_IMAGES) {
             place->offset = image_archive_offset(archive);
-            chex_fail(&place->error, CHEX_ERR_LIMIT, "more than %d images: no more are looked at", MAX_IMAGES);
+            chex_fail(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: no more are looked at");
             return CHEX_OK;
         }
         status = add_item(c, a, (uint32_t)(place - c->place), member.name, &item, err);

@@ -295,13 +295,13 @@ print_command(const struct source_check *c, const char *before)
         *(c->place[i].error.status == CHEX_OK ? &left : &lost) += c->place[i].images;
     if (left == 0)
         return;
-    printf("%schex-convert -n%s", before, c->preflight.missing + lost > 0 ? " --allow-missing" : "");
+    printf("%schex-convert -n%s -i", before, c->preflight.missing + lost > 0 ? " --allow-missing" : "");
     for (i = 0; i < o->input_count + o->path_count; i++) {
         const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
 
         if (is_broken(c, path))
             continue;
-        printf(" -i ");
+        printf(" ");
         print_argument(path);
     }
     printf(" -l ");
@@ -354,9 +354,14 @@ static void
 print_next(const struct source_check *c)
 {
     const uint64_t *n = c->count_of;
+    char text[ROOM];
 
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
         printf("next     mend this first, then look again\n");
+        return;
+    }
+    if (c->preflight.found == 0 && c->source.unopened > 0) {
+        printf("next     give the archives by name, as -i %s\n", shown(c->source.unopened_first, text));
         return;
     }
     if (c->preflight.found == 0) {
@@ -392,6 +397,9 @@ print_images(const struct source_check *c)
     if (c->repeated > 0)
         printf("         note: %s there once more, with the same content\n",
                inspect_count(c->repeated, "image", (char[INSPECT_COUNT]){0}));
+    if (c->source.unopened > 0)
+        printf("         note: %s in these folders not looked into; give archives by name\n",
+               inspect_count(c->source.unopened, "archive", (char[INSPECT_COUNT]){0}));
     if (c->source.unreadable > 0)
         printf("         %s%s may not be listed%s\n", c->in->color.red,
                inspect_count(c->source.unreadable, "folder", (char[INSPECT_COUNT]){0}), c->in->color.off);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define SHOWN 10
+#define GROUP 4 /* equal images that are all named */
 
 static struct chex_bytes
 bytes_of(const char *text)
@@ -101,9 +102,15 @@ print_images(const struct inspect *in, const struct split_check *c)
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
         if (!split_check_image(c, i, &next))
             continue;
-        for (j = i; j < next; j++)
+        for (j = i; j < next; j++) {
+            /* Of many, which stand in the order of the splits, the first of each split. */
+            if (next - i > GROUP && j > i && c->by_hash[j]->split == c->by_hash[j - 1]->split)
+                continue;
             printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),
                    inspect_text(bytes_of(c->by_hash[j]->name), name));
+        }
+        if (next - i > GROUP)
+            printf(", %s in all", inspect_count(next - i, "image", text));
         printf("\n");
         shown++;
     }

@@ -40,38 +40,17 @@ is_there(const char *folder, const char *name)
     return snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path) && stat(path, &st) == 0;
 }
 
-/* A journal of the folder, that of any process; false where there is none. */
-static bool
-find_journal(const char *path, char name[JOURNAL_NAME_SIZE])
-{
-    struct folder_names names = {0};
-    struct folder folder;
-    bool found = false;
-
-    if (folder_open(path, false, &folder, NULL) != CHEX_OK)
-        return false;
-    if (folder_list(&folder, journal_is_name, &names, NULL) == CHEX_OK && names.count > 0) {
-        snprintf(name, JOURNAL_NAME_SIZE, "%s", names.name[0]);
-        found = true;
-    }
-    folder_names_release(&names);
-    folder_close(&folder);
-    return found;
-}
-
-/* What the journal says: its first line names the data set, each other line is a shard. */
-static void
-read_journal(struct target *t, const char *name)
+/* What one journal says: its first line names the data set, each other line is a shard.  Returns how many. */
+static size_t
+read_journal(struct target *t, const struct folder *folder, const char *name, char id[INSPECT_TEXT])
 {
     struct buffer b = {0};
-    char path[4096], id[INSPECT_TEXT], spec[INSPECT_TEXT];
-    size_t lines = 0, i;
+    char spec[INSPECT_TEXT];
+    size_t lines = 0, shards = 0, i;
     json_t *head = NULL;
     const char *its_id, *its_spec;
 
-    snprintf(path, sizeof(path), "%s/%s", t->path, name);
-    snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion");
-    if (file_read(AT_FDCWD, path, MANIFEST_MAX, &b, NULL) == CHEX_OK && b.size > 0) {
+    if (file_read(folder->fd, name, MANIFEST_MAX, &b, NULL) == CHEX_OK && b.size > 0) {
         for (i = 0; i < b.size; i++)
             lines += b.data[i] == '\n';
         head = json_loadb((const char *)b.data, b.size, JSON_DISABLE_EOF_CHECK, NULL);
@@ -79,12 +58,35 @@ read_journal(struct target *t, const char *name)
     if (head && lines > 0 && json_unpack(head, "{s:s, s:s}", "dataset_id", &its_id, "spec", &its_spec) == 0) {
         inspect_text((struct chex_bytes){its_id, strnlen(its_id, CHEX_ID_LENGTH)}, id);
         inspect_text((struct chex_bytes){its_spec, strnlen(its_spec, LAYOUT_MAX_TEXT)}, spec);
-        snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion of data set %.64s, %zu shard%s done",
-                 id, lines - 1, lines == 2 ? "" : "s");
         snprintf(t->spec, sizeof(t->spec), "%.500s", spec);
+        shards = lines - 1;
     }
     json_decref(head);
     buffer_release(&b);
+    return shards;
+}
+
+/* All of them, one for each process of the conversion; false where there is none. */
+static bool
+read_journals(struct target *t)
+{
+    struct folder_names names = {0};
+    struct folder folder;
+    char id[INSPECT_TEXT] = "";
+    size_t shards = 0, count, i;
+
+    if (folder_open(t->path, false, &folder, NULL) != CHEX_OK)
+        return false;
+    count = folder_list(&folder, journal_is_name, &names, NULL) == CHEX_OK ? names.count : 0;
+    for (i = 0; i < count; i++)
+        shards += read_journal(t, &folder, names.name[i], id);
+    snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion");
+    if (id[0])
+        snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion of data set %.64s, %zu shard%s done",
+                 id, shards, shards == 1 ? "" : "s");
+    folder_names_release(&names);
+    folder_close(&folder);
+    return count > 0;
 }
 
 /* Files in the folder that are named like shards. */
@@ -105,7 +107,6 @@ count_shards(const char *path)
 static enum chex_status
 open_folder(struct target *t, struct chex_error *err)
 {
-    char journal[JOURNAL_NAME_SIZE];
     size_t shards;
     enum chex_status status;
 
@@ -116,14 +117,15 @@ open_folder(struct target *t, struct chex_error *err)
         return status;
     }
     t->kind = TARGET_UNFINISHED;
-    if (find_journal(t->path, journal)) {
-        read_journal(t, journal);
+    if (read_journals(t)) {
         t->next = "the same chex-convert command again: it goes on where it stopped";
         return CHEX_OK;
     }
     shards = count_shards(t->path);
     if (shards == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "no data set in '%s': it has no %s", t->path, MANIFEST_NAME);
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "no data set in '%s': it has no %s (images before conversion: --source)", t->path,
+                         MANIFEST_NAME);
     snprintf(t->unfinished, sizeof(t->unfinished), "%zu shard%s without a %s", shards, shards == 1 ? "" : "s",
              MANIFEST_NAME);
     t->next = "chex-inspect with the files' names: each is checked by itself";
@@ -153,7 +155,8 @@ check_first_bytes(struct target *t, struct chex_error *err)
     if (status != CHEX_OK)
         return chex_context(err, status, "'%s'", path);
     if (got < sizeof(head) || tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM)
-        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "'%s' is neither a data set nor a TFRecord, checkpoint or event file",
+        return chex_fail(err, CHEX_ERR_NOT_IMAGE,
+                         "'%s' is neither a data set nor a TFRecord, checkpoint or event file (a download: --source)",
                          path);
     return CHEX_OK;
 }

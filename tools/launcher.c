@@ -9,7 +9,9 @@
 
 #include "cli.h"
 
+#include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* A number of the environment; -1 where there is none. */
 static int
@@ -45,4 +47,31 @@ launcher_look(void)
             return (struct launcher){rank, size};
     }
     return (struct launcher){0, 1};
+}
+
+/* The cores that a process (0: this one) may use; 0: not known. */
+static unsigned
+count_cores(pid_t pid)
+{
+#ifdef HAVE_SCHED_GETAFFINITY
+    cpu_set_t set;
+
+    if (sched_getaffinity(pid, sizeof(set), &set) == 0)
+        return (unsigned)CPU_COUNT(&set);
+#else
+    (void)pid;
+#endif
+    return 0;
+}
+
+struct launcher_cores
+launcher_cores(void)
+{
+    struct launcher_cores cores = {.own = count_cores(0)};
+
+    /* The parent of a rank is mpirun, or its helper on this host. */
+    cores.all = number_of("OMPI_COMM_WORLD_RANK") >= 0 ? count_cores(getppid()) : 0;
+    if (cores.all < cores.own)
+        cores.all = cores.own;
+    return cores;
 }

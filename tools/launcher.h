@@ -17,6 +17,16 @@ struct launcher {
 struct launcher launcher_look(void);
 
 /*
+ * mpirun binds each process to a core, or to a few, where it is not told otherwise.  The cores that this one may use, and
+ * those that mpirun itself may use; where it was not started by mpirun, or that is not known, both are the same.
+ */
+struct launcher_cores {
+    unsigned own, all;
+};
+
+struct launcher_cores launcher_cores(void);
+
+/*
  * The processes of this job.  comm_mpi.c has it, or in a build without MPI comm_none.c.  The caller ends with
  * comm->ops->close().
  * CHEX_ERR_USAGE  one of several, but this build has no MPI, or MPI does not find the others

@@ -126,6 +126,8 @@ void report_judge(struct report *r);
 bool report_has_fault(const struct report *r);
 
 const struct report_image *report_image_of(const struct report *r, const struct seen *seen);
+/* The label file of NIH with this hash, or NULL. */
+const char *report_label_file(const char *sha256);
 /* A page in h. */
 enum chex_status report_page(struct report *r, struct html *h, struct chex_error *err);
 

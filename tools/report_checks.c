@@ -21,6 +21,7 @@
 #define FEW          30 /* positives of a finding in a split */
 #define FEW_NAMED    4  /* of such findings in a split */
 #define OLD          100
+#define NIH_IMAGES   112120 /* rows of both label files of NIH */
 #define DIFFERENT    SPLIT_Z
 #define AUROC        0.85
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
@@ -107,6 +108,27 @@ judge_rejects(struct report *r)
             TEXT(r->reject_count - n), plural(r->reject_count - n));
 }
 
+/* Is it the whole of ChestX-ray14, where the label file is one of NIH's? */
+static void
+judge_complete(struct report *r)
+{
+    const char *labels = report_label_file(r->dataset->manifest.labels_sha256);
+    uint64_t here = r->dataset->info.image_count + r->dataset->manifest.rejects;
+    uint64_t n = here < NIH_IMAGES ? NIH_IMAGES - here : 0;
+    struct report_check *c;
+
+    if (!labels)
+        return;
+    c = begin(r, "complete", "Completeness", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    if (n == 0)
+        say(c, "Every image of the label file is here or among the rejects.");
+    else
+        say(c,
+            "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, --tail drop), so "
+            "results are none of the whole of ChestX-ray14.",
+            TEXT(here), TEXT(NIH_IMAGES));
+}
+
 static void
 judge_filling(struct report *r)
 {
@@ -146,15 +168,16 @@ judge_patients(struct report *r)
     for (i = 0; i < k->count && shown < EXAMPLES; i = next) {
         if (!split_check_patient(k, i, &next, images))
             continue;
-        say(c, " ");
+        say(c, shown ? "; " : " ");
         say_name(c, k->seen[i].patient);
         for (s = 0; s < r->dataset->info.split_count; s++)
             if (images[s] > 0)
                 say(c, " %s %s", split_name(r, s), TEXT(images[s]));
-        say(c, ";");
         shown++;
     }
-    say(c, " chex-inspect --check-split names more.");
+    if (n > shown)
+        say(c, ", and %s more", TEXT(n - shown));
+    say(c, ".");
 }
 
 static void
@@ -173,13 +196,15 @@ judge_equal(struct report *r)
         for (i = 0; i < k->count && shown < EXAMPLES; i = next) {
             if (!split_check_image(k, i, &next))
                 continue;
-            say(c, " %s ", split_name(r, k->by_hash[i]->split));
+            say(c, "%s %s ", shown ? ";" : "", split_name(r, k->by_hash[i]->split));
             say_name(c, k->by_hash[i]->name);
             say(c, " = %s ", split_name(r, k->by_hash[next - 1]->split));
             say_name(c, k->by_hash[next - 1]->name);
-            say(c, ";");
             shown++;
         }
+        if (n > shown)
+            say(c, ", and %s more", TEXT(n - shown));
+        say(c, ".");
     }
     n = r->repeated;
     c = begin(r, "duplicates", "Duplicates within a split", n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -336,7 +361,8 @@ judge_positives(struct report *r)
         say(c, ". Without a positive there is no AUROC.");
     else if (least->n > least->y)
         say(c,
-            ". With %.0f, an AUROC of %.2f would be known to +-%.2f (95 %%), and less well since images of a patient "
+            ". With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since images of a "
+            "patient "
             "are alike.",
             least->y, AUROC, half_interval(least->y, least->n - least->y));
     say(c, " Named are those with fewer than %d.", FEW);
@@ -470,6 +496,7 @@ report_judge(struct report *r)
     judge_ages(r);
     judge_texts(r);
     judge_rejects(r);
+    judge_complete(r);
     judge_filling(r);
 }
 

@@ -103,14 +103,14 @@ put_checks(struct html *h, const struct report *r)
 
 /* ---- the card -------------------------------------------------------------------------------------------------- */
 
-static const char *
-known_labels(const char *sha256)
+const char *
+report_label_file(const char *sha256)
 {
     if (strcmp(sha256, "dc1d2df67fdc1c5a7601d48699cda2b13dc2c4841488b4183dcf04884dbaca11") == 0)
         return "Data_Entry_2017_v2020.csv of NIH";
     if (strcmp(sha256, "3c3e24f0b580e4e976499473fa29d7bbee1f6be93aa0b8bc764e1688ca101d37") == 0)
         return "Data_Entry_2017.csv of NIH, which the release of 2020 replaces";
-    return "not one of the two releases of NIH that are known here";
+    return NULL;
 }
 
 /* Only characters that a shell takes as they are. */
@@ -136,7 +136,7 @@ put_command(struct html *h, const struct report *r)
         html_raw(h, "file:PATH");
     else
         html_text(h, is_plain(m->split_rule) ? m->split_rule : "RULE");
-    html_format(h, " --shard-size %u --tail ", m->shard_size);
+    html_format(h, " \\\n    --shard-size %u --tail ", m->shard_size);
     html_text(h, m->tail);
     html_format(h, " --seed %llu --align %u", (unsigned long long)m->seed, m->layout.align);
     if (m->max_pixels != 64u << 20)
@@ -159,6 +159,7 @@ put_card(struct html *h, const struct report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
     const struct chex_dataset_info *info = &r->dataset->info;
+    const char *labels = report_label_file(m->labels_sha256);
     char text[256];
 
     html_raw(h, "<section id=\"card\"><h2>Data card</h2>\n<table class=\"card\"><tbody>\n");
@@ -175,7 +176,7 @@ put_card(struct html *h, const struct report *r)
     snprintf(text, sizeof(text), "%.60s; within a split in the order of a hash with seed %llu", m->split_rule,
              (unsigned long long)m->seed);
     card_row(h, "Split rule", text);
-    card_row(h, "Label file", known_labels(m->labels_sha256));
+    card_row(h, "Label file", labels ? labels : "not one of the two releases of NIH that are known here");
     html_format(h, "<tr><th>Label file, SHA-256</th><td><code>%.64s</code></td></tr>\n", m->labels_sha256);
     snprintf(text, sizeof(text),
              "chex-shard %u: TFRecord files of tf.train.Example; records of %s bytes, pixels at byte "
@@ -197,8 +198,10 @@ put_card(struct html *h, const struct report *r)
                 "doi:10.1109/CVPR.2017.369. Acknowledge the NIH Clinical Center as provider of the images.</td></tr>\n"
                 "</tbody></table>\n<h3>To make it again</h3>\n");
     put_command(h, r);
-    html_raw(h, "<p class=\"dim\">The same images and label file give the same bytes, and this page again. "
-                "Options that leave out images (--view, --exclude) are not in the manifest.</p></section>\n");
+    html_raw(
+        h,
+        "<p class=\"dim\">The same images and label file give the same bytes, and this page again. "
+        "Options that leave out images (--view, --exclude, --allow-missing) are not in the manifest.</p></section>\n");
 }
 
 /* ---- sections with plots --------------------------------------------------------------------------------------- */
@@ -270,8 +273,8 @@ put_shards(struct html *h, const struct report *r)
     report_draw_shards(h, r);
     caption(h, 8,
             "Each shard is a sample of its split by a hash, so the means scatter about one line; a shard away from "
-            "it holds other images. Every checksum was tested; SHA-256 of whole files only by chex-inspect "
-            "--full.");
+            "it holds other images, or few, as the last of a split. Every checksum was tested; SHA-256 of whole files "
+            "only by chex-inspect --full --sha256.");
     report_table_shards(h, r);
     html_raw(h, "</section>\n<section id=\"rejects\"><h2>Rejects</h2>\n");
     report_table_rejects(h, r);

@@ -71,11 +71,12 @@ plan_json(const struct trainer *t)
     trainer_facts(t, &f);
     if (!f.graph || f.memory_all == 0)
         return json_null();
-    return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o}", "dataset_id", chex_dataset_info(f.ds)->id,
-                     "splits", splits_json(&f), "model", f.graph->model, "parameters", number(f.graph->param_floats),
-                     "crop", (int)f.side, "backend", f.backend->name, "device", f.device, "ranks", f.ranks,
-                     "micro_batch", (int)f.micro_batch, "micro_batches", (int)f.micro_batches, "global_batch",
-                     number(f.global_batch), "steps_per_epoch", number(f.steps), "memory", number(f.memory_all));
+    return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b}", "dataset_id",
+                     chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "model", f.graph->model, "parameters",
+                     number(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device", f.device,
+                     "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches", (int)f.micro_batches,
+                     "global_batch", number(f.global_batch), "steps_per_epoch", number(f.steps), "memory",
+                     number(f.memory_all), "window", (int)f.reading.window, "cached", f.reading.kept);
 }
 
 static json_t *

@@ -45,6 +45,10 @@ enum {
     OPT_CHECKPOINT_EVERY,
     OPT_TIME_LIMIT,
     OPT_TIMEOUT,
+    OPT_STAGE,
+    OPT_CACHE,
+    OPT_SHUFFLE,
+    OPT_CRC,
     OPT_ON_BAD_RECORD,
     OPT_ALLOW_NEW_DATA,
     OPT_ALLOW_BATCH_CHANGE,
@@ -99,6 +103,15 @@ static const struct cli_option option_table[] = {
     {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL, "auto (default); a CPU has fp32 only"},
     {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
     {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
+
+    {OPT_STAGE, 0, "stage", "DIR", NULL, "Reading",
+     "copy the shards once to this disk of each machine, and check them"},
+    {OPT_CACHE, 0, "cache", "WHERE", "auto|device|host|none", NULL,
+     "keep the images between epochs: auto (default; in memory\nwhere they fit), device, host, none"},
+    {OPT_SHUFFLE, 0, "shuffle", "HOW", NULL, NULL,
+     "order of a new run: auto (default), whole; N: the shards,\nand the images of N shards at a time"},
+    {OPT_CRC, 0, "crc", "WHEN", "first|always|never", NULL,
+     "check an image when it is read for the first time\n(default), always or never"},
 
     {OPT_SELECT, 0, "select", "WHAT", "auroc|loss", "Checkpoints",
      "the best model is that with the highest validation AUROC\n(default), or the lowest loss"},
@@ -191,6 +204,15 @@ set_interval(struct trainer_options *o, const char *value, struct chex_error *er
         return cli_number(number, 1, UINT32_MAX, &o->checkpoint_steps, err);
     }
     return value_duration(value, &o->checkpoint_seconds, err);
+}
+
+/* "auto", "whole", "64" */
+static enum chex_status
+set_shuffle(struct trainer_options *o, const char *value, struct chex_error *err)
+{
+    o->choose_window = strcmp(value, "auto") == 0;
+    o->window = 0;
+    return o->choose_window || strcmp(value, "whole") == 0 ? CHEX_OK : set_number(&o->window, value, 1, 1000000, err);
 }
 
 static void
@@ -349,6 +371,17 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         break;
     case OPT_DETERMINISTIC:
         break; /* what a CPU computes is; a GPU backend will ask */
+    case OPT_STAGE:
+        o->stage = value;
+        break;
+    case OPT_CACHE:
+        o->cache = (enum cache_kind)choice(option, value);
+        break;
+    case OPT_SHUFFLE:
+        return set_shuffle(o, value, err);
+    case OPT_CRC:
+        o->check = (enum reader_check)choice(option, value);
+        break;
     case OPT_TIMEOUT:
         return value_duration(value, &o->timeout, err);
     default:
@@ -358,11 +391,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
 }
 
 static const struct cli_words words[] = {
-    {OPT_RESUME, false, "auto|none"},
-    {OPT_AUGMENT, true, "flip|crop"},
-    {OPT_POS_WEIGHT, false, "none|auto"},
-    {OPT_SPLIT, false, "train|val|test"},
-    {0, false, NULL},
+    {OPT_RESUME, false, "auto|none"},   {OPT_AUGMENT, true, "flip|crop"},     {OPT_POS_WEIGHT, false, "none|auto"},
+    {OPT_SHUFFLE, false, "auto|whole"}, {OPT_SPLIT, false, "train|val|test"}, {0, false, NULL},
 };
 
 const struct cli_program train_program = {
@@ -398,6 +428,7 @@ train_cli_default(void)
                   .gamma = 2,
                   .augment = AUGMENT_FLIP | AUGMENT_CROP,
                   .seed = 1,
+                  .choose_window = true,
                   .device = "auto",
                   .keep = 2,
                   .checkpoint_seconds = 600,

@@ -118,6 +118,8 @@ train_report_plan(const struct train_report *r, const struct trainer *t)
     print_memory(&f);
     if (!o->evaluate_only)
         print_batches(&f, o);
+    if (!o->evaluate_only)
+        train_report_reading(&f, o);
 }
 
 /* ---- the start --------------------------------------------------------------------------------------------------- */

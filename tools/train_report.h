@@ -43,11 +43,15 @@ void train_report_release(struct train_report *r);
 /* The lines before the first step. */
 void train_report_plan(const struct train_report *r, const struct trainer *t);
 
+/* Of them: where the images of an epoch come from, and in which order. */
+void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
+
 /* Callbacks of struct trainer_watch; context is the report. */
 void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);
 void train_report_part(void *context, enum step_part part, double begin, double end);
 void train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step);
 void train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
+void train_report_staging(void *context, const struct trainer *t, uint64_t done, uint64_t of);
 void train_report_evaluating(void *context, const struct trainer *t, uint64_t done, uint64_t of);
 void train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
 void train_report_saved(void *context, const struct trainer *t, const char *name, double seconds);

@@ -280,8 +280,8 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
     status = collective_agree(c, status, NULL, err);
     if (status == CHEX_OK)
         status = collective_gather(c, text, strlen(text), &all, sizes, err);
-    at = status == CHEX_OK ? sizes[0] : 0;
-    for (i = 1; status == CHEX_OK && i < c->comm->size; at += sizes[i++])
+    at = status == CHEX_OK && sizes ? sizes[0] : 0;
+    for (i = 1; status == CHEX_OK && sizes && i < c->comm->size; at += sizes[i++])
         if (find_difference((const char *)all.data, sizes[0], (const char *)all.data + at, sizes[i], here, there,
                             sizeof(here)))
             status = chex_fail(err, CHEX_ERR_USAGE,
@@ -351,13 +351,14 @@ collective_new(struct comm *comm, const struct collective_options *options, stru
     c->spoke = progress_clock();
     c->last_sum = &c->sums;
     c->peer = calloc((size_t)comm->size, sizeof(*c->peer));
-    if (!c->peer)
-        status = chex_fail_memory(err);
-    for (i = 0; c->peer && i < comm->size; i++)
+    if (!c->peer) {
+        free(c);
+        return chex_fail_memory(err);
+    }
+    for (i = 0; i < comm->size; i++)
         c->peer[i].last = &c->peer[i].first;
-    if (status == CHEX_OK)
-        name_host(c->peer[comm->rank].host);
-    if (status == CHEX_OK && comm->size > 1)
+    name_host(c->peer[comm->rank].host);
+    if (comm->size > 1)
         status = say_hello(c, err);
     if (status == CHEX_OK)
         *out = c;
@@ -373,7 +374,7 @@ collective_free(struct collective *c)
 
     if (!c)
         return;
-    for (i = 0; c->peer && i < c->comm->size; i++)
+    for (i = 0; i < c->comm->size; i++)
         while (c->peer[i].first)
             letter_free(letter_take(&c->peer[i]));
     collective_free_sums(c);

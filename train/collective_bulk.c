@@ -287,39 +287,34 @@ take_spare(struct collective *c, size_t floats)
     return s;
 }
 
-static enum chex_status
-new_sum(struct collective *c, float *data, size_t count, struct sum **out, struct chex_error *err)
+/* NULL: out of memory. */
+static struct sum *
+new_sum(struct collective *c, float *data, size_t count)
 {
-    size_t n = (size_t)c->comm->size, floats = 0, bytes = 0;
-    struct sum *s;
+    size_t n = (size_t)c->comm->size, floats = (count / n + 1) * n;
+    struct sum *s = take_spare(c, floats);
 
-    if (!size_mul(count / n + 1, n, &floats) || !size_mul(floats, sizeof(float), &bytes) ||
-        bytes / n > COMM_MAX_MESSAGE)
-        return chex_fail(err, CHEX_ERR_LIMIT, "a sum of %zu numbers", count);
-    s = take_spare(c, floats);
     if (!s)
         s = calloc(1, sizeof(*s));
     if (s && !s->slice_out)
         s->slice_out = calloc(4 * n, sizeof(struct comm_transfer *));
     if (s && s->scratch_floats < floats) {
         free(s->scratch);
-        s->scratch = malloc(bytes);
+        s->scratch = malloc(floats * sizeof(float));
         s->scratch_floats = s->scratch ? floats : 0;
     }
     if (!s || !s->slice_out || !s->scratch) {
         free_sum(c, s);
-        return chex_fail_memory(err);
+        return NULL;
     }
-    *s = (struct sum){.data = data,
-                      .count = count,
-                      .slice_out = s->slice_out,
-                      .slice_in = s->slice_out + n,
-                      .result_out = s->slice_out + 2 * n,
-                      .result_in = s->slice_out + 3 * n,
-                      .scratch = s->scratch,
-                      .scratch_floats = s->scratch_floats};
-    *out = s;
-    return CHEX_OK;
+    s->next = NULL;
+    s->data = data;
+    s->count = count;
+    s->gone = s->added = s->given = s->got = 0;
+    s->slice_in = s->slice_out + n;
+    s->result_out = s->slice_out + 2 * n;
+    s->result_in = s->slice_out + 3 * n;
+    return s;
 }
 
 /* ---- sums ----------------------------------------------------------------------------------------------------- */
@@ -363,15 +358,18 @@ enum chex_status
 collective_sum_start(struct collective *c, float *data, size_t count, struct chex_error *err)
 {
     enum chex_status status;
-    struct sum *s = NULL;
+    struct sum *s;
 
     if (c->comm->size == 1)
         return CHEX_OK;
     status = check_usable(c, err);
-    if (status == CHEX_OK)
-        status = new_sum(c, data, count, &s, err);
     if (status != CHEX_OK)
         return status;
+    if (count / (size_t)c->comm->size >= COMM_MAX_MESSAGE / sizeof(float))
+        return chex_fail(err, CHEX_ERR_LIMIT, "a sum of %zu numbers", count);
+    s = new_sum(c, data, count);
+    if (!s)
+        return chex_fail_memory(err);
     s->tag = next_tag(c);
     c->begun++;
     *c->last_sum = s;

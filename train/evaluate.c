@@ -17,6 +17,8 @@
 /* So many forward passes lie between two meetings: there a fault of one rank becomes that of all. */
 #define PASSES_A_MEETING 8
 
+#define EXPECT 256 /* images of which the system is told before they are read */
+
 /* ---- views ----------------------------------------------------------------------------------------------------- */
 
 const char *
@@ -96,6 +98,8 @@ share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct ch
         .each = 1,
         .threads = o->threads,
         .ahead = o->ahead,
+        .reader = o->reader,
+        .expect = EXPECT,
         .check_crc = o->check_crc,
         .skip_bad = o->skip_bad,
     };

@@ -24,6 +24,7 @@
 #include <stdatomic.h>
 
 struct collective; /* collective.h */
+struct reader;     /* reader.h */
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
@@ -57,12 +58,13 @@ struct evaluate_options {
     enum tta tta;
     const struct loss_options *loss; /* as in training; NULL: plain cross entropy */
 
-    unsigned replicates; /* of the bootstrap; 0: no intervals */
-    uint64_t seed;       /* of its draws */
-    unsigned threads;    /* of the loader and of the bootstrap, at least 1 */
-    unsigned ahead;      /* micro-batches that the loader reads ahead, at least 2 */
-    bool check_crc;      /* of every record */
-    bool skip_bad;       /* a damaged record is left out and listed; else it ends the evaluation */
+    unsigned replicates;   /* of the bootstrap; 0: no intervals */
+    uint64_t seed;         /* of its draws */
+    unsigned threads;      /* of the loader and of the bootstrap, at least 1 */
+    unsigned ahead;        /* micro-batches that the loader reads ahead, at least 2 */
+    struct reader *reader; /* reads and checks the records; NULL: one of its own, which checks as check_crc says */
+    bool check_crc;        /* of every record */
+    bool skip_bad;         /* a damaged record is left out and listed; else it ends the evaluation */
 
     struct collective *collective; /* all ranks call with the same options; NULL: this process alone */
     const atomic_bool *stop;       /* set from anywhere: all ranks end with CHEX_ERR_STOPPED; may be NULL */

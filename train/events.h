@@ -41,8 +41,8 @@ enum chex_status events_histogram(struct events *e, const char *tag, const float
                                   struct chex_error *err);
 
 /*
- * A curve of precision and recall: score between 0 and 1, label 0 or 1, both with this stride; at thresholds i / 200,
- * i = 0 .. 200 (see events_curve.c).
+ * A curve of precision and recall: score between 0 and 1, label 0 or 1, both with this stride; at thresholds i / 500,
+ * i = 0 .. 500.
  * title  as TensorBoard shows it, "Hernia (12 of 8,056)"
  */
 enum chex_status events_curve(struct events *e, const char *tag, const char *title, const float *score,

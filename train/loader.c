@@ -2,7 +2,8 @@
  * loader.c - see loader.h
  *
  * A ring of `ahead` batches.  Workers take whole micro-batches, number by number; batch n lives in place n % ahead, and may be
- * begun when that place has been returned.  The caller takes them in order.
+ * begun when that place has been returned.  The caller takes them in order.  Before a worker reads a batch it tells the system of
+ * one that comes later, so that a disk has something to do whatever the number of workers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +15,7 @@
 #include "random.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +32,12 @@ struct place {
 
 struct loader {
     struct loader_options o;
-    unsigned source, first_shard, shard_count;
+    unsigned source;
     size_t stride, image_size, outputs;
-    struct chex_shard **shard; /* [shard_count], opened when first needed */
-    struct place *place;       /* [ahead] */
+    struct reader *reader, *own; /* own: NULL where the caller gave one */
+    uint64_t expect;             /* micro-batches ahead of the one that is read */
+    atomic_bool *expected;       /* [shards], with expect_shards: the system was told of it */
+    struct place *place;         /* [ahead] */
     pthread_t *thread;
     unsigned threads;
 
@@ -66,32 +70,13 @@ loader_crop(const struct loader_options *o, const struct sample_place *place, un
     return crop;
 }
 
-static enum chex_status
-open_shard(struct loader *l, unsigned shard, struct chex_shard **out, struct chex_error *err)
-{
-    struct chex_shard **kept = &l->shard[shard - l->first_shard];
-    enum chex_status status = CHEX_OK;
-
-    pthread_mutex_lock(&l->lock);
-    if (!*kept)
-        status = chex_shard_open(l->o.ds, shard, kept, err);
-    *out = *kept;
-    pthread_mutex_unlock(&l->lock);
-    return status;
-}
-
-/* Read one sample into record, and look into it. */
+/* Read one sample and look into it. */
 static enum chex_status
 read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, struct chex_record *view,
             struct chex_error *err)
 {
-    struct chex_shard *shard;
-    enum chex_status status = open_shard(l, at->shard, &shard, err);
+    enum chex_status status = reader_read(l->reader, at->shard, at->index, record, view, err);
 
-    if (status == CHEX_OK)
-        status = chex_shard_read(shard, at->index, 1, record, err);
-    if (status == CHEX_OK)
-        status = chex_record_view(l->o.ds, at->shard, at->index, record, l->o.check_crc, view, err);
     if (status == CHEX_OK && !view->weight)
         status = chex_fail(err, CHEX_ERR_DAMAGED, "a filling record where an image was");
     return status;
@@ -109,8 +94,6 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
     for (tries = 0; tries < s->count; tries++) {
         *sample = l->o.order[(position + tries) % s->count];
         status = read_sample(l, &s->place[*sample], record, view, err);
-        if (chex_status_is_data(status)) /* once more: what NFS or a bad cable gave may not be what lies there */
-            status = read_sample(l, &s->place[*sample], record, view, err);
         if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
             break;
         pthread_mutex_lock(&l->lock);
@@ -162,6 +145,35 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
     return CHEX_OK;
 }
 
+/* ---- what comes later ------------------------------------------------------------------------------------------ */
+
+/* Tell of the samples of a micro-batch. */
+static void
+expect(struct loader *l, uint64_t number)
+{
+    const struct samples *s = l->o.samples;
+    uint64_t position = first_position(&l->o, number), i;
+
+    for (i = position; i < position + l->o.batch && i < s->count; i++) {
+        const struct sample_place *at = &s->place[l->o.order[i]];
+
+        if (!l->o.expect_shards)
+            reader_expect(l->reader, at->shard, at->index, 1);
+        else if (!atomic_exchange(&l->expected[at->shard], true))
+            reader_expect(l->reader, at->shard, 0, chex_dataset_shard(l->o.ds, at->shard)->record_count);
+    }
+}
+
+/* Before batch `number` is read: tell of the one that comes l->expect later, at the beginning of all up to there. */
+static void
+look_ahead(struct loader *l, uint64_t number)
+{
+    uint64_t last = number + l->expect, i;
+
+    for (i = number == 0 ? 1 : last; l->expect > 0 && i <= last && i < l->o.count; i++)
+        expect(l, i);
+}
+
 /* ---- threads --------------------------------------------------------------------------------------------------- */
 
 /* The next micro-batch to be filled; false when there is none, or nobody wants one. */
@@ -203,8 +215,10 @@ work(void *argument)
 
     while (take_number(l, &number)) {
         struct place *p = &l->place[number % l->o.ahead];
-        enum chex_status status = record ? fill(l, p, number, record, &err) : chex_fail_memory(&err);
+        enum chex_status status;
 
+        look_ahead(l, number);
+        status = record ? fill(l, p, number, record, &err) : chex_fail_memory(&err);
         pthread_mutex_lock(&l->lock);
         if (status == CHEX_OK)
             p->state = PLACE_FULL;
@@ -243,9 +257,9 @@ make_places(struct loader *l)
     unsigned i;
 
     l->place = calloc(l->o.ahead, sizeof(*l->place));
-    l->shard = calloc(l->shard_count ? l->shard_count : 1, sizeof(*l->shard));
+    l->expected = calloc(chex_dataset_info(l->o.ds)->shard_count + 1, sizeof(*l->expected));
     l->thread = calloc(l->o.threads, sizeof(*l->thread));
-    if (!l->place || !l->shard || !l->thread)
+    if (!l->place || !l->expected || !l->thread)
         return false;
     for (i = 0; i < l->o.ahead; i++)
         if (!make_place(l, &l->place[i]))
@@ -253,28 +267,40 @@ make_places(struct loader *l)
     return true;
 }
 
+static enum chex_status
+make_reader(struct loader *l, struct chex_error *err)
+{
+    const struct reader_options o = {.ds = l->o.ds, .check = l->o.check_crc ? READER_ALWAYS : READER_NEVER};
+    enum chex_status status = l->o.reader ? CHEX_OK : reader_new(&o, &l->own, err);
+
+    l->reader = l->o.reader ? l->o.reader : l->own;
+    return status;
+}
+
 enum chex_status
 loader_start(const struct loader_options *options, struct loader **out, struct chex_error *err)
 {
     const struct chex_dataset_info *info = chex_dataset_info(options->ds);
     struct loader *l = calloc(1, sizeof(*l));
+    enum chex_status status;
     unsigned i;
 
     *out = NULL;
     if (!l)
         return chex_fail_memory(err);
     l->o = *options;
+    l->expect = (l->o.expect + l->o.batch - 1) / l->o.batch;
     l->source = info->width;
     l->stride = info->stride;
     l->image_size = (size_t)info->width * info->height;
     l->outputs = CHEX_FINDINGS;
-    l->shard_count = info->shard_count;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->filled, NULL);
     pthread_cond_init(&l->freed, NULL);
-    if (!make_places(l)) {
+    status = make_places(l) ? make_reader(l, err) : chex_fail_memory(err);
+    if (status != CHEX_OK) {
         loader_free(l);
-        return chex_fail_memory(err);
+        return status;
     }
     for (i = 0; i < l->o.threads && pthread_create(&l->thread[i], NULL, work, l) == 0; i++)
         l->threads++;
@@ -307,13 +333,12 @@ loader_free(struct loader *l)
         free(l->place[i].text);
         free(l->place[i].loaded.weights);
     }
-    for (i = 0; l->shard && i < l->shard_count; i++)
-        chex_shard_close(l->shard[i]);
+    reader_free(l->own);
     pthread_cond_destroy(&l->filled);
     pthread_cond_destroy(&l->freed);
     pthread_mutex_destroy(&l->lock);
     free(l->place);
-    free(l->shard);
+    free(l->expected);
     free(l->thread);
     free(l);
 }
@@ -365,7 +390,12 @@ loader_wait(const struct loader *l)
 }
 
 uint64_t
-loader_skipped(const struct loader *l)
+loader_skipped(struct loader *l)
 {
-    return l->skipped;
+    uint64_t skipped;
+
+    pthread_mutex_lock(&l->lock);
+    skipped = l->skipped;
+    pthread_mutex_unlock(&l->lock);
+    return skipped;
 }

@@ -20,6 +20,7 @@
 #include "backend.h"
 #include "layout.h"
 #include "order.h"
+#include "reader.h"
 
 enum augment { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 }; /* bits */
 
@@ -39,8 +40,15 @@ struct loader_options {
     unsigned each;
 
     unsigned threads, ahead; /* at least 1; at least 2 */
-    bool check_crc;          /* of every record */
     bool skip_bad;           /* a damaged record becomes the next good one of the order; else it ends the pass */
+
+    /* Reads and checks the records; outlives the loader.  NULL: one of the loader's own, which checks them as check_crc says. */
+    struct reader *reader;
+    bool check_crc;
+    /* So many positions before it is read the system is told of a record or, with expect_shards, of its whole shard: where
+     * the order goes by windows of shards and this process reads most of them.  0: it is not told. */
+    unsigned expect;
+    bool expect_shards;
 };
 
 /* Which image a record says that it is; the texts are not terminated. */
@@ -71,9 +79,9 @@ enum chex_status loader_start(const struct loader_options *options, struct loade
 enum chex_status loader_next(struct loader *l, struct loaded **out, struct chex_error *err);
 void loader_return(struct loader *l, struct loaded *b);
 
-/* Seconds that loader_next() waited so far, and damaged records replaced. */
+/* Seconds that loader_next() waited so far, and damaged records replaced; by the thread that calls loader_next(). */
 double loader_wait(const struct loader *l);
-uint64_t loader_skipped(const struct loader *l);
+uint64_t loader_skipped(struct loader *l);
 
 void loader_free(struct loader *l); /* NULL is allowed; ends the threads */
 

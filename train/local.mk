@@ -20,6 +20,8 @@ libtrain_la_SOURCES = \
 	train/densenet.c \
 	train/graph.c \
 	train/graph.h \
+	train/host_memory.c \
+	train/host_memory.h \
 	train/loader.c \
 	train/loader.h \
 	train/loss.c \
@@ -33,6 +35,8 @@ libtrain_la_SOURCES = \
 	train/order.h \
 	train/random.c \
 	train/random.h \
+	train/reader.c \
+	train/reader.h \
 	train/resnet.c \
 	train/safetensors.c \
 	train/safetensors.h \
@@ -60,6 +64,8 @@ libtrain_la_SOURCES = \
 	train/run_log_lines.c \
 	train/run_log_private.h \
 	train/run_value.h \
+	train/staging.c \
+	train/staging.h \
 	train/step_parts.c \
 	train/step_parts.h \
 	train/trace.c \
@@ -86,6 +92,7 @@ libtrain_la_SOURCES += \
 	train/settings.h \
 	train/trainer.c \
 	train/trainer.h \
+	train/trainer_data.c \
 	train/trainer_judge.c \
 	train/trainer_prepare.c \
 	train/trainer_private.h \

@@ -147,6 +147,19 @@ order_epoch(const struct samples *s, uint64_t seed, uint32_t epoch, unsigned win
     return CHEX_OK;
 }
 
+unsigned
+order_choose_window(uint64_t bytes, unsigned shards, uint64_t memory)
+{
+    uint64_t each = shards > 0 ? (bytes + shards - 1) / shards : 0;
+    unsigned window = 1;
+
+    if (bytes <= memory)
+        return 0;
+    while (window < shards / 2 && each * 4 * window <= memory)
+        window *= 2;
+    return window;
+}
+
 enum chex_status
 order_hash(const struct samples *s, const uint32_t *order, char out[ORDER_HASH], struct chex_error *err)
 {

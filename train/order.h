@@ -42,6 +42,13 @@ void samples_release(struct samples *s);
 enum chex_status order_epoch(const struct samples *s, uint64_t seed, uint32_t epoch, unsigned window, uint32_t *out,
                              struct chex_error *err);
 
+/*
+ * A window for the samples of `shards` shards of `bytes` bytes where `memory` bytes may hold what was read: 0, as a whole, where
+ * all of it fits; else the largest power of two of shards of which two windows fit, at least 1.
+ * It is chosen once for a run, and then is part of its state: the order never follows the memory of the machine at hand.
+ */
+unsigned order_choose_window(uint64_t bytes, unsigned shards, uint64_t memory);
+
 /* SHA-256 over the ids (shard, index) in that order, as 16 hexadecimal digits: equal orders can be seen to be equal. */
 #define ORDER_HASH 17
 enum chex_status order_hash(const struct samples *s, const uint32_t *order, char out[ORDER_HASH],

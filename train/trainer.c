@@ -84,6 +84,8 @@ train_epoch(struct trainer *t, struct chex_error *err)
                 trainer_warn(t, "%s", other.text);
         }
     }
+    if (status == CHEX_OK)
+        status = trainer_count_bad(t, err);
     t->epoch.skipped = t->result.skipped;
     t->epoch.seconds = progress_clock() - since;
     t->result.seconds += t->epoch.seconds;
@@ -159,6 +161,7 @@ trainer_free(struct trainer *t)
     if (!t)
         return;
     trainer_close_epoch(t);
+    trainer_close_data(t);
     if (t->lock.held && lock_drop(&t->lock, &err) != CHEX_OK)
         trainer_warn(t, "%s", err.text);
     trainer_free_arrays(&t->host);
@@ -170,6 +173,7 @@ trainer_free(struct trainer *t)
         t->backend->plan_free(t->plan);
     graph_free(t->graph);
     samples_release(&t->samples);
+    samples_release(&t->judged);
     chex_dataset_close(t->ds);
     folder_close(&t->folder);
     settings_release(&t->settings);
@@ -200,12 +204,23 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .memory_all = t->memory_all,
         .memory_there = t->memory_there,
         .select = t->select,
+        .reading = t->reading,
         .ranks = t->all ? collective_size(t->all) : 1,
         .collective = t->all,
         .folder = t->folder.path ? &t->folder : NULL,
         .value = t->settings.value,
         .values = t->settings.count,
     };
+}
+
+char *
+trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE])
+{
+    if (window == 0)
+        snprintf(out, TRAINER_SHUFFLE, "whole");
+    else
+        snprintf(out, TRAINER_SHUFFLE, "%u", window);
+    return out;
 }
 
 const struct trainer_options *

@@ -40,6 +40,7 @@
 
 enum select_metric { SELECT_AUROC, SELECT_LOSS };
 enum positive_weight { POSITIVE_NONE, POSITIVE_AUTO, POSITIVE_GIVEN };
+enum cache_kind { CACHE_AUTO, CACHE_DEVICE, CACHE_HOST, CACHE_NONE };
 
 struct trainer_options {
     const char *data;   /* folder of the data set */
@@ -76,6 +77,13 @@ struct trainer_options {
     uint64_t checkpoint_steps; /* likewise, in steps; 0: not by steps */
     double time_limit;         /* seconds after which the run saves and stops; 0: none */
     double timeout;            /* of collective.h */
+
+    const char *stage;       /* a folder for a copy of the data set (staging.h), or NULL */
+    enum cache_kind cache;   /* where the images of train and val are kept between epochs */
+    enum reader_check check; /* of the checksums of records */
+    bool
+        choose_window; /* choose the window of a new run by its size and the memory there is; a run that goes on has its own */
+    unsigned window; /* else: of order.h; a run that goes on must have it */
 
     bool skip_bad;           /* replace a damaged record by the next good one; else the run ends */
     bool allow_new_data;     /* go on with another data set */
@@ -150,6 +158,7 @@ struct trainer_watch {
     void (*stepped)(void *context, const struct trainer *t, const struct trainer_step *step);
     void (*part)(void *context, enum step_part part, double begin, double end); /* of a step; progress_clock() */
     void (*epoch)(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
+    void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of);    /* bytes */
     void (*evaluating)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* micro-batches */
     void (*evaluated)(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
     void (*saved)(void *context, const struct trainer *t, const char *name, double seconds);
@@ -195,6 +204,16 @@ void trainer_free(struct trainer *t); /* NULL is allowed */
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
+/* How images are read. */
+struct trainer_reading {
+    unsigned window;    /* of the order; of a run that goes on its own, once that is known */
+    uint64_t size;      /* bytes of the splits that are read in every epoch */
+    bool kept;          /* in memory */
+    uint64_t available; /* bytes that were free for that; UINT64_MAX: not known */
+    int node_ranks;     /* ranks of this machine */
+    uint64_t reread;    /* records that were told to have been good when read again */
+};
+
 /* What was decided by trainer_prepare(); pointers live as long as the trainer. */
 struct trainer_facts {
     const struct chex_dataset *ds;
@@ -208,6 +227,7 @@ struct trainer_facts {
     struct plan_memory memory;
     uint64_t memory_all, memory_there; /* bytes of this process with host copies; of the machine, 0: not known */
     enum select_metric select;
+    struct trainer_reading reading;
     int ranks;
     struct collective *collective;
     const struct folder *folder;   /* RUN; NULL before it is open */
@@ -229,6 +249,10 @@ struct trainer_result {
     char last[CHECKPOINT_NAME]; /* the newest checkpoint; "" */
 };
 const struct trainer_result *trainer_result(const struct trainer *t);
+
+/* "whole", or the shards of a window; as --shuffle takes it.  Returns out. */
+#define TRAINER_SHUFFLE 16
+char *trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE]);
 
 #define TRAINER_BEST  "best.safetensors"
 #define TRAINER_MODEL "densenet121"

@@ -37,11 +37,12 @@ on_progress(void *context, uint64_t done, uint64_t of)
 static enum chex_status
 score(struct trainer *t, int split, struct evaluation *out, struct chex_error *err)
 {
-    struct samples samples = {.count = 0};
+    bool again = split == t->validation; /* and so listed once */
+    struct samples listed = {.count = 0}, *samples = again ? &t->judged : &listed;
     struct evaluate_options o = {
         .ds = t->ds,
         .split = (unsigned)split,
-        .samples = &samples,
+        .samples = samples,
         .backend = t->backend,
         .plan = t->plan,
         .batch = t->micro,
@@ -52,19 +53,20 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
         .seed = t->o->seed,
         .threads = t->o->threads,
         .ahead = AHEAD,
-        .check_crc = true,
+        .reader = t->reader,
         .skip_bad = t->o->skip_bad,
         .collective = t->all,
         .stop = t->w->stop,
         .progress = on_progress,
         .context = &t,
     };
-    enum chex_status status = samples_list(t->ds, (unsigned)split, &samples, err);
+    enum chex_status status = samples->count > 0 ? CHEX_OK : samples_list(t->ds, (unsigned)split, samples, err);
 
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
         status = evaluate(&o, out, err);
-    samples_release(&samples);
+    if (!again)
+        samples_release(&listed);
     if (status == CHEX_OK)
         t->result.skipped += out->skipped_count;
     return status;
@@ -238,7 +240,7 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
     enum chex_status status;
 
     tell_epoch(t);
-    status = trainer_compare_weights(t, err);
+    status = collective_size(t->all) > 1 ? trainer_compare_weights(t, err) : CHEX_OK;
     if (status != CHEX_OK)
         return status;
     if (t->validation < 0)

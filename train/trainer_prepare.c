@@ -306,9 +306,11 @@ static enum chex_status
 make_settings(struct trainer *t, struct chex_error *err)
 {
     static const char *const precisions[] = {"auto", "fp32", "tf32", "fp16", "bf16"};
+    static const char *const caches[] = {"auto", "device", "host", "none"}, *const checks[] = {"first", "always",
+                                                                                               "never"};
     const struct trainer_options *o = t->o;
     struct settings *s = &t->settings;
-    char seed[24];
+    char seed[24], shuffle[TRAINER_SHUFFLE];
 
     settings_add_text(s, SETTING_SHARED, "version", chex_version());
     settings_add_text(s, SETTING_DATA, "data-set", chex_dataset_info(t->ds)->id);
@@ -324,6 +326,10 @@ make_settings(struct trainer *t, struct chex_error *err)
     settings_add_text(s, SETTING_FIXED, "precision", precisions[o->precision]);
     settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
     settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
+    settings_add_text(s, SETTING_LOCAL, "stage", o->stage ? o->stage : "none");
+    settings_add_text(s, SETTING_LOCAL, "cache", caches[o->cache]);
+    settings_add_text(s, SETTING_LOCAL, "crc", checks[o->check]);
+    settings_add_text(s, SETTING_SHARED, "shuffle", o->choose_window ? "auto" : trainer_shuffle(o->window, shuffle));
     settings_add_text(s, SETTING_SHARED, "on-bad-record", o->skip_bad ? "skip" : "stop");
     settings_add_bool(s, SETTING_SHARED, "eval-only", o->evaluate_only);
     if (!o->evaluate_only)
@@ -402,6 +408,8 @@ look(struct trainer *t, struct chex_error *err)
 
     if (status == CHEX_OK)
         status = find_backend(t, err);
+    if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && on_cpu(t))
+        status = chex_fail(err, CHEX_ERR_USAGE, "--cache device needs a GPU, and this is %s", t->device);
     if (status == CHEX_OK)
         status = graph_new(t->model, t->side, CHEX_FINDINGS, &t->graph, err);
     if (status == CHEX_OK)
@@ -470,5 +478,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     if (status == CHEX_OK)
         status = make_plan(t, err);
     status = collective_agree(t->all, status, NULL, err);
-    return status == CHEX_OK ? trainer_compare_devices(t, err) : status;
+    if (status == CHEX_OK)
+        status = trainer_compare_devices(t, err);
+    return status == CHEX_OK ? trainer_choose_data(t, err) : status;
 }

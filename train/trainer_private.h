@@ -2,6 +2,7 @@
  * trainer_private.h - what the files of the trainer share
  *
  *     trainer_prepare.c   from options to a plan of the backend
+ *     trainer_data.c      where images are read
  *     trainer_start.c     RUN, its lock; weights and state from where they are
  *     trainer_step.c      one step
  *     trainer_ranks.c     are the ranks what they should be?
@@ -18,6 +19,7 @@
 
 #include "lock.h"
 #include "settings.h"
+#include "staging.h"
 
 struct trainer {
     const struct trainer_options *o;
@@ -43,6 +45,12 @@ struct trainer {
     struct plan_memory memory;
     uint64_t memory_all, memory_there;
     struct settings settings;
+
+    /* trainer_data.c */
+    struct trainer_reading reading;
+    struct chex_dataset *staged; /* a copy; NULL: none */
+    struct reader *reader;       /* of all passes */
+    struct samples judged;       /* of validation, once they were needed */
 
     /* trainer_start.c */
     struct folder folder;
@@ -80,6 +88,22 @@ enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
 void trainer_free_arrays(struct checkpoint_arrays *a);
+
+/* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
+
+/* The window of the order, and what is kept in memory; once the plan has its memory.  All ranks. */
+enum chex_status trainer_choose_data(struct trainer *t, struct chex_error *err);
+/*
+ * A run keeps its order, whatever the memory of this machine; only who asks for another one is refused.  t->state is that of
+ * the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
+ */
+enum chex_status trainer_compare_window(const struct trainer *t, const struct folder *from, const char *name,
+                                        struct chex_error *err);
+/* The copy of --stage, and the reader; once the state is known.  All ranks. */
+enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
+void trainer_close_data(struct trainer *t);
+/* Add up over the ranks what the loader replaced; a warning where records had to be read twice. */
+enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
 

@@ -149,6 +149,7 @@ new_state(const struct trainer *t, struct checkpoint_state *state)
     struct schedule_options schedule = t->o->schedule;
 
     *state = (struct checkpoint_state){.side = t->side,
+                                       .window = t->reading.window,
                                        .seed = t->o->seed,
                                        .global_batch = t->global,
                                        .optimizer = t->o->optimizer.kind,
@@ -250,6 +251,8 @@ go_on(struct trainer *t, const struct folder *from, const char *name, struct tra
         if (status != CHEX_OK)
             chex_context(err, status, "cannot go on from '%s/%s'", from->path, name);
     }
+    if (status == CHEX_OK)
+        status = trainer_compare_window(t, from, name, err);
     if (status == CHEX_OK)
         status = checkpoint_read(from, name, t->graph, &t->host, err);
     if (status != CHEX_OK)
@@ -430,6 +433,10 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
         status = spread(t, err);
+    if (status == CHEX_OK) {
+        t->reading.window = t->state.window;
+        status = trainer_open_data(t, err);
+    }
     if (status != CHEX_OK)
         return status;
     t->saved_at = progress_clock();
@@ -473,6 +480,8 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
         status = spread(t, err);
+    if (status == CHEX_OK)
+        status = trainer_open_data(t, err);
     if (status == CHEX_OK && t->leads && t->w->started)
         t->w->started(t->w->context, t, &start);
     return status;

@@ -16,6 +16,8 @@
 
 #define BUCKET_FLOATS (1u << 20) /* 4 MiB of gradients are summed at a time */
 #define AHEAD         4          /* micro-batches that are read ahead */
+#define THREADS       2          /* that read */
+#define EXPECT        256        /* images of which the system is told before they are read */
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
@@ -35,10 +37,12 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
         .stride = t->global,
         .count = (t->steps - t->state.batches) * t->each,
         .each = t->each,
-        .threads = 1,
+        .threads = THREADS,
         .ahead = AHEAD,
-        .check_crc = true,
         .skip_bad = t->o->skip_bad,
+        .reader = t->reader,
+        .expect = EXPECT,
+        .expect_shards = t->state.window > 0 && 2 * t->reading.node_ranks >= collective_size(t->all),
     };
     enum chex_status status;
 
@@ -51,8 +55,6 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
 void
 trainer_close_epoch(struct trainer *t)
 {
-    if (t->loader)
-        t->result.skipped += loader_skipped(t->loader);
     loader_free(t->loader);
     t->loader = NULL;
 }

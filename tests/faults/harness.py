@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small conversion that is run under injected faults, and what must be true of its folder afterwards."""
 import concurrent.futures
+import functools
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,8 +33,30 @@ def library():
     return os.path.abspath(path)
 
 
+class SanitizerFault(Exception):
+    """The sanitizer itself cannot do without the call that failed."""
+
+
+SANITIZED = 99  # exit code of what a sanitizer found
+
+
+@functools.lru_cache(None)
+def sanitizer(program):
+    """The address sanitizer's library that a program is linked with, or None."""
+    listed = subprocess.run(["ldd", program], check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    found = re.search(r"libasan\S* => (\S+)", listed.stdout)
+    return found and found.group(1)
+
+
 def start(command, below, fault=None, log=None, report=None):
     environment = dict(os.environ, LC_ALL="C", LD_PRELOAD=library(), CHEX_FAULT_BELOW=":".join(below))
+    asan = sanitizer(command[0])
+    if asan:  # behind ours, which passes on to it what does not fail; then leaks of every error path are seen
+        environment["LD_PRELOAD"] += " " + asan
+        environment["ASAN_OPTIONS"] = (f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0:exitcode={SANITIZED}:"
+                                       "allocator_may_return_null=1").lstrip(":")
+        environment["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + os.path.join(os.path.dirname(
+            os.path.abspath(__file__)), "lsan.txt")
     for name, value in (("CHEX_FAULT", fault), ("CHEX_FAULT_LOG", log), ("CHEX_FAULT_REPORT", report)):
         environment.pop(name, None)
         if value:
@@ -54,7 +78,10 @@ def finish(process, report=None, timeout=TIMEOUT):
         with open(report, encoding="ascii") as f:
             counts = {name: int(n) for name, n in (line.split() for line in f)}
         os.unlink(report)
-    return Ended(code, out, err.decode("utf-8", "replace"), counts)
+    text = err.decode("utf-8", "replace")
+    if code == SANITIZED and "CHECK failed: sanitizer_" in text:
+        raise SanitizerFault(text)
+    return Ended(code, out, text, counts)
 
 
 def run(command, below, fault=None, report=None):
@@ -144,6 +171,8 @@ def in_parallel(function, cases):
             function(case)
         except AssertionError as e:
             return case, e
+        except SanitizerFault:
+            pass
         return None
 
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:

@@ -637,8 +637,11 @@ memory_fails(void)
     return true;
 }
 
-/* Set while dlsym() looks for the real allocator. */
-static __thread bool looking;
+/*
+ * Set while dlsym() looks for the real allocator.  Volatile: it is declared to call nothing here, and so the compiler
+ * would leave out what only such a call can see.
+ */
+static __thread volatile bool looking;
 
 static void *
 first(size_t size)
@@ -714,6 +717,8 @@ free(void *p)
     if (!p || is_first_memory(p))
         return;
     if (!real) {
+        if (looking) /* dlsym() itself, of the text of an error: it is lost */
+            return;
         looking = true;
         *(void **)&real = dlsym(RTLD_NEXT, "free");
         looking = false;

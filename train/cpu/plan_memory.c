@@ -2,16 +2,14 @@
  * plan_memory.c - the memory of a plan: what is small is taken at once, what is large is added up, compared with what there
  * is, and taken in the end
  *
- * Linux promises more than it has and ends a process that takes it by its word, so the question comes before.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "cpu/plan.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include "host_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
@@ -71,61 +69,6 @@ plan_want(struct plan *plan, void *where, size_t count, size_t size)
     return true;
 }
 
-/* ---- what there is --------------------------------------------------------------------------------------------- */
-
-/* The number behind `name` in a file of lines "name number"; the first number where name is NULL.  false: none. */
-static bool
-file_number(const char *path, const char *name, uint64_t *out)
-{
-    FILE *f = fopen(path, "re");
-    char line[256];
-    bool found = false;
-
-    while (f && !found && fgets(line, sizeof(line), f)) {
-        size_t length = name ? strlen(name) : 0;
-
-        found = (!name || strncmp(line, name, length) == 0) && sscanf(line + length, " %" SCNu64, out) == 1;
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
-/* Of this process's control group (version 2): its limit less what it holds and cannot give back. */
-static uint64_t
-group_available(void)
-{
-    char line[512] = "", path[768];
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    uint64_t limit, held = 0;
-    bool unified = false;
-
-    while (f && !unified && fgets(line, sizeof(line), f))
-        unified = strncmp(line, "0::/", 4) == 0;
-    if (f)
-        fclose(f);
-    if (!unified)
-        return UINT64_MAX;
-    line[strcspn(line, "\n")] = 0;
-    snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", line + 3);
-    if (!file_number(path, NULL, &limit))
-        return UINT64_MAX;
-    snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", line + 3);
-    file_number(path, "anon ", &held);
-    return limit > held ? limit - held : 0;
-}
-
-/* Bytes; UINT64_MAX where the system does not say. */
-static uint64_t
-memory_available(void)
-{
-    uint64_t kib, group = group_available();
-
-    if (file_number("/proc/meminfo", "MemAvailable:", &kib) && kib < UINT64_MAX / 1024 && kib * 1024 < group)
-        return kib * 1024;
-    return group;
-}
-
 static enum chex_status
 too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
 {
@@ -140,7 +83,7 @@ too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
 enum chex_status
 plan_allocate(struct plan *plan, struct chex_error *err)
 {
-    uint64_t available = memory_available();
+    uint64_t available = host_memory_available();
     size_t i;
 
     if (plan->wanted_bytes > available)

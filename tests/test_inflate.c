@@ -1,0 +1,325 @@
+/*
+ * test_inflate.c - inflate.h: every implementation against zlib
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "inflate_private.h"
+#include "mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+/* xorshift32 (Marsaglia 2003): the same numbers everywhere. */
+static uint32_t
+next_random(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+/* ---- streams -------------------------------------------------------------------------------------------------- */
+
+/* What is compressed: noise, small noise as of filtered rows, rows like the one above, and runs of a short period. */
+static void
+make_data(uint8_t *data, size_t size, unsigned what, uint32_t *random)
+{
+    size_t i, row = 300 + next_random(random) % 1000, period = 1 + next_random(random) % 40;
+
+    for (i = 0; i < size; i++) {
+        uint32_t r = next_random(random);
+
+        switch (what % 4) {
+        case 0:
+            data[i] = (uint8_t)(r >> 8);
+            break;
+        case 1:
+            data[i] = (uint8_t)((r >> 8 & 7) + (r >> 16 & 7) - (r % 50 == 0 ? r >> 24 : 7));
+            break;
+        case 2:
+            data[i] = i >= row && r % 9 ? data[i - row] : (uint8_t)(r >> 28);
+            break;
+        default:
+            data[i] = i >= period && r % 200 ? data[i - period] : (uint8_t)(r >> 24);
+        }
+    }
+}
+
+/* A zlib stream of data, with some blocks of their own. */
+static void
+compress_data(struct buffer *out, const uint8_t *data, size_t size, uint32_t *random)
+{
+    static const int strategy[] = {Z_DEFAULT_STRATEGY, Z_FILTERED, Z_HUFFMAN_ONLY, Z_RLE, Z_FIXED};
+    int level = (int)(next_random(random) % 10), memory = 1 + (int)(next_random(random) % 9);
+    size_t cut = next_random(random) % (size + 1);
+    z_stream z = {0};
+
+    ck_assert_int_eq(deflateInit2(&z, level, Z_DEFLATED, 15, memory, strategy[next_random(random) % 5]), Z_OK);
+    ck_assert_int_eq(buffer_reserve(out, deflateBound(&z, (uLong)size) + 64 + INFLATE_IN_SLACK, NULL), CHEX_OK);
+    z.next_out = out->data;
+    z.avail_out = (uInt)(out->capacity - INFLATE_IN_SLACK);
+    z.next_in = (Bytef *)(uintptr_t)data;
+    z.avail_in = (uInt)cut;
+    ck_assert_int_eq(deflate(&z, next_random(random) % 2 ? Z_FULL_FLUSH : Z_BLOCK), Z_OK);
+    z.avail_in = (uInt)(size - cut);
+    ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    out->size = z.total_out;
+    memset(out->data + out->size, 0, INFLATE_IN_SLACK);
+    deflateEnd(&z);
+}
+
+/* What is behind the room that an implementation may write to is not touched. */
+#define GUARD 64
+
+static uint8_t *
+new_output(size_t size)
+{
+    uint8_t *out = malloc(size + INFLATE_OUT_SLACK + GUARD);
+
+    ck_assert_ptr_nonnull(out);
+    memset(out + size + INFLATE_OUT_SLACK, 0xa5, GUARD);
+    return out;
+}
+
+static void
+check_guard(const uint8_t *out, size_t size)
+{
+    int i;
+
+    for (i = 0; i < GUARD; i++)
+        ck_assert_uint_eq(out[size + INFLATE_OUT_SLACK + (size_t)i], 0xa5);
+}
+
+/* All of it, in as many parts as comes; true where it is said to be right. */
+static bool
+inflate_parts(const struct inflate_kind *kind, const struct buffer *in, uint8_t *out, size_t size, uint32_t random)
+{
+    struct inflate_tables *t = inflate_tables_new(kind);
+    size_t done = 0;
+    bool right = inflate_begin(t, in->data, in->size, out, size);
+
+    while (right && done < size) {
+        done += 1 + next_random(&random) % (1 + size / 3);
+        done = done > size ? size : done;
+        right = inflate_until(t, done);
+    }
+    right = right && inflate_end(t);
+    inflate_tables_free(t);
+    return right;
+}
+
+START_TEST(every_kind_inflates_what_zlib_deflates)
+{
+    const struct inflate_kind *kind;
+    uint32_t random = 1, i;
+
+    for (i = 0; i < 300; i++) {
+        size_t size = 1 + next_random(&random) % (i % 10 == 0 ? 300000 : 3000);
+        uint8_t *data = malloc(size);
+        struct buffer packed = {0};
+
+        make_data(data, size, i, &random);
+        compress_data(&packed, data, size, &random);
+        for (kind = inflate_kinds; kind->name; kind++) {
+            uint8_t *out;
+
+            if (!kind->supported())
+                continue;
+            out = new_output(size);
+            ck_assert_msg(inflate_parts(kind, &packed, out, size, random), "%s refuses stream %u", kind->name, i);
+            ck_assert_mem_eq(out, data, size);
+            check_guard(out, size);
+            free(out);
+        }
+        buffer_release(&packed);
+        free(data);
+    }
+}
+END_TEST
+
+/* ---- damage --------------------------------------------------------------------------------------------------- */
+
+/* The sum at the end made right for what comes out, so that it is not what notices the damage. */
+static void
+repair_sum(struct buffer *b, const uint8_t *data, size_t size)
+{
+    uLong sum = adler32(adler32(0, NULL, 0), data, (uInt)size);
+    int i;
+
+    for (i = 0; i < 4; i++)
+        b->data[b->size - 4 + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+}
+
+/* What zlib makes of a stream that may be damaged: true where it takes all of it and exactly size bytes come out. */
+static bool
+zlib_takes(struct buffer *b, uint8_t *out, size_t size)
+{
+    uLongf got = (uLongf)size;
+    uLong used = (uLong)b->size;
+    z_stream z = {.next_in = b->data, .avail_in = (uInt)b->size - 4, .next_out = out, .avail_out = (uInt)size};
+
+    memset(out, 0, size);
+    ck_assert_int_eq(inflateInit(&z), Z_OK);
+    inflate(&z, Z_FINISH);
+    if (z.total_out == size)
+        repair_sum(b, out, size);
+    inflateEnd(&z);
+    return uncompress2(out, &got, b->data, &used) == Z_OK && got == size && used == b->size;
+}
+
+START_TEST(every_kind_says_of_damage_what_zlib_says)
+{
+    const struct inflate_kind *kind;
+    uint32_t random = 5, i, k, taken = 0, refused = 0;
+
+    for (i = 0; i < 3000; i++) {
+        size_t size = 1 + next_random(&random) % (i % 30 == 0 ? 100000 : 2000);
+        uint8_t *data = malloc(size), *want = malloc(size);
+        struct buffer packed = {0};
+        bool right;
+
+        make_data(data, size, i, &random);
+        compress_data(&packed, data, size, &random);
+        for (k = 0; k <= i % 3; k++)
+            packed.data[2 + next_random(&random) % (packed.size - 2)] ^= (uint8_t)(1u << next_random(&random) % 8);
+        right = zlib_takes(&packed, want, size);
+        *(right ? &taken : &refused) += 1;
+        for (kind = inflate_kinds; kind->name; kind++) {
+            uint8_t *out;
+
+            if (!kind->supported())
+                continue;
+            out = new_output(size);
+            ck_assert_msg(inflate_parts(kind, &packed, out, size, random) == right, "%s differs on stream %u",
+                          kind->name, i);
+            if (right)
+                ck_assert_mem_eq(out, want, size);
+            check_guard(out, size);
+            free(out);
+        }
+        buffer_release(&packed);
+        free(want);
+        free(data);
+    }
+    /* Both happen, or nothing was tested. */
+    ck_assert_uint_gt(taken, 100);
+    ck_assert_uint_gt(refused, 100);
+}
+END_TEST
+
+/* ---- distances ------------------------------------------------------------------------------------------------ */
+
+struct bits {
+    struct buffer b;
+    unsigned used; /* of the last byte */
+};
+
+static void
+put_bits(struct bits *w, uint32_t value, unsigned n)
+{
+    for (; n > 0; n--, value >>= 1) {
+        if (w->used % 8 == 0)
+            ck_assert_int_eq(buffer_append(&w->b, "", 1, NULL), CHEX_OK);
+        w->b.data[w->b.size - 1] |= (uint8_t)((value & 1) << (w->used++ % 8));
+    }
+}
+
+/* A code, which comes with its first bit highest. */
+static void
+put_code(struct bits *w, uint32_t code, unsigned n)
+{
+    while (n-- > 0)
+        put_bits(w, code >> n & 1, 1);
+}
+
+/* `literals` bytes in a block of fixed codes, a match of 3 whose distance has no extra bits or 3, and the end. */
+static void
+make_match(struct buffer *out, unsigned literals, uint32_t distance)
+{
+    struct bits w = {0};
+    unsigned i;
+
+    put_bits(&w, 0x0178, 16);
+    put_bits(&w, 3, 3); /* the last block; fixed codes */
+    for (i = 0; i < literals; i++)
+        put_code(&w, 0x30 + i, 8);
+    put_code(&w, 1, 7); /* a length of 3 */
+    if (distance <= 4) {
+        put_code(&w, distance - 1, 5);
+    } else {
+        ck_assert_uint_ge(distance, 17); /* 17 to 24: code 8 */
+        ck_assert_uint_le(distance, 24);
+        put_code(&w, 8, 5);
+        put_bits(&w, distance - 17, 3);
+    }
+    put_code(&w, 0, 7);
+    *out = w.b;
+    ck_assert_int_eq(buffer_append(out, "\0\0\0\0", 4, NULL), CHEX_OK);
+    ck_assert_int_eq(buffer_reserve(out, out->size + INFLATE_IN_SLACK, NULL), CHEX_OK);
+    memset(out->data + out->size, 0, INFLATE_IN_SLACK);
+}
+
+/* What stands before the output, where nothing may be taken from. */
+#define BEFORE 32
+
+START_TEST(no_distance_reaches_over_the_beginning)
+{
+    static const struct {
+        unsigned literals;
+        uint32_t distance;
+    } cases[] = {{1, 1}, {1, 2}, {3, 4}, {4, 4}, {20, 20}, {20, 21}, {17, 17}, {16, 17}, {24, 24}, {23, 24}, {2, 24}};
+    const struct inflate_kind *kind;
+    size_t i, k;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t size = cases[i].literals + 3;
+        bool right = cases[i].distance <= cases[i].literals;
+        uint8_t want[BEFORE + 64] = {0}, unused[64];
+        struct buffer b;
+
+        make_match(&b, cases[i].literals, cases[i].distance);
+        for (k = 0; k < size; k++)
+            want[BEFORE + k] = k < cases[i].literals ? (uint8_t)k : want[BEFORE + k - cases[i].distance];
+        /* So that it is not the sum by which a distance too far is noticed. */
+        repair_sum(&b, want + BEFORE, size);
+        ck_assert_int_eq(zlib_takes(&b, unused, size), right);
+        repair_sum(&b, want + BEFORE, size);
+        for (kind = inflate_kinds; kind->name; kind++) {
+            uint8_t *out;
+
+            if (!kind->supported())
+                continue;
+            out = new_output(BEFORE + size);
+            memset(out, 0, BEFORE);
+            ck_assert_msg(inflate_parts(kind, &b, out + BEFORE, size, 3) == right, "%s: distance %u behind %u literals",
+                          kind->name, cases[i].distance, cases[i].literals);
+            if (right)
+                ck_assert_mem_eq(out + BEFORE, want + BEFORE, size);
+            free(out);
+        }
+        buffer_release(&b);
+    }
+}
+END_TEST
+
+Suite *
+inflate_suite(void)
+{
+    Suite *suite = suite_create("inflate");
+    TCase *tcase = tcase_create("streams");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, every_kind_inflates_what_zlib_deflates);
+    tcase_add_test(tcase, every_kind_says_of_damage_what_zlib_says);
+    tcase_add_test(tcase, no_distance_reaches_over_the_beginning);
+    suite_add_tcase(suite, tcase);
+    inflate_streams_case(suite);
+    return suite;
+}

@@ -1,0 +1,614 @@
+/*
+ * test_inflate_streams.c - our inflate against zlib, bit by bit: streams that no compressor makes
+ *
+ * A stream is put together by hand.  zlib says what is wrong with it, in its own words; ours must take what zlib takes,
+ * with the same bytes, and nothing else; in plain C and in the variant of this CPU.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cases.h"
+#include "inflate_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+/* ---- writing bits ---------------------------------------------------------------------------------------------- */
+
+#define ROOM (1u << 17)
+
+struct bits {
+    uint8_t data[ROOM + INFLATE_IN_SLACK];
+    size_t used; /* bits */
+};
+
+static void
+put(struct bits *b, uint32_t value, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++, b->used++) {
+        ck_assert_uint_lt(b->used / 8, ROOM - 8);
+        b->data[b->used / 8] |= (uint8_t)((value >> i & 1) << b->used % 8);
+    }
+}
+
+/* Huffman codes come with their first bit first. */
+static void
+put_code(struct bits *b, uint32_t code, unsigned n)
+{
+    while (n-- > 0)
+        put(b, code >> n, 1);
+}
+
+static struct bits *
+new_bits(void)
+{
+    struct bits *b = calloc(1, sizeof(*b));
+
+    ck_assert_ptr_nonnull(b);
+    put(b, 0x9c78, 16); /* RFC 1950: deflate, window of 32 KiB */
+    return b;
+}
+
+static void
+put_block(struct bits *b, bool last, unsigned type)
+{
+    put(b, last, 1);
+    put(b, type, 2);
+}
+
+/* The fixed code of RFC 1951, 3.2.6. */
+static void
+put_fixed(struct bits *b, unsigned symbol)
+{
+    if (symbol < 144)
+        put_code(b, 0x30 + symbol, 8);
+    else if (symbol < 256)
+        put_code(b, 0x190 + symbol - 144, 9);
+    else if (symbol < 280)
+        put_code(b, symbol - 256, 7);
+    else
+        put_code(b, 0xc0 + symbol - 280, 8);
+}
+
+/* A code length or a repetition, in a code where 0 to 12 have four bits and 13 to 18 five: it is complete. */
+static void
+put_length(struct bits *b, unsigned symbol)
+{
+    if (symbol < 13)
+        put_code(b, symbol, 4);
+    else
+        put_code(b, 26 + symbol - 13, 5);
+}
+
+static void
+put_counts(struct bits *b, unsigned litlen, unsigned dist)
+{
+    static const uint8_t position[LENGTH_CODES] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+
+    put_block(b, true, 2);
+    put(b, litlen - 257, 5);
+    put(b, dist - 1, 5);
+    put(b, LENGTH_CODES - 4, 4);
+    for (int i = 0; i < LENGTH_CODES; i++)
+        put(b, position[i] < 13 ? 4 : 5, 3);
+}
+
+/* A block with these lengths of codes; what is behind the arrays' contents is 0, a symbol without a code. */
+static void
+put_dynamic(struct bits *b, unsigned litlen, const uint8_t *litlen_bits, unsigned dist, const uint8_t *dist_bits)
+{
+    put_counts(b, litlen, dist);
+    for (unsigned i = 0; i < litlen; i++)
+        put_length(b, litlen_bits[i]);
+    for (unsigned i = 0; i < dist; i++)
+        put_length(b, dist_bits[i]);
+}
+
+/* The code of a symbol (RFC 1951, 3.2.2). */
+static void
+put_symbol(struct bits *b, const uint8_t *length, unsigned symbols, unsigned symbol)
+{
+    uint32_t code = 0;
+
+    ck_assert_uint_gt(length[symbol], 0);
+    for (unsigned n = 1; n <= length[symbol]; n++) {
+        code <<= 1;
+        for (unsigned i = 0; i < symbols; i++)
+            if (length[i] == n && (n < length[symbol] || i < symbol))
+                code++;
+    }
+    put_code(b, code, length[symbol]);
+}
+
+/* ---- judging --------------------------------------------------------------------------------------------------- */
+
+/* What zlib makes of it: NULL, its message, or "short" where the stream ends before its end. */
+static const char *
+ask_zlib(const uint8_t *data, size_t size, uint8_t *out, size_t *out_size)
+{
+    z_stream z = {0};
+    const char *text = NULL;
+    int code;
+
+    ck_assert_int_eq(inflateInit2(&z, -15), Z_OK);
+    z.next_in = (Bytef *)(uintptr_t)data;
+    z.avail_in = (uInt)size;
+    z.next_out = out;
+    z.avail_out = ROOM;
+    code = inflate(&z, Z_FINISH);
+    if (code != Z_STREAM_END)
+        text = code == Z_DATA_ERROR ? z.msg : "short";
+    else if (z.avail_in > 0)
+        text = "surplus";
+    *out_size = z.total_out;
+    inflateEnd(&z);
+    return text;
+}
+
+static bool
+ours(struct inflate_tables *t, const struct bits *b, size_t size, const uint8_t *want, size_t out_size)
+{
+    uint8_t *out = malloc(out_size + INFLATE_OUT_SLACK);
+    bool taken = inflate_exactly(t, b->data, size, out, out_size);
+
+    if (taken)
+        ck_assert_mem_eq(out, want, out_size);
+    free(out);
+    return taken;
+}
+
+/* The end of the stream: zlib's word on it is `text`, NULL for a good one, and ours is the same.  Frees b. */
+static void
+judge(struct bits *b, const char *text)
+{
+    const struct inflate_kind *kind;
+    uint8_t *want = malloc(ROOM);
+    size_t out_size, body = (b->used + 7) / 8 - 2;
+    const char *said = ask_zlib(b->data + 2, body, want, &out_size);
+    uLong sum = adler32(1, want, (uInt)out_size);
+
+    ck_assert_msg(text ? said && strcmp(said, text) == 0 : !said, "zlib says: %s", said ? said : "good");
+    for (unsigned i = 0; i < 4; i++)
+        b->data[body + 2 + i] = (uint8_t)(sum >> (24 - 8 * i));
+    for (kind = inflate_kinds; kind->name; kind++) {
+        struct inflate_tables *t = kind->supported() ? inflate_tables_new(kind) : NULL;
+
+        if (!t)
+            continue;
+        ck_assert_int_eq(ours(t, b, body + 6, want, out_size), !text);
+        ck_assert(!ours(t, b, body + 6, want, out_size + 1));
+        ck_assert(out_size == 0 || !ours(t, b, body + 6, want, out_size - 1));
+        b->data[body + 5] ^= 1; /* the checksum */
+        ck_assert(!ours(t, b, body + 6, want, out_size));
+        b->data[body + 5] ^= 1;
+        inflate_tables_free(t);
+    }
+    free(want);
+    free(b);
+}
+
+/* ---- lengths of codes ------------------------------------------------------------------------------------------ */
+
+/* Two literals and the end; one distance. */
+static const uint8_t small_litlen[288] = {['a'] = 1, ['b'] = 2, [256] = 3, [257] = 3};
+static const uint8_t one_dist[32] = {1};
+
+START_TEST(a_block_with_codes_of_its_own_is_taken)
+{
+    struct bits *b = new_bits();
+
+    put_dynamic(b, 258, small_litlen, 1, one_dist);
+    put_symbol(b, small_litlen, 258, 'a');
+    put_symbol(b, small_litlen, 258, 'b');
+    put_symbol(b, small_litlen, 258, 257);
+    put(b, 0, 1); /* the only distance, 1 */
+    put_symbol(b, small_litlen, 258, 256);
+    judge(b, NULL);
+}
+END_TEST
+
+START_TEST(too_many_symbols_are_refused)
+{
+    struct bits *b = new_bits();
+
+    put_dynamic(b, 287, small_litlen, 1, one_dist);
+    judge(b, "too many length or distance symbols");
+    b = new_bits();
+    put_dynamic(b, 258, small_litlen, 31, one_dist);
+    judge(b, "too many length or distance symbols");
+}
+END_TEST
+
+START_TEST(code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused)
+{
+    for (unsigned bits = 1; bits <= 3; bits += 2) { /* of the four of them: too many, or too few */
+        struct bits *b = new_bits();
+
+        put_block(b, true, 2);
+        put(b, 0, 10);
+        put(b, 0, 4);
+        for (int i = 0; i < 4; i++)
+            put(b, bits, 3);
+        put(b, 0, 32);
+        judge(b, "invalid code lengths set");
+    }
+}
+END_TEST
+
+START_TEST(a_repetition_of_nothing_or_beyond_the_end_is_refused)
+{
+    struct bits *b = new_bits();
+
+    put_counts(b, 257, 1);
+    put_length(b, 16);
+    put(b, 0, 2);
+    put(b, 0, 32);
+    judge(b, "invalid bit length repeat");
+    for (unsigned which = 16; which <= 18; which++) {
+        b = new_bits();
+        put_counts(b, 257, 1);
+        for (int i = 0; i < 256; i++)
+            put_length(b, 8);
+        put_length(b, which);
+        put(b, 127, which == 16 ? 2 : which == 17 ? 3 : 7);
+        put(b, 0, 32);
+        judge(b, "invalid bit length repeat");
+    }
+}
+END_TEST
+
+START_TEST(every_kind_of_repetition_is_taken)
+{
+    struct bits *b = new_bits();
+    uint8_t length[257] = {[0] = 2, [1] = 2, [2] = 2, [256] = 2};
+
+    put_counts(b, 257, 1);
+    put_length(b, 2);
+    put_length(b, 2);
+    put_length(b, 2);
+    put_length(b, 18);
+    put(b, 127, 7); /* 138 times 0 */
+    put_length(b, 18);
+    put(b, 94, 7); /* 105 */
+    put_length(b, 17);
+    put(b, 7, 3); /* 10: up to 255 */
+    put_length(b, 2);
+    put_length(b, 0); /* no distance at all */
+    put_symbol(b, length, 257, 2);
+    put_symbol(b, length, 257, 256);
+    judge(b, NULL);
+
+    b = new_bits();
+    put_counts(b, 257, 4);
+    for (int i = 0; i < 250; i++)
+        put_length(b, i == 200 ? 1 : 0);
+    for (int i = 250; i < 256; i++)
+        put_length(b, 0);
+    put_length(b, 2); /* the end */
+    put_length(b, 16);
+    put(b, 0, 2); /* three times more: the repetition runs over into the distances */
+    put_length(b, 2);
+    put(b, 0, 32);
+    judge(b, "invalid literal/lengths set");
+}
+END_TEST
+
+START_TEST(a_code_without_an_end_is_refused)
+{
+    struct bits *b = new_bits();
+    static const uint8_t length[288] = {['a'] = 1, ['b'] = 1};
+
+    put_dynamic(b, 257, length, 1, one_dist);
+    put(b, 0, 32);
+    judge(b, "invalid code -- missing end-of-block");
+}
+END_TEST
+
+START_TEST(literals_in_an_incomplete_or_oversubscribed_code_are_refused)
+{
+    static const uint8_t few[288] = {['a'] = 1, [256] = 2}, many[288] = {['a'] = 1, ['b'] = 1, [256] = 1};
+    struct bits *b = new_bits();
+
+    put_dynamic(b, 257, few, 1, one_dist);
+    put(b, 0, 32);
+    judge(b, "invalid literal/lengths set");
+    b = new_bits();
+    put_dynamic(b, 257, many, 1, one_dist);
+    put(b, 0, 32);
+    judge(b, "invalid literal/lengths set");
+}
+END_TEST
+
+START_TEST(distances_in_an_incomplete_or_oversubscribed_code_are_refused)
+{
+    static const uint8_t bad[][32] = {{1, 1, 1}, {2, 2}, {1, 2}, {2}, {15}};
+
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct bits *b = new_bits();
+
+        put_dynamic(b, 258, small_litlen, 4, bad[i]);
+        put_symbol(b, small_litlen, 258, 256);
+        judge(b, "invalid distances set");
+    }
+}
+END_TEST
+
+START_TEST(a_distance_that_has_no_code_is_refused)
+{
+    static const uint8_t none[32] = {0};
+    struct bits *b = new_bits();
+
+    put_dynamic(b, 258, small_litlen, 1, one_dist);
+    put_symbol(b, small_litlen, 258, 'a');
+    put_symbol(b, small_litlen, 258, 257);
+    put(b, 1, 1); /* the other half of the only code */
+    put(b, 0, 32);
+    judge(b, "invalid distance code");
+    b = new_bits();
+    put_dynamic(b, 258, small_litlen, 1, none);
+    put_symbol(b, small_litlen, 258, 'a');
+    put_symbol(b, small_litlen, 258, 257);
+    put(b, 0, 32);
+    judge(b, "invalid distance code");
+}
+END_TEST
+
+/* ---- long codes: the second level ------------------------------------------------------------------------------ */
+
+/* A complete code with one symbol for each number of bits from 1 on, and two of 15. */
+static void
+staircase(uint8_t *length, const uint16_t *symbols)
+{
+    for (unsigned i = 0; i < 16; i++)
+        length[symbols[i]] = (uint8_t)(i < 15 ? i + 1 : 15);
+}
+
+START_TEST(codes_of_all_lengths_are_looked_up)
+{
+    static const uint16_t orders[][16] = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 257, 264, 256, 285},
+        {256, 285, 284, 257, 258, 265, 280, 13, 14, 15, 16, 17, 18, 19, 20, 21},
+    };
+
+    for (unsigned which = 0; which < 2; which++) {
+        uint8_t litlen[288] = {0}, dist[32] = {0};
+        struct bits *b = new_bits();
+
+        staircase(litlen, orders[which]);
+        for (unsigned i = 0; i < 16; i++)
+            dist[i] = (uint8_t)(i < 15 ? i + 1 : 15);
+        put_dynamic(b, 286, litlen, 16, dist);
+        for (unsigned i = 0; i < 300; i++) /* something to go back to */
+            put_symbol(b, litlen, 286, orders[which][which == 0 ? i % 12 : 7 + i % 9]);
+        for (unsigned d = 0; d < 16; d++) {
+            for (unsigned i = 0; i < 16; i++) {
+                unsigned symbol = orders[which][i], length_extra, dist_extra = d < 4 ? 0 : (d - 2) / 2;
+
+                if (symbol == 256)
+                    continue;
+                put_symbol(b, litlen, 286, symbol);
+                if (symbol < 256)
+                    continue;
+                length_extra = symbol < 265 || symbol == 285 ? 0 : (symbol - 261) / 4;
+                put(b, 1, length_extra);
+                put_symbol(b, dist, 16, d);
+                put(b, (1u << dist_extra) - 1, dist_extra);
+            }
+        }
+        put_symbol(b, litlen, 286, 256);
+        judge(b, NULL);
+    }
+}
+END_TEST
+
+/* ---- the fixed code, the window -------------------------------------------------------------------------------- */
+
+START_TEST(symbols_without_a_meaning_are_refused)
+{
+    for (unsigned symbol = 286; symbol < 288; symbol++) {
+        struct bits *b = new_bits();
+
+        put_block(b, true, 1);
+        put_fixed(b, 'a');
+        put_fixed(b, symbol);
+        put(b, 0, 32);
+        judge(b, "invalid literal/length code");
+    }
+    for (unsigned dist = 30; dist < 32; dist++) {
+        struct bits *b = new_bits();
+
+        put_block(b, true, 1);
+        put_fixed(b, 'a');
+        put_fixed(b, 257);
+        put_code(b, dist, 5);
+        put(b, 0, 32);
+        judge(b, "invalid distance code");
+    }
+}
+END_TEST
+
+/* `before` literals, then three bytes from the whole window, 32768, or less, 24577 to that. */
+static void
+reach(unsigned before, unsigned code, unsigned extra, unsigned extra_bits, const char *text)
+{
+    struct bits *b = new_bits();
+
+    put_block(b, true, 1);
+    for (unsigned i = 0; i < before; i++)
+        put_fixed(b, i * 7 % 251);
+    put_fixed(b, 257);
+    put_code(b, code, 5);
+    put(b, extra, extra_bits);
+    put_fixed(b, 256);
+    if (text)
+        put(b, 0, 32);
+    judge(b, text);
+}
+
+START_TEST(a_distance_may_reach_the_first_byte_and_not_beyond)
+{
+    reach(1, 0, 0, 0, NULL);
+    reach(0, 0, 0, 0, "invalid distance too far back");
+    reach(2, 2, 0, 0, "invalid distance too far back");
+    reach(3, 2, 0, 0, NULL);
+    reach(32768, 29, 8191, 13, NULL);
+    reach(32767, 29, 8191, 13, "invalid distance too far back");
+    reach(32767, 29, 8190, 13, NULL);
+    reach(40000, 29, 8191, 13, NULL);
+}
+END_TEST
+
+START_TEST(matches_of_every_length_and_many_distances_are_those_of_zlib)
+{
+    static const uint16_t base[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
+                                      31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
+
+    for (unsigned distance = 1; distance <= 40; distance++) {
+        struct bits *b = new_bits();
+        unsigned code = 0, extra = 0;
+
+        while (code < 29 && (code + 1 < 4 ? code + 2 : 1 + ((2 + ((code + 1) & 1)) << (code - 1) / 2)) <= distance)
+            code++;
+        extra = code < 4 ? 0 : (code - 2) / 2;
+        put_block(b, true, 1);
+        for (unsigned i = 0; i < 48; i++)
+            put_fixed(b, (i * i + distance) % 256);
+        for (unsigned length = 3; length <= 258; length++) {
+            unsigned k = 28, bits;
+
+            while (base[k] > length)
+                k--;
+            bits = k < 8 || k == 28 ? 0 : (k - 4) / 4;
+            put_fixed(b, 257 + k);
+            put(b, length - base[k], bits);
+            put_code(b, code, 5);
+            put(b, distance - (code < 4 ? 1 + code : 1 + ((2 + (code & 1)) << extra)), extra);
+            put_fixed(b, length % 256);
+        }
+        put_fixed(b, 256);
+        judge(b, NULL);
+    }
+}
+END_TEST
+
+/* ---- stored blocks, the order of blocks ------------------------------------------------------------------------ */
+
+static void
+put_stored(struct bits *b, bool last, unsigned size, unsigned complement)
+{
+    put_block(b, last, 0);
+    b->used = (b->used + 7) / 8 * 8;
+    put(b, size, 16);
+    put(b, complement, 16);
+}
+
+START_TEST(stored_blocks_begin_at_the_next_byte)
+{
+    for (unsigned literals = 0; literals < 9; literals++) { /* of nine bits: every place in a byte */
+        struct bits *b = new_bits();
+
+        put_block(b, false, 1);
+        for (unsigned i = 0; i < literals; i++)
+            put_fixed(b, 200);
+        put_fixed(b, 256);
+        put_stored(b, false, 5, 0xffff - 5);
+        for (unsigned i = 0; i < 5; i++)
+            put(b, 'a' + i, 8);
+        put_stored(b, false, 0, 0xffff);
+        put_block(b, true, 1);
+        put_fixed(b, 'z');
+        put_fixed(b, 256);
+        judge(b, NULL);
+    }
+}
+END_TEST
+
+START_TEST(stored_blocks_that_contradict_themselves_are_refused)
+{
+    struct bits *b = new_bits();
+
+    put_stored(b, true, 5, 0xffff - 4);
+    put(b, 0, 32);
+    put(b, 0, 8);
+    judge(b, "invalid stored block lengths");
+    b = new_bits();
+    put_stored(b, true, 60000, 0xffff - 60000);
+    put(b, 0, 32);
+    judge(b, "short");
+    b = new_bits();
+    put_block(b, true, 0);
+    judge(b, "short");
+    b = new_bits();
+    put_block(b, true, 3);
+    put(b, 0, 32);
+    judge(b, "invalid block type");
+}
+END_TEST
+
+START_TEST(what_ends_early_or_goes_on_is_refused)
+{
+    struct bits *b = new_bits();
+
+    put_block(b, true, 1);
+    for (int i = 0; i < 40; i++)
+        put_fixed(b, 'a');
+    judge(b, "short"); /* no end of the block */
+    b = new_bits();
+    put_block(b, false, 1);
+    put_fixed(b, 'a');
+    put_fixed(b, 256);
+    judge(b, "short"); /* no last block */
+    b = new_bits();
+    put_block(b, true, 1);
+    put_fixed(b, 'a');
+    put_fixed(b, 256);
+    put(b, 0, 24);
+    judge(b, "surplus");
+    b = new_bits();
+    put_counts(b, 286, 30);
+    judge(b, "short"); /* within the lengths */
+}
+END_TEST
+
+START_TEST(only_zlib_streams_with_a_whole_window_are_begun)
+{
+    static const uint8_t heads[][2] = {{0x77, 0x9c}, {0x78, 0x9d}, {0x78, 0xbb}, {0x68, 0x81}, {0x1f, 0x8b}};
+    static uint8_t data[8 + INFLATE_IN_SLACK] = {0x78, 0x9c, 3, 0, 0, 0, 0, 1}, out[INFLATE_OUT_SLACK];
+    struct inflate_tables *t = inflate_tables_new(inflate_best());
+
+    ck_assert(inflate_exactly(t, data, 8, out, 0)); /* an empty block */
+    ck_assert(!inflate_exactly(t, data, 7, out, 0));
+    for (unsigned i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        memcpy(data, heads[i], 2);
+        ck_assert(!inflate_exactly(t, data, 8, out, 0));
+    }
+    inflate_tables_free(t);
+}
+END_TEST
+
+void
+inflate_streams_case(Suite *suite)
+{
+    TCase *tcase = tcase_create("streams made by hand");
+
+    tcase_add_test(tcase, a_block_with_codes_of_its_own_is_taken);
+    tcase_add_test(tcase, too_many_symbols_are_refused);
+    tcase_add_test(tcase, code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused);
+    tcase_add_test(tcase, a_repetition_of_nothing_or_beyond_the_end_is_refused);
+    tcase_add_test(tcase, every_kind_of_repetition_is_taken);
+    tcase_add_test(tcase, a_code_without_an_end_is_refused);
+    tcase_add_test(tcase, literals_in_an_incomplete_or_oversubscribed_code_are_refused);
+    tcase_add_test(tcase, distances_in_an_incomplete_or_oversubscribed_code_are_refused);
+    tcase_add_test(tcase, a_distance_that_has_no_code_is_refused);
+    tcase_add_test(tcase, codes_of_all_lengths_are_looked_up);
+    tcase_add_test(tcase, symbols_without_a_meaning_are_refused);
+    tcase_add_test(tcase, a_distance_may_reach_the_first_byte_and_not_beyond);
+    tcase_add_test(tcase, matches_of_every_length_and_many_distances_are_those_of_zlib);
+    tcase_add_test(tcase, stored_blocks_begin_at_the_next_byte);
+    tcase_add_test(tcase, stored_blocks_that_contradict_themselves_are_refused);
+    tcase_add_test(tcase, what_ends_early_or_goes_on_is_refused);
+    tcase_add_test(tcase, only_zlib_streams_with_a_whole_window_are_begun);
+    suite_add_tcase(suite, tcase);
+}
