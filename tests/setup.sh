@@ -89,9 +89,10 @@ configure_in() (
     (cd "$folder" && "$source/configure" --quiet PYTHON="$python" "$@")
 )
 
-# build_in FOLDER: make, configured first where that is needed.
+# build_in FOLDER: make, configured first where that is needed, with the options of $CHEX_CONFIGURE.
 build_in() {
-    [ -f "$1/Makefile" ] || configure_in "$1"
+    # shellcheck disable=SC2086  # a list of words
+    [ -f "$1/Makefile" ] || configure_in "$1" ${CHEX_CONFIGURE:-}
     make -C "$1" -s -j"$(cores)" > "$1/make.log" 2>&1 || {
         tail -n 40 "$1/make.log" >&2
         die "the build failed; all of it is in $1/make.log"

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import zlib
 
@@ -40,10 +41,12 @@ class Cases:
 
     def run_one(self, name, function):
         work = tempfile.mkdtemp(prefix="chex-test-")
+        begun = time.monotonic()
         try:
             function(work)
             self.passed += 1
-            print(f"ok   {name}", flush=True)
+            took = time.monotonic() - begun
+            print(f"ok   {name}" + (f" ({took:.0f} s)" if took >= 5 else ""), flush=True)
         except Skip as e:
             self.skipped += 1
             print(f"skip {name}: {e}", flush=True)
