@@ -114,7 +114,6 @@ main(int argc, char **argv)
     o.count = order_steps(samples.count, o.batch);
     o.threads = (unsigned)atoi(argv[4]);
     o.expect = (unsigned)atoi(argv[8]);
-    o.expect_shards = window > 0;
     run(&o, atof(argv[3]));
     reader_free(o.reader);
     samples_release(&samples);

@@ -324,6 +324,41 @@ def _(work):
     assert slurp(f"{out}/best.safetensors") == slurp(f"{work}/straight/best.safetensors")
 
 
+@case("records that are damaged for one rank alone and replaced count for the job: exit code 1")
+def _(work):
+    folder = shutil.copytree(data(), f"{work}/copy")
+    m = manifest(folder)
+    path = f"{folder}/{next(s['name'] for s in m['shards'] if '-train.' in s['name'])}"
+    blob = bytearray(slurp(path))
+    for record in range(len(blob) // m["record"]["stride"]):
+        blob[m["record"]["stride"] * record + m["record"]["pixel_offset"] + 5] ^= 1
+    write(path, bytes(blob))
+    skip = ["--batch", "8", "--on-bad-record", "skip"]
+    done = run(two_commands(words(f"{work}/out", *skip), words(f"{work}/out", *skip, source=folder)), 1, env=ENVIRONMENT)
+    says(done, r"\d+ damaged records replaced so far")
+
+
+@case("--stage: one rank of a machine copies, and all read the copy")
+def _(work):
+    folder = shutil.copytree(data(), f"{work}/copy")
+    stage = ["--stage", f"{work}/stage", "--cache", "none"]
+    done = run(ranks(2, f"{work}/out", *stage, source=folder), env=ENVIRONMENT)
+    assert len(re.findall(r"note     \d+ shards in", done.stderr)) == 1, done.stderr
+    copy, = os.listdir(f"{work}/stage")
+    assert set(os.listdir(f"{work}/stage/{copy}")) == set(os.listdir(folder))
+    train(2, f"{work}/straight")
+    assert slurp(f"{work}/out/best.safetensors") == slurp(f"{work}/straight/best.safetensors")
+    write(f"{work}/file", "")
+    done = run(ranks(2, f"{work}/two", "--stage", f"{work}/file", source=folder), 4, env=ENVIRONMENT)
+    assert done.stderr.count("cannot") == 1, done.stderr
+
+
+@case("--shuffle: ranks that are told other ones are named")
+def _(work):
+    done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", "--shuffle", "2")), 2, env=ENVIRONMENT)
+    says(done, "rank 1 .*shuffle 2.*shuffle auto")
+
+
 # ---- ranks that are gone -------------------------------------------------------------------------------------------
 
 

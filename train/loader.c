@@ -15,7 +15,6 @@
 #include "random.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +35,6 @@ struct loader {
     size_t stride, image_size, outputs;
     struct reader *reader, *own; /* own: NULL where the caller gave one */
     uint64_t expect;             /* micro-batches ahead of the one that is read */
-    atomic_bool *expected;       /* [shards], with expect_shards: the system was told of it */
     struct place *place;         /* [ahead] */
     pthread_t *thread;
     unsigned threads;
@@ -154,14 +152,8 @@ expect(struct loader *l, uint64_t number)
     const struct samples *s = l->o.samples;
     uint64_t position = first_position(&l->o, number), i;
 
-    for (i = position; i < position + l->o.batch && i < s->count; i++) {
-        const struct sample_place *at = &s->place[l->o.order[i]];
-
-        if (!l->o.expect_shards)
-            reader_expect(l->reader, at->shard, at->index, 1);
-        else if (!atomic_exchange(&l->expected[at->shard], true))
-            reader_expect(l->reader, at->shard, 0, chex_dataset_shard(l->o.ds, at->shard)->record_count);
-    }
+    for (i = position; i < position + l->o.batch && i < s->count; i++)
+        reader_expect(l->reader, s->place[l->o.order[i]].shard, s->place[l->o.order[i]].index);
 }
 
 /* Before batch `number` is read: tell of the one that comes l->expect later, at the beginning of all up to there. */
@@ -257,9 +249,8 @@ make_places(struct loader *l)
     unsigned i;
 
     l->place = calloc(l->o.ahead, sizeof(*l->place));
-    l->expected = calloc(chex_dataset_info(l->o.ds)->shard_count + 1, sizeof(*l->expected));
     l->thread = calloc(l->o.threads, sizeof(*l->thread));
-    if (!l->place || !l->expected || !l->thread)
+    if (!l->place || !l->thread)
         return false;
     for (i = 0; i < l->o.ahead; i++)
         if (!make_place(l, &l->place[i]))
@@ -338,7 +329,6 @@ loader_free(struct loader *l)
     pthread_cond_destroy(&l->freed);
     pthread_mutex_destroy(&l->lock);
     free(l->place);
-    free(l->expected);
     free(l->thread);
     free(l);
 }

@@ -45,10 +45,7 @@ struct loader_options {
     /* Reads and checks the records; outlives the loader.  NULL: one of the loader's own, which checks them as check_crc says. */
     struct reader *reader;
     bool check_crc;
-    /* So many positions before it is read the system is told of a record or, with expect_shards, of its whole shard: where
-     * the order goes by windows of shards and this process reads most of them.  0: it is not told. */
-    unsigned expect;
-    bool expect_shards;
+    unsigned expect; /* so many positions before a record is read the system is told of it; 0: it is not */
 };
 
 /* Which image a record says that it is; the texts are not terminated. */

@@ -66,6 +66,8 @@ libtrain_la_SOURCES = \
 	train/run_value.h \
 	train/staging.c \
 	train/staging.h \
+	train/staging_private.h \
+	train/staging_shard.c \
 	train/step_parts.c \
 	train/step_parts.h \
 	train/trace.c \

@@ -147,18 +147,17 @@ read_records(struct reader *r, unsigned shard, uint32_t first, uint32_t count, u
 }
 
 void
-reader_expect(struct reader *r, unsigned shard, uint32_t first, uint32_t count)
+reader_expect(struct reader *r, unsigned shard, uint32_t index)
 {
     struct chex_error ignored;
     struct handle *h;
-    uint32_t i;
 
-    for (i = 0; i < count && atomic_load(&r->state[r->first[shard] + first + i]) & RECORD_KEPT; i++)
-        ;
-    if (i == count || (handle_take(r, FROM_STAGED, shard, &h, &ignored) != CHEX_OK &&
-                       handle_take(r, FROM_DATASET, shard, &h, &ignored) != CHEX_OK))
+    if (atomic_load(&r->state[r->first[shard] + index]) & RECORD_KEPT)
         return;
-    (void)posix_fadvise(h->file->fd, (off_t)(first * r->stride), (off_t)(count * r->stride), POSIX_FADV_WILLNEED);
+    if (handle_take(r, FROM_STAGED, shard, &h, &ignored) != CHEX_OK &&
+        handle_take(r, FROM_DATASET, shard, &h, &ignored) != CHEX_OK)
+        return;
+    (void)posix_fadvise(h->file->fd, (off_t)(index * r->stride), (off_t)r->stride, POSIX_FADV_WILLNEED);
     handle_return(r, h);
 }
 

@@ -42,8 +42,8 @@ void reader_free(struct reader *r); /* NULL is allowed; ends the threads of read
 enum chex_status reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record,
                              struct chex_record *view, struct chex_error *err);
 
-/* These records will be read soon: the system may begin.  Never fails, never waits for them; thread-safe. */
-void reader_expect(struct reader *r, unsigned shard, uint32_t first, uint32_t count);
+/* This record will be read soon: the system may begin.  Never fails, never waits for it; thread-safe. */
+void reader_expect(struct reader *r, unsigned shard, uint32_t index);
 
 /*
  * From now on `threads` threads read what is to be kept, shard by shard: a disk gives that faster than the order of a

@@ -7,16 +7,12 @@
  */
 #include <config.h>
 
-#include "staging.h"
+#include "staging_private.h"
 
 #include "dataset.h"
-#include "digest.h"
-#include "lock.h"
 #include "progress.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,34 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNK       (1u << 20)
 #define MAX_THREADS 16
 
-struct staging {
-    struct staging_options o;
-    bool *wanted; /* [shards] */
-    bool *there;  /* [shards], with good content */
-    unsigned shards;
-    struct folder folder; /* DIR/chex-ID */
-    struct lock lock;
-
-    pthread_t leader;
-    bool started;
-    enum chex_status (*work)(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest,
-                             struct chex_error *err);
-    atomic_uint next;
-    atomic_bool give_up; /* a shard failed */
-    atomic_bool ended;
-    atomic_uint_fast64_t done, copied;
-
-    pthread_mutex_t mutex; /* for what follows */
-    struct staging_progress told;
-    enum chex_status status;
-    struct chex_error error;
-};
-
-static bool
-is_stopped(const struct staging *s)
+bool
+staging_is_stopped(const struct staging *s)
 {
     return atomic_load(&s->give_up) || (s->o.stop && atomic_load(s->o.stop));
 }
@@ -75,120 +47,6 @@ copy_path(const char *folder, const struct chex_dataset *ds, char *out, size_t s
     return out;
 }
 
-/* ---- one shard --------------------------------------------------------------------------------------------------- */
-
-/* SHA-256 of a file of this size, written to `to` where that is given.  CHEX_ERR_CHECKSUM: it is another one. */
-static enum chex_status
-hash_file(struct staging *s, int fd, const struct chex_shard_info *info, struct safe_file *to, uint8_t *chunk,
-          struct digest *digest, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-    uint8_t hash[DIGEST_SIZE];
-    char hex[DIGEST_HEX];
-    uint64_t at = 0;
-    size_t got = 0;
-
-    digest_start(digest);
-    while (status == CHEX_OK && at < info->size && !is_stopped(s)) {
-        size_t size = info->size - at < CHUNK ? (size_t)(info->size - at) : CHUNK;
-
-        status = file_pread(fd, at, chunk, size, &got, err);
-        if (status == CHEX_OK && got < size)
-            status = chex_fail(err, CHEX_ERR_TRUNCATED, "became shorter");
-        digest_add(digest, chunk, got);
-        if (status == CHEX_OK && to)
-            status = safe_file_write(to, chunk, got, err);
-        at += got;
-        atomic_fetch_add(&s->done, got);
-    }
-    digest_finish(digest, hash);
-    digest_hex(hash, DIGEST_SIZE, hex);
-    if (status == CHEX_OK && at < info->size)
-        status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
-    if (status == CHEX_OK && strcmp(hex, info->sha256) != 0)
-        status = chex_fail(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that of the manifest");
-    if (status != CHEX_OK)
-        atomic_fetch_sub(&s->done, at); /* it comes again */
-    return status;
-}
-
-/* What lies there already. */
-static enum chex_status
-look_at_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest, struct chex_error *err)
-{
-    const struct chex_shard_info *info = chex_dataset_shard(s->o.ds, shard);
-    struct chex_error why;
-    enum chex_status status;
-    uint64_t size;
-    int fd;
-
-    if (file_open(s->folder.fd, info->name, &fd, &size, &why) != CHEX_OK)
-        return CHEX_OK;
-    status = size == info->size ? hash_file(s, fd, info, NULL, chunk, digest, &why) : CHEX_ERR_TRUNCATED;
-    close(fd);
-    s->there[shard] = status == CHEX_OK;
-    return status == CHEX_ERR_STOPPED ? chex_fail(err, status, "%s", why.text) : CHEX_OK;
-}
-
-/* One attempt; the source is closed by the caller. */
-static enum chex_status
-copy_from(struct staging *s, int fd, const struct chex_shard_info *info, uint8_t *chunk, struct digest *digest,
-          struct chex_error *err)
-{
-    struct safe_file *f;
-    enum chex_status status = safe_file_create(&s->folder, info->name, SAFE_FILE_NEW, info->size, &f, err);
-
-    if (status != CHEX_OK)
-        return status;
-    status = hash_file(s, fd, info, f, chunk, digest, err);
-    /* What a power loss takes of it is missed by the next run. */
-    if (status == CHEX_OK)
-        return safe_file_commit(f, false, err);
-    safe_file_free(f);
-    return status;
-}
-
-static enum chex_status
-leave_out(struct staging *s, const struct chex_shard_info *info, const struct chex_error *why)
-{
-    /* What lies there under its name has not its content. */
-    enum chex_status status = folder_remove(&s->folder, info->name, NULL);
-
-    pthread_mutex_lock(&s->mutex);
-    if (s->told.left_out++ == 0)
-        snprintf(s->told.why, sizeof(s->told.why), "'%.200s/%.100s': %.500s", s->o.ds->folder.path, info->name,
-                 why->text);
-    pthread_mutex_unlock(&s->mutex);
-    return status;
-}
-
-static enum chex_status
-copy_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest, struct chex_error *err)
-{
-    const struct chex_shard_info *info = chex_dataset_shard(s->o.ds, shard);
-    enum chex_status status;
-    uint64_t size;
-    int fd;
-
-    if (s->there[shard])
-        return CHEX_OK;
-    status = file_open(s->o.ds->folder.fd, info->name, &fd, &size, err);
-    if (status == CHEX_ERR_MISSING)
-        return chex_context(err, status, "'%s/%s'", s->o.ds->folder.path, info->name);
-    if (status == CHEX_OK) {
-        status = copy_from(s, fd, info, chunk, digest, err);
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* it is read from the copy from here on */
-        if (chex_status_is_data(status))
-            status = copy_from(s, fd, info, chunk, digest, err);
-        close(fd);
-    }
-    if (status == CHEX_OK)
-        atomic_fetch_add(&s->copied, info->size);
-    if (chex_status_is_data(status) || status == CHEX_ERR_READ)
-        return leave_out(s, info, err);
-    return status;
-}
-
 /* ---- all shards -------------------------------------------------------------------------------------------------- */
 
 static void
@@ -209,15 +67,16 @@ help(void *argument)
 {
     struct staging *s = argument;
     struct digest *digest = digest_new();
-    uint8_t *chunk = malloc(CHUNK);
+    size_t stride = chex_dataset_info(s->o.ds)->stride;
+    uint8_t *chunk = malloc(stride < STAGING_CHUNK ? STAGING_CHUNK : stride); /* a record at least */
     struct chex_error err = {.status = CHEX_OK};
     enum chex_status status = digest && chunk ? CHEX_OK : chex_fail_memory(&err);
     unsigned shard;
 
-    while (status == CHEX_OK && (shard = atomic_fetch_add(&s->next, 1)) < s->shards && !is_stopped(s))
+    while (status == CHEX_OK && (shard = atomic_fetch_add(&s->next, 1)) < s->shards && !staging_is_stopped(s))
         if (s->wanted[shard])
             status = s->work(s, shard, chunk, digest, &err);
-    if (status == CHEX_OK && is_stopped(s))
+    if (status == CHEX_OK && staging_is_stopped(s))
         status = chex_fail(&err, CHEX_ERR_STOPPED, "stopped while copying the data set");
     if (status != CHEX_OK)
         note_failure(s, status, &err);
@@ -228,9 +87,7 @@ help(void *argument)
 
 /* `work` for each shard; this thread does its part. */
 static enum chex_status
-share_out(struct staging *s,
-          enum chex_status (*work)(struct staging *, unsigned, uint8_t *, struct digest *, struct chex_error *),
-          struct chex_error *err)
+share_out(struct staging *s, staging_work *work, struct chex_error *err)
 {
     pthread_t helper[MAX_THREADS];
     unsigned helpers = 0;
@@ -307,7 +164,7 @@ take_lock(struct staging *s, struct chex_error *err)
     while ((status = lock_take(&s->lock, &s->folder, s->o.break_lock, err)) == CHEX_ERR_LOCKED) {
         tell(s, true, err->text);
         nanosleep(&pause, NULL);
-        if (is_stopped(s))
+        if (staging_is_stopped(s))
             return chex_fail(err, CHEX_ERR_STOPPED, "stopped while waiting: %s", s->told.why);
     }
     tell(s, false, "");
@@ -386,12 +243,12 @@ stage(struct staging *s, struct chex_error *err)
     if (status == CHEX_OK)
         status = sweep(s, err);
     if (status == CHEX_OK)
-        status = share_out(s, look_at_shard, err);
+        status = share_out(s, staging_look_at_shard, err);
     count_there(s);
     if (status == CHEX_OK)
         status = check_space(s, err);
     if (status == CHEX_OK)
-        status = share_out(s, copy_shard, err);
+        status = share_out(s, staging_copy_shard, err);
     return status == CHEX_OK ? copy_manifest(s, err) : status;
 }
 

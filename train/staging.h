@@ -3,7 +3,8 @@
  *
  * In the folder of --stage, DIR/chex-ID with ID the id of the data set: so a copy of another data set is never taken for
  * this one, and several may lie there.  A shard gets its name when it is whole (safe_file) and has the SHA-256 of the
- * manifest; one that is there already is read, and believed only where it has.  manifest.json comes last.  The copy
+ * manifest; one that is there already is read, and believed only where all its checksums are right, and that of the
+ * manifest over them (where it has none, the SHA-256).  manifest.json comes last.  The copy
  * stays for the next run; who wants the space removes DIR/chex-ID.
  *
  * A lock (lock.h) keeps processes apart; who does not get it waits, and then finds what the other one has copied.  A shard

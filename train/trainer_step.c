@@ -42,7 +42,6 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
         .skip_bad = t->o->skip_bad,
         .reader = t->reader,
         .expect = EXPECT,
-        .expect_shards = t->state.window > 0 && 2 * t->reading.node_ranks >= collective_size(t->all),
     };
     enum chex_status status;
 
