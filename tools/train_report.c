@@ -239,8 +239,8 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     snprintf(text, sizeof(text),
              "ep %u/%u step %llu/%llu  loss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s", state->epoch + 1,
              trainer_options(t)->epochs, (unsigned long long)state->batches, (unsigned long long)f.steps,
-             r->loss / r->loss_weight, format_rate(r->images.rate, rate),
-             percent(r->waited, r->worked), epoch_left, run_left);
+             r->loss / r->loss_weight, format_rate(r->images.rate, rate), percent(r->waited, r->worked), epoch_left,
+             run_left);
     meter_tick(&r->meter, text);
     r->waited = r->worked = 0;
 }
