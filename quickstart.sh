@@ -1,5 +1,5 @@
 #!/bin/sh
-# quickstart.sh - from nothing to shards that were checked and read back
+# quickstart.sh - from nothing to shards that were checked and read back, and to a network that has learnt from them
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
@@ -12,18 +12,20 @@ usage() {
 usage: ./quickstart.sh [-n COUNT] [-o OUT] [--no-tensorflow] [FOLDER]
 
 Installs Debian packages that are missing (as root, or with sudo), builds in the folder build/, makes a synthetic data
-set, converts it, checks every record, and reads the shards back with NumPy and TensorFlow.
+set, converts it, checks every record, reads the shards back with NumPy and TensorFlow, and trains a small network.
 
   FOLDER            the real data set instead: with Data_Entry_2017*.csv, images/ or images_001/ to images_012/ or
                     images_001.tar.gz to images_012.tar.gz, and train_val_list.txt and test_list.txt where they are
-                    there; labels and lists in itself or in folders one level below
-  -n COUNT          so many synthetic images (default 600)
-  -o OUT            folder for the shards (default build/quickstart/shards, or build/quickstart/NAME-OF-FOLDER)
+                    there; labels and lists in itself or in folders one level below.  It is not trained on: that takes
+                    long, and the commands for it are shown
+  -n COUNT          so many synthetic images (default 2000: with them the network learns something)
+  -o OUT            folder for the shards (default build/quickstart/demo-COUNT/shards, or
+                    build/quickstart/NAME-OF-FOLDER)
   --no-tensorflow   read back with NumPy only (TensorFlow is a download of 300 MB, into build/venv)
 END
 }
 
-count=600
+count=2000
 out=
 folder=
 tensorflow=yes
@@ -74,15 +76,19 @@ build_in "$build"
 PATH=$build:$PATH
 mkdir -p "$build/quickstart"
 
+run=
 if [ -z "$folder" ]; then
-    folder=$build/quickstart/synthetic-$count
+    demo=$build/quickstart/demo-$count
+    folder=$demo/synth
     if [ ! -f "$folder/.complete" ]; then
         headline "chex-synth: $count synthetic images"
         rm -rf "$folder"
-        chex-synth -n "$count" -o "$folder"
+        mkdir -p "$demo"
+        chex-synth -n "$count" --size 256 -o "$folder"
         touch "$folder/.complete"
     fi
-    out=${out:-$build/quickstart/shards-$count}
+    out=${out:-$demo/shards}
+    run=$demo/run
 else
     folder=$(cd "$folder" && pwd)
     out=${out:-$build/quickstart/$(basename "$folder")}
@@ -105,6 +111,7 @@ for images in "$folder"/images*; do
 done
 [ "$inputs" -gt 0 ] || set -- "$@" -i "$folder"
 [ -z "$list" ] || set -- "$@" --split official --lists "$(dirname "$list")"
+[ -z "$run" ] || set -- "$@" --size 96 # the small network needs no more
 code=0
 chex-convert -q -n "$@" 2> /dev/null || code=$?
 if [ "$code" -eq 3 ]; then
@@ -131,12 +138,39 @@ if [ "$tensorflow" = yes ]; then
     fi
 fi
 
+if [ -n "$run" ]; then
+    headline "chex-train: a small network, on these images"
+    code=0
+    chex-train -d "$out" -o "$run" --model densenet-micro || code=$?
+    case $code in
+        0) ;;
+        75) echo "Stopped: the same command goes on."; exit 75 ;;
+        *) die "chex-train ended with $code" ;;
+    esac
+fi
+
 headline "done"
 cat << END
-programs   $build/chex-convert, chex-inspect, chex-synth
+programs   $build/chex-convert, chex-inspect, chex-synth, chex-train
 images     $folder
 shards     $out
+END
+if [ -n "$run" ]; then
+    cat << END
+run        $run: auroc.svg, best.safetensors, predictions-*.csv
 
 next       $build/chex-inspect --labels $out
-           man $source/man/chex-shard.5
+           $build/chex-inspect --sheet sheet.png --where Effusion --random 24 $out
+           man $source/man/chex-train.1
 END
+else
+    cat << END
+
+next       $build/chex-inspect --report report.html $out
+           $build/chex-train -n -d $out -o runs/a        # the plan of a training run, and the memory it needs
+           $build/chex-train -d $out -o runs/a
+           mpirun -np 4 --map-by socket $build/chex-train -d $out -o runs/a --batch 16
+           srun --mpi=pmix -K -n 4 -c 16 $build/chex-train -d $out -o runs/a --batch 16
+           README.md, "Train", has a job script for Slurm that goes on where a job before it was stopped
+END
+fi

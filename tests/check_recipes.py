@@ -6,6 +6,7 @@
 
 A recipe is a block of Python behind the line <!-- recipe: NAME -->.  Each runs on a small synthetic data set, with
 CHEX_DATASET naming its folder, in a Python that has what it imports.  With CHEX_SLOW=1 those that need more than NumPy.
+A recipe of a run is for what chex-train leaves; CHEX_RUN names its folder.
 """
 import functools
 import os
@@ -14,7 +15,7 @@ import shutil
 import sys
 import tempfile
 
-from support import SOURCE, Cases, manifest, program, python_with, run, slurp, synth
+from support import FINDINGS, SOURCE, Cases, images, manifest, program, python_with, run, slurp, synth, write
 
 case = Cases()
 CACHE = tempfile.mkdtemp(prefix="chex-recipes-")
@@ -32,9 +33,9 @@ def dataset():
 
 
 @functools.lru_cache(None)
-def recipes():
+def recipes(kind="recipe"):
     text = slurp(os.path.join(SOURCE, "README.md")).decode()
-    return dict(re.findall(r"<!-- recipe: (\w+) -->\s*```python\n(.*?)```", text, re.S))
+    return dict(re.findall(rf"<!-- {kind}: (\w+) -->\s*```python\n(.*?)```", text, re.S))
 
 
 def check(name, work):
@@ -51,6 +52,23 @@ def check(name, work):
 @case("README.md has the five recipes and no other")
 def _(_work):
     assert sorted(recipes()) == sorted(NEEDS), sorted(recipes())
+
+
+@case("README.md has one recipe of a run, for its predictions: all images, those with the finding")
+def _(work):
+    found = recipes("recipe of a run")
+    assert list(found) == ["predictions"], list(found)
+    python, folder = python_with("pandas"), os.path.join(work, "run")
+    run([program("chex-train"), "-q", "-d", dataset(), "-o", folder, "--model", "densenet-micro", "--epochs", "1",
+         "--bootstrap", "0"])
+    path = write(os.path.join(work, "recipe.py"), found["predictions"])
+    done = run([python, path], env=dict(os.environ, CHEX_RUN=folder), cwd=work)
+    test = images(dataset(), "test")
+    patients = {record["patient"].rstrip(b"\0") for record in test.values()}
+    assert f"{len(test)} images of {len(patients)} patients" in done.stdout, f"it prints: {done.stdout!r}"
+    for name in re.findall(r"\d{8}_\d{3}\.png", done.stdout):
+        assert test[name]["label"][FINDINGS.index("Pneumothorax")] == 1, f"{name} has no pneumothorax"
+    assert ".png" in done.stdout or not any(r["label"][7] for r in test.values()), "no image is printed"
 
 
 for recipe in NEEDS:

@@ -233,7 +233,7 @@ def _(work):
     out = run_folder(work)
     done = train(out, "--epochs", 2, source=folder)
     says(done, "no split train: trained on all images", "no split val: the learning rate follows the training loss",
-         r"done     .*best\.safetensors")
+         r"done     .*best\.safetensors", r"next     .*--eval-only --split all --tta ")
     names = os.listdir(out)
     assert "best.safetensors" in names and not [n for n in names if n.startswith("predictions")], names
     says(train(run_folder(work, "early"), "--early-stop", 2, code=2, source=folder), "--early-stop needs a split 'val'")

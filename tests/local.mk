@@ -184,6 +184,7 @@ EXTRA_DIST += \
 	tests/check_docs.py \
 	tests/check_inspect.py \
 	tests/check_interop.py \
+	tests/check_learns.py \
 	tests/check_parity.py \
 	tests/check_recipes.py \
 	tests/check_scale.sh \
@@ -271,7 +272,11 @@ KILLS = 10000
 check-kill: all tests/faults/inject.so
 	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py 'random times'
 
-.PHONY: check-aarch64 check-faults check-kill check-slow coverage tally tally-slow
+# By hand: README.md's training run with three seeds, and DenseNet-121 on the real images.
+check-learns: all
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
+
+.PHONY: check-aarch64 check-faults check-kill check-learns check-slow coverage tally tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 TESTS += tests/check_hardening.py

@@ -402,7 +402,7 @@ const struct cli_program train_program = {
              "-d SHARDS --init FILE --eval-only --predict OUT.csv [OPTION...]",
     .examples = "chex-train -d shards -o runs/a\n"
                 "chex-train -d shards -o runs/a --init densenet121-imagenet.safetensors --lr 1e-4\n"
-                "chex-train -d shards -o runs/small --model densenet-micro --crop 64 --epochs 5\n"
+                "chex-train -d synth96 -o runs/small --model densenet-micro\n"
                 "chex-train -d shards -o runs/a --eval-only --split test --tta tencrop\n"
                 "mpirun -np 2 --map-by socket chex-train -d shards -o runs/a --batch 32",
     .notes = "A run that was stopped or killed goes on where it was: give the same command again.\n"

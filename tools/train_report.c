@@ -447,6 +447,21 @@ print_judgement(const struct train_report *r, const struct trainer *t, const str
     (void)r;
 }
 
+/* To judge with more views: the split that was judged, or what there is; ten crops are one where all is seen anyway. */
+static void
+print_next(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_options *o = &r->cli->train;
+    struct trainer_facts f;
+
+    trainer_facts(t, &f);
+    fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta %s\n", o->data, o->run,
+            r->final.there        ? r->final.split
+            : r->validation.there ? r->validation.split
+                                  : chex_dataset_split(f.ds, (unsigned)f.train)->name,
+            f.side < f.source ? "tencrop" : "flip");
+}
+
 void
 train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err)
 {
@@ -470,8 +485,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     print_sum(t);
     fprintf(stderr, "         %s\n", notice);
     if (o->run && !o->evaluate_only)
-        fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta tencrop\n", o->data, o->run,
-                r->final.there ? r->final.split : "val");
+        print_next(r, t);
 }
 
 static size_t

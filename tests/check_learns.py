@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does chex-train learn?  By hand, `make check-learns`: some minutes; prints what was reached, and the CPU time it took.
+
+    check_learns.py [PATTERN]
+
+README.md's commands of a training run, as they stand there, with the seeds 1, 2 and 3: mean AUROC of the split test,
+whose patients training has not seen.  DenseNet-121 on the few real images of $CHEX_NIH: it must be able to learn them
+by heart, so that each finding that occurs has an AUROC of 1.
+"""
+import functools
+import json
+import os
+import re
+import resource
+import shutil
+import sys
+import tempfile
+
+from support import SOURCE, Cases, nih, program, run, slurp
+
+case = Cases()
+CACHE = tempfile.mkdtemp(prefix="chex-learns-")
+AT_LEAST = 0.90
+
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def timed(command):
+    """CPU seconds of all its threads."""
+    before = cpu_seconds()
+    run(command, cwd=CACHE, timeout=3600)
+    return cpu_seconds() - before
+
+
+def commands():
+    """Those of README.md's training session, each once: chex-synth, chex-convert, chex-train."""
+    text = slurp(os.path.join(SOURCE, "README.md")).decode()
+    session = re.search(r"<!-- training session -->\n(.*?)<!-- /training session -->", text, re.S).group(1)
+    found = list(dict.fromkeys(re.findall(r"^    \$ (chex-(?:synth|convert|train) .*)$", session, re.M)))
+    assert [c.split()[0] for c in found] == ["chex-synth", "chex-convert", "chex-train"], found
+    return [[program(c.split()[0]), "-q", *c.split()[1:]] for c in found]
+
+
+@functools.lru_cache(None)
+def synthetic():
+    """Make the data set of README.md; the command that trains on it."""
+    *before, train = commands()
+    for command in before:
+        run(command, cwd=CACHE)
+    return train
+
+
+def judged(folder, split):
+    with open(os.path.join(CACHE, folder, f"metrics-{split}.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def learns(seed, _work):
+    command = synthetic()
+    folder = f"seed-{seed}"
+    command = [folder if before == "-o" else word for before, word in zip(["", *command], command)]
+    seconds = timed([*command, "--seed", str(seed)])
+    found = judged(folder, "test")
+    mean = found["mean"]["auroc"]
+    print(f"     seed {seed}: AUROC {mean['value']:.3f} [{mean['low']:.3f}, {mean['high']:.3f}] of "
+          f"{found['split']['images']} images of {found['split']['patients']} patients, {seconds:.0f} s of CPU time")
+    assert mean["value"] >= AT_LEAST, f"AUROC {mean['value']:.3f}, less than {AT_LEAST}"
+
+
+for number in (1, 2, 3):
+    case(f"README.md's training run reaches an AUROC of {AT_LEAST:.2f} with seed {number}")(
+        functools.partial(learns, number))
+
+
+@case("DenseNet-121 learns the real images by heart")
+def _(_work):
+    run([program("chex-convert"), "-q", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"),
+         "--allow-missing", "--split", "none", "--size", "64", "--shard-size", "64", "-o", "real"], cwd=CACHE)
+    train = [program("chex-train"), "-q", "-d", "real", "-o", "by-heart"]
+    seconds = timed([*train, "--augment", "none", "--batch", "16", "--epochs", "20", "--schedule", "constant"])
+    run([*train, "--eval-only", "--split", "all", "--bootstrap", "0"], cwd=CACHE)
+    found = judged("by-heart", "all")
+    occur = [f for f in found["findings"] if f["positives"] > 0]
+    lowest = min(occur, key=lambda f: f["auroc"]["value"])
+    print(f"     {found['split']['images']} images, {len(occur)} findings that occur, lowest AUROC "
+          f"{lowest['auroc']['value']:.4f} ({lowest['name']}), {seconds:.0f} s of CPU time")
+    assert len(occur) > 3, "too few findings to say anything"
+    assert lowest["auroc"]["value"] == 1, f"{lowest['name']}: AUROC {lowest['auroc']['value']}"
+
+
+if __name__ == "__main__":
+    try:
+        CODE = case.main()
+    finally:
+        shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(CODE)
