@@ -213,6 +213,8 @@ main(int argc, char **argv)
 
     if (argc < (argc > 1 && strcmp(argv[1], "sums") == 0 ? 2 : 3))
         return EXIT_USAGE;
+    if (strcmp(argv[1], "wait") != 0)
+        options.timeout = 120; /* nobody is lost: a busy machine is no loss */
     signal(SIGTERM, on_signal);
     status = launcher_comm(launcher_look(), &comm, &err);
     options.context = &comm;
