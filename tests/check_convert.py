@@ -438,10 +438,13 @@ def _(work):
 @case("SIGTERM, SIGINT and SIGHUP end with 75, and the same command goes on")
 def _(work):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        out = f"{work}/{number}"
-        process = stopped_midway(larger(), out, *SLOWER)
-        process.send_signal(number)
-        code, text = finish(process)
+        for attempt in range(10):  # on a busy machine the signal may come when all is done
+            out = f"{work}/{number}-{attempt}"
+            process = stopped_midway(larger(), out, *SLOWER)
+            process.send_signal(number)
+            code, text = finish(process)
+            if code != 0:
+                break
         assert code == 75, f"{number}: exit code {code}\n{text}"
         assert not os.path.exists(f"{out}/manifest.json") and not os.path.exists(f"{out}/.chex.lock")
         visible_shards_are_whole(out)
