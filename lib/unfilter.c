@@ -76,6 +76,7 @@ always(void)
 
 const struct unfilter_kind unfilter_kinds[] = {
 #ifdef UNFILTER_HAVE_X86
+    {"avx512vl", unfilter_avx512_supported, unfilter_gray_avx512},
     {"avx2", unfilter_avx2_supported, unfilter_gray_avx2},
     {"sse4.1", unfilter_sse41_supported, unfilter_gray_sse41},
 #endif

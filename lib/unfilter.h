@@ -30,7 +30,7 @@ typedef void unfilter_gray_fn(const uint8_t *raw, uint32_t width, uint32_t from,
 
 /* The implementations, in order of preference; the last one is plain C and always there. */
 struct unfilter_kind {
-    const char *name; /* "avx2", "sse4.1", "neon", "c" */
+    const char *name; /* "avx512vl", "avx2", "sse4.1", "neon", "c" */
     bool (*supported)(void);
     unfilter_gray_fn *gray;
 };

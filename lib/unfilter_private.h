@@ -15,8 +15,10 @@ unfilter_gray_fn unfilter_gray_c;
 #define UNFILTER_HAVE_X86 1
 bool unfilter_sse41_supported(void);
 bool unfilter_avx2_supported(void);
+bool unfilter_avx512_supported(void);
 unfilter_gray_fn unfilter_gray_sse41;
 unfilter_gray_fn unfilter_gray_avx2;
+unfilter_gray_fn unfilter_gray_avx512;
 #endif
 
 #if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -8,6 +8,7 @@
  *     WAVE_UP(pixels, above)   pixels moved up by one lane, byte 15 of the 128-bit `above` into lane 0
  *     WAVE_LOAD(p, d)          16 bytes from p, above them, as the register is wide, 16 from p + d, p + 2 d, p + 3 d
  *     WAVE_STORE(v, p, d)      the reverse
+ *     WAVE_CHOOSE(a, b, mask)  b where the bits of mask are 1, a where they are 0
  *     WAVE_STARTED(v, t)       v, with 0 in the lanes that have not come to their first pixel before step t
  *     vec16, WAVE_LOAD_16(p), WAVE_ZERO_16()     a register of 16 bytes
  *     WAVE_ABOVE_AT(above, j)  such a register with its byte j in the place of byte 15
@@ -48,7 +49,7 @@ WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(m
     vec between = V(min_epu8)(V(max_epu8)(up_more, left_more), V(max_epu8)(up_less, left_less));
     vec same_side = V(cmpeq_epi8)(between, V_SI(setzero)());
     vec apart = V_SI(or)(V(subs_epu8)(to_left, to_up), V(subs_epu8)(to_up, to_left));
-    vec to_corner = V(blendv_epi8)(apart, V(adds_epu8)(to_left, to_up), same_side);
+    vec to_corner = WAVE_CHOOSE(apart, V(adds_epu8)(to_left, to_up), same_side);
     vec nearest = V(min_epu8)(V(min_epu8)(to_left, to_up), to_corner);
     /* avg rounds up: take back the half. */
     vec average = V(sub_epi8)(V(avg_epu8)(left, up), V_SI(and)(V_SI(xor)(left, up), V(set1_epi8)(1)));
@@ -58,9 +59,9 @@ WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(m
                          V_SI(or)(V_SI(and)(up, m->up), V_SI(and)(left, m->sub)));
     vec is_up = V_SI(and)(V(cmpeq_epi8)(to_up, nearest), m->paeth);
     vec is_left = V_SI(and)(V(cmpeq_epi8)(to_left, nearest), m->paeth);
-    vec sum = V(blendv_epi8)(V(add_epi8)(raw, other), V(add_epi8)(raw, up), is_up);
+    vec sum = WAVE_CHOOSE(V(add_epi8)(raw, other), V(add_epi8)(raw, up), is_up);
 
-    return V(blendv_epi8)(sum, V(add_epi8)(raw, left), is_left);
+    return WAVE_CHOOSE(sum, V(add_epi8)(raw, left), is_left);
 }
 
 /* out[j] byte k = in[k] byte j, in each 128-bit part: a perfect shuffle of 16 rows, four times over. */

@@ -89,7 +89,7 @@ tests/faults/inject.so: tests/faults/inject.c
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
 	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
 CLEANFILES += tests/faults/inject.so
-EXTRA_DIST += tests/faults/inject.c tests/faults/lsan.txt
+EXTRA_DIST += tests/faults/inject.c tests/lsan.txt
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
@@ -234,6 +234,7 @@ AM_TESTS_ENVIRONMENT = \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \
 	BUILDDIR='$(abs_builddir)'; export BUILDDIR; \
+	LSAN_OPTIONS='print_suppressions=0:suppressions=$(abs_srcdir)/tests/lsan.txt'; export LSAN_OPTIONS; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; \
 	PROTOC='$(PROTOC)'; export PROTOC; PYTHON='$(PYTHON)'; export PYTHON; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \

@@ -55,8 +55,6 @@ def start(command, below, fault=None, log=None, report=None):
         environment["LD_PRELOAD"] += " " + asan
         environment["ASAN_OPTIONS"] = (f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0:exitcode={SANITIZED}:"
                                        "allocator_may_return_null=1").lstrip(":")
-        environment["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + os.path.join(os.path.dirname(
-            os.path.abspath(__file__)), "lsan.txt")
     for name, value in (("CHEX_FAULT", fault), ("CHEX_FAULT_LOG", log), ("CHEX_FAULT_REPORT", report)):
         environment.pop(name, None)
         if value:
