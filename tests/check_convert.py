@@ -437,7 +437,6 @@ def _(work):
 
 @case("SIGTERM, SIGINT and SIGHUP end with 75, and the same command goes on")
 def _(work):
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, which the converter respects
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for attempt in range(10):  # on a busy machine the signal may come when all is done
             out = f"{work}/{number}-{attempt}"

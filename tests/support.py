@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ BUILD = os.path.abspath(os.environ.get("BUILDDIR") or ".")
 SLOW = os.environ.get("CHEX_SLOW", "") not in ("", "0")
 FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
             "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"]
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, which programs of ours respect
 
 
 class Skip(Exception):
