@@ -350,14 +350,14 @@ peek_channel(const struct store *s, size_t image, unsigned channel, bool gradien
     unsigned block = s->lane[channel] / BLOCK;
     const float *value = value_of(s, image, block) + lane,
                 *from = gradient ? gradient_of(s, image, block) + lane : value;
-    const float *k = s->finish + (size_t)block * 3 * BLOCK + lane;
+    bool unfinished = gradient && s->normed;
+    const float *k = unfinished ? s->finish + (size_t)block * 3 * BLOCK + lane : NULL;
 
     for (p = 0; p < s->pixels; p++) {
         size_t at = p * BLOCK;
 
-        out[p] = gradient && s->normed
-                     ? k[0] * from[at] + k[BLOCK] * (value[at] - s->mean[s->lane[channel]]) + k[2 * BLOCK]
-                     : from[at];
+        out[p] = unfinished ? k[0] * from[at] + k[BLOCK] * (value[at] - s->mean[s->lane[channel]]) + k[2 * BLOCK]
+                            : from[at];
     }
 }
 
