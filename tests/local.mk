@@ -85,11 +85,14 @@ check_tables_LDADD = libchexcore.la
 # ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into --------------------------------
 # Not by libtool: it is needed under --disable-shared too.
 check_DATA = tests/faults/inject.so
-tests/faults/inject.so: tests/faults/inject.c
+inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
+tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
+	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ \
+	  $(srcdir)/tests/faults/inject.c $(srcdir)/tests/faults/wrap_files.c $(srcdir)/tests/faults/wrap_memory.c \
+	  -ldl -lpthread
 CLEANFILES += tests/faults/inject.so
-EXTRA_DIST += tests/faults/inject.c tests/lsan.txt
+EXTRA_DIST += $(inject_sources) tests/faults/inject.h tests/lsan.txt
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
