@@ -17,6 +17,9 @@ void example_case(Suite *suite);       /* test_example.c */
 void record_faults_case(Suite *suite); /* test_record_faults.c */
 /* inflate suite */
 void inflate_streams_case(Suite *suite); /* test_inflate_streams.c */
+/* split suite */
+void digest_case(Suite *suite);     /* test_digest.c */
+void split_rule_case(Suite *suite); /* test_split_rule.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
 void archive_case(Suite *suite);  /* test_archive.c */

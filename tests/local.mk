@@ -6,6 +6,8 @@ tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
 	tests/cases.h \
+	tests/deflate_fixture.c \
+	tests/deflate_fixture.h \
 	tests/kinks.c \
 	tests/kinks.h \
 	tests/png_fixture.c \
@@ -21,6 +23,7 @@ tests_unit_SOURCES = \
 	tests/test_crc32c.c \
 	tests/test_crew.c \
 	tests/test_decode.c \
+	tests/test_digest.c \
 	tests/test_error.c \
 	tests/test_example.c \
 	tests/test_file.c \
@@ -46,6 +49,7 @@ tests_unit_SOURCES = \
 	tests/test_archive.c \
 	tests/test_feed.c \
 	tests/test_split.c \
+	tests/test_split_rule.c \
 	tests/test_store.c \
 	tests/test_store_folder.c \
 	tests/test_table.c \
