@@ -30,6 +30,7 @@ void folder_case(Suite *suite);   /* test_store_folder.c */
 void pipeline_case(Suite *suite); /* test_pipeline.c */
 void crew_case(Suite *suite);     /* test_crew.c */
 void share_case(Suite *suite);    /* test_share.c */
+void calls_case(Suite *suite);    /* test_calls.c */
 void feed_case(Suite *suite);     /* test_feed.c */
 
 #endif

@@ -5,6 +5,8 @@
 tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
+	tests/calls.c \
+	tests/calls.h \
 	tests/cases.h \
 	tests/deflate_fixture.c \
 	tests/deflate_fixture.h \
@@ -55,6 +57,7 @@ tests_unit_SOURCES = \
 	tests/test_table.c \
 	tests/test_verify.c \
 	tests/test_backends.c \
+	tests/test_calls.c \
 	tests/test_checkpoint.c \
 	tests/test_settings.c \
 	tests/test_collective.c \
@@ -70,6 +73,9 @@ tests_unit_SOURCES = \
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
+# What the library calls is to fail: tests/calls.c.
+tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite,--wrap=write \
+	-Wl,--wrap=fstat,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close
 if HAVE_CHECK
 unit_tests = tests/unit
 check_PROGRAMS += tests/unit
