@@ -273,26 +273,27 @@ compare_files(const void *a, const void *b)
     return strcmp(((const struct source_file *)a)->name, ((const struct source_file *)b)->name);
 }
 
-/* Are these two files one, or do they have the same content?  A file that cannot be read is different. */
-static bool
-same_content(const char *a, const char *b)
+/* *same: these two files are one, or have the same content.  A file that cannot be read is different. */
+static enum chex_status
+compare_content(const char *a, const char *b, bool *same, struct chex_error *err)
 {
     struct stat sa, sb;
     struct buffer ba = {0}, bb = {0};
-    bool same;
+    enum chex_status status;
 
+    *same = false;
     if (stat(a, &sa) != 0 || stat(b, &sb) != 0)
-        return false;
-    if (sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino)
-        return true;
-    if (sa.st_size != sb.st_size)
-        return false;
-    same = file_read(AT_FDCWD, a, (uint64_t)sa.st_size, &ba, NULL) == CHEX_OK &&
-           file_read(AT_FDCWD, b, (uint64_t)sb.st_size, &bb, NULL) == CHEX_OK && ba.size == bb.size &&
-           (ba.size == 0 || memcmp(ba.data, bb.data, ba.size) == 0);
+        return CHEX_OK;
+    *same = sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+    if (*same || sa.st_size != sb.st_size)
+        return CHEX_OK;
+    status = file_read(AT_FDCWD, a, (uint64_t)sa.st_size, &ba, err);
+    if (status == CHEX_OK)
+        status = file_read(AT_FDCWD, b, (uint64_t)sb.st_size, &bb, err);
+    *same = status == CHEX_OK && ba.size == bb.size && (ba.size == 0 || memcmp(ba.data, bb.data, ba.size) == 0);
     buffer_release(&ba);
     buffer_release(&bb);
-    return same;
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
 /*
@@ -307,6 +308,8 @@ drop_repeated(struct source *s, struct chex_error *err)
     for (i = 0; i < s->count; i++) {
         char a[MAX_PATH], b[MAX_PATH];
         struct source_file *last = kept > 0 ? &s->file[kept - 1] : NULL;
+        enum chex_status status;
+        bool same;
 
         if (!last || strcmp(last->name, s->file[i].name) != 0) {
             s->file[kept++] = s->file[i];
@@ -315,7 +318,10 @@ drop_repeated(struct source *s, struct chex_error *err)
         if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
             source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
             return chex_fail(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
-        if (!same_content(a, b))
+        status = compare_content(a, b, &same, err);
+        if (status != CHEX_OK)
+            return status;
+        if (!same)
             return chex_fail(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
                              s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
         if (s->file[i].folder < last->folder)

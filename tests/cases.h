@@ -17,6 +17,9 @@ void example_case(Suite *suite);       /* test_example.c */
 void record_faults_case(Suite *suite); /* test_record_faults.c */
 /* inflate suite */
 void inflate_streams_case(Suite *suite); /* test_inflate_streams.c */
+/* split suite */
+void digest_case(Suite *suite);     /* test_digest.c */
+void split_rule_case(Suite *suite); /* test_split_rule.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
 void archive_case(Suite *suite);  /* test_archive.c */
@@ -27,6 +30,7 @@ void folder_case(Suite *suite);   /* test_store_folder.c */
 void pipeline_case(Suite *suite); /* test_pipeline.c */
 void crew_case(Suite *suite);     /* test_crew.c */
 void share_case(Suite *suite);    /* test_share.c */
+void calls_case(Suite *suite);    /* test_calls.c */
 void feed_case(Suite *suite);     /* test_feed.c */
 
 #endif

@@ -5,7 +5,11 @@
 tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
+	tests/calls.c \
+	tests/calls.h \
 	tests/cases.h \
+	tests/deflate_fixture.c \
+	tests/deflate_fixture.h \
 	tests/kinks.c \
 	tests/kinks.h \
 	tests/png_fixture.c \
@@ -21,6 +25,7 @@ tests_unit_SOURCES = \
 	tests/test_crc32c.c \
 	tests/test_crew.c \
 	tests/test_decode.c \
+	tests/test_digest.c \
 	tests/test_error.c \
 	tests/test_example.c \
 	tests/test_file.c \
@@ -46,11 +51,13 @@ tests_unit_SOURCES = \
 	tests/test_archive.c \
 	tests/test_feed.c \
 	tests/test_split.c \
+	tests/test_split_rule.c \
 	tests/test_store.c \
 	tests/test_store_folder.c \
 	tests/test_table.c \
 	tests/test_verify.c \
 	tests/test_backends.c \
+	tests/test_calls.c \
 	tests/test_checkpoint.c \
 	tests/test_settings.c \
 	tests/test_collective.c \
@@ -66,6 +73,9 @@ tests_unit_SOURCES = \
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
+# What the library calls is to fail: tests/calls.c.
+tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite,--wrap=write \
+	-Wl,--wrap=fstat,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close
 if HAVE_CHECK
 unit_tests = tests/unit
 check_PROGRAMS += tests/unit
@@ -85,11 +95,14 @@ check_tables_LDADD = libchexcore.la
 # ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into --------------------------------
 # Not by libtool: it is needed under --disable-shared too.
 check_DATA = tests/faults/inject.so
-tests/faults/inject.so: tests/faults/inject.c
+inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
+tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl -lpthread
+	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ \
+	  $(srcdir)/tests/faults/inject.c $(srcdir)/tests/faults/wrap_files.c $(srcdir)/tests/faults/wrap_memory.c \
+	  -ldl -lpthread
 CLEANFILES += tests/faults/inject.so
-EXTRA_DIST += tests/faults/inject.c tests/lsan.txt
+EXTRA_DIST += $(inject_sources) tests/faults/inject.h tests/lsan.txt
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c

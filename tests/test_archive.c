@@ -9,11 +9,13 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "gunzip.h"
 #include "image_archive.h"
 #include "strays.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +278,52 @@ START_TEST(what_is_wrong_with_a_member_is_said_in_one_line)
 }
 END_TEST
 
+static const char *archive_path;
+
+static enum chex_status
+read_archive(struct chex_error *why)
+{
+    struct image_archive *a;
+    struct image_member member;
+    struct buffer b = {0};
+    struct strays strays = {0};
+    enum chex_status status = image_archive_open(archive_path, (locale_t)0, &a, why);
+
+    if (status != CHEX_OK)
+        return status;
+    while (status == CHEX_OK && image_archive_next(a, &member)) {
+        status = image_archive_read(a, 1000, &b, why);
+        if (status == CHEX_OK)
+            status = strays_add(&strays, member.name, why);
+    }
+    /* A file that cannot be read any further is as good as one that is cut. */
+    if ((status == CHEX_OK || status == CHEX_ERR_DAMAGED) && image_archive_fault(a))
+        status = chex_fail(why, CHEX_ERR_READ, "%s", image_archive_fault(a)->error.text);
+    strays_release(&strays);
+    buffer_release(&b);
+    image_archive_close(a);
+    return status;
+}
+
+START_TEST(archives_are_read_without_memory)
+{
+    struct buffer b = {0}, packed = {0};
+
+    add(&b, "1.png", '0', "first");
+    add(&b, "2.png", '0', "second");
+    buffer_append(&b, (char[1024]){0}, 1024, &err);
+    archive_path = unit_file("calls.tar", b.data, b.size);
+    calls_each(CALL_MEMORY, ENOMEM, read_archive, NULL, CHEX_ERR_MEMORY, 0);
+    calls_each(CALL_READ, ENXIO, read_archive, NULL, CHEX_ERR_READ, 0);
+    pack(b.data, b.size, &packed);
+    archive_path = unit_file("calls.tar.gz", packed.data, packed.size);
+    calls_each(CALL_MEMORY, ENOMEM, read_archive, NULL, CHEX_ERR_MEMORY, 0);
+    calls_each(CALL_READ, ENXIO, read_archive, NULL, CHEX_ERR_READ, 0);
+    buffer_release(&packed);
+    buffer_release(&b);
+}
+END_TEST
+
 START_TEST(what_is_no_archive_is_not_opened)
 {
     struct image_archive *a;
@@ -351,6 +399,7 @@ archive_case(Suite *suite)
         tcase_add_test(tests, one_too_large_is_no_fault_of_the_archive);
         tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning);
         tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
+        tcase_add_test(tests, archives_are_read_without_memory);
         tcase_add_test(tests, what_is_no_archive_is_not_opened);
     } else {
         tcase_add_test(tests, without_libarchive_nothing_is_opened);

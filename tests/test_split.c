@@ -1,5 +1,5 @@
 /*
- * test_split.c - SHA-256 (digest.h) and the splits that rest on it (split.h)
+ * test_split.c - the splits by patient, by the official lists and by a file (split.h)
  *
  * Values of the rule by patient: Python 3.11, hashlib.sha256(b"chex-split:0:00000001"), the first 8 digest bytes as a
  * big-endian u, floor(100 u / 2^64); check_tables.py computes them anew for whole files.
@@ -10,10 +10,10 @@
 
 #include "unit.h"
 
+#include "cases.h"
 #include "split.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,144 +125,6 @@ expect_file_error(const char *csv, const struct labels *labels, const char *want
     snprintf(text, sizeof(text), "%s%s", rule.path, wanted);
     expect_error(&rule, labels, NULL, CHEX_ERR_USAGE, text);
 }
-
-/* ---- SHA-256 -------------------------------------------------------------------------------------------------- */
-
-/* FIPS 180-2, appendix B, examples 1 to 3; the empty text: NIST CAVP, SHA256ShortMsg.rsp, Len = 0. */
-START_TEST(sha256_matches_fips_180)
-{
-    static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
-    static char a[1000];
-    struct digest *d = digest_new();
-    uint8_t sum[DIGEST_SIZE];
-    char hex[DIGEST_HEX];
-
-    ck_assert_ptr_nonnull(d);
-    digest_start(d);
-    digest_add(d, "abc", 3);
-    digest_finish(d, sum);
-    digest_hex(sum, DIGEST_SIZE, hex);
-    ck_assert_str_eq(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-
-    digest_start(d); /* again, in pieces */
-    for (size_t i = 0; i < sizeof(two_blocks) - 1; i++)
-        digest_add(d, two_blocks + i, 1);
-    digest_finish(d, sum);
-    digest_hex(sum, DIGEST_SIZE, hex);
-    ck_assert_str_eq(hex, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-
-    memset(a, 'a', sizeof(a));
-    digest_start(d);
-    for (int i = 0; i < 1000; i++)
-        digest_add(d, a, sizeof(a));
-    digest_finish(d, sum);
-    digest_hex(sum, DIGEST_SIZE, hex);
-    ck_assert_str_eq(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-
-    digest_start(d);
-    digest_add(d, NULL, 0);
-    digest_finish(d, sum);
-    digest_hex(sum, DIGEST_SIZE, hex);
-    ck_assert_str_eq(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-
-    digest_hex(sum, 8, hex);
-    ck_assert_str_eq(hex, "e3b0c44298fc1c14");
-    digest_free(d);
-    digest_free(NULL);
-}
-END_TEST
-
-START_TEST(a_digest_that_was_left_unfinished_starts_anew)
-{
-    struct digest *d = digest_new();
-    uint8_t sum[DIGEST_SIZE];
-    char hex[DIGEST_HEX];
-
-    digest_start(d);
-    digest_add(d, "something else", 14);
-    digest_start(d);
-    digest_add(d, "abc", 3);
-    digest_finish(d, sum);
-    digest_hex(sum, DIGEST_SIZE, hex);
-    ck_assert_str_eq(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    digest_free(d);
-}
-END_TEST
-
-/* ---- the rule ------------------------------------------------------------------------------------------------- */
-
-START_TEST(rules_are_parsed_and_written_in_one_form)
-{
-    static const char *const forms[][2] = {
-        {"official", "official"},
-        {"none", "none"},
-        {"patient:70,10,20", "patient:70,10,20:0"},
-        {"patient:100,0,0:7", "patient:100,0,0:7"},
-        {"patient:1,2,97:18446744073709551615", "patient:1,2,97:18446744073709551615"},
-        {"file:a/b.csv", "file"},
-    };
-
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        struct split_rule rule = rule_of(forms[i][0]);
-        char text[64];
-
-        split_rule_format(&rule, text, sizeof(text));
-        ck_assert_str_eq(text, forms[i][1]);
-    }
-    ck_assert_str_eq(rule_of("file:a/b.csv").path, "a/b.csv");
-}
-END_TEST
-
-START_TEST(rules_of_other_forms_are_refused)
-{
-    static const char form[] = "a split by patient is patient:TRAIN,VAL,TEST[:SEED] in whole per cent, such as "
-                               "patient:70,10,20";
-    static const char unknown[] = "\": official, patient:TRAIN,VAL,TEST[:SEED], file:PATH or none";
-    static const struct {
-        const char *text, *before, *wanted;
-    } bad[] = {
-        {"", "unknown split \"", unknown},
-        {"random", "unknown split \"random", unknown},
-        {"Official", "unknown split \"Official", unknown},
-        {"patient", "unknown split \"patient", unknown},
-        {"none\n", "unknown split \"none\\x0a", unknown},
-        {"patient:", "", form},
-        {"patient:70,30", "", form},
-        {"patient:70;10;20", "", form},
-        {"patient:70,10,-20", "", form},
-        {"patient:70, 10,20", "", form},
-        {"patient:101,0,0", "", form},
-        {"patient:99999999999999999999,0,0", "", form},
-        {"patient:0.7,0.1,0.2", "", form},
-        {"patient:70,10,10", "", "the per cents of a split add up to 90, not 100"},
-        {"patient:100,100,100", "", "the per cents of a split add up to 300, not 100"},
-        {"patient:70,10,20:", "", "the seed of a split is a whole number below 2^64"},
-        {"patient:70,10,20:x", "", "the seed of a split is a whole number below 2^64"},
-        {"patient:70,10,20:18446744073709551616", "", "the seed of a split is a whole number below 2^64"},
-        {"patient:70,10,20:1 ", "", "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it"},
-        {"patient:70,10,20%", "", "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it"},
-        {"file:", "", "file: needs a path, as in file:splits.csv"},
-    };
-    struct split_rule rule;
-    struct chex_error err;
-    char text[300], *path;
-
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        ck_assert_int_eq(split_rule_parse(bad[i].text, &rule, &err), CHEX_ERR_USAGE);
-        snprintf(text, sizeof(text), "%s%s", bad[i].before, bad[i].wanted);
-        ck_assert_str_eq(err.text, text);
-    }
-    path = malloc(sizeof(rule.path) + 6);
-    ck_assert_ptr_nonnull(path);
-    memset(path, 'x', sizeof(rule.path) + 5);
-    memcpy(path, "file:", 5);
-    path[sizeof(rule.path) + 5] = '\0';
-    ck_assert_int_eq(split_rule_parse(path, &rule, &err), CHEX_ERR_USAGE);
-    path[sizeof(rule.path) + 4] = '\0';
-    ck_assert_int_eq(split_rule_parse(path, &rule, &err), CHEX_OK);
-    free(path);
-}
-END_TEST
 
 /* ---- by patient ----------------------------------------------------------------------------------------------- */
 
@@ -569,18 +431,12 @@ Suite *
 split_suite(void)
 {
     Suite *suite = suite_create("split");
-    TCase *digest = tcase_create("digest");
-    TCase *rule = tcase_create("rule");
     TCase *patient = tcase_create("patient");
     TCase *lists = tcase_create("official");
     TCase *file = tcase_create("file");
 
-    tcase_add_test(digest, sha256_matches_fips_180);
-    tcase_add_test(digest, a_digest_that_was_left_unfinished_starts_anew);
-    suite_add_tcase(suite, digest);
-    tcase_add_test(rule, rules_are_parsed_and_written_in_one_form);
-    tcase_add_test(rule, rules_of_other_forms_are_refused);
-    suite_add_tcase(suite, rule);
+    digest_case(suite);
+    split_rule_case(suite);
     tcase_add_test(patient, membership_follows_the_hash_of_the_patient);
     tcase_add_test(patient, another_seed_gives_another_split);
     tcase_add_test(patient, a_split_of_no_images_is_not_there);

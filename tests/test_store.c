@@ -311,6 +311,7 @@ store_suite(void)
     pipeline_case(suite);
     crew_case(suite);
     share_case(suite);
+    calls_case(suite);
     feed_case(suite);
     return suite;
 }

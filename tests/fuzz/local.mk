@@ -109,7 +109,7 @@ EXTRA_DIST += \
 # The corpora that a fuzzer begins with: seeds and finds, a folder for each target.
 fuzz-corpus: $(fuzz_programs) $(archive_program)
 	@for program in $(fuzz_programs) $(archive_program); do \
-	  target=$${program##*/}; finds=$(srcdir)/tests/fuzz/finds/$$target.txt; \
+	  target=$${program##*/}; finds=$(srcdir)/tests/fuzz/finds/$$target.txt; test -f $$finds || finds=/dev/null; \
 	  $(MKDIR_P) fuzz-corpus/$$target && $$program -w fuzz-corpus/$$target -f $$finds || exit 1; \
 	done
 

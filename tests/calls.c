@@ -1,0 +1,132 @@
+/*
+ * calls.c - see calls.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calls.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static struct {
+    bool on, ever;
+    enum call kind;
+    unsigned nth;
+    int error;
+    atomic_uint count, failed;
+} plan;
+
+void
+calls_fail(enum call kind, unsigned nth, bool ever, int error)
+{
+    plan.kind = kind;
+    plan.nth = nth;
+    plan.ever = ever;
+    plan.error = error;
+    plan.count = plan.failed = 0;
+    plan.on = true;
+}
+
+unsigned
+calls_end(void)
+{
+    plan.on = false;
+    return plan.failed;
+}
+
+static bool
+fails(enum call kind)
+{
+    unsigned n;
+
+    if (!plan.on || plan.kind != kind)
+        return false;
+    n = atomic_fetch_add(&plan.count, 1) + 1;
+    if (plan.ever ? n < plan.nth : n != plan.nth)
+        return false;
+    atomic_fetch_add(&plan.failed, 1);
+    errno = plan.error;
+    return true;
+}
+
+#define WRAP(type, name, kind, failed, parameters, arguments)    \
+    type __real_##name parameters;                               \
+    type __wrap_##name parameters;                               \
+    type __wrap_##name parameters                                \
+    {                                                            \
+        return fails(kind) ? (failed) : __real_##name arguments; \
+    }
+
+WRAP(void *, malloc, CALL_MEMORY, NULL, (size_t size), (size))
+WRAP(void *, calloc, CALL_MEMORY, NULL, (size_t count, size_t size), (count, size))
+WRAP(void *, realloc, CALL_MEMORY, NULL, (void *p, size_t size), (p, size))
+WRAP(ssize_t, pread, CALL_READ, -1, (int fd, void *data, size_t size, off_t at), (fd, data, size, at))
+WRAP(ssize_t, pwrite, CALL_WRITE, -1, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
+WRAP(ssize_t, write, CALL_WRITE, -1, (int fd, const void *data, size_t size), (fd, data, size))
+WRAP(int, fstat, CALL_STAT, -1, (int fd, struct stat *st), (fd, st))
+WRAP(int, renameat, CALL_RENAME, -1, (int from, const char *old, int to, const char *new), (from, old, to, new))
+WRAP(int, linkat, CALL_RENAME, -1, (int from, const char *old, int to, const char *new, int flags),
+     (from, old, to, new, flags))
+WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int
+__wrap_fsync(int fd)
+{
+    if (fails(CALL_SYNC))
+        return -1;
+    return plan.on ? 0 : __real_fsync(fd);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+/* As on Linux: the descriptor is closed even where close() fails. */
+int
+__wrap_close(int fd)
+{
+    int error = errno, result = __real_close(fd);
+
+    if (!fails(CALL_CLOSE)) {
+        if (result == 0)
+            errno = error;
+        return result;
+    }
+    return -1;
+}
+
+void
+calls_each(enum call kind, int error, calls_act *act, calls_after *then, enum chex_status wanted, unsigned spare)
+{
+    for (unsigned ever = 0; ever < 2; ever++) {
+        unsigned n, failed = 1, spared = 0;
+
+        for (n = 1; failed > 0; n++) {
+            struct chex_error err = {0};
+            enum chex_status status;
+
+            calls_fail(kind, n, ever, error);
+            status = act(&err);
+            failed = calls_end();
+            if (status == CHEX_OK && failed > 0)
+                ck_assert_msg(++spared <= spare, "call %u failed, and nobody said so", n);
+            if (status != CHEX_OK) {
+                ck_assert_msg(failed > 0, "nothing failed, but: %s", err.text);
+                ck_assert_msg(status == wanted && err.status == wanted, "call %u: status %d: %s", n, status, err.text);
+                ck_assert_msg(err.text[0], "call %u: not a word", n);
+            }
+            if (then)
+                then();
+        }
+        ck_assert_msg(n - 2 > spared, "%u calls, and not one was missed", n - 2);
+    }
+}
