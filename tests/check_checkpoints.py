@@ -129,12 +129,12 @@ def _(work):
         "inf": ("BF16", [3], [math.inf, -math.inf, 2]), "half": ("F16", [2], [math.nan, 0.5])})
     text = inspect(path, code=1).stdout
     assert text.startswith(f"{path}: a checkpoint (safetensors): 4 tensors, 5,007 numbers, ")
-    assert "4 values are not finite, the first of them in 'half'" in text
+    assert "4 values not finite, the first in 'half'" in text
     assert "2 NaN, 2 infinite, -3 to 2, mean " in text
     assert "good" not in text and text.count(" not finite\n") == 3
     assert "good" in inspect("-v", path, code=1).stdout
     found = document(path, code=1)
-    assert found["fault"].startswith("4 values are not finite")
+    assert found["fault"].startswith("4 values not finite")
     assert (found["checkpoint"]["values"]["nan"], found["checkpoint"]["values"]["infinite"]) == (2, 2)
     inspect("--quick", path)
     listed = {t["name"]: (t["nan"], t["infinite"]) for t in document("--list", path, code=1)["tensors"]}

@@ -70,7 +70,7 @@ checkpoint_real(double value)
 static void
 find_fault(struct checkpoint *c)
 {
-    char name[INSPECT_TEXT];
+    char name[INSPECT_TEXT], count[INSPECT_COUNT];
     size_t i;
 
     for (i = 0; i < c->file.count; i++)
@@ -78,8 +78,9 @@ find_fault(struct checkpoint *c)
             break;
     if (i == c->file.count)
         return;
-    snprintf(c->fault, sizeof(c->fault), "%llu values are not finite, the first of them in '%.200s'",
-             (unsigned long long)value_sums_bad(&c->all), inspect_text(inspect_bytes(c->file.entry[i].name), name));
+    snprintf(c->fault, sizeof(c->fault), "%s not finite, the first in '%.200s'",
+             inspect_count(value_sums_bad(&c->all), "value", count),
+             inspect_text(inspect_bytes(c->file.entry[i].name), name));
 }
 
 static enum chex_status

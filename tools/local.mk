@@ -164,6 +164,7 @@ train_parts = \
 	tools/train_report.c \
 	tools/train_report.h \
 	tools/train_report_reading.c \
+	tools/train_report_result.c \
 	tools/train_values.c \
 	tools/train_values.h \
 	tools/train_watch.c \
