@@ -157,7 +157,7 @@ shards     $out
 END
 if [ -n "$run" ]; then
     cat << END
-run        $run: auroc.svg, best.safetensors, predictions-*.csv
+run        $run: auroc-test.svg, best.safetensors, predictions-*.csv
 
 next       $build/chex-inspect --labels $out
            $build/chex-inspect --sheet sheet.png --where Effusion --random 24 $out

@@ -266,38 +266,6 @@ def masked(data):
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
 
 
-def safetensors(header, data):
-    text = json.dumps(header).encode() if isinstance(header, dict) else header
-    return struct.pack("<Q", len(text)) + text + data
-
-
-@case("a checkpoint is told by its content and described by its head")
-def _(work):
-    path = os.path.join(work, "x")
-    head = {"__metadata__": {"step": "7"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
-            "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}}
-    write(path, safetensors(head, bytes(28)))
-    assert "2 tensors, 7 numbers, " in inspect(path).stdout
-    found = document(path)
-    assert (found["kind"], found["fault"]) == ("checkpoint", None)
-    assert found["checkpoint"] == {"tensors": 2, "numbers": 7, "bytes": len(safetensors(head, bytes(28))),
-                                   "metadata": {"step": "7"}}
-    assert inspect("-q", path).stdout == ""
-    says(inspect("--list", path, code=2), "a checkpoint: it can only be described")
-    write(path, safetensors(head, bytes(27)))
-    assert "behind the end of the file" in inspect(path, code=1).stdout
-    assert document(path, code=1)["checkpoint"] is None
-    write(path, safetensors(head, bytes(29)))
-    assert "1 bytes behind the last tensor" in inspect(path, code=1).stdout
-    for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
-                b'{"w": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 4]}}',
-                b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
-        write(path, safetensors(bad, bytes(4)))
-        assert "a checkpoint (safetensors): " in inspect(path, code=1).stdout, bad[:40]
-    write(path, struct.pack("<Q", 1 << 62) + b"{}")
-    assert "neither" in inspect(path, code=1).stderr
-
-
 @case("an event file is told by its first record")
 def _(work):
     path = os.path.join(work, "x")

@@ -31,7 +31,7 @@ except ImportError:
 case = Cases()
 KILLS = int(os.environ.get("KILLS") or (200 if SLOW else 20))
 SEED = int(os.environ.get("CHEX_SEED") or 1)
-EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc\.svg")
+EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc.*\.svg")
 
 
 class Shared:
@@ -156,7 +156,7 @@ def _(work):
     assert not done.stdout
     names = set(os.listdir(out))
     assert {"best.safetensors", "latest", "predictions-val.csv", "predictions-test.csv", "metrics-val.json",
-            "metrics-test.json", "auroc.svg"} <= names, names
+            "metrics-test.json", "auroc.svg", "auroc-test.svg"} <= names, names
     assert len([n for n in names if re.fullmatch(r"step-\d{6}\.safetensors", n)]) == 2, names
     assert not [n for n in names if n.startswith(".")], names
 
@@ -168,6 +168,26 @@ def _(work):
     before = kept(out)
     says(train(out), r"resume   step-\d+: \d+ steps, 3 of 3 epochs: complete", "done     test")
     assert kept(out) == before
+
+
+@case("one of a thing is no plural")
+def _(work):
+    options = "--batch", "128", "--epochs", "1", "--seed", 2 ** 63 - 1
+    done = train(os.path.join(work, "run"), *options)
+    says(done, r"batch    128 images a step = 1 rank x .*, 1 step an epoch, 1 epoch\n", r"         1 step, \d+ images in ",
+         r"init     random \(seed 9223372036854775807\)")
+    again = train(os.path.join(work, "run"), *options)
+    says(again, "resume   step-000001: 1 step, 1 of 1 epoch: complete")
+    for text in done.stderr, again.stderr:
+        assert not re.search(r"\b1 (steps|epochs|ranks|threads|findings|images|patients)\b", text), text
+
+
+@case("--version -v has the versions of the libraries, MPI too")
+def _(_work):
+    for name in ("chex-train", "chex-convert"):
+        printed = run([program(name), "--version", "-v"]).stdout
+        assert re.search(r"^openssl        \S+$", printed, re.M) and re.search(r"^mpi            \S", printed, re.M), printed
+        assert "\n" not in run([program(name), "--version"]).stdout.strip()
 
 
 @case("--json is one document, valid by its schema, after a success and after a failure")
@@ -262,7 +282,19 @@ def _(work):
     csv = os.path.join(work, "p.csv")
     run([*base, "--init", os.path.join(whole(), "best.safetensors"), "--predict", csv])
     assert slurp(csv) == slurp(os.path.join(whole(), "predictions-test.csv"))
-    says(run([*base, "-o", out, "--split", "train", "--tta", "flip"]), r"done     train \(")
+    says(run([*base, "-o", out, "--split", "train", "--tta", "flip"]), r"done     train \(.*/auroc-train\.svg")
+    before = kept(out)
+    says(run([*base, "-o", out, "--split", "val", "--tta", "flip"]), r"done     val \(.*/auroc-val\.svg")
+    changed = {name for name, digest in kept(out).items() if before.get(name) != digest}
+    assert changed == {"auroc-val.svg", "metrics-val.json", "predictions-val.csv"}, changed
+    results = os.path.join(work, "no", "such", "folder")
+    done = run([*base, "--init", os.path.join(whole(), "best.safetensors"), "-o", results])
+    says(done, "done     test .*" + re.escape(os.path.join(results, "auroc-test.svg")))
+    assert "best.safetensors   " not in done.stderr.splitlines()[-2]
+    assert set(os.listdir(results)) == {"auroc-test.svg", "metrics-test.json", "predictions-test.csv"}
+    assert kept(results)["predictions-test.csv"] == kept(whole())["predictions-test.csv"]
+    says(run([*base, "--init", os.path.join(work, "none"), "-o", os.path.join(work, "unmade")], 3), "cannot open")
+    assert not os.path.exists(os.path.join(work, "unmade"))
     says(run([*base, "-o", out, "--split", "nothing"], 2), "no split 'nothing'")
     says(run([*base], 2), "needs RUN")
     says(run([*base, "-o", os.path.join(work, "empty")], 3), "empty")
@@ -287,7 +319,10 @@ def _(work):
                        (["--split", "test"], "goes with --eval-only"), (["--time-limit", "1x"], "takes a time"),
                        (["--augment", "turn"], "takes flip"), (["--precision", "fp16"], "fp32 only"),
                        (["--pos-weight", data() + "/manifest.json"], "not a line"),
-                       (["--checkpoint-every", "0"], "takes a time"), (["stray"], "not an option")):
+                       (["--checkpoint-every", "0"], "takes a time"), (["stray"], "not an option"),
+                       (["--seed", "9223372036854775808"], "--seed: takes a number from 0 to 9223372036854775807, not"),
+                       (["--lr"], "option '--lr' needs a value"), (["--dry-run=1"], "'--dry-run=1' takes no value"),
+                       (["-o"], "option -o needs a value")):
         says(train(out, *more, code=2), text)
         assert not os.path.exists(out), more
     says(run([program("chex-train"), "-o", out], 2), "no data set")

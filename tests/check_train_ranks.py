@@ -24,7 +24,7 @@ from support import Cases, manifest, program, run, says, slurp, synth, tree, wri
 
 case = Cases()
 CACHE = tempfile.mkdtemp(prefix="chex-train-ranks-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc\.svg")
+EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc.*\.svg")
 BATCH = {1: 16, 2: 8, 3: 4, 4: 4}  # images of a step of each rank: 16 of all, or 12 of three ranks
 
 
@@ -135,6 +135,19 @@ def _(_work):
     done = run(line, 3, env=ENVIRONMENT)
     says(done, r"collective-ranks: rank 2 \S+: 'x' cannot be read")
     assert done.stderr.count("cannot be read") == 1
+
+
+@case("a command line that is wrong is said once, and so is that of one rank alone, with its name")
+def _(work):
+    out = os.path.join(work, "run")
+    for more, text in ((["--epochs", "0"], "--epochs: takes a number"), (["--nosuch"], "unknown option '--nosuch'"),
+                       (["stray"], "'stray' is not an option"), (["--select"], "option '--select' needs a value")):
+        done = train(3, out, *more, code=2)
+        assert done.stderr.count(text) == 1 and done.stderr.count("chex-train: ") == 1, done.stderr
+        assert not os.path.exists(out)
+    line = ranks(1, out)
+    done = run([*mpi.ranks("chex-train", 2, *line), ":", "-np", "1", *line, "--nosuch"], 2, env=ENVIRONMENT)
+    says(done, r"chex-train: rank 2 \S+: unknown option '--nosuch'")
 
 
 @case("a job that was suspended for longer than the timeout goes on")

@@ -161,6 +161,7 @@ TESTS += \
 	tests/png_cases.py \
 	tests/check_archive.py \
 	tests/check_auroc.py \
+	tests/check_checkpoints.py \
 	tests/check_completion.py \
 	tests/check_convert.py \
 	tests/check_diff.py \
@@ -224,6 +225,7 @@ EXTRA_DIST += \
 	tests/check_source.py \
 	tests/read_events.py \
 	tests/check_auroc.py \
+	tests/check_checkpoints.py \
 	tests/check_weights.py \
 	tests/requirements-dali.txt \
 	tests/requirements.txt \

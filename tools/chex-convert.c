@@ -272,10 +272,13 @@ convert(struct convert_cli *cli, const struct cli_common *common)
 int
 main(int argc, char **argv)
 {
+    struct cli_program program = convert_program;
     struct convert_cli cli = convert_cli_default();
     struct cli_common common;
-    int code = cli_parse(&convert_program, argc, argv, &cli, &common);
+    int code;
 
+    program.versions = launcher_print_version;
+    code = cli_parse(&program, argc, argv, &cli, &common);
     if (code == CLI_GO_ON)
         code = cli_finish(&convert_program, convert(&cli, &common));
     convert_cli_release(&cli);

@@ -20,9 +20,16 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
         return CHEX_OK;
     if (t->kind == TARGET_UNFINISHED)
         return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
-    if (t->kind == TARGET_CHECKPOINT || t->kind == TARGET_EVENTS)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is %s: it can only be described", t->path,
-                         t->kind == TARGET_EVENTS ? "an event file" : "a checkpoint");
+    if (t->kind == TARGET_CHECKPOINT && o->action == INSPECT_LIST)
+        return o->fields || o->split || o->filling
+                   ? chex_fail(err, CHEX_ERR_USAGE,
+                               "'%s' is a checkpoint: --fields, --split and --filling are of images", t->path)
+                   : CHEX_OK;
+    if (t->kind == TARGET_CHECKPOINT)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
+                         t->path);
+    if (t->kind == TARGET_EVENTS)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is an event file: it can only be described", t->path);
     if (t->kind == TARGET_FILE)
         return chex_fail(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
     if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))

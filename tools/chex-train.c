@@ -202,16 +202,38 @@ train(struct train_cli *cli, const struct cli_common *common)
     return code;
 }
 
+/* All ranks of a job have the same wrong command line: one of them says so. */
+static int
+misused(const struct chex_error *wrong)
+{
+    struct launcher launcher = launcher_look();
+    struct train_cli cli = train_cli_default();
+    struct cli_common common = {.quiet = true, .threads = 1};
+    struct chex_error err;
+    struct comm comm;
+    int code;
+
+    if (launcher.size == 1 || launcher_comm(launcher, &comm, &err) != CHEX_OK)
+        return CLI_GO_ON;
+    err = *wrong;
+    code = train_on_rank(&cli, &common, &comm, err.status, &err);
+    comm.ops->close(&comm);
+    return code;
+}
+
 int
 main(int argc, char **argv)
 {
+    struct cli_program program = train_program;
     struct train_cli cli = train_cli_default();
     struct cli_common common;
     int code;
 
+    program.misused = misused;
+    program.versions = launcher_print_version;
     cli.argc = argc;
     cli.argv = argv;
-    code = cli_parse(&train_program, argc, argv, &cli, &common);
+    code = cli_parse(&program, argc, argv, &cli, &common);
 
     if (code == CLI_GO_ON)
         code = cli_finish(&train_program, train(&cli, &common));

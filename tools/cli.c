@@ -209,8 +209,18 @@ id_of_letter(const struct cli_program *program, int letter)
 static int
 usage_error(const struct cli_program *program, const char *text)
 {
-    fprintf(stderr, "%s: %s\nTry '%s --help'.\n", program->name, text, program->name);
-    return EXIT_USAGE;
+    struct chex_error err;
+    int code = CLI_GO_ON;
+
+    if (program->misused) {
+        chex_fail(&err, CHEX_ERR_USAGE, "%s", text);
+        code = program->misused(&err);
+    }
+    if (code == CLI_GO_ON) {
+        fprintf(stderr, "%s: %s\nTry '%s --help'.\n", program->name, text, program->name);
+        code = EXIT_USAGE;
+    }
+    return code;
 }
 
 /* An option's value or an operand was refused: misuse, or no memory to keep it. */
@@ -289,15 +299,17 @@ unknown_argument(char **argv)
 static int
 misuse(const struct cli_program *program, int what, char **argv)
 {
+    const char *argument = unknown_argument(argv);
+    bool is_long = strncmp(argument, "--", 2) == 0;
     char text[256];
 
-    if (optopt && optopt < 256 && what == ':')
+    if (what == ':' && !is_long)
         snprintf(text, sizeof(text), "option -%c needs a value", optopt);
-    else if (what == ':' || (optopt && optopt >= 256))
-        snprintf(text, sizeof(text), what == ':' ? "option '%s' needs a value" : "option '%s' takes no value",
-                 argv[optind - 1]);
+    else if (what == ':' || (optopt && is_long))
+        snprintf(text, sizeof(text), what == ':' ? "option '%.200s' needs a value" : "option '%.200s' takes no value",
+                 argument);
     else
-        return unknown_option(program, unknown_argument(argv));
+        return unknown_option(program, argument);
     return usage_error(program, text);
 }
 
@@ -365,6 +377,8 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
     }
     if (version) {
         versions_print(program->name, common->verbose > 0);
+        if (program->versions && common->verbose > 0)
+            program->versions();
         return cli_finish(program, EXIT_GOOD);
     }
     for (; optind < argc; optind++)

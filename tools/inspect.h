@@ -31,7 +31,7 @@ enum target_kind {
     TARGET_SHARD,      /* one shard, of a data set whose manifest lies beside it */
     TARGET_FILE,       /* a TFRecord file without one */
     TARGET_UNFINISHED, /* a folder with shards or a journal, but without a manifest */
-    TARGET_CHECKPOINT, /* a file in safetensors format */
+    TARGET_CHECKPOINT, /* a file in safetensors format, or the folder of a run that holds one */
     TARGET_EVENTS      /* an event file of TensorBoard */
 };
 
@@ -43,6 +43,8 @@ struct target {
     char unfinished[256];         /* what is known about TARGET_UNFINISHED, */
     char spec[512];               /* its specification, or "", */
     const char *next;             /* and what to do */
+    char *file;                   /* of TARGET_CHECKPOINT: the file that is meant; owned */
+    char passed_over[512];        /* why it is not the newest of the run, or "" */
 };
 
 /*
@@ -154,7 +156,13 @@ enum chex_status inspect_put_file(const char *path, const struct buffer *data, s
 #define INSPECT_COUNT 64
 char *inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT]);
 
+struct chex_bytes inspect_bytes(const char *text);
 json_t *inspect_number(uint64_t n);
+/* The head of what is said of a file: what it is, and its fault or NULL.  Returns the exit code. */
+int inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault);
+/* The same as JSON; kind is the name of the details too, which are taken. */
+void inspect_json_file(struct inspect *in, const struct target *t, const char *kind, const char *what,
+                       const char *fault, json_t *details);
 /* Append or set, and take the value; after a failure (no memory) the container is NULL and stays so. */
 void inspect_json_push(json_t **list, json_t *value);
 void inspect_json_set(json_t **object, const char *key, json_t *value);
@@ -169,8 +177,10 @@ int inspect_json_end(struct inspect *in, int code);
 
 /* ---- actions --------------------------------------------------------------------------------------------------- */
 
-int inspect_verify(struct inspect *in, struct target *t);        /* INSPECT_DESCRIBE too */
-int inspect_trainer(struct inspect *in, const struct target *t); /* the same for what the trainer wrote */
+int inspect_verify(struct inspect *in, struct target *t);       /* INSPECT_DESCRIBE too */
+int inspect_events(struct inspect *in, const struct target *t); /* the same for what the trainer wrote */
+int inspect_checkpoint(struct inspect *in, const struct target *t);
+int inspect_tensors(struct inspect *in, const struct target *t); /* --list of a checkpoint */
 int inspect_list(struct inspect *in, struct target *t);
 int inspect_extract(struct inspect *in, struct target *t);
 int inspect_labels(struct inspect *in, struct target *t);
@@ -180,6 +190,8 @@ int inspect_show(struct inspect *in, struct target *t);
 int inspect_report(struct inspect *in, struct target *t);
 /* These look at other things than one PATH. */
 int inspect_diff(struct inspect *in, const char *const path[2]);
+int inspect_checkpoint_diff(struct inspect *in, const struct target *a,
+                            const struct target *b); /* of two checkpoints */
 int inspect_source(struct inspect *in);
 
 /* False, with the reason, where the text of --fields is not a list of fields. */

@@ -361,8 +361,47 @@ open_side(struct diff_side *s, const char *path, struct chex_error *err)
 
     if (status == CHEX_OK && s->target.kind == TARGET_UNFINISHED)
         return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", path, s->target.unfinished);
-    if (status == CHEX_OK && s->target.kind != TARGET_DATASET)
-        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes the folders of two data sets, '%s' is none", path);
+    if (status == CHEX_OK && s->target.kind != TARGET_DATASET && s->target.kind != TARGET_CHECKPOINT)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--diff takes the folders of two data sets, or two checkpoints; '%s' is neither", path);
+    return status;
+}
+
+static enum chex_status
+open_both(struct diff *d, const char *const path[2], int *failed, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int i;
+
+    for (i = 0; i < 2 && status == CHEX_OK; i++) {
+        status = open_side(&d->side[i], path[i], err);
+        *failed = i;
+    }
+    if (status == CHEX_OK && d->side[0].target.kind != d->side[1].target.kind)
+        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes two of a kind: '%s' is a data set, '%s' a checkpoint",
+                         path[d->side[0].target.kind == TARGET_DATASET ? 0 : 1],
+                         path[d->side[0].target.kind == TARGET_DATASET ? 1 : 0]);
+    return status;
+}
+
+/* Two data sets, both open. */
+static enum chex_status
+compare_datasets(struct diff *d, int *failed, struct chex_error *err)
+{
+    const struct chex_dataset *a = d->side[0].target.dataset, *b = d->side[1].target.dataset;
+    enum chex_status status = CHEX_OK;
+    int i;
+
+    d->same_shards = same_shards(a, b);
+    d->pixels = a->info.width == b->info.width && a->info.height == b->info.height;
+    for (i = 0; i < 2 && status == CHEX_OK && !d->same_shards; i++) {
+        status = read_side(d, (unsigned)i, err);
+        *failed = i;
+    }
+    if (status == CHEX_OK) {
+        diff_walk(d, on_count, d);
+        count_pairs(d);
+    }
     return status;
 }
 
@@ -371,32 +410,21 @@ inspect_diff(struct inspect *in, const char *const path[2])
 {
     struct diff d = {.in = in};
     struct chex_error err;
-    enum chex_status status = CHEX_OK;
-    int code = EXIT_GOOD, failed = 0, i;
+    int code, failed = 0, i;
+    enum chex_status status = open_both(&d, path, &failed, &err);
+    bool checkpoints = status == CHEX_OK && d.side[0].target.kind == TARGET_CHECKPOINT;
 
-    for (i = 0; i < 2 && status == CHEX_OK; i++) {
-        status = open_side(&d.side[i], path[i], &err);
-        failed = i;
-    }
-    if (status == CHEX_OK) {
-        const struct chex_dataset *a = d.side[0].target.dataset, *b = d.side[1].target.dataset;
-
-        d.same_shards = same_shards(a, b);
-        d.pixels = a->info.width == b->info.width && a->info.height == b->info.height;
-        for (i = 0; i < 2 && status == CHEX_OK && !d.same_shards; i++) {
-            status = read_side(&d, (unsigned)i, &err);
-            failed = i;
-        }
-    }
-    if (status == CHEX_OK) {
-        diff_walk(&d, on_count, &d);
-        count_pairs(&d);
+    if (status == CHEX_OK && !checkpoints)
+        status = compare_datasets(&d, &failed, &err);
+    if (status != CHEX_OK) {
+        code = inspect_fail(in, path[failed], &err);
+    } else if (checkpoints) {
+        code = inspect_checkpoint_diff(in, &d.side[0].target, &d.side[1].target);
+    } else {
         diff_report(&d);
         code = diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
         if (d.side[0].read_failed || d.side[1].read_failed)
             code = EXIT_OUTPUT;
-    } else {
-        code = inspect_fail(in, path[failed], &err);
     }
     for (i = 0; i < 2; i++) {
         target_close(&d.side[i].target);

@@ -260,8 +260,11 @@ inspect_list(struct inspect *in, struct target *t)
     struct list l = {.in = in, .dataset = t->dataset, .first = true};
     struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &l, .threads = 1};
     struct chex_error err;
-    enum chex_status status = parse_fields(&l, in->options->fields ? in->options->fields : DEFAULT_FIELDS, &err);
+    enum chex_status status;
 
+    if (t->kind == TARGET_CHECKPOINT)
+        return inspect_tensors(in, t);
+    status = parse_fields(&l, in->options->fields ? in->options->fields : DEFAULT_FIELDS, &err);
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     begin(&l, t);

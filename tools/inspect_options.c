@@ -52,7 +52,8 @@ static const struct cli_option options_table[] = {
     {ID_FULL, 0, "full", NULL, NULL, NULL,
      "every record: framing, checksums, form and place; counts;\nthe checksum of every shard"},
     {ID_SHA256, 0, "sha256", NULL, NULL, NULL, "--full: the SHA-256 of every shard too, against tampering"},
-    {ID_LIST, 0, "list", NULL, NULL, "Look", "a line for each image, fields separated by tabs"},
+    {ID_LIST, 0, "list", NULL, NULL, "Look",
+     "a line for each image, fields separated by tabs; for each\ntensor of a checkpoint"},
     {ID_EXTRACT, 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
     {ID_SHOW, 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
     {ID_SHEET, 0, "sheet", "FILE", NULL, NULL,
@@ -62,7 +63,8 @@ static const struct cli_option options_table[] = {
     {ID_REPORT, 0, "report", "FILE", NULL, NULL,
      "all of it on one page with plots and pictures, FILE.html,\nor - for standard output"},
     {ID_DIFF, 0, "diff", NULL, NULL, NULL,
-     "two data sets, A B: images, splits, findings, pixels; exit\nstatus 1 where they differ"},
+     "two data sets, A B: images, splits, findings, pixels; or\ntwo checkpoints: tensors, values; exit status 1 where "
+     "they\ndiffer"},
     {ID_SOURCE, 0, "source", NULL, NULL, NULL,
      "a download before any conversion (-i, -l), archives too:\nwhat is missing, cut, damaged, or no image"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
@@ -270,9 +272,11 @@ const struct cli_program inspect_program = {
                 "chex-inspect --sheet hernia.png --where Hernia --random 24 shards\n"
                 "chex-inspect --check-split shards      # is a patient in train and test?\n"
                 "chex-inspect --report report.html shards\n"
+                "chex-inspect --diff runs/a runs/b         # the newest checkpoints of two runs\n"
                 "chex-inspect --source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
-    .notes = "A PATH is the folder of a data set or one of its shards.  A TFRecord file without\n"
-             "a manifest beside it is checked by itself.",
+    .notes = "A PATH is the folder of a data set or one of its shards; a checkpoint, or the folder\n"
+             "of a run for its newest one; an event file.  A TFRecord file without a manifest\n"
+             "beside it is checked by itself.",
     .options = options_table,
     .words = words,
     .threads = true,

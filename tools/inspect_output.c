@@ -41,6 +41,12 @@ inspect_text(struct chex_bytes text, char out[INSPECT_TEXT])
     return ascii_escape(text.data, text.size, out, INSPECT_TEXT);
 }
 
+struct chex_bytes
+inspect_bytes(const char *text)
+{
+    return (struct chex_bytes){text, strlen(text)};
+}
+
 json_t *
 inspect_json_text(struct chex_bytes text)
 {
@@ -164,6 +170,27 @@ inspect_json_end(struct inspect *in, int code)
     }
     printf("\n], \"exit_code\": %d}\n", code);
     return code;
+}
+
+/* ---- a file of the trainer ------------------------------------------------------------------------------------- */
+
+int
+inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault)
+{
+    if (fault)
+        printf("%s: %s%s: %s%s\n", t->path, in->color.red, what, fault, in->color.off);
+    else if (!in->common->quiet)
+        printf("%s: %s\n", t->path, what);
+    return fault ? EXIT_DATA : EXIT_GOOD;
+}
+
+void
+inspect_json_file(struct inspect *in, const struct target *t, const char *kind, const char *what, const char *fault,
+                  json_t *details)
+{
+    inspect_json_add(in, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", inspect_json_text(inspect_bytes(t->path)),
+                                   "kind", kind, "text", inspect_json_text(inspect_bytes(what)), "fault",
+                                   fault ? inspect_json_text(inspect_bytes(fault)) : json_null(), kind, details));
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "inspect.h"
 
+#include "checkpoint.h"
 #include "journal.h"
 #include "tfrecord.h"
 
@@ -104,6 +105,45 @@ count_shards(const char *path)
     return count;
 }
 
+#define BEST "best.safetensors"
+
+static enum chex_status
+mean_file(struct target *t, const char *name, struct chex_error *err)
+{
+    size_t size = strlen(t->path) + strlen(name) + 2;
+
+    t->kind = TARGET_CHECKPOINT;
+    t->file = malloc(size);
+    if (!t->file)
+        return chex_fail_memory(err);
+    snprintf(t->file, size, "%s%s%s", t->path, t->path[strlen(t->path) - 1] == '/' ? "" : "/", name);
+    return CHEX_OK;
+}
+
+/* The folder of a run stands for the checkpoint that it would go on from; where there is none, for its best model. */
+static enum chex_status
+open_run(struct target *t, struct chex_error *err)
+{
+    char name[CHECKPOINT_NAME], file[CHECKPOINT_NAME + 16];
+    struct chex_error why;
+    struct folder folder;
+    bool fallback = false;
+    enum chex_status status = folder_open(t->path, false, &folder, err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = checkpoint_find(&folder, name, &fallback, &why);
+    folder_close(&folder);
+    if (status == CHEX_ERR_MISSING && is_there(t->path, BEST))
+        return mean_file(t, BEST, err);
+    if (status != CHEX_OK)
+        return chex_fail(err, status, "'%s': %s", t->path, why.text);
+    if (fallback)
+        snprintf(t->passed_over, sizeof(t->passed_over), "%.500s", why.text);
+    snprintf(file, sizeof(file), "%s.safetensors", name);
+    return mean_file(t, file, err);
+}
+
 static enum chex_status
 open_folder(struct target *t, struct chex_error *err)
 {
@@ -116,6 +156,8 @@ open_folder(struct target *t, struct chex_error *err)
         t->count = status == CHEX_OK ? t->dataset->info.shard_count : 0;
         return status;
     }
+    if (is_there(t->path, CHECKPOINT_LATEST) || is_there(t->path, BEST))
+        return open_run(t, err);
     t->kind = TARGET_UNFINISHED;
     if (read_journals(t)) {
         t->next = "the same chex-convert command again: it goes on where it stopped";
@@ -149,7 +191,8 @@ check_first_bytes(struct target *t, struct chex_error *err)
     status = file_pread(fd, 0, head, sizeof(head), &got, err);
     if (status == CHEX_OK && target_is_other(fd, size, t)) {
         close(fd);
-        return CHEX_OK;
+        t->file = strdup(path);
+        return t->file ? CHEX_OK : chex_fail_memory(err);
     }
     close(fd);
     if (status != CHEX_OK)
@@ -222,6 +265,7 @@ void
 target_close(struct target *t)
 {
     chex_dataset_close(t->dataset);
+    free(t->file);
     *t = (struct target){.path = t->path};
 }
 

@@ -10,6 +10,7 @@
 #include "cli.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -74,4 +75,12 @@ launcher_cores(void)
     if (cores.all < cores.own)
         cores.all = cores.own;
     return cores;
+}
+
+void
+launcher_print_version(void)
+{
+    char text[256];
+
+    printf("%-14s %s\n", "mpi", launcher_library(text, sizeof(text)));
 }

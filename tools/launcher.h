@@ -35,5 +35,7 @@ enum chex_status launcher_comm(struct launcher launcher, struct comm *out, struc
 
 /* "Open MPI 4.1.4 ..." or "none", for --version --verbose. */
 const char *launcher_library(char *out, size_t size);
+/* Its line there. */
+void launcher_print_version(void);
 
 #endif

@@ -77,11 +77,16 @@ report_sources = \
 chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
 inspect_parts = \
 	tools/inspect.h \
+	tools/inspect_checkpoint.c \
+	tools/inspect_checkpoint.h \
+	tools/inspect_checkpoint_diff.c \
+	tools/inspect_checkpoint_diff_report.c \
 	tools/inspect_describe.c \
 	tools/inspect_describe.h \
 	tools/inspect_diff.c \
 	tools/inspect_diff.h \
 	tools/inspect_diff_report.c \
+	tools/inspect_events.c \
 	tools/inspect_extract.c \
 	tools/inspect_labels.c \
 	tools/inspect_list.c \
@@ -109,7 +114,8 @@ inspect_parts = \
 	tools/inspect_split_report.c \
 	tools/inspect_target.c \
 	tools/inspect_verify.c \
-	tools/inspect_trainer.c \
+	tools/inspect_values.c \
+	tools/inspect_values.h \
 	tools/inspect_walk.c \
 	tools/inspect_where.c \
 	tools/inspect_where.h \
@@ -158,6 +164,7 @@ train_parts = \
 	tools/train_report.c \
 	tools/train_report.h \
 	tools/train_report_reading.c \
+	tools/train_report_result.c \
 	tools/train_values.c \
 	tools/train_values.h \
 	tools/train_watch.c \

@@ -1,5 +1,5 @@
 /*
- * roc_plot.h - auroc.svg: what an evaluation found, on one page
+ * roc_plot.h - auroc.svg and auroc-SPLIT.svg: what an evaluation found, on one page
  *
  * The findings from the best AUROC to the worst, each with its interval, its numbers and the images that have it; the mean;
  * the ROC curve of each; and in the title what the numbers are of.  Complete in itself: no font, script or style is

@@ -37,6 +37,12 @@ struct train_report {
     struct train_watch watch;
 };
 
+/* "1 step", "1,227 steps".  Returns out. */
+#define TRAIN_COUNT 64
+char *train_report_count(uint64_t n, const char *noun, char out[TRAIN_COUNT]);
+/* "1,234", or "0.7" where a whole number says too little.  Returns out. */
+char *train_report_rate(double rate, char out[PROGRESS_TEXT]);
+
 void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
 void train_report_release(struct train_report *r);
 

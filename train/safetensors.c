@@ -309,14 +309,21 @@ safetensors_metadata(const struct safetensors *s, const char *key)
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 enum chex_status
-safetensors_read_raw(const struct safetensors *s, const struct tensor_entry *e, void *out, struct chex_error *err)
+safetensors_read_part(const struct safetensors *s, const struct tensor_entry *e, uint64_t first, size_t count,
+                      void *out, struct chex_error *err)
 {
-    size_t bytes = e->count * types[e->type].size, got;
-    enum chex_status status = file_pread(s->fd, e->offset, out, bytes, &got, err);
+    size_t size = types[e->type].size, got;
+    enum chex_status status = file_pread(s->fd, e->offset + first * size, out, count * size, &got, err);
 
-    if (status == CHEX_OK && got < bytes)
+    if (status == CHEX_OK && got < count * size)
         status = chex_fail(err, CHEX_ERR_TRUNCATED, "the file became shorter");
     return status;
+}
+
+enum chex_status
+safetensors_read_raw(const struct safetensors *s, const struct tensor_entry *e, void *out, struct chex_error *err)
+{
+    return safetensors_read_part(s, e, 0, e->count, out, err);
 }
 
 /* IEEE half precision; every value of it is a float. */
@@ -335,30 +342,46 @@ half_to_float(uint16_t h)
     return f;
 }
 
-static float
-value_at(enum dtype type, const uint8_t *p)
+double
+dtype_value(enum dtype type, const uint8_t *p)
 {
-    uint32_t bits;
     uint16_t half;
+    int64_t i64;
+    int32_t i32;
+    int16_t i16;
     double d;
     float f;
 
     switch (type) {
     case DTYPE_F64:
         memcpy(&d, p, sizeof(d));
-        return (float)d;
+        return d;
+    case DTYPE_F32:
+        memcpy(&f, p, sizeof(f));
+        return (double)f;
     case DTYPE_F16:
         memcpy(&half, p, sizeof(half));
-        return half_to_float(half);
+        return (double)half_to_float(half);
     case DTYPE_BF16:
         memcpy(&half, p, sizeof(half));
-        bits = (uint32_t)half << 16;
-        memcpy(&f, &bits, sizeof(f));
-        return f;
-    default:
-        memcpy(&f, p, sizeof(f));
-        return f;
+        memcpy(&f, &(uint32_t){(uint32_t)half << 16}, sizeof(f));
+        return (double)f;
+    case DTYPE_I64:
+        memcpy(&i64, p, sizeof(i64));
+        return (double)i64;
+    case DTYPE_I32:
+        memcpy(&i32, p, sizeof(i32));
+        return i32;
+    case DTYPE_I16:
+        memcpy(&i16, p, sizeof(i16));
+        return i16;
+    case DTYPE_I8:
+        return (int8_t)*p;
+    case DTYPE_U8:
+    case DTYPE_BOOL:
+        break;
     }
+    return *p;
 }
 
 enum chex_status
@@ -374,13 +397,11 @@ safetensors_read_floats(const struct safetensors *s, const struct tensor_entry *
         return chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%.100s' is of type %s, not a floating point one", e->name,
                          types[e->type].name);
     for (at = 0; status == CHEX_OK && at < e->count;) {
-        size_t values = e->count - at < sizeof(piece) / size ? e->count - at : sizeof(piece) / size, got, i;
+        size_t values = e->count - at < sizeof(piece) / size ? e->count - at : sizeof(piece) / size, i;
 
-        status = file_pread(s->fd, e->offset + at * size, piece, values * size, &got, err);
-        if (status == CHEX_OK && got < values * size)
-            status = chex_fail(err, CHEX_ERR_TRUNCATED, "the file became shorter");
+        status = safetensors_read_part(s, e, at, values, piece, err);
         for (i = 0; status == CHEX_OK && i < values; i++)
-            out[at + i] = value_at(e->type, piece + i * size);
+            out[at + i] = (float)dtype_value(e->type, piece + i * size);
         at += values;
     }
     return status;

@@ -35,6 +35,8 @@ enum dtype {
 /* Bytes of a value. */
 size_t dtype_size(enum dtype type);
 const char *dtype_name(enum dtype type); /* "F32" */
+/* The value at p, which need not be aligned; exact but for an I64 of more than 53 bits. */
+double dtype_value(enum dtype type, const uint8_t *p);
 
 struct tensor_entry {
     const char *name;
@@ -80,6 +82,10 @@ enum chex_status safetensors_read_floats(const struct safetensors *s, const stru
 /* The bytes as they are: entry->count * dtype_size(entry->type). */
 enum chex_status safetensors_read_raw(const struct safetensors *s, const struct tensor_entry *entry, void *out,
                                       struct chex_error *err);
+
+/* `count` of its values from `first` on, as they are: for whoever looks at a tensor piece by piece. */
+enum chex_status safetensors_read_part(const struct safetensors *s, const struct tensor_entry *entry, uint64_t first,
+                                       size_t count, void *out, struct chex_error *err);
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 

@@ -463,11 +463,12 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
     struct checkpoint_state best;
     enum chex_status status = make_arrays(t, err);
 
-    if (status == CHEX_OK && t->leads && t->o->run)
-        status = take_folder(t, false, err);
     new_state(t, &t->state);
     if (status == CHEX_OK && t->leads && t->o->init)
         status = read_model(t, AT_FDCWD, t->o->init, false, &t->host, &start.weights, err);
+    /* With weights from elsewhere the folder is one for results, made where it is missing. */
+    if (status == CHEX_OK && t->leads && t->o->run)
+        status = take_folder(t, t->o->init != NULL, err);
     if (status == CHEX_OK && t->leads && !t->o->init) {
         status = read_model(t, t->folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
         if (status == CHEX_OK)

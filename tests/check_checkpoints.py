@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-inspect and checkpoints: description, --list, --diff; whether what they say is true.
+
+    check_checkpoints.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH, $CHEX_TRAIN or in $BUILDDIR
+"""
+import functools
+import json
+import math
+import os
+import random
+import shutil
+import struct
+import sys
+import tempfile
+
+from check_diff import document, inspect, rows
+from support import Cases, program, run, says, slurp, synth, write
+
+case = Cases()
+
+FORMATS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "B"}
+
+
+def raw(header, data):
+    text = json.dumps(header).encode() if isinstance(header, dict) else header
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def pack(dtype, values):
+    if dtype == "BF16":
+        return b"".join(struct.pack("<f", v)[2:] for v in values)
+    return struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values)
+
+
+def save(path, tensors, metadata=None):
+    """tensors: {name: (dtype, shape, values)}, in the order of the file."""
+    head, data = {"__metadata__": metadata} if metadata else {}, b""
+    for name, (dtype, shape, values) in tensors.items():
+        assert len(values) == math.prod(shape), name
+        packed = pack(dtype, values)
+        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    return write(path, raw(head, data))
+
+
+def single(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def close(a, b, tolerance=1e-12):
+    return a == b or (a is not None and b is not None and abs(a - b) <= tolerance * max(abs(a), abs(b)))
+
+
+# ---- one file ----------------------------------------------------------------------------------------------------
+
+
+@case("a checkpoint is told by its content; what its header says must fit the file")
+def _(work):
+    path = os.path.join(work, "x")
+    head = {"__metadata__": {"step": "7"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+            "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}}
+    write(path, raw(head, bytes(28)))
+    assert "2 tensors, 7 numbers, " in inspect(path).stdout
+    found = document(path)
+    assert (found["kind"], found["fault"]) == ("checkpoint", None)
+    nothing = {"min": 0, "mean": 0, "max": 0, "l2": 0, "zeros": 7, "nan": 0, "infinite": 0}
+    told = {"file": path, "tensors": 2, "numbers": 7, "bytes": os.path.getsize(path), "metadata": {"step": "7"}}
+    assert found["checkpoint"] == {**told, "values": nothing}
+    assert document("--quick", path)["checkpoint"] == {**told, "values": None}
+    assert document("--full", path)["checkpoint"] == {**told, "values": nothing}
+    assert inspect("-q", path).stdout == ""
+    says(inspect("--labels", path, code=2), "a checkpoint: it can be described, listed and compared")
+    write(path, raw(head, bytes(27)))
+    assert "behind the end of the file" in inspect(path, code=1).stdout
+    assert document(path, code=1)["checkpoint"] is None
+    says(inspect("--list", path, code=1), "behind the end of the file")
+    write(path, raw(head, bytes(29)))
+    assert "1 bytes behind the last tensor" in inspect(path, code=1).stdout
+    for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
+                b'{"w": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 4]}}',
+                b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
+        write(path, raw(bad, bytes(4)))
+        assert "a checkpoint (safetensors): " in inspect(path, code=1).stdout, bad[:40]
+        says(inspect("--list", path, code=1), "chex-inspect: ")
+        says(inspect("--diff", path, path, code=1), "chex-inspect: ")
+    write(path, struct.pack("<Q", 1 << 62) + b"{}")
+    assert "neither" in inspect(path, code=1).stderr
+
+
+@case("the numbers of --list are those of each tensor, in each type, whatever its size")
+def _(work):
+    draw = random.Random(5)
+    tensors = {}
+    for dtype in ("F64", "F32", "F16", "BF16"):
+        for shape in ([], [1], [4096], [3, 4097], [0], [2, 0, 3]):
+            values = [draw.choice([0.0, 1.5, -2.25, 96.0, -0.015625]) for _ in range(math.prod(shape))]
+            tensors[f"{dtype}.{'x'.join(map(str, shape))}"] = dtype, shape, values
+    for dtype, low, high in (("I64", -1 << 53, 1 << 53), ("I32", -1 << 31, (1 << 31) - 1), ("I16", -32768, 32767),
+                             ("I8", -128, 127), ("U8", 0, 255), ("BOOL", 0, 1)):
+        tensors[dtype] = dtype, [9], [low, high, 0, *(draw.randint(low, high) for _ in range(6))]
+    path = save(os.path.join(work, "x.safetensors"), tensors)
+    table, lines = rows("--list", path)
+    listed = document("--list", path)["tensors"]
+    assert [t["name"] for t in listed] == sorted(tensors) == [t["name"] for t in lines]
+    for t, line, row in zip(listed, lines, table):
+        dtype, shape, values = tensors[t["name"]]
+        assert (t["dtype"], t["shape"], t["count"]) == (dtype, shape, len(values)), t
+        assert line["shape"] == row["shape"] == "x".join(map(str, shape))
+        expected = {"min": min(values, default=None), "max": max(values, default=None),
+                    "mean": math.fsum(values) / len(values) if values else None,
+                    "l2": math.sqrt(math.fsum(v * v for v in values))}
+        for key, value in expected.items():
+            assert close(t[key], value), (t, key, value)
+            assert line[key] == t[key] and close(float(row[key]) if row[key] else None, value, 1e-8), (row, key)
+        assert (t["zeros"], t["nan"], t["infinite"]) == (values.count(0), 0, 0), t
+    floats = [v for dtype, _, values in tensors.values() if "F" in dtype for v in values]
+    whole = document(path)["checkpoint"]["values"]
+    assert (whole["min"], whole["max"], whole["zeros"]) == (-2.25, 96, floats.count(0))
+    assert close(whole["l2"], math.sqrt(math.fsum(v * v for v in floats)))
+    text = inspect("-v", path).stdout
+    assert all(name in text for name in tensors) and "all finite, -2.25 to 96, " in text
+
+
+@case("values that are not finite are a fault; the tensors with them are named")
+def _(work):
+    path = save(os.path.join(work, "x.safetensors"), {
+        "good": ("F32", [2], [1, -3]), "nan": ("F32", [5000], [1.0] * 4999 + [math.nan]),
+        "inf": ("BF16", [3], [math.inf, -math.inf, 2]), "half": ("F16", [2], [math.nan, 0.5])})
+    text = inspect(path, code=1).stdout
+    assert text.startswith(f"{path}: a checkpoint (safetensors): 4 tensors, 5,007 numbers, ")
+    assert "4 values not finite, the first in 'half'" in text
+    assert "2 NaN, 2 infinite, -3 to 2, mean " in text
+    assert "good" not in text and text.count(" not finite\n") == 3
+    assert "good" in inspect("-v", path, code=1).stdout
+    found = document(path, code=1)
+    assert found["fault"].startswith("4 values not finite")
+    assert (found["checkpoint"]["values"]["nan"], found["checkpoint"]["values"]["infinite"]) == (2, 2)
+    inspect("--quick", path)
+    listed = {t["name"]: (t["nan"], t["infinite"]) for t in document("--list", path, code=1)["tensors"]}
+    assert listed == {"good": (0, 0), "nan": (1, 0), "inf": (0, 2), "half": (1, 0)}
+    says(inspect("--list", "--fields", "name", path, code=2), "of images")
+
+
+# ---- --diff ------------------------------------------------------------------------------------------------------
+
+META = {"tool": "chex-train", "version": "0.1.0"}
+
+
+@case("--diff: the order of the tensors in the file is no difference; exit code 0")
+def _(work):
+    tensors = {"w": ("F32", [2, 3], [1, 2, 3, 4, 5, math.nan]), "n": ("I64", [], [7])}
+    a = save(os.path.join(work, "a"), tensors, META)
+    b = save(os.path.join(work, "b"), dict(reversed(tensors.items())), META)
+    assert slurp(a) != slurp(b)
+    result = document("--diff", a, b)
+    assert result["same"] and result["same_model"] and not result["changes"] and result["in_both"] == 2
+    assert result["numbers"]["equal_bytes"] == result["numbers"]["bytes"] == 32
+    assert result["numbers"]["not_finite_a"] == result["numbers"]["not_finite_b"] == 1
+    assert rows("--diff", a, b)[0] == []
+    assert inspect("-q", "--diff", a, b).stdout == ""
+
+
+@case("--diff: each kind of difference, with its numbers, and no other; the whole table")
+def _(work):
+    state = {"model": "densenet-micro", "step": "9", "epoch": 1, "best": (0.1).hex(), "settings": "lr 0.001\ncrop 32\n"}
+    a = save(os.path.join(work, "a"), {
+        "same": ("F32", [2], [1, 2]), "moved": ("F32", [3], [3, 0, 4]), "bad": ("F32", [2], [1, 1]),
+        "zero": ("F32", [1], [0]), "shape": ("F32", [2, 2], [0] * 4), "type": ("F32", [2], [0.5, 0.1]),
+        "only": ("F32", [], [0]), "steps": ("I64", [], [9])}, {**META, "state": json.dumps(state), "note": "x"})
+    state.update(step="18", epoch=2, best=(0.25).hex(), settings="lr 0.01\ncrop 32\n")
+    b = save(os.path.join(work, "b"), {
+        "same": ("F32", [2], [1, 2]), "moved": ("F32", [3], [3, 0.5, 4]), "bad": ("F32", [2], [2, math.nan]),
+        "zero": ("F32", [1], [-2]), "shape": ("F32", [4], [0] * 4), "type": ("F16", [2], [0.5, 0.1]),
+        "more": ("F32", [5], [0] * 5), "steps": ("I64", [], [18])}, {**META, "state": json.dumps(state)})
+    result = document("--diff", a, b, code=1)
+    assert not result["same"] and not result["same_model"] and result["in_both"] == 7
+    half = struct.unpack("<e", struct.pack("<e", 0.1))[0]
+    plain = {(c["kind"], c["name"]): (c["a"], c["b"]) for c in result["changes"] if c["kind"] != "values"}
+    assert plain == {
+        ("meta", "note"): ("x", ""), ("meta", "options.lr"): ("0.001", "0.01"), ("meta", "state.best"): ("0.1", "0.25"),
+        ("meta", "state.epoch"): ("1", "2"), ("meta", "state.step"): ("9", "18"), ("only_a", "only"): ("a single value", ""),
+        ("only_b", "more"): ("", "5"), ("shape", "shape"): ("2x2", "4"), ("dtype", "type"): ("F32", "F16")}, plain
+    values = {c["name"]: c for c in result["changes"] if c["kind"] == "values"}
+    keys = ("a", "b", "index", "values", "differ", "bytes", "equal_bytes", "not_finite_a", "not_finite_b", "max_abs",
+            "relative")
+    told = {name: tuple(c[k] for k in keys) for name, c in values.items()}
+    between = abs(half - single(0.1))
+    equal_one_nan = sum(x == y for x, y in zip(struct.pack("<2f", 1, 1), struct.pack("<2f", 2, math.nan)))
+    assert told.pop("type")[:9] == ("0.100000001", f"{half:.9g}", 1, 2, 1, 0, 0, 0, 0)
+    assert close(values["type"]["max_abs"], between)
+    assert close(values["type"]["relative"], between / math.hypot(0.5, single(0.1)))
+    assert told == {
+        "moved": ("0", "0.5", 1, 3, 1, 12, 11, 0, 0, 0.5, 0.1),
+        "bad": ("1", "nan", 1, 2, 2, 8, equal_one_nan, 0, 1, 1, 1),
+        "zero": ("0", "-2", 0, 1, 1, 4, 3, 0, 0, 2, None),
+        "steps": ("9", "18", 0, 1, 1, 8, 7, 0, 0, 9, 1)}, told
+    assert result["counts"] == {"meta": 5, "only_a": 1, "only_b": 1, "shape": 1, "dtype": 1, "values": 5}
+    whole = result["numbers"]
+    assert (whole["values"], whole["differ"], whole["max_abs"]) == (11, 6, 2)
+    assert close(whole["relative"], math.sqrt((0.25 + 1 + 4 + between ** 2) / (5 + 25 + 1 + 0.25 + single(0.1) ** 2)))
+    table, lines = rows("--diff", a, b, code=1)
+    assert [r["name"] for r in table] == [c["name"] for c in result["changes"]]
+    for line, change in zip(lines, result["changes"]):
+        assert {k: v for k, v in line.items() if v is not None} == {k: v for k, v in change.items() if v is not None}
+    os.chdir(work)
+    text = inspect("--diff", "a", "b", code=1).stdout
+    assert text == f"""\
+A        8 tensors, {size(a)}  a
+B        8 tensors, {size(b)}  b
+model    another one: 7 tensors in both, 1 only in A, 1 only in B, 1 of another shape
+only_a   1 tensor only in A
+         only  a single value
+only_b   1 tensor only in B
+         more  5
+shape    1 tensor of another shape
+         shape  2x2 -> 4
+dtype    1 tensor of another type
+         type  F32 -> F16
+meta     the metadata differ
+         note                       x                        -
+         options.lr                 0.001                    0.01
+         state.best                 0.1                      0.25
+         state.epoch                1                        2
+         state.step                 9                        18
+values   6 of 11 differ (54.5 %), by 2 at most, relative L2 difference 0.41
+bytes    {whole['equal_bytes']} of 40 are equal
+         0 values in A and 1 in B are not finite
+tensors  name         values      differ     largest    relative
+         bad               2           2           1           1  0 -> 1 not finite
+         zero              1           1           2           -
+         moved             3           1         0.5         0.1
+         type              2           1   {between:.4g}    4.79e-05
+         steps             1           1           9           1
+""", text
+
+
+def size(path):
+    n = os.path.getsize(path)
+    return f"{n} bytes" if n < 1000 else f"{n / 1000:.1f} kB"
+
+
+@case("--diff: more than ten tensors differ: the worst ones, all with -v and in CSV")
+def _(work):
+    a = save(os.path.join(work, "a"), {f"t{i:02}": ("F32", [2], [1, 1]) for i in range(30)})
+    b = save(os.path.join(work, "b"), {f"t{i:02}": ("F32", [2], [1, 1 + 2.0 ** -i]) for i in range(30)})
+    found = [line.split()[0] for line in inspect("--diff", a, b, code=1).stdout.splitlines() if "         t" in line]
+    # 1 + 2^-24 is 1
+    assert found == [f"t{i:02}" for i in range(10)]
+    assert "and 14 more: -v" in inspect("--diff", a, b, code=1).stdout
+    text = inspect("-v", "--diff", a, b, code=1).stdout
+    assert text.count("\n         t") == 24 and "more:" not in text
+    assert [r["name"] for r in rows("--diff", a, b, code=1)[0]] == [f"t{i:02}" for i in range(24)]
+
+
+@case("--diff: a tensor of many pieces differs where it does, and its bytes are counted")
+def _(work):
+    draw = random.Random(3)
+    values = [draw.uniform(-1, 1) for _ in range(10001)]
+    other = list(values)
+    for place, by in ((0, 1e-3), (4095, -2e-3), (4096, 0.5), (10000, 0.25)):
+        other[place] += by
+    a = save(os.path.join(work, "a"), {"w": ("F32", [10001], values)})
+    b = save(os.path.join(work, "b"), {"w": ("F32", [10001], other)})
+    change, = document("--diff", a, b, code=1)["changes"]
+    x, y = pack("F32", values), pack("F32", other)
+    assert (change["index"], change["differ"], change["bytes"]) == (4096, 4, 40004)
+    assert change["equal_bytes"] == sum(p == q for p, q in zip(x, y))
+    x, y = [single(v) for v in values], [single(v) for v in other]
+    assert change["max_abs"] == y[4096] - x[4096]
+    assert close(change["relative"], math.sqrt(math.fsum((p - q) ** 2 for p, q in zip(x, y)) /
+                                               math.fsum(p * p for p in x)))
+
+
+@case("--diff: what cannot be done, and damaged files")
+def _(work):
+    a = save(os.path.join(work, "a"), {"w": ("F32", [4], [1, 2, 3, 4])})
+    data = os.path.join(work, "data")
+    labels = synth(os.path.join(work, "in"), 40, "--size", 64)
+    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in", "images"), "-l", labels, "-o", data, "--size", 32])
+    for pair in ((a, data), (data, a)):
+        says(inspect("--diff", *pair, code=2), "two of a kind", "is a data set")
+    says(inspect("--diff", a, code=2), "two PATHs")
+    says(inspect("--diff", a, os.path.join(work, "no"), code=3), "cannot open")
+    cut = write(os.path.join(work, "cut"), slurp(a)[:-1])
+    for pair in ((a, cut), (cut, a)):
+        says(inspect("--diff", *pair, code=1), f"'{cut}'.* behind the end of the file")
+    found = json.loads(inspect("--json", "--diff", a, cut, code=1).stdout)
+    assert found["results"][0]["error"]["status"] == "truncated"
+    odd = save(os.path.join(work, "odd"), {"\x1b[2J\n\u20ac" + "x" * 3000: ("F32", [1], [1])}, {"\x07": "\x1b]0;x"})
+    for options in ([], ["-v"], ["--format", "csv"], ["--format", "jsonl"], ["--json"]):
+        text = inspect("--diff", *options, a, odd, code=1).stdout + inspect("--list", *options, odd).stdout
+        assert "\x1b" not in text and "\x07" not in text
+
+
+# ---- the folder of a run -----------------------------------------------------------------------------------------
+
+CACHE = tempfile.mkdtemp(prefix="chex-checkpoints-")
+
+
+@functools.lru_cache(None)
+def trained(name, *options):
+    labels = os.path.join(CACHE, "in", "Data_Entry_2017_v2020.csv")
+    if not os.path.exists(labels):
+        synth(os.path.join(CACHE, "in"), 60, "--size", 64)
+        run([program("chex-convert"), "-q", "-i", os.path.join(CACHE, "in", "images"), "-l", labels, "-o",
+             os.path.join(CACHE, "data"), "--size", 32, "--shard-size", 8])
+    out = os.path.join(CACHE, name)
+    run([program("chex-train"), "-q", "-d", os.path.join(CACHE, "data"), "-o", out, "--model", "densenet-micro", "--crop",
+         32, "--device", "cpu", "--epochs", 2, "--batch", 8, "-j", 1, *options])
+    return out
+
+
+@case("the folder of a run stands for its newest checkpoint that is whole, without one for best.safetensors")
+def _(work):
+    out = os.path.join(work, "run")
+    shutil.copytree(trained("a"), out)
+    newest, older = [os.path.join(out, line.split()[0] + ".safetensors")
+                     for line in slurp(os.path.join(out, "latest")).decode().splitlines()]
+    assert document(out)["checkpoint"]["file"] == newest
+    assert document(out + "/")["path"] == out + "/"
+    result = document("--diff", out, newest)
+    assert result["same"] and result["files"] == [newest, newest] and result["paths"] == [out, newest]
+    data = bytearray(slurp(newest))
+    data[-1] ^= 1
+    write(newest, data)
+    done = inspect("--json", out)
+    assert json.loads(done.stdout)["results"][0]["checkpoint"]["file"] == older
+    assert "warning: " in done.stderr and os.path.basename(newest) in done.stderr
+    best = os.path.join(out, "best.safetensors")
+    for name in os.listdir(out):
+        if name.startswith(("step-", "latest")):
+            os.remove(os.path.join(out, name))
+    assert document(out)["checkpoint"]["file"] == best
+    os.remove(best)
+    says(inspect(out, code=3), "no data set in")
+
+
+@case("two runs: the same options give the same checkpoint; another learning rate is named, and moves the weights")
+def _(_work):
+    a, b, other = trained("a"), trained("b"), trained("c", "--lr", "0.01")
+    assert document("--diff", a, b)["same"]
+    result = document("--diff", a, other, code=1)
+    assert result["same_model"]
+    meta = {c["name"]: (c["a"], c["b"]) for c in result["changes"] if c["kind"] == "meta"}
+    assert meta["options.lr"] == ("0.001", "0.01") and "state.step" not in meta
+    moved = {c["name"] for c in result["changes"] if c["kind"] == "values"}
+    assert "classifier.weight" in moved and not any(name.endswith("num_batches_tracked") for name in moved)
+    assert 0 < result["numbers"]["relative"] < 10
+    optimizers = [f"{run_}/{os.path.basename(result['files'][0])[:-12]}.opt.safetensors" for run_ in (a, b)]
+    assert document("--diff", *optimizers)["same"]
+
+
+if __name__ == "__main__":
+    code = case.main()
+    shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(code)
