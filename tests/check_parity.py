@@ -6,17 +6,18 @@ CPU backend:
 
 - one step from random weights, at several sizes and batches: logits, loss, each gradient and the running statistics,
   and the logits in evaluation, beside PyTorch's in float64, which has no rounding of its own that would count;
-- ten steps of Adam (two on all but the first): the parameters are those that PyTorch's Adam makes of the gradients that
-  the backend reports; the last step is, bit for bit, what the backend computes when it starts with the parameters and
-  statistics before it, so no step knows of earlier ones; from there one step is compared with PyTorch again.
+- ten steps of Adam (two on all but the first): each parameter tensor is that of PyTorch after the same steps, within
+  1e-3; its change is what PyTorch's Adam makes of the gradients that the backend reports; the last step is, bit for
+  bit, what the backend computes when it starts with the parameters and statistics before it, so no step knows of
+  earlier ones; from there one step is compared with PyTorch again.
 
 Errors are relative: the norm of the difference over the norm of PyTorch's tensor.
 
 A gradient jumps where a ReLU's input is zero, and where two values of a max pool are equal.  Of some ten million inputs
 a few always lie so close that rounding decides, differently for each instruction set, and one of them moves a gradient
-by 1e-3.  No tolerance is right for that, so such inputs are moved out of the way: see Settled.  Nor are parameters
-after steps of two programs compared: Adam divides a gradient by its own size and makes a whole step of one that is
-nothing but rounding.
+by 1e-3.  No tolerance is right for that, so such inputs are moved out of the way: see Settled.  After steps of two
+programs no more than whole tensors are compared: Adam divides a gradient by its own size and makes a whole step of one
+that is nothing but rounding.
 
 TRAIN_STEP names the program; arguments are models.  Without CHEX_SLOW (make check-slow) only the smallest size.
 Exit status: 0 good, 1 something differs, 77 PyTorch or torchvision is missing.
@@ -43,6 +44,7 @@ MODELS = {"densenet121": torchvision.models.densenet121, "resnet50": torchvision
 RELUS = {"densenet121": 121, "resnet50": 49}
 INSTRUCTION_SETS = {"cpu": ("avx512", "avx2", "plain")}  # CHEX_CPU; one that the machine lacks gives the best it has
 TOLERANCE = 1e-4  # of logits, loss, gradients and statistics
+STEPS_TOLERANCE = 1e-3  # of a parameter tensor after ten steps, which move a weight by up to 1e-3
 CHANGE_TOLERANCE = 1e-2  # of what Adam changed: a parameter of 2 is rounded to 1e-7 in each step of up to RATE
 
 
@@ -285,6 +287,22 @@ def compare_step(tally, variants, network, pixels, labels, start=None):
     return start
 
 
+def compare_parameters(tally, variant, network, start, pixels, labels, params):
+    """The parameters after as many steps of Adam that PyTorch makes by itself."""
+    network.load(start)
+    network.model.train()
+    optimizer = torch.optim.Adam(network.model.parameters(), RATE)
+    for x, y in zip(pixels, labels):
+        optimizer.zero_grad()
+        torch.nn.BCEWithLogitsLoss()(network.model(network_input(x)), torch.from_numpy(y).double()).backward()
+        optimizer.step()
+    here = f"{variant.name} {network.name}"
+    worst = max(tally.compare(f"{here}: {n} after {len(pixels)} steps", ours, p.detach().numpy().ravel(),
+                              STEPS_TOLERANCE)
+                for (n, p), ours in zip(network.params, split(params, network.params)))
+    print(f"{here}, {len(pixels)} steps: largest error of a parameter tensor {worst:.1e}")
+
+
 def compare_training(tally, variant, network, start, pixels, labels):
     """Steps of Adam from these weights; gives the weights before the last step."""
     steps = len(pixels)
@@ -310,6 +328,7 @@ def compare_training(tally, variant, network, start, pixels, labels):
     tally.compare(f"{here}: logits in evaluation after {steps} steps", whole.evaluated,
                   evaluate(network.model, pixels[-1]))
     print(f"{here}, {steps} steps: largest error of a change {worst:.1e}")
+    compare_parameters(tally, variant, network, start, pixels, labels, whole.params)
     return short.params, short.stats
 
 
