@@ -31,6 +31,7 @@ void pipeline_case(Suite *suite); /* test_pipeline.c */
 void crew_case(Suite *suite);     /* test_crew.c */
 void share_case(Suite *suite);    /* test_share.c */
 void calls_case(Suite *suite);    /* test_calls.c */
+void convert_case(Suite *suite);  /* test_convert.c */
 void feed_case(Suite *suite);     /* test_feed.c */
 
 #endif

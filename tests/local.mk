@@ -5,6 +5,8 @@
 tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
+	tests/archive_fixture.c \
+	tests/archive_fixture.h \
 	tests/calls.c \
 	tests/calls.h \
 	tests/cases.h \
@@ -58,6 +60,7 @@ tests_unit_SOURCES = \
 	tests/test_verify.c \
 	tests/test_backends.c \
 	tests/test_calls.c \
+	tests/test_convert.c \
 	tests/test_checkpoint.c \
 	tests/test_settings.c \
 	tests/test_collective.c \
