@@ -20,6 +20,8 @@ void inflate_streams_case(Suite *suite); /* test_inflate_streams.c */
 /* split suite */
 void digest_case(Suite *suite);     /* test_digest.c */
 void split_rule_case(Suite *suite); /* test_split_rule.c */
+/* manifest suite */
+void manifest_check_case(Suite *suite); /* test_manifest_check.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
 void archive_case(Suite *suite);  /* test_archive.c */

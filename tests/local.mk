@@ -37,6 +37,7 @@ tests_unit_SOURCES = \
 	tests/test_inflate_streams.c \
 	tests/test_lock.c \
 	tests/test_manifest.c \
+	tests/test_manifest_check.c \
 	tests/test_names.c \
 	tests/test_pipeline.c \
 	tests/test_plan.c \
