@@ -107,10 +107,10 @@ intake_new(struct convert *c, const struct store *store, const struct convert_wa
     in->reader = calloc(in->readers, sizeof(*in->reader));
     /* One image at work and one ahead for each thread, one for each reader; the bytes are for images of a megabyte. */
     in->feed = feed_new(threads + at_most(threads, 16) + in->readers + 2, (uint64_t)(32 + threads) << 20);
+    for (i = 0; in->reader && i < in->readers; i++)
+        in->reader[i].wants_archive = i < archives;
     if (!in->reader || !in->feed)
         status = chex_fail_memory(err);
-    for (i = 0; status == CHEX_OK && i < in->readers; i++)
-        in->reader[i].wants_archive = i < archives;
     if (status == CHEX_OK && c->source.archive_count > 0)
         status = map_rows(in, err);
     if (status != CHEX_OK) {
