@@ -32,7 +32,7 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
 
     (void)worker;
     if (status != CHEX_OK)
-        return chex_context(err, CHEX_ERR_MISSING, "'%s'", path);
+        return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
     while (image_archive_next(archive, &member)) {
         const struct entry *entry = labels_find(labels, member.name);
 

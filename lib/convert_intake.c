@@ -107,10 +107,10 @@ intake_new(struct convert *c, const struct store *store, const struct convert_wa
     in->reader = calloc(in->readers, sizeof(*in->reader));
     /* One image at work and one ahead for each thread, one for each reader; the bytes are for images of a megabyte. */
     in->feed = feed_new(threads + at_most(threads, 16) + in->readers + 2, (uint64_t)(32 + threads) << 20);
+    for (i = 0; in->reader && i < in->readers; i++)
+        in->reader[i].wants_archive = i < archives;
     if (!in->reader || !in->feed)
         status = chex_fail_memory(err);
-    for (i = 0; status == CHEX_OK && i < in->readers; i++)
-        in->reader[i].wants_archive = i < archives;
     if (status == CHEX_OK && c->source.archive_count > 0)
         status = map_rows(in, err);
     if (status != CHEX_OK) {
@@ -251,20 +251,22 @@ hash_of(const struct feed_place *p, uint64_t size)
     return (uint64_t)chex_crc32c(0, p->bytes.data, p->bytes.size) << 32 ^ (size << 1 | 1);
 }
 
-/* Is it what the loose file of this name is? */
-static bool
-same_as_loose(const struct feed_place *p, uint64_t size, const char *path)
+/* *same: it is what the loose file of this name is.  A file that cannot be read is different. */
+static enum chex_status
+compare_with_loose(const struct feed_place *p, uint64_t size, const char *path, bool *same, struct chex_error *err)
 {
     struct buffer b = {0};
     struct stat st;
-    bool same;
+    enum chex_status status;
 
-    if (p->why.status != CHEX_OK)
-        return stat(path, &st) == 0 && (uint64_t)st.st_size == size;
-    same = file_read(AT_FDCWD, path, CONVERT_MAX_FILE, &b, NULL) == CHEX_OK && b.size == size &&
-           (size == 0 || memcmp(b.data, p->bytes.data, size) == 0);
+    if (p->why.status != CHEX_OK) {
+        *same = stat(path, &st) == 0 && (uint64_t)st.st_size == size;
+        return CHEX_OK;
+    }
+    status = file_read(AT_FDCWD, path, CONVERT_MAX_FILE, &b, err);
+    *same = status == CHEX_OK && b.size == size && (size == 0 || memcmp(b.data, p->bytes.data, size) == 0);
     buffer_release(&b);
-    return same;
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
 /* Compare with what was there under this name; *first: nothing was. */
@@ -279,8 +281,15 @@ note_arrival(struct intake *in, const struct reader *r, const struct feed_place 
     char path[4096];
 
     *first = false;
-    if (loose_path(in, name, path, sizeof(path)) && !same_as_loose(p, size, path))
-        return fail_twice(name, path, here, err);
+    if (loose_path(in, name, path, sizeof(path))) {
+        bool same;
+        enum chex_status status = compare_with_loose(p, size, path, &same, err);
+
+        if (status != CHEX_OK)
+            return status;
+        if (!same)
+            return fail_twice(name, path, here, err);
+    }
     pthread_mutex_lock(&in->lock);
     before = *a;
     if (before.hash == 0)

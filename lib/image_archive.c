@@ -293,8 +293,10 @@ open_stream(struct image_archive *a, bool *zip, struct chex_error *err)
     } else {
         *zip = begins_with(a->block, got, "PK\3\4", 4) || begins_with(a->block, got, "PK\5\6", 4);
     }
+    if (code != ARCHIVE_OK && !a->filter)
+        return chex_fail_memory(err);
     if (code != ARCHIVE_OK)
-        note_fault(a, a->filter ? archive_error_string(a->filter) : "out of memory");
+        note_fault(a, archive_error_string(a->filter));
     return CHEX_OK;
 }
 

@@ -180,7 +180,7 @@ write_text(const struct folder *folder, const char *name, const char *text)
 static bool
 knows_no_links(int error)
 {
-    return error == EPERM || error == ENOSYS || error == ENOTSUP || error == EOPNOTSUPP || error == EMLINK;
+    return error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK;
 }
 
 /* Make the lock file; text[LOCK_TEXT] gets what is in it.  False with errno EEXIST where there is one. */

@@ -50,8 +50,10 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
     struct chex_error why;
     enum chex_status status = dali_index_format(info->record_count, ds->info.stride, &wanted, err), found;
 
-    if (status != CHEX_OK)
+    if (status != CHEX_OK) {
+        buffer_release(&wanted);
         return status;
+    }
     snprintf(name, sizeof(name), "%s%s", info->name, DALI_INDEX_SUFFIX);
     found = file_read(ds->folder.fd, name, 2 * wanted.size, &there, &why);
     if (found == CHEX_ERR_MEMORY)

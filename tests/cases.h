@@ -20,6 +20,8 @@ void inflate_streams_case(Suite *suite); /* test_inflate_streams.c */
 /* split suite */
 void digest_case(Suite *suite);     /* test_digest.c */
 void split_rule_case(Suite *suite); /* test_split_rule.c */
+/* manifest suite */
+void manifest_check_case(Suite *suite); /* test_manifest_check.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
 void archive_case(Suite *suite);  /* test_archive.c */
@@ -31,6 +33,7 @@ void pipeline_case(Suite *suite); /* test_pipeline.c */
 void crew_case(Suite *suite);     /* test_crew.c */
 void share_case(Suite *suite);    /* test_share.c */
 void calls_case(Suite *suite);    /* test_calls.c */
+void convert_case(Suite *suite);  /* test_convert.c */
 void feed_case(Suite *suite);     /* test_feed.c */
 
 #endif

@@ -5,6 +5,8 @@
 tests_unit_SOURCES = \
 	tests/unit.c \
 	tests/unit.h \
+	tests/archive_fixture.c \
+	tests/archive_fixture.h \
 	tests/calls.c \
 	tests/calls.h \
 	tests/cases.h \
@@ -35,6 +37,7 @@ tests_unit_SOURCES = \
 	tests/test_inflate_streams.c \
 	tests/test_lock.c \
 	tests/test_manifest.c \
+	tests/test_manifest_check.c \
 	tests/test_names.c \
 	tests/test_pipeline.c \
 	tests/test_plan.c \
@@ -58,6 +61,7 @@ tests_unit_SOURCES = \
 	tests/test_verify.c \
 	tests/test_backends.c \
 	tests/test_calls.c \
+	tests/test_convert.c \
 	tests/test_checkpoint.c \
 	tests/test_settings.c \
 	tests/test_collective.c \

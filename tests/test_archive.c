@@ -9,6 +9,7 @@
 
 #include "unit.h"
 
+#include "archive_fixture.h"
 #include "calls.h"
 #include "cases.h"
 #include "gunzip.h"
@@ -45,23 +46,6 @@ make_text(void)
     return text;
 }
 
-/* Append a gzip member. */
-static void
-pack(const uint8_t *data, size_t size, struct buffer *out)
-{
-    z_stream z = {0};
-
-    ck_assert_int_eq(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    ck_assert_int_eq(buffer_reserve(out, out->size + deflateBound(&z, size), &err), CHEX_OK);
-    z.next_in = (Bytef *)(uintptr_t)data;
-    z.avail_in = (uInt)size;
-    z.next_out = out->data + out->size;
-    z.avail_out = (uInt)(out->capacity - out->size);
-    ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
-    out->size += z.total_out;
-    deflateEnd(&z);
-}
-
 /* Decompress; *got bytes agreed with the text. */
 static enum chex_status
 unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
@@ -94,14 +78,14 @@ START_TEST(gzip_files_of_one_or_more_members_are_decompressed)
     struct buffer b = {0};
     size_t got;
 
-    pack(text, TEXT_SIZE, &b);
+    archive_gzip(text, TEXT_SIZE, &b);
     ck_assert(gunzip_magic(b.data, b.size));
     ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
     ck_assert_uint_eq(got, TEXT_SIZE);
     b.size = 0;
-    pack(text, 7, &b);
-    pack(text, 0, &b);
-    pack(text + 7, TEXT_SIZE - 7, &b);
+    archive_gzip(text, 7, &b);
+    archive_gzip(text, 0, &b);
+    archive_gzip(text + 7, TEXT_SIZE - 7, &b);
     ck_assert_int_eq(buffer_append(&b, "\0\0\0\0behind", 10, &err), CHEX_OK);
     ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
     ck_assert_uint_eq(got, TEXT_SIZE);
@@ -117,7 +101,7 @@ START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
     struct buffer b = {0};
     size_t got, i;
 
-    pack(text, TEXT_SIZE, &b);
+    archive_gzip(text, TEXT_SIZE, &b);
     for (i = 1; i < 9; i++)
         ck_assert_int_eq(unpack(b.data, b.size - i, text, &got), CHEX_ERR_TRUNCATED);
     ck_assert_int_eq(unpack(b.data, 10, text, &got), CHEX_ERR_TRUNCATED);
@@ -138,30 +122,6 @@ END_TEST
 
 /* ---- archives ------------------------------------------------------------------------------------------------- */
 
-/* Append a member in the form of POSIX 1003.1-1990, ustar. */
-static void
-add(struct buffer *b, const char *name, char type, const char *data)
-{
-    char head[512] = {0};
-    size_t length = strlen(data), i;
-    unsigned sum = 0;
-    static const char zeros[512];
-
-    snprintf(head, 100, "%s", name);
-    snprintf(head + 100, 8, "%07o", 0644);
-    snprintf(head + 124, 12, "%011o", (unsigned)length);
-    memcpy(head + 257, "ustar\00000", 8);
-    head[156] = type;
-    memset(head + 148, ' ', 8);
-    for (i = 0; i < sizeof(head); i++)
-        sum += (unsigned char)head[i];
-    snprintf(head + 148, 8, "%06o", sum);
-    buffer_append(b, head, sizeof(head), &err);
-    buffer_append(b, data, length, &err);
-    if (length % 512)
-        buffer_append(b, zeros, 512 - length % 512, &err);
-}
-
 static struct image_archive *
 open_archive(const struct buffer *b)
 {
@@ -177,13 +137,13 @@ START_TEST(images_come_in_the_order_of_the_archive_and_may_be_passed_over)
     struct image_archive *a;
     struct image_member m;
 
-    add(&b, "x/", '5', "");
-    add(&b, "x/1.png", '0', "one");
-    add(&b, "x/notes.txt", '0', "text");
-    add(&b, "../2.JPG", '0', "two and more");
-    add(&b, "3.png", '2', ""); /* a symbolic link */
-    add(&b, "x/.4.png", '0', "hidden");
-    add(&b, "5.jpeg", '0', "");
+    archive_add(&b, "x/", '5', "");
+    archive_add(&b, "x/1.png", '0', "one");
+    archive_add(&b, "x/notes.txt", '0', "text");
+    archive_add(&b, "../2.JPG", '0', "two and more");
+    archive_add(&b, "3.png", '2', ""); /* a symbolic link */
+    archive_add(&b, "x/.4.png", '0', "hidden");
+    archive_add(&b, "5.jpeg", '0', "");
     buffer_append(&b, (char[1024]){0}, 1024, &err);
     a = open_archive(&b);
     ck_assert(image_archive_next(a, &m));
@@ -213,8 +173,8 @@ START_TEST(one_too_large_is_no_fault_of_the_archive)
     struct image_archive *a;
     struct image_member m;
 
-    add(&b, "1.png", '0', "0123456789");
-    add(&b, "2.png", '0', "012345678");
+    archive_add(&b, "1.png", '0', "0123456789");
+    archive_add(&b, "2.png", '0', "012345678");
     a = open_archive(&b); /* without a mark at its end, as old ones are */
     ck_assert(image_archive_next(a, &m));
     ck_assert_int_eq(image_archive_read(a, 9, &data, &err), CHEX_ERR_LIMIT);
@@ -234,8 +194,8 @@ START_TEST(wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning)
     struct buffer b = {0}, data = {0};
     size_t whole, cut;
 
-    add(&b, "1.png", '0', "first");
-    add(&b, "2.png", '0', "second");
+    archive_add(&b, "1.png", '0', "first");
+    archive_add(&b, "2.png", '0', "second");
     whole = b.size; /* of two members, a kilobyte each */
     for (cut = 512; cut < whole; cut += 37) {
         struct image_archive *a;
@@ -309,13 +269,13 @@ START_TEST(archives_are_read_without_memory)
 {
     struct buffer b = {0}, packed = {0};
 
-    add(&b, "1.png", '0', "first");
-    add(&b, "2.png", '0', "second");
+    archive_add(&b, "1.png", '0', "first");
+    archive_add(&b, "2.png", '0', "second");
     buffer_append(&b, (char[1024]){0}, 1024, &err);
     archive_path = unit_file("calls.tar", b.data, b.size);
     calls_each(CALL_MEMORY, ENOMEM, read_archive, NULL, CHEX_ERR_MEMORY, 0);
     calls_each(CALL_READ, ENXIO, read_archive, NULL, CHEX_ERR_READ, 0);
-    pack(b.data, b.size, &packed);
+    archive_gzip(b.data, b.size, &packed);
     archive_path = unit_file("calls.tar.gz", packed.data, packed.size);
     calls_each(CALL_MEMORY, ENOMEM, read_archive, NULL, CHEX_ERR_MEMORY, 0);
     calls_each(CALL_READ, ENXIO, read_archive, NULL, CHEX_ERR_READ, 0);

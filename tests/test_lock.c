@@ -7,10 +7,12 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "lock.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -328,6 +330,151 @@ START_TEST(of_two_that_take_over_one_wins)
 }
 END_TEST
 
+/* ---- calls that fail ------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+take_and_drop(void)
+{
+    struct lock lock;
+    enum chex_status status = lock_take(&lock, &folder, false, &err);
+
+    return status == CHEX_OK ? lock_drop(&lock, &err) : status;
+}
+
+/* exFAT, some network file systems */
+START_TEST(where_there_are_no_hard_links_a_lock_is_taken_all_the_same)
+{
+    static const int errors[] = {EPERM, ENOSYS, ENOTSUP, EMLINK};
+
+    for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        calls_fail(CALL_RENAME, 1, true, errors[i]);
+        ck_assert_msg(take_and_drop() == CHEX_OK, "%s", err.text);
+        ck_assert_uint_eq(calls_end(), 1);
+        ck_assert_uint_eq(files(), 0);
+    }
+    calls_fail(CALL_RENAME, 1, true, EIO);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_WRITE);
+    ck_assert_uint_eq(calls_end(), 1);
+    ck_assert_uint_eq(files(), 0);
+}
+END_TEST
+
+/* Who got the lock meanwhile took the file for a leftover and removed it: the link then fails with ENOENT. */
+START_TEST(a_rival_that_cleans_up_is_given_four_tries)
+{
+    calls_fail(CALL_RENAME, 1, false, ENOENT);
+    ck_assert_int_eq(take_and_drop(), CHEX_OK);
+    ck_assert_uint_eq(calls_end(), 1);
+    calls_fail(CALL_RENAME, 1, true, ENOENT);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_LOCKED);
+    ck_assert_uint_eq(calls_end(), 4);
+    ck_assert_msg(strstr(err.text, "is being taken over by another process"), "%s", err.text);
+    ck_assert_uint_eq(files(), 0);
+}
+END_TEST
+
+START_TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
+{
+    write_holder(host, dead_pid(), boot);
+    calls_fail(CALL_RENAME, 2, true, EACCES); /* 1: the link, which is there already */
+    ck_assert_int_ne(take_and_drop(), CHEX_OK);
+    ck_assert_uint_gt(calls_end(), 0);
+    ck_assert_uint_eq(files(), 1);
+    expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_that_cannot_be_read_is_anothers)
+{
+    write_holder(host, dead_pid(), boot);
+    calls_fail(CALL_STAT, 1, true, EIO);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_LOCKED);
+    ck_assert_uint_gt(calls_end(), 0);
+    ck_assert_msg(strstr(err.text, LOCK_NAME), "%s", err.text);
+    expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_is_written_whole_or_not_at_all)
+{
+    static const enum call kinds[] = {CALL_WRITE, CALL_SYNC, CALL_CLOSE};
+
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        calls_fail(kinds[i], 1, true, ENOSPC);
+        ck_assert_int_eq(take_and_drop(), CHEX_ERR_WRITE);
+        ck_assert_uint_gt(calls_end(), 0);
+        ck_assert_msg(strstr(err.text, "No space left on device"), "%s", err.text);
+        ck_assert_uint_eq(files(), 0);
+    }
+    calls_fail(CALL_WRITE, 1, false, EINTR);
+    ck_assert_int_eq(take_and_drop(), CHEX_OK);
+    ck_assert_uint_eq(calls_end(), 1);
+    calls_fail(CALL_CLOSE, 1, false, EINTR); /* on Linux it is closed */
+    ck_assert_int_eq(take_and_drop(), CHEX_OK);
+    ck_assert_uint_eq(calls_end(), 1);
+}
+END_TEST
+
+START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
+    ck_assert(lock_has_text(&folder, lock.text));
+    ck_assert(!lock_has_text(&folder, "host n07.cluster"));
+    calls_fail(CALL_READ, 1, true, ENXIO);
+    ck_assert(!lock_is_ours(&lock));
+    ck_assert(!lock_has_text(&folder, lock.text));
+    ck_assert_int_eq(lock_drop(&lock, &err), CHEX_ERR_WRITE);
+    calls_end();
+    ck_assert_msg(strstr(err.text, "cannot remove the lock"), "%s", err.text);
+    ck_assert_uint_eq(files(), 1);
+    ck_assert(!lock_is_ours(&lock)); /* it was given up */
+    unlinkat(folder.fd, LOCK_NAME, 0);
+
+    ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
+    unlinkat(folder.fd, LOCK_NAME, 0);
+    ck_assert(!lock_is_ours(&lock));
+    ck_assert(!lock_has_text(&folder, lock.text));
+    ck_assert_int_eq(lock_drop(&lock, &err), CHEX_OK);
+}
+END_TEST
+
+static void
+write_beside(const char *suffix, const char *text)
+{
+    char name[256];
+    int fd;
+
+    snprintf(name, sizeof(name), LOCK_NAME "%s", suffix);
+    fd = openat(folder.fd, name, O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* What killed processes left beside a lock goes; what may be somebody's, or is no lock's, stays. */
+START_TEST(leftovers_of_the_dead_are_removed)
+{
+    char dead[512], living[512];
+    struct lock lock;
+
+    snprintf(dead, sizeof(dead), "host %s\npid %ld\nboot %s\nspace %llu\nstart 1\nsince x\n", host, dead_pid(), boot,
+             own_space());
+    snprintf(living, sizeof(living), "host n07.cluster\npid 1\nboot b\nspace 1\nstart 1\nsince x\n");
+    write_beside(".new.17.4", "");
+    write_beside(".stale.17", dead);
+    write_beside("-00001-of-00004.new.17.4", "");
+    write_beside(".stale.18", living);
+    write_beside(".stale.19", "torn");
+    write_beside("notes", "");
+    write_beside(".old", "");
+    ck_assert_msg(lock_take(&lock, &folder, false, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_uint_eq(files(), 1 + 4);
+    ck_assert_int_eq(lock_drop(&lock, &err), CHEX_OK);
+}
+END_TEST
+
 void
 lock_case(Suite *suite)
 {
@@ -346,5 +493,12 @@ lock_case(Suite *suite)
     tcase_add_test(lock, a_lock_that_was_broken_is_noticed_and_left_alone);
     tcase_add_test(lock, a_folder_that_cannot_be_written_to_cannot_be_locked);
     tcase_add_test(lock, of_two_that_take_over_one_wins);
+    tcase_add_test(lock, where_there_are_no_hard_links_a_lock_is_taken_all_the_same);
+    tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
+    tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);
+    tcase_add_test(lock, a_lock_that_cannot_be_read_is_anothers);
+    tcase_add_test(lock, a_lock_is_written_whole_or_not_at_all);
+    tcase_add_test(lock, a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed);
+    tcase_add_test(lock, leftovers_of_the_dead_are_removed);
     suite_add_tcase(suite, lock);
 }

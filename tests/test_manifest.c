@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "small_dataset.h"
 #include "unit.h"
 
@@ -455,5 +456,6 @@ manifest_suite(void)
     tcase_add_test(tc, a_data_set_is_read_by_the_public_names);
     tcase_add_test(tc, a_data_set_that_is_not_whole_is_not_opened);
     suite_add_tcase(suite, tc);
+    manifest_check_case(suite);
     return suite;
 }

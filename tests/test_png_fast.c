@@ -271,6 +271,95 @@ START_TEST(other_forms_are_left_to_libpng)
 }
 END_TEST
 
+/* Whatever the header says under a right checksum, and wherever a chunk stands. */
+START_TEST(headers_that_are_out_of_bounds_are_not_taken)
+{
+    static const struct {
+        unsigned at; /* byte of IHDR */
+        uint8_t bytes[4];
+        unsigned count;
+    } bad[] = {
+        {0, {0, 0, 0, 0}, 4},
+        {4, {0, 0, 0, 0}, 4},
+        {0, {0x10, 0, 0, 0}, 4},
+        {4, {0x80, 0, 0, 0}, 4},
+        {0, {0xff, 0xff, 0xff, 0xff}, 4},
+        {4, {0xff, 0xff, 0xff, 0xff}, 4},
+        {8, {16}, 1},
+        {9, {2}, 1},
+        {9, {3}, 1},
+        {10, {1}, 1},
+        {11, {1}, 1},
+        {12, {1}, 1},
+        {12, {2}, 1},
+    };
+    const struct decode_limits boundless = {.max_pixels = UINT64_MAX};
+    struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = smooth};
+    struct png_fast *fast = png_fast_new();
+    struct image_traits traits;
+    struct image image = {0};
+    struct buffer good = {0}, b = {0};
+
+    fixture_png(&good, &f);
+    ck_assert(png_fast_decode(fast, good.data, good.size, &boundless, &image, &traits));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        b.size = 0;
+        ck_assert_int_eq(buffer_append(&b, good.data, good.size, NULL), CHEX_OK);
+        memcpy(b.data + fixture_find(&b, "IHDR") + 8 + bad[i].at, bad[i].bytes, bad[i].count);
+        fixture_repair(&b, fixture_find(&b, "IHDR"));
+        ck_assert_msg(!png_fast_decode(fast, b.data, b.size, &boundless, &image, &traits), "header %zu", i);
+    }
+    memcpy(good.data + fixture_find(&good, "IHDR") + 4, "IDAT", 4); /* no header */
+    fixture_repair(&good, fixture_find(&good, "IDAT"));
+    ck_assert(!png_fast_decode(fast, good.data, good.size, &boundless, &image, &traits));
+    image_release(&image);
+    buffer_release(&good);
+    buffer_release(&b);
+    png_fast_free(fast);
+}
+END_TEST
+
+START_TEST(chunks_in_another_place_are_not_taken)
+{
+    enum { NOTHING, LONG_END, SECOND_DATA, LATE_TIME, NO_DATA, LONG_HEADER, SURPLUS, FORMS };
+    struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = smooth};
+    struct png_fast *fast = png_fast_new();
+    struct buffer raw = {0}, packed = {0};
+
+    fixture_raw(&raw, &f);
+    fixture_deflate(&packed, raw.data, raw.size);
+    for (int form = 0; form < FORMS; form++) {
+        struct buffer b = {0};
+        struct image_traits traits;
+        struct image image = {0};
+
+        fixture_header(&b, &f);
+        if (form == LONG_HEADER) {
+            b.size = 8;
+            fixture_chunk(&b, "IHDR", "\0\0\0\x28\0\0\0\x1e\x08\0\0\0\0", 14);
+        }
+        if (form != NO_DATA)
+            fixture_chunk(&b, "IDAT", packed.data, packed.size);
+        if (form == LATE_TIME)
+            fixture_chunk(&b, "tIME", "\x07\xe6\1\1\1\1\1", 7);
+        if (form == SECOND_DATA) {
+            fixture_chunk(&b, "zzzz", "", 0);
+            fixture_chunk(&b, "IDAT", "", 0);
+        }
+        fixture_chunk(&b, "IEND", "x", form == LONG_END);
+        if (form == SURPLUS)
+            fixture_chunk(&b, "IEND", "", 0);
+        ck_assert_msg(png_fast_decode(fast, b.data, b.size, &limits, &image, &traits) == (form == NOTHING), "form %d",
+                      form);
+        image_release(&image);
+        buffer_release(&b);
+    }
+    buffer_release(&raw);
+    buffer_release(&packed);
+    png_fast_free(fast);
+}
+END_TEST
+
 START_TEST(a_file_cut_anywhere_is_not_taken)
 {
     struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
@@ -349,6 +438,8 @@ png_fast_suite(void)
     tcase_add_test(tcase, the_forms_of_the_data_set_are_taken);
     tcase_add_test(tcase, gray_and_opaque_rgba_is_taken_with_any_filters);
     tcase_add_test(tcase, other_forms_are_left_to_libpng);
+    tcase_add_test(tcase, headers_that_are_out_of_bounds_are_not_taken);
+    tcase_add_test(tcase, chunks_in_another_place_are_not_taken);
     tcase_add_test(tcase, a_file_cut_anywhere_is_not_taken);
     tcase_add_test(tcase, every_flipped_bit_is_left_to_libpng);
     tcase_add_test(tcase, damage_under_a_right_checksum_is_never_taken_alone);

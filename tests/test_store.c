@@ -312,6 +312,7 @@ store_suite(void)
     crew_case(suite);
     share_case(suite);
     calls_case(suite);
+    convert_case(suite);
     feed_case(suite);
     return suite;
 }

@@ -494,6 +494,37 @@ START_TEST(a_file_without_manifest_is_checked_by_itself)
 }
 END_TEST
 
+START_TEST(it_can_be_stopped)
+{
+    atomic_bool stop = true;
+    struct small_dataset s;
+    struct chex_dataset *ds;
+    struct chex_error err;
+    struct heard h = {.count = 0};
+    char path[700];
+
+    small_make(&s, "stopped");
+    ck_assert_int_eq(chex_dataset_open(s.path, &ds, NULL), CHEX_OK);
+    for (unsigned depth = VERIFY_SAMPLE; depth <= VERIFY_FULL; depth++) {
+        struct verify v = {.dataset = ds,
+                           .depth = (enum verify_depth)depth,
+                           .sample_percent = 100,
+                           .threads = 1,
+                           .fault = hear,
+                           .context = &h,
+                           .stop = &stop};
+
+        ck_assert_int_eq(verify_run(&v, &err), CHEX_ERR_STOPPED);
+        snprintf(path, sizeof(path), "%s/%s", s.path, s.shard[0].name);
+        v.dataset = NULL;
+        ck_assert_int_eq(verify_file(&v, path, &err), CHEX_ERR_STOPPED);
+    }
+    ck_assert_uint_eq(h.count, 0);
+    chex_dataset_close(ds);
+    small_release(&s);
+}
+END_TEST
+
 Suite *
 verify_suite(void)
 {
@@ -502,6 +533,7 @@ verify_suite(void)
 
     tcase_set_timeout(tc, 60); /* under sanitizers */
     tcase_add_test(tc, a_good_data_set_has_no_faults);
+    tcase_add_test(tc, it_can_be_stopped);
     tcase_add_loop_test(tc, every_flipped_bit_is_noticed_in_its_record, 0, 8);
     tcase_add_test(tc, every_truncation_is_noticed);
     tcase_add_test(tc, sizes_are_told_in_records);

@@ -1,0 +1,232 @@
+/*
+ * test_manifest_check.c - a manifest that could not be read again is not written; lines of a journal
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calls.h"
+#include "cases.h"
+#include "journal.h"
+#include "small_dataset.h"
+#include "split.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- manifests ------------------------------------------------------------------------------------------------ */
+
+/* Spoil it in one way; what is then said of it, NULL behind the last way. */
+static const char *
+spoil_scalars(struct manifest *m, int way)
+{
+    static char long_text[2000];
+
+    switch (way) {
+    case 0:
+        return m->seed = UINT64_MAX, "split.order_seed";
+    case 1:
+        return m->rejects = UINT64_MAX, "rejects";
+    case 2:
+        return m->max_pixels = UINT64_MAX, "decode.max_pixels";
+    case 3:
+        return m->max_pixels = 0, "decode.max_pixels";
+    case 4:
+        return m->shard_size = 0, "record.shard_size";
+    case 5:
+        return m->shard_size = MANIFEST_MAX_SHARD_SIZE + 1, "record.shard_size";
+    case 6:
+        return m->view_size = LAYOUT_MAX_TEXT + 1, "record.text_sizes";
+    case 7:
+        return m->patient_size = LAYOUT_MAX_TEXT + 1, "record.text_sizes";
+    case 8:
+        return m->name_size = LAYOUT_MAX_TEXT + 1, "record.text_sizes";
+    case 9:
+        return m->view_size = m->patient_size = m->name_size = LAYOUT_MAX_TEXT, "record.text_sizes";
+    case 10:
+        return m->pixel_mean = (double)NAN, "pixels.mean";
+    case 11:
+        return m->pixel_deviation = (double)INFINITY, "pixels.deviation";
+    case 12:
+        return m->tool_version = "", "tool.version";
+    case 13:
+        return m->tool_version = "caf\xc3\xa9", "tool.version";
+    case 14:
+        memset(long_text, 'x', sizeof(long_text) - 1);
+        return m->split_rule = long_text, "split.rule";
+    default:
+        return NULL;
+    }
+}
+
+static const char *
+spoil_splits(struct manifest *m, int way)
+{
+    static char long_name[SPLIT_NAME_MAX + 1], long_file[300];
+
+    switch (way) {
+    case 0:
+        return m->split_count = 0, "splits: not 1 to";
+    case 1:
+        return m->split_count = SPLIT_MAX + 1, "splits: not 1 to";
+    case 2:
+        return m->shard_count = 0, "shards: not 1 to";
+    case 3:
+        return m->shard_count = UINT32_MAX, "shards: not 1 to";
+    case 4:
+        return m->split_count = 1, "the splits have 2";
+    case 5:
+        return m->split[1].name = m->split[0].name, "is there twice";
+    case 6:
+        return m->split[0].name = "", "splits[0].name";
+    case 7:
+        memset(long_name, 'x', sizeof(long_name) - 1);
+        return m->split[0].name = long_name, "splits[0].name";
+    case 8:
+        return m->split[0].name = "Train", "splits[0].name";
+    case 9:
+        return m->split[0].images = UINT64_MAX, "too many images";
+    case 10:
+        return m->split[0].patients = UINT64_MAX, "too many images";
+    case 11:
+        memset(long_file, 'x', sizeof(long_file) - 1);
+        return m->shard[0].name = long_file, "shards[0].name";
+    case 12:
+        m->shard[0].records = m->shard_size = 3;
+        m->layout.stride = SIZE_MAX / 2;
+        return "shards[0].size";
+    default:
+        return NULL;
+    }
+}
+
+typedef const char *spoil(struct manifest *m, int way);
+
+/* Each way; how many there are. */
+static int
+spoil_all_ways(spoil *act, const char *folder)
+{
+    const char *text;
+    int way = 0;
+
+    do {
+        struct small_dataset s;
+        struct chex_error err = {.text = ""};
+        struct buffer b = {0};
+        char name[32];
+
+        snprintf(name, sizeof(name), "%s%d", folder, way++);
+        small_make(&s, name);
+        ck_assert_msg(manifest_format(&s.manifest, &b, &err) == CHEX_OK, "%s", err.text);
+        text = act(&s.manifest, way - 1);
+        if (text)
+            ck_assert_int_eq(manifest_format(&s.manifest, &b, &err), CHEX_ERR_BUG);
+        ck_assert_msg(!text || strstr(err.text, text), "\"%s\" is not in \"%s\"", text, err.text);
+        buffer_release(&b);
+        small_release(&s);
+    } while (text);
+    return way - 1;
+}
+
+START_TEST(a_manifest_that_could_not_be_read_is_not_written)
+{
+    ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 15);
+    ck_assert_int_eq(spoil_all_ways(spoil_splits, "splits"), 13);
+}
+END_TEST
+
+/* ---- journals ------------------------------------------------------------------------------------------------- */
+
+#define SHA  "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define HEAD "{\"shard\":1,\"size\":9,\"sha256\":\"" SHA "\",\"crc32c\":\"01234567\","
+#define SUMS "\"images\":3,\"sum\":4,\"squares\":5,"
+
+START_TEST(lines_of_a_journal_are_strict)
+{
+    static const struct {
+        const char *line;
+        bool good;
+    } lines[] = {
+        {HEAD SUMS "\"rejects\":0}", true},
+        {HEAD SUMS "\"rejects\":0,\"list\":[]}", true},
+        {HEAD SUMS "\"rejects\":1,\"list\":[[2,12,\"it is cut\"]]}", true},
+        {HEAD SUMS "\"rejects\":2,\"list\":[[2,12,\"it is cut\"]]}", false},
+        {HEAD SUMS "\"rejects\":1,\"list\":[[2,12]]}", false},
+        {HEAD SUMS "\"rejects\":1,\"list\":[[-1,12,\"\"]]}", false},
+        {HEAD SUMS "\"rejects\":1,\"list\":[[4294967296,12,\"\"]]}", false},
+        {HEAD SUMS "\"rejects\":1,\"list\":[[2,0,\"\"]]}", false},
+        {HEAD SUMS "\"rejects\":1,\"list\":[[2,99,\"\"]]}", false},
+        {HEAD SUMS "\"rejects\":-1}", false},
+        {HEAD SUMS "\"rejects\":\"none\"}", false},
+        {HEAD "\"images\":-1,\"sum\":4,\"squares\":5,\"rejects\":0}", false},
+        {HEAD "\"images\":4294967296,\"sum\":4,\"squares\":5,\"rejects\":0}", false},
+        {HEAD "\"images\":3,\"sum\":-4,\"squares\":5,\"rejects\":0}", false},
+        {HEAD "\"images\":3,\"sum\":4,\"squares\":-5,\"rejects\":0}", false},
+        {"{\"shard\":-1,\"size\":9,\"sha256\":\"" SHA "\",\"crc32c\":\"01234567\"," SUMS "\"rejects\":0}", false},
+        {"{\"shard\":2,\"size\":9,\"sha256\":\"" SHA "\",\"crc32c\":\"01234567\"," SUMS "\"rejects\":0}", false},
+        {"{\"shard\":1,\"size\":-9,\"sha256\":\"" SHA "\",\"crc32c\":\"01234567\"," SUMS "\"rejects\":0}", false},
+        {"{\"shard\":1,\"size\":9,\"sha256\":\"0\",\"crc32c\":\"01234567\"," SUMS "\"rejects\":0}", false},
+        {"{\"shard\":1,\"size\":9,\"sha256\":\"" SHA "\",\"crc32c\":\"0\"," SUMS "\"rejects\":0}", false},
+        /* Between processes a shard that borrows has no checksums. */
+        {"{\"shard\":1,\"size\":9,\"sha256\":\"\",\"crc32c\":\"\"," SUMS "\"rejects\":0,\"list\":[]}", true},
+        {"{\"shard\":1,\"size\":9,\"sha256\":\"\",\"crc32c\":\"0\"," SUMS "\"rejects\":0,\"list\":[]}", false},
+        {"{\"shard\":1,\"size\":9,\"sha256\":\"0\",\"crc32c\":\"\"," SUMS "\"rejects\":0,\"list\":[]}", false},
+        {"{\"shard\":1,\"size\":9,\"sha256\":\"\",\"crc32c\":\"\"," SUMS "\"rejects\":0}", false},
+        {"{", false},
+        {"", false},
+    };
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct shard_result r;
+        struct chex_error err;
+        size_t shard;
+        enum chex_status status = journal_parse(lines[i].line, strlen(lines[i].line), 2, &shard, &r, &err);
+
+        ck_assert_msg(status == (lines[i].good ? CHEX_OK : CHEX_ERR_DAMAGED), "%s: %d", lines[i].line, status);
+        ck_assert(!lines[i].good || (shard == 1 && r.size == 9 && r.images == 3 && r.sum == 4 && r.squares == 5));
+        shard_result_release(&r);
+    }
+}
+END_TEST
+
+/* A line with two rejects, written and read. */
+static enum chex_status
+write_and_read_line(struct chex_error *err)
+{
+    struct reject rejects[2] = {{1, CHEX_ERR_TRUNCATED, (char *)(uintptr_t) "cut"},
+                                {3, CHEX_ERR_EMPTY, (char *)(uintptr_t) "empty"}};
+    struct shard_result result = {.size = 4, .images = 2, .reject = rejects, .reject_count = 2}, there;
+    struct buffer line = {0};
+    size_t shard;
+    enum chex_status status = journal_format(1, &result, true, &line, err);
+
+    if (status == CHEX_OK) {
+        status = journal_parse((const char *)line.data, line.size, 2, &shard, &there, err);
+        if (status == CHEX_OK && (there.reject_count != 2 || strcmp(there.reject[1].text, "empty") != 0))
+            status = chex_fail(err, CHEX_ERR_BUG, "other rejects");
+        shard_result_release(&there);
+    }
+    buffer_release(&line);
+    return status;
+}
+
+START_TEST(a_line_of_a_journal_without_memory)
+{
+    calls_each(CALL_MEMORY, ENOMEM, write_and_read_line, NULL, CHEX_ERR_MEMORY, 0);
+}
+END_TEST
+
+void
+manifest_check_case(Suite *suite)
+{
+    TCase *manifest = tcase_create("not written"), *journal = tcase_create("lines of a journal");
+
+    tcase_add_test(manifest, a_manifest_that_could_not_be_read_is_not_written);
+    suite_add_tcase(suite, manifest);
+    tcase_add_test(journal, lines_of_a_journal_are_strict);
+    tcase_add_test(journal, a_line_of_a_journal_without_memory);
+    suite_add_tcase(suite, journal);
+}
