@@ -172,6 +172,24 @@ def _(work):
     says(run(command, 0, env=mpi.ENVIRONMENT, timeout=HANG), f" {images_to_train_on()} images in")
 
 
+@case("ranks of which one trains and another judges, plans or stages are told so, and none waits")
+def _(work):
+    best = weights(work)
+    for i, (one, other, text) in enumerate((([], ["-n"], "dry-run"), (["-n"], [], "dry-run"), ([], ["--eval-only"], "eval-only"),
+                                            (["--eval-only"], [], "eval-only"), (["--stage", work], [], "stage"),
+                                            ([], ["--stage", work], "stage"),
+                                            (["--eval-only"], ["--eval-only", "--split", "val"], "split"),
+                                            (["--eval-only"], ["--eval-only", "--init", best], "init"))):
+        out = os.path.join(work, f"run{i}")
+        try:
+            command = mpi.ranks("chex-train", 1, *words("-o", out, *one))
+        except mpi.Skip as e:
+            raise Skip(str(e)) from e
+        done = run([*command, ":", "-np", "1", *words("-o", out, *other)], 2, env=mpi.ENVIRONMENT, timeout=HANG)
+        says(done, f"rank 1 .*does not do the same as rank 0: it has '{text} ")
+        assert not os.path.exists(out)
+
+
 # ---- little of everything ------------------------------------------------------------------------------------------------
 
 

@@ -472,6 +472,7 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     struct trainer_options *o = &cli->train;
 
     o->threads = common->threads;
+    o->plan_only = cli->dry_run;
     if (cli->decay >= 0)
         o->optimizer.decay = cli->decay;
     if (!o->data)
