@@ -145,6 +145,25 @@ def _(work):
     assert slurp(csv) == slurp(os.path.join(os.path.dirname(best), "predictions-test.csv"))
 
 
+@case("without a split test the end names the AUROC of the best model, not that of the last")
+def _(work):
+    folder = os.path.join(work, "shards")
+    images = os.path.join(os.path.dirname(data()), "images")
+    run([program("chex-convert"), "-q", "-i", os.path.join(images, "images"), "-l",
+         os.path.join(images, "Data_Entry_2017_v2020.csv"), "-o", folder, "--size", "36", "--split", "patient:50,50,0"])
+    out = os.path.join(work, "run")
+    # Steps that are far too large: sooner or later an epoch is worse than one before.
+    done = train("-o", out, "--epochs", 8, "--lr", "0.05", "--schedule", "constant", source=folder)
+    judged = re.findall(r"^val (\d+) .*  AUROC (\S+) .*best (\S+) @(\d+)", done.stderr, re.M)
+    assert judged[-1][0] != judged[-1][3] and judged[-1][1] != judged[-1][2], "the last epoch is the best"
+    says(done, rf"^(?s:.*)done     val \(\S+, [0-9a-f]{{8}}\): AUROC {re.escape(judged[-1][2])} ")
+    with open(os.path.join(out, "metrics-val.json"), encoding="utf-8") as f:
+        assert f"{json.load(f)['mean']['auroc']['value']:.3f}" == judged[-1][2]
+    # The best model is one of an earlier start: the last epoch's AUROC is not its own.
+    again = train("-o", out, "--epochs", 8, "--lr", "0.05", "--schedule", "constant", source=folder)
+    says(again, r"done     \S+/best\.safetensors")
+
+
 # ---- steps -------------------------------------------------------------------------------------------------------------
 
 
