@@ -209,6 +209,35 @@ def _(work):
         assert not os.path.exists(out)
 
 
+# ---- records -----------------------------------------------------------------------------------------------------------
+
+
+@case("a damaged record in a shard with filling is named, or passed over where that is wanted")
+def _(work):
+    folder = os.path.join(work, "shards")
+    shutil.copytree(data(), folder)
+    m = manifest(folder)
+    mixed = [(i, s) for i, s in enumerate(m["shards"]) if s["images"] < s["records"]]
+    assert len(mixed) >= 2, m["shards"]
+    for number, shard in mixed:
+        path = os.path.join(folder, shard["name"])
+        good = slurp(path)
+        for record in (0, shard["records"] - 1):  # an image, and filling: that nobody reads
+            blob = bytearray(good)
+            blob[record * m["record"]["stride"]] ^= 4  # of the length
+            write(path, bytes(blob))
+            out = os.path.join(work, f"{number}-{record}")
+            done = train("-o", out, code=0 if record else 1, source=folder)
+            if record:
+                assert "damaged" not in done.stderr, done.stderr
+                continue
+            says(done, f"shard {number} record 0: ")
+            assert os.path.exists(os.path.join(out, "latest"))
+            done = train("-o", out, "--on-bad-record", "skip", code=1, source=folder)
+            says(done, r"done     test \(")
+        write(path, good)
+
+
 # ---- little of everything ------------------------------------------------------------------------------------------------
 
 
