@@ -182,6 +182,7 @@ TESTS += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_train_hostile.py \
 	tests/check_train_ranks.py
 slow_tests = \
 	tests/check_train.py \
@@ -220,6 +221,7 @@ EXTRA_DIST += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_train_hostile.py \
 	tests/png_cases.py \
 	tests/python.sh \
 	tests/read_tensorflow.py \

@@ -171,6 +171,11 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
     return status;
 }
 
+/* What getopt finds is a letter, or this and the id of a long option: no id may be taken for a letter, '?' or ':'. */
+enum {
+    LONG_OPTION = 1 << 16,
+};
+
 struct getopt_tables {
     struct option longs[MAX_OPTIONS + 1];
     char shorts[3 * MAX_OPTIONS + 2];
@@ -183,7 +188,8 @@ add_options(const struct cli_program *program, struct getopt_tables *t, const st
     for (; o->id && t->count < MAX_OPTIONS; o++) {
         if (!offered(program, o))
             continue;
-        t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->id};
+        t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                               LONG_OPTION + o->id};
         if (o->letter) {
             t->shorts[t->letters++] = o->letter;
             if (o->value)
@@ -300,12 +306,11 @@ static int
 misuse(const struct cli_program *program, int what, char **argv)
 {
     const char *argument = unknown_argument(argv);
-    bool is_long = strncmp(argument, "--", 2) == 0;
     char text[256];
 
-    if (what == ':' && !is_long)
+    if (optopt < LONG_OPTION && what == ':')
         snprintf(text, sizeof(text), "option -%c needs a value", optopt);
-    else if (what == ':' || (optopt && is_long))
+    else if (optopt >= LONG_OPTION)
         snprintf(text, sizeof(text), what == ':' ? "option '%.200s' needs a value" : "option '%.200s' takes no value",
                  argument);
     else
@@ -362,7 +367,7 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
 
         if (found == '?' || found == ':')
             return misuse(program, found, argv);
-        o = find_option(program, found < 256 && id_of_letter(program, found) ? id_of_letter(program, found) : found);
+        o = find_option(program, found >= LONG_OPTION ? found - LONG_OPTION : id_of_letter(program, found));
         if (o->id == ID_HELP) {
             help(program);
             return cli_finish(program, EXIT_GOOD);

@@ -446,6 +446,23 @@ check_evaluation(const struct trainer_options *o, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "--eval-only needs RUN (-o) or weights (--init)");
     if (!o->run && !o->predict)
         return chex_fail(err, CHEX_ERR_USAGE, "give a folder for the results with -o, or a file with --predict");
+    if (strcmp(o->resume, "auto") != 0)
+        return chex_fail(
+            err, CHEX_ERR_USAGE,
+            "--eval-only judges the best model of RUN: another checkpoint is given by --init, not --resume");
+    return CHEX_OK;
+}
+
+/* As "$SCRATCH" is where nobody has set it. */
+static enum chex_status
+check_folders(const struct trainer_options *o, struct chex_error *err)
+{
+    const char *const folder[] = {o->run, o->stage, o->predict}, *const option[] = {"--output", "--stage", "--predict"};
+    size_t i;
+
+    for (i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
+        if (folder[i] && !*folder[i])
+            return chex_fail(err, CHEX_ERR_USAGE, "%s: the path is empty", option[i]);
     return CHEX_OK;
 }
 
@@ -455,6 +472,7 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     struct trainer_options *o = &cli->train;
 
     o->threads = common->threads;
+    o->plan_only = cli->dry_run;
     if (cli->decay >= 0)
         o->optimizer.decay = cli->decay;
     if (!o->data)
@@ -467,6 +485,8 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     } else if (!o->run && !cli->dry_run) {
         return chex_fail(err, CHEX_ERR_USAGE, "no folder for the run: -o RUN");
     }
+    if (check_folders(o, err) != CHEX_OK)
+        return err->status;
     if (o->split && !o->evaluate_only)
         return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
     if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)

@@ -186,8 +186,8 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     fprintf(stderr, "done     ");
     if (r->final.there)
         print_judgement(r, t, &r->final);
-    else if (r->validation.there)
-        print_judgement(r, t, &r->validation);
+    else if (r->best.there) /* not the last one: what is named beside it is the best model */
+        print_judgement(r, t, &r->best);
     else
         fprintf(stderr, "%s/" TRAINER_BEST "\n", o->run);
     print_sum(t);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define PATH_SIZE 1024
 
@@ -95,11 +96,27 @@ host_memory_of_groups(const char *groups, const char *mount)
     return least;
 }
 
+/* What `ulimit -v`, which batch systems set, leaves of the address space. */
+static uint64_t
+available_of_addresses(void)
+{
+    struct rlimit limit;
+    uint64_t kib;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        !file_number("/proc/self/status", "VmSize:", &kib) || kib > UINT64_MAX / 1024)
+        return UINT64_MAX;
+    return limit.rlim_cur > kib * 1024 ? limit.rlim_cur - kib * 1024 : 0;
+}
+
 uint64_t
 host_memory_available(void)
 {
     uint64_t kib, least = host_memory_of_groups("/proc/self/cgroup", "/sys/fs/cgroup");
+    uint64_t addresses = available_of_addresses();
 
+    if (addresses < least)
+        least = addresses;
     if (file_number("/proc/meminfo", "MemAvailable:", &kib) && kib < UINT64_MAX / 1024 && kib * 1024 < least)
         return kib * 1024;
     return least;

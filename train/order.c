@@ -15,28 +15,58 @@
 
 /* ---- samples --------------------------------------------------------------------------------------------------- */
 
-/* Look at every record of a shard that holds filling. */
+enum record_kind { KIND_IMAGE, KIND_FILLING, KIND_DAMAGED };
+
+/* What each record of a shard is. */
 static enum chex_status
-list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, struct samples *out,
-                 struct chex_error *err)
+look_at_records(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, uint8_t *kind,
+                struct chex_error *err)
 {
-    size_t stride = chex_dataset_info(ds)->stride;
-    uint8_t *record = malloc(stride);
+    uint8_t *record = malloc(chex_dataset_info(ds)->stride);
     struct chex_shard *file = NULL;
     struct chex_record view;
     enum chex_status status = record ? chex_shard_open(ds, shard, &file, err) : chex_fail_memory(err);
-    uint32_t i, found = 0;
+    uint32_t i;
 
     for (i = 0; status == CHEX_OK && i < info->record_count; i++) {
         status = chex_shard_read(file, i, 1, record, err);
         if (status == CHEX_OK)
             status = chex_record_view(ds, shard, i, record, false, &view, err);
-        if (status == CHEX_OK && view.weight && found++ < info->image_count)
-            out->place[out->count++] = (struct sample_place){shard, i};
+        kind[i] = status != CHEX_OK ? KIND_DAMAGED : view.weight ? KIND_IMAGE : KIND_FILLING;
+        if (chex_status_is_data(status))
+            status = CHEX_OK;
+        if (status != CHEX_OK)
+            chex_context(err, status, "shard %u record %u", shard, i);
     }
     chex_shard_close(file);
     free(record);
-    if (status == CHEX_OK && found != info->image_count)
+    return status;
+}
+
+/*
+ * A shard that holds filling.  A damaged record counts as an image where the manifest's number asks for one more: the
+ * others keep their places, and whoever reads it says so, or passes it over if that is wanted.
+ */
+static enum chex_status
+list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, struct samples *out,
+                 struct chex_error *err)
+{
+    uint8_t *kind = calloc(info->record_count ? info->record_count : 1, 1);
+    enum chex_status status = kind ? look_at_records(ds, shard, info, kind, err) : chex_fail_memory(err);
+    uint32_t i, found = 0, missing;
+
+    for (i = 0; status == CHEX_OK && i < info->record_count; i++)
+        found += kind[i] == KIND_IMAGE;
+    missing = found < info->image_count ? info->image_count - found : 0;
+    for (i = 0; status == CHEX_OK && found <= info->image_count && i < info->record_count; i++) {
+        if (kind[i] == KIND_DAMAGED && missing > 0)
+            missing--;
+        else if (kind[i] != KIND_IMAGE)
+            continue;
+        out->place[out->count++] = (struct sample_place){shard, i};
+    }
+    free(kind);
+    if (status == CHEX_OK && (found > info->image_count || missing > 0))
         return chex_fail(err, CHEX_ERR_DAMAGED, "shard '%s' holds %u images, the manifest says %u", info->name, found,
                          info->image_count);
     return status;

@@ -350,7 +350,7 @@ reader_new(const struct reader_options *options, struct reader **out, struct che
     r->o = *options;
     r->stride = chex_dataset_info(r->o.ds)->stride;
     r->shards = chex_dataset_info(r->o.ds)->shard_count;
-    r->most_open = files > 64 && files < 1L << 20 ? (unsigned)files / 2 : 1u << 19;
+    r->most_open = files > 0 && files < 1L << 20 ? (unsigned)files / 2 : 1u << 19;
     pthread_mutex_init(&r->lock, NULL);
     if (!make_arrays(r)) {
         reader_free(r);

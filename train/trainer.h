@@ -93,6 +93,7 @@ struct trainer_options {
     enum tta tta;        /* of every evaluation */
     unsigned replicates; /* of the bootstrap */
     bool evaluate_only;  /* trainer_evaluate() will be called */
+    bool plan_only;      /* neither will be */
     const char *split;   /* of trainer_evaluate(); NULL: test */
     const char *predict; /* a CSV for the predictions of the last evaluation, or NULL */
 };

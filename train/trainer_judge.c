@@ -10,10 +10,14 @@
 #include "checkpoint_private.h"
 #include "predictions.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define AHEAD 4
 
@@ -109,22 +113,50 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
 
 /* ---- what is left of it ------------------------------------------------------------------------------------------ */
 
+/* The folder of a file that the user named, and its name there.  A device or a pipe would be replaced by the file. */
+static enum chex_status
+open_elsewhere(const char *path, struct folder *folder, const char **name, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char parent[4096];
+    struct stat there;
+
+    *name = slash ? slash + 1 : path;
+    if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
+        (int)sizeof(parent))
+        return chex_fail(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
+    if (folder_open(slash == path ? "/" : parent, false, folder, err) != CHEX_OK)
+        return chex_context(err, CHEX_ERR_WRITE, "--predict");
+    if (**name == '\0' || (fstatat(folder->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
+        return chex_fail(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
+    if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return chex_fail(err, CHEX_ERR_WRITE, "--predict: cannot write to the folder '%s': %s", folder->path,
+                         strerror(errno));
+    return CHEX_OK;
+}
+
+enum chex_status
+trainer_check_predict(const struct trainer *t, struct chex_error *err)
+{
+    struct folder folder = {.fd = -1};
+    const char *name;
+    enum chex_status status = t->o->predict ? open_elsewhere(t->o->predict, &folder, &name, err) : CHEX_OK;
+
+    folder_close(&folder);
+    return status;
+}
+
 /* Into any folder, for --predict. */
 static enum chex_status
 write_elsewhere(const struct evaluation *e, const struct evaluation_source *from, const char *path,
                 struct chex_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    char parent[4096];
-    struct folder folder;
-    enum chex_status status;
+    struct folder folder = {.fd = -1};
+    const char *name;
+    enum chex_status status = open_elsewhere(path, &folder, &name, err);
 
-    if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
-        (int)sizeof(parent))
-        return chex_fail(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
-    status = folder_open(slash == path ? "/" : parent, false, &folder, err);
     if (status == CHEX_OK)
-        status = predictions_write(e, from, &folder, slash ? slash + 1 : path, err);
+        status = predictions_write(e, from, &folder, name, err);
     folder_close(&folder);
     return status;
 }
@@ -170,7 +202,8 @@ trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *er
         trainer_warn(t, "%s", err->text);
         status = CHEX_OK;
     }
-    if (t->leads && status == CHEX_OK && t->w->evaluated)
+    /* What took hours is shown even where it cannot be written. */
+    if (t->leads && (status == CHEX_OK || status == CHEX_ERR_WRITE) && t->w->evaluated)
         t->w->evaluated(t->w->context, t, v);
     return collective_agree(t->all, status, NULL, err);
 }

@@ -417,6 +417,19 @@ look(struct trainer *t, struct chex_error *err)
     return status == CHEX_OK ? make_settings(t, err) : status;
 }
 
+/* What decides which meetings there are has to be compared before the first that not all ranks would come to. */
+static enum chex_status
+compare_course(struct trainer *t, enum chex_status status, struct chex_error *err)
+{
+    const struct trainer_options *o = t->o;
+    char text[512];
+
+    snprintf(text, sizeof(text), "version %s\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\n",
+             chex_version(), o->plan_only ? "yes" : "no", o->evaluate_only ? "yes" : "no", o->split ? o->split : "test",
+             o->evaluate_only && o->init ? "yes" : "no", o->stage ? "yes" : "no");
+    return collective_compare(t->all, status, text, err);
+}
+
 static enum chex_status
 compare(struct trainer *t, enum chex_status status, struct chex_error *err)
 {
@@ -467,7 +480,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     met = collective_new(comm, &together, &t->all, status == CHEX_OK ? err : NULL);
     if (met != CHEX_OK)
         return status == CHEX_OK ? met : status;
-    status = collective_agree(t->all, status, NULL, err);
+    status = compare_course(t, status, err);
     if (status == CHEX_OK)
         status = find_model(t, err);
     if (status == CHEX_OK)

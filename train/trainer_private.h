@@ -147,6 +147,8 @@ enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
                                struct chex_error *err);
 /* Predictions and numbers of the best model or of a final evaluation into RUN, and the callback. */
+/* Rank 0: the file of --predict can be written, which else would show only when everything is computed. */
+enum chex_status trainer_check_predict(const struct trainer *t, struct chex_error *err);
 enum chex_status trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err);
 /* Is the run at its end? */
 bool trainer_is_complete(const struct trainer *t);

@@ -405,6 +405,18 @@ make_parents(const char *path, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* RUN has files that come and go, a data set those of its manifest. */
+static enum chex_status
+refuse_data_folder(const struct trainer *t, struct chex_error *err)
+{
+    struct stat run, data;
+
+    if (fstat(t->folder.fd, &run) == 0 && stat(t->o->data, &data) == 0 && run.st_dev == data.st_dev &&
+        run.st_ino == data.st_ino)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' holds the data set: give the run a folder of its own", t->o->run);
+    return CHEX_OK;
+}
+
 /* Rank 0. */
 static enum chex_status
 take_folder(struct trainer *t, bool create, struct chex_error *err)
@@ -413,9 +425,13 @@ take_folder(struct trainer *t, bool create, struct chex_error *err)
 
     if (status == CHEX_OK)
         status = folder_open(t->o->run, create, &t->folder, err);
+    if (status == CHEX_OK && create)
+        status = refuse_data_folder(t, err);
     if (status == CHEX_OK)
         status = lock_take(&t->lock, &t->folder, t->o->break_lock, err);
-    return status == CHEX_OK ? sweep(&t->folder, err) : status;
+    if (status == CHEX_OK)
+        status = sweep(&t->folder, err);
+    return status;
 }
 
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
@@ -428,6 +444,8 @@ trainer_begin(struct trainer *t, struct chex_error *err)
 
     if (status == CHEX_OK && t->leads)
         status = take_folder(t, true, err);
+    if (status == CHEX_OK && t->leads)
+        status = trainer_check_predict(t, err);
     if (status == CHEX_OK && t->leads)
         status = find_start(t, &start, err);
     status = collective_agree(t->all, status, NULL, err);
@@ -469,6 +487,8 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
     /* With weights from elsewhere the folder is one for results, made where it is missing. */
     if (status == CHEX_OK && t->leads && t->o->run)
         status = take_folder(t, t->o->init != NULL, err);
+    if (status == CHEX_OK && t->leads)
+        status = trainer_check_predict(t, err);
     if (status == CHEX_OK && t->leads && !t->o->init) {
         status = read_model(t, t->folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
         if (status == CHEX_OK)

@@ -21,6 +21,25 @@
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+/* Micro-batches of this rank in a step of the epoch.  Nobody reads or computes one that no image of weight 1 is in. */
+static unsigned
+filled_batches(const struct trainer *t, uint64_t step)
+{
+    uint64_t first = step * t->global + (uint64_t)collective_rank(t->all) * t->each * t->micro;
+    uint64_t left = first < t->samples.count ? t->samples.count - first : 0, batches = (left + t->micro - 1) / t->micro;
+
+    return batches < t->each ? (unsigned)batches : t->each;
+}
+
+/* Of what is left of the epoch: only its last step may have fewer than the others. */
+static uint64_t
+batches_left(const struct trainer *t)
+{
+    uint64_t steps = t->steps - t->state.batches;
+
+    return steps > 0 ? (steps - 1) * t->each + filled_batches(t, t->steps - 1) : 0;
+}
+
 enum chex_status
 trainer_open_epoch(struct trainer *t, struct chex_error *err)
 {
@@ -35,7 +54,7 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
         .batch = t->micro,
         .start = t->state.batches * t->global + (uint64_t)collective_rank(t->all) * t->each * t->micro,
         .stride = t->global,
-        .count = (t->steps - t->state.batches) * t->each,
+        .count = batches_left(t),
         .each = t->each,
         .threads = THREADS,
         .ahead = AHEAD,
@@ -81,16 +100,6 @@ took(struct step *s, enum step_part part)
     if (s->t->leads && s->t->w->part)
         s->t->w->part(s->t->w->context, part, s->at, now);
     s->at = now;
-}
-
-/* Of a micro-batch that no image of weight 1 is in nothing is computed. */
-static unsigned
-filled_batches(const struct trainer *t)
-{
-    uint64_t first = t->state.batches * t->global + (uint64_t)collective_rank(t->all) * t->each * t->micro;
-    uint64_t left = first < t->samples.count ? t->samples.count - first : 0, batches = (left + t->micro - 1) / t->micro;
-
-    return batches < t->each ? (unsigned)batches : t->each;
 }
 
 static void
@@ -178,22 +187,6 @@ compute(struct step *s, unsigned batches, struct loaded **last, struct chex_erro
         if (status == CHEX_OK)
             status = collective_sum_poll(t->all, err);
     }
-    return status;
-}
-
-/* What nobody computed is passed over. */
-static enum chex_status
-pass_over(struct step *s, unsigned batches, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-    struct loaded *b;
-
-    for (; status == CHEX_OK && batches < s->t->each; batches++) {
-        status = loader_next(s->t->loader, &b, err);
-        if (status == CHEX_OK && b)
-            loader_return(s->t->loader, b);
-    }
-    took(s, PART_WAIT);
     return status;
 }
 
@@ -317,7 +310,7 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
     uint64_t first = t->state.batches * t->global, left = t->samples.count - first;
     struct step s = {.t = t, .images = left < t->global ? left : t->global, .at = progress_clock()};
     double began = s.at;
-    unsigned batches = filled_batches(t);
+    unsigned batches = filled_batches(t, t->state.batches);
     struct loaded *last = NULL;
     enum chex_status status;
     float loss = 0;
@@ -327,8 +320,6 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
     status = t->backend->read(t->plan, ARENA_STATISTICS, t->before, err);
     if (status == CHEX_OK)
         status = compute(&s, batches, &last, err);
-    if (status == CHEX_OK)
-        status = pass_over(&s, batches, err);
     status = meet(&s, status, wishes, err);
     if (status == CHEX_OK)
         status = reduce(&s, last, &loss, err);

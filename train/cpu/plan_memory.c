@@ -9,6 +9,7 @@
 #include "cpu/plan.h"
 
 #include "host_memory.h"
+#include "progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,13 @@ plan_want(struct plan *plan, void *where, size_t count, size_t size)
 static enum chex_status
 too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
 {
+    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+
     if (plan->wanted_bytes == SIZE_MAX)
         return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",
                          plan->options.batch);
-    return chex_fail(err, CHEX_ERR_MEMORY,
-                     "a micro-batch of %u images needs %.1f GB of memory, of which %.1f GB are free",
-                     plan->options.batch, (double)plan->wanted_bytes / 1e9, (double)available / 1e9);
+    return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of memory, of which %s are free",
+                     plan->options.batch, format_bytes(plan->wanted_bytes, needed), format_bytes(available, there));
 }
 
 enum chex_status
