@@ -181,6 +181,7 @@ TESTS += \
 	tests/check_ranks.py \
 	tests/check_recipes.py \
 	tests/check_report.py \
+	tests/check_resume.py \
 	tests/check_sheet.py \
 	tests/check_source.py \
 	tests/check_synth.py \
@@ -188,7 +189,7 @@ TESTS += \
 	tests/check_train.py \
 	tests/check_train_ranks.py
 slow_tests = \
-	tests/check_train.py \
+	tests/check_resume.py \
 	tests/check_parity.py \
 	tests/check_weights.py \
 	tests/check_convert.py \
@@ -224,6 +225,8 @@ EXTRA_DIST += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_resume.py \
+	tests/training.py \
 	tests/png_cases.py \
 	tests/python.sh \
 	tests/read_tensorflow.py \
