@@ -35,5 +35,9 @@ void share_case(Suite *suite);    /* test_share.c */
 void calls_case(Suite *suite);    /* test_calls.c */
 void convert_case(Suite *suite);  /* test_convert.c */
 void feed_case(Suite *suite);     /* test_feed.c */
+/* collective suite */
+void collective_faults_case(Suite *suite); /* test_collective_faults.c */
+/* evaluate suite */
+void evaluate_ranks_case(Suite *suite); /* test_evaluate_ranks.c */
 
 #endif

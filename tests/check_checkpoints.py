@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 from check_diff import document, inspect, rows
+from faults import harness
 from support import Cases, program, run, says, slurp, synth, write
 
 case = Cases()
@@ -349,6 +350,42 @@ def _(_work):
     assert 0 < result["numbers"]["relative"] < 10
     optimizers = [f"{run_}/{os.path.basename(result['files'][0])[:-12]}.opt.safetensors" for run_ in (a, b)]
     assert document("--diff", *optimizers)["same"]
+
+
+# ---- faults ------------------------------------------------------------------------------------------------------
+
+
+def fail(command, folder, fault, reference):
+    ended = harness.run([program("chex-inspect"), *command], [folder], fault)
+    assert ended.code is not None, f"{fault}: it hangs"
+    if ended.code == reference.code and "warning: " not in ended.err:
+        # A checkpoint that cannot be read is a fault too, and not a difference.
+        assert ended.out == reference.out or (ended.code == 1 and ended.err), f"{fault}: {ended.out[-300:]}"
+    else:
+        passed_over = ended.code == 0 and "warning: " in ended.err
+        assert ended.code in (1, 3, 4, 6) or passed_over, f"{fault}: exit code {ended.code}: {ended.err}"
+        assert ended.err.strip() or ended.out.strip(), f"{fault}: an exit code without a word"
+
+
+@case("every read, open and allocation fails")
+def _(work):
+    a = save(os.path.join(work, "a"), {"w": ("F32", [5000], [1] * 5000), "n": ("I64", [], [1])}, META)
+    b = save(os.path.join(work, "b"), {"w": ("F32", [5000], [2] * 5000), "n": ("I64", [], [2])},
+             {"state": json.dumps({"step": "3", "settings": "lr 1\n"})})
+    shutil.copytree(trained("a"), os.path.join(work, "run"))
+    cases = []
+    for command in (["--diff", a, b], ["--diff", "--json", a, b], ["--diff", "--format", "csv", a, b],
+                    ["--list", "--json", a], [a], ["--json", b], ["-v", os.path.join(work, "run")]):
+        with tempfile.TemporaryDirectory(dir=work) as reports:
+            reference = harness.run([program("chex-inspect"), *command], [work], report=os.path.join(reports, "x"))
+        assert reference.code == ("--diff" in command), reference.err
+        for kind, whats, tried in (("read", ("EIO", "short"), 4), ("open", ("EMFILE", "EACCES"), 6),
+                                   ("memory", ("ENOMEM",), 24)):
+            every = max(1, reference.counts[kind] // tried)
+            cases += [(command, work, f"{kind}:{n}:{mode}:{what}", reference) for what in whats
+                      for mode in ("once", "ever") for n in range(1, reference.counts[kind] + 1, every)]
+    assert len(cases) > 300, len(cases)
+    harness.in_parallel(lambda t: fail(*t), cases)
 
 
 if __name__ == "__main__":

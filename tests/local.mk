@@ -12,16 +12,22 @@ tests_unit_SOURCES = \
 	tests/cases.h \
 	tests/deflate_fixture.c \
 	tests/deflate_fixture.h \
+	tests/evaluate_fixture.c \
+	tests/evaluate_fixture.h \
 	tests/kinks.c \
 	tests/kinks.h \
 	tests/png_fixture.c \
 	tests/png_fixture.h \
 	tests/post_office.c \
 	tests/post_office.h \
+	tests/rank_fixture.c \
+	tests/rank_fixture.h \
 	tests/record_fixture.c \
 	tests/record_fixture.h \
 	tests/small_dataset.c \
 	tests/small_dataset.h \
+	tests/step_fixture.c \
+	tests/step_fixture.h \
 	tests/store_fixture.c \
 	tests/store_fixture.h \
 	tests/test_crc32c.c \
@@ -65,6 +71,7 @@ tests_unit_SOURCES = \
 	tests/test_checkpoint.c \
 	tests/test_settings.c \
 	tests/test_collective.c \
+	tests/test_collective_faults.c \
 	tests/test_graph.c \
 	tests/test_loader.c \
 	tests/test_metrics.c \
@@ -73,6 +80,7 @@ tests_unit_SOURCES = \
 	tests/test_safetensors.c \
 	tests/test_step.c \
 	tests/test_evaluate.c \
+	tests/test_evaluate_ranks.c \
 	tests/test_inflate.c
 tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
@@ -177,6 +185,7 @@ TESTS += \
 	tests/check_ranks.py \
 	tests/check_recipes.py \
 	tests/check_report.py \
+	tests/check_resume.py \
 	tests/check_sheet.py \
 	tests/check_source.py \
 	tests/check_synth.py \
@@ -185,7 +194,7 @@ TESTS += \
 	tests/check_train_hostile.py \
 	tests/check_train_ranks.py
 slow_tests = \
-	tests/check_train.py \
+	tests/check_resume.py \
 	tests/check_parity.py \
 	tests/check_weights.py \
 	tests/check_convert.py \
@@ -222,6 +231,8 @@ EXTRA_DIST += \
 	tests/check_tables.py \
 	tests/check_train.py \
 	tests/check_train_hostile.py \
+	tests/check_resume.py \
+	tests/training.py \
 	tests/png_cases.py \
 	tests/python.sh \
 	tests/read_tensorflow.py \

@@ -1,115 +1,20 @@
 /*
- * test_evaluate.c - scores of a split, and what is written about them; check_auroc.py reads that back
- *
- * The network is a stub whose logits can be told by hand: finding k of an image has the logit (v - 100) / 50 - k / 10, with
- * v the first pixel of the crop that it is shown (the last of the row where that is mirrored).  Image i of the data
- * set has the pixels i * 20 + x + y (small_dataset.h), 5 is constant.
+ * test_evaluate.c - scores of a split (evaluate_fixture.h), and what is written about them; check_auroc.py reads that back
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "unit.h"
+#include "cases.h"
+#include "evaluate_fixture.h"
 
-#include "collective.h"
-#include "evaluate.h"
-#include "post_office.h"
 #include "predictions.h"
-#include "small_dataset.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { SIDE = 6, IMAGES = 6 };
-
-struct stub {
-    unsigned batch;
-    bool breaks; /* the logits of image 2 */
-    atomic_bool *stop;
-    unsigned passes, stop_after;
-};
-
-static enum chex_status
-stub_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
-             struct chex_error *err)
-{
-    struct stub *stub = (struct stub *)plan;
-
-    (void)loss;
-    (void)err;
-    ck_assert_int_eq(mode, FORWARD_EVALUATE);
-    for (unsigned i = 0; i < stub->batch; i++) {
-        const struct crop *c = &batch->crop[i];
-        const uint8_t *pixels = batch->pixels + i * SMALL_SIDE * SMALL_SIDE;
-        int v = pixels[c->y * SMALL_SIDE + c->x + (c->flip ? SIDE - 1 : 0)];
-
-        for (unsigned k = 0; k < CHEX_FINDINGS; k++)
-            logits[i * CHEX_FINDINGS + k] = stub->breaks && v == 42 ? (float)NAN
-                                                                    : (float)(v - 100) / 50 - (float)k / 10;
-    }
-    stub->passes++;
-    if (stub->stop && stub->passes == stub->stop_after)
-        atomic_store(stub->stop, true);
-    return CHEX_OK;
-}
-
-static const struct backend stub_backend = {.name = "stub", .forward = stub_forward};
-
-struct bench {
-    struct small_dataset small;
-    struct chex_dataset *ds;
-    struct samples samples;
-    struct stub stub;
-    struct evaluate_options o;
-    struct evaluation e;
-};
-
-static void
-bench_make(struct bench *b)
-{
-    struct chex_error err;
-    char name[32];
-
-    *b = (struct bench){.stub = {.batch = 4}};
-    snprintf(name, sizeof(name), "evaluate%ld", (long)getpid());
-    small_make(&b->small, name);
-    ck_assert_int_eq(chex_dataset_open(b->small.path, &b->ds, &err), CHEX_OK);
-    ck_assert_int_eq(samples_list(b->ds, 0, &b->samples, &err), CHEX_OK);
-    b->o = (struct evaluate_options){
-        .ds = b->ds,
-        .samples = &b->samples,
-        .backend = &stub_backend,
-        .plan = (struct plan *)&b->stub,
-        .batch = b->stub.batch,
-        .side = SIDE,
-        .replicates = 20,
-        .seed = 1,
-        .threads = 2,
-        .ahead = 2,
-        .check_crc = true,
-    };
-}
-
-static void
-bench_release(struct bench *b)
-{
-    evaluation_release(&b->e);
-    samples_release(&b->samples);
-    chex_dataset_close(b->ds);
-    small_release(&b->small);
-}
-
-static void
-bench_run(struct bench *b)
-{
-    struct chex_error err = {.status = CHEX_OK};
-    enum chex_status status = evaluate(&b->o, &b->e, &err);
-
-    ck_assert_msg(status == CHEX_OK, "%s", err.text);
-}
 
 static double
 sigmoid(double z)
@@ -157,11 +62,11 @@ END_TEST
 
 START_TEST(every_image_is_scored_once)
 {
-    struct bench b;
+    struct scorer b;
     double loss = 0;
 
-    bench_make(&b);
-    bench_run(&b);
+    scorer_make(&b);
+    scorer_run(&b);
     ck_assert_uint_eq(b.e.count, IMAGES);
     ck_assert_uint_eq(b.e.patients, IMAGES);
     ck_assert_uint_eq(b.e.views, 1);
@@ -190,22 +95,22 @@ START_TEST(every_image_is_scored_once)
     ck_assert_double_eq(b.e.metrics.finding[1].auroc, 0.2);
     ck_assert(isnan(b.e.metrics.finding[0].auroc));
     ck_assert_uint_eq(b.e.metrics.defined, 5);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
 START_TEST(the_micro_batch_changes_nothing)
 {
-    struct bench a, b;
+    struct scorer a, b;
 
-    bench_make(&a);
-    bench_run(&a);
+    scorer_make(&a);
+    scorer_run(&a);
     for (unsigned batch = 1; batch <= 9; batch += 2) {
-        b = (struct bench){.small = a.small, .ds = a.ds, .samples = a.samples, .stub = {.batch = batch}, .o = a.o};
+        b = (struct scorer){.small = a.small, .ds = a.ds, .samples = a.samples, .stub = {.batch = batch}, .o = a.o};
         b.o.plan = (struct plan *)&b.stub;
         b.o.batch = batch;
         b.o.samples = &b.samples;
-        bench_run(&b);
+        scorer_run(&b);
         ck_assert_uint_eq(b.stub.passes, (IMAGES + batch - 1) / batch);
         ck_assert_uint_eq(b.e.count, a.e.count);
         ck_assert_mem_eq(b.e.probability, a.e.probability, IMAGES * CHEX_FINDINGS * sizeof(float));
@@ -213,18 +118,18 @@ START_TEST(the_micro_batch_changes_nothing)
         ck_assert_mem_eq(&b.e.metrics.finding, &a.e.metrics.finding, sizeof(a.e.metrics.finding));
         evaluation_release(&b.e);
     }
-    bench_release(&a);
+    scorer_release(&a);
 }
 END_TEST
 
 START_TEST(probabilities_of_the_views_are_averaged)
 {
-    struct bench b;
+    struct scorer b;
     double mean = 0, z;
 
-    bench_make(&b);
+    scorer_make(&b);
     b.o.tta = TTA_TENCROP;
-    bench_run(&b);
+    scorer_run(&b);
     ck_assert_uint_eq(b.e.views, 10);
     ck_assert_uint_eq(b.stub.passes, 20);
     /* Image 2: 40 + x + y at the corners 0 and 2 and the middle 1; mirrored the pixel 5 further right. */
@@ -238,10 +143,10 @@ START_TEST(probabilities_of_the_views_are_averaged)
     ck_assert_double_eq_tol(sigmoid(z), mean, 1e-7);
     evaluation_release(&b.e);
     b.o.tta = TTA_FLIP;
-    bench_run(&b);
+    scorer_run(&b);
     ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS],
                             (sigmoid((42.0 - 100) / 50) + sigmoid((47.0 - 100) / 50)) / 2, 1e-7);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
@@ -249,46 +154,37 @@ START_TEST(the_loss_is_that_of_training)
 {
     const double weight[CHEX_FINDINGS] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
     const struct loss_options focal = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = weight};
-    struct bench b;
+    struct scorer b;
     double expected = 0;
 
-    bench_make(&b);
+    scorer_make(&b);
     b.o.loss = &focal;
-    bench_run(&b);
+    scorer_run(&b);
     for (unsigned i = 0; i < IMAGES * CHEX_FINDINGS; i++) {
         double p = sigmoid((double)b.e.logit[i]), q = b.e.label[i] ? p : 1 - p;
 
         expected -= (b.e.label[i] ? 3 : 1) * (1 - q) * (1 - q) * log(q) / (IMAGES * CHEX_FINDINGS);
     }
     ck_assert_double_eq_tol(b.e.loss, expected, 1e-12);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
 /* ---- faults ---------------------------------------------------------------------------------------------------- */
 
-static void
-damage(struct bench *b, unsigned shard, unsigned record)
-{
-    const struct layout *l = &b->small.manifest.layout;
-
-    b->small.bytes[shard][record * l->stride + l->pixel_offset] ^= 1;
-    small_put_shard(&b->small, shard);
-}
-
 START_TEST(a_damaged_record_ends_it_or_is_left_out)
 {
-    struct bench b;
+    struct scorer b;
     struct chex_error err;
 
-    bench_make(&b);
-    damage(&b, 0, 2);
-    damage(&b, 1, 0); /* samples 2 and 3, side by side */
+    scorer_make(&b);
+    scorer_damage(&b, 0, 2);
+    scorer_damage(&b, 1, 0); /* samples 2 and 3, side by side */
     ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_CHECKSUM);
     ck_assert_msg(strncmp(err.text, "shard 0 record 2: ", 18) == 0, "%s", err.text);
     evaluation_release(&b.e);
     b.o.skip_bad = true;
-    bench_run(&b);
+    scorer_run(&b);
     ck_assert_uint_eq(b.e.count, IMAGES - 2);
     ck_assert_uint_eq(b.e.metrics.images, IMAGES - 2);
     ck_assert_uint_eq(b.e.metrics.defined, 3); /* findings 1, 4 and 5: those of images 2 and 3 are gone */
@@ -298,188 +194,55 @@ START_TEST(a_damaged_record_ends_it_or_is_left_out)
     ck_assert_str_eq(b.e.image[2].name, "00000004_000.png");
     ck_assert_uint_eq(b.e.image[2].sample, 4);
     ck_assert_uint_eq(b.e.patients, IMAGES - 2);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
 START_TEST(without_a_good_record_there_is_no_evaluation)
 {
     struct samples none = {.count = 0};
-    struct bench b;
+    struct scorer b;
     struct chex_error err;
 
-    bench_make(&b);
+    scorer_make(&b);
     for (unsigned i = 0; i < IMAGES; i++)
-        damage(&b, i / 3, i % 3);
+        scorer_damage(&b, i / 3, i % 3);
     b.o.skip_bad = true;
     ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_CHECKSUM);
     evaluation_release(&b.e);
     b.o.samples = &none;
     ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_USAGE);
     ck_assert_str_eq(err.text, "split 'train' has no image");
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
 START_TEST(a_logit_that_is_no_number_leaves_nothing_defined)
 {
-    struct bench b;
+    struct scorer b;
 
-    bench_make(&b);
+    scorer_make(&b);
     b.stub.breaks = true;
-    bench_run(&b);
+    scorer_run(&b);
     ck_assert_uint_eq(b.e.not_finite, 1);
     ck_assert(isnan(b.e.loss) && isnan(b.e.metrics.mean_auroc) && isnan(b.e.metrics.finding[5].auroc));
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
 START_TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
 {
     atomic_bool stop = false;
-    struct bench b;
+    struct scorer b;
     struct chex_error err;
 
-    bench_make(&b);
+    scorer_make(&b);
     b.o.batch = b.stub.batch = 1;
     b.o.stop = b.stub.stop = &stop;
     b.stub.stop_after = 2;
     ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_STOPPED);
     ck_assert_uint_eq(b.stub.passes, 2);
-    bench_release(&b);
-}
-END_TEST
-
-/* ---- ranks ------------------------------------------------------------------------------------------------------ */
-
-/* A thread that evaluates as one of several ranks. */
-struct member {
-    struct comm *comm;
-    struct bench b; /* small, ds and samples are those of all */
-    enum chex_status status;
-    struct chex_error err;
-};
-
-static void *
-member_live(void *argument)
-{
-    const struct collective_options options = {.timeout = 60};
-    struct member *m = argument;
-    struct collective *c;
-
-    ck_assert_int_eq(collective_new(m->comm, &options, &c, &m->err), CHEX_OK);
-    m->b.o.collective = c;
-    m->status = evaluate(&m->b.o, &m->b.e, &m->err);
-    collective_free(c);
-    return NULL;
-}
-
-/* As many members as ranks, each with the data of one bench; change() makes one of them different. */
-static void
-evaluate_together(struct bench *shared, int ranks, struct member *member, void (*change)(struct member *, int))
-{
-    static struct post_office office;
-
-    post_office_init(&office, ranks, 7);
-    for (int i = 0; i < ranks; i++) {
-        member[i] = (struct member){.comm = &office.comm[i], .b = {.stub = shared->stub, .o = shared->o}};
-        member[i].b.o.plan = (struct plan *)&member[i].b.stub;
-        if (change)
-            change(&member[i], i);
-    }
-    post_office_run(ranks, member_live, member, sizeof(*member));
-    post_office_release(&office);
-}
-
-static void
-members_release(struct member *member, int ranks)
-{
-    for (int i = 0; i < ranks; i++)
-        evaluation_release(&member[i].b.e);
-}
-
-static void
-expect_same(const struct evaluation *a, const struct evaluation *b)
-{
-    ck_assert_uint_eq(a->count, b->count);
-    ck_assert_uint_eq(a->patients, b->patients);
-    ck_assert_mem_eq(a->probability, b->probability, a->count * a->outputs * sizeof(float));
-    ck_assert_mem_eq(a->label, b->label, a->count * a->outputs);
-    ck_assert_mem_eq(&a->loss, &b->loss, sizeof(double));
-    ck_assert_mem_eq(&a->metrics.finding, &b->metrics.finding, sizeof(a->metrics.finding));
-    ck_assert_mem_eq(&a->metrics.mean_auroc_95, &b->metrics.mean_auroc_95, sizeof(a->metrics.mean_auroc_95));
-    ck_assert_uint_eq(a->skipped_count, b->skipped_count);
-    for (size_t i = 0; i < a->count; i++) {
-        ck_assert_str_eq(a->image[i].name, b->image[i].name);
-        ck_assert_str_eq(a->image[i].person, b->image[i].person);
-        ck_assert_uint_eq(a->image[i].patient, b->image[i].patient);
-    }
-}
-
-START_TEST(ranks_change_nothing)
-{
-    static struct member member[POST_RANKS];
-    struct bench b;
-
-    bench_make(&b);
-    damage(&b, 1, 0);
-    b.o.skip_bad = true;
-    bench_run(&b);
-    for (int ranks = 1; ranks <= POST_RANKS; ranks++) {
-        /* Six images: with micro-batches of 2 some of more than three ranks have none. */
-        b.o.batch = b.stub.batch = ranks % 2 + 1;
-        evaluate_together(&b, ranks, member, NULL);
-        for (int i = 0; i < ranks; i++) {
-            ck_assert_msg(member[i].status == CHEX_OK, "%s", member[i].err.text);
-            expect_same(&b.e, &member[i].b.e);
-        }
-        members_release(member, ranks);
-    }
-    bench_release(&b);
-}
-END_TEST
-
-START_TEST(a_bad_record_of_one_rank_is_the_error_of_all)
-{
-    static struct member member[3];
-    struct bench b;
-
-    bench_make(&b);
-    damage(&b, 0, 1);
-    b.o.batch = b.stub.batch = 1; /* record 1 is rank 1's */
-    evaluate_together(&b, 3, member, NULL);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(member[i].status, CHEX_ERR_CHECKSUM);
-        ck_assert_ptr_nonnull(strstr(member[i].err.text, "shard 0 record 1: "));
-        ck_assert_int_eq(strncmp(member[i].err.text, "rank 1 ", 7) == 0, i != 1);
-    }
-    members_release(member, 3);
-    bench_release(&b);
-}
-END_TEST
-
-static atomic_bool told;
-
-static void
-stop_the_second(struct member *m, int rank)
-{
-    m->b.o.batch = m->b.stub.batch = 1;
-    if (rank == 1)
-        m->b.o.stop = &told;
-}
-
-START_TEST(one_that_is_to_stop_stops_all)
-{
-    static struct member member[2];
-    struct bench b;
-
-    bench_make(&b);
-    atomic_store(&told, true);
-    evaluate_together(&b, 2, member, stop_the_second);
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(member[i].status, CHEX_ERR_STOPPED);
-    members_release(member, 2);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
@@ -498,13 +261,13 @@ START_TEST(predictions_are_one_line_an_image)
 {
     struct buffer text = {0};
     struct folder folder;
-    struct bench b;
+    struct scorer b;
     struct chex_error err;
     char expected[64];
     const char *line;
 
-    bench_make(&b);
-    bench_run(&b);
+    scorer_make(&b);
+    scorer_run(&b);
     b.e.image[1].name = "a \"b\", c.png"; /* no name of the data set, but one that a field can hold */
     ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
     {
@@ -524,7 +287,7 @@ START_TEST(predictions_are_one_line_an_image)
     ck_assert_str_eq(strrchr(line, '\n'), "\n");
     buffer_release(&text);
     folder_close(&folder);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
@@ -543,14 +306,14 @@ START_TEST(the_document_names_what_the_numbers_are_of)
     };
     struct buffer text = {0};
     struct folder folder;
-    struct bench b;
+    struct scorer b;
     struct chex_error err;
 
-    bench_make(&b);
-    damage(&b, 0, 2);
+    scorer_make(&b);
+    scorer_damage(&b, 0, 2);
     b.o.skip_bad = true;
     b.o.tta = TTA_FLIP;
-    bench_run(&b);
+    scorer_run(&b);
     ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
     {
         const struct evaluation_source from = {
@@ -563,7 +326,7 @@ START_TEST(the_document_names_what_the_numbers_are_of)
         ck_assert_msg(strstr((const char *)text.data, parts[i]) != NULL, "%s is not in %s", parts[i], text.data);
     buffer_release(&text);
     folder_close(&folder);
-    bench_release(&b);
+    scorer_release(&b);
 }
 END_TEST
 
@@ -585,14 +348,10 @@ evaluate_suite(void)
     tcase_add_test(c, a_logit_that_is_no_number_leaves_nothing_defined);
     tcase_add_test(c, a_wish_to_stop_is_seen_before_the_next_micro_batch);
     suite_add_tcase(s, c);
-    c = tcase_create("ranks");
-    tcase_add_test(c, ranks_change_nothing);
-    tcase_add_test(c, a_bad_record_of_one_rank_is_the_error_of_all);
-    tcase_add_test(c, one_that_is_to_stop_stops_all);
-    suite_add_tcase(s, c);
     c = tcase_create("documents");
     tcase_add_test(c, predictions_are_one_line_an_image);
     tcase_add_test(c, the_document_names_what_the_numbers_are_of);
     suite_add_tcase(s, c);
+    evaluate_ranks_case(s);
     return s;
 }

@@ -305,16 +305,15 @@ unknown_argument(char **argv)
 static int
 misuse(const struct cli_program *program, int what, char **argv)
 {
-    const char *argument = unknown_argument(argv);
     char text[256];
 
     if (optopt < LONG_OPTION && what == ':')
         snprintf(text, sizeof(text), "option -%c needs a value", optopt);
     else if (optopt >= LONG_OPTION)
         snprintf(text, sizeof(text), what == ':' ? "option '%.200s' needs a value" : "option '%.200s' takes no value",
-                 argument);
+                 argv[optind - 1]);
     else
-        return unknown_option(program, argument);
+        return unknown_option(program, unknown_argument(argv));
     return usage_error(program, text);
 }
 

@@ -27,6 +27,7 @@ struct checkpoint {
     struct inspect *in;
     const struct target *target;
     struct safetensors file;
+    json_t *state;                /* or NULL */
     struct value_sums *sums, all; /* all: without integers, which are counters and masks */
     uint64_t numbers;
     char what[256], fault[sizeof(((struct chex_error *)0)->text)]; /* fault: "" where there is none */
@@ -34,15 +35,24 @@ struct checkpoint {
 
 /* ---- pieces that --diff has too -------------------------------------------------------------------------------- */
 
-json_t *
-checkpoint_state_of(const struct safetensors *s)
+enum chex_status
+checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err)
 {
     const char *text = safetensors_metadata(s, "state");
-    json_t *state = NULL;
+    enum chex_status status;
 
-    if (text && json_read(text, strlen(text), &state_bounds, &state, NULL) != CHEX_OK)
-        return NULL;
-    return state;
+    *out = NULL;
+    if (!text)
+        return CHEX_OK;
+    status = json_read(text, strlen(text), &state_bounds, out, err);
+    if (status == CHEX_OK || status == CHEX_ERR_MEMORY)
+        return status;
+    /* No JSON, as far as one reading tells: without memory jansson loses bytes of a token, and calls the rest faulty. */
+    if (json_read(text, strlen(text), &state_bounds, out, err) != CHEX_OK)
+        return CHEX_OK;
+    json_decref(*out);
+    *out = NULL;
+    return chex_fail_memory(err);
 }
 
 char *
@@ -115,7 +125,8 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         snprintf(c->what, sizeof(c->what), "a checkpoint (safetensors): %s, %s, %s",
                  inspect_count(c->file.count, "tensor", a), inspect_count(c->numbers, "number", b),
                  format_bytes(c->file.size, text));
-        if (values)
+        status = checkpoint_state_of(&c->file, &c->state, err);
+        if (status == CHEX_OK && values)
             status = read_values(c, err);
         if (status == CHEX_OK && values)
             find_fault(c);
@@ -136,6 +147,7 @@ static void
 release(struct checkpoint *c)
 {
     free(c->sums);
+    json_decref(c->state);
     safetensors_close(&c->file);
 }
 
@@ -154,7 +166,7 @@ print_state(const struct checkpoint *c)
 {
     const char *const names[] = {"tool", "version", "labels", "note"};
     const struct color *color = &c->in->color;
-    json_t *state = checkpoint_state_of(&c->file);
+    const json_t *state = c->state;
     char a[INSPECT_TEXT], b[INSPECT_TEXT], text[INSPECT_TEXT];
     size_t i;
 
@@ -166,7 +178,6 @@ print_state(const struct checkpoint *c)
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (safetensors_metadata(&c->file, names[i]))
             printf("%-8s %s\n", names[i], inspect_text(inspect_bytes(safetensors_metadata(&c->file, names[i])), a));
-    json_decref(state);
 }
 
 static void

@@ -9,8 +9,8 @@
 #include "inspect.h"
 #include "inspect_values.h"
 
-/* The state of the run as chex-train keeps it (train/checkpoint_state.c), or NULL; json_decref(). */
-json_t *checkpoint_state_of(const struct safetensors *s);
+/* The state of the run as chex-train keeps it (train/checkpoint_state.c), or NULL; json_decref().  CHEX_ERR_MEMORY */
+enum chex_status checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err);
 
 /* "64x3x7x7", "a single value". */
 #define CHECKPOINT_SHAPE (SAFETENSORS_RANK * 22)

@@ -88,8 +88,8 @@ by_name(const void *a, const void *b)
 static enum chex_status
 read_meta(struct checkpoint_side *s, struct chex_error *err)
 {
-    json_t *state = checkpoint_state_of(&s->file), *value;
-    enum chex_status status = CHEX_OK;
+    json_t *state, *value;
+    enum chex_status status = checkpoint_state_of(&s->file, &state, err);
     const char *key;
     size_t i;
 

@@ -172,8 +172,8 @@ train_report_started(void *context, const struct trainer *t, const struct traine
         fprintf(stderr, " (seed %llu)", (unsigned long long)o->seed);
     fprintf(stderr, "\n");
     if (start->weights.unused > 0)
-        fprintf(stderr, "         not used: %s of the file\n",
-                train_report_count(start->weights.unused, "tensor", steps));
+        fprintf(stderr, "         %s of the file %s not used\n",
+                train_report_count(start->weights.unused, "tensor", steps), start->weights.unused == 1 ? "is" : "are");
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */

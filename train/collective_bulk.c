@@ -1,12 +1,10 @@
 /*
- * collective_bulk.c - see collective.h: sums and broadcast
+ * collective_bulk.c - see collective.h: sums, and what transfers have in common
  *
  * A sum of `count` floats over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Everyone sends each
  * slice to its owner; the owner adds what it gets in the order of the ranks, and sends the result to everyone.  So a
  * rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is computed once, and its
  * order is fixed.  The result comes to where the slice was sent from, once that is gone.
- *
- * A broadcast goes along a binomial tree: rank r gets it from r without its lowest set bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -72,9 +70,9 @@ receive_floats(struct collective *c, int from, int tag, float *data, size_t coun
     return c->comm->ops->start_receive(c->comm, from, tag, data, count * sizeof(*data), out, err);
 }
 
-/* Is it done, or was there nothing to do?  Then its rank has given a sign of life. */
-static enum chex_status
-is_done(struct collective *c, int rank, struct comm_transfer **transfer, bool *done, struct chex_error *err)
+enum chex_status
+collective_transfer_done(struct collective *c, int rank, struct comm_transfer **transfer, bool *done,
+                         struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
@@ -126,7 +124,7 @@ add_slices(struct collective *c, struct sum *s, struct chex_error *err)
         const float *restrict from = place_of(c, s, s->added);
         bool done = true;
 
-        status = is_done(c, s->added, &s->slice_in[s->added], &done, err);
+        status = collective_transfer_done(c, s->added, &s->slice_in[s->added], &done, err);
         if (status != CHEX_OK || !done)
             return status;
         for (i = 0; s->added > 0 && i < count; i++)
@@ -147,7 +145,7 @@ move_slices_out(struct collective *c, struct sum *s, struct chex_error *err)
         int to = other(c, s->gone + 1);
         bool done;
 
-        status = is_done(c, to, &s->slice_out[to], &done, err);
+        status = collective_transfer_done(c, to, &s->slice_out[to], &done, err);
         if (status != CHEX_OK || !done)
             return status;
         status = receive_floats(c, to, s->tag + 1, s->data + slice_start(c, s, to), slice_count(c, s, to),
@@ -166,7 +164,7 @@ move_results(struct collective *c, struct comm_transfer **transfer, int limit, i
     while (status == CHEX_OK && done && *count < limit) {
         int rank = other(c, *count + 1);
 
-        status = is_done(c, rank, &transfer[rank], &done, err);
+        status = collective_transfer_done(c, rank, &transfer[rank], &done, err);
         *count += status == CHEX_OK && done;
     }
     return status;
@@ -319,15 +317,15 @@ new_sum(struct collective *c, float *data, size_t count)
 
 /* ---- sums ----------------------------------------------------------------------------------------------------- */
 
-static int
-next_tag(struct collective *c)
+int
+collective_next_tag(struct collective *c)
 {
     c->tag = (c->tag + 2) % (COMM_MAX_TAG + 1);
     return c->tag;
 }
 
-static enum chex_status
-check_usable(struct collective *c, struct chex_error *err)
+enum chex_status
+collective_usable(struct collective *c, struct chex_error *err)
 {
     if (c->lost)
         return collective_lose(c, err);
@@ -362,7 +360,7 @@ collective_sum_start(struct collective *c, float *data, size_t count, struct che
 
     if (c->comm->size == 1)
         return CHEX_OK;
-    status = check_usable(c, err);
+    status = collective_usable(c, err);
     if (status != CHEX_OK)
         return status;
     if (count / (size_t)c->comm->size >= COMM_MAX_MESSAGE / sizeof(float))
@@ -370,7 +368,7 @@ collective_sum_start(struct collective *c, float *data, size_t count, struct che
     s = new_sum(c, data, count);
     if (!s)
         return chex_fail_memory(err);
-    s->tag = next_tag(c);
+    s->tag = collective_next_tag(c);
     c->begun++;
     *c->last_sum = s;
     c->last_sum = &s->next;
@@ -399,110 +397,10 @@ collective_sum_wait(struct collective *c, struct chex_error *err)
 
     if (c->comm->size == 1 || c->begun == c->ended)
         return CHEX_OK;
-    status = check_usable(c, err);
+    status = collective_usable(c, err);
     if (status == CHEX_OK)
         status = collective_wait(c, &task, err);
     if (status == CHEX_OK)
         c->ended = c->begun;
-    return status;
-}
-
-/* ---- broadcast ------------------------------------------------------------------------------------------------ */
-
-struct broadcast {
-    uint8_t *data;
-    size_t size;
-    int tag, parent; /* of rank 0: itself */
-    bool arrived;
-    struct comm_transfer *in, **out; /* [size] */
-};
-
-static enum chex_status
-hand_on(struct collective *c, struct broadcast *b, struct chex_error *err)
-{
-    int me = c->comm->rank, bit;
-    enum chex_status status = CHEX_OK;
-
-    b->arrived = true;
-    for (bit = 1; status == CHEX_OK && bit < c->comm->size && (me & bit) == 0; bit <<= 1)
-        if (me + bit < c->comm->size)
-            status = c->comm->ops->start_send(c->comm, me + bit, b->tag, b->data, b->size, &b->out[me + bit], err);
-    return status;
-}
-
-static enum chex_status
-advance_broadcast(struct collective *c, void *context, bool *done, struct chex_error *err)
-{
-    struct broadcast *b = context;
-    enum chex_status status = CHEX_OK;
-    int i;
-
-    *done = true;
-    if (!b->arrived) {
-        status = is_done(c, b->parent, &b->in, done, err);
-        c->peer[b->parent].missing = !*done;
-        if (status == CHEX_OK && *done)
-            status = hand_on(c, b, err);
-    }
-    for (i = 0; status == CHEX_OK && i < c->comm->size; i++) {
-        bool sent;
-
-        status = is_done(c, i, &b->out[i], &sent, err);
-        if (!sent)
-            c->peer[i].missing = true;
-        *done = *done && sent;
-    }
-    return status;
-}
-
-static enum chex_status
-broadcast_piece(struct collective *c, struct broadcast *b, struct chex_error *err)
-{
-    struct task task = {.advance = advance_broadcast, .context = b, .transfers = true, .index = c->begun};
-    int me = c->comm->rank;
-    enum chex_status status = CHEX_OK;
-
-    b->tag = next_tag(c);
-    b->parent = me & (me - 1);
-    b->arrived = false;
-    c->begun++;
-    if (me != 0)
-        status = c->comm->ops->start_receive(c->comm, b->parent, b->tag, b->data, b->size, &b->in, err);
-    if (status == CHEX_OK)
-        status = collective_wait(c, &task, err);
-    if (status == CHEX_OK)
-        c->ended = c->begun;
-    return status;
-}
-
-enum chex_status
-collective_broadcast(struct collective *c, void *data, size_t size, struct chex_error *err)
-{
-    struct broadcast b = {.data = data};
-    enum chex_status status;
-    int i;
-
-    if (c->comm->size == 1 || size == 0)
-        return CHEX_OK;
-    status = collective_no_sums(c, err);
-    if (status == CHEX_OK)
-        status = check_usable(c, err);
-    if (status == CHEX_OK && !(b.out = calloc((size_t)c->comm->size, sizeof(struct comm_transfer *))))
-        status = chex_fail_memory(err);
-    for (; status == CHEX_OK && size > 0; size -= b.size, b.data += b.size) {
-        b.size = size < COLLECTIVE_PIECE ? size : COLLECTIVE_PIECE;
-        status = broadcast_piece(c, &b, err);
-        if (status != CHEX_OK)
-            break;
-    }
-    for (i = 0; b.out && i < c->comm->size; i++) {
-        c->left = c->left || b.out[i];
-        if (b.out[i])
-            c->comm->ops->forget(c->comm, &b.out[i]);
-    }
-    c->left = c->left || b.in;
-    if (b.in)
-        c->comm->ops->forget(c->comm, &b.in);
-    free(b.out);
     return status;
 }

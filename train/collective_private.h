@@ -1,9 +1,10 @@
 /*
  * collective_private.h - what the files of collective.h share
  *
- * collective.c       beginning and end, gathering, meetings
- * collective_wait.c  listening, telling that one lives, waiting, who is lost
- * collective_bulk.c  sums and broadcast, by transfers
+ * collective.c            beginning and end, gathering, meetings
+ * collective_wait.c       listening, telling that one lives, waiting, who is lost
+ * collective_bulk.c       sums, by transfers
+ * collective_broadcast.c  broadcast, by transfers
  *
  * Two kinds of calls.  In a gathering or a meeting each rank sends one message to every other.  Sums and broadcasts are
  * transfers, whose tags follow from counting.  Both are counted between meetings, `begun` and `ended`: the message of
@@ -103,6 +104,14 @@ enum chex_status letter_error(const struct collective *c, int rank, const struct
 /* Sums that are under way are given up; their memory is kept. */
 void collective_leave_sums(struct collective *c);
 void collective_free_sums(struct collective *c);
+
+/* Of a new transfer. */
+int collective_next_tag(struct collective *c);
+/* May there be a transfer?  Not after a loss, or after some were left behind. */
+enum chex_status collective_usable(struct collective *c, struct chex_error *err);
+/* Is it done, or was there nothing to do?  Then its rank has given a sign of life. */
+enum chex_status collective_transfer_done(struct collective *c, int rank, struct comm_transfer **transfer, bool *done,
+                                          struct chex_error *err);
 
 /* ---- collective.c ---- */
 

@@ -9,6 +9,7 @@ libtrain_la_SOURCES = \
 	train/backend.h \
 	train/collective.c \
 	train/collective.h \
+	train/collective_broadcast.c \
 	train/collective_bulk.c \
 	train/collective_private.h \
 	train/collective_wait.c \

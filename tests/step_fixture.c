@@ -1,0 +1,286 @@
+/*
+ * step_fixture.c - see step_fixture.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "step_fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------- */
+
+/* Windows of all kinds, and channel counts that fill no block. */
+static unsigned
+build_windows(struct graph_builder *b)
+{
+    unsigned stem = graph_add_buffer(b, 19, 13, 17), active = graph_add_buffer(b, 19, 13, 17);
+    unsigned pooled = graph_add_buffer(b, 19, 7, 9), wide = graph_add_buffer(b, 33, 4, 5);
+    unsigned active2 = graph_add_buffer(b, 33, 4, 5), narrow = graph_add_buffer(b, 20, 2, 3);
+    unsigned last = graph_add_buffer(b, 20, 2, 3), mean = graph_add_buffer(b, 20, 1, 1);
+
+    graph_add_conv(b, "stem", graph_whole(b, b->graph->input), graph_whole(b, stem), 7, 2, 3);
+    graph_add_norm(b, "norm0", graph_whole(b, stem), graph_whole(b, active), true);
+    graph_add_pool(b, GRAPH_MAX_POOL, graph_whole(b, active), graph_whole(b, pooled), 3, 2, 1);
+    graph_add_conv(b, "conv1", graph_whole(b, pooled), graph_whole(b, wide), 3, 2, 1);
+    graph_add_norm(b, "norm1", graph_whole(b, wide), graph_whole(b, active2), false);
+    graph_add_conv(b, "conv2", graph_whole(b, active2), graph_whole(b, narrow), 1, 2, 0);
+    graph_add_norm(b, "norm2", graph_whole(b, narrow), graph_whole(b, last), true);
+    graph_add_pool(b, GRAPH_MEAN_POOL, graph_whole(b, last), graph_whole(b, mean), 1, 1, 0);
+    return mean;
+}
+
+/* A slab with three readers of different length, the first segment of which leaves a hole. */
+static unsigned
+build_slab(struct graph_builder *b)
+{
+    unsigned slab = graph_add_buffer(b, 40, HEIGHT, WIDTH), one = graph_add_buffer(b, 24, HEIGHT, WIDTH);
+    unsigned squeezed = graph_add_buffer(b, 48, HEIGHT, WIDTH), active = graph_add_buffer(b, 48, HEIGHT, WIDTH);
+    unsigned all = graph_add_buffer(b, 40, HEIGHT, WIDTH), pooled = graph_add_buffer(b, 40, HEIGHT / 2, WIDTH / 2);
+    unsigned out = graph_add_buffer(b, 16, HEIGHT / 2, WIDTH / 2),
+             last = graph_add_buffer(b, 16, HEIGHT / 2, WIDTH / 2);
+    unsigned mean = graph_add_buffer(b, 16, 1, 1);
+
+    graph_add_conv(b, "stem", graph_whole(b, b->graph->input), graph_slice(slab, 0, 24), 3, 1, 1);
+    graph_add_norm(b, "norm1", graph_slice(slab, 0, 24), graph_whole(b, one), true);
+    graph_add_conv(b, "conv1", graph_whole(b, one), graph_whole(b, squeezed), 1, 1, 0);
+    graph_add_norm(b, "norm2", graph_whole(b, squeezed), graph_whole(b, active), true);
+    graph_add_conv(b, "conv2", graph_whole(b, active), graph_slice(slab, 24, 16), 3, 1, 1);
+    graph_add_norm(b, "norm3", graph_whole(b, slab), graph_whole(b, all), true);
+    graph_add_pool(b, GRAPH_AVG_POOL, graph_whole(b, all), graph_whole(b, pooled), 2, 2, 0);
+    graph_add_conv(b, "conv3", graph_whole(b, pooled), graph_whole(b, out), 1, 1, 0);
+    graph_add_norm(b, "norm4", graph_whole(b, out), graph_whole(b, last), true);
+    graph_add_pool(b, GRAPH_MEAN_POOL, graph_whole(b, last), graph_whole(b, mean), 1, 1, 0);
+    return mean;
+}
+
+/* Sums of two normalised branches, and of a branch with what went into it. */
+static unsigned
+build_sums(struct graph_builder *b)
+{
+    unsigned left = graph_add_buffer(b, 21, HEIGHT, WIDTH), right = graph_add_buffer(b, 21, HEIGHT, WIDTH);
+    unsigned left1 = graph_add_buffer(b, 21, HEIGHT, WIDTH), right1 = graph_add_buffer(b, 21, HEIGHT, WIDTH);
+    unsigned sum = graph_add_buffer(b, 21, HEIGHT, WIDTH), raw = graph_add_buffer(b, 21, HEIGHT, WIDTH);
+    unsigned branch = graph_add_buffer(b, 21, HEIGHT, WIDTH), sum2 = graph_add_buffer(b, 21, HEIGHT, WIDTH);
+    unsigned mean = graph_add_buffer(b, 21, 1, 1);
+
+    graph_add_conv(b, "left", graph_whole(b, b->graph->input), graph_whole(b, left), 5, 1, 2);
+    graph_add_norm(b, "left1", graph_whole(b, left), graph_whole(b, left1), false);
+    graph_add_conv(b, "right", graph_whole(b, b->graph->input), graph_whole(b, right), 1, 1, 0);
+    graph_add_norm(b, "right1", graph_whole(b, right), graph_whole(b, right1), true);
+    graph_add_sum(b, graph_whole(b, left1), graph_whole(b, right1), graph_whole(b, sum), false);
+    graph_add_conv(b, "conv", graph_whole(b, sum), graph_whole(b, raw), 3, 1, 1);
+    graph_add_norm(b, "norm", graph_whole(b, raw), graph_whole(b, branch), false);
+    graph_add_sum(b, graph_whole(b, branch), graph_whole(b, sum), graph_whole(b, sum2), true);
+    graph_add_pool(b, GRAPH_MEAN_POOL, graph_whole(b, sum2), graph_whole(b, mean), 1, 1, 0);
+    return mean;
+}
+
+typedef unsigned build_graph(struct graph_builder *b);
+
+static build_graph *const builders[GRAPHS] = {build_windows, build_slab, build_sums};
+const unsigned step_seed[GRAPHS] = {2, 89, 3};
+
+struct graph *
+step_graph(int which)
+{
+    struct graph_builder b = {.graph = calloc(1, sizeof(*b.graph))};
+    struct chex_error err;
+    unsigned mean;
+
+    ck_assert_ptr_nonnull(b.graph);
+    b.graph->model = "small";
+    b.graph->input = graph_add_buffer(&b, INPUT_CHANNELS, HEIGHT, WIDTH);
+    mean = builders[which](&b);
+    b.graph->output = graph_add_buffer(&b, OUTPUTS, 1, 1);
+    graph_add_linear(&b, "head", graph_whole(&b, mean), graph_whole(&b, b.graph->output));
+    ck_assert(!b.failed);
+    ck_assert_msg(graph_check(b.graph, &err) == CHEX_OK, "%s", err.text);
+    return b.graph;
+}
+
+/* ---- buffers between guards ------------------------------------------------------------------------------------ */
+
+#define GUARD 64
+
+static void *
+guarded(size_t bytes)
+{
+    uint8_t *p = malloc(bytes + 2 * GUARD + sizeof(size_t));
+
+    ck_assert_ptr_nonnull(p);
+    memset(p, 0xa5, bytes + 2 * GUARD);
+    memcpy(p + 2 * GUARD + bytes, &bytes, sizeof(bytes));
+    return p + GUARD;
+}
+
+static void
+guarded_free(void *data, size_t bytes)
+{
+    const uint8_t *p = (uint8_t *)data - GUARD;
+    size_t i;
+
+    for (i = 0; i < GUARD; i++) {
+        ck_assert_uint_eq(p[i], 0xa5);
+        ck_assert_uint_eq(p[GUARD + bytes + i], 0xa5);
+    }
+    free((void *)((uint8_t *)data - GUARD));
+}
+
+/* ---- one step on one backend ----------------------------------------------------------------------------------- */
+
+static uint32_t
+next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+static float
+uniform(uint64_t *state)
+{
+    return (float)(next_random(state) % 65536) / 32768.0f - 1;
+}
+
+/*
+ * Beta stands two gammas off zero, so that few inputs of a ReLU are near it; less far in the last normalisation, whose
+ * gradient, the same for all pixels of an image, comes through it only where the ReLU cuts something off.
+ */
+static float
+random_beta(float r, bool last)
+{
+    float size = last ? 0.25f : 1.5f;
+
+    return r < -0.5f ? -size : size;
+}
+
+void
+step_fill_parameters(const struct graph *g, unsigned seed, float *arena)
+{
+    uint64_t state = seed;
+    size_t i, k, last = 0;
+
+    for (i = 0; i < g->param_count; i++)
+        last = g->param[i].role == GRAPH_BETA ? i : last;
+    for (i = 0; i < g->param_count; i++) {
+        const struct graph_tensor *t = &g->param[i];
+
+        for (k = 0; k < t->count; k++) {
+            float r = uniform(&state);
+
+            arena[t->offset + k] = t->role == GRAPH_GAMMA  ? 0.75f + 0.25f * r
+                                   : t->role == GRAPH_BETA ? random_beta(r, i == last)
+                                                           : r / sqrtf((float)t->count / (float)t->shape[0]);
+        }
+    }
+}
+
+void
+step_check_ok(enum chex_status status, const struct chex_error *err)
+{
+    ck_assert_msg(status == CHEX_OK, "%s", err->text);
+}
+
+static float **
+read_buffers(const struct backend *backend, struct plan *plan, const struct graph *g, unsigned images, bool gradient)
+{
+    float **buffer = calloc(g->buffer_count, sizeof(*buffer));
+    struct chex_error err;
+    unsigned i;
+
+    for (i = 0; i < g->buffer_count; i++) {
+        size_t bytes = (size_t)images * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width *
+                       sizeof(float);
+
+        buffer[i] = guarded(bytes);
+        if (backend->peek(plan, i, gradient, buffer[i], &err) != CHEX_OK) {
+            ck_assert_int_eq(err.status, CHEX_ERR_UNSUPPORTED);
+            guarded_free(buffer[i], bytes);
+            buffer[i] = NULL;
+        }
+    }
+    return buffer;
+}
+
+static void
+buffers_free(float **buffer, const struct graph *g, unsigned images)
+{
+    size_t i;
+
+    for (i = 0; i < g->buffer_count; i++)
+        if (buffer[i])
+            guarded_free(buffer[i], (size_t)images * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width *
+                                        sizeof(float));
+    free(buffer);
+}
+
+struct outcome
+step_run(const struct backend *backend, const struct graph *g, unsigned seed, unsigned images, unsigned threads,
+         bool keep)
+{
+    struct plan_options options = {.graph = g,
+                                   .batch = images,
+                                   .source = SOURCE,
+                                   .train = true,
+                                   .keep = keep,
+                                   .threads = threads,
+                                   .optimizer = optimizer_default(OPTIMIZER_SGD)};
+    struct outcome o = {.params = g->param_floats * sizeof(float),
+                        .stats = g->stat_floats * sizeof(float),
+                        .logit_count = (size_t)images * OUTPUTS};
+    uint8_t *pixels = guarded((size_t)images * SOURCE * SOURCE), *label = guarded(o.logit_count);
+    struct crop crop[BATCH_MAX] = {{0, 0, false}, {2, 6, true}, {1, 3, false}};
+    float weight[BATCH_MAX] = {1, 1, 0};
+    struct batch batch = {pixels, crop, label, weight, 0.1};
+    struct optimizer_step step = {.number = 1, .rate = 0.1};
+    struct chex_error err;
+    struct plan *plan;
+    uint64_t state = 9;
+    size_t i;
+
+    for (i = 0; i < (size_t)images * SOURCE * SOURCE; i++)
+        pixels[i] = (uint8_t)next_random(&state);
+    for (i = 0; i < o.logit_count; i++)
+        label[i] = next_random(&state) % 3 == 0;
+    o.logits = guarded(o.logit_count * sizeof(float));
+    o.evaluated = guarded(o.logit_count * sizeof(float));
+    o.gradients = guarded(o.params);
+    o.after = guarded(o.params);
+    o.statistics = guarded(o.stats);
+    step_fill_parameters(g, seed, o.after);
+    step_check_ok(backend->plan_new(&options, &plan, &err), &err);
+    step_check_ok(backend->write(plan, ARENA_PARAMETERS, o.after, &err), &err);
+    step_check_ok(backend->clear_gradients(plan, &err), &err);
+    /* Two micro-batches of the same images: gradients add up. */
+    for (i = 0; i < 2; i++) {
+        step_check_ok(backend->forward(plan, &batch, FORWARD_TRAIN, o.logits, &o.loss, &err), &err);
+        if (i == 1)
+            o.buffer = read_buffers(backend, plan, g, images, false);
+        step_check_ok(backend->backward(plan, NULL, NULL, &err), &err);
+    }
+    o.gradient = read_buffers(backend, plan, g, images, true);
+    step_check_ok(backend->read(plan, ARENA_GRADIENTS, o.gradients, &err), &err);
+    step_check_ok(backend->update(plan, &step, &o.norm, &err), &err);
+    step_check_ok(backend->read(plan, ARENA_PARAMETERS, o.after, &err), &err);
+    step_check_ok(backend->read(plan, ARENA_STATISTICS, o.statistics, &err), &err);
+    step_check_ok(backend->forward(plan, &batch, FORWARD_EVALUATE, o.evaluated, NULL, &err), &err);
+    backend->plan_free(plan);
+    guarded_free(pixels, (size_t)images * SOURCE * SOURCE);
+    guarded_free(label, o.logit_count);
+    return o;
+}
+
+void
+step_outcome_free(struct outcome *o, const struct graph *g, unsigned images)
+{
+    buffers_free(o->buffer, g, images);
+    buffers_free(o->gradient, g, images);
+    guarded_free(o->logits, o->logit_count * sizeof(float));
+    guarded_free(o->evaluated, o->logit_count * sizeof(float));
+    guarded_free(o->gradients, o->params);
+    guarded_free(o->after, o->params);
+    guarded_free(o->statistics, o->stats);
+}

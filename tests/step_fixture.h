@@ -1,0 +1,49 @@
+/*
+ * step_fixture.h - one training step and an evaluation of a small graph on any backend, for the tests of backends
+ *
+ * Buffers handed to a backend stand between guard bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TESTS_STEP_FIXTURE_H
+#define CHEX_TESTS_STEP_FIXTURE_H
+
+#include "unit.h"
+
+#include "backend.h"
+
+#define OUTPUTS   5
+#define HEIGHT    25
+#define WIDTH     33
+#define SOURCE    39
+#define BATCH_MAX 3
+#define KINK_FREE 3e-5 /* backends differ by 4e-6 at most in a value of a buffer */
+
+/* Graphs with odd shapes, and for each a seed of weights with kink_distance() above KINK_FREE. */
+#define GRAPHS 3
+extern const unsigned step_seed[GRAPHS];
+
+/* What came out; step_outcome_free(). */
+struct outcome {
+    size_t params, stats, logit_count;
+    float *logits, *evaluated, *gradients, *statistics, *after;
+    double loss, norm;
+    float **buffer;   /* [buffer_count], NULL where it is not kept */
+    float **gradient; /* the same of those after backward(), in a plan with `keep` */
+};
+
+/* graph_free() */
+struct graph *step_graph(int which);
+
+/* Random weights, as different as those of a network that was trained. */
+void step_fill_parameters(const struct graph *g, unsigned seed, float *arena);
+
+void step_check_ok(enum chex_status status, const struct chex_error *err);
+
+/* keep: the gradients of buffers too.  Every call must end well. */
+struct outcome step_run(const struct backend *backend, const struct graph *g, unsigned seed, unsigned images,
+                        unsigned threads, bool keep);
+
+void step_outcome_free(struct outcome *o, const struct graph *g, unsigned images);
+
+#endif
