@@ -351,7 +351,6 @@ archive_case(Suite *suite)
 {
     TCase *tests = tcase_create("archive");
 
-    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, gzip_files_of_one_or_more_members_are_decompressed);
     tcase_add_test(tests, a_gzip_file_that_is_cut_or_changed_is_noticed);
     if (image_archive_version()) {

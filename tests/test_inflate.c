@@ -315,7 +315,6 @@ inflate_suite(void)
     Suite *suite = suite_create("inflate");
     TCase *tcase = tcase_create("streams");
 
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, every_kind_inflates_what_zlib_deflates);
     tcase_add_test(tcase, every_kind_says_of_damage_what_zlib_says);
     tcase_add_test(tcase, no_distance_reaches_over_the_beginning);

@@ -443,7 +443,6 @@ manifest_suite(void)
     Suite *suite = suite_create("manifest");
     TCase *tc = tcase_create("manifest");
 
-    tcase_set_timeout(tc, 60); /* under sanitizers */
     tcase_add_test(tc, what_is_written_is_read_back_the_same);
     tcase_add_test(tc, the_text_does_not_depend_on_the_locale);
     tcase_add_test(tc, the_dtype_points_at_the_fields);

@@ -433,7 +433,6 @@ png_fast_suite(void)
     Suite *suite = suite_create("png_fast");
     TCase *tcase = tcase_create("fast");
 
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, every_wavefront_equals_plain_c);
     tcase_add_test(tcase, the_forms_of_the_data_set_are_taken);
     tcase_add_test(tcase, gray_and_opaque_rgba_is_taken_with_any_filters);

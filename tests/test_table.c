@@ -481,7 +481,6 @@ table_suite(void)
     TCase *files = tcase_create("files");
     TCase *characters = tcase_create("characters");
 
-    tcase_set_timeout(files, 60); /* 256 MiB under a sanitizer */
     tcase_add_test(rows, rows_end_with_lf_crlf_cr_or_the_file);
     tcase_add_test(rows, quotes_hold_commas_quotes_and_newlines);
     tcase_add_test(rows, blank_lines_are_skipped_and_counted);

@@ -531,7 +531,6 @@ verify_suite(void)
     Suite *suite = suite_create("verify");
     TCase *tc = tcase_create("verify");
 
-    tcase_set_timeout(tc, 60); /* under sanitizers */
     tcase_add_test(tc, a_good_data_set_has_no_faults);
     tcase_add_test(tc, it_can_be_stopped);
     tcase_add_loop_test(tc, every_flipped_bit_is_noticed_in_its_record, 0, 8);
