@@ -163,7 +163,7 @@ convert_unpack(struct convert *c, struct store *store, struct share share, const
                 shard_result_release(&result);
             }
         }
-        line = newline + 1;
+        line = newline ? newline + 1 : end;
     }
     return good && taken == expected
                ? CHEX_OK

@@ -128,9 +128,11 @@ static enum chex_status
 take_folder(struct run *r, struct chex_error *err)
 {
     struct store_options options = store_options_of(r);
-    struct share locked = r->crew->comm->size > 1 ? (struct share){0} : r->share;
+    struct share locked = {0};
     enum chex_status status = folder_open(r->c->options->out, true, &r->folder, err);
 
+    if (r->crew->comm->size == 1)
+        locked = r->share;
     if (status == CHEX_OK)
         status = lock_take_share(&r->lock, &r->folder, locked, r->c->options->break_lock, err);
     if (status == CHEX_OK)

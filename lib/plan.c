@@ -65,8 +65,8 @@ differing_parts(const char *of, const char *other, char *out, size_t size)
             against += 1 + strcspn(other + against + 1, ",");
         if ((length != against || memcmp(of, other, length) != 0) && used < size)
             used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? ", " : "", (int)length, of);
-        of += length + 2 * (of[length] != '\0');
-        other += against + 2 * (other[against] != '\0');
+        of += length + (of[length] ? 2 : 0);
+        other += against + (other[against] ? 2 : 0);
     }
 }
 

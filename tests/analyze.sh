@@ -14,12 +14,12 @@ cd "$source" || exit 2
 jobs=${JOBS:-2}
 passed=0 failed=0 skipped=0
 # shellcheck disable=SC2206  # patterns
-sources=(${ANALYZE_FILES:-lib/*.c tools/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
+sources=(${ANALYZE_FILES:-lib/*.c train/*.c train/cpu/[!k]*.c train/cpu/kernels_best.c train/ref/*.c tools/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
 # shellcheck disable=SC2206  # words
 mkdir -p "$build/analyze-include"
 cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c
 # shellcheck disable=SC2206  # words
-includes=(-I"$build" -I"$build/analyze-include" -iquote lib -iquote tools -iquote tests ${CPPFLAGS:-})
+includes=(-I"$build" -I"$build/analyze-include" -iquote lib -iquote train -iquote tools -iquote tests ${CPPFLAGS:-})
 
 # A finding is a line with "warning:" or "error:" that ends with the check's name in brackets; those of analyze.txt are none.
 findings() {
@@ -91,7 +91,7 @@ for tool; do
     cppcheck)
         have cppcheck && each cppcheck nice cppcheck --quiet --std=c11 --language=c --inline-suppr \
             --enable=warning,performance,portability --suppress=missingIncludeSystem -D_GNU_SOURCE \
-            --template='{file}:{line}: {severity}: {message} [{id}]' -I"$build" -Ilib -Itools -Itests \
+            --template='{file}:{line}: {severity}: {message} [{id}]' -I"$build" -Ilib -Itrain -Itools -Itests \
             -DPROTOBUF_C_VERSION_NUMBER=1999999 -DPROTOBUF_C_MIN_COMPILER_VERSION=1
         ;;
     *)

@@ -317,7 +317,7 @@ EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/
 
 # Static analysis of the whole code; see TESTING.md.
 analyze: $(BUILT_SOURCES)
-	CPPFLAGS='$(CPPFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
+	CPPFLAGS='$(CPPFLAGS) $(MPI_CFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
 
 # The unit tests under valgrind's memcheck, some minutes: an error or a leak ends a test's process with code 9.
 check-valgrind: tests/unit

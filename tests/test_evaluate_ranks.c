@@ -88,7 +88,7 @@ START_TEST(ranks_change_nothing)
     scorer_run(&b);
     for (int ranks = 1; ranks <= POST_RANKS; ranks++) {
         /* Six images: with micro-batches of 2 some of more than three ranks have none. */
-        b.o.batch = b.stub.batch = ranks % 2 + 1;
+        b.o.batch = b.stub.batch = (unsigned)ranks % 2 + 1;
         evaluate_together(&b, ranks, member, NULL);
         for (int i = 0; i < ranks; i++) {
             ck_assert_msg(member[i].status == CHEX_OK, "%s", member[i].err.text);

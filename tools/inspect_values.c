@@ -123,8 +123,8 @@ add_pair(struct value_difference *d, double a, double b, bool same, uint64_t at)
     double delta = bad ? 0 : b - a;
 
     d->count++;
-    d->bad[0] += !isfinite(a);
-    d->bad[1] += !isfinite(b);
+    d->bad[0] += isfinite(a) ? 0 : 1;
+    d->bad[1] += isfinite(b) ? 0 : 1;
     if (!bad) {
         d->squares += delta * delta;
         d->squares_a += a * a;

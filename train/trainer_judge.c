@@ -205,6 +205,7 @@ trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *er
     /* What took hours is shown even where it cannot be written. */
     if (t->leads && (status == CHEX_OK || status == CHEX_ERR_WRITE) && t->w->evaluated)
         t->w->evaluated(t->w->context, t, v);
+    v->source = NULL;
     return collective_agree(t->all, status, NULL, err);
 }
 

@@ -281,7 +281,8 @@ weights_write(const struct graph *g, const struct folder *folder, const char *na
         kept = arena_copy(&names, text, strlen(text));
         if (!kept)
             status = chex_fail_memory(err);
-        tensor[count++] = (struct tensor_source){{.name = kept, .type = DTYPE_I64, .count = 1}, &counter};
+        tensor[count] = (struct tensor_source){{.name = kept, .type = DTYPE_I64, .count = 1}, &counter};
+        count++;
     }
     if (status == CHEX_OK)
         status = safetensors_write(folder, name, tensor, count, metadata, metadata_count, hex, err);
