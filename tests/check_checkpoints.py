@@ -384,7 +384,7 @@ def _(work):
             every = max(1, reference.counts[kind] // tried)
             cases += [(command, work, f"{kind}:{n}:{mode}:{what}", reference) for what in whats
                       for mode in ("once", "ever") for n in range(1, reference.counts[kind] + 1, every)]
-    assert len(cases) > 300, len(cases)
+    assert len(cases) > 200, len(cases)  # clang's sanitizer has an allocator of its own, where nothing can fail
     harness.in_parallel(lambda t: fail(*t), cases)
 
 
