@@ -7,12 +7,11 @@
 
 #include "train_report.h"
 
-#include "ascii.h"
+#include "run_json.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static json_t *
 number(uint64_t n)
@@ -27,14 +26,10 @@ real(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* JSON is UTF-8; a path, and so a message, can be anything. */
 static json_t *
 text_json(const char *text)
 {
-    json_t *string = text ? json_string(text) : json_null();
-    char escaped[4 * CHEX_ERROR_TEXT];
-
-    return string ? string : json_string(ascii_escape(text, strlen(text), escaped, sizeof(escaped)));
+    return text ? run_json_string(text) : json_null();
 }
 
 static json_t *

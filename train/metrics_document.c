@@ -7,12 +7,11 @@
 
 #include "predictions.h"
 
-#include "ascii.h"
 #include "dataset.h"
 #include "json.h"
+#include "run_json.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A value that could not be made is NULL; json_pack() gives NULL then too, and json_append() says so in the end. */
 static json_t *
@@ -33,14 +32,10 @@ share_json(uint64_t part, uint64_t whole)
     return whole > 0 ? json_real((double)part / (double)whole) : json_null();
 }
 
-/* JSON is UTF-8; a file name can be anything. */
 static json_t *
 text_json(const char *text)
 {
-    json_t *string = text ? json_string(text) : json_null();
-    char escaped[4 * 256 + 1];
-
-    return string ? string : json_string(ascii_escape(text, strlen(text), escaped, sizeof(escaped)));
+    return text ? run_json_string(text) : json_null();
 }
 
 static json_t *
