@@ -313,16 +313,16 @@ check-learns: all
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 TESTS += tests/check_hardening.py
-EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/threads.sh
+EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/threads.sh tests/valgrind.sh
 
 # Static analysis of the whole code; see TESTING.md.
 analyze: $(BUILT_SOURCES)
 	CPPFLAGS='$(CPPFLAGS) $(MPI_CFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
 
-# The unit tests under valgrind's memcheck, some minutes: an error or a leak ends a test's process with code 9.
+# The unit tests under valgrind's memcheck, JOBS cases at once: an error or a leak ends a test's process with code 9.
 check-valgrind: tests/unit
-	CK_DEFAULT_TIMEOUT=600 $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 --leak-check=full \
-	  --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect $(VALGRIND_FLAGS) tests/unit
+	$(SHELL) $(srcdir)/tests/valgrind.sh $${JOBS:-2} $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 \
+	  --leak-check=full --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect $(VALGRIND_FLAGS)
 
 # The tests with threads, a hundred times, for a build with --enable-sanitizers=thread.
 check-threads: tests/unit
