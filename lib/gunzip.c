@@ -22,6 +22,12 @@
 #define OUT_SIZE (256u << 10)
 #define LEAST    (16u << 10)
 
+/*
+ * The fast loop of isal_inflate() counts a match before it looks at its distance: where that is wrong, so many bytes at
+ * the end of what it says it made were never written.
+ */
+#define LONGEST_MATCH 258
+
 struct gunzip {
     int fd;
     uint64_t at; /* in the file: behind what is in `in` */
@@ -30,7 +36,7 @@ struct gunzip {
     enum chex_status failed;
     struct chex_error error;
     struct inflate_state state;
-    uint32_t in_size, out_size;
+    uint32_t in_size, out_size, in_used;
     uint8_t *in, *out; /* behind the struct */
 };
 
@@ -58,6 +64,7 @@ gunzip_new(int fd)
         return NULL;
     g->in_size = in_size;
     g->out_size = out_size;
+    g->in_used = 0;
     g->in = (uint8_t *)(g + 1);
     g->out = g->in + in_size;
     g->fd = fd;
@@ -99,9 +106,25 @@ refill(struct gunzip *g, size_t want, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     g->at += got;
+    g->in_used = (uint32_t)(left + got);
     g->state.next_in = g->in;
-    g->state.avail_in = (uint32_t)(left + got);
+    g->state.avail_in = g->in_used;
     return CHEX_OK;
+}
+
+/*
+ * After a fault: what was surely made of the data.  The counts of isal_inflate() are then off, since its fast loop
+ * lowers the ends that it knows of by a margin and leaves them so; its pointers are right.
+ */
+static size_t
+made_before_fault(struct gunzip *g, int code)
+{
+    size_t made = (size_t)(g->state.next_out - g->out);
+
+    g->state.avail_in = (uint32_t)(g->in + g->in_used - g->state.next_in);
+    if (code == ISAL_INCORRECT_CHECKSUM)
+        return made;
+    return made > LONGEST_MATCH ? made - LONGEST_MATCH : 0;
 }
 
 /* Between two members: is there another one? */
@@ -156,9 +179,11 @@ inflate_piece(struct gunzip *g, size_t *size, struct chex_error *err)
         s->next_out = g->out;
         s->avail_out = g->out_size;
         code = isal_inflate(s);
-        *size = g->out_size - s->avail_out;
-        if (code < 0)
+        if (code < 0) {
+            *size = made_before_fault(g, code);
             return fail_of(code, err);
+        }
+        *size = g->out_size - s->avail_out;
         if (*size == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_in == 0) {
             status = refill(g, 1, err);
             if (status == CHEX_OK && s->avail_in == 0)

@@ -63,9 +63,8 @@ unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
         ck_assert(memcmp(piece, text + *got, length) == 0);
         *got += length;
     }
-    if (status == CHEX_OK)
-        ck_assert_uint_le(gunzip_offset(g), size);
-    else
+    ck_assert_uint_le(gunzip_offset(g), size);
+    if (status != CHEX_OK)
         ck_assert_int_eq(gunzip_read(g, &piece, &length, NULL), status); /* for good */
     gunzip_free(g);
     close(fd);
@@ -116,6 +115,70 @@ START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
     b.data[2] = 7; /* a method that there is not */
     ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_ERR_DAMAGED);
     buffer_release(&b);
+    free(text);
+}
+END_TEST
+
+/* Append bits to those at *bit, as deflate has them: a number's lowest first, a Huffman code's highest. */
+static void
+put_bits(uint8_t *data, size_t *bit, unsigned value, unsigned count, bool code)
+{
+    for (unsigned i = 0; i < count; i++, (*bit)++)
+        data[*bit / 8] |= (uint8_t)((value >> (code ? count - 1 - i : i) & 1) << (*bit % 8));
+}
+
+/* `before` bytes of text, then a block with literals and a match of 258 bytes whose distance has this code. */
+static void
+gzip_with_match(const uint8_t *text, size_t before, unsigned literals, unsigned distance, struct buffer *out)
+{
+    uint8_t block[600] = {0};
+    size_t bit = 0;
+    z_stream z = {0};
+
+    ck_assert_int_eq(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    ck_assert_int_eq(buffer_reserve(out, deflateBound(&z, before) + 64, &err), CHEX_OK);
+    z.next_in = (Bytef *)(uintptr_t)text;
+    z.avail_in = (uInt)before;
+    z.next_out = out->data;
+    z.avail_out = (uInt)out->capacity;
+    ck_assert_int_eq(deflate(&z, Z_SYNC_FLUSH), Z_OK); /* ends on a byte */
+    ck_assert_uint_gt(z.avail_out, 0);
+    out->size = z.total_out;
+    deflateEnd(&z);
+
+    put_bits(block, &bit, 3, 3, false); /* the last block, fixed codes */
+    for (unsigned i = 0; i < literals; i++)
+        put_bits(block, &bit, 0x30u + text[before + i], 8, true);
+    put_bits(block, &bit, 0xc5, 8, true); /* a match of 258 */
+    put_bits(block, &bit, distance, 5, true);
+    ck_assert_int_eq(buffer_append(out, block, sizeof(block), &err), CHEX_OK);
+}
+
+START_TEST(nothing_that_was_never_in_the_data_is_handed_out)
+{
+    static const struct {
+        size_t before;
+        unsigned literals, distance;
+    } cases[] = {{0, 40, 29},    {0, 400, 29},   {1000, 40, 29}, {20000, 3, 29},   {0, 40, 30},       {0, 400, 31},
+                 {1000, 40, 30}, {20000, 3, 31}, {65536, 9, 30}, {300000, 40, 30}, {1000000, 400, 31}};
+    uint8_t *text = make_text();
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        size_t wanted = cases[i].before + cases[i].literals, got;
+        struct buffer b = {0};
+        uint8_t *true_text = malloc(TEXT_SIZE);
+
+        ck_assert_ptr_nonnull(true_text);
+        memcpy(true_text, text, cases[i].before);
+        memset(true_text + cases[i].before, 'm', cases[i].literals);
+        memset(true_text + wanted, 0xa5, TEXT_SIZE - wanted); /* where there is nothing */
+        gzip_with_match(true_text, cases[i].before, cases[i].literals, cases[i].distance, &b);
+        ck_assert_int_eq(unpack(b.data, b.size, true_text, &got), CHEX_ERR_DAMAGED);
+        ck_assert_uint_le(got, wanted);
+        ck_assert_uint_ge(got + 2 * 258, wanted);
+        buffer_release(&b);
+        free(true_text);
+    }
     free(text);
 }
 END_TEST
@@ -353,6 +416,7 @@ archive_case(Suite *suite)
 
     tcase_add_test(tests, gzip_files_of_one_or_more_members_are_decompressed);
     tcase_add_test(tests, a_gzip_file_that_is_cut_or_changed_is_noticed);
+    tcase_add_test(tests, nothing_that_was_never_in_the_data_is_handed_out);
     if (image_archive_version()) {
         tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_passed_over);
         tcase_add_test(tests, one_too_large_is_no_fault_of_the_archive);
