@@ -26,7 +26,7 @@ struct adding {
     bool have_header;
 };
 
-/* Add what is behind the last slash. */
+/* Add what is behind the last slash, without blanks around it, as a field of a table has none. */
 static enum chex_status
 add_name(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
          struct chex_error *err)
@@ -39,6 +39,7 @@ add_name(struct adding *a, const char *name, size_t length, const char *path, un
     if (slash) {
         length -= (size_t)(slash + 1 - name);
         name = slash + 1;
+        ascii_trim(&name, &length);
     }
     if (length == 0)
         return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: no file name", path, line);

@@ -80,6 +80,7 @@ START_TEST(a_csv_counts_by_its_column)
                  "a.png b.png", 1);
     expect_names("\xef\xbb\xbfPatient ID,\"image_index\"\n1,\"b.png\"\n2,images/a.png\n", "a.png b.png", 0);
     expect_names("\nImage Index\nb.png\na.png\n", "a.png b.png", 0);
+    expect_names("Image Index\nb.png\nimages/ a.png\n", "a.png b.png", 0);
     expect_names("other,columns\nb.png,x\n", "b.png,x other,columns", 0);
 }
 END_TEST
@@ -92,6 +93,7 @@ START_TEST(faults_are_reported_with_their_line)
     EXPECT_ERROR("a.png\nimages/\n", ":2: no file name");
     EXPECT_ERROR("x,Image Index\n1,a.png\n2\n", ":3: expected at least 2 fields, got 1");
     EXPECT_ERROR("x,Image Index\n1,a.png\n2,\n", ":3: no file name");
+    EXPECT_ERROR("x,Image Index\n1,a.png\n2,\"images/ \"\n", ":3: no file name");
     EXPECT_ERROR("x,\"Image Index\"\n1,\"a.png\n", ":2: a quote that is not closed");
     snprintf(text, sizeof(text), "%0256d", 0);
     expect_error(text, 256,
