@@ -7,6 +7,11 @@
 
 #include "json.h"
 
+#include "ascii.h"
+
+#include <stdlib.h>
+#include <string.h>
+
 static enum chex_status
 check_bounds(const uint8_t *text, size_t size, const struct json_bounds *bounds, struct chex_error *err)
 {
@@ -103,4 +108,27 @@ json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_err
     if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
         return chex_fail_memory(err);
     return CHEX_OK;
+}
+
+json_t *
+json_text_n(const char *text, size_t size)
+{
+    json_t *string = json_stringn(text, size);
+    size_t room;
+    char *escaped;
+
+    if (string || !size_mul(size, 4, &room) || !size_add(room, 1, &room))
+        return string;
+    escaped = malloc(room);
+    if (!escaped)
+        return NULL;
+    string = json_string(ascii_escape(text, size, escaped, room));
+    free(escaped);
+    return string;
+}
+
+json_t *
+json_text(const char *text)
+{
+    return text ? json_text_n(text, strlen(text)) : json_null();
 }

@@ -33,4 +33,11 @@ enum chex_status json_read(const void *text, size_t size, const struct json_boun
  */
 enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
 
+/*
+ * A JSON string of a text from anywhere, as a path: one that is not UTF-8 has its bytes outside ASCII as \xNN.  The
+ * caller's; NULL when out of memory.
+ */
+json_t *json_text_n(const char *text, size_t size);
+json_t *json_text(const char *text); /* NULL: null */
+
 #endif

@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -431,6 +432,24 @@ def _(work):
     says(done, r"n/a \(0 positives\)")
     absent = len(re.findall(r"n/a \(0 positives\)", done.stderr))
     says(done, rf"over {14 - absent} findings")
+
+
+@case("from synthetic images to an evaluation by the 'next' lines alone, whatever the folders are called")
+def _(work):
+    def follow(printed, *options):
+        command = [line[4:].strip() for line in printed.splitlines() if line.startswith("next ")][-1]
+        words = shlex.split(command)
+        return run([program(words[0]), *words[1:], *options], cwd=work)
+
+    done = run([program("chex-synth"), "-n", 48, "-o", "my images' folder", "--size", 64], cwd=work)
+    done = follow(done.stderr, "--size", 36, "-o", "data set", "--split", "patient:50,25,25", "--shard-size", 16)
+    done = follow(done.stderr)
+    assert "good" in done.stdout
+    done = run([program("chex-inspect"), "--quick", "data set"], cwd=work)
+    assert "next     chex-inspect --full 'data set'" in done.stdout
+    done = run([program("chex-train"), "-d", "data set", "-o", "run; 1", "--model", "densenet-micro", "--epochs", 1, "--crop", 32,
+                "--bootstrap", 0], cwd=work)
+    says(follow(done.stderr, "--bootstrap", 0), "done     ")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #include "cli.h"
 #include "meter.h"
 #include "progress.h"
+#include "shell_word.h"
 #include "synth_write.h"
 
 enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD };
@@ -134,14 +135,15 @@ say_done(struct meter *meter, const struct options *o, const struct synth_job *j
          double seconds)
 {
     size_t images = job->population->study_count;
-    char count_text[PROGRESS_TEXT], size[PROGRESS_TEXT], odd[PROGRESS_TEXT];
+    char count_text[PROGRESS_TEXT], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
+    const char *output;
 
     meter_print(meter, "done     %s images in %.1f s, %.0f img/s, %s", format_count(images, count_text), seconds,
                 (double)images / (seconds > 0.001 ? seconds : 0.001), format_bytes(job->bytes, size));
     if (c->odd > 0)
         meter_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));
-    meter_print(meter, "next     chex-convert -i %s/%s -l %s/%s -o shards", o->output, SYNTH_IMAGES, o->output,
-                SYNTH_CSV);
+    output = shell_word(o->output, word);
+    meter_print(meter, "next     chex-convert -i %s/" SYNTH_IMAGES " -l %s/" SYNTH_CSV " -o shards", output, output);
 }
 
 static enum chex_status

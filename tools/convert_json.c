@@ -7,8 +7,8 @@
 
 #include "convert_report.h"
 
-#include "ascii.h"
 #include "crew.h"
+#include "json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,16 +18,6 @@ static json_t *
 number(uint64_t n)
 {
     return json_integer((json_int_t)n);
-}
-
-/* JSON is UTF-8; a path, and so a message, can be anything. */
-static json_t *
-text_json(const char *text)
-{
-    json_t *string = text ? json_string(text) : json_null();
-    char escaped[4 * CHEX_ERROR_TEXT];
-
-    return string ? string : json_string(ascii_escape(text, strlen(text), escaped, sizeof(escaped)));
 }
 
 static json_t *
@@ -78,10 +68,10 @@ inputs_json(const struct convert *c)
     for (i = 0; c->archive && i < c->source.archive_count; i++) {
         const struct convert_archive *a = &c->archive[i];
         json_t *damage = a->damaged ? json_pack("{s:o,s:o}", "byte", number(a->fault.offset), "reason",
-                                                text_json(a->fault.error.text))
+                                                json_text(a->fault.error.text))
                                     : json_null();
 
-        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "path", text_json(c->source.archive[i]), "images",
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "path", json_text(c->source.archive[i]), "images",
                                               number(a->images), "others", number(a->others), "damage", damage));
     }
     return list;
@@ -125,8 +115,8 @@ void
 report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run)
 {
     json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:o}", "tool", "chex-convert", "version", chex_version(),
-                                 "exit_code", exit_code, "error", text_json(err ? err->text : NULL), "dry_run", dry_run,
-                                 "output", text_json(c->options ? c->options->out : NULL));
+                                 "exit_code", exit_code, "error", json_text(err ? err->text : NULL), "dry_run", dry_run,
+                                 "output", json_text(c->options ? c->options->out : NULL));
 
     json_object_set_new(document, "share", share_json(c));
     json_object_set_new(document, "labels",

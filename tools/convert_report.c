@@ -8,6 +8,7 @@
 #include "convert_report.h"
 
 #include "progress.h"
+#include "shell_word.h"
 
 #include <errno.h>
 #include <math.h>
@@ -292,7 +293,7 @@ report_shortage(const struct chex_error *err, unsigned threads)
 void
 report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
 {
-    char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bytes[PROGRESS_TEXT];
+    char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bytes[PROGRESS_TEXT], word[SHELL_WORD];
 
     if (common->quiet)
         return;
@@ -312,5 +313,5 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
             fprintf(stderr, "         within --allow-rejects\n");
     }
     fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
-    fprintf(stderr, "next     chex-inspect --full %s\n", c->options->out);
+    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(c->options->out, word));
 }

@@ -8,6 +8,7 @@
 #include "inspect.h"
 
 #include "ascii.h"
+#include "json.h"
 #include "progress.h"
 
 #include <stdlib.h>
@@ -50,10 +51,7 @@ inspect_bytes(const char *text)
 json_t *
 inspect_json_text(struct chex_bytes text)
 {
-    json_t *string = json_stringn(text.data, text.size);
-    char escaped[INSPECT_TEXT];
-
-    return string ? string : json_string(inspect_text(text, escaped));
+    return json_text_n(text.data, text.size);
 }
 
 char *

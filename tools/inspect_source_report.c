@@ -8,6 +8,7 @@
 #include "inspect_source.h"
 
 #include "ascii.h"
+#include "shell_word.h"
 
 #include <math.h>
 #include <string.h>
@@ -256,21 +257,6 @@ print_nih(const struct source_check *c)
 
 /* ---- what to do ------------------------------------------------------------------------------------------------ */
 
-/* As the shell has to be given it. */
-static void
-print_argument(const char *text)
-{
-    if (text[0] &&
-        text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,/:@%")] == '\0') {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('\'');
-    for (; *text; text++)
-        fputs(*text == '\'' ? "'\\''" : (char[]){*text, '\0'}, stdout);
-    putchar('\'');
-}
-
 /* An archive that is damaged, or none. */
 static bool
 is_broken(const struct source_check *c, const char *path)
@@ -289,6 +275,7 @@ print_command(const struct source_check *c, const char *before)
 {
     const struct inspect_options *o = c->in->options;
     uint64_t left = 0, lost = 0;
+    char word[SHELL_WORD];
     size_t i;
 
     for (i = 0; i < c->place_count; i++)
@@ -301,12 +288,9 @@ print_command(const struct source_check *c, const char *before)
 
         if (is_broken(c, path))
             continue;
-        printf(" ");
-        print_argument(path);
+        printf(" %s", shell_word(path, word));
     }
-    printf(" -l ");
-    print_argument(o->labels);
-    printf(" -o shards\n");
+    printf(" -l %s -o shards\n", shell_word(o->labels, word));
 }
 
 /* Should this archive of NIH come again?  Not where its images are in one that is to come again anyway. */
@@ -354,14 +338,14 @@ static void
 print_next(const struct source_check *c)
 {
     const uint64_t *n = c->count_of;
-    char text[ROOM];
+    char word[SHELL_WORD];
 
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
         printf("next     mend this first, then look again\n");
         return;
     }
     if (c->preflight.found == 0 && c->source.unopened > 0) {
-        printf("next     give the archives by name, as -i %s\n", shown(c->source.unopened_first, text));
+        printf("next     give the archives by name, as -i %s\n", shell_word(c->source.unopened_first, word));
         return;
     }
     if (c->preflight.found == 0) {

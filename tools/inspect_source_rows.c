@@ -8,6 +8,7 @@
 #include "inspect_source.h"
 
 #include "ascii.h"
+#include "json.h"
 #include "rows.h"
 
 #include <string.h>
@@ -76,23 +77,17 @@ on_row(void *context, enum source_fault fault, const char *name, const char *fol
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static json_t *
-text_json(const char *text)
-{
-    return inspect_json_text((struct chex_bytes){text, strlen(text)});
-}
-
 static void
 on_json(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail)
 {
     inspect_json_push(context, json_pack("{s:s, s:o, s:o, s:o}", "kind", source_fault_name(fault), "name",
-                                         text_json(name), "folder", text_json(folder), "detail", text_json(detail)));
+                                         json_text(name), "folder", json_text(folder), "detail", json_text(detail)));
 }
 
 static json_t *
 error_json(const struct chex_error *err)
 {
-    return err->status == CHEX_OK ? json_null() : text_json(err->text);
+    return err->status == CHEX_OK ? json_null() : json_text(err->text);
 }
 
 /* What is wrong with an archive; null for a whole one, and for a folder. */
@@ -101,10 +96,10 @@ damage_json(const struct source_place *p)
 {
     if (p->error.status == CHEX_OK)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "text", text_json(p->error.text), "offset",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "text", json_text(p->error.text), "offset",
                      p->opened ? inspect_number(p->offset) : json_null(), "images_before", inspect_number(p->before),
                      "images_after", inspect_number(p->after), "last_before",
-                     p->last ? text_json(p->last) : json_null());
+                     p->last ? json_text(p->last) : json_null());
 }
 
 static json_t *
@@ -117,7 +112,7 @@ places_json(const struct source_check *c)
         const struct source_place *p = &c->place[i];
 
         inspect_json_push(&list,
-                          json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path", text_json(p->path),
+                          json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path", json_text(p->path),
                                     "kind", p->archive ? "archive" : "folder", "images", inspect_number(p->images),
                                     "missing", inspect_number(p->missing), "short", inspect_number(p->brief), "damaged",
                                     inspect_number(p->damaged), "extra", inspect_number(p->extra), "bytes",
@@ -140,10 +135,10 @@ result_json(const struct source_check *c)
         inspect_json_push(&archives, json_pack("{s:o, s:o}", "images", inspect_number(c->preflight.archive[i].wanted),
                                                "found", inspect_number(c->preflight.archive[i].found)));
     for (i = 0; i < o->input_count + o->path_count; i++)
-        inspect_json_push(&inputs, text_json(i < o->input_count ? o->input[i] : o->path[i - o->input_count]));
+        inspect_json_push(&inputs, json_text(i < o->input_count ? o->input[i] : o->path[i - o->input_count]));
     each_fault(c, on_json, &faults);
     return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "inputs", inputs,
-                     "labels", text_json(o->labels), "good", source_check_good(c), "labels_error",
+                     "labels", json_text(o->labels), "good", source_check_good(c), "labels_error",
                      error_json(&c->labels_err), "images_error", error_json(&c->source_err), "rows",
                      inspect_number(c->labels.row_count), "files", inspect_number(c->count), "bytes",
                      inspect_number(c->bytes), "found", inspect_number(c->preflight.found), "repeated",

@@ -9,6 +9,7 @@
 
 #include "inspect_describe.h"
 #include "progress.h"
+#include "shell_word.h"
 
 #include <string.h>
 
@@ -127,7 +128,7 @@ print_speed(const struct verify *v, double seconds)
 static void
 print_summary(const struct inspect *in, const struct target *t, const struct verify *v, double seconds)
 {
-    char good[PROGRESS_TEXT], all[INSPECT_COUNT], text[INSPECT_COUNT];
+    char good[PROGRESS_TEXT], all[INSPECT_COUNT], text[INSPECT_COUNT], word[SHELL_WORD];
     unsigned count = t->kind == TARGET_DATASET ? t->dataset->info.shard_count : 1;
 
     if (in->common->quiet)
@@ -144,7 +145,7 @@ print_summary(const struct inspect *in, const struct target *t, const struct ver
     if (!t->dataset)
         printf("         no manifest beside it: only framing, checksums and order are known\n");
     else if (v->faults == 0 && in->options->depth != VERIFY_FULL)
-        printf("next     chex-inspect --full %s\n", t->path);
+        printf("next     chex-inspect --full %s\n", shell_word(t->path, word));
 }
 
 static json_t *

@@ -12,6 +12,8 @@ libcli_la_SOURCES = \
 	tools/meter.h \
 	tools/png_memory.c \
 	tools/png_memory.h \
+	tools/shell_word.c \
+	tools/shell_word.h \
 	tools/versions.c \
 	tools/versions.h
 # versions.c asks every library for its version

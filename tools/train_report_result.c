@@ -9,6 +9,7 @@
 
 #include "dataset.h"
 #include "roc_plot.h"
+#include "shell_word.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -160,10 +161,12 @@ static void
 print_next(const struct train_report *r, const struct trainer *t)
 {
     const struct trainer_options *o = &r->cli->train;
+    char data[SHELL_WORD], run[SHELL_WORD];
     struct trainer_facts f;
 
     trainer_facts(t, &f);
-    fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta %s\n", o->data, o->run,
+    fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta %s\n", shell_word(o->data, data),
+            shell_word(o->run, run),
             r->final.there        ? r->final.split
             : r->validation.there ? r->validation.split
                                   : chex_dataset_split(f.ds, (unsigned)f.train)->name,

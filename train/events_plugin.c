@@ -9,7 +9,7 @@
 #include <config.h>
 
 #include "events_private.h"
-#include "run_json.h"
+#include "json.h"
 #include "tfrecord.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ add_tensor(struct events *e, const char *tag, const char *plugin, const char *ti
 enum chex_status
 events_text(struct events *e, const char *tag, const char *text, struct chex_error *err)
 {
-    json_t *utf8 = run_json_string(text);
+    json_t *utf8 = json_text(text);
     ProtobufCBinaryData string, none = {0, NULL};
     Chex__Tensor__Shape shape = CHEX__TENSOR__SHAPE__INIT; /* a scalar: no dimensions */
     Chex__Tensor tensor = CHEX__TENSOR__INIT;
@@ -162,7 +162,7 @@ fill_entry(const struct run_value *from, struct entry *to)
     switch (from->kind) {
     case RUN_TEXT:
         to->value.kind_case = CHEX__HPARAMS__VALUE__KIND_STRING_VALUE;
-        to->utf8 = run_json_string(from->text ? from->text : "");
+        to->utf8 = json_text(from->text ? from->text : "");
         to->value.string_value = (char *)json_string_value(to->utf8);
         break;
     case RUN_NUMBER:

@@ -9,7 +9,6 @@
 
 #include "dataset.h"
 #include "json.h"
-#include "run_json.h"
 
 #include <math.h>
 
@@ -30,12 +29,6 @@ static json_t *
 share_json(uint64_t part, uint64_t whole)
 {
     return whole > 0 ? json_real((double)part / (double)whole) : json_null();
-}
-
-static json_t *
-text_json(const char *text)
-{
-    return text ? run_json_string(text) : json_null();
 }
 
 static json_t *
@@ -117,7 +110,7 @@ static json_t *
 model_json(const struct evaluation_source *from)
 {
     return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", from->model, "side", count_json(from->side), "checkpoint",
-                     text_json(from->checkpoint), "checkpoint_sha256", text_json(from->checkpoint_sha256), "step",
+                     json_text(from->checkpoint), "checkpoint_sha256", json_text(from->checkpoint_sha256), "step",
                      count_json(from->step), "epochs", real_json(from->epochs));
 }
 

@@ -7,8 +7,8 @@
 
 #include "prometheus.h"
 
+#include "json.h"
 #include "progress.h"
-#include "run_json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -86,7 +86,7 @@ prometheus_check(const char *path, struct chex_error *err)
 static char *
 label_value(const char *text)
 {
-    json_t *utf8 = run_json_string(text ? text : "");
+    json_t *utf8 = json_text(text ? text : "");
     const char *from = json_string_value(utf8);
     char *out = from ? malloc(2 * strlen(from) + 1) : NULL, *at = out;
 

@@ -59,7 +59,7 @@ format_command(const struct run_facts *f)
     int i;
 
     for (i = 0; list && i < f->argc; i++)
-        if (json_array_append_new(list, run_json_string(f->argv[i])) != 0) {
+        if (json_array_append_new(list, json_text(f->argv[i])) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -74,7 +74,7 @@ format_hosts(const struct run_facts *f)
     unsigned i;
 
     for (i = 0; i < f->ranks && j.object; i++) {
-        json_t *name = run_json_string(f->host[i]);
+        json_t *name = json_text(f->host[i]);
         const json_t *before = name ? json_object_get(j.object, json_string_value(name)) : NULL;
 
         if (name)

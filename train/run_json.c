@@ -32,23 +32,6 @@ run_json_add(struct run_json *j, const char *key, json_t *value)
         j->failed = true;
 }
 
-json_t *
-run_json_string(const char *text)
-{
-    json_t *string = json_string(text);
-    size_t length = strlen(text), size;
-    char *escaped;
-
-    if (string || !size_mul(length, 4, &size) || !size_add(size, 1, &size))
-        return string;
-    escaped = malloc(size);
-    if (!escaped)
-        return NULL;
-    string = json_string(ascii_escape(text, length, escaped, size));
-    free(escaped);
-    return string;
-}
-
 static json_t *
 real(double number)
 {
@@ -58,7 +41,7 @@ real(double number)
 void
 run_json_text(struct run_json *j, const char *key, const char *text)
 {
-    run_json_add(j, key, text ? run_json_string(text) : json_null());
+    run_json_add(j, key, json_text(text));
 }
 
 void

@@ -35,7 +35,4 @@ void run_json_values(struct run_json *j, const char *key, const struct run_value
 /* The object, the caller's; NULL where anything failed. */
 json_t *run_json_take(struct run_json *j);
 
-/* A JSON string of a text from anywhere: bytes that are not UTF-8 are escaped.  NULL when out of memory. */
-json_t *run_json_string(const char *text);
-
 #endif

@@ -11,6 +11,7 @@
 
 #include "append.h"
 #include "events.h"
+#include "json.h"
 #include "progress.h"
 #include "prometheus.h"
 #include "run_log_private.h"
@@ -106,7 +107,7 @@ put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
 static enum chex_status
 append_cell(struct buffer *b, const char *text, struct chex_error *err)
 {
-    json_t *utf8 = run_json_string(text);
+    json_t *utf8 = json_text(text);
     const char *at = json_string_value(utf8);
     enum chex_status status = at ? CHEX_OK : chex_fail_memory(err);
 

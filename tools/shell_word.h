@@ -1,0 +1,20 @@
+/*
+ * shell_word.h - commands that a user can copy from a message
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_SHELL_WORD_H
+#define CHEX_TOOLS_SHELL_WORD_H
+
+#include <limits.h>
+
+/* Room for any path. */
+#define SHELL_WORD (4 * PATH_MAX + 3)
+
+/*
+ * A text as one word of a POSIX shell: as it is, or in single quotes.  A path may go on behind it.  Returns out, or text
+ * where it is longer than any path.
+ */
+const char *shell_word(const char *text, char out[SHELL_WORD]);
+
+#endif
