@@ -10,6 +10,8 @@ schemas/event.pb-c.h: schemas/event.pb-c.c
 generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event.pb-c.c schemas/event.pb-c.h
 BUILT_SOURCES += $(generated_messages)
 CLEANFILES += $(generated_messages)
+# Else only `make all` and `make check` would know: `make chex-train` in an empty folder too.
+$(libchexcore_la_OBJECTS) $(libtrain_la_OBJECTS): | $(generated_messages)
 schemasdir = $(pkgdatadir)/schemas
 dist_schemas_DATA = \
 	schemas/README.md \

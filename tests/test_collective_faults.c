@@ -282,7 +282,7 @@ set_hurry(int size)
 {
     for (int i = 0; i < size; i++)
         rank[i].options = (struct collective_options){
-            .timeout = 60, .hurry = &ranks_hurry, .grace = 0.4, .hurried = on_hurried, .context = &rank[i]};
+            .timeout = 60, .hurry = &ranks_hurry, .grace = 1.2, .hurried = on_hurried, .context = &rank[i]};
     atomic_store(&ranks_hurry, true);
 }
 
@@ -293,7 +293,7 @@ START_TEST(after_a_signal_nobody_waits_for_long)
     set_hurry(3);
     ranks_play(3, 0, play_lost);
     rank_host(who, sizeof(who), 2);
-    snprintf(want, sizeof(want), "no progress for 0.4 s; waiting for %s", who);
+    snprintf(want, sizeof(want), "no progress for 1.2 s; waiting for %s", who);
     ck_assert_int_eq(rank[0].status, CHEX_ERR_LOST);
     ck_assert_str_eq(rank[0].err.text, want);
     snprintf(want, sizeof(want), "waiting for %s", who);
@@ -307,7 +307,7 @@ play_saving(struct rank *r, struct collective *c)
 {
     ranks_good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err);
     if (collective_rank(c) == 1)
-        rank_sleep(1.0);
+        rank_sleep(3.0);
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
 }
 

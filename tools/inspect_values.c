@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE  4096 /* values */
+#define PIECE  1024 /* values */
 #define WIDEST 8    /* bytes of a value */
 
 static size_t

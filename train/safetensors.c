@@ -388,7 +388,7 @@ enum chex_status
 safetensors_read_floats(const struct safetensors *s, const struct tensor_entry *e, float *out, struct chex_error *err)
 {
     size_t size = types[e->type].size, at;
-    uint8_t piece[65536];
+    uint8_t piece[8192];
     enum chex_status status = CHEX_OK;
 
     if (e->type == DTYPE_F32)
