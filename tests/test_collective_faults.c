@@ -293,10 +293,11 @@ START_TEST(after_a_signal_nobody_waits_for_long)
     set_hurry(3);
     ranks_play(3, 0, play_lost);
     rank_host(who, sizeof(who), 2);
-    snprintf(want, sizeof(want), "no progress for 1.2 s; waiting for %s", who);
-    ck_assert_int_eq(rank[0].status, CHEX_ERR_LOST);
-    ck_assert_str_eq(rank[0].err.text, want);
     snprintf(want, sizeof(want), "waiting for %s", who);
+    ck_assert_int_eq(rank[0].status, CHEX_ERR_LOST);
+    /* For how long depends on how quiet the ranks were before, as on a busy machine. */
+    ck_assert_msg(strncmp(rank[0].err.text, "no progress for ", 16) == 0 && strstr(rank[0].err.text, want), "%s",
+                  rank[0].err.text);
     ck_assert_str_eq(rank[0].told, want);
 }
 END_TEST

@@ -14,53 +14,7 @@
 #include "launcher.h"
 #include "meter.h"
 #include "progress.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <time.h>
-#include <unistd.h>
-
-/* Set by the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP; the second SIGINT or SIGTERM ends the process at once. */
-static atomic_bool stop_requested;
-
-/* Seconds within which a repeated signal is taken for the same one: timeout(1) signals the process and its group. */
-#define ONE_SIGNAL 1
-
-static void
-on_signal(int signal_number)
-{
-    static const char text[] = "\nstopping after the images at hand (once more to stop now)\n";
-    static struct timespec first; /* written by the first signal only */
-    struct timespec now;
-    int saved = errno; /* of whatever was interrupted */
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (atomic_exchange(&stop_requested, true)) {
-        if (now.tv_sec - first.tv_sec <= ONE_SIGNAL)
-            return;
-        /* As if nothing had been caught: the parent sees the signal. */
-        signal(signal_number, SIG_DFL);
-        raise(signal_number);
-        return;
-    }
-    first = now;
-    if (signal_number == SIGINT && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-        errno = saved; /* write() failed: there is nobody to tell, and what was interrupted must not see it */
-}
-
-static void
-catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
-
-    sigfillset(&action.sa_mask); /* one at a time */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL); /* what mpirun passes on and leaves time for */
-    /* Under nohup(1) it stays ignored. */
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
-}
+#include "stop_signals.h"
 
 struct watcher {
     const struct crew *crew;
@@ -136,10 +90,9 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
                                   .reject = on_reject,
                                   .damaged = on_damaged,
                                   .context = &watcher,
-                                  .stop = &stop_requested};
+                                  .stop = stop_signals_catch("stopping after the images at hand")};
     enum chex_status status;
 
-    catch_signals();
     meter_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
     meter_release(&watcher.meter);

@@ -8,67 +8,32 @@
 #include <config.h>
 
 #include "launcher.h"
+#include "stop_signals.h"
 #include "train_report.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-/* What the user wants, enum trainer_wish; and whether TRAINER_STOP is among it. */
-static atomic_uint wishes;
-static atomic_bool stop_requested;
-
-/* Seconds within which a repeated signal is taken for the same one: timeout(1) signals the process and its group. */
-#define ONE_SIGNAL 1
-
-static void
-on_stop(int signal_number)
-{
-    static const char text[] = "\nsaving after the step at hand (once more to stop now)\n";
-    static struct timespec first; /* written by the first signal only */
-    struct timespec now;
-    int saved = errno; /* of whatever was interrupted */
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (atomic_exchange(&stop_requested, true)) {
-        if (now.tv_sec - first.tv_sec <= ONE_SIGNAL)
-            return;
-        /* As if nothing had been caught: the parent sees the signal. */
-        signal(signal_number, SIG_DFL);
-        raise(signal_number);
-        return;
-    }
-    first = now;
-    atomic_fetch_or(&wishes, TRAINER_STOP);
-    if (signal_number == SIGINT && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-        errno = saved; /* there is nobody to tell */
-}
+/* SIGUSR2: save and go on. */
+static atomic_bool save_requested;
 
 static void
 on_save(int signal_number)
 {
     (void)signal_number;
-    atomic_fetch_or(&wishes, TRAINER_SAVE);
+    atomic_store(&save_requested, true);
 }
 
-static void
+static const atomic_bool *
 catch_signals(void)
 {
-    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART}, before;
     struct sigaction save = {.sa_handler = on_save, .sa_flags = SA_RESTART};
 
-    sigfillset(&stop.sa_mask); /* one at a time */
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGUSR1, &stop, NULL); /* what mpirun passes on and leaves time for */
     sigaction(SIGUSR2, &save, NULL);
-    /* Under nohup(1) it stays ignored. */
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &stop, NULL);
+    return stop_signals_catch("saving after the step at hand");
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
@@ -137,13 +102,13 @@ end_all(struct comm *comm, struct collective *together, int code)
 
 /* One rank of the job, be it the only one, from its options to its exit code. */
 static int
-train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, enum chex_status status,
-              struct chex_error *err)
+train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, const atomic_bool *stop,
+              enum chex_status status, struct chex_error *err)
 {
     struct train_report report;
     struct trainer_watch watch = {.context = &report,
-                                  .wishes = &wishes,
-                                  .stop = &stop_requested,
+                                  .stop = stop,
+                                  .save = &save_requested,
                                   .started = train_report_started,
                                   .stepped = train_report_stepped,
                                   .part = train_report_part,
@@ -196,8 +161,7 @@ train(struct train_cli *cli, const struct cli_common *common)
     enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
     int code;
 
-    catch_signals();
-    code = train_on_rank(cli, common, &comm, status, &err);
+    code = train_on_rank(cli, common, &comm, catch_signals(), status, &err);
     comm.ops->close(&comm);
     return code;
 }
@@ -216,7 +180,7 @@ misused(const struct chex_error *wrong)
     if (launcher.size == 1 || launcher_comm(launcher, &comm, &err) != CHEX_OK)
         return CLI_GO_ON;
     err = *wrong;
-    code = train_on_rank(&cli, &common, &comm, err.status, &err);
+    code = train_on_rank(&cli, &common, &comm, NULL, err.status, &err);
     comm.ops->close(&comm);
     return code;
 }

@@ -11,6 +11,7 @@
 
 #include "inspect_options.h"
 #include "meter.h"
+#include "progress.h"
 
 #include <jansson.h>
 
@@ -158,6 +159,8 @@ char *inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT]);
 
 struct chex_bytes inspect_bytes(const char *text);
 json_t *inspect_number(uint64_t n);
+/* A progress line of records that are read, of `what` ("A", "" for the only thing); p begins as zeros. */
+void inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total);
 /* The head of what is said of a file: what it is, and its fault or NULL.  Returns the exit code. */
 int inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault);
 /* The same as JSON; kind is the name of the details too, which are taken. */

@@ -12,7 +12,6 @@
 #include "inspect_diff.h"
 
 #include "digest.h"
-#include "progress.h"
 #include "split.h"
 
 #include <math.h>
@@ -29,7 +28,6 @@ struct reading {
     uint32_t *first; /* [shard]: number of its first record */
     pthread_mutex_t lock;
     struct progress progress;
-    bool started;
     const char *which; /* "A", "B" */
 };
 
@@ -64,19 +62,8 @@ static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
     struct reading *r = context;
-    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
-    double seconds;
 
-    if (!r->started)
-        progress_start(&r->progress, total);
-    r->started = true;
-    progress_update(&r->progress, done);
-    if (total == 0 || !meter_due(&r->in->meter))
-        return;
-    seconds = progress_left(&r->progress);
-    snprintf(text, sizeof(text), "reading %s  %3u %%  %s/%s records  %s left", r->which, (unsigned)(100 * done / total),
-             format_count(done, a), format_count(total, b), seconds < 0 ? "?" : format_seconds(seconds, left));
-    meter_tick(&r->in->meter, text);
+    inspect_tick(r->in, &r->progress, r->which, done, total);
 }
 
 static int

@@ -9,7 +9,6 @@
 
 #include "ascii.h"
 #include "json.h"
-#include "progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +51,24 @@ json_t *
 inspect_json_text(struct chex_bytes text)
 {
     return json_text_n(text.data, text.size);
+}
+
+void
+inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total)
+{
+    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    double seconds;
+
+    if (p->started == 0)
+        progress_start(p, total);
+    progress_update(p, done);
+    if (total == 0 || !meter_due(&in->meter))
+        return;
+    seconds = progress_left(p);
+    snprintf(text, sizeof(text), "reading %s%s%3u %%  %s/%s records  %s left", what, what[0] ? "  " : " ",
+             (unsigned)(100 * done / total), format_count(done, a), format_count(total, b),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+    meter_tick(&in->meter, text);
 }
 
 char *

@@ -13,8 +13,6 @@
 
 #include "inspect_split.h"
 
-#include "progress.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +24,6 @@ struct reading {
     uint32_t *first; /* [shard]: number of its first record */
     pthread_mutex_t lock;
     struct progress progress;
-    bool started;
 };
 
 /* Several threads; each record has its own place. */
@@ -55,19 +52,8 @@ static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
     struct reading *r = context;
-    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
-    double seconds;
 
-    if (!r->started)
-        progress_start(&r->progress, total);
-    r->started = true;
-    progress_update(&r->progress, done);
-    if (total == 0 || !meter_due(&r->in->meter))
-        return;
-    seconds = progress_left(&r->progress);
-    snprintf(text, sizeof(text), "reading  %3u %%  %s/%s records  %s left", (unsigned)(100 * done / total),
-             format_count(done, a), format_count(total, b), seconds < 0 ? "?" : format_seconds(seconds, left));
-    meter_tick(&r->in->meter, text);
+    inspect_tick(r->in, &r->progress, "", done, total);
 }
 
 /* Leave out the places without an image: filling, and what could not be read. */

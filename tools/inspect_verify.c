@@ -8,7 +8,6 @@
 #include <config.h>
 
 #include "inspect_describe.h"
-#include "progress.h"
 #include "shell_word.h"
 
 #include <string.h>
@@ -21,7 +20,6 @@ struct report {
     json_t *faults;       /* with --json */
     const char *depth;
     struct progress progress;
-    bool started;
 };
 
 static const char *
@@ -45,9 +43,8 @@ on_tick(void *context, uint64_t done, uint64_t total)
     double seconds;
     int used;
 
-    if (!r->started)
+    if (r->progress.started == 0)
         progress_start(&r->progress, total);
-    r->started = true;
     progress_update(&r->progress, done);
     if (total == 0 || !meter_due(&r->in->meter))
         return;

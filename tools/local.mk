@@ -14,6 +14,8 @@ libcli_la_SOURCES = \
 	tools/png_memory.h \
 	tools/shell_word.c \
 	tools/shell_word.h \
+	tools/stop_signals.c \
+	tools/stop_signals.h \
 	tools/versions.c \
 	tools/versions.h
 # versions.c asks every library for its version

@@ -17,8 +17,6 @@
 
 #include "report.h"
 
-#include "progress.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +43,6 @@ struct scan {
     uint64_t most; /* images until a sum of 32 bits must be emptied */
     pthread_mutex_t lock;
     struct progress progress;
-    bool started;
 };
 
 /* ---- one image ------------------------------------------------------------------------------------------------- */
@@ -270,19 +267,8 @@ static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
     struct scan *s = context;
-    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
-    double seconds;
 
-    if (!s->started)
-        progress_start(&s->progress, total);
-    s->started = true;
-    progress_update(&s->progress, done);
-    if (total == 0 || !meter_due(&s->in->meter))
-        return;
-    seconds = progress_left(&s->progress);
-    snprintf(text, sizeof(text), "reading  %3u %%  %s/%s records  %s left", (unsigned)(100 * done / total),
-             format_count(done, a), format_count(total, b), seconds < 0 ? "?" : format_seconds(seconds, left));
-    meter_tick(&s->in->meter, text);
+    inspect_tick(s->in, &s->progress, "", done, total);
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */

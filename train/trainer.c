@@ -53,8 +53,8 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 
     if (wishes & (TRAINER_STOP | TRAINER_SAVE))
         status = trainer_save(t, err);
-    if (wishes & TRAINER_SAVE && t->w->wishes)
-        atomic_fetch_and(t->w->wishes, ~(unsigned)TRAINER_SAVE);
+    if (wishes & TRAINER_SAVE && t->w->save)
+        atomic_store(t->w->save, false);
     if (status != CHEX_OK || !(wishes & TRAINER_STOP))
         return status;
     if (t->result.unsaved)

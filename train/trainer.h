@@ -147,14 +147,14 @@ struct trainer_verdict {
     double epochs;
 };
 
-/* Wishes of the user, bits; set by signal handlers. */
+/* What the user, the clock or the interval of saving wants, bits. */
 enum trainer_wish { TRAINER_STOP = 1, TRAINER_SAVE = 2 };
 
 struct trainer_watch {
     void *context;
-    atomic_uint *wishes;     /* enum trainer_wish; TRAINER_SAVE is taken away when it is done */
-    const atomic_bool *stop; /* is set together with TRAINER_STOP */
-    /* All of these may be NULL. */
+    /* All of these may be NULL.  The first two are set by signal handlers. */
+    const atomic_bool *stop; /* save and stop */
+    atomic_bool *save;       /* save and go on; taken away when it is done */
     void (*started)(void *context, const struct trainer *t, const struct trainer_start *start);
     void (*stepped)(void *context, const struct trainer *t, const struct trainer_step *step);
     void (*part)(void *context, enum step_part part, double begin, double end); /* of a step; progress_clock() */

@@ -197,7 +197,9 @@ meet(struct step *s, enum chex_status status, uint64_t *wishes, struct chex_erro
     struct trainer *t = s->t;
     double now = progress_clock();
 
-    *wishes = t->w->wishes ? atomic_load(t->w->wishes) : 0;
+    *wishes = t->w->stop && atomic_load(t->w->stop) ? TRAINER_STOP : 0;
+    if (t->w->save && atomic_load(t->w->save))
+        *wishes |= TRAINER_SAVE;
     if (t->leads && t->o->time_limit > 0 && now - t->began >= t->o->time_limit)
         *wishes |= TRAINER_STOP;
     if (t->leads && trainer_save_is_due(t))

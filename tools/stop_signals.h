@@ -1,0 +1,18 @@
+/*
+ * stop_signals.h - signals that ask a program to end what is at hand and stop
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_STOP_SIGNALS_H
+#define CHEX_TOOLS_STOP_SIGNALS_H
+
+#include <stdatomic.h>
+
+/*
+ * Catch SIGINT, SIGTERM, SIGUSR1 (what mpirun passes on and leaves time for) and, unless it is ignored as under nohup(1),
+ * SIGHUP.  The first of them sets *returned; after SIGINT what_next is said on the terminal: "saving after the step at
+ * hand".  A second one, later than a second, ends the process as if nothing had been caught.  Once in a process.
+ */
+atomic_bool *stop_signals_catch(const char *what_next);
+
+#endif
