@@ -63,9 +63,13 @@ missing_column(const struct table_row *header, const char *wanted, struct chex_e
 enum chex_status
 label_columns_find(const struct table_row *header, struct label_columns *out, struct chex_error *err)
 {
+    const char *const *const taken[] = {image_names, findings_names, patient_names, age_names, sex_names, view_names};
     size_t named = header->count;
     const char *missing = NULL;
 
+    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+        if (table_column_once(header, taken[i], err) != CHEX_OK)
+            return CHEX_ERR_USAGE;
     out->image = table_column(header, image_names);
     out->findings = table_column(header, findings_names);
     out->patient = table_column(header, patient_names);

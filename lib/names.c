@@ -97,7 +97,7 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
         a->column = table_column(row, image_names);
         if (a->column < 0)
             return table_fail(row, err, "no column \"%s\"", image_names[0]);
-        return CHEX_OK;
+        return table_column_once(row, image_names, err);
     }
     if ((size_t)a->column >= row->count)
         return table_fail(row, err, "expected at least %d fields, got %zu", a->column + 1, row->count);

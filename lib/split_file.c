@@ -65,7 +65,9 @@ read_header(struct split_file *f, const struct table_row *row, struct chex_error
         return table_fail(row, err,
                           "no column \"Image Index\" (or image, name, filename) or \"Patient ID\" (or "
                           "patient)");
-    return CHEX_OK;
+    if (table_column_once(row, split_names, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
+    return table_column_once(row, f->by_patient ? patient_names : image_names, err);
 }
 
 /* The index of the split that a field names. */

@@ -185,3 +185,17 @@ table_column(const struct table_row *header, const char *const *names)
                 return (int)i;
     return -1;
 }
+
+enum chex_status
+table_column_once(const struct table_row *header, const char *const *names, struct chex_error *err)
+{
+    int column = table_column(header, names);
+    char shown[64];
+
+    for (size_t i = (size_t)column + 1; column >= 0 && i < header->count; i++)
+        if (same_name(header->field[i], header->field[column]))
+            return table_fail(header, err, "column \"%s\" stands there twice: fields %d and %zu",
+                              ascii_escape(header->field[i], header->length[i], shown, sizeof(shown)), column + 1,
+                              i + 1);
+    return CHEX_OK;
+}

@@ -345,6 +345,10 @@ START_TEST(a_missing_column_is_named_with_those_found)
                  ":1: no column \"Finding Labels\" (columns found: Image Index, Labels)");
     expect_error("Image Index,Finding Labels\na,Mass\n",
                  ":1: no column \"Patient ID\" (columns found: Image Index, Finding Labels)");
+    expect_error("Finding Labels,Image Index,Patient ID,finding_labels\n",
+                 ":1: column \"finding_labels\" stands there twice: fields 1 and 4");
+    expect_error("Image Index,Finding Labels,Patient ID,Sex,Image Index\n",
+                 ":1: column \"Image Index\" stands there twice: fields 1 and 5");
     expect_error("a\x1b,Mass\n", ":1: no column \"Image Index\" (columns found: a\\x1b, Mass)");
 }
 END_TEST

@@ -355,6 +355,7 @@ START_TEST(faults_of_a_split_file_are_errors)
     size_t used;
 
     expect_file_error("image,part\na,train\n", l, ":1: no column \"split\" (or set, fold, subset)");
+    expect_file_error("image,split,Image\na,train,b\n", l, ":1: column \"Image\" stands there twice: fields 1 and 3");
     expect_file_error("picture,split\na,train\n", l,
                       ":1: no column \"Image Index\" (or image, name, filename) or \"Patient ID\" (or patient)");
     expect_file_error("image,split\na\n", l, ":2: expected 2 fields, got 1");
