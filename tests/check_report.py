@@ -209,6 +209,10 @@ def _(work):
     inspect = program("chex-inspect")
     says(run([inspect, "--report", os.path.join(work, "no", "x.html"), shards], 4), "no")
     says(run([inspect, "--report", "x.html", shards, shards], 2), "one PATH")
+    for name in os.listdir(shards):  # a slip that would cost a shard
+        before = slurp(os.path.join(shards, name))
+        says(run([inspect, "--report", os.path.join(shards, name), shards], 2), "must end in .html")
+        assert slurp(os.path.join(shards, name)) == before
     says(run([inspect, "--report", "-", "--json", shards], 2), "cannot both")
     says(run([inspect, "--report", "x.html", os.path.join(shards, manifest(shards)["shards"][0]["name"])], 2), "folder")
     says(run([inspect, "--report", "x.html", os.path.join(work, "nothing")], 3), "cannot open")

@@ -392,6 +392,10 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_REPORT && o->path_count > 1)
         return chex_fail(err, CHEX_ERR_USAGE, "--report takes one PATH");
+    /* Else a slip, as `--report shards/00001 shards`, would replace what is looked at. */
+    if (o->action == INSPECT_REPORT && strcmp(o->report, "-") != 0 && !picture_name_ends(o->report, ".html") &&
+        !picture_name_ends(o->report, ".htm"))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->report);
     if (o->action == INSPECT_REPORT && common->json && strcmp(o->report, "-") == 0)
         return chex_fail(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return check_extract(o, common, err);
