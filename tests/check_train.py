@@ -438,16 +438,18 @@ def _(work):
 def _(work):
     def follow(printed, *options):
         command = [line[4:].strip() for line in printed.splitlines() if line.startswith("next ")][-1]
-        words = shlex.split(command)
-        return run([program(words[0]), *words[1:], *options], cwd=work)
+        assert "\x1b" not in printed and "\n\n" not in printed, "a control character"
+        path = {"PATH": os.path.dirname(program("chex-train")) + ":" + os.environ["PATH"]}
+        command = " ".join([command, *(shlex.quote(str(o)) for o in options)])
+        return run(["bash", "-c", command], cwd=work, env={**os.environ, **path})
 
-    done = run([program("chex-synth"), "-n", 48, "-o", "my images' folder", "--size", 64], cwd=work)
-    done = follow(done.stderr, "--size", 36, "-o", "data set", "--split", "patient:50,25,25", "--shard-size", 16)
+    done = run([program("chex-synth"), "-n", 48, "-o", "my images' folder \x1b[31m", "--size", 64], cwd=work)
+    done = follow(done.stderr, "--size", 36, "-o", "-data set", "--split", "patient:50,25,25", "--shard-size", 16)
     done = follow(done.stderr)
     assert "good" in done.stdout
-    done = run([program("chex-inspect"), "--quick", "data set"], cwd=work)
-    assert "next     chex-inspect --full 'data set'" in done.stdout
-    done = run([program("chex-train"), "-d", "data set", "-o", "run; 1", "--model", "densenet-micro", "--epochs", 1, "--crop", 32,
+    done = run([program("chex-inspect"), "--quick", "./-data set"], cwd=work)
+    assert "next     chex-inspect --full './-data set'" in done.stdout
+    done = run([program("chex-train"), "-d", "./-data set", "-o", "./-run; 1", "--model", "densenet-micro", "--epochs", 1, "--crop", 32,
                 "--bootstrap", 0], cwd=work)
     says(follow(done.stderr, "--bootstrap", 0), "done     ")
 

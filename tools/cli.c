@@ -9,6 +9,7 @@
 
 #include "ascii.h"
 #include "completion.h"
+#include "plain.h"
 #include "versions.h"
 
 #include <errno.h>
@@ -446,7 +447,7 @@ cli_exit_of(enum chex_status status)
 int
 cli_error(const struct cli_program *program, const struct chex_error *err)
 {
-    fprintf(stderr, "%s: %s\n", program->name, err->text);
+    plain_line(stderr, "%s: %s", program->name, err->text);
     return cli_exit_of(err->status);
 }
 
@@ -459,9 +460,8 @@ cli_warn(const struct cli_program *program, const struct cli_common *common, con
         return;
     fprintf(stderr, "%s: warning: ", program->name);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    plain_vline(stderr, format, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 enum chex_status

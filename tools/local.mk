@@ -10,6 +10,8 @@ libcli_la_SOURCES = \
 	tools/completion.h \
 	tools/meter.c \
 	tools/meter.h \
+	tools/plain.c \
+	tools/plain.h \
 	tools/png_memory.c \
 	tools/png_memory.h \
 	tools/shell_word.c \

@@ -10,6 +10,7 @@
 
 #include "meter.h"
 
+#include "plain.h"
 #include "progress.h"
 
 #include <stdarg.h>
@@ -139,9 +140,8 @@ meter_print(struct meter *m, const char *format, ...)
     pthread_mutex_lock(&m->lock);
     erase(m);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    plain_vline(stderr, format, args);
     va_end(args);
-    fputc('\n', stderr);
     fflush(stderr);
     pthread_mutex_unlock(&m->lock);
 }

@@ -7,20 +7,41 @@
 
 #include "shell_word.h"
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,/:@%"
 
-const char *
-shell_word(const char *text, char out[SHELL_WORD])
+/* One that no terminal should be given: in the quotes that know \\NNN. */
+static bool
+has_controls(const char *text)
 {
-    size_t length = strlen(text);
-    char *to = out;
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return true;
+    return false;
+}
 
-    if (length >= PATH_MAX || (length > 0 && strspn(text, PLAIN) == length))
-        return text;
-    *to++ = '\'';
+static char *
+put_escaped(char *to, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < 0x20 || c == 0x7f)
+            to += sprintf(to, "\\%03o", c);
+        else if (c == '\'' || c == '\\')
+            to += sprintf(to, "\\%c", c);
+        else
+            *to++ = *text;
+    }
+    return to;
+}
+
+static char *
+put_quoted(char *to, const char *text)
+{
     for (; *text; text++) {
         if (*text == '\'') { /* out of the quotes, one of its own, into them again */
             memcpy(to, "'\\''", 4);
@@ -29,6 +50,26 @@ shell_word(const char *text, char out[SHELL_WORD])
             *to++ = *text;
         }
     }
+    return to;
+}
+
+const char *
+shell_word(const char *text, char out[SHELL_WORD])
+{
+    size_t length = strlen(text);
+    bool controls = has_controls(text);
+    char *to = out;
+
+    if (length >= PATH_MAX || (length > 0 && text[0] != '-' && strspn(text, PLAIN) == length))
+        return text;
+    if (text[0] == '-') { /* else it would be an option */
+        *to++ = '.';
+        *to++ = '/';
+    }
+    if (controls)
+        *to++ = '$';
+    *to++ = '\'';
+    to = controls ? put_escaped(to, text) : put_quoted(to, text);
     *to++ = '\'';
     *to = '\0';
     return out;

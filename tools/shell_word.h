@@ -9,11 +9,11 @@
 #include <limits.h>
 
 /* Room for any path. */
-#define SHELL_WORD (4 * PATH_MAX + 3)
+#define SHELL_WORD (4 * PATH_MAX + 6)
 
 /*
- * A text as one word of a POSIX shell: as it is, or in single quotes.  A path may go on behind it.  Returns out, or text
- * where it is longer than any path.
+ * A path as one word of a shell: as it is, or in quotes, those of bash where it has control characters; one that begins
+ * with a dash gets "./" before it.  It may go on behind it.  Returns out, or text where it is longer than any path.
  */
 const char *shell_word(const char *text, char out[SHELL_WORD]);
 
