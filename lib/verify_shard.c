@@ -11,6 +11,7 @@
 
 #include "verify_private.h"
 
+#include "label_row.h"
 #include "progress.h"
 #include "tfrecord.h"
 
@@ -202,6 +203,9 @@ check_record(struct check *c, uint8_t *record, uint32_t index)
     else if (!isnan(values.age) && !(values.age >= 0 && values.age <= MAX_AGE))
         report_fault(c->r, CHEX_ERR_DAMAGED, index, offset, &values.name, "age is %g, not 0 to %d or NaN",
                      (double)values.age, MAX_AGE);
+    else if (values.weight == 1 && label_name_fault(values.name.data, values.name.size))
+        report_fault(c->r, CHEX_ERR_DAMAGED, index, offset, &values.name, "%s",
+                     label_name_fault(values.name.data, values.name.size));
     else if (check_place(c, index, offset, &values))
         count_record(c, record, &values);
 }

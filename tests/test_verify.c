@@ -213,7 +213,7 @@ START_TEST(what_was_meant_is_noticed_too)
 {
     struct small_dataset s;
     const struct layout *layout;
-    uint8_t *record;
+    uint8_t *record, *name;
     char text[512];
 
     small_make(&s, "meant");
@@ -233,6 +233,17 @@ START_TEST(what_was_meant_is_noticed_too)
     snprintf(text, sizeof(text), "%s[0@0]: age is inf, not 0 to 120 or NaN (00000000_000.png)\n", s.shard[0].name);
     expect(&s, VERIFY_FULL, text);
     put_u32le(record + layout->age_offset, 0);
+
+    name = memmem(record, layout->stride, "00000000_000.png", 16);
+    ck_assert_ptr_nonnull(name);
+    for (const char *p = "/\n\\\x1b"; *p; p++) { /* what the writer never writes, since a name is none of a path */
+        name[8] = (uint8_t)*p;
+        layout_seal(layout, record);
+        small_put_shard(&s, 0);
+        snprintf(text, sizeof(text), "%s[0@0]: unsafe file name (00000000%c000.png)\n", s.shard[0].name, *p);
+        expect(&s, VERIFY_FULL, text);
+    }
+    name[8] = '_';
 
     record[TFRECORD_HEADER + 6] ^= 1;
     layout_seal(layout, record);
