@@ -272,6 +272,21 @@ remove_stale(const struct folder *folder, const char *name, const char *stale)
     unlinkat(folder->fd, aside, 0);
 }
 
+/* A lock cannot be opened: it was dropped meanwhile, or is a link that leads nowhere, which no converter made. */
+static enum chex_status
+clear_link(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
+{
+    struct stat st;
+
+    if (fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode))
+        return CHEX_OK;
+    if (!break_lock)
+        return chex_fail(err, CHEX_ERR_LOCKED, "'%s/%s' is a link that leads nowhere (--break-lock removes it)",
+                         folder->path, name);
+    unlinkat(folder->fd, name, 0);
+    return CHEX_OK;
+}
+
 /*
  * Somebody's lock is in the way.  CHEX_OK: it is gone, since its holder is dead (or the user says so);
  * CHEX_ERR_LOCKED: it stays.
@@ -285,7 +300,7 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
     enum chex_status status = read_lock(folder, name, text, err);
 
     if (status == CHEX_ERR_MISSING)
-        return CHEX_OK; /* dropped meanwhile */
+        return clear_link(folder, name, break_lock, err);
     if (status != CHEX_OK && break_lock)
         text[0] = '\0'; /* whatever it is */
     else if (status != CHEX_OK)

@@ -373,6 +373,19 @@ START_TEST(a_rival_that_cleans_up_is_given_four_tries)
 }
 END_TEST
 
+START_TEST(a_lock_that_is_a_link_to_nothing_is_taken_only_by_force)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(symlinkat("nowhere", folder.fd, LOCK_NAME), 0);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_LOCKED);
+    ck_assert_msg(strstr(err.text, "is a link that leads nowhere (--break-lock removes it)"), "%s", err.text);
+    ck_assert_msg(lock_take(&lock, &folder, true, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_int_eq(lock_drop(&lock, &err), CHEX_OK);
+    ck_assert_uint_eq(files(), 0);
+}
+END_TEST
+
 START_TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
 {
     write_holder(host, dead_pid(), boot);
@@ -495,6 +508,7 @@ lock_case(Suite *suite)
     tcase_add_test(lock, of_two_that_take_over_one_wins);
     tcase_add_test(lock, where_there_are_no_hard_links_a_lock_is_taken_all_the_same);
     tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
+    tcase_add_test(lock, a_lock_that_is_a_link_to_nothing_is_taken_only_by_force);
     tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);
     tcase_add_test(lock, a_lock_that_cannot_be_read_is_anothers);
     tcase_add_test(lock, a_lock_is_written_whole_or_not_at_all);
