@@ -127,6 +127,23 @@ made_before_fault(struct gunzip *g, int code)
     return made > LONGEST_MATCH ? made - LONGEST_MATCH : 0;
 }
 
+/* Behind the last member: nothing, or zeros. */
+static enum chex_status
+check_padding(struct gunzip *g, struct chex_error *err)
+{
+    struct inflate_state *s = &g->state;
+    enum chex_status status = CHEX_OK;
+
+    while (status == CHEX_OK && s->avail_in > 0) {
+        for (; s->avail_in > 0 && *s->next_in == 0; s->avail_in--)
+            s->next_in++;
+        if (s->avail_in > 0)
+            return chex_fail(err, CHEX_ERR_DAMAGED, "what follows the gzip stream is neither gzip nor zeros");
+        status = refill(g, 1, err);
+    }
+    return status;
+}
+
 /* Between two members: is there another one? */
 static enum chex_status
 next_member(struct gunzip *g, struct chex_error *err)
@@ -137,7 +154,7 @@ next_member(struct gunzip *g, struct chex_error *err)
         return status;
     if (g->begun && !gunzip_magic(g->state.next_in, g->state.avail_in)) {
         g->ended = true;
-        return CHEX_OK;
+        return check_padding(g, err);
     }
     if (g->begun)
         isal_inflate_reset(&g->state);

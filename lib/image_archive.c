@@ -9,14 +9,11 @@
  */
 #include <config.h>
 
-#include "image_archive.h"
+#include "image_archive_private.h"
 
-#include "ascii.h"
 #include "file.h"
-#include "gunzip.h"
 #include "source.h"
 
-#include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,71 +27,6 @@
 
 /* Blocks of 512 bytes that are no header, one after the other, before a damaged tar is given up: a member's worth. */
 #define MAX_RETRIES 1000000
-
-/* Names are in no file system yet: longer ones are no file names. */
-#define MAX_NAME 255
-#define MAX_TEXT 400 /* of a message */
-
-struct image_archive {
-    int fd;
-    uint64_t size, at; /* of the file; where the next piece begins */
-    struct gunzip *gunzip;
-    struct archive *filter; /* xz, zstd, bzip2 */
-    struct archive *reader;
-    locale_t utf8; /* the caller's, for names */
-    uint64_t others;
-    bool has_fault, ended;
-    bool stream_failed; /* the file or its decompressor, and not the archive in it */
-    struct archive_fault fault;
-    char name[MAX_NAME + 1];
-    struct archive_entry *entry;  /* the member at hand */
-    struct archive_entry *peeked; /* the first one, seen when opening, until it is taken */
-    uint8_t *block;
-    size_t block_size;
-};
-
-/* ---- faults --------------------------------------------------------------------------------------------------- */
-
-uint64_t
-image_archive_offset(const struct image_archive *a)
-{
-    int64_t used;
-
-    if (a->gunzip)
-        return gunzip_offset(a->gunzip);
-    used = archive_filter_bytes(a->filter ? a->filter : a->reader, -1);
-    return used > 0 ? (uint64_t)used : 0;
-}
-
-/* What libarchive says, in one line: it puts in what it found, and ends some of its texts with a LF. */
-static const char *
-one_line(const char *text, char out[MAX_TEXT])
-{
-    size_t length = text ? strlen(text) : 0;
-
-    while (length > 0 && text[length - 1] == '\n')
-        length--;
-    return length > 0 ? ascii_escape(text, length, out, MAX_TEXT) : "not readable";
-}
-
-static void
-note_fault(struct image_archive *a, const char *text)
-{
-    char shown[MAX_TEXT];
-
-    if (a->has_fault)
-        return;
-    a->has_fault = true;
-    a->fault.offset = image_archive_offset(a);
-    chex_fail(&a->fault.error, CHEX_ERR_DAMAGED, "%s%s", one_line(text, shown),
-              a->fault.offset >= a->size ? " (the file ends there)" : "");
-}
-
-const struct archive_fault *
-image_archive_fault(const struct image_archive *a)
-{
-    return a->has_fault ? &a->fault : NULL;
-}
 
 /* ---- the file, and what decompresses it ----------------------------------------------------------------------- */
 
@@ -182,6 +114,29 @@ read_filter(struct archive *libarchive, void *context, const void **data)
 
 /* ---- headers -------------------------------------------------------------------------------------------------- */
 
+/* libarchive stops behind a bzip2 stream, whatever follows that does not begin like another one; see gunzip.h. */
+static void
+check_padding(struct image_archive *a)
+{
+    uint64_t at = image_archive_offset(a);
+    struct chex_error err;
+    size_t got, i;
+
+    do {
+        if (file_pread(a->fd, at, a->block, a->block_size, &got, &err) != CHEX_OK) {
+            image_archive_note(a, err.text);
+            return;
+        }
+        for (i = 0; i < got && a->block[i] == 0; i++)
+            continue;
+        if (i < got) {
+            image_archive_note(a, "what follows the compressed stream is neither another one nor zeros");
+            return;
+        }
+        at += got;
+    } while (got > 0);
+}
+
 /* Read what is behind the last member, for the checksum at the end of the stream. */
 static void
 drain(struct image_archive *a)
@@ -192,7 +147,9 @@ drain(struct image_archive *a)
     while (got > 0 && (a->gunzip || a->filter))
         got = a->gunzip ? read_gunzip(a->reader, a, &data) : read_filter(a->reader, a, &data);
     if (got < 0)
-        note_fault(a, archive_error_string(a->reader));
+        image_archive_note(a, archive_error_string(a->reader));
+    else if (a->filter)
+        check_padding(a);
 }
 
 /* The next header, whatever it is of; false at the end, which is drained, or where there is no going on. */
@@ -205,17 +162,20 @@ read_header(struct image_archive *a, struct archive_entry **entry)
 
     /* A damaged header of a tar: look for the next one. */
     while (code == ARCHIVE_RETRY && retries++ < MAX_RETRIES) {
-        note_fault(a, archive_error_string(a->reader));
+        image_archive_note(a, archive_error_string(a->reader));
         code = archive_read_next_header(a->reader, entry);
     }
     if (a->utf8)
         uselocale(before);
     if (code == ARCHIVE_OK || code == ARCHIVE_WARN)
         return true;
-    if (code == ARCHIVE_EOF)
-        drain(a);
-    else
-        note_fault(a, archive_error_string(a->reader));
+    if (code != ARCHIVE_EOF) {
+        image_archive_note(a, archive_error_string(a->reader));
+        return false;
+    }
+    drain(a);
+    if (!a->zip)
+        image_archive_check_end(a);
     return false;
 }
 
@@ -243,14 +203,14 @@ open_filter(struct image_archive *a, int (*support)(struct archive *))
 }
 
 static int
-open_reader(struct image_archive *a, bool zip)
+open_reader(struct image_archive *a)
 {
     struct archive *r = a->reader;
 
-    if ((zip ? archive_read_support_format_zip(r) : archive_read_support_format_tar(r)) != ARCHIVE_OK)
+    if ((a->zip ? archive_read_support_format_zip(r) : archive_read_support_format_tar(r)) != ARCHIVE_OK)
         return ARCHIVE_FATAL;
     /* Behind the end of a tar another one may follow, where somebody put two files together: its images count too. */
-    if (!zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
+    if (!a->zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
         return ARCHIVE_FATAL;
     if (a->gunzip)
         return archive_read_open2(r, a, NULL, read_gunzip, NULL, NULL);
@@ -265,13 +225,12 @@ open_reader(struct image_archive *a, bool zip)
 
 /* Which decompressor, and whether it is a zip: by the first bytes.  What is nothing else may be tar. */
 static enum chex_status
-open_stream(struct image_archive *a, bool *zip, struct chex_error *err)
+open_stream(struct image_archive *a, struct chex_error *err)
 {
     int code = ARCHIVE_OK;
     size_t got;
     enum chex_status status = file_pread(a->fd, 0, a->block, 512, &got, err);
 
-    *zip = false;
     if (status != CHEX_OK)
         return status;
     if (got == 0)
@@ -291,12 +250,12 @@ open_stream(struct image_archive *a, bool *zip, struct chex_error *err)
     } else if (begins_with(a->block, got, "BZh", 3)) {
         code = open_filter(a, archive_read_support_filter_bzip2);
     } else {
-        *zip = begins_with(a->block, got, "PK\3\4", 4) || begins_with(a->block, got, "PK\5\6", 4);
+        a->zip = begins_with(a->block, got, "PK\3\4", 4) || begins_with(a->block, got, "PK\5\6", 4);
     }
     if (code != ARCHIVE_OK && !a->filter)
         return chex_fail_memory(err);
     if (code != ARCHIVE_OK)
-        note_fault(a, archive_error_string(a->filter));
+        image_archive_note(a, archive_error_string(a->filter));
     return CHEX_OK;
 }
 
@@ -304,26 +263,32 @@ open_stream(struct image_archive *a, bool *zip, struct chex_error *err)
 static enum chex_status
 open_by_content(struct image_archive *a, struct chex_error *err)
 {
-    bool zip;
     enum chex_status status;
 
     a->block_size = a->size < BLOCK_LEAST ? BLOCK_LEAST : a->size < BLOCK_SIZE ? (size_t)a->size : BLOCK_SIZE;
     a->block = malloc(a->block_size);
     if (!a->block)
         return chex_fail_memory(err);
-    status = open_stream(a, &zip, err);
+    status = open_stream(a, err);
     a->ended = a->has_fault;
     if (status != CHEX_OK || a->ended)
         return status;
     a->reader = archive_read_new();
     if (!a->reader)
         return chex_fail_memory(err);
-    if (open_reader(a, zip) == ARCHIVE_OK) {
-        if (read_header(a, &a->peeked))
+    if (open_reader(a) == ARCHIVE_OK) {
+        bool more = read_header(a, &a->peeked);
+
+        /* Folders are not counted, and no password is known from one. */
+        while (more && archive_entry_filetype(a->peeked) == AE_IFDIR)
+            more = read_header(a, &a->peeked);
+        if (more && archive_entry_is_data_encrypted(a->peeked))
+            return chex_fail(err, CHEX_ERR_USAGE, "it is encrypted: unpack it by hand, and give the folder");
+        if (more)
             return CHEX_OK;
         a->peeked = NULL;
     } else if (a->stream_failed) {
-        note_fault(a, archive_error_string(a->reader));
+        image_archive_note(a, archive_error_string(a->reader));
     } else {
         return chex_fail(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive");
     }
@@ -400,7 +365,7 @@ take_name(struct image_archive *a, struct archive_entry *entry)
         return false;
     slash = strrchr(path, '/');
     path = slash ? slash + 1 : path;
-    if (strlen(path) > MAX_NAME || !source_is_image(path))
+    if (strlen(path) > IMAGE_ARCHIVE_NAME_MAX || !source_is_image(path))
         return false;
     memcpy(a->name, path, strlen(path) + 1);
     return true;
@@ -458,15 +423,15 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
                                 known && b->size < size ? size - b->size : b->capacity - b->size);
         if (got < 0) {
             const char *text = archive_error_string(a->reader);
-            char shown[MAX_TEXT];
+            char shown[IMAGE_ARCHIVE_TEXT_MAX];
 
-            note_fault(a, text);
+            image_archive_note(a, text);
             a->ended |= got == ARCHIVE_FATAL;
             /* The padding behind it, in a tar; in a zip it is the checksum, which comes after the last byte too. */
             if (known && b->size == size &&
                 (archive_format(a->reader) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR)
                 return CHEX_OK;
-            return chex_fail(err, CHEX_ERR_DAMAGED, "%s", one_line(text, shown));
+            return chex_fail(err, CHEX_ERR_DAMAGED, "%s", image_archive_line(text, shown));
         }
         if (got == 0)
             break;
@@ -477,7 +442,7 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
     if (known && b->size != size) {
         const char *text = b->size < size ? "a member ends early" : "a member is longer than it says";
 
-        note_fault(a, text);
+        image_archive_note(a, text);
         return chex_fail(err, CHEX_ERR_DAMAGED, "%s", text);
     }
     return CHEX_OK;

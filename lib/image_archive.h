@@ -12,7 +12,9 @@
  *             status = image_archive_read(a, max, &buffer, err);
  *     fault = image_archive_fault(a);
  *
- * A damaged archive is read as far as it can be; image_archive_fault() then says what was wrong first, and where.
+ * A damaged archive is read as far as it can be; image_archive_fault() then says what was wrong first, and where.  One
+ * that was cut between two members is damaged too: a tar ends with a block of 512 zeros at least, and with 1 MiB and
+ * 1024 bytes of them at most, which is what a record of 1 MiB (tar -b 2048) can come to.
  * Built without libarchive, image_archive_open() is a CHEX_ERR_USAGE that says so.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -43,7 +45,7 @@ struct archive_fault {
  *          in pax headers, which are UTF-8, into the locale of the thread.  0: as the thread has it
  * CHEX_ERR_EMPTY       a file of no bytes
  * CHEX_ERR_NOT_IMAGE   not a regular file, or no archive of a kind that is known
- * CHEX_ERR_USAGE       built without libarchive
+ * CHEX_ERR_USAGE       built without libarchive; or the first file in it is encrypted
  * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY;  the texts do not name the file
  */
 enum chex_status image_archive_open(const char *path, locale_t utf8, struct image_archive **out,

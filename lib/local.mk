@@ -138,7 +138,7 @@ libchexcore_la_SOURCES = \
 	lib/inflate_turn.h \
 	lib/inflate_x86.c
 if HAVE_LIBARCHIVE
-libchexcore_la_SOURCES += lib/image_archive.c
+libchexcore_la_SOURCES += lib/image_archive.c lib/image_archive_fault.c lib/image_archive_private.h
 else
 libchexcore_la_SOURCES += lib/image_archive_none.c
 endif

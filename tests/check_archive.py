@@ -6,11 +6,13 @@
 
 $CHEX_CONVERT and $CHEX_SYNTH are the programs.  Archives are written by Python's own modules (Python 3, stdlib only).
 """
+import bz2
 import functools
 import glob
 import gzip
 import io
 import json
+import lzma
 import os
 import re
 import resource
@@ -197,7 +199,7 @@ def _(work):
         same_tree(f"{work}/out", f"{path}.out")
 
 
-@case("gzip files in pieces behind each other, and with bytes behind the end")
+@case("gzip files in pieces behind each other, and with zeros behind the end")
 def _(work):
     data = slurp(tar(f"{work}/a.tar", members()))
     pieces = [data[i:i + 50000] for i in range(0, len(data), 50000)]
@@ -471,6 +473,71 @@ def _(work):
             assert name in ("crc.gz", "length.gz", "end.gz", "hole.bz2", "hole.zip"), name  # all images came before it
         same_tree(straight(), out)
     assert count >= 8, count
+
+
+def cut_between_members(work, have):
+    """(path, what is said) of archives of these images that lack the last one, cut where no member is hurt."""
+    whole = slurp(tar(f"{work}/whole.tar", members(have), form=tarfile.USTAR_FORMAT))
+    with tarfile.open(f"{work}/whole.tar") as archive:
+        last = archive.getmembers()[-1].offset
+    cut = whole[:last]
+    for name, pack in (("tar", bytes), ("tar.gz", gzip.compress), ("tar.xz", lzma.compress), ("tar.bz2", bz2.compress)):
+        yield write(f"{work}/cut.{name}", pack(cut)), r"the archive has no end \(the file ends there\)"
+        zeros = cut + bytes((1 << 20) + 2048)
+        yield write(f"{work}/zeros.{name}", pack(zeros)), "1050624 bytes of zeros behind its last member: download int"
+    # Two whole archives put together, and a bit of the second one's first bytes is wrong.
+    ends = bytes(1024)
+    for name, pack in (("gz", gzip.compress), ("bz2", bz2.compress)):
+        second = bytearray(pack(whole[last:]))
+        second[1] ^= 4
+        yield write(f"{work}/second.{name}", pack(cut + ends) + second), "what follows the .* stream is neither"
+
+
+@case("an archive cut between two members is damaged, whether or not images may be missing")
+def _(work):
+    have = wanted()[:12]
+    for path, text in cut_between_members(work, have):
+        text = rf"'{re.escape(path)}' is damaged at byte \d+: {text}"
+        says(convert(path, f"{path}.out", "--allow-missing", code=1), text, "fetch it again")
+        assert not os.path.exists(f"{path}.out/manifest.json")
+        says(convert([path, f"{base()}/images"], f"{path}.all", code=1), "1 damaged archive")
+        same_tree(straight(), f"{path}.all")
+    says(convert(f"{work}/cut.tar", f"{work}/out", code=1), "49 images are missing", "fetch it again")
+    assert missing_list(f"{work}/out") == wanted()[11:]
+
+
+@case("tars of every program, with records of up to 1 MiB, are whole, with many files and with none")
+def _(work):
+    os.mkdir(f"{work}/loose")
+    for name in names():
+        os.link(f"{base()}/images/{name}", f"{work}/loose/{name}")
+    programs = [p for p in ("tar", "bsdtar") if shutil.which(p)]
+    for tool in programs:
+        for blocks, form, count in ((1, "ustar", 5), (20, "pax", 0), (20, "pax", 6), (2047, "ustar", 3),
+                                    (2048, "ustar", 0), (2048, "pax", 4)):
+            path = write(f"{work}/a.tar", b"")
+            chosen = write(f"{work}/list", "".join(n + "\n" for n in names()[:count]))
+            subprocess.run([tool, "-c", "-b", str(blocks), f"--format={form}", "-f", path, "-C", f"{work}/loose",
+                            "-T", chosen], check=True)
+            assert os.path.getsize(path) % (512 * blocks) == 0
+            packed = write(f"{work}/a.tar.gz", gzip.compress(slurp(path), 1))
+            convert([path, packed, f"{base()}/images"], f"{work}/out", "-f")
+            same_tree(straight(), f"{work}/out")
+    if len(programs) < 2:
+        raise Skip("there is no tar or no bsdtar; the others are good")
+
+
+@case("a zip that is encrypted ends with 2 and says so, before anything is written")
+def _(work):
+    path = pack_zip(f"{work}/a.zip", [("images/", b""), *members(wanted()[:3])], zipfile.ZIP_STORED)
+    data = bytearray(slurp(path))
+    for magic, flags in ((b"PK\1\2", 8), (b"PK\3\4", 6)):
+        at = data.find(magic, 1)  # all but the folder
+        while at > 0:
+            data[at + flags] |= 1
+            at = data.find(magic, at + 1)
+    says(convert(write(path, bytes(data)), f"{work}/out", code=2), "a.zip': it is encrypted: unpack it by hand")
+    assert not os.path.exists(f"{work}/out")
 
 
 @case("a flipped bit in the header of a tar's member loses that image alone")

@@ -85,9 +85,42 @@ START_TEST(gzip_files_of_one_or_more_members_are_decompressed)
     archive_gzip(text, 7, &b);
     archive_gzip(text, 0, &b);
     archive_gzip(text + 7, TEXT_SIZE - 7, &b);
-    ck_assert_int_eq(buffer_append(&b, "\0\0\0\0behind", 10, &err), CHEX_OK);
     ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
     ck_assert_uint_eq(got, TEXT_SIZE);
+    buffer_release(&b);
+    free(text);
+}
+END_TEST
+
+START_TEST(behind_a_gzip_stream_there_may_be_zeros_and_nothing_else)
+{
+    enum { MORE = 3 << 20 }; /* than is read at a time */
+    static const uint8_t zeros[MORE];
+    uint8_t *text = make_text();
+    struct buffer b = {0};
+    size_t got, one;
+
+    archive_gzip(text, 100, &b);
+    one = b.size;
+    ck_assert_int_eq(buffer_append(&b, zeros, MORE, &err), CHEX_OK);
+    for (size_t more = 1; more <= MORE; more = more * 3 + 1) {
+        ck_assert_int_eq(unpack(b.data, one + more, text, &got), CHEX_OK);
+        b.data[one + more - 1] = 1;
+        ck_assert_int_eq(unpack(b.data, one + more, text, &got), CHEX_ERR_DAMAGED);
+        ck_assert_str_eq(err.text, "what follows the gzip stream is neither gzip nor zeros");
+        ck_assert_uint_eq(got, 100); /* what came before is handed out */
+        b.data[one + more - 1] = 0;
+    }
+    /* A second member, one bit of whose magic is wrong. */
+    b.size = one;
+    archive_gzip(text + 100, 100, &b);
+    ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
+    for (size_t bit = 0; bit < 24; bit++) {
+        b.data[one + bit / 8] ^= (uint8_t)(1 << bit % 8);
+        ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_ERR_DAMAGED);
+        ck_assert_uint_eq(got, 100);
+        b.data[one + bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
     buffer_release(&b);
     free(text);
 }
@@ -238,7 +271,8 @@ START_TEST(one_too_large_is_no_fault_of_the_archive)
 
     archive_add(&b, "1.png", '0', "0123456789");
     archive_add(&b, "2.png", '0', "012345678");
-    a = open_archive(&b); /* without a mark at its end, as old ones are */
+    buffer_append(&b, (char[1024]){0}, 1024, &err);
+    a = open_archive(&b);
     ck_assert(image_archive_next(a, &m));
     ck_assert_int_eq(image_archive_read(a, 9, &data, &err), CHEX_ERR_LIMIT);
     ck_assert_str_eq(err.text, "10 bytes are more than the 9 allowed");
@@ -252,28 +286,100 @@ START_TEST(one_too_large_is_no_fault_of_the_archive)
 }
 END_TEST
 
-START_TEST(wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning)
+/* Go through an archive; how many of its images are whole. */
+static unsigned
+read_all(struct image_archive *a)
 {
-    struct buffer b = {0}, data = {0};
+    struct buffer data = {0};
+    struct image_member m;
+    unsigned good = 0;
+
+    while (image_archive_next(a, &m))
+        good += image_archive_read(a, 100, &data, &err) == CHEX_OK;
+    buffer_release(&data);
+    return good;
+}
+
+START_TEST(wherever_a_tar_is_cut_that_is_a_fault)
+{
+    struct buffer b = {0};
     size_t whole, cut;
 
     archive_add(&b, "1.png", '0', "first");
     archive_add(&b, "2.png", '0', "second");
     whole = b.size; /* of two members, a kilobyte each */
-    for (cut = 512; cut < whole; cut += 37) {
+    buffer_append(&b, (char[1024]){0}, 1024, &err);
+    for (cut = 512; cut < whole + 512; cut += 32) { /* at all boundaries too */
         struct image_archive *a;
-        struct image_member m;
-        unsigned good = 0;
 
         b.size = cut;
         a = open_archive(&b);
-        while (image_archive_next(a, &m))
-            good += image_archive_read(a, 100, &data, &err) == CHEX_OK;
-        ck_assert_uint_eq(good, (cut >= 512 + 5 ? 1U : 0U) + (cut >= 1536 + 6 ? 1U : 0U));
-        ck_assert_msg(image_archive_fault(a) != NULL || good > 0, "%zu bytes", cut);
+        ck_assert_uint_eq(read_all(a), (cut >= 512 + 5 ? 1U : 0U) + (cut >= 1536 + 6 ? 1U : 0U));
+        ck_assert_msg(image_archive_fault(a) != NULL, "%zu bytes", cut);
+        if (cut == 1024 || cut == whole)
+            ck_assert_str_eq(image_archive_fault(a)->error.text, "the archive has no end (the file ends there)");
         image_archive_close(a);
     }
-    buffer_release(&data);
+    buffer_release(&b);
+}
+END_TEST
+
+/* A tar of some members and so many zeros, plain and in gzip: the text of its fault, or "". */
+static void
+require_end(const struct buffer *tar, unsigned images, size_t zeros, const char *plain_text, const char *packed_text)
+{
+    struct buffer b[2] = {{0}, {0}};
+
+    if (tar->size > 0)
+        buffer_append(&b[0], tar->data, tar->size, &err);
+    ck_assert_int_eq(buffer_reserve(&b[0], b[0].size + zeros, &err), CHEX_OK);
+    memset(b[0].data + b[0].size, 0, zeros);
+    b[0].size += zeros;
+    archive_gzip(b[0].data, b[0].size, &b[1]);
+    for (int i = 0; i < 2; i++) {
+        struct image_archive *a = open_archive(&b[i]);
+        const char *text = i ? packed_text : plain_text;
+
+        ck_assert_uint_eq(read_all(a), images);
+        if (*text) {
+            ck_assert_msg(image_archive_fault(a) != NULL, "%zu zeros", zeros);
+            ck_assert_str_eq(image_archive_fault(a)->error.text, text);
+            ck_assert_uint_eq(image_archive_fault(a)->offset, !i && zeros > 0 ? tar->size : b[i].size);
+        } else {
+            ck_assert_ptr_null(image_archive_fault(a));
+        }
+        image_archive_close(a);
+        buffer_release(&b[i]);
+    }
+}
+
+START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
+{
+    static const char no_end[] = "the archive has no end (the file ends there)";
+    static const char text[] = "1050112 bytes of zeros behind its last member: download interrupted?";
+    struct buffer b = {0}, none = {0};
+    char zeros[3000] = {0};
+
+    /* What ends with zeros itself has no end by that; one that has is not too long by it. */
+    archive_add_bytes(&b, "disk.img", '0', zeros, sizeof(zeros));
+    require_end(&b, 0, 0, no_end, no_end);
+    require_end(&b, 0, (1 << 20) + 1024, "", "");
+    archive_add(&b, "1.png", '0', "first");
+    archive_add(&b, "2.png", '0', ""); /* without a block of its own */
+    require_end(&b, 2, 0, no_end, no_end);
+    require_end(&b, 2, 512, "", "");
+    require_end(&b, 2, 1024, "", "");
+    require_end(&b, 2, (1 << 20) + 512, "", "");
+    require_end(&b, 2, (1 << 20) + 1024, "", "");
+    require_end(&b, 2, (1 << 20) + 1536, text, text);
+    require_end(&none, 0, 1024, "", "");
+    require_end(&none, 0, 1 << 20, "", "");
+    require_end(&none, 0, (1 << 20) + 1536, text, text);
+    /* Two archives, one behind the other. */
+    buffer_append(&b, zeros, 1024, &err);
+    archive_add(&b, "3.png", '0', "third");
+    require_end(&b, 3, 0, no_end, no_end);
+    require_end(&b, 3, 512, "", "");
     buffer_release(&b);
 }
 END_TEST
@@ -362,6 +468,31 @@ START_TEST(what_is_no_archive_is_not_opened)
 }
 END_TEST
 
+/* A zip of a folder and a member that is encrypted, or (by its flags) not. */
+static const uint8_t zip_with_folder[] = "PK\3\4\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0x/"
+                                         "PK\3\4\x14\0\1\0\0\0\0\0\0\0\0\0\0\0\x0d\0\0\0\1\0\0\0\7\0\0\0"
+                                         "x/a.png0123456789abc";
+
+START_TEST(an_encrypted_zip_is_not_opened)
+{
+    enum { FLAGS = 32 + 6 };
+    struct image_archive *a;
+    struct image_member m;
+    uint8_t zip[sizeof(zip_with_folder) - 1];
+
+    memcpy(zip, zip_with_folder, sizeof(zip));
+    ck_assert_int_eq(zip[FLAGS], 1);
+    ck_assert_int_eq(image_archive_open(unit_file("a.zip", zip, sizeof(zip)), (locale_t)0, &a, &err), CHEX_ERR_USAGE);
+    ck_assert_str_eq(err.text, "it is encrypted: unpack it by hand, and give the folder");
+    ck_assert_ptr_null(a);
+    zip[FLAGS] = 0;
+    ck_assert_int_eq(image_archive_open(unit_file("a.zip", zip, sizeof(zip)), (locale_t)0, &a, &err), CHEX_OK);
+    ck_assert(image_archive_next(a, &m));
+    ck_assert_str_eq(m.name, "a.png");
+    image_archive_close(a);
+}
+END_TEST
+
 START_TEST(without_libarchive_nothing_is_opened)
 {
     struct image_archive *a;
@@ -415,15 +546,18 @@ archive_case(Suite *suite)
     TCase *tests = tcase_create("archive");
 
     tcase_add_test(tests, gzip_files_of_one_or_more_members_are_decompressed);
+    tcase_add_test(tests, behind_a_gzip_stream_there_may_be_zeros_and_nothing_else);
     tcase_add_test(tests, a_gzip_file_that_is_cut_or_changed_is_noticed);
     tcase_add_test(tests, nothing_that_was_never_in_the_data_is_handed_out);
     if (image_archive_version()) {
         tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_passed_over);
         tcase_add_test(tests, one_too_large_is_no_fault_of_the_archive);
-        tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault_or_a_whole_beginning);
+        tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault);
+        tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them);
         tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
         tcase_add_test(tests, archives_are_read_without_memory);
         tcase_add_test(tests, what_is_no_archive_is_not_opened);
+        tcase_add_test(tests, an_encrypted_zip_is_not_opened);
     } else {
         tcase_add_test(tests, without_libarchive_nothing_is_opened);
     }

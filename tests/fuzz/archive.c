@@ -2,7 +2,7 @@
  * archive.c - fuzz target: images straight from tar and zip archives
  *
  * What image_archive.h promises of any bytes: names that are no paths and of images; no member larger than asked for; the
- * same members again; a damaged archive says so; and, but for zips, whether a member is read changes nothing about those
+ * same members again; a damaged archive says so, a plain tar without zeros at its end too; and, but for zips, whether a member is read changes nothing about those
  * behind it where there is no fault.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -60,7 +60,8 @@ walk(const char *path, unsigned stride)
 
     fuzz_require_error(w.opened, &err);
     if (w.opened != CHEX_OK) {
-        FUZZ_REQUIRE(a == NULL && (w.opened == CHEX_ERR_EMPTY || w.opened == CHEX_ERR_NOT_IMAGE));
+        FUZZ_REQUIRE(a == NULL &&
+                     (w.opened == CHEX_ERR_EMPTY || w.opened == CHEX_ERR_NOT_IMAGE || w.opened == CHEX_ERR_USAGE));
         return w;
     }
     while (image_archive_next(a, &m)) {
@@ -89,6 +90,29 @@ walk(const char *path, unsigned stride)
     return w;
 }
 
+/* A tar as it is: no zip, and none of the compressed forms. */
+static bool
+is_plain(const uint8_t *data, size_t size)
+{
+    static const char *const magic[] = {"PK", "\x1f\x8b",
+                                        "\xfd"
+                                        "7z",
+                                        "\x28\xb5", "BZ"};
+
+    for (size_t i = 0; i < sizeof(magic) / sizeof(magic[0]); i++)
+        if (size >= strlen(magic[i]) && memcmp(data, magic[i], strlen(magic[i])) == 0)
+            return false;
+    return true;
+}
+
+static bool
+ends_with_zeros(const uint8_t *data, size_t size)
+{
+    static const uint8_t zeros[TAR_BLOCK];
+
+    return size >= TAR_BLOCK && memcmp(data + size - TAR_BLOCK, zeros, TAR_BLOCK) == 0;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -104,6 +128,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_REQUIRE(some.names == all.names && none.names == all.names);
         FUZZ_REQUIRE(!some.fault && !none.fault);
     }
+    if (all.opened == CHEX_OK && !all.fault && is_plain(data, size))
+        FUZZ_REQUIRE(ends_with_zeros(data, size));
     return 0;
 }
 
