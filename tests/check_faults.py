@@ -234,7 +234,8 @@ def _(work):
 @case("a second signal, later than a second after the first, ends the process at once")
 def _(work):
     c = conversion(work)
-    for number in (signal.SIGINT, signal.SIGTERM):
+
+    def end(number):
         folder = c.new_folder()
         process = harness.start(c.command(folder), [c.source], "read:4:once:wait")
         time.sleep(0.4)
@@ -242,10 +243,15 @@ def _(work):
         time.sleep(2.1)  # whole seconds are compared
         process.send_signal(number)
         ended = harness.finish(process)
-        if ended.code == 75:
-            raise Skip("the machine is too busy to send two signals in time")
-        assert ended.code == -number, f"exit code {ended.code}: {ended.err}"
         c.check_folder(folder)
+        return ended
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        for _ in range(4):
+            ended = end(number)
+            if ended.code not in (1, 75):  # the machine was too busy to send both, or one, before the end
+                break
+        assert ended.code == -number, f"exit code {ended.code}: {ended.err}"
 
 
 # ---- chex-inspect ----------------------------------------------------------------------------------------------------
