@@ -34,7 +34,7 @@ struct store_options {
     void (*tick)(void *context);
     void *context;
     const atomic_bool *stop; /* NULL: never */
-    bool repair;             /* read a complete data set, and make anew what is damaged */
+    bool repair;             /* read a complete data set, and make anew what is damaged or has rejects */
 };
 
 /* What was there when the store was opened. */

@@ -1,5 +1,5 @@
 /*
- * store_repair.c - from a complete data set with damage back to an unfinished one, which is then resumed
+ * store_repair.c - from a complete data set with damage or rejects back to an unfinished one, which is then resumed
  *
  * Every shard is read.  Those that are whole get a line in a journal, as if they had been finished just now; then the
  * manifest goes away, and all else is what a run does that goes on: the others are parts whose good slots are kept, and
@@ -22,7 +22,6 @@ struct found {
     struct shard_result result; /* over the good records */
     uint32_t good;              /* records */
     bool whole;                 /* all of them, every image of the plan, and no other bytes than the manifest says */
-    bool as_published;          /* the bytes are those that the manifest says */
 };
 
 struct search {
@@ -81,9 +80,9 @@ look_at_shard(struct search *search, size_t shard, const struct manifest *m, str
     status = look_at_records(search, shard, fd, out, err);
     close(fd);
     out->result.size = size;
-    out->as_published = out->good == s->records && size == s->records * search->store->plan->layout.stride &&
-                        (!m || (shard < m->shard_count && strcmp(out->result.sha256, m->shard[shard].sha256) == 0));
-    out->whole = out->as_published && out->result.images == s->images;
+    out->whole = out->good == s->records && size == s->records * search->store->plan->layout.stride &&
+                 (!m || (shard < m->shard_count && strcmp(out->result.sha256, m->shard[shard].sha256) == 0)) &&
+                 out->result.images == s->images;
     return status;
 }
 
@@ -135,7 +134,7 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     *damaged = !m;
     for (i = 0; status == CHEX_OK && i < count; i++) {
         status = look_at_shard(&search, i, m, &found[i], err);
-        *damaged |= !found[i].as_published;
+        *damaged |= !found[i].whole;
     }
     if (status == CHEX_OK)
         status = check_ours(store, found, m, err);

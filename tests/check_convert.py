@@ -532,6 +532,34 @@ def _(work):
     assert manifest(f"{work}/out")["split"]["order_seed"] == 4
 
 
+# ---- a complete data set with faults -------------------------------------------------------------------------------
+
+
+def one_reject(work):
+    """A data set of base() but for one image that is cut; the folder of images, that image's name, the output."""
+    folder = copy_of(base(), work)
+    name = sorted(os.listdir(f"{folder}/images"))[4]
+    write(f"{folder}/images/{name}", slurp(f"{folder}/images/{name}")[:500])
+    convert(folder, f"{work}/out", code=1)
+    return folder, name, f"{work}/out"
+
+
+@case("a rerun says what was rejected, also when quiet, and --repair tries that again")
+def _(work):
+    folder, name, out = one_reject(work)
+    before = tree(out)
+    for options in ([], ["-q"]):
+        says(convert(folder, out, *options, code=1), "1 image of this data set was rejected", r"rejects\.jsonl", "--repair")
+    assert not convert(folder, out, "-q", "--allow-rejects", 1).stderr
+    convert(folder, out, "--repair", code=1)
+    same_tree(before, out)
+    shutil.copy(f"{base()}/images/{name}", f"{folder}/images/{name}")
+    convert(folder, out, code=1)
+    same_tree(before, out)
+    convert(folder, out, "--repair")
+    same_tree(straight(), out)
+
+
 # ---- images that cannot be used ------------------------------------------------------------------------------------
 
 
