@@ -118,7 +118,7 @@ check_ours(const struct store *store, const struct found *found, const struct ma
         good += found[i].good;
     if (good == 0 && !m)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                         "'%s' has a damaged manifest and no record of this data set (--force replaces it)",
+                         "'%s' has no good manifest and no record of this data set (--force replaces it)",
                          store->folder->path);
     return CHEX_OK;
 }

@@ -560,6 +560,21 @@ def _(work):
     same_tree(straight(), out)
 
 
+@case("a manifest that is missing is made again by --repair, which the refusal names")
+def _(work):
+    out = copy_of(straight(), work, "out")
+    os.remove(f"{out}/manifest.json")
+    before = tree(out)
+    says(convert(base(), out, code=6), "neither a manifest nor a journal", "--repair", "--force")
+    convert(base(), out, "--repair", "--size", 48, code=6)
+    same_tree(before, out)
+    os.remove(sorted(glob.glob(f"{out}/chestxray14-*"))[1])
+    convert(base(), out, "--repair")
+    same_tree(straight(), out)
+    convert(base(), f"{work}/new", "--repair")
+    same_tree(straight(), f"{work}/new")
+
+
 # ---- images that cannot be used ------------------------------------------------------------------------------------
 
 
