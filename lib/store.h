@@ -58,6 +58,12 @@ struct store_state {
 enum chex_status store_prepare(const struct folder *folder, const struct plan *plan,
                                const struct store_options *options, struct store_state *state, struct chex_error *err);
 /*
+ * Is the data set complete?  Looks only, so that the folder need not be locked, nor be one that can be written to.
+ * The same errors.
+ */
+enum chex_status store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+                            struct store_state *state, struct chex_error *err);
+/*
  * Open this share of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
  * The same errors.
  */

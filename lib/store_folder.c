@@ -306,6 +306,17 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
 }
 
+enum chex_status
+store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+           struct store_state *state, struct chex_error *err)
+{
+    struct store view = {.folder = folder, .plan = plan, .options = *options};
+
+    view.options.repair = view.options.force = false;
+    *state = (struct store_state){0};
+    return look_at_manifest(&view, state, err);
+}
+
 /* ---- publishing ------------------------------------------------------------------------------------------------ */
 
 enum chex_status

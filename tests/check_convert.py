@@ -1002,6 +1002,41 @@ def _(work):
             subprocess.run(["umount", f"{work}/out"], check=True)
 
 
+@case("a complete data set in a folder that cannot be written to is complete")
+def _(work):
+    out = copy_of(straight(), work, "out")
+    broken = copy_of(straight(), work, "broken")
+    path = sorted(glob.glob(f"{broken}/chestxray14-*"))[0]
+    data = bytearray(slurp(path))
+    data[len(data) // 2] ^= 1
+    write(path, bytes(data))
+    half = copy_of(straight(), work, "half")
+    os.remove(f"{half}/manifest.json")
+    folders, root = (out, broken, half), os.geteuid() == 0
+    mounted = []
+    try:
+        for folder in folders:
+            if root:
+                mount(work, "--bind", folder, folder)
+                mounted.append(folder)
+                mount(work, "-o", "remount,bind,ro", folder)
+            else:
+                os.chmod(folder, 0o555)
+        for options in ([], ["--verify"]):
+            says(convert(base(), out, *options), "is complete already: nothing to do")
+        convert(base(), broken)
+        says(convert(base(), broken, "--verify", code=1), "differs from what the manifest says")
+        for options in (["--repair"], ["--force"]):
+            convert(base(), out, *options, code=4)
+        convert(base(), half, code=4)
+    finally:
+        for folder in mounted:
+            subprocess.run(["umount", folder], check=True)
+        for folder in folders:
+            os.chmod(folder, 0o755)
+    same_tree(straight(), out)
+
+
 def mount(_work, *words):
     done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False) if shutil.which("mount") \
         else None
