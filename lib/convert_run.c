@@ -338,12 +338,28 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
     return status == CHEX_OK ? convert_reject_absent(c, r->store, &watch, err) : status;
 }
 
+static void
+look_for_others(struct run *r)
+{
+    size_t i;
+
+    for (i = 0; i < r->c->plan.shard_count; i++) {
+        if (!store_differs(r->store, i))
+            continue;
+        r->c->counts.shards_other++;
+        if (r->watch->differs)
+            r->watch->differs(r->watch->context, r->c->plan.shard[i].name);
+    }
+}
+
 static enum chex_status
 fill(struct run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
+    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, err), err);
 
-    return settle(r, convert_fill(r->c, r->store, &watch, err), err);
+    look_for_others(r);
+    return status;
 }
 
 /* The results of the others. */

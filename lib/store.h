@@ -106,6 +106,9 @@ void store_take(struct store *store, size_t shard, struct shard_result *result);
  */
 enum chex_status store_finish(struct store *store, struct chex_error *err);
 
+/* Was the shard, one of this share, made again, and has another SHA-256 than before?  Its images are others then. */
+bool store_differs(const struct store *store, size_t shard);
+
 /* The results of all shards, plan->shard_count of them, once store_finish() was good. */
 const struct shard_result *store_results(const struct store *store);
 

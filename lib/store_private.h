@@ -25,6 +25,7 @@ struct store_shard {
     bool borrows;           /* no image is usable: store_finish() borrows one */
     bool again;             /* the disk failed: begin anew once all slots are decided */
     bool begun_anew, waits; /* that was done; and nobody has filled it since */
+    char was[DIGEST_HEX];   /* SHA-256 of the shard without rejects that lay here, and is made again; else "" */
 };
 
 struct store {

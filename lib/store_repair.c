@@ -13,6 +13,7 @@
 
 #include "tfrecord.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -86,8 +87,25 @@ look_at_shard(struct search *search, size_t shard, const struct manifest *m, str
     return status;
 }
 
+/*
+ * A shard to be made again, in words of the manifest.  The line fits nothing, having no sums, so the shard is not taken
+ * for whole; but the run that goes on, be it after a kill, sees whether the same comes out.
+ */
 static enum chex_status
-note_whole_shards(const struct store *store, const struct found *found, struct chex_error *err)
+note_damaged_shard(const struct store *store, size_t i, const struct manifest *m, struct journal *journal,
+                   struct chex_error *err)
+{
+    struct shard_result was = {.done = false};
+
+    if (!m || i >= m->shard_count || m->shard[i].images != store->plan->shard[i].images)
+        return CHEX_OK;
+    snprintf(was.sha256, sizeof(was.sha256), "%s", m->shard[i].sha256);
+    snprintf(was.crc32c, sizeof(was.crc32c), "%s", m->shard[i].crc32c ? m->shard[i].crc32c : "00000000");
+    return journal_add(journal, i, &was, err);
+}
+
+static enum chex_status
+note_shards(const struct store *store, const struct found *found, const struct manifest *m, struct chex_error *err)
 {
     struct shard_result *before = calloc(store->plan->shard_count, sizeof(*before));
     struct journal journal = {.fd = -1};
@@ -102,6 +120,8 @@ note_whole_shards(const struct store *store, const struct found *found, struct c
     for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++)
         if (found[i].whole)
             status = journal_add(&journal, i, &found[i].result, err);
+        else
+            status = note_damaged_shard(store, i, m, &journal, err);
     journal_close(&journal);
     free(before);
     return status;
@@ -139,7 +159,7 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     if (status == CHEX_OK)
         status = check_ours(store, found, m, err);
     if (status == CHEX_OK && *damaged)
-        status = note_whole_shards(store, found, err);
+        status = note_shards(store, found, m, err);
     if (status == CHEX_OK && *damaged)
         status = folder_remove(store->folder, MANIFEST_NAME, err);
     if (status == CHEX_OK && *damaged)

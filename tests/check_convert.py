@@ -549,7 +549,8 @@ def _(work):
     folder, name, out = one_reject(work)
     before = tree(out)
     for options in ([], ["-q"]):
-        says(convert(folder, out, *options, code=1), "1 image of this data set was rejected", r"rejects\.jsonl", "--repair")
+        says(convert(folder, out, *options, code=1), "1 image of this data set was rejected",
+             r"rejects\.jsonl", "--repair")
     assert not convert(folder, out, "-q", "--allow-rejects", 1).stderr
     convert(folder, out, "--repair", code=1)
     same_tree(before, out)
@@ -573,6 +574,21 @@ def _(work):
     same_tree(straight(), out)
     convert(base(), f"{work}/new", "--repair")
     same_tree(straight(), f"{work}/new")
+
+
+@case("--repair warns of a shard whose images are not what they were")
+def _(work):
+    folder, out = copy_of(base(), work), copy_of(straight(), work, "out")
+    names = sorted(os.listdir(f"{folder}/images"))
+    write(f"{folder}/images/{names[3]}", slurp(f"{folder}/images/{names[4]}"))
+    m, name = manifest(out), names[3].encode()
+    shard = next(s for s in m["shards"] if any(r["filename"] == name and r["weight"] for r in records(out, s, m)))
+    write(f"{out}/{shard['name']}", b"")
+    says(convert(folder, out, "--repair", code=1), f"source is not what it was: '{shard['name']}'")
+    convert(folder, f"{work}/fresh")
+    same_tree(f"{work}/fresh", out)
+    write(f"{out}/{shard['name']}", b"")
+    assert "what it was" not in convert(folder, out, "--repair").stderr
 
 
 # ---- images that cannot be used ------------------------------------------------------------------------------------
