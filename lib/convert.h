@@ -60,6 +60,7 @@ struct convert_counts {
     /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
     uint64_t shards_again; /* written a second time, since the disk failed */
+    uint64_t shards_other; /* made again, and not what they were: the images are others */
 };
 
 /* What was found in an archive, by the run. */
@@ -122,6 +123,8 @@ struct convert_watch {
     void (*reject)(void *context, const char *name, const struct chex_error *why);
     /* an archive that is damaged, once it has been read; as reject */
     void (*damaged)(void *context, const char *path, const struct archive_fault *fault);
+    /* a shard that was made again and is not what it was; by the calling thread */
+    void (*differs)(void *context, const char *shard);
     void *context;
     const atomic_bool *stop;
 };

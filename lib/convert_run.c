@@ -123,6 +123,28 @@ store_options_of(const struct run *r)
     };
 }
 
+/*
+ * The folder cannot be locked (err says why), since it cannot be written to: that is no error where nothing is to be
+ * written, because the data set is complete.  A shard that is damaged is a better reason than the lock.
+ */
+static enum chex_status
+look_without_lock(struct run *r, const struct store_options *options, struct chex_error *err)
+{
+    struct chex_error why = {.status = CHEX_OK};
+    enum chex_status status;
+
+    if (options->force || options->repair)
+        return CHEX_ERR_WRITE;
+    status = store_look(&r->folder, &r->c->plan, options, &r->c->resumed, &why);
+    if (status == CHEX_OK && r->c->resumed.complete)
+        return CHEX_OK;
+    r->c->resumed = (struct store_state){0};
+    if (status != CHEX_ERR_DAMAGED)
+        return CHEX_ERR_WRITE;
+    *err = why;
+    return status;
+}
+
 /* The lead, or the one process: the lock, and a folder that is fit. */
 static enum chex_status
 take_folder(struct run *r, struct chex_error *err)
@@ -135,6 +157,8 @@ take_folder(struct run *r, struct chex_error *err)
         locked = r->share;
     if (status == CHEX_OK)
         status = lock_take_share(&r->lock, &r->folder, locked, r->c->options->break_lock, err);
+    if (status == CHEX_ERR_WRITE && r->folder.fd >= 0)
+        return look_without_lock(r, &options, err);
     if (status == CHEX_OK)
         status = store_prepare(&r->folder, &r->c->plan, &options, &r->c->resumed, err);
     return status;
@@ -314,12 +338,28 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
     return status == CHEX_OK ? convert_reject_absent(c, r->store, &watch, err) : status;
 }
 
+static void
+look_for_others(struct run *r)
+{
+    size_t i;
+
+    for (i = 0; i < r->c->plan.shard_count; i++) {
+        if (!store_differs(r->store, i))
+            continue;
+        r->c->counts.shards_other++;
+        if (r->watch->differs)
+            r->watch->differs(r->watch->context, r->c->plan.shard[i].name);
+    }
+}
+
 static enum chex_status
 fill(struct run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
+    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, err), err);
 
-    return settle(r, convert_fill(r->c, r->store, &watch, err), err);
+    look_for_others(r);
+    return status;
 }
 
 /* The results of the others. */

@@ -197,6 +197,14 @@ store_take(struct store *store, size_t shard, struct shard_result *result)
     store->shard[shard].borrows = !store->result[shard].done;
 }
 
+bool
+store_differs(const struct store *store, size_t shard)
+{
+    const char *was = store->shard[shard].was;
+
+    return store->result[shard].done && was[0] && strcmp(was, store->result[shard].sha256) != 0;
+}
+
 const struct shard_result *
 store_results(const struct store *store)
 {

@@ -34,7 +34,7 @@ struct store_options {
     void (*tick)(void *context);
     void *context;
     const atomic_bool *stop; /* NULL: never */
-    bool repair;             /* read a complete data set, and make anew what is damaged */
+    bool repair;             /* read a complete data set, and make anew what is damaged or has rejects */
 };
 
 /* What was there when the store was opened. */
@@ -57,6 +57,12 @@ struct store_state {
  */
 enum chex_status store_prepare(const struct folder *folder, const struct plan *plan,
                                const struct store_options *options, struct store_state *state, struct chex_error *err);
+/*
+ * Is the data set complete?  Looks only, so that the folder need not be locked, nor be one that can be written to.
+ * The same errors.
+ */
+enum chex_status store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+                            struct store_state *state, struct chex_error *err);
 /*
  * Open this share of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
  * The same errors.
@@ -99,6 +105,9 @@ void store_take(struct store *store, size_t shard, struct shard_result *result);
  * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
  */
 enum chex_status store_finish(struct store *store, struct chex_error *err);
+
+/* Was the shard, one of this share, made again, and has another SHA-256 than before?  Its images are others then. */
+bool store_differs(const struct store *store, size_t shard);
 
 /* The results of all shards, plan->shard_count of them, once store_finish() was good. */
 const struct shard_result *store_results(const struct store *store);

@@ -192,7 +192,46 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
                      m->dataset_id, store->plan->dataset_id, spec_difference(asked, there, differ));
 }
 
-/* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; none is CHEX_OK. */
+/*
+ * Files of shards, but no journal?  *files: how many, then.  Looked at twice: another part may have made its journal and
+ * then a shard while the folder was listed.
+ */
+static enum chex_status
+find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
+{
+    static const bool none[FILE_KINDS] = {false};
+    int tries;
+
+    for (tries = 0; tries < 2; tries++) {
+        size_t count[FILE_KINDS] = {0};
+        enum chex_status status = sweep(folder, none, count, err);
+
+        *files = count[FILE_JOURNAL] > 0 ? 0 : count[FILE_SHARD] + count[FILE_PART];
+        if (status != CHEX_OK || *files == 0)
+            return status;
+    }
+    return CHEX_OK;
+}
+
+/* No manifest: unfinished, or nothing at all, where the shards are not orphans.  --repair makes a manifest again. */
+static enum chex_status
+look_without_manifest(const struct store *store, struct chex_error *err)
+{
+    bool damaged;
+    size_t files;
+    enum chex_status status = find_orphans(store->folder, &files, err);
+
+    if (status != CHEX_OK || files == 0)
+        return status;
+    if (store->options.repair)
+        return store_repair(store, NULL, &damaged, err);
+    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                     "'%s' holds %zu files of shards, but neither a manifest nor a journal (--repair makes the "
+                     "manifest again, --force replaces them)",
+                     store->folder->path, files);
+}
+
+/* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; so is none, with orphans. */
 static enum chex_status
 look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
 {
@@ -204,7 +243,7 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
 
     if (status == CHEX_ERR_MISSING) {
         buffer_release(&b);
-        return CHEX_OK;
+        return look_without_manifest(store, err);
     }
     if (status == CHEX_OK)
         status = manifest_parse(b.data, b.size, &m, err);
@@ -230,30 +269,6 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
 }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
-
-/*
- * Files of shards, but no journal?  Looked at twice: another part may have made its journal and then a shard while the
- * folder was listed.
- */
-static enum chex_status
-expect_journal(const struct folder *folder, struct chex_error *err)
-{
-    static const bool none[FILE_KINDS] = {false};
-    size_t files = 0;
-    int tries;
-
-    for (tries = 0; tries < 2; tries++) {
-        size_t count[FILE_KINDS] = {0};
-        enum chex_status status = sweep(folder, none, count, err);
-
-        files = count[FILE_SHARD] + count[FILE_PART];
-        if (status != CHEX_OK || files == 0 || count[FILE_JOURNAL] > 0)
-            return status;
-    }
-    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                     "'%s' holds %zu files of shards, but neither a manifest nor a journal (--force replaces them)",
-                     folder->path, files);
-}
 
 /* The journals that are there are of this data set. */
 static enum chex_status
@@ -287,10 +302,19 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
         status = look_at_manifest(&view, state, err);
     /* Nothing is removed before it is known that the folder is this data set's. */
     if (status == CHEX_OK && !state->complete)
-        status = expect_journal(folder, err);
-    if (status == CHEX_OK && !state->complete)
         status = check_journals(folder, plan, err);
     return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
+}
+
+enum chex_status
+store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+           struct store_state *state, struct chex_error *err)
+{
+    struct store view = {.folder = folder, .plan = plan, .options = *options};
+
+    view.options.repair = view.options.force = false;
+    *state = (struct store_state){0};
+    return look_at_manifest(&view, state, err);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------------------------ */

@@ -25,6 +25,7 @@ struct store_shard {
     bool borrows;           /* no image is usable: store_finish() borrows one */
     bool again;             /* the disk failed: begin anew once all slots are decided */
     bool begun_anew, waits; /* that was done; and nobody has filled it since */
+    char was[DIGEST_HEX];   /* SHA-256 of the shard without rejects that lay here, and is made again; else "" */
 };
 
 struct store {
@@ -60,8 +61,9 @@ enum chex_status store_each(const struct store *store, size_t count, store_work 
 void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);
 
 /*
- * --repair of a complete data set: *damaged says whether there is anything to do, and then it is an unfinished one now,
- * whose journal knows the good shards.  m is its manifest, NULL where that is damaged itself.
+ * --repair of a complete data set: *damaged says whether there is anything to do (a shard with rejects counts, since
+ * their files may have been repaired), and then it is an unfinished one now,
+ * whose journal knows the good shards.  m is its manifest, NULL where that is damaged or missing itself.
  * CHEX_ERR_INCOMPATIBLE  nothing of this data set is there
  */
 enum chex_status store_repair(const struct store *store, const struct manifest *m, bool *damaged,

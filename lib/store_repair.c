@@ -1,5 +1,5 @@
 /*
- * store_repair.c - from a complete data set with damage back to an unfinished one, which is then resumed
+ * store_repair.c - from a complete data set with damage or rejects back to an unfinished one, which is then resumed
  *
  * Every shard is read.  Those that are whole get a line in a journal, as if they had been finished just now; then the
  * manifest goes away, and all else is what a run does that goes on: the others are parts whose good slots are kept, and
@@ -13,6 +13,7 @@
 
 #include "tfrecord.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +23,6 @@ struct found {
     struct shard_result result; /* over the good records */
     uint32_t good;              /* records */
     bool whole;                 /* all of them, every image of the plan, and no other bytes than the manifest says */
-    bool as_published;          /* the bytes are those that the manifest says */
 };
 
 struct search {
@@ -81,14 +81,31 @@ look_at_shard(struct search *search, size_t shard, const struct manifest *m, str
     status = look_at_records(search, shard, fd, out, err);
     close(fd);
     out->result.size = size;
-    out->as_published = out->good == s->records && size == s->records * search->store->plan->layout.stride &&
-                        (!m || (shard < m->shard_count && strcmp(out->result.sha256, m->shard[shard].sha256) == 0));
-    out->whole = out->as_published && out->result.images == s->images;
+    out->whole = out->good == s->records && size == s->records * search->store->plan->layout.stride &&
+                 (!m || (shard < m->shard_count && strcmp(out->result.sha256, m->shard[shard].sha256) == 0)) &&
+                 out->result.images == s->images;
     return status;
 }
 
+/*
+ * A shard to be made again, in words of the manifest.  The line fits nothing, having no sums, so the shard is not taken
+ * for whole; but the run that goes on, be it after a kill, sees whether the same comes out.
+ */
 static enum chex_status
-note_whole_shards(const struct store *store, const struct found *found, struct chex_error *err)
+note_damaged_shard(const struct store *store, size_t i, const struct manifest *m, struct journal *journal,
+                   struct chex_error *err)
+{
+    struct shard_result was = {.done = false};
+
+    if (!m || i >= m->shard_count || m->shard[i].images != store->plan->shard[i].images)
+        return CHEX_OK;
+    snprintf(was.sha256, sizeof(was.sha256), "%s", m->shard[i].sha256);
+    snprintf(was.crc32c, sizeof(was.crc32c), "%s", m->shard[i].crc32c ? m->shard[i].crc32c : "00000000");
+    return journal_add(journal, i, &was, err);
+}
+
+static enum chex_status
+note_shards(const struct store *store, const struct found *found, const struct manifest *m, struct chex_error *err)
 {
     struct shard_result *before = calloc(store->plan->shard_count, sizeof(*before));
     struct journal journal = {.fd = -1};
@@ -103,6 +120,8 @@ note_whole_shards(const struct store *store, const struct found *found, struct c
     for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++)
         if (found[i].whole)
             status = journal_add(&journal, i, &found[i].result, err);
+        else
+            status = note_damaged_shard(store, i, m, &journal, err);
     journal_close(&journal);
     free(before);
     return status;
@@ -119,7 +138,7 @@ check_ours(const struct store *store, const struct found *found, const struct ma
         good += found[i].good;
     if (good == 0 && !m)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                         "'%s' has a damaged manifest and no record of this data set (--force replaces it)",
+                         "'%s' has no good manifest and no record of this data set (--force replaces it)",
                          store->folder->path);
     return CHEX_OK;
 }
@@ -135,12 +154,12 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     *damaged = !m;
     for (i = 0; status == CHEX_OK && i < count; i++) {
         status = look_at_shard(&search, i, m, &found[i], err);
-        *damaged |= !found[i].as_published;
+        *damaged |= !found[i].whole;
     }
     if (status == CHEX_OK)
         status = check_ours(store, found, m, err);
     if (status == CHEX_OK && *damaged)
-        status = note_whole_shards(store, found, err);
+        status = note_shards(store, found, m, err);
     if (status == CHEX_OK && *damaged)
         status = folder_remove(store->folder, MANIFEST_NAME, err);
     if (status == CHEX_OK && *damaged)

@@ -532,6 +532,65 @@ def _(work):
     assert manifest(f"{work}/out")["split"]["order_seed"] == 4
 
 
+# ---- a complete data set with faults -------------------------------------------------------------------------------
+
+
+def one_reject(work):
+    """A data set of base() but for one image that is cut; the folder of images, that image's name, the output."""
+    folder = copy_of(base(), work)
+    name = sorted(os.listdir(f"{folder}/images"))[4]
+    write(f"{folder}/images/{name}", slurp(f"{folder}/images/{name}")[:500])
+    convert(folder, f"{work}/out", code=1)
+    return folder, name, f"{work}/out"
+
+
+@case("a rerun says what was rejected, also when quiet, and --repair tries that again")
+def _(work):
+    folder, name, out = one_reject(work)
+    before = tree(out)
+    for options in ([], ["-q"]):
+        says(convert(folder, out, *options, code=1), "1 image of this data set was rejected",
+             r"rejects\.jsonl", "--repair")
+    assert not convert(folder, out, "-q", "--allow-rejects", 1).stderr
+    convert(folder, out, "--repair", code=1)
+    same_tree(before, out)
+    shutil.copy(f"{base()}/images/{name}", f"{folder}/images/{name}")
+    convert(folder, out, code=1)
+    same_tree(before, out)
+    convert(folder, out, "--repair")
+    same_tree(straight(), out)
+
+
+@case("a manifest that is missing is made again by --repair, which the refusal names")
+def _(work):
+    out = copy_of(straight(), work, "out")
+    os.remove(f"{out}/manifest.json")
+    before = tree(out)
+    says(convert(base(), out, code=6), "neither a manifest nor a journal", "--repair", "--force")
+    convert(base(), out, "--repair", "--size", 48, code=6)
+    same_tree(before, out)
+    os.remove(sorted(glob.glob(f"{out}/chestxray14-*"))[1])
+    convert(base(), out, "--repair")
+    same_tree(straight(), out)
+    convert(base(), f"{work}/new", "--repair")
+    same_tree(straight(), f"{work}/new")
+
+
+@case("--repair warns of a shard whose images are not what they were")
+def _(work):
+    folder, out = copy_of(base(), work), copy_of(straight(), work, "out")
+    names = sorted(os.listdir(f"{folder}/images"))
+    write(f"{folder}/images/{names[3]}", slurp(f"{folder}/images/{names[4]}"))
+    m, name = manifest(out), names[3].encode()
+    shard = next(s for s in m["shards"] if any(r["filename"] == name and r["weight"] for r in records(out, s, m)))
+    write(f"{out}/{shard['name']}", b"")
+    says(convert(folder, out, "--repair", code=1), f"source is not what it was: '{shard['name']}'")
+    convert(folder, f"{work}/fresh")
+    same_tree(f"{work}/fresh", out)
+    write(f"{out}/{shard['name']}", b"")
+    assert "what it was" not in convert(folder, out, "--repair").stderr
+
+
 # ---- images that cannot be used ------------------------------------------------------------------------------------
 
 
@@ -957,6 +1016,41 @@ def _(work):
     finally:
         if os.geteuid() == 0:
             subprocess.run(["umount", f"{work}/out"], check=True)
+
+
+@case("a complete data set in a folder that cannot be written to is complete")
+def _(work):
+    out = copy_of(straight(), work, "out")
+    broken = copy_of(straight(), work, "broken")
+    path = sorted(glob.glob(f"{broken}/chestxray14-*"))[0]
+    data = bytearray(slurp(path))
+    data[len(data) // 2] ^= 1
+    write(path, bytes(data))
+    half = copy_of(straight(), work, "half")
+    os.remove(f"{half}/manifest.json")
+    folders, root = (out, broken, half), os.geteuid() == 0
+    mounted = []
+    try:
+        for folder in folders:
+            if root:
+                mount(work, "--bind", folder, folder)
+                mounted.append(folder)
+                mount(work, "-o", "remount,bind,ro", folder)
+            else:
+                os.chmod(folder, 0o555)
+        for options in ([], ["--verify"]):
+            says(convert(base(), out, *options), "is complete already: nothing to do")
+        convert(base(), broken)
+        says(convert(base(), broken, "--verify", code=1), "differs from what the manifest says")
+        for options in (["--repair"], ["--force"]):
+            convert(base(), out, *options, code=4)
+        convert(base(), half, code=4)
+    finally:
+        for folder in mounted:
+            subprocess.run(["umount", folder], check=True)
+        for folder in folders:
+            os.chmod(folder, 0o755)
+    same_tree(straight(), out)
 
 
 def mount(_work, *words):

@@ -70,6 +70,17 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
                     fault->error.text);
 }
 
+static void
+on_differs(void *context, const char *shard)
+{
+    struct watcher *w = context;
+
+    char who[SHARE_NAME];
+
+    cli_warn(&convert_program, w->common, "%sthe source is not what it was: '%s' comes out with another SHA-256",
+             name_rank(w->crew, who), shard);
+}
+
 static int
 exit_code_of(const struct convert *c)
 {
@@ -77,7 +88,7 @@ exit_code_of(const struct convert *c)
     if (c->archives_damaged > 0 && c->counts.rejects == 0 && c->options->allow_rejects == 0 &&
         c->options->allow_reject_percent == 0)
         return EXIT_DATA;
-    return c->labels.reject_count > 0 || !rejects_allowed(c) ? EXIT_DATA : EXIT_GOOD;
+    return c->labels.reject_count > 0 || c->counts.shards_other > 0 || !rejects_allowed(c) ? EXIT_DATA : EXIT_GOOD;
 }
 
 /* The run itself, after the plan was shown. */
@@ -89,6 +100,7 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
                                   .tick = on_tick,
                                   .reject = on_reject,
                                   .damaged = on_damaged,
+                                  .differs = on_differs,
                                   .context = &watcher,
                                   .stop = stop_signals_catch("stopping after the images at hand")};
     enum chex_status status;
@@ -164,6 +176,8 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     } else if (!cli->dry_run) {
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
+        if (c->resumed.complete && (code != EXIT_GOOD || !common->quiet))
+            report_left(c);
     }
     if (common->json)
         report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run);

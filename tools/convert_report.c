@@ -291,6 +291,21 @@ report_shortage(const struct chex_error *err, unsigned threads)
 }
 
 void
+report_left(const struct convert *c)
+{
+    char n[PROGRESS_TEXT], word[SHELL_WORD];
+
+    if (c->counts.rejects > 0)
+        fprintf(stderr, "%s: %s image%s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)\n",
+                convert_program.name, format_count(c->counts.rejects, n), plural(c->counts.rejects),
+                c->counts.rejects == 1 ? "was" : "were", shell_word(c->options->out, word));
+    if (c->labels.reject_count > 0)
+        fprintf(stderr, "%s: %s row%s of the label file cannot be used, see %s/rejects.jsonl\n", convert_program.name,
+                format_count(c->labels.reject_count, n), plural(c->labels.reject_count),
+                shell_word(c->options->out, word));
+}
+
+void
 report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
 {
     char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bytes[PROGRESS_TEXT], word[SHELL_WORD];
