@@ -62,8 +62,8 @@ void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r
 
 /*
  * --repair of a complete data set: *damaged says whether there is anything to do (a shard with rejects counts, since
- * their files may have been repaired), and then it is an unfinished one now,
- * whose journal knows the good shards.  m is its manifest, NULL where that is damaged or missing itself.
+ * their files may have been repaired), and then it is an unfinished one now, whose journal knows the good shards.  m is
+ * its manifest, NULL where that is damaged or missing itself.
  * CHEX_ERR_INCOMPATIBLE  nothing of this data set is there
  */
 enum chex_status store_repair(const struct store *store, const struct manifest *m, bool *damaged,

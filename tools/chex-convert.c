@@ -53,7 +53,6 @@ static void
 on_reject(void *context, const char *name, const struct chex_error *why)
 {
     struct watcher *w = context;
-
     char who[SHARE_NAME];
 
     if (!w->common->quiet)
@@ -74,7 +73,6 @@ static void
 on_differs(void *context, const char *shard)
 {
     struct watcher *w = context;
-
     char who[SHARE_NAME];
 
     cli_warn(&convert_program, w->common, "%sthe source is not what it was: '%s' comes out with another SHA-256",
