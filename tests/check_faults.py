@@ -235,10 +235,16 @@ def _(work):
 def _(work):
     c = conversion(work)
 
+    def caught(process, number):
+        """Is there a handler yet?  Else one signal would be enough."""
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
+            return int(re.search(r"^SigCgt:\s*(\S+)", f.read(), re.M)[1], 16) >> number - 1 & 1
+
     def end(number):
         folder = c.new_folder()
-        process = harness.start(c.command(folder), [c.source], "read:4:once:wait")
-        time.sleep(0.4)
+        process = harness.start(c.command(folder), [os.path.join(c.source, "images")], "read:4:once:wait")
+        while process.poll() is None and not caught(process, number):
+            time.sleep(0.05)
         process.send_signal(number)
         time.sleep(2.1)  # whole seconds are compared
         process.send_signal(number)

@@ -23,6 +23,7 @@ FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "
             "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"]
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, which programs of ours respect
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it is ignored
 
 
 class Skip(Exception):
