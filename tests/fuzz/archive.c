@@ -94,10 +94,7 @@ walk(const char *path, unsigned stride)
 static bool
 is_plain(const uint8_t *data, size_t size)
 {
-    static const char *const magic[] = {"PK", "\x1f\x8b",
-                                        "\xfd"
-                                        "7z",
-                                        "\x28\xb5", "BZ"};
+    static const char *const magic[] = {"PK", "\x1f\x8b", "\3757z", "\x28\xb5", "BZ"};
 
     for (size_t i = 0; i < sizeof(magic) / sizeof(magic[0]); i++)
         if (size >= strlen(magic[i]) && memcmp(data, magic[i], strlen(magic[i])) == 0)
