@@ -24,7 +24,8 @@ enum chex_status label_columns_find(const struct table_row *header, struct label
 
 /*
  * The image's name, or why it cannot be used: empty, overlong, a slash or backslash, a control character, "." or "..".
- * A byte behind it is looked at too.  A name is compared with the names of a folder, and never put behind one; but it also goes into messages and shards.
+ * A byte behind it is looked at too.  A name is compared with the names of a folder, and never put behind one; but it
+ * also goes into messages and shards.
  */
 const char *label_name_fault(const char *name, size_t length);
 

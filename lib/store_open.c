@@ -157,9 +157,8 @@ resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
         return CHEX_OK;
     }
     if (status == CHEX_OK) {
-        memcpy(s->was, store->result[i].sha256, sizeof(s->was));
-        if (!store->result[i].done)
-            s->was[0] = '\0';
+        if (store->result[i].done)
+            memcpy(s->was, store->result[i].sha256, sizeof(s->was));
         shard_result_release(&store->result[i]);
         status = take_over(store, i, err);
     }

@@ -25,6 +25,7 @@ void manifest_check_case(Suite *suite); /* test_manifest_check.c */
 /* plan suite */
 void source_case(Suite *suite);   /* test_source.c */
 void archive_case(Suite *suite);  /* test_archive.c */
+void gunzip_case(Suite *suite);   /* test_gunzip.c */
 void progress_case(Suite *suite); /* test_progress.c */
 /* store suite */
 void resume_case(Suite *suite);   /* test_resume.c */

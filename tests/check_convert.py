@@ -561,6 +561,21 @@ def _(work):
     same_tree(straight(), out)
 
 
+@case("a reject that was mended between two runs is no image that is another one now")
+def _(work):
+    folder, out = copy_of(base(), work), f"{work}/out"
+    name = sorted(os.listdir(f"{folder}/images"))[4]
+    whole = slurp(f"{folder}/images/{name}")
+    write(f"{folder}/images/{name}", whole[:500])
+    parts = [["--part", f"{part}/2"] for part in (1, 2)]
+    for part in parts:  # finished shards, and no manifest yet
+        convert(folder, out, *part, code=None)
+    write(f"{folder}/images/{name}", whole)
+    for part in [*parts, []]:
+        assert "what it was" not in convert(folder, out, *part).stderr
+    same_tree(straight(), out)
+
+
 @case("a manifest that is missing is made again by --repair, which the refusal names")
 def _(work):
     out = copy_of(straight(), work, "out")

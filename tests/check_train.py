@@ -449,9 +449,12 @@ def _(work):
     assert "good" in done.stdout
     done = run([program("chex-inspect"), "--quick", "./-data set"], cwd=work)
     assert "next     chex-inspect --full './-data set'" in done.stdout
-    done = run([program("chex-train"), "-d", "./-data set", "-o", "./-run; 1", "--model", "densenet-micro", "--epochs", 1, "--crop", 32,
-                "--bootstrap", 0], cwd=work)
-    says(follow(done.stderr, "--bootstrap", 0), "done     ")
+    done = run([program("chex-train"), "-d", "./-data set", "-o", "./-run; 1\x1b[31m", "--stage", "./stage\x1b[31m",
+                "--model", "densenet-micro", "--epochs", 1, "--crop", 32, "--bootstrap", 0], cwd=work)
+    says(done, r"from a copy in \./stage\\x1b\[31m", r"\./-run; 1\\x1b\[31m/best")
+    done = follow(done.stderr, "--bootstrap", 0)
+    says(done, "done     ")
+    assert "\x1b" not in done.stderr
 
 
 if __name__ == "__main__":

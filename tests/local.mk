@@ -58,6 +58,7 @@ tests_unit_SOURCES = \
 	tests/test_share.c \
 	tests/test_source.c \
 	tests/test_archive.c \
+	tests/test_gunzip.c \
 	tests/test_feed.c \
 	tests/test_split.c \
 	tests/test_split_rule.c \

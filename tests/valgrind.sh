@@ -18,7 +18,10 @@ CK_VERBOSITY=verbose tests/unit > "$folder/plain" || {
     echo 'valgrind.sh: the tests fail without valgrind'
     exit 1
 }
-sed -n 's/^[^:]*:[0-9]*:P:\([^:]*\):.*/\1/p' "$folder/plain" | sort -u | grep -E -- "${CASES:-}" > "$folder/cases"
+sed -n 's/^[^:]*:[0-9]*:P:\([^:]*\):.*/\1/p' "$folder/plain" | sort -u | grep -E -- "${CASES:-}" > "$folder/cases" || {
+    echo "valgrind.sh: no case is called '$CASES'"
+    exit 1
+}
 
 # A test has thirty times its time: what takes a second may take a minute here.
 export folder command="$*"

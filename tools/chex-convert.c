@@ -13,6 +13,7 @@
 #include "convert_share.h"
 #include "launcher.h"
 #include "meter.h"
+#include "plain.h"
 #include "progress.h"
 #include "stop_signals.h"
 
@@ -166,7 +167,7 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     if (status != CHEX_OK) {
         code = cli_error(&convert_program, err);
         if (status == CHEX_ERR_STOPPED && !common->quiet)
-            fprintf(stderr, "next     the same command again goes on; what is in '%s' is kept\n", cli->convert.out);
+            plain_line(stderr, "next     the same command again goes on; what is in '%s' is kept", cli->convert.out);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
             report_shortage(err, common->threads);
     } else if (!cli->dry_run && !share_is_whole(cli->convert.share) && !c->resumed.complete) {

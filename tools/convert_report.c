@@ -7,6 +7,7 @@
 
 #include "convert_report.h"
 
+#include "plain.h"
 #include "progress.h"
 #include "shell_word.h"
 
@@ -212,14 +213,14 @@ report_rejects(const struct convert *c)
                     chex_status_name((enum chex_status)status));
             first = false;
         }
-        fprintf(stderr, "      %s/rejects.jsonl\n", c->options->out);
+        plain_line(stderr, "      %s/rejects.jsonl", c->options->out);
     }
     if (c->labels.reject_count > 0)
-        fprintf(stderr, "         %s rows were not used      %s/rejects.jsonl\n",
-                format_count(c->labels.reject_count, n), c->options->out);
+        plain_line(stderr, "         %s rows were not used      %s/rejects.jsonl",
+                   format_count(c->labels.reject_count, n), c->options->out);
     if (c->strays.count > 0)
-        fprintf(stderr, "         %s image%s without a row skipped      %s/rejects.jsonl\n",
-                format_count(c->strays.count, n), plural(c->strays.count), c->options->out);
+        plain_line(stderr, "         %s image%s without a row skipped      %s/rejects.jsonl",
+                   format_count(c->strays.count, n), plural(c->strays.count), c->options->out);
 }
 
 static void
@@ -293,16 +294,15 @@ report_shortage(const struct chex_error *err, unsigned threads)
 void
 report_left(const struct convert *c)
 {
-    char n[PROGRESS_TEXT], word[SHELL_WORD];
+    char n[PROGRESS_TEXT];
 
     if (c->counts.rejects > 0)
-        fprintf(stderr, "%s: %s image%s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)\n",
-                convert_program.name, format_count(c->counts.rejects, n), plural(c->counts.rejects),
-                c->counts.rejects == 1 ? "was" : "were", shell_word(c->options->out, word));
+        plain_line(stderr, "%s: %s image%s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)",
+                   convert_program.name, format_count(c->counts.rejects, n), plural(c->counts.rejects),
+                   c->counts.rejects == 1 ? "was" : "were", c->options->out);
     if (c->labels.reject_count > 0)
-        fprintf(stderr, "%s: %s row%s of the label file cannot be used, see %s/rejects.jsonl\n", convert_program.name,
-                format_count(c->labels.reject_count, n), plural(c->labels.reject_count),
-                shell_word(c->options->out, word));
+        plain_line(stderr, "%s: %s row%s of the label file cannot be used, see %s/rejects.jsonl", convert_program.name,
+                   format_count(c->labels.reject_count, n), plural(c->labels.reject_count), c->options->out);
 }
 
 void
@@ -313,7 +313,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
     if (common->quiet)
         return;
     if (c->resumed.complete) {
-        fprintf(stderr, "done     '%s' is complete already: nothing to do\n", c->options->out);
+        plain_line(stderr, "done     '%s' is complete already: nothing to do", c->options->out);
     } else {
         uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 

@@ -11,6 +11,7 @@
 
 #include "inspect_options.h"
 #include "meter.h"
+#include "plain.h"
 #include "progress.h"
 
 #include <jansson.h>

@@ -237,8 +237,10 @@ print_values(const struct checkpoint *c)
 static void
 print_checkpoint(const struct checkpoint *c)
 {
+    char file[PLAIN_TEXT];
+
     if (!c->in->common->quiet && strcmp(c->target->file, c->target->path) != 0)
-        printf("file     %s\n", c->target->file);
+        printf("file     %s\n", plain_text(c->target->file, file));
     if (!c->in->common->quiet)
         print_state(c);
     if (!c->sums || c->file.count == 0)

@@ -56,12 +56,12 @@ print_lines(struct checkpoint_diff *d, enum tensor_diff_kind kind)
 static void
 print_sides(const struct checkpoint_diff *d)
 {
-    char tensors[INSPECT_COUNT], bytes[PROGRESS_TEXT];
+    char tensors[INSPECT_COUNT], bytes[PROGRESS_TEXT], file[PLAIN_TEXT];
     unsigned i;
 
     for (i = 0; i < 2; i++)
         printf("%s        %s, %s  %s\n", i ? "B" : "A", inspect_count(d->side[i].file.count, "tensor", tensors),
-               format_bytes(d->side[i].file.size, bytes), d->side[i].target->file);
+               format_bytes(d->side[i].file.size, bytes), plain_text(d->side[i].target->file, file));
 }
 
 static void

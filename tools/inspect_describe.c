@@ -53,7 +53,7 @@ describe_rest(const struct inspect *in, const struct target *t)
     const struct manifest *m = &ds->manifest;
     char stride[PROGRESS_TEXT], images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
     uint64_t filling = records_of(ds) - ds->info.image_count;
-    char text[INSPECT_COUNT];
+    char text[INSPECT_COUNT], path[PLAIN_TEXT];
     unsigned i;
 
     printf("images   %ux%u gray8, %s; mean %.2f, standard deviation %.2f\n", ds->info.width, ds->info.height, m->resize,
@@ -68,7 +68,7 @@ describe_rest(const struct inspect *in, const struct target *t)
                format_count(ds->split[i].patient_count, patients), format_count(ds->split[i].shard_count, shards));
     if (m->rejects > 0)
         printf("rejects  %s could not be used: %s/rejects.jsonl\n", inspect_count(m->rejects, "image", text),
-               ds->folder.path);
+               plain_text(ds->folder.path, path));
     printf("made by  chex-tools %s\n", m->tool_version);
     if (in->common->verbose == 0)
         return;

@@ -58,7 +58,7 @@ examples(struct diff *d, enum diff_kind kind)
 static void
 print_sides(const struct diff *d)
 {
-    char images[INSPECT_COUNT];
+    char images[INSPECT_COUNT], path[PLAIN_TEXT];
     unsigned i;
 
     for (i = 0; i < 2; i++) {
@@ -66,7 +66,7 @@ print_sides(const struct diff *d)
 
         printf("%s        %s  %s of %ux%u, %s  %s\n", i ? "B" : "A", ds->info.id,
                inspect_count(ds->info.image_count, "image", images), ds->info.width, ds->info.height,
-               ds->manifest.split_rule, d->side[i].target.path);
+               ds->manifest.split_rule, plain_text(d->side[i].target.path, path));
     }
 }
 

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "inspect_describe.h"
+#include "json.h"
 #include "shell_word.h"
 
 #include <string.h>
@@ -162,14 +163,14 @@ result_json(const struct inspect *in, const struct target *t, const struct verif
 static int
 unfinished(struct inspect *in, const struct target *t)
 {
-    struct chex_bytes path = {t->path, strlen(t->path)};
+    char text[PLAIN_TEXT];
 
     if (in->common->json) {
-        inspect_json_add(in, json_pack("{s:o, s:s, s:s}", "path", inspect_json_text(path), "kind", "unfinished", "text",
-                                       t->unfinished));
+        inspect_json_add(
+            in, json_pack("{s:o, s:s, s:s}", "path", json_text(t->path), "kind", "unfinished", "text", t->unfinished));
         return EXIT_DATA;
     }
-    printf("%s: %s%s%s\n", t->path, in->color.yellow, t->unfinished, in->color.off);
+    printf("%s: %s%s%s\n", plain_text(t->path, text), in->color.yellow, t->unfinished, in->color.off);
     if (t->spec[0])
         printf("         %s\n", t->spec);
     printf("next     %s\n", t->next);

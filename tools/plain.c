@@ -7,29 +7,42 @@
 
 #include "plain.h"
 
-#include <stdbool.h>
-
-/* A C0 or C1 control character begins here; the latter are two bytes of UTF-8, or one that is no UTF-8 at all. */
-static bool
-is_control(const unsigned char *p, bool inside)
+bool
+plain_is_control(const char *p, unsigned *inside)
 {
-    return *p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) ||
-           (!inside && *p >= 0x80 && *p < 0xa0);
+    unsigned char c = (unsigned char)p[0], next = c ? (unsigned char)p[1] : 0;
+    bool within = *inside > 0 && (c & 0xc0) == 0x80;
+
+    *inside = within ? *inside - 1 : c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc3 ? 1 : 0;
+    return c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0) || (!within && c >= 0x80 && c < 0xa0);
+}
+
+char *
+plain_text(const char *text, char out[PLAIN_TEXT])
+{
+    size_t used = 0;
+    unsigned inside = 0;
+
+    for (; *text && used + 4 < PLAIN_TEXT; text++) {
+        if (plain_is_control(text, &inside))
+            used += (size_t)sprintf(out + used, "\\x%02x", (unsigned char)*text);
+        else
+            out[used++] = *text;
+    }
+    out[used] = '\0';
+    return out;
 }
 
 void
 plain_vline(FILE *out, const char *format, va_list args)
 {
-    char text[16384];    /* more than any message; the rest of a longer one is left out */
-    unsigned inside = 0; /* so many bytes of a character are still to come */
+    char text[16384]; /* more than any message; the rest of a longer one is left out */
+    unsigned inside = 0;
 
     vsnprintf(text, sizeof(text), format, args);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        bool within = inside > 0 && (*p & 0xc0) == 0x80;
-
-        inside = within ? inside - 1 : *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : *p >= 0xc3 ? 1 : 0;
-        if (is_control(p, within))
-            fprintf(out, "\\x%02x", *p);
+    for (const char *p = text; *p; p++) {
+        if (plain_is_control(p, &inside))
+            fprintf(out, "\\x%02x", (unsigned char)*p);
         else
             putc(*p, out);
     }

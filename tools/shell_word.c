@@ -7,7 +7,8 @@
 
 #include "shell_word.h"
 
-#include <stdbool.h>
+#include "plain.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +18,10 @@
 static bool
 has_controls(const char *text)
 {
+    unsigned inside = 0;
+
     for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+        if (plain_is_control(text, &inside))
             return true;
     return false;
 }
@@ -26,13 +29,13 @@ has_controls(const char *text)
 static char *
 put_escaped(char *to, const char *text)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    unsigned inside = 0;
 
-        if (c < 0x20 || c == 0x7f)
-            to += sprintf(to, "\\%03o", c);
-        else if (c == '\'' || c == '\\')
-            to += sprintf(to, "\\%c", c);
+    for (; *text; text++) {
+        if (plain_is_control(text, &inside))
+            to += sprintf(to, "\\%03o", (unsigned char)*text);
+        else if (*text == '\'' || *text == '\\')
+            to += sprintf(to, "\\%c", *text);
         else
             *to++ = *text;
     }

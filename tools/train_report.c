@@ -146,7 +146,7 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     const struct trainer_options *o = trainer_options(t);
     const struct checkpoint_state *state = trainer_state(t);
     struct trainer_facts f;
-    char steps[TRAIN_COUNT], epochs[TRAIN_COUNT];
+    char steps[TRAIN_COUNT], epochs[TRAIN_COUNT], from[PLAIN_TEXT];
 
     trainer_facts(t, &f);
     r->started = true;
@@ -158,13 +158,13 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     if (r->common->quiet)
         return;
     if (start->resumed) {
-        fprintf(stderr, "resume   %s: %s, %u of %s%s\n", start->from, train_report_count(state->step, "step", steps),
-                state->epoch, train_report_count(o->epochs, "epoch", epochs), start->complete ? ": complete" : "");
+        plain_line(stderr, "resume   %s: %s, %u of %s%s", start->from, train_report_count(state->step, "step", steps),
+                   state->epoch, train_report_count(o->epochs, "epoch", epochs), start->complete ? ": complete" : "");
         if (o->init)
             fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
         return;
     }
-    fprintf(stderr, "init     %s", start->from);
+    fprintf(stderr, "init     %s", plain_text(start->from, from));
     if (start->weights.wanted > 0)
         fprintf(stderr, ", %zu of %zu tensors%s", start->weights.found, start->weights.wanted,
                 start->weights.head_left ? ", the last layer random" : "");

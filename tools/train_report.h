@@ -7,6 +7,7 @@
 #define CHEX_TOOLS_TRAIN_REPORT_H
 
 #include "meter.h"
+#include "plain.h"
 #include "progress.h"
 #include "train_options.h"
 #include "train_watch.h"

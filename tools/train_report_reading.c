@@ -13,14 +13,14 @@ void
 train_report_reading(const struct trainer_facts *f, const struct trainer_options *o)
 {
     const struct trainer_reading *reading = &f->reading;
-    char size[PROGRESS_TEXT], available[PROGRESS_TEXT];
+    char size[PROGRESS_TEXT], available[PROGRESS_TEXT], stage[PLAIN_TEXT];
 
     fprintf(stderr, "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, size),
             reading->kept ? "kept in memory" : "read in every epoch");
     if (reading->available < UINT64_MAX)
         fprintf(stderr, " (%s free)", format_bytes(reading->available, available));
     if (o->stage)
-        fprintf(stderr, ", from a copy in %s", o->stage);
+        fprintf(stderr, ", from a copy in %s", plain_text(o->stage, stage));
     if (reading->window == 0)
         fprintf(stderr, "; shuffled as a whole\n");
     else

@@ -142,7 +142,7 @@ static void
 print_judgement(const struct train_report *r, const struct trainer *t, const struct train_judgement *j)
 {
     const char *run = trainer_options(t)->run;
-    char auroc[64], findings[TRAIN_COUNT], name[PICTURE_NAME];
+    char auroc[64], findings[TRAIN_COUNT], name[PICTURE_NAME], path[PLAIN_TEXT];
     struct trainer_facts f;
 
     trainer_facts(t, &f);
@@ -150,9 +150,9 @@ print_judgement(const struct train_report *r, const struct trainer *t, const str
             format_auroc(j->metrics.mean_auroc, &j->metrics.mean_auroc_95, auroc, sizeof(auroc)),
             train_report_count(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)
-        fprintf(stderr, "   %s/" TRAINER_BEST, run);
+        fprintf(stderr, "   %s/" TRAINER_BEST, plain_text(run, path));
     if (run)
-        fprintf(stderr, "   %s/%s", run, picture_name(j->split, j == &r->final, name));
+        fprintf(stderr, "   %s/%s", plain_text(run, path), picture_name(j->split, j == &r->final, name));
     fprintf(stderr, "\n");
 }
 
@@ -182,8 +182,8 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         return;
     if (err) {
         if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
-            fprintf(stderr, "next     the same command again goes on from %s\n",
-                    trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
+            plain_line(stderr, "next     the same command again goes on from %s",
+                       trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
         return;
     }
     fprintf(stderr, "done     ");
@@ -192,7 +192,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     else if (r->best.there) /* not the last one: what is named beside it is the best model */
         print_judgement(r, t, &r->best);
     else
-        fprintf(stderr, "%s/" TRAINER_BEST "\n", o->run);
+        plain_line(stderr, "%s/" TRAINER_BEST, o->run);
     print_sum(t);
     fprintf(stderr, "         %s\n", notice);
     if (o->run && !o->evaluate_only)
