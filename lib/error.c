@@ -90,6 +90,23 @@ chex_fail_memory(struct chex_error *err)
     return chex_fail(err, CHEX_ERR_MEMORY, "out of memory");
 }
 
+const char *
+chex_errno_text(int error)
+{
+    switch (error) {
+    case ENOSPC:
+        return "disk full";
+    case EDQUOT:
+        return "quota exceeded";
+    case EFBIG:
+        return "File too large (for 'ulimit -f' or this file system)";
+    case EMFILE:
+        return "Too many open files (for 'ulimit -n')";
+    default:
+        return strerror(error);
+    }
+}
+
 enum chex_status
 chex_status_of_read_errno(int error)
 {

@@ -22,6 +22,9 @@ enum chex_status chex_context(struct chex_error *err, enum chex_status status, c
 /* "out of memory", the only text for a failed allocation. */
 enum chex_status chex_fail_memory(struct chex_error *err);
 
+/* What an errno says, as strerror() has it; in plainer words where a user can do something about it. */
+const char *chex_errno_text(int error);
+
 /* The status for an errno met while reading (READ, MISSING, MEMORY) or writing (WRITE, MEMORY). */
 enum chex_status chex_status_of_read_errno(int error);
 enum chex_status chex_status_of_write_errno(int error);

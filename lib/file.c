@@ -35,11 +35,11 @@ folder_open(const char *path, bool create, struct folder *out, struct chex_error
 {
     *out = (struct folder){.fd = -1};
     if (create && mkdir(path, 0777) != 0 && errno != EEXIST)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, strerror(errno));
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, chex_errno_text(errno));
     out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->fd < 0)
         return chex_fail(err, create ? CHEX_ERR_WRITE : chex_status_of_read_errno(errno),
-                         "cannot open the folder '%s': %s", path, strerror(errno));
+                         "cannot open the folder '%s': %s", path, chex_errno_text(errno));
     out->path = strdup(path);
     if (!out->path) {
         folder_close(out);
@@ -63,7 +63,7 @@ folder_sync(const struct folder *folder, struct chex_error *err)
 {
     /* Some network file systems cannot sync a folder and say EINVAL: then there is nothing to do. */
     if (fsync(folder->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot sync the folder '%s': %s", folder->path, strerror(errno));
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot sync the folder '%s': %s", folder->path, chex_errno_text(errno));
     return CHEX_OK;
 }
 
@@ -71,7 +71,7 @@ enum chex_status
 folder_remove(const struct folder *folder, const char *name, struct chex_error *err)
 {
     if (unlinkat(folder->fd, name, 0) != 0 && errno != ENOENT)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot remove '%s/%s': %s", folder->path, name, strerror(errno));
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot remove '%s/%s': %s", folder->path, name, chex_errno_text(errno));
     return CHEX_OK;
 }
 
@@ -80,13 +80,8 @@ folder_remove(const struct folder *folder, const char *name, struct chex_error *
 static enum chex_status
 fail_write(const struct safe_file *f, const char *verb, int error, struct chex_error *err)
 {
-    const char *why = strerror(error);
-
-    if (error == ENOSPC)
-        why = "disk full; free some space and run the same command again";
-    else if (error == EDQUOT)
-        why = "quota exceeded; free some space and run the same command again";
-    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, f->folder->path, f->name, why);
+    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, f->folder->path, f->name,
+              chex_errno_text(error));
     errno = error;
     return chex_status_of_write_errno(error);
 }
@@ -296,9 +291,9 @@ file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_
     /* O_NONBLOCK: the open of a FIFO or of a device returns at once, and fstat() then says what it is. */
     *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open: %s", strerror(errno));
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open: %s", chex_errno_text(errno));
     if (fstat(*fd, &st) != 0) {
-        enum chex_status status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", strerror(errno));
+        enum chex_status status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
 
         close(*fd);
         return status;
@@ -333,7 +328,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
             nanosleep(&pause, NULL);
         } else if (errno != EINTR) {
             return chex_fail(err, CHEX_ERR_READ, "read error at byte %llu: %s", (unsigned long long)(offset + *got),
-                             strerror(errno));
+                             chex_errno_text(errno));
         }
     }
     return CHEX_OK;
@@ -366,7 +361,7 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
         goto out;
     }
     if (fstat(fd, &before) != 0) {
-        status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", strerror(errno));
+        status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
         goto out;
     }
     /* One byte more than the size: a file that grows is noticed. */

@@ -40,7 +40,7 @@ read_names(DIR *dir, bool (*wanted)(const char *name), struct folder_names *out,
             return chex_fail_memory(err);
         out->count++;
     }
-    return errno == 0 ? CHEX_OK : chex_fail(err, chex_status_of_read_errno(errno), "%s", strerror(errno));
+    return errno == 0 ? CHEX_OK : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
 }
 
 enum chex_status
@@ -51,7 +51,7 @@ folder_list(const struct folder *folder, bool (*wanted)(const char *name), struc
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     enum chex_status status = dir ? read_names(dir, wanted, out, err)
-                                  : chex_fail(err, chex_status_of_read_errno(errno), "%s", strerror(errno));
+                                  : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
 
     if (dir)
         closedir(dir);

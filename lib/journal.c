@@ -223,7 +223,7 @@ append(struct journal *j, const struct buffer *line, struct chex_error *err)
     }
     if (done < line->size || fsync(j->fd) != 0)
         return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path, j->name,
-                         strerror(errno));
+                         chex_errno_text(errno));
     j->end += line->size;
     return CHEX_OK;
 }
@@ -283,7 +283,7 @@ journal_open(const struct folder *folder, struct share share, const char *datase
     /* What is behind the last good line was torn by a crash. */
     if (out->fd < 0 || !cut(out)) {
         status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,
-                           strerror(errno));
+                           chex_errno_text(errno));
         journal_close(out);
         return status;
     }

@@ -386,7 +386,8 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
         if (errno == EAGAIN)
             continue;
         if (errno != EEXIST)
-            return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path, strerror(errno));
+            return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path,
+                             chex_errno_text(errno));
         status = clear_away(folder, lock->name, break_lock, err);
         if (status != CHEX_OK)
             return status;

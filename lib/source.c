@@ -171,7 +171,7 @@ list_folder(struct source *s, DIR *dir, const char *path, struct listing *below,
     }
     if (errno != 0)
         return chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", path,
-                         strerror(errno));
+                         chex_errno_text(errno));
     return CHEX_OK;
 }
 
@@ -193,7 +193,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     }
     if (!dir)
         return chex_fail(err, chex_status_of_read_errno(errno), "cannot open the folder '%s': %s", path,
-                         strerror(errno));
+                         chex_errno_text(errno));
     if (fstat(dirfd(dir), &st) == 0) {
         here.device = st.st_dev;
         here.inode = st.st_ino;
@@ -351,7 +351,8 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
         memcpy(path, paths[i], length);
         path[length] = '\0';
         if (stat(path, &st) != 0)
-            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path, strerror(errno));
+            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
+                             chex_errno_text(errno));
         status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
     }
     if (status != CHEX_OK)

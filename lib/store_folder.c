@@ -96,7 +96,7 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
 
     if (!dir) {
         status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
-                           strerror(errno));
+                           chex_errno_text(errno));
         if (fd >= 0)
             close(fd);
         return status;
@@ -110,7 +110,7 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
     }
     if (status == CHEX_OK && errno != 0)
         status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
-                           strerror(errno));
+                           chex_errno_text(errno));
     closedir(dir);
     return status;
 }

@@ -122,7 +122,7 @@ take_over(struct store *store, size_t shard, struct chex_error *err)
     snprintf(part, sizeof(part), ".%s.part", s->name);
     if (renameat(store->folder->fd, s->name, store->folder->fd, part) != 0 && errno != ENOENT)
         return chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", store->folder->path, s->name,
-                         strerror(errno));
+                         chex_errno_text(errno));
     status = file_open(store->folder->fd, part, &fd, &size, err);
     if (status == CHEX_ERR_MISSING)
         return CHEX_OK;

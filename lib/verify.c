@@ -276,7 +276,7 @@ list_strangers(const struct chex_dataset *ds, const struct name_list *known, str
 
     if (!dir) {
         status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list '%s': %s", ds->folder.path,
-                           strerror(errno));
+                           chex_errno_text(errno));
         if (fd >= 0)
             close(fd);
         return status;
@@ -288,7 +288,7 @@ list_strangers(const struct chex_dataset *ds, const struct name_list *known, str
         errno = 0;
     }
     if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list '%s': %s", ds->folder.path, strerror(errno));
+        status = chex_fail(err, CHEX_ERR_READ, "cannot list '%s': %s", ds->folder.path, chex_errno_text(errno));
     closedir(dir);
     return status;
 }

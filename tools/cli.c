@@ -400,7 +400,7 @@ cli_finish(const struct cli_program *program, int code)
     if (fclose(stdout) != 0 || failed) {
         /* Who reads on the other side of a pipe may stop, as head(1) does. */
         if (errno != EPIPE)
-            fprintf(stderr, "%s: cannot write to standard output: %s\n", program->name, strerror(errno));
+            fprintf(stderr, "%s: cannot write to standard output: %s\n", program->name, chex_errno_text(errno));
         return EXIT_OUTPUT;
     }
     return code;

@@ -134,7 +134,8 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
         struct stat st;
 
         if (stat(path, &st) != 0)
-            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path, strerror(errno));
+            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
+                             chex_errno_text(errno));
         if (S_ISDIR(st.st_mode) || source_is_image(path))
             in->loose[in->loose_count++] = path;
         else

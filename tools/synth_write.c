@@ -206,7 +206,7 @@ refuse_unknown_images(const struct folder *folder, struct chex_error *err)
         if (fd >= 0)
             close(fd);
         return chex_fail(err, CHEX_ERR_WRITE, "cannot open the folder '%s/%s': %s", folder->path, SYNTH_IMAGES,
-                         strerror(errno));
+                         chex_errno_text(errno));
     }
     while ((entry = readdir(dir)) != NULL)
         if (entry->d_name[0] != '.')

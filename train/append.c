@@ -26,9 +26,8 @@ struct append {
 static enum chex_status
 fail(const struct append *a, const char *verb, int error, struct chex_error *err)
 {
-    const char *why = error == ENOSPC ? "disk full" : error == EDQUOT ? "quota exceeded" : strerror(error);
-
-    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, a->folder->path, a->name, why);
+    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, a->folder->path, a->name,
+              chex_errno_text(error));
     errno = error;
     return chex_status_of_write_errno(error);
 }

@@ -143,7 +143,7 @@ write_again(const struct folder *folder, const struct graph *g, const struct che
         status = write_lines(folder, line, keep, true, err);
     if (status == CHEX_OK && renameat(folder->fd, CHECKPOINT_NEXT, folder->fd, file) != 0)
         status = chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", folder->path, CHECKPOINT_NEXT,
-                           strerror(errno));
+                           chex_errno_text(errno));
     return status == CHEX_OK ? folder_sync(folder, err) : status;
 }
 

@@ -79,7 +79,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, strerror(errno));
+        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, chex_errno_text(errno));
     }
     while ((d = readdir(dir)) != NULL) {
         char name[CHECKPOINT_NAME];
@@ -248,7 +248,7 @@ rename_bad(const struct folder *folder, const char *file, struct chex_error *err
 
     snprintf(bad, sizeof(bad), "%s.bad", file);
     if (renameat(folder->fd, file, folder->fd, bad) != 0 && errno != ENOENT)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", folder->path, file, strerror(errno));
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", folder->path, file, chex_errno_text(errno));
     return CHEX_OK;
 }
 

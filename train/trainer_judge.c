@@ -131,7 +131,7 @@ open_elsewhere(const char *path, struct folder *folder, const char **name, struc
         return chex_fail(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
     if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return chex_fail(err, CHEX_ERR_WRITE, "--predict: cannot write to the folder '%s': %s", folder->path,
-                         strerror(errno));
+                         chex_errno_text(errno));
     return CHEX_OK;
 }
 
