@@ -212,6 +212,18 @@ def _(work):
 # ---- records -----------------------------------------------------------------------------------------------------------
 
 
+@case("a manifest that is none is no data set, as chex-inspect says too")
+def _(work):
+    folder = os.path.join(work, "shards")
+    shutil.copytree(data(), folder)
+    whole = slurp(f"{folder}/manifest.json")
+    for text in (whole[:300], b"", b"[]\n", whole.replace(b'"train"', b'"tr/in"', 1)):
+        write(f"{folder}/manifest.json", text)
+        says(train("-o", os.path.join(work, "run"), code=6, source=folder), "manifest.json'")
+        run([program("chex-inspect"), folder], 6)
+    assert not os.path.exists(os.path.join(work, "run"))
+
+
 @case("a damaged record in a shard with filling is named, or passed over where that is wanted")
 def _(work):
     folder = os.path.join(work, "shards")

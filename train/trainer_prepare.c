@@ -114,6 +114,8 @@ open_data(struct trainer *t, struct chex_error *err)
     const struct chex_dataset_info *info;
     enum chex_status status = chex_dataset_open(t->o->data, &t->ds, err);
 
+    if (chex_status_is_data(status)) /* a manifest that is none; a data fault is one of a record */
+        err->status = status = CHEX_ERR_INCOMPATIBLE;
     if (status == CHEX_OK)
         status = find_splits(t, err);
     if (status != CHEX_OK)
