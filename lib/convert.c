@@ -109,8 +109,8 @@ check_found(const struct convert *c, struct chex_error *err)
                          o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);
     if (p->missing > 0 && !o->allow_missing && !o->plan_only)
         return chex_fail(err, CHEX_ERR_MISSING,
-                         "%zu of %zu images are missing, the first is '%s' (--allow-missing converts the others)",
-                         p->missing, p->wanted, p->sample[0]);
+                         "%zu of %zu images %s missing, the first is '%s' (--allow-missing converts the others)",
+                         p->missing, p->wanted, p->missing == 1 ? "is" : "are", p->sample[0]);
     return CHEX_OK;
 }
 

@@ -80,6 +80,15 @@ format_count(uint64_t n, char out[PROGRESS_TEXT])
 }
 
 char *
+format_things(uint64_t n, const char *noun, char out[PROGRESS_THINGS])
+{
+    char number[PROGRESS_TEXT];
+
+    snprintf(out, PROGRESS_THINGS, "%s %s%s", format_count(n, number), noun, n == 1 ? "" : "s");
+    return out;
+}
+
+char *
 format_bytes(uint64_t n, char out[PROGRESS_TEXT])
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};

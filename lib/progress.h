@@ -31,6 +31,9 @@ double progress_left(const struct progress *p);
 /* "112,120".  Returns out. */
 #define PROGRESS_TEXT 32
 char *format_count(uint64_t n, char out[PROGRESS_TEXT]);
+/* "1 image", "2,113 images"; the noun is one of ours, with a regular plural.  Returns out. */
+#define PROGRESS_THINGS 64
+char *format_things(uint64_t n, const char *noun, char out[PROGRESS_THINGS]);
 /* "7.4 GB" (powers of 1000). */
 char *format_bytes(uint64_t n, char out[PROGRESS_TEXT]);
 /* "0:08", "12:34", "1:02:03". */

@@ -458,7 +458,7 @@ def _(work):
             unpublished(out)
             lost = missing_list(out)
             assert 1 <= len(lost) <= 30 and set(lost) <= set(wanted()[:30]), (name, lost)
-            says(done, rf"chex-convert: '{re.escape(path)}' is damaged at byte \d+: .*; {len(lost)} images are missing")
+            says(done, rf"chex-convert: '{re.escape(path)}' is damaged at byte \d+: .*; {len(lost)} image(s are| is) missing")
             convert([path, rest], out, "--allow-missing", code=1)  # nobody knows what it held
             unpublished(out)
             write(path, whole)

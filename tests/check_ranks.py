@@ -135,7 +135,7 @@ def _(work):
     line = [program("chex-convert"), "-i", f"{work}/a.tar", "-l", f"{folder}/Data_Entry_2017_v2020.csv", *how]
     for number, words in enumerate(([*line, "-o", f"{work}/0"], ranks(2, *line, "-o", f"{work}/1"),
                                     ranks(4, *line, "-o", f"{work}/2"))):
-        says(run(words, 1, env=ENVIRONMENT), f"reject {names[0]}", "is damaged at byte .*; 1 images were rejected")
+        says(run(words, 1, env=ENVIRONMENT), f"reject {names[0]}", "is damaged at byte .*; 1 image was rejected")
         assert not os.path.exists(f"{work}/{number}/manifest.json")
 
 

@@ -132,8 +132,8 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
         report_share(c, common);
     }
     if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
-        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images are missing (--allow-missing converts the others)",
-                           c->preflight.missing, c->preflight.wanted);
+        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s missing (--allow-missing converts the others)",
+                           c->preflight.missing, c->preflight.wanted, c->preflight.missing == 1 ? "is" : "are");
     return status == CHEX_OK ? convert_check_output(c, err) : status;
 }
 

@@ -110,10 +110,11 @@ count(const struct population *p)
 static void
 say_plan(struct meter *meter, const struct options *o, const struct population *p, const struct counts *c)
 {
-    char images[PROGRESS_TEXT], people[PROGRESS_TEXT], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
+    char images[PROGRESS_THINGS], people[PROGRESS_THINGS], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
 
-    meter_print(meter, "plan     %s images of %s invented patients, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
-                format_count(p->study_count, images), format_count(p->person_count, people), o->size, o->size, o->seed);
+    meter_print(meter, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
+                format_things(p->study_count, "image", images),
+                format_things(p->person_count, "invented patient", people), o->size, o->size, o->seed);
     meter_print(meter, "         train and val %s, test %s; No Finding %.0f %%",
                 format_count(p->study_count - c->test, train), format_count(c->test, test),
                 100.0 * (double)c->none / (double)p->study_count);
@@ -135,10 +136,10 @@ say_done(struct meter *meter, const struct options *o, const struct synth_job *j
          double seconds)
 {
     size_t images = job->population->study_count;
-    char count_text[PROGRESS_TEXT], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
+    char count_text[PROGRESS_THINGS], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
     const char *output;
 
-    meter_print(meter, "done     %s images in %.1f s, %.0f img/s, %s", format_count(images, count_text), seconds,
+    meter_print(meter, "done     %s in %.1f s, %.0f img/s, %s", format_things(images, "image", count_text), seconds,
                 (double)images / (seconds > 0.001 ? seconds : 0.001), format_bytes(job->bytes, size));
     if (c->odd > 0)
         meter_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));

@@ -25,77 +25,72 @@ rejects_allowed(const struct convert *c)
            c->counts.rejects * 100 <= (uint64_t)o->allow_reject_percent * c->counts.images;
 }
 
-static const char *
-plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* ---- plan ----------------------------------------------------------------------------------------------------- */
 
 static void
 report_labels(const struct convert *c)
 {
     const struct labels *l = &c->labels;
-    char rows[PROGRESS_TEXT], patients[PROGRESS_TEXT], n[PROGRESS_TEXT];
+    char n[PROGRESS_THINGS], patients[PROGRESS_THINGS];
 
-    fprintf(stderr, "labels   %s rows, %s patients, %d findings", format_count(l->row_count, rows),
-            format_count(l->patient_count, patients), CHEX_FINDINGS);
+    fprintf(stderr, "labels   %s, %s, %d findings", format_things(l->row_count, "row", n),
+            format_things(l->patient_count, "patient", patients), CHEX_FINDINGS);
     if (!isnan(l->age_min))
         fprintf(stderr, ", ages %d-%d", (int)l->age_min, (int)l->age_max);
     if (l->impossible_ages > 0)
-        fprintf(stderr, " (%s impossible ones taken as unknown)", format_count(l->impossible_ages, n));
+        fprintf(stderr, " (%s taken as unknown)", format_things(l->impossible_ages, "impossible one", n));
     fprintf(stderr, "\n");
     if (l->duplicate_rows > 0)
-        fprintf(stderr, "         %s repeated row%s dropped\n", format_count(l->duplicate_rows, n),
-                plural(l->duplicate_rows));
+        fprintf(stderr, "         %s dropped\n", format_things(l->duplicate_rows, "repeated row", n));
     if (l->reject_count > 0)
-        fprintf(stderr, "         %s rows that cannot be used, the first in line %u: %s\n",
-                format_count(l->reject_count, n), l->reject[0].line, l->reject[0].reason);
+        fprintf(stderr, "         %s that cannot be used, the first in line %u: %s\n",
+                format_things(l->reject_count, "row", n), l->reject[0].line, l->reject[0].reason);
     if (c->excluded > 0)
-        fprintf(stderr, "         %s images left out by --exclude\n", format_count(c->excluded, n));
+        fprintf(stderr, "         %s left out by --exclude\n", format_things(c->excluded, "image", n));
     if (c->unmatched > 0)
-        fprintf(stderr, "         %s names of --exclude are in no row\n", format_count(c->unmatched, n));
+        fprintf(stderr, "         %s of --exclude %s in no row\n", format_things(c->unmatched, "name", n),
+                c->unmatched == 1 ? "is" : "are");
     if (c->filtered > 0)
-        fprintf(stderr, "         %s images left out by --view\n", format_count(c->filtered, n));
+        fprintf(stderr, "         %s left out by --view\n", format_things(c->filtered, "image", n));
 }
 
 static void
 report_images(const struct convert *c)
 {
-    char found[PROGRESS_TEXT], inputs[PROGRESS_TEXT], missing[PROGRESS_TEXT], extra[PROGRESS_TEXT];
+    char found[PROGRESS_TEXT], inputs[PROGRESS_THINGS], missing[PROGRESS_TEXT], extra[PROGRESS_THINGS];
     size_t folders = c->source.folder_count, archives = c->source.archive_count;
 
     fprintf(stderr, "images   ");
     if (archives == 0)
-        fprintf(stderr, "%s found in %s folder%s", format_count(c->preflight.found, found),
-                format_count(folders, inputs), plural(folders));
+        fprintf(stderr, "%s found in %s", format_count(c->preflight.found, found),
+                format_things(folders, "folder", inputs));
     else if (folders > 0)
-        fprintf(stderr, "%s found in %s folder%s%s", format_count(c->preflight.found, found),
-                format_count(folders, inputs), plural(folders), c->preflight.expected > 0 ? ", " : " and ");
+        fprintf(stderr, "%s found in %s%s", format_count(c->preflight.found, found),
+                format_things(folders, "folder", inputs), c->preflight.expected > 0 ? ", " : " and ");
     else if (c->preflight.expected == 0)
         fprintf(stderr, "%s found in ", format_count(c->preflight.found, found));
     if (c->preflight.expected > 0)
         fprintf(stderr, "%s expected in ", format_count(c->preflight.expected, found));
     if (archives > 0)
-        fprintf(stderr, "%s archive%s", format_count(archives, inputs), plural(archives));
+        fprintf(stderr, "%s", format_things(archives, "archive", inputs));
     fprintf(stderr, ", %s missing, %s without a row\n", format_count(c->preflight.missing, missing),
             format_count(c->strays.count, extra));
     if (c->source.repeated > 0)
-        fprintf(stderr, "         %s identical copies ignored\n", format_count(c->source.repeated, extra));
+        fprintf(stderr, "         %s identical %s ignored\n", format_count(c->source.repeated, extra),
+                c->source.repeated == 1 ? "copy" : "copies");
     if (c->source.unopened > 0)
-        fprintf(stderr, "         %s archive%s in these folders not looked into; give archives by name, with -i\n",
-                format_count(c->source.unopened, extra), plural(c->source.unopened));
+        fprintf(stderr, "         %s in these folders not looked into; give archives by name, with -i\n",
+                format_things(c->source.unopened, "archive", extra));
     if (c->source.unreadable > 0)
-        fprintf(stderr, "         %s folder%s that may not be read left out\n",
-                format_count(c->source.unreadable, extra), plural(c->source.unreadable));
+        fprintf(stderr, "         %s that may not be read left out\n",
+                format_things(c->source.unreadable, "folder", extra));
 }
 
 static void
 report_shards(const struct convert *c)
 {
     const struct plan *p = &c->plan;
-    char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_TEXT];
+    char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_THINGS];
     uint64_t there = convert_free_space(c->options->out);
     unsigned split;
     size_t i;
@@ -108,27 +103,27 @@ report_shards(const struct convert *c)
             shards += p->shard[i].split == split;
         fprintf(stderr, "%s%s %s", split ? " + " : "", p->splits.name[split], format_count(shards, n));
     }
-    fprintf(stderr, " shard%s of %u x %ux%u gray8, %s", plural(p->shard_count), p->spec.shard_size, p->spec.size,
-            p->spec.size, format_bytes(plan_size(p), bytes));
+    fprintf(stderr, " shard%s of %u x %ux%u gray8, %s", p->shard_count == 1 ? "" : "s", p->spec.shard_size,
+            p->spec.size, p->spec.size, format_bytes(plan_size(p), bytes));
     if (there > 0)
         fprintf(stderr, " (%s free)", format_bytes(there, space));
-    fprintf(stderr, ", %u thread%s\n", c->options->threads, plural(c->options->threads));
+    fprintf(stderr, ", %s\n", format_things(c->options->threads, "thread", n));
     if (p->dropped > 0)
-        fprintf(stderr, "         %s images left out by --tail drop\n", format_count(p->dropped, n));
+        fprintf(stderr, "         %s left out by --tail drop\n", format_things(p->dropped, "image", n));
 }
 
 static void
 report_splits(const struct convert *c)
 {
-    char rule[64], images[PROGRESS_TEXT], patients[PROGRESS_TEXT];
+    char rule[64], images[PROGRESS_THINGS], patients[PROGRESS_THINGS];
     unsigned split;
 
     split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
     fprintf(stderr, "split    %s:", rule);
     for (split = 0; split < c->plan.splits.count; split++)
-        fprintf(stderr, "%s %s %s image%s of %s patient%s", split ? "," : "", c->plan.splits.name[split],
-                format_count(c->plan.splits.images[split], images), plural(c->plan.splits.images[split]),
-                format_count(c->plan.splits.patients[split], patients), plural(c->plan.splits.patients[split]));
+        fprintf(stderr, "%s %s %s of %s", split ? "," : "", c->plan.splits.name[split],
+                format_things(c->plan.splits.images[split], "image", images),
+                format_things(c->plan.splits.patients[split], "patient", patients));
     fprintf(stderr, "\n");
     if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
         fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
@@ -138,12 +133,12 @@ void
 report_missing(const struct convert *c)
 {
     const struct preflight *p = &c->preflight;
-    char found[PROGRESS_TEXT], wanted[PROGRESS_TEXT];
+    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS];
     size_t i;
 
     if (p->missing == 0)
         return;
-    fprintf(stderr, "missing  %s of %s images", format_count(p->missing, found), format_count(p->wanted, wanted));
+    fprintf(stderr, "missing  %s of %s", format_count(p->missing, found), format_things(p->wanted, "image", wanted));
     for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
         fprintf(stderr, "%s%s", i ? ", " : ": ", p->sample[i]);
     fprintf(stderr, "%s\n", p->missing > PREFLIGHT_SAMPLES ? ", ..." : "");
@@ -172,13 +167,13 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
 void
 report_resumed(const struct convert *c)
 {
-    char done[PROGRESS_TEXT], all[PROGRESS_TEXT], images[PROGRESS_TEXT];
+    char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
 
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         return;
-    fprintf(stderr, "resume   %s of %s shards done and verified, %s more images in their slots\n",
-            format_count(c->resumed.shards_done, done), format_count(c->plan.shard_count, all),
-            format_count(c->resumed.slots_full, images));
+    fprintf(stderr, "resume   %s of %s done and verified, %s in their slots\n",
+            format_count(c->resumed.shards_done, done), format_things(c->plan.shard_count, "shard", all),
+            format_things(c->resumed.slots_full, "more image", images));
 }
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */
@@ -200,7 +195,7 @@ report_progress(const struct progress *p, uint64_t rejects, char *text, size_t s
 static void
 report_rejects(const struct convert *c)
 {
-    char n[PROGRESS_TEXT];
+    char n[PROGRESS_THINGS];
     bool first = true;
     int status;
 
@@ -216,11 +211,11 @@ report_rejects(const struct convert *c)
         plain_line(stderr, "      %s/rejects.jsonl", c->options->out);
     }
     if (c->labels.reject_count > 0)
-        plain_line(stderr, "         %s rows were not used      %s/rejects.jsonl",
-                   format_count(c->labels.reject_count, n), c->options->out);
+        plain_line(stderr, "         %s not used      %s/rejects.jsonl",
+                   format_things(c->labels.reject_count, "row", n), c->options->out);
     if (c->strays.count > 0)
-        plain_line(stderr, "         %s image%s without a row skipped      %s/rejects.jsonl",
-                   format_count(c->strays.count, n), plural(c->strays.count), c->options->out);
+        plain_line(stderr, "         %s without a row skipped      %s/rejects.jsonl",
+                   format_things(c->strays.count, "image", n), c->options->out);
 }
 
 static void
@@ -243,72 +238,71 @@ report_noticed(const struct convert *c)
         {k->warned, "image", "with damage that does not touch pixels"},
         {k->shards_again, "shard", "written once more, since the disk failed: look after it"},
     };
-    char n[PROGRESS_TEXT];
+    char n[PROGRESS_THINGS];
     size_t i;
 
     for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         if (lines[i].count > 0)
-            fprintf(stderr, "         %s %s%s %s\n", format_count(lines[i].count, n), lines[i].noun,
-                    plural(lines[i].count), lines[i].rest);
+            fprintf(stderr, "         %s %s\n", format_things(lines[i].count, lines[i].noun, n), lines[i].rest);
 }
 
 /* What was in the archives beside the images. */
 static void
 report_archives(const struct convert *c)
 {
-    char n[PROGRESS_TEXT];
+    char n[PROGRESS_THINGS];
     uint64_t others = 0;
     size_t i;
 
     for (i = 0; i < c->source.archive_count; i++)
         others += c->archive[i].others;
     if (c->repeated > c->source.repeated)
-        fprintf(stderr, "         %s identical copies in archives ignored\n",
-                format_count(c->repeated - c->source.repeated, n));
+        fprintf(stderr, "         %s identical %s in archives ignored\n",
+                format_count(c->repeated - c->source.repeated, n),
+                c->repeated - c->source.repeated == 1 ? "copy" : "copies");
     if (others > 0)
-        fprintf(stderr, "         %s other members of archives passed over\n", format_count(others, n));
+        fprintf(stderr, "         %s of archives passed over\n", format_things(others, "other member", n));
     if (c->archives_damaged > 0)
-        fprintf(stderr, "         %s damaged archive%s\n", format_count(c->archives_damaged, n),
-                plural(c->archives_damaged));
+        fprintf(stderr, "         %s\n", format_things(c->archives_damaged, "damaged archive", n));
 }
 
 void
 report_shortage(const struct chex_error *err, unsigned threads)
 {
     struct rusage used;
-    char bytes[PROGRESS_TEXT], fewer[64];
+    char bytes[PROGRESS_TEXT], n[PROGRESS_THINGS], fewer[64];
 
     if (strstr(err->text, strerror(EMFILE))) {
         /* Of each thread an image and perhaps a shard; journal, folders, standard streams. */
-        fprintf(stderr, "next     %u thread%s need up to %u open files: 'ulimit -n' raises the limit\n", threads,
-                plural(threads), 2 * threads + 8);
+        fprintf(stderr, "next     %s need%s up to %u open files: 'ulimit -n' raises the limit\n",
+                format_things(threads, "thread", n), threads == 1 ? "s" : "", 2 * threads + 8);
         return;
     }
     if (getrusage(RUSAGE_SELF, &used) != 0)
         return;
     snprintf(fewer, sizeof(fewer), threads > 1 ? "try --threads %u" : "more is needed", (threads + 3) / 4);
-    fprintf(stderr, "next     %s were in use with %u thread%s; %s\n",
-            format_bytes((uint64_t)used.ru_maxrss * 1024, bytes), threads, plural(threads), fewer);
+    fprintf(stderr, "next     %s were in use with %s; %s\n", format_bytes((uint64_t)used.ru_maxrss * 1024, bytes),
+            format_things(threads, "thread", n), fewer);
 }
 
 void
 report_left(const struct convert *c)
 {
-    char n[PROGRESS_TEXT];
+    char n[PROGRESS_THINGS];
 
     if (c->counts.rejects > 0)
-        plain_line(stderr, "%s: %s image%s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)",
-                   convert_program.name, format_count(c->counts.rejects, n), plural(c->counts.rejects),
+        plain_line(stderr, "%s: %s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)",
+                   convert_program.name, format_things(c->counts.rejects, "image", n),
                    c->counts.rejects == 1 ? "was" : "were", c->options->out);
     if (c->labels.reject_count > 0)
-        plain_line(stderr, "%s: %s row%s of the label file cannot be used, see %s/rejects.jsonl", convert_program.name,
-                   format_count(c->labels.reject_count, n), plural(c->labels.reject_count), c->options->out);
+        plain_line(stderr, "%s: %s of the label file cannot be used, see %s/rejects.jsonl", convert_program.name,
+                   format_things(c->labels.reject_count, "row", n), c->options->out);
 }
 
 void
 report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
 {
-    char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bytes[PROGRESS_TEXT], word[SHELL_WORD];
+    char shards[PROGRESS_THINGS], images[PROGRESS_THINGS], bytes[PROGRESS_TEXT], word[SHELL_WORD];
 
     if (common->quiet)
         return;
@@ -317,9 +311,8 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
     } else {
         uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 
-        fprintf(stderr, "done     %s shard%s, %s images, %s in %llu.%llu s\n",
-                format_count(c->plan.shard_count, shards), plural(c->plan.shard_count),
-                format_count(c->counts.converted, images), format_bytes(plan_size(&c->plan), bytes),
+        fprintf(stderr, "done     %s, %s, %s in %llu.%llu s\n", format_things(c->plan.shard_count, "shard", shards),
+                format_things(c->counts.converted, "image", images), format_bytes(plan_size(&c->plan), bytes),
                 (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
         report_rejects(c);
         report_noticed(c);

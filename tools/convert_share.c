@@ -38,7 +38,7 @@ report_share(const struct convert *c, const struct cli_common *common)
 {
     struct share share = c->options->share;
     int size = c->crew ? c->crew->comm->size : 1;
-    char a[PROGRESS_TEXT], b[PROGRESS_TEXT], n[PROGRESS_TEXT];
+    char a[PROGRESS_TEXT], b[PROGRESS_THINGS], n[PROGRESS_THINGS];
     uint64_t images;
     size_t shards;
 
@@ -50,8 +50,8 @@ report_share(const struct convert *c, const struct cli_common *common)
                 format_count(shards + (c->plan.shard_count % (size_t)size > 0), b));
     } else if (share.of > 0) {
         shards = count_shards(c, share, &images);
-        fprintf(stderr, "share    part %u of %u: %s of %s shards, %s images\n", share.part + 1, share.of,
-                format_count(shards, a), format_count(c->plan.shard_count, b), format_count(images, n));
+        fprintf(stderr, "share    part %u of %u: %s of %s, %s\n", share.part + 1, share.of, format_count(shards, a),
+                format_things(c->plan.shard_count, "shard", b), format_things(images, "image", n));
     }
 }
 
@@ -59,13 +59,13 @@ void
 report_part(const struct convert *c, const struct cli_common *common)
 {
     struct share share = c->options->share;
-    char shards[PROGRESS_TEXT], images[PROGRESS_TEXT], bad[PROGRESS_TEXT];
+    char shards[PROGRESS_THINGS], images[PROGRESS_THINGS], bad[PROGRESS_TEXT];
     uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 
     if (common->quiet)
         return;
-    fprintf(stderr, "done     part %u of %u: %s shards, %s images, %s rejected, in %llu.%llu s\n", share.part + 1,
-            share.of, format_count(c->resumed.shards, shards), format_count(c->counts.converted, images),
+    fprintf(stderr, "done     part %u of %u: %s, %s, %s rejected, in %llu.%llu s\n", share.part + 1, share.of,
+            format_things(c->resumed.shards, "shard", shards), format_things(c->counts.converted, "image", images),
             format_count(c->counts.rejects, bad), (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
     fprintf(stderr, "next     when all %u parts are done, the same command without --part publishes the data set\n",
             share.of);

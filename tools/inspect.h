@@ -154,10 +154,6 @@ json_t *inspect_json_labels(uint16_t findings);
 /* Write a file whole or not at all, under its name; a folder that is not there is CHEX_ERR_WRITE. */
 enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);
 
-/* "1 image", "2,113 images". */
-#define INSPECT_COUNT 64
-char *inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT]);
-
 struct chex_bytes inspect_bytes(const char *text);
 json_t *inspect_number(uint64_t n);
 /* A progress line of records that are read, of `what` ("A", "" for the only thing); p begins as zeros. */

@@ -80,7 +80,7 @@ checkpoint_real(double value)
 static void
 find_fault(struct checkpoint *c)
 {
-    char name[INSPECT_TEXT], count[INSPECT_COUNT];
+    char name[INSPECT_TEXT], count[PROGRESS_THINGS];
     size_t i;
 
     for (i = 0; i < c->file.count; i++)
@@ -89,7 +89,7 @@ find_fault(struct checkpoint *c)
     if (i == c->file.count)
         return;
     snprintf(c->fault, sizeof(c->fault), "%s not finite, the first in '%.200s'",
-             inspect_count(value_sums_bad(&c->all), "value", count),
+             format_things(value_sums_bad(&c->all), "value", count),
              inspect_text(inspect_bytes(c->file.entry[i].name), name));
 }
 
@@ -114,7 +114,7 @@ read_values(struct checkpoint *c, struct chex_error *err)
 static enum chex_status
 read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
 {
-    char a[INSPECT_COUNT], b[INSPECT_COUNT], text[PROGRESS_TEXT];
+    char a[PROGRESS_THINGS], b[PROGRESS_THINGS], text[PROGRESS_TEXT];
     enum chex_status status = safetensors_open(AT_FDCWD, c->target->file, &c->file, err);
     size_t i;
 
@@ -123,7 +123,7 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         for (i = 0; i < c->file.count; i++)
             c->numbers += c->file.entry[i].count;
         snprintf(c->what, sizeof(c->what), "a checkpoint (safetensors): %s, %s, %s",
-                 inspect_count(c->file.count, "tensor", a), inspect_count(c->numbers, "number", b),
+                 format_things(c->file.count, "tensor", a), format_things(c->numbers, "number", b),
                  format_bytes(c->file.size, text));
         status = checkpoint_state_of(&c->file, &c->state, err);
         if (status == CHEX_OK && values)
@@ -222,7 +222,7 @@ static void
 print_values(const struct checkpoint *c)
 {
     const struct value_sums *v = &c->all;
-    char zeros[INSPECT_COUNT], nan[PROGRESS_TEXT], infinite[PROGRESS_TEXT];
+    char zeros[PROGRESS_THINGS], nan[PROGRESS_TEXT], infinite[PROGRESS_TEXT];
 
     printf("%svalues%s   ", c->in->color.bold, c->in->color.off);
     if (value_sums_bad(v) == 0)
@@ -231,7 +231,7 @@ print_values(const struct checkpoint *c)
         printf("%s%s NaN, %s infinite%s, ", c->in->color.red, format_count(v->nan, nan),
                format_count(v->infinite, infinite), c->in->color.off);
     printf("%.6g to %.6g, mean %.6g, L2 norm %.6g, %s\n", value_sums_min(v), value_sums_max(v), value_sums_mean(v),
-           value_sums_norm(v), inspect_count(v->zeros, "zero", zeros));
+           value_sums_norm(v), format_things(v->zeros, "zero", zeros));
 }
 
 static void

@@ -56,11 +56,11 @@ print_lines(struct checkpoint_diff *d, enum tensor_diff_kind kind)
 static void
 print_sides(const struct checkpoint_diff *d)
 {
-    char tensors[INSPECT_COUNT], bytes[PROGRESS_TEXT], file[PLAIN_TEXT];
+    char tensors[PROGRESS_THINGS], bytes[PROGRESS_TEXT], file[PLAIN_TEXT];
     unsigned i;
 
     for (i = 0; i < 2; i++)
-        printf("%s        %s, %s  %s\n", i ? "B" : "A", inspect_count(d->side[i].file.count, "tensor", tensors),
+        printf("%s        %s, %s  %s\n", i ? "B" : "A", format_things(d->side[i].file.count, "tensor", tensors),
                format_bytes(d->side[i].file.size, bytes), plain_text(d->side[i].target->file, file));
 }
 
@@ -75,21 +75,21 @@ print_model(struct checkpoint_diff *d)
                  {TENSOR_SHAPE, "shape", "of another shape"},
                  {TENSOR_TYPE, "dtype", "of another type"}};
     const struct color *color = &d->in->color;
-    char tensors[INSPECT_COUNT];
+    char tensors[PROGRESS_THINGS];
     size_t i;
 
     if (checkpoint_diff_same_model(d))
         printf("model    %sthe same: %s of the same names and shapes%s\n", color->green,
-               inspect_count(d->both, "tensor", tensors), color->off);
+               format_things(d->both, "tensor", tensors), color->off);
     else
         printf("model    %sanother one: %s in both, %s only in A, %s only in B, %s of another shape%s\n", color->yellow,
-               inspect_count(d->both, "tensor", tensors), TEXT(d->count[TENSOR_ONLY_A]), TEXT(d->count[TENSOR_ONLY_B]),
+               format_things(d->both, "tensor", tensors), TEXT(d->count[TENSOR_ONLY_A]), TEXT(d->count[TENSOR_ONLY_B]),
                TEXT(d->count[TENSOR_SHAPE]), color->off);
     for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         if (d->count[lines[i].kind] == 0)
             continue;
         printf("%-8s %s%s %s%s\n", lines[i].name, color->yellow,
-               inspect_count(d->count[lines[i].kind], "tensor", tensors), lines[i].what, color->off);
+               format_things(d->count[lines[i].kind], "tensor", tensors), lines[i].what, color->off);
         print_lines(d, lines[i].kind);
     }
 }

@@ -37,10 +37,10 @@ void
 describe_head(const struct inspect *in, const struct target *t)
 {
     const struct chex_dataset *ds = t->dataset;
-    char images[INSPECT_COUNT], shards[INSPECT_COUNT], bytes[PROGRESS_TEXT];
+    char images[PROGRESS_THINGS], shards[PROGRESS_THINGS], bytes[PROGRESS_TEXT];
 
     printf("%sdata%s     %s, %s in %s, %s\n", in->color.bold, in->color.off, ds->info.id,
-           inspect_count(ds->info.image_count, "image", images), inspect_count(ds->info.shard_count, "shard", shards),
+           format_things(ds->info.image_count, "image", images), format_things(ds->info.shard_count, "shard", shards),
            format_bytes(size_of(ds), bytes));
     if (t->kind == TARGET_SHARD)
         printf("shard    %u of these: %s\n", t->first, ds->shard[t->first].name);
@@ -53,21 +53,21 @@ describe_rest(const struct inspect *in, const struct target *t)
     const struct manifest *m = &ds->manifest;
     char stride[PROGRESS_TEXT], images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
     uint64_t filling = records_of(ds) - ds->info.image_count;
-    char text[INSPECT_COUNT], path[PLAIN_TEXT];
+    char text[PROGRESS_THINGS], path[PLAIN_TEXT];
     unsigned i;
 
     printf("images   %ux%u gray8, %s; mean %.2f, standard deviation %.2f\n", ds->info.width, ds->info.height, m->resize,
            ds->info.pixel_mean, ds->info.pixel_deviation);
     printf("records  %s bytes each, pixels at byte %zu; %u a shard, tail %s", format_count(ds->info.stride, stride),
            ds->info.pixel_offset, ds->info.shard_size, m->tail);
-    printf("%s%s\n", filling ? ", " : "", filling ? inspect_count(filling, "filling record", text) : "");
+    printf("%s%s\n", filling ? ", " : "", filling ? format_things(filling, "filling record", text) : "");
     printf("split    %s\n", m->split_rule);
     printf("%s         %-12s %12s %12s %8s%s\n", in->color.dim, "", "images", "patients", "shards", in->color.off);
     for (i = 0; i < ds->info.split_count; i++)
         printf("         %-12s %12s %12s %8s\n", ds->split[i].name, format_count(ds->split[i].image_count, images),
                format_count(ds->split[i].patient_count, patients), format_count(ds->split[i].shard_count, shards));
     if (m->rejects > 0)
-        printf("rejects  %s could not be used: %s/rejects.jsonl\n", inspect_count(m->rejects, "image", text),
+        printf("rejects  %s could not be used: %s/rejects.jsonl\n", format_things(m->rejects, "image", text),
                plain_text(ds->folder.path, path));
     printf("made by  chex-tools %s\n", m->tool_version);
     if (in->common->verbose == 0)

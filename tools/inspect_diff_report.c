@@ -58,14 +58,14 @@ examples(struct diff *d, enum diff_kind kind)
 static void
 print_sides(const struct diff *d)
 {
-    char images[INSPECT_COUNT], path[PLAIN_TEXT];
+    char images[PROGRESS_THINGS], path[PLAIN_TEXT];
     unsigned i;
 
     for (i = 0; i < 2; i++) {
         const struct chex_dataset *ds = d->side[i].target.dataset;
 
         printf("%s        %s  %s of %ux%u, %s  %s\n", i ? "B" : "A", ds->info.id,
-               inspect_count(ds->info.image_count, "image", images), ds->info.width, ds->info.height,
+               format_things(ds->info.image_count, "image", images), ds->info.width, ds->info.height,
                ds->manifest.split_rule, plain_text(d->side[i].target.path, path));
     }
 }
@@ -74,10 +74,11 @@ static void
 print_moves(const struct diff *d)
 {
     const struct chex_dataset *a = d->side[0].target.dataset, *b = d->side[1].target.dataset;
+    char text[PROGRESS_THINGS];
     unsigned i, j;
 
-    printf("split    %s%s images in another split%s\n", d->in->color.yellow, TEXT(d->count[DIFF_SPLIT]),
-           d->in->color.off);
+    printf("split    %s%s in another split%s\n", d->in->color.yellow,
+           format_things(d->count[DIFF_SPLIT], "image", text), d->in->color.off);
     for (i = 0; i < a->info.split_count; i++)
         for (j = 0; j < b->info.split_count; j++)
             if (d->moved[i][j] > 0 && strcmp(a->split[i].name, b->split[j].name) != 0)
@@ -87,10 +88,11 @@ print_moves(const struct diff *d)
 static void
 print_labels(const struct diff *d)
 {
+    char text[PROGRESS_THINGS];
     unsigned f;
 
-    printf("labels   %s%s images with other findings%s\n", d->in->color.yellow, TEXT(d->count[DIFF_LABELS]),
-           d->in->color.off);
+    printf("labels   %s%s with other findings%s\n", d->in->color.yellow,
+           format_things(d->count[DIFF_LABELS], "image", text), d->in->color.off);
     for (f = 0; f < CHEX_FINDINGS; f++)
         if (d->gained[f] + d->lost[f] > 0)
             printf("         %-20s +%s -%s\n", chex_finding_name(f), TEXT(d->gained[f]), TEXT(d->lost[f]));

@@ -57,19 +57,19 @@ print_tags(const struct inspect *in, const struct event_contents *c)
 static void
 print_events(const struct inspect *in, const struct event_contents *c)
 {
-    char values[INSPECT_COUNT], records[INSPECT_COUNT], steps[PROGRESS_TEXT + 32], starts[INSPECT_COUNT];
+    char values[PROGRESS_THINGS], records[PROGRESS_THINGS], steps[PROGRESS_TEXT + 32], starts[PROGRESS_THINGS];
 
-    printf("%sevents%s   %s in %s", in->color.bold, in->color.off, inspect_count(c->values, "value", values),
-           inspect_count(c->records, "record", records));
+    printf("%sevents%s   %s in %s", in->color.bold, in->color.off, format_things(c->values, "value", values),
+           format_things(c->records, "record", records));
     if (c->values > 0)
         printf(", steps %s", format_steps(c->first_step, c->last_step, steps));
     if (c->sessions > 0)
-        printf(", %s", inspect_count(c->sessions, "start", starts));
+        printf(", %s", format_things(c->sessions, "start", starts));
     printf("\n");
     if (c->opaque > 0)
-        printf("         note: %s that this program cannot read\n", inspect_count(c->opaque, "record", records));
+        printf("         note: %s that this program cannot read\n", format_things(c->opaque, "record", records));
     if (c->hidden > 0)
-        printf("         note: %s of more than %d tags are not shown\n", inspect_count(c->hidden, "value", values),
+        printf("         note: %s of more than %d tags are not shown\n", format_things(c->hidden, "value", values),
                EVENTS_TAGS_MAX);
     if (c->count > 0)
         print_tags(in, c);

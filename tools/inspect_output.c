@@ -109,15 +109,6 @@ inspect_json_labels(uint16_t findings)
     return list;
 }
 
-char *
-inspect_count(uint64_t n, const char *noun, char out[INSPECT_COUNT])
-{
-    char number[PROGRESS_TEXT];
-
-    snprintf(out, INSPECT_COUNT, "%s %s%s", format_count(n, number), noun, n == 1 ? "" : "s");
-    return out;
-}
-
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 json_t *

@@ -32,7 +32,7 @@ static void
 tell(struct inspect *in, const struct report *r, const char *output, size_t size, double seconds)
 {
     struct chex_bytes path = {r->target->path, strlen(r->target->path)}, out = {output, strlen(output)};
-    char bytes[PROGRESS_TEXT], images[INSPECT_COUNT];
+    char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS];
     unsigned level[3] = {0}, i;
 
     for (i = 0; i < r->check_count; i++)
@@ -48,7 +48,7 @@ tell(struct inspect *in, const struct report *r, const char *output, size_t size
         return;
     fprintf(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s\n",
             strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
-            inspect_count(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
+            format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
             level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)

@@ -280,13 +280,13 @@ static void
 report(struct inspect *in, const struct target *t, const struct sheet *s)
 {
     const char *output = in->options->sheet;
-    char a[INSPECT_COUNT];
+    char a[PROGRESS_THINGS];
     json_t *images;
     uint32_t i;
 
     if (!in->common->json) {
         if (!in->common->quiet)
-            fprintf(stderr, "%s: %u of %s, %ux%u pixels\n", output, s->count, inspect_count(s->selected, "image", a),
+            fprintf(stderr, "%s: %u of %s, %ux%u pixels\n", output, s->count, format_things(s->selected, "image", a),
                     s->sheet_width, s->sheet_height);
         return;
     }

@@ -45,9 +45,9 @@ print_labels(const struct source_check *c)
     printf("\n");
     if (l->duplicate_rows > 0)
         printf("         note: %s there once more\n",
-               inspect_count(l->duplicate_rows, "row", (char[INSPECT_COUNT]){0}));
+               format_things(l->duplicate_rows, "row", (char[PROGRESS_THINGS]){0}));
     if (l->unknown_ages > 0)
-        printf("         note: %s unknown", inspect_count(l->unknown_ages, "age", (char[INSPECT_COUNT]){0}));
+        printf("         note: %s unknown", format_things(l->unknown_ages, "age", (char[PROGRESS_THINGS]){0}));
     if (l->impossible_ages > 0)
         printf(", %s of them impossible", TEXT(l->impossible_ages));
     if (l->unknown_ages > 0)
@@ -56,8 +56,8 @@ print_labels(const struct source_check *c)
         printf("         %sline %u: %s: %s%s\n", c->in->color.red, l->reject[i].line, shown(l->reject[i].name, name),
                l->reject[i].reason, c->in->color.off);
     if (l->reject_count > SHOWN)
-        printf("         %sand %s more rows that cannot be used%s\n", c->in->color.red, TEXT(l->reject_count - SHOWN),
-               c->in->color.off);
+        printf("         %sand %s that cannot be used%s\n", c->in->color.red,
+               format_things(l->reject_count - SHOWN, "more row", (char[PROGRESS_THINGS]){0}), c->in->color.off);
 }
 
 /* ---- what is wrong --------------------------------------------------------------------------------------------- */
@@ -125,7 +125,7 @@ print_missing(const struct source_check *c)
     if (c->preflight.missing == 0)
         return;
     printf("missing  %s%s without an image%s\n", c->in->color.red,
-           inspect_count(c->preflight.missing, "row", (char[INSPECT_COUNT]){0}), c->in->color.off);
+           format_things(c->preflight.missing, "row", (char[PROGRESS_THINGS]){0}), c->in->color.off);
     for (i = 0; i < SHOWN && i < PREFLIGHT_SAMPLES && i < c->preflight.missing; i++)
         printf("         %s\n", shown(c->preflight.sample[i], name));
     print_more(c->preflight.missing, i);
@@ -173,7 +173,7 @@ print_damage(const struct source_check *c, const struct source_place *p)
     printf("%10s%s%s%s\n", "", c->in->color.red, source_archive_text(p, damage), c->in->color.off);
     if (!p->opened)
         return;
-    printf("%10s%s read before that", "", inspect_count(p->before, "image", (char[INSPECT_COUNT]){0}));
+    printf("%10s%s read before that", "", format_things(p->before, "image", (char[PROGRESS_THINGS]){0}));
     if (p->last)
         printf(", up to %s", shown(p->last, text));
     if (p->after > 0)
@@ -369,27 +369,27 @@ print_images(const struct source_check *c)
     uint64_t folders = c->place_count - c->archive_count;
     char bytes[PROGRESS_TEXT];
 
-    printf("images   %s in ", inspect_count(c->count, "file", (char[INSPECT_COUNT]){0}));
+    printf("images   %s in ", format_things(c->count, "file", (char[PROGRESS_THINGS]){0}));
     if (folders > 0 || c->archive_count == 0)
-        printf("%s%s", inspect_count(folders, "folder", (char[INSPECT_COUNT]){0}), c->archive_count ? " and " : "");
+        printf("%s%s", format_things(folders, "folder", (char[PROGRESS_THINGS]){0}), c->archive_count ? " and " : "");
     if (c->archive_count > 0)
-        printf("%s", inspect_count(c->archive_count, "archive", (char[INSPECT_COUNT]){0}));
+        printf("%s", format_things(c->archive_count, "archive", (char[PROGRESS_THINGS]){0}));
     printf(", %s", format_bytes(c->bytes, bytes));
     if (c->labels_err.status == CHEX_OK)
         printf("; %s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
     printf("\n");
     if (c->repeated > 0)
         printf("         note: %s there once more, with the same content\n",
-               inspect_count(c->repeated, "image", (char[INSPECT_COUNT]){0}));
+               format_things(c->repeated, "image", (char[PROGRESS_THINGS]){0}));
     if (c->source.unopened > 0)
         printf("         note: %s in these folders not looked into; give archives by name\n",
-               inspect_count(c->source.unopened, "archive", (char[INSPECT_COUNT]){0}));
+               format_things(c->source.unopened, "archive", (char[PROGRESS_THINGS]){0}));
     if (c->source.unreadable > 0)
         printf("         %s%s may not be listed%s\n", c->in->color.red,
-               inspect_count(c->source.unreadable, "folder", (char[INSPECT_COUNT]){0}), c->in->color.off);
+               format_things(c->source.unreadable, "folder", (char[PROGRESS_THINGS]){0}), c->in->color.off);
     if (c->misnamed > 0)
         printf("         note: %s named like the other of PNG and JPEG: that does no harm\n",
-               inspect_count(c->misnamed, "image", (char[INSPECT_COUNT]){0}));
+               format_things(c->misnamed, "image", (char[PROGRESS_THINGS]){0}));
 }
 
 void

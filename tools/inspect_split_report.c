@@ -32,17 +32,17 @@ static void
 print_patients(const struct inspect *in, const struct split_check *c)
 {
     uint64_t images[SPLIT_MAX], shown = 0;
-    char text[INSPECT_COUNT], name[INSPECT_TEXT];
+    char text[PROGRESS_THINGS], name[INSPECT_TEXT];
     size_t i, next;
     unsigned s;
 
     if (c->shared_patients == 0) {
         printf("patients %sno patient is in two splits%s (%s)\n", in->color.green, in->color.off,
-               inspect_count(c->patients, "patient", text));
+               format_things(c->patients, "patient", text));
         return;
     }
     printf("patients %s%s in more than one split%s\n", in->color.red,
-           inspect_count(c->shared_patients, "patient", text), in->color.off);
+           format_things(c->shared_patients, "patient", text), in->color.off);
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
         bool first = true;
 
@@ -51,14 +51,14 @@ print_patients(const struct inspect *in, const struct split_check *c)
         printf("         %s:", inspect_text(bytes_of(c->seen[i].patient), name));
         for (s = 0; s < c->dataset->info.split_count; s++) {
             if (images[s] > 0)
-                printf("%s %s %s", first ? "" : ",", split_name(c, s), inspect_count(images[s], "image", text));
+                printf("%s %s %s", first ? "" : ",", split_name(c, s), format_things(images[s], "image", text));
             first &= images[s] == 0;
         }
         printf("\n");
         shown++;
     }
     if (c->shared_patients > shown)
-        printf("         and %s\n", inspect_count(c->shared_patients - shown, "more patient", text));
+        printf("         and %s\n", format_things(c->shared_patients - shown, "more patient", text));
 }
 
 static json_t *
@@ -89,16 +89,16 @@ patients_json(const struct split_check *c)
 static void
 print_images(const struct inspect *in, const struct split_check *c)
 {
-    char text[INSPECT_COUNT], name[INSPECT_TEXT];
+    char text[PROGRESS_THINGS], name[INSPECT_TEXT];
     uint64_t shown = 0;
     size_t i, j, next;
 
     if (c->shared_images == 0)
         printf("images   %sno image is in two splits%s (%s)\n", in->color.green, in->color.off,
-               inspect_count(c->count, "image", text));
+               format_things(c->count, "image", text));
     else
         printf("images   %s%s in more than one split%s\n", in->color.red,
-               inspect_count(c->shared_images, "image", text), in->color.off);
+               format_things(c->shared_images, "image", text), in->color.off);
     for (i = 0; i < c->count && shown < SHOWN; i = next) {
         if (!split_check_image(c, i, &next))
             continue;
@@ -110,15 +110,15 @@ print_images(const struct inspect *in, const struct split_check *c)
                    inspect_text(bytes_of(c->by_hash[j]->name), name));
         }
         if (next - i > GROUP)
-            printf(", %s in all", inspect_count(next - i, "image", text));
+            printf(", %s in all", format_things(next - i, "image", text));
         printf("\n");
         shown++;
     }
     if (c->shared_images > shown)
-        printf("         and %s\n", inspect_count(c->shared_images - shown, "more image", text));
+        printf("         and %s\n", format_things(c->shared_images - shown, "more image", text));
     if (c->repeated_images > 0)
         printf("         note: %s equal to another one of the same split\n",
-               inspect_count(c->repeated_images, "image", text));
+               format_things(c->repeated_images, "image", text));
 }
 
 static json_t *

@@ -115,9 +115,9 @@ on_fault(void *context, const struct verify_fault *fault)
 static void
 print_speed(const struct verify *v, double seconds)
 {
-    char bytes[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[INSPECT_COUNT];
+    char bytes[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
 
-    printf(", %s, %s", inspect_count(v->records_read, "record", records), format_bytes(v->bytes_read, bytes));
+    printf(", %s, %s", format_things(v->records_read, "record", records), format_bytes(v->bytes_read, bytes));
     /* Below a tenth of a second a rate says nothing. */
     if (seconds >= 0.1)
         printf(" in %.1f s (%s/s)", seconds, format_bytes((uint64_t)((double)v->bytes_read / seconds), rate));
@@ -126,20 +126,20 @@ print_speed(const struct verify *v, double seconds)
 static void
 print_summary(const struct inspect *in, const struct target *t, const struct verify *v, double seconds)
 {
-    char good[PROGRESS_TEXT], all[INSPECT_COUNT], text[INSPECT_COUNT], word[SHELL_WORD];
+    char good[PROGRESS_TEXT], all[PROGRESS_THINGS], text[PROGRESS_THINGS], word[SHELL_WORD];
     unsigned count = t->kind == TARGET_DATASET ? t->dataset->info.shard_count : 1;
 
     if (in->common->quiet)
         return;
     printf("%-8s %s of %s good", depth_name(in, t), format_count(v->shards_good, good),
-           inspect_count(count, t->dataset ? "shard" : "file", all));
+           format_things(count, t->dataset ? "shard" : "file", all));
     if (v->records_read > 0)
         print_speed(v, seconds);
     printf("\n");
     if (v->faults > 0)
-        printf("         %s%s%s\n", in->color.red, inspect_count(v->faults, "fault", text), in->color.off);
+        printf("         %s%s%s\n", in->color.red, format_things(v->faults, "fault", text), in->color.off);
     if (v->notes > 0)
-        printf("         note: %s of one value only\n", inspect_count(v->notes, "image", text));
+        printf("         note: %s of one value only\n", format_things(v->notes, "image", text));
     if (!t->dataset)
         printf("         no manifest beside it: only framing, checksums and order are known\n");
     else if (v->faults == 0 && in->options->depth != VERIFY_FULL)

@@ -256,10 +256,10 @@ void
 inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
 {
     struct inspect *in = *(struct inspect **)context;
-    char more[INSPECT_COUNT] = "";
+    char more[PROGRESS_THINGS] = "";
 
     if (count > 1)
-        inspect_count(count - 1, "more record", more);
+        format_things(count - 1, "more record", more);
     if (index < 0)
         meter_print(&in->meter, "%s: %s", in->program->name, why->text);
     else

@@ -87,14 +87,14 @@ print_memory(const struct trainer_facts *f)
 static void
 print_batches(const struct trainer_facts *f, const struct trainer_options *o)
 {
-    char images[TRAIN_COUNT], ranks[TRAIN_COUNT], steps[TRAIN_COUNT], epochs[TRAIN_COUNT];
+    char images[PROGRESS_THINGS], ranks[PROGRESS_THINGS], steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS];
 
-    fprintf(stderr, "batch    %s a step", train_report_count(f->global_batch, "image", images));
+    fprintf(stderr, "batch    %s a step", format_things(f->global_batch, "image", images));
     if (f->ranks > 1 || f->micro_batches > 1)
-        fprintf(stderr, " = %s x %u micro-batch%s of %u", train_report_count((unsigned)f->ranks, "rank", ranks),
+        fprintf(stderr, " = %s x %u micro-batch%s of %u", format_things((unsigned)f->ranks, "rank", ranks),
                 f->micro_batches, f->micro_batches == 1 ? "" : "es", f->micro_batch);
-    fprintf(stderr, ", %s an epoch, %s\n", train_report_count(f->steps, "step", steps),
-            train_report_count(o->epochs, "epoch", epochs));
+    fprintf(stderr, ", %s an epoch, %s\n", format_things(f->steps, "step", steps),
+            format_things(o->epochs, "epoch", epochs));
 }
 
 void
@@ -102,14 +102,13 @@ train_report_plan(const struct train_report *r, const struct trainer *t)
 {
     const struct trainer_options *o = trainer_options(t);
     struct trainer_facts f;
-    char ranks[TRAIN_COUNT], threads[TRAIN_COUNT];
+    char ranks[PROGRESS_THINGS], threads[PROGRESS_THINGS];
 
     if (r->common->quiet)
         return;
     trainer_facts(t, &f);
     fprintf(stderr, "%s %s   %s, %s, %s%s\n", train_program.name, chex_version(),
-            train_report_count((unsigned)f.ranks, "rank", ranks), f.device,
-            train_report_count(o->threads, "thread", threads),
+            format_things((unsigned)f.ranks, "rank", ranks), f.device, format_things(o->threads, "thread", threads),
             strcmp(o->device, "auto") == 0 && strncmp(f.backend->name, "cuda", 4) != 0 ? " (no GPU in use)" : "");
     print_data(&f, o->evaluate_only);
     fprintf(stderr, "model    %s, %.2f M parameters, input %u x %u of images of %u x %u\n", f.graph->model,
@@ -146,7 +145,7 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     const struct trainer_options *o = trainer_options(t);
     const struct checkpoint_state *state = trainer_state(t);
     struct trainer_facts f;
-    char steps[TRAIN_COUNT], epochs[TRAIN_COUNT], from[PLAIN_TEXT];
+    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], from[PLAIN_TEXT];
 
     trainer_facts(t, &f);
     r->started = true;
@@ -158,8 +157,8 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     if (r->common->quiet)
         return;
     if (start->resumed) {
-        plain_line(stderr, "resume   %s: %s, %u of %s%s", start->from, train_report_count(state->step, "step", steps),
-                   state->epoch, train_report_count(o->epochs, "epoch", epochs), start->complete ? ": complete" : "");
+        plain_line(stderr, "resume   %s: %s, %u of %s%s", start->from, format_things(state->step, "step", steps),
+                   state->epoch, format_things(o->epochs, "epoch", epochs), start->complete ? ": complete" : "");
         if (o->init)
             fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
         return;
@@ -172,8 +171,8 @@ train_report_started(void *context, const struct trainer *t, const struct traine
         fprintf(stderr, " (seed %llu)", (unsigned long long)o->seed);
     fprintf(stderr, "\n");
     if (start->weights.unused > 0)
-        fprintf(stderr, "         %s of the file %s not used\n",
-                train_report_count(start->weights.unused, "tensor", steps), start->weights.unused == 1 ? "is" : "are");
+        fprintf(stderr, "         %s of the file %s not used\n", format_things(start->weights.unused, "tensor", steps),
+                start->weights.unused == 1 ? "is" : "are");
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -185,15 +184,6 @@ smooth(struct train_report *r, const struct trainer_step *step)
     r->loss_weight = SMOOTHING * r->loss_weight + (1 - SMOOTHING);
     r->waited += step->times.seconds[PART_WAIT];
     r->worked += step->seconds;
-}
-
-char *
-train_report_count(uint64_t n, const char *noun, char out[TRAIN_COUNT])
-{
-    char number[PROGRESS_TEXT];
-
-    snprintf(out, TRAIN_COUNT, "%s %s%s", format_count(n, number), noun, n == 1 ? "" : "s");
-    return out;
 }
 
 static double
@@ -271,7 +261,7 @@ void
 train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *e)
 {
     struct train_report *r = context;
-    char seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[TRAIN_COUNT];
+    char seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
 
     train_watch_epoch(&r->watch, t, e);
     if (r->common->quiet)
@@ -285,8 +275,7 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
         meter_print(&r->meter, "order    %s", e->order);
     }
     if (e->skipped > 0)
-        meter_print(&r->meter, "         %s replaced so far",
-                    train_report_count(e->skipped, "damaged record", records));
+        meter_print(&r->meter, "         %s replaced so far", format_things(e->skipped, "damaged record", records));
 }
 
 void

@@ -38,9 +38,6 @@ struct train_report {
     struct train_watch watch;
 };
 
-/* "1 step", "1,227 steps".  Returns out. */
-#define TRAIN_COUNT 64
-char *train_report_count(uint64_t n, const char *noun, char out[TRAIN_COUNT]);
 /* "1,234", or "0.7" where a whole number says too little.  Returns out. */
 char *train_report_rate(double rate, char out[PROGRESS_TEXT]);
 

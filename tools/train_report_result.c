@@ -92,7 +92,8 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     struct train_report *r = context;
     const struct metrics *m = &v->evaluation->metrics;
     const struct checkpoint_state *state = trainer_state(t);
-    char auroc[64], seconds[PROGRESS_TEXT], findings[TRAIN_COUNT], images[TRAIN_COUNT], patients[TRAIN_COUNT];
+    char auroc[64], seconds[PROGRESS_TEXT], findings[PROGRESS_THINGS], images[PROGRESS_THINGS],
+        patients[PROGRESS_THINGS];
 
     keep_judgement(v->final ? &r->final : &r->validation, v);
     if (v->best && !v->final)
@@ -108,18 +109,18 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
 
         trainer_facts(t, &f);
         meter_print(&r->meter, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split, state->epoch,
-                    v->evaluation->loss, auroc, train_report_count(m->defined, "finding", findings),
+                    v->evaluation->loss, auroc, format_things(m->defined, "finding", findings),
                     f.select == SELECT_LOSS ? "loss " : "", state->best, state->epoch - state->bad_epochs,
                     format_seconds(v->evaluation->seconds, seconds));
         return;
     }
     meter_print(&r->meter, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
-                train_report_count(m->images, "image", images), train_report_count(m->patients, "patient", patients),
+                format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
                 v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
     print_findings(r, m);
     if (v->evaluation->skipped_count > 0)
         meter_print(&r->meter, "         %s left out",
-                    train_report_count(v->evaluation->skipped_count, "damaged record", images));
+                    format_things(v->evaluation->skipped_count, "damaged record", images));
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -128,12 +129,12 @@ static void
 print_sum(const struct trainer *t)
 {
     const struct trainer_result *result = trainer_result(t);
-    char steps[TRAIN_COUNT], images[TRAIN_COUNT], seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT];
+    char steps[PROGRESS_THINGS], images[PROGRESS_THINGS], seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT];
 
     if (result->steps == 0)
         return;
-    fprintf(stderr, "         %s, %s in %s (%s img/s)%s\n", train_report_count(result->steps, "step", steps),
-            train_report_count(result->images, "image", images), format_seconds(result->seconds, seconds),
+    fprintf(stderr, "         %s, %s in %s (%s img/s)%s\n", format_things(result->steps, "step", steps),
+            format_things(result->images, "image", images), format_seconds(result->seconds, seconds),
             train_report_rate(result->seconds > 0 ? (double)result->images / result->seconds : 0, rate),
             result->early ? ", ended early: no better model" : "");
 }
@@ -142,13 +143,13 @@ static void
 print_judgement(const struct train_report *r, const struct trainer *t, const struct train_judgement *j)
 {
     const char *run = trainer_options(t)->run;
-    char auroc[64], findings[TRAIN_COUNT], name[PICTURE_NAME], path[PLAIN_TEXT];
+    char auroc[64], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PLAIN_TEXT];
     struct trainer_facts f;
 
     trainer_facts(t, &f);
     fprintf(stderr, "%s (%s, %.8s): AUROC %s over %s", j->split, f.ds->manifest.split_rule, j->sha256,
             format_auroc(j->metrics.mean_auroc, &j->metrics.mean_auroc_95, auroc, sizeof(auroc)),
-            train_report_count(j->metrics.defined, "finding", findings));
+            format_things(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)
         fprintf(stderr, "   %s/" TRAINER_BEST, plain_text(run, path));
     if (run)
