@@ -136,6 +136,10 @@ START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_i
     expect_fault("{\"__metadata__\":{\"a\":1}}", 0, CHEX_ERR_DAMAGED, "no text");
     expect_fault("{\"a\":[[[[[[]]]]]]}", 0, CHEX_ERR_LIMIT, "nested");
     expect_fault("{\"a\"", 0, CHEX_ERR_DAMAGED, "line 1");
+    /* No control character of a file comes into a message. */
+    expect_fault("{\"\\u001b\":\"x\"}", 0, CHEX_ERR_DAMAGED, "tensor '\\x1b'");
+    expect_fault("{\"\\u0007\":{\"dtype\":\"\\n\"}}", 0, CHEX_ERR_UNSUPPORTED, "'\\x07' has the dtype '\\x0a'");
+    expect_fault("{\"__metadata__\":{\"\\u009b\":1}}", 0, CHEX_ERR_DAMAGED, "'\\xc2\\x9b' is no text");
     expect_fault("", 0, CHEX_ERR_NOT_IMAGE, "no safetensors");
 }
 END_TEST

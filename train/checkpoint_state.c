@@ -7,6 +7,7 @@
 
 #include "checkpoint_private.h"
 
+#include "ascii.h"
 #include "json.h"
 #include "weights.h"
 
@@ -233,7 +234,7 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
 {
     const char *format = safetensors_metadata(s, "chex_format"), *text = safetensors_metadata(s, "state");
     const char *labels = safetensors_metadata(s, "labels");
-    char ours[CHECKPOINT_LABELS];
+    char ours[CHECKPOINT_LABELS], shown[CHECKPOINT_LABELS];
     json_t *top;
     enum chex_status status;
     size_t i;
@@ -241,10 +242,11 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     if (!format || !text)
         return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "it holds weights, but no state of a run (--init takes them)");
     if (strcmp(format, "1") != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "format %.20s, this build reads up to %d", format,
-                         CHECKPOINT_FORMAT);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "format %s, this build reads up to %d",
+                         ascii_escape(format, strlen(format), shown, 20), CHECKPOINT_FORMAT);
     if (labels && strcmp(labels, checkpoint_labels(ours)) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.300s', in another order or others", labels);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%s', in another order or others",
+                         ascii_escape(labels, strlen(labels), shown, sizeof(shown)));
     status = json_read(text, strlen(text), &bounds, &top, err);
     if (status != CHEX_OK)
         return status;

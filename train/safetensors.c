@@ -7,6 +7,7 @@
 
 #include "safetensors.h"
 
+#include "ascii.h"
 #include "json.h"
 
 #include <stdlib.h>
@@ -50,16 +51,28 @@ keep(struct safetensors *s, const char *text)
     return arena_copy(&s->strings, text, strlen(text));
 }
 
+/* A text of the file, as far as a message needs it. */
+#define SHOWN 100
+
+static char *
+show(const char *text, char out[SHOWN])
+{
+    return ascii_escape(text, strlen(text), out, SHOWN);
+}
+
 static enum chex_status
 bad_tensor(const char *name, const char *why, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_DAMAGED, "tensor '%.100s': %s", name, why);
+    char shown[SHOWN];
+
+    return chex_fail(err, CHEX_ERR_DAMAGED, "tensor '%s': %s", show(name, shown), why);
 }
 
 static enum chex_status
 read_type(const char *name, const json_t *type, struct tensor_entry *e, struct chex_error *err)
 {
     const char *text = json_string_value(type);
+    char shown[SHOWN], dtype[SHOWN];
     size_t i;
 
     for (i = 0; text && i < TYPES; i++) {
@@ -68,7 +81,8 @@ read_type(const char *name, const json_t *type, struct tensor_entry *e, struct c
             return CHEX_OK;
         }
     }
-    return text ? chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%.100s' has the dtype '%.20s'", name, text)
+    return text ? chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' has the dtype '%s'", show(name, shown),
+                            show(text, dtype))
                 : bad_tensor(name, "no dtype", err);
 }
 
@@ -85,6 +99,7 @@ read_entry(struct safetensors *s, const char *name, const json_t *object, uint64
 {
     const json_t *shape = json_object_get(object, "shape"), *offsets = json_object_get(object, "data_offsets");
     uint64_t first, last, bytes;
+    char shown[SHOWN];
     enum chex_status status = read_type(name, json_object_get(object, "dtype"), e, err);
     size_t i;
 
@@ -110,8 +125,8 @@ read_entry(struct safetensors *s, const char *name, const json_t *object, uint64
         last - first != bytes)
         return bad_tensor(name, "its bytes are not those of its shape", err);
     if (last > s->size - data)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "tensor '%.100s' ends %llu bytes behind the end of the file", name,
-                         (unsigned long long)(last - (s->size - data)));
+        return chex_fail(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %llu bytes behind the end of the file",
+                         show(name, shown), (unsigned long long)(last - (s->size - data)));
     e->offset = data + first;
     e->name = keep(s, name);
     return e->name ? CHEX_OK : chex_fail_memory(err);
@@ -122,6 +137,7 @@ read_metadata(struct safetensors *s, json_t *object, struct chex_error *err)
 {
     const char *key;
     json_t *value;
+    char shown[SHOWN];
 
     if (!json_is_object(object))
         return chex_fail(err, CHEX_ERR_DAMAGED, METADATA " is no object");
@@ -132,7 +148,7 @@ read_metadata(struct safetensors *s, json_t *object, struct chex_error *err)
         struct metadata *m = &s->metadata[s->metadata_count];
 
         if (!json_is_string(value))
-            return chex_fail(err, CHEX_ERR_DAMAGED, METADATA ": '%.100s' is no text", key);
+            return chex_fail(err, CHEX_ERR_DAMAGED, METADATA ": '%s' is no text", show(key, shown));
         m->key = keep(s, key);
         m->value = keep(s, json_string_value(value));
         if (!m->key || !m->value)
@@ -389,13 +405,14 @@ safetensors_read_floats(const struct safetensors *s, const struct tensor_entry *
 {
     size_t size = types[e->type].size, at;
     uint8_t piece[8192];
+    char shown[SHOWN];
     enum chex_status status = CHEX_OK;
 
     if (e->type == DTYPE_F32)
         return safetensors_read_raw(s, e, out, err);
     if (e->type > DTYPE_BF16)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%.100s' is of type %s, not a floating point one", e->name,
-                         types[e->type].name);
+        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' is of type %s, not a floating point one",
+                         show(e->name, shown), types[e->type].name);
     for (at = 0; status == CHEX_OK && at < e->count;) {
         size_t values = e->count - at < sizeof(piece) / size ? e->count - at : sizeof(piece) / size, i;
 

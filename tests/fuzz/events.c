@@ -15,8 +15,6 @@
 #include "tfrecord.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,17 +106,12 @@ give_written(fuzz_seed_fn *give, void *context)
     static const float score[4] = {0, 0.25f, 0.5f, 1};
     static const uint8_t label[4] = {0, 0, 1, 1};
     static const struct run_value value[] = {{"lr", RUN_NUMBER, NULL, 0.001, false}, {"x", RUN_TEXT, "y", 0, false}};
-    char path[64] = "/dev/shm/chex-fuzz-XXXXXX", other[64] = "/tmp/chex-fuzz-XXXXXX";
-    const char *made = mkdtemp(path);
-    struct folder folder;
+    const struct folder *folder = fuzz_folder();
     struct events *e;
     struct buffer b = {0};
     uint64_t step;
 
-    if (!made)
-        made = mkdtemp(other);
-    FUZZ_REQUIRE(made && folder_open(made, false, &folder, NULL) == CHEX_OK);
-    FUZZ_REQUIRE(events_open(&folder, 7, &e, NULL) == CHEX_OK);
+    FUZZ_REQUIRE(events_open(folder, 7, &e, NULL) == CHEX_OK);
     FUZZ_REQUIRE(events_hparams(e, value, 2, NULL) == CHEX_OK && events_text(e, "a", "b", NULL) == CHEX_OK);
     FUZZ_REQUIRE(events_write(e, 7, 1e9, NULL) == CHEX_OK);
     for (step = 8; step < 10; step++) {
@@ -127,18 +120,16 @@ give_written(fuzz_seed_fn *give, void *context)
         FUZZ_REQUIRE(events_write(e, step, 1e9, NULL) == CHEX_OK);
     }
     FUZZ_REQUIRE(events_flush(e, NULL) == CHEX_OK);
-    FUZZ_REQUIRE(file_read(folder.fd, events_name(e), 1 << 20, &b, NULL) == CHEX_OK);
+    FUZZ_REQUIRE(file_read(folder->fd, events_name(e), 1 << 20, &b, NULL) == CHEX_OK);
     give("written", b.data, b.size, context);
     give("cut", b.data, b.size - 5, context);
     FUZZ_REQUIRE(events_curve(e, "c", "title", score, label, 1, 4, NULL) == CHEX_OK);
     FUZZ_REQUIRE(events_write(e, 11, 1e9, NULL) == CHEX_OK && events_flush(e, NULL) == CHEX_OK);
-    FUZZ_REQUIRE(file_read(folder.fd, events_name(e), 1 << 20, &b, NULL) == CHEX_OK);
+    FUZZ_REQUIRE(file_read(folder->fd, events_name(e), 1 << 20, &b, NULL) == CHEX_OK);
     give("curve", b.data, b.size, context);
-    FUZZ_REQUIRE(folder_remove(&folder, events_name(e), NULL) == CHEX_OK);
-    rmdir(made);
+    FUZZ_REQUIRE(folder_remove(folder, events_name(e), NULL) == CHEX_OK);
     buffer_release(&b);
     events_free(e);
-    folder_close(&folder);
 }
 
 /* A record of these bytes. */

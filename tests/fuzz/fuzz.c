@@ -7,6 +7,8 @@
 
 #include "fuzz.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +50,50 @@ fuzz_file(unsigned number, const void *data, size_t size)
     FUZZ_REQUIRE(size == 0 || pwrite(fd[number], data, size, 0) == (ssize_t)size);
     return path[number];
 }
+
+/* ---- folder ---------------------------------------------------------------------------------------------------- */
+
+static struct folder folder = {.fd = -1};
+
+static void
+remove_folder(void)
+{
+    DIR *dir = opendir(folder.path);
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir)) != NULL)
+        unlinkat(folder.fd, d->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(folder.path);
+    folder_close(&folder);
+}
+
+const struct folder *
+fuzz_folder(void)
+{
+    char path[64] = "/dev/shm/chex-fuzz-XXXXXX", other[64] = "/tmp/chex-fuzz-XXXXXX";
+    const char *made;
+
+    if (folder.fd >= 0)
+        return &folder;
+    made = mkdtemp(path); /* in memory, since files are fsync'ed */
+    if (!made)
+        made = mkdtemp(other);
+    FUZZ_REQUIRE(made && folder_open(made, false, &folder, NULL) == CHEX_OK);
+    atexit(remove_folder);
+    return &folder;
+}
+
+void
+fuzz_put(const char *name, const void *data, size_t size)
+{
+    int fd = openat(fuzz_folder()->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    FUZZ_REQUIRE(fd >= 0 && (size == 0 || write(fd, data, size) == (ssize_t)size) && close(fd) == 0);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
 
 uint64_t
 fuzz_random(uint64_t *state)

@@ -14,7 +14,7 @@
 #ifndef CHEX_TESTS_FUZZ_H
 #define CHEX_TESTS_FUZZ_H
 
-#include "error.h"
+#include "file.h"
 
 /* ---- of the target --------------------------------------------------------------------------------------------- */
 
@@ -44,6 +44,11 @@ void fuzz_require_error(enum chex_status status, const struct chex_error *err);
 
 /* A file of these bytes; its path (static, until the next call of the same number, 0 or 1).  No disk is touched. */
 const char *fuzz_file(unsigned number, const void *data, size_t size);
+
+/* A folder for the whole run, in memory where there is such a place; it is removed at the end, with what is in it. */
+const struct folder *fuzz_folder(void);
+/* A file of these bytes in it. */
+void fuzz_put(const char *name, const void *data, size_t size);
 
 /* The next number of a sequence (SplitMix64), and one below a bound. */
 uint64_t fuzz_random(uint64_t *state);

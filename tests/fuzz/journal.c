@@ -12,11 +12,8 @@
 
 #include "journal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SHARDS 4
 #define ID     "0123456789abcdef"
@@ -24,46 +21,12 @@
 #define HASH   "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define CRC    "01234567"
 
-static struct folder folder = {.fd = -1};
-
-static void
-remove_folder(void)
-{
-    unlinkat(folder.fd, JOURNAL_NAME, 0);
-    rmdir(folder.path);
-    folder_close(&folder);
-}
-
-/* A folder in memory where there is one, since every line is fsync'ed. */
-static void
-make_folder(void)
-{
-    char path[64] = "/dev/shm/chex-fuzz-XXXXXX", other[64] = "/tmp/chex-fuzz-XXXXXX";
-    const char *made = mkdtemp(path);
-
-    if (!made)
-        made = mkdtemp(other);
-    FUZZ_REQUIRE(made && folder_open(made, false, &folder, NULL) == CHEX_OK);
-    atexit(remove_folder);
-}
-
-static void
-put_journal(const uint8_t *data, size_t size)
-{
-    char path[128];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s/%s", folder.path, JOURNAL_NAME);
-    f = fopen(path, "wb");
-    FUZZ_REQUIRE(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
-}
-
 static off_t
 journal_size(void)
 {
     struct stat st;
 
-    FUZZ_REQUIRE(fstatat(folder.fd, JOURNAL_NAME, &st, 0) == 0);
+    FUZZ_REQUIRE(fstatat(fuzz_folder()->fd, JOURNAL_NAME, &st, 0) == 0);
     return st.st_size;
 }
 
@@ -71,7 +34,7 @@ static enum chex_status
 open_journal(struct shard_result result[SHARDS], struct journal *j, struct chex_error *err)
 {
     memset(result, 0, SHARDS * sizeof(*result));
-    return journal_open(&folder, (struct share){0}, ID, SPEC, result, SHARDS, j, err);
+    return journal_open(fuzz_folder(), (struct share){0}, ID, SPEC, result, SHARDS, j, err);
 }
 
 static bool
@@ -104,9 +67,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned shard = size > 0 ? data[size - 1] % SHARDS : 0;
     off_t end;
 
-    if (folder.fd < 0)
-        make_folder();
-    put_journal(data, size);
+    fuzz_put(JOURNAL_NAME, data, size);
     status = open_journal(first, &j, &err);
     fuzz_require_error(status, &err);
     if (status != CHEX_OK) {

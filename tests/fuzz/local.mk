@@ -4,6 +4,7 @@
 FUZZ_MAIN = tests/fuzz/libreplay.la
 FUZZ_ENGINE =
 fuzz_programs = \
+	tests/fuzz/checkpoint \
 	tests/fuzz/events \
 	tests/fuzz/jpeg \
 	tests/fuzz/journal \
@@ -21,6 +22,10 @@ tests_fuzz_libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_ENGINE)
 fuzz_ldadd = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libchexcore.la
 
+tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c
+tests_fuzz_checkpoint_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
+tests_fuzz_checkpoint_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_checkpoint_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS)
 tests_fuzz_events_SOURCES = tests/fuzz/events.c
 tests_fuzz_events_CPPFLAGS = $(train_cppflags)
 tests_fuzz_events_LDFLAGS = $(fuzz_ldflags)
@@ -88,6 +93,7 @@ EXTRA_DIST += \
 	tests/fuzz/pack.py \
 	tests/fuzz/dictionaries/archive.dict \
 	tests/fuzz/finds/archive.txt \
+	tests/fuzz/dictionaries/checkpoint.dict \
 	tests/fuzz/dictionaries/jpeg.dict \
 	tests/fuzz/dictionaries/journal.dict \
 	tests/fuzz/dictionaries/labels.dict \
