@@ -64,6 +64,7 @@ struct stream {
     uint8_t *out, *out_begin, *out_end;
     uint8_t *checked; /* the Adler-32 of what stands before is in adler */
     uint32_t adler;
+    size_t tables;       /* that may be made yet */
     bool in_block, last; /* inside a block of codes; it, or the one just ended, is the last */
 };
 

@@ -11,6 +11,7 @@
 #include "cases.h"
 #include "deflate_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- lengths of codes ------------------------------------------------------------------------------------------ */
@@ -445,6 +446,28 @@ START_TEST(only_zlib_streams_with_a_whole_window_are_begun)
 }
 END_TEST
 
+/* An empty block has ten bits, and tables to be made: a MB of them would take ten seconds. */
+START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
+{
+    for (unsigned count = 200; count <= 100000; count *= 500) {
+        struct bits *b = new_bits();
+        struct inflate_tables *t = inflate_tables_new(inflate_best());
+        uint8_t out[INFLATE_OUT_SLACK];
+        size_t size;
+
+        for (unsigned i = 0; i < count; i++) {
+            put_block(b, i + 1 == count, 1);
+            put_fixed(b, 256);
+        }
+        size = (b->used + 7) / 8;
+        memcpy(b->data + size, "\0\0\0\1", 4);
+        ck_assert_int_eq(inflate_exactly(t, b->data, size + 4, out, 0), count == 200);
+        inflate_tables_free(t);
+        free(b);
+    }
+}
+END_TEST
+
 void
 inflate_streams_case(Suite *suite)
 {
@@ -468,5 +491,6 @@ inflate_streams_case(Suite *suite)
     tcase_add_test(tcase, stored_blocks_that_contradict_themselves_are_refused);
     tcase_add_test(tcase, what_ends_early_or_goes_on_is_refused);
     tcase_add_test(tcase, only_zlib_streams_with_a_whole_window_are_begun);
+    tcase_add_test(tcase, blocks_without_output_are_taken_in_small_numbers_only);
     suite_add_tcase(suite, tcase);
 }
