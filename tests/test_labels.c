@@ -153,7 +153,6 @@ START_TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
 }
 END_TEST
 
-/* More patients than the first hash table holds. */
 START_TEST(many_patients_are_told_apart)
 {
     enum { MANY = 5000 };
@@ -175,6 +174,35 @@ START_TEST(many_patients_are_told_apart)
     }
     labels_release(&l);
     free(csv);
+}
+END_TEST
+
+/* Made to stand beside each other in the usual hash table (FNV-1a): then each id looks at all before it. */
+START_TEST(patients_cannot_be_chosen_to_take_long)
+{
+    enum { MANY = 250000, SLOTS = 1 << 19 };
+    struct patients p = {0};
+    struct arena strings = {0};
+    unsigned long long next = 0;
+    uint32_t number;
+
+    while (p.count < MANY) {
+        uint64_t hash = 0xcbf29ce484222325u;
+        char id[32];
+
+        sprintf(id, "x%llu", next++);
+        for (const char *c = id; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+        if (((hash ^ hash >> 32) & (SLOTS - 1)) < SLOTS / 16) {
+            ck_assert_int_eq(patients_add(&p, id, &strings, &number, NULL), CHEX_OK);
+            ck_assert_uint_eq(number, p.count - 1);
+        }
+    }
+    ck_assert_int_eq(patients_add(&p, p.id[7], &strings, &number, NULL), CHEX_OK);
+    ck_assert_uint_eq(number, 7);
+    ck_assert_uint_eq(p.count, MANY);
+    patients_release(&p);
+    arena_release(&strings);
 }
 END_TEST
 
@@ -458,6 +486,7 @@ labels_suite(void)
     tcase_add_test(forms, columns_may_stand_anywhere_and_some_may_be_missing);
     tcase_add_test(forms, patient_ids_of_digits_are_one_with_and_without_zeros);
     tcase_add_test(forms, many_patients_are_told_apart);
+    tcase_add_test(forms, patients_cannot_be_chosen_to_take_long);
     tcase_add_test(forms, ages_have_units);
     tcase_add_test(forms, sex_and_view_are_normalised);
     tcase_add_test(forms, an_image_is_found_by_its_name);
