@@ -10,6 +10,7 @@
 
 #include "unit.h"
 
+#include "label_row.h"
 #include "labels.h"
 
 #include <math.h>
@@ -297,6 +298,16 @@ START_TEST(unsafe_names_are_rejected_and_the_rest_is_read)
 }
 END_TEST
 
+/* As in a record, where another field follows. */
+START_TEST(a_name_ends_with_its_length)
+{
+    ck_assert_ptr_nonnull(label_name_fault(".\n", 1));
+    ck_assert_ptr_nonnull(label_name_fault("..\n", 2));
+    ck_assert_ptr_null(label_name_fault("a/", 1));
+    ck_assert_ptr_null(label_name_fault("...", 3));
+}
+END_TEST
+
 START_TEST(a_name_may_have_255_bytes_and_no_more)
 {
     struct labels l = {0};
@@ -492,6 +503,7 @@ labels_suite(void)
     tcase_add_test(forms, an_image_is_found_by_its_name);
     suite_add_tcase(suite, forms);
     tcase_add_test(rejects, unsafe_names_are_rejected_and_the_rest_is_read);
+    tcase_add_test(rejects, a_name_ends_with_its_length);
     tcase_add_test(rejects, a_name_may_have_255_bytes_and_no_more);
     tcase_add_test(rejects, an_empty_label_is_rejected_unless_it_means_no_finding);
     tcase_add_test(rejects, identical_rows_are_dropped_and_counted);
