@@ -17,6 +17,7 @@ struct example; /* owns what the record's pointers refer to */
  * Parse the data of one record (without its frame).  Free *out with example_free().
  * CHEX_ERR_DAMAGED  not an Example, a key is missing or of another type, a label is not 0 or 1, sides and number of
  *                   pixels do not agree
+ * CHEX_ERR_LIMIT    many times its size would be needed to hold it
  */
 enum chex_status example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,
                                struct chex_error *err);

@@ -192,6 +192,27 @@ START_TEST(what_is_no_example_is_refused)
 }
 END_TEST
 
+/* Entries of two bytes each, or numbers of one. */
+START_TEST(a_small_record_does_not_fill_the_memory)
+{
+    static uint8_t data[1 << 20];
+    const size_t size = sizeof(data);
+    struct chex_record r;
+    struct example *e;
+    size_t i;
+
+    data[0] = 0x0a; /* features, of four bytes less */
+    data[1] = (uint8_t)((size - 4) & 0x7f) | 0x80;
+    data[2] = (uint8_t)((size - 4) >> 7 & 0x7f) | 0x80;
+    data[3] = (uint8_t)((size - 4) >> 14);
+    for (i = 4; i + 1 < size; i += 2)
+        data[i] = 0x0a;
+    ck_assert_int_eq(example_parse(data, size, &e, &r, &err), CHEX_ERR_LIMIT);
+    ck_assert_str_eq(err.text, "a tf.train.Example of too many parts for an image");
+    ck_assert_ptr_null(e);
+}
+END_TEST
+
 void
 example_case(Suite *suite)
 {
@@ -204,5 +225,6 @@ example_case(Suite *suite)
     tcase_add_test(example, a_slot_of_another_form_is_refused);
     tcase_add_test(example, an_image_without_a_byte_is_refused);
     tcase_add_test(example, what_is_no_example_is_refused);
+    tcase_add_test(example, a_small_record_does_not_fill_the_memory);
     suite_add_tcase(suite, example);
 }
