@@ -28,14 +28,15 @@ example_free(struct example *e)
         chex__example__free_unpacked(message_of(e), NULL);
 }
 
+/* Of a key that is there twice the last value counts, as in every map of protocol buffers, so that it is TensorFlow's. */
 static const Chex__Feature *
 find(const Chex__Example *m, const char *key)
 {
     size_t i;
 
-    for (i = 0; m->features && i < m->features->n_feature; i++)
-        if (strcmp(m->features->feature[i]->key, key) == 0)
-            return m->features->feature[i]->value;
+    for (i = m->features ? m->features->n_feature : 0; i > 0; i--)
+        if (strcmp(m->features->feature[i - 1]->key, key) == 0)
+            return m->features->feature[i - 1]->value;
     return NULL;
 }
 

@@ -63,6 +63,34 @@ START_TEST(entries_may_come_in_any_order_without_padding)
 }
 END_TEST
 
+/* TensorFlow takes it too: who looks at a file before training on it must see the same. */
+START_TEST(of_a_key_that_is_there_twice_the_last_value_counts)
+{
+    struct message *m = message_8x8();
+    Chex__Int64List sides = CHEX__INT64_LIST__INIT;
+    Chex__Feature side = CHEX__FEATURE__INIT;
+    Chex__FeatureEntry entry = CHEX__FEATURE_ENTRY__INIT;
+    int64_t value = 7;
+    struct chex_record r;
+    struct example *e;
+
+    sides.n_value = 1;
+    sides.value = &value;
+    side.kind_case = CHEX__FEATURE__KIND_INT64_LIST;
+    side.int64_list = &sides;
+    entry.key = (char *)(uintptr_t) "image/height";
+    entry.value = &side;
+    m->list[0] = &entry;
+    ck_assert_msg(parse(m, &r, &e) == CHEX_OK, "%s", err.text);
+    ck_assert_uint_eq(r.height, 8);
+    example_free(e);
+    m->list[0] = m->list[MESSAGE_ENTRIES - 1];
+    m->list[MESSAGE_ENTRIES - 1] = &entry;
+    ck_assert_int_eq(parse(m, &r, &e), CHEX_ERR_DAMAGED);
+    ck_assert_str_eq(err.text, "missing or wrong key image/raw");
+}
+END_TEST
+
 START_TEST(every_key_must_be_there)
 {
     for (unsigned i = 0; i < MESSAGE_ENTRIES; i++) {
@@ -219,6 +247,7 @@ example_case(Suite *suite)
     TCase *example = tcase_create("example");
 
     tcase_add_test(example, entries_may_come_in_any_order_without_padding);
+    tcase_add_test(example, of_a_key_that_is_there_twice_the_last_value_counts);
     tcase_add_test(example, every_key_must_be_there);
     tcase_add_test(example, every_value_must_be_of_its_type);
     tcase_add_test(example, values_out_of_range_are_refused);
