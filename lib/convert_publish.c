@@ -70,15 +70,18 @@ format_rejects(const struct convert *c, const struct shard_result *result, struc
 
 /* ---- counts --------------------------------------------------------------------------------------------------- */
 
+static int
+compare_index(const void *index, const void *reject)
+{
+    uint32_t x = *(const uint32_t *)index, y = ((const struct reject *)reject)->index;
+
+    return x < y ? -1 : x > y;
+}
+
 static bool
 was_rejected(const struct shard_result *r, uint32_t index)
 {
-    size_t i;
-
-    for (i = 0; i < r->reject_count; i++)
-        if (r->reject[i].index == index)
-            return true;
-    return false;
+    return bsearch(&index, r->reject, r->reject_count, sizeof(*r->reject), compare_index) != NULL;
 }
 
 /* Images, patients and findings of weight 1 in a split; seen[patient_no] is scratch. */

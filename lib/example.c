@@ -28,14 +28,15 @@ example_free(struct example *e)
         chex__example__free_unpacked(message_of(e), NULL);
 }
 
+/* Of a key that is there twice the last value counts, as in every map of protocol buffers, so that it is TensorFlow's. */
 static const Chex__Feature *
 find(const Chex__Example *m, const char *key)
 {
     size_t i;
 
-    for (i = 0; m->features && i < m->features->n_feature; i++)
-        if (strcmp(m->features->feature[i]->key, key) == 0)
-            return m->features->feature[i]->value;
+    for (i = m->features ? m->features->n_feature : 0; i > 0; i--)
+        if (strcmp(m->features->feature[i - 1]->key, key) == 0)
+            return m->features->feature[i - 1]->value;
     return NULL;
 }
 
@@ -134,36 +135,64 @@ fill(const Chex__Example *m, struct chex_record *r)
     return get_labels(m, r);
 }
 
-/* protobuf-c says NULL to damage and to a failed allocation alike: note which.  free() undoes malloc(), as usual. */
-static void *
-allocate(void *no_memory, size_t size)
-{
-    void *p = malloc(size);
+/*
+ * protobuf-c says NULL to damage and to a failed allocation alike: note which.  Two bytes can be a list entry, of which it
+ * makes more than fifty: an Example with an image needs about as much as it has, and no more than this is given.
+ */
+#define MEMORY_LEAST 65536
 
+struct memory {
+    size_t left; /* what is freed meanwhile does not come back */
+    bool none, too_much;
+};
+
+static void *
+allocate(void *context, size_t size)
+{
+    struct memory *memory = context;
+    void *p;
+
+    if (size > memory->left) {
+        memory->too_much = true;
+        return NULL;
+    }
+    memory->left -= size;
+    p = malloc(size);
     if (!p)
-        *(bool *)no_memory = true;
+        memory->none = true;
     return p;
 }
 
+/* free() undoes malloc(), as usual. */
 static void
-release(void *no_memory, void *p)
+release(void *memory, void *p)
 {
-    (void)no_memory;
+    (void)memory;
     free(p);
+}
+
+static enum chex_status
+fail_unpack(const struct memory *memory, struct chex_error *err)
+{
+    if (memory->none)
+        return chex_fail_memory(err);
+    if (memory->too_much)
+        return chex_fail(err, CHEX_ERR_LIMIT, "a tf.train.Example of too many parts for an image");
+    return chex_fail(err, CHEX_ERR_DAMAGED, "not a tf.train.Example");
 }
 
 enum chex_status
 example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,
               struct chex_error *err)
 {
-    bool no_memory = false;
-    ProtobufCAllocator allocator = {.alloc = allocate, .free = release, .allocator_data = &no_memory};
+    struct memory memory = {.left = size < SIZE_MAX / 4 ? 2 * size + MEMORY_LEAST : SIZE_MAX};
+    ProtobufCAllocator allocator = {.alloc = allocate, .free = release, .allocator_data = &memory};
     Chex__Example *m = chex__example__unpack(&allocator, size, data);
     const char *wrong;
 
     *out = NULL;
     if (!m)
-        return no_memory ? chex_fail_memory(err) : chex_fail(err, CHEX_ERR_DAMAGED, "not a tf.train.Example");
+        return fail_unpack(&memory, err);
     *record = (struct chex_record){0};
     wrong = fill(m, record);
     if (wrong) {

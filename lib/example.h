@@ -2,7 +2,7 @@
  * example.h - any tf.train.Example with the keys of chex-shard(5), read by protobuf-c
  *
  * For files that no manifest describes, and as the second opinion in tests: order, padding and offsets do not
- * matter here.  Slower than layout.h: it copies.
+ * matter here; of a key that is there twice the last value counts.  Slower than layout.h: it copies.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,6 +17,7 @@ struct example; /* owns what the record's pointers refer to */
  * Parse the data of one record (without its frame).  Free *out with example_free().
  * CHEX_ERR_DAMAGED  not an Example, a key is missing or of another type, a label is not 0 or 1, sides and number of
  *                   pixels do not agree
+ * CHEX_ERR_LIMIT    many times its size would be needed to hold it
  */
 enum chex_status example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,
                                struct chex_error *err);

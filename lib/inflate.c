@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * Making the tables of a block takes as long as thousands of bytes of output do, and a block may be of ten bits.  zlib's
+ * smallest buffer makes blocks of 127 symbols; whoever makes much smaller ones is left to zlib.
+ */
+#define BLOCK_OUTPUT 100
+#define BLOCKS_LEAST 256
+
 /* ---- block headers -------------------------------------------------------------------------------------------- */
 
 static inline uint32_t
@@ -189,6 +196,7 @@ inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8
         .out_end = out + out_size,
         .checked = out,
         .adler = 1,
+        .tables = BLOCKS_LEAST + out_size / BLOCK_OUTPUT,
     };
     return true;
 }
@@ -206,6 +214,9 @@ begin_block(struct inflate_tables *t, struct stream *s)
     type = take(s, 2);
     if (type == 0)
         return stored_block(s);
+    if (s->tables == 0)
+        return false;
+    s->tables--;
     s->in_block = true;
     return type == 1 ? fixed_tables(t) : type == 2 && dynamic_tables(t, s);
 }

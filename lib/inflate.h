@@ -2,6 +2,7 @@
  * inflate.h - a zlib stream whose size is known, inflated at once (RFC 1950, RFC 1951)
  *
  * Only ever says yes or no, and yes only to streams that zlib takes too; in doubt it says no, and the caller asks zlib.
+ * It also says no to many blocks of next to no output: so what it costs is bounded by the two sizes.
  * ISA-L is as fast, but it also takes code sets that are not complete, which zlib and therefore libpng refuse.
  *
  * SPDX-License-Identifier: Apache-2.0

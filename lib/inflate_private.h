@@ -16,7 +16,7 @@
  * Entries of dist, 32 bits:
  *     0-5 bits of the code and the extra bits; 8-11 of the code alone; 16-31 a distance before its extra bits
  *     subtable    bit 15; 0-5 and 8-11 as above; 16-31 where it begins
- *     invalid     bit 15, all others 0
+ *     invalid     bit 15; 16-31 are 0, and the others whatever they are
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -64,6 +64,7 @@ struct stream {
     uint8_t *out, *out_begin, *out_end;
     uint8_t *checked; /* the Adler-32 of what stands before is in adler */
     uint32_t adler;
+    size_t tables;       /* that may be made yet */
     bool in_block, last; /* inside a block of codes; it, or the one just ended, is the last */
 };
 

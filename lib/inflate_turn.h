@@ -39,7 +39,7 @@ TURN_NAME(read_distance)(const struct inflate_tables *t, struct stream *s)
     uint64_t before;
 
     if (e & IS_OTHER_DIST) {
-        if (e == IS_OTHER_DIST)
+        if (e >> 16 == 0)
             return 0;
         TURN_NAME(drop)(s, BITS(e));
         e = t->dist[(e >> 16) + TURN_LOWEST(s->bits, DIST_CODE_BITS(e))];

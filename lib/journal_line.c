@@ -93,9 +93,8 @@ parse_rejects(const json_t *list, struct shard_result *out, struct chex_error *e
 
     out->reject_count = 0;
     if (json_array_size(list) != wanted)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "another number of rejects");
-    out->reject = calloc(wanted > 0 ? wanted : 1, sizeof(*out->reject));
-    if (!out->reject)
+        status = chex_fail(err, CHEX_ERR_DAMAGED, "another number of rejects");
+    else if (!(out->reject = calloc(wanted > 0 ? wanted : 1, sizeof(*out->reject))))
         status = chex_fail_memory(err);
     while (status == CHEX_OK && out->reject_count < wanted) {
         status = parse_reject(json_array_get(list, out->reject_count), &out->reject[out->reject_count], err);

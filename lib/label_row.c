@@ -104,7 +104,7 @@ label_name_fault(const char *name, size_t length)
         return "empty file name";
     if (length > LABELS_MAX_NAME)
         return "file name longer than 255 bytes";
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+    if (length <= 2 && memcmp(name, "..", length) == 0) /* in a record nothing terminates it */
         return "unsafe file name";
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)name[i];

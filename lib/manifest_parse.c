@@ -13,6 +13,7 @@
 #include "manifest_json.h"
 
 #include "digest.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,18 +229,20 @@ read_shard(struct reader *r, const char *where, const json_t *object, struct man
     shard->size = get_number(r, where, object, "size", INT64_MAX);
 }
 
-/* An array of objects: its length, and room for as many elements of the caller; NULL after a fault. */
+/* An array of 1 to `most` objects: its length, and room for as many elements of the caller; NULL after a fault. */
 static void *
-make_array(struct reader *r, const json_t *top, const char *key, size_t element_size, unsigned *count)
+make_array(struct reader *r, const json_t *top, const char *key, size_t most, size_t element_size, unsigned *count)
 {
     const json_t *array = json_object_get(top, key);
     size_t size = json_array_size(array);
+    char wanted[64];
     void *made;
 
     if (r->status != CHEX_OK)
         return NULL;
-    if (size == 0 || size > MAX_VALUES) {
-        fault(r, "", key, "a list of objects");
+    if (size == 0 || size > most) { /* before each shard looks for its split among all of them */
+        snprintf(wanted, sizeof(wanted), "a list of 1 to %zu objects", most);
+        fault(r, "", key, wanted);
         return NULL;
     }
     made = calloc(size, element_size);
@@ -257,12 +260,12 @@ read_lists(struct reader *r, const json_t *top)
     char where[32];
     unsigned i;
 
-    m->split = make_array(r, top, "splits", sizeof(*m->split), &m->split_count);
+    m->split = make_array(r, top, "splits", SPLIT_MAX, sizeof(*m->split), &m->split_count);
     for (i = 0; i < m->split_count && r->status == CHEX_OK; i++) {
         snprintf(where, sizeof(where), "splits[%u]", i);
         read_split(r, where, json_array_get(json_object_get(top, "splits"), i), &m->split[i]);
     }
-    m->shard = make_array(r, top, "shards", sizeof(*m->shard), &m->shard_count);
+    m->shard = make_array(r, top, "shards", PLAN_MAX_SHARDS, sizeof(*m->shard), &m->shard_count);
     for (i = 0; i < m->shard_count && r->status == CHEX_OK; i++) {
         snprintf(where, sizeof(where), "shards[%u]", i);
         read_shard(r, where, json_array_get(json_object_get(top, "shards"), i), &m->shard[i]);

@@ -1,8 +1,7 @@
 /*
  * patients.c - see patients.h
  *
- * A hash table with open addressing.  Only numbers come out of it, in the order of the calls, so nothing that is
- * written depends on the hash.
+ * A balanced tree: whoever writes the file chooses the ids, and could choose them so that a hash table becomes a list.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,11 +11,11 @@
 
 #include "ascii.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NIH_DIGITS  8
-#define SLOTS_FIRST 1024
+#define NIH_DIGITS 8
 
 const char *
 patient_fold(const char *id, size_t length, char out[PATIENT_MAX + 1])
@@ -41,70 +40,59 @@ patient_fold(const char *id, size_t length, char out[PATIENT_MAX + 1])
     return NULL;
 }
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
-static uint64_t
-hash(const char *id)
+/* What is in the tree.  A search begins with one on the stack. */
+struct patient {
+    const char *id;
+    uint32_t number;
+};
+
+static int
+compare(const void *a, const void *b)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *id; id++)
-        h = (h ^ (unsigned char)*id) * 0x100000001b3u;
-    return h ^ h >> 32;
-}
-
-/* Where the id is, or the free slot where it belongs. */
-static size_t
-find_slot(const struct patients *p, const char *id)
-{
-    size_t i = (size_t)hash(id) & (p->slots - 1);
-
-    while (p->slot[i] && strcmp(p->id[p->slot[i] - 1], id) != 0)
-        i = (i + 1) & (p->slots - 1);
-    return i;
+    return strcmp(((const struct patient *)a)->id, ((const struct patient *)b)->id);
 }
 
 static enum chex_status
-grow(struct patients *p, struct chex_error *err)
+add(struct patients *p, const char *id, struct arena *strings, struct chex_error *err)
 {
-    size_t slots = p->slots ? p->slots * 2 : SLOTS_FIRST;
-    uint32_t *slot = calloc(slots, sizeof(*slot));
+    const char **grown = array_grow(p->id, &p->capacity, p->count, sizeof(*p->id));
+    const char *copy = arena_copy(strings, id, strlen(id));
+    struct patient *patient = malloc(sizeof(*patient));
 
-    if (!slot)
+    if (grown)
+        p->id = grown;
+    if (patient)
+        *patient = (struct patient){copy, (uint32_t)p->count};
+    if (!grown || !copy || !patient || !tsearch(patient, &p->tree, compare)) {
+        free(patient);
         return chex_fail_memory(err);
-    free(p->slot);
-    p->slot = slot;
-    p->slots = slots;
-    for (size_t i = 0; i < p->count; i++)
-        p->slot[find_slot(p, p->id[i])] = (uint32_t)(i + 1);
+    }
+    p->id[p->count++] = copy;
     return CHEX_OK;
 }
 
 enum chex_status
 patients_add(struct patients *p, const char *id, struct arena *strings, uint32_t *number, struct chex_error *err)
 {
+    const struct patient wanted = {.id = id};
     enum chex_status status;
-    const char **grown;
-    const char *copy;
-    size_t slot;
+    void *node;
 
-    if ((p->count + 1) * 2 > p->slots) {
-        status = grow(p, err);
+    /* A patient's rows mostly stand together. */
+    if (p->count > 0 && strcmp(p->id[p->last], id) == 0) {
+        *number = p->last;
+        return CHEX_OK;
+    }
+    node = tfind(&wanted, &p->tree, compare);
+    if (node) {
+        p->last = (*(struct patient *const *)node)->number;
+    } else {
+        status = add(p, id, strings, err);
         if (status != CHEX_OK)
             return status;
+        p->last = (uint32_t)p->count - 1;
     }
-    slot = find_slot(p, id);
-    if (!p->slot[slot]) {
-        grown = array_grow(p->id, &p->capacity, p->count, sizeof(*p->id));
-        if (!grown)
-            return chex_fail_memory(err);
-        p->id = grown;
-        copy = arena_copy(strings, id, strlen(id));
-        if (!copy)
-            return chex_fail_memory(err);
-        p->id[p->count++] = copy;
-        p->slot[slot] = (uint32_t)p->count;
-    }
-    *number = p->slot[slot] - 1;
+    *number = p->last;
     return CHEX_OK;
 }
 
@@ -112,6 +100,6 @@ void
 patients_release(struct patients *p)
 {
     free(p->id);
-    free(p->slot);
+    tdestroy(p->tree, free);
     *p = (struct patients){0};
 }

@@ -21,8 +21,8 @@ struct patients {
     const char **id; /* by number; the numbers are 0, 1, ... in order of first appearance */
     size_t count;
     size_t capacity;
-    uint32_t *slot; /* hash table: number + 1, 0 = free */
-    size_t slots;   /* a power of two, at least twice the count */
+    void *tree;    /* of <search.h>, by id */
+    uint32_t last; /* the number that was asked for last */
 };
 
 /* The number of an id, which is added where it is new (its copy into strings). */

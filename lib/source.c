@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 
 #define MAX_DEPTH 32
 #define MAX_PATH  4096
+#define COMPARED  16384 /* bytes of two files at a time */
 
 /* The folders that are open above the one at hand: a symbolic link back to one of them is a loop. */
 struct ancestor {
@@ -175,6 +177,36 @@ list_folder(struct source *s, DIR *dir, const char *path, struct listing *below,
     return CHEX_OK;
 }
 
+static int
+compare_places(const void *a, const void *b)
+{
+    const struct ancestor *x = a, *y = b;
+
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/*
+ * A folder behind a symbolic link is searched once: two links to a folder with two links to another one, and so on, would
+ * make 2^32 ways to the last.
+ */
+static enum chex_status
+note_linked(struct source *s, const struct ancestor *here, bool *again, struct chex_error *err)
+{
+    struct ancestor *copy = malloc(sizeof(*copy));
+    void **node;
+
+    if (!copy)
+        return chex_fail_memory(err);
+    *copy = (struct ancestor){.device = here->device, .inode = here->inode};
+    node = tsearch(copy, &s->linked, compare_places);
+    *again = node && *node != copy;
+    if (!node || *again)
+        free(copy);
+    return node ? CHEX_OK : chex_fail_memory(err);
+}
+
 static enum chex_status
 scan_folder(struct source *s, const char *path, const struct ancestor *up, struct chex_error *err)
 {
@@ -183,6 +215,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     struct listing below = {0};
     struct stat st;
     enum chex_status status;
+    bool again = false;
     size_t i;
     DIR *dir = opendir(path);
 
@@ -204,7 +237,11 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
             return CHEX_OK;
         }
     }
-    status = list_folder(s, dir, path, &below, err);
+    status = CHEX_OK;
+    if (up && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        status = note_linked(s, &here, &again, err);
+    if (status == CHEX_OK && !again)
+        status = list_folder(s, dir, path, &below, err);
     closedir(dir);
     if (below.count > 1)
         qsort(below.name, below.count, sizeof(*below.name), compare_names);
@@ -273,27 +310,45 @@ compare_files(const void *a, const void *b)
     return strcmp(((const struct source_file *)a)->name, ((const struct source_file *)b)->name);
 }
 
-/* *same: these two files are one, or have the same content.  A file that cannot be read is different. */
-static enum chex_status
-compare_content(const char *a, const char *b, bool *same, struct chex_error *err)
+/* Two open files, to their ends; a piece at a time, for nothing has looked at their sizes yet. */
+static bool
+same_bytes(int a, int b)
 {
-    struct stat sa, sb;
-    struct buffer ba = {0}, bb = {0};
-    enum chex_status status;
+    uint8_t bytes_a[COMPARED], bytes_b[COMPARED];
+    uint64_t at = 0;
+    size_t got_a, got_b;
 
-    *same = false;
+    do {
+        if (file_pread(a, at, bytes_a, COMPARED, &got_a, NULL) != CHEX_OK ||
+            file_pread(b, at, bytes_b, COMPARED, &got_b, NULL) != CHEX_OK || got_a != got_b ||
+            memcmp(bytes_a, bytes_b, got_a) != 0)
+            return false;
+        at += got_a;
+    } while (got_a == COMPARED);
+    return true;
+}
+
+/* Are these two files one, or have they the same content?  One that cannot be read is different. */
+static bool
+is_same_content(const char *a, const char *b)
+{
+    uint64_t size_a, size_b;
+    struct stat sa, sb;
+    bool same = false;
+    int fd_a, fd_b;
+
     if (stat(a, &sa) != 0 || stat(b, &sb) != 0)
-        return CHEX_OK;
-    *same = sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-    if (*same || sa.st_size != sb.st_size)
-        return CHEX_OK;
-    status = file_read(AT_FDCWD, a, (uint64_t)sa.st_size, &ba, err);
-    if (status == CHEX_OK)
-        status = file_read(AT_FDCWD, b, (uint64_t)sb.st_size, &bb, err);
-    *same = status == CHEX_OK && ba.size == bb.size && (ba.size == 0 || memcmp(ba.data, bb.data, ba.size) == 0);
-    buffer_release(&ba);
-    buffer_release(&bb);
-    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+        return false;
+    if (sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino)
+        return true;
+    if (sa.st_size != sb.st_size || file_open(AT_FDCWD, a, &fd_a, &size_a, NULL) != CHEX_OK)
+        return false;
+    if (file_open(AT_FDCWD, b, &fd_b, &size_b, NULL) == CHEX_OK) {
+        same = size_a == size_b && same_bytes(fd_a, fd_b);
+        close(fd_b);
+    }
+    close(fd_a);
+    return same;
 }
 
 /*
@@ -308,8 +363,6 @@ drop_repeated(struct source *s, struct chex_error *err)
     for (i = 0; i < s->count; i++) {
         char a[MAX_PATH], b[MAX_PATH];
         struct source_file *last = kept > 0 ? &s->file[kept - 1] : NULL;
-        enum chex_status status;
-        bool same;
 
         if (!last || strcmp(last->name, s->file[i].name) != 0) {
             s->file[kept++] = s->file[i];
@@ -318,10 +371,7 @@ drop_repeated(struct source *s, struct chex_error *err)
         if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
             source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
             return chex_fail(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
-        status = compare_content(a, b, &same, err);
-        if (status != CHEX_OK)
-            return status;
-        if (!same)
+        if (!is_same_content(a, b))
             return chex_fail(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
                              s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
         if (s->file[i].folder < last->folder)
@@ -354,6 +404,8 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
             return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
                              chex_errno_text(errno));
         status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
+        tdestroy(out->linked, free);
+        out->linked = NULL;
     }
     if (status != CHEX_OK)
         return status;

@@ -32,14 +32,16 @@ struct source {
     struct arena strings;
 
     size_t file_capacity, folder_capacity, archive_capacity;
+    void *linked; /* while a path is searched: the folders behind links */
 };
 
 /* Is this the name of an image file: .png, .jpg or .jpeg, in any case? */
 bool source_is_image(const char *name);
 
 /*
- * Search `paths`: folders, single image files, archives (told by content).  Symbolic links are followed; a loop of them ends.  Zero-initialise
- * *out; source_release() frees it, also after a failure.  The result depends on the files, not on their order.
+ * Search `paths`: folders, single image files, archives (told by content).  Symbolic links are followed; a loop of them
+ * ends, and a folder behind links is searched through one of them.  Zero-initialise *out; source_release() frees it,
+ * also after a failure.  The result depends on the files, not on their order.
  * CHEX_ERR_MISSING  a path does not exist or may not be read; a file of no bytes in the place of an archive
  * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is neither
  *                   image nor archive; an archive, where this was built without libarchive

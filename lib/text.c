@@ -121,7 +121,7 @@ read_plain(struct text *t, void *data, size_t size, size_t *got, struct chex_err
     return CHEX_OK;
 }
 
-/* Fill z's input; zeros between and behind members are padding (tar, tape) and are skipped, as gzip does. */
+/* Fill z's input behind the file's first piece; zeros between and behind members are padding (tar, tape) and skipped. */
 static enum chex_status
 refill_input(struct text *t, struct chex_error *err)
 {
@@ -132,7 +132,7 @@ refill_input(struct text *t, struct chex_error *err)
         status = read_plain(t, t->input, INPUT, &got, err);
         t->z.next_in = t->input;
         t->z.avail_in = (uInt)got;
-        while (!t->member && t->total > 0 && t->z.avail_in > 0 && t->z.next_in[0] == 0) {
+        while (!t->member && t->z.avail_in > 0 && t->z.next_in[0] == 0) {
             t->z.next_in++;
             t->z.avail_in--;
         }

@@ -185,6 +185,7 @@ check_record(struct check *c, uint8_t *record, uint32_t index)
     uint64_t length = get_u64le(record), unused;
     enum chex_status framing = tfrecord_length(record, c->size - offset, &unused, NULL);
     enum chex_status data, decoded;
+    char patient[PATIENT_MAX + 1];
 
     /* With the right length the rest can be looked at, if only for the image's name. */
     put_u64le(record, right);
@@ -206,6 +207,9 @@ check_record(struct check *c, uint8_t *record, uint32_t index)
     else if (values.weight == 1 && label_name_fault(values.name.data, values.name.size))
         report_fault(c->r, CHEX_ERR_DAMAGED, index, offset, &values.name, "%s",
                      label_name_fault(values.name.data, values.name.size));
+    else if (values.weight == 1 && patient_fold(values.patient.data, values.patient.size, patient))
+        report_fault(c->r, CHEX_ERR_DAMAGED, index, offset, &values.name, "%s",
+                     patient_fold(values.patient.data, values.patient.size, patient));
     else if (check_place(c, index, offset, &values))
         count_record(c, record, &values);
 }

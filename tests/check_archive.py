@@ -25,8 +25,8 @@ import tempfile
 import time
 import zipfile
 
-from support import (Cases, Skip, complete, images, manifest, png, program, read_csv, rejects, run, same_tree, says,
-                     slurp, synth, tree, write, write_csv)
+from support import (Cases, Skip, chunk, complete, images, manifest, png, program, read_csv, rejects, run, same_tree,
+                     says, slurp, synth, tree, write, write_csv)
 
 case = Cases()
 CACHE = tempfile.mkdtemp(prefix="chex-archive-")
@@ -364,6 +364,46 @@ def _(work):
             unpublished(out)
             convert([one], out, "--force")
             same_tree(straight(), out)
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def with_crc32c(image, wanted):
+    """The PNG that image(x) makes of eight bytes x, so that its CRC-32C, in which each bit of x counts alone, is this."""
+    none = crc32c(image(bytes(8)))
+    rows, found = {}, 0
+    for i in range(64):
+        row, bits = none ^ crc32c(image((1 << i).to_bytes(8, "little"))), 1 << i
+        while row and row.bit_length() in rows:
+            row, bits = row ^ rows[row.bit_length()][0], bits ^ rows[row.bit_length()][1]
+        if row:
+            rows[row.bit_length()] = row, bits
+    rest = none ^ wanted
+    while rest:
+        rest, found = rest ^ rows[rest.bit_length()][0], found ^ rows[rest.bit_length()][1]
+    return image(found.to_bytes(8, "little"))
+
+
+@case("two images of one name, of one size and one checksum, have different content all the same")
+def _(work):
+    name = wanted()[20]
+
+    def image(gray, x=bytes(8)):
+        return png(64, 64, extra=chunk(b"teSt", x), row=lambda y, width: bytes([gray * (y % 2)]) * width)
+
+    white, gray = image(200), with_crc32c(lambda x: image(100, x), crc32c(image(200)))
+    assert len(white) == len(gray) and crc32c(white) == crc32c(gray) and white != gray
+    one = tar(f"{work}/one.tar", members([n for n in wanted() if n != name]) + [(name, white)])
+    two = tar(f"{work}/two.tar", [(name, gray)])
+    says(convert([one, two], f"{work}/out", code=2), f"'{name}' found twice with different content: ")
+    unpublished(f"{work}/out")
 
 
 @case("a second image of one name is compared too where its slot is full from an earlier run")

@@ -63,6 +63,34 @@ START_TEST(entries_may_come_in_any_order_without_padding)
 }
 END_TEST
 
+/* TensorFlow takes it too: who looks at a file before training on it must see the same. */
+START_TEST(of_a_key_that_is_there_twice_the_last_value_counts)
+{
+    struct message *m = message_8x8();
+    Chex__Int64List sides = CHEX__INT64_LIST__INIT;
+    Chex__Feature side = CHEX__FEATURE__INIT;
+    Chex__FeatureEntry entry = CHEX__FEATURE_ENTRY__INIT;
+    int64_t value = 7;
+    struct chex_record r;
+    struct example *e;
+
+    sides.n_value = 1;
+    sides.value = &value;
+    side.kind_case = CHEX__FEATURE__KIND_INT64_LIST;
+    side.int64_list = &sides;
+    entry.key = (char *)(uintptr_t) "image/height";
+    entry.value = &side;
+    m->list[0] = &entry;
+    ck_assert_msg(parse(m, &r, &e) == CHEX_OK, "%s", err.text);
+    ck_assert_uint_eq(r.height, 8);
+    example_free(e);
+    m->list[0] = m->list[MESSAGE_ENTRIES - 1];
+    m->list[MESSAGE_ENTRIES - 1] = &entry;
+    ck_assert_int_eq(parse(m, &r, &e), CHEX_ERR_DAMAGED);
+    ck_assert_str_eq(err.text, "missing or wrong key image/raw");
+}
+END_TEST
+
 START_TEST(every_key_must_be_there)
 {
     for (unsigned i = 0; i < MESSAGE_ENTRIES; i++) {
@@ -192,17 +220,40 @@ START_TEST(what_is_no_example_is_refused)
 }
 END_TEST
 
+/* Entries of two bytes each, or numbers of one. */
+START_TEST(a_small_record_does_not_fill_the_memory)
+{
+    static uint8_t data[1 << 20];
+    const size_t size = sizeof(data);
+    struct chex_record r;
+    struct example *e;
+    size_t i;
+
+    data[0] = 0x0a; /* features, of four bytes less */
+    data[1] = (uint8_t)((size - 4) & 0x7f) | 0x80;
+    data[2] = (uint8_t)((size - 4) >> 7 & 0x7f) | 0x80;
+    data[3] = (uint8_t)((size - 4) >> 14);
+    for (i = 4; i + 1 < size; i += 2)
+        data[i] = 0x0a;
+    ck_assert_int_eq(example_parse(data, size, &e, &r, &err), CHEX_ERR_LIMIT);
+    ck_assert_str_eq(err.text, "a tf.train.Example of too many parts for an image");
+    ck_assert_ptr_null(e);
+}
+END_TEST
+
 void
 example_case(Suite *suite)
 {
     TCase *example = tcase_create("example");
 
     tcase_add_test(example, entries_may_come_in_any_order_without_padding);
+    tcase_add_test(example, of_a_key_that_is_there_twice_the_last_value_counts);
     tcase_add_test(example, every_key_must_be_there);
     tcase_add_test(example, every_value_must_be_of_its_type);
     tcase_add_test(example, values_out_of_range_are_refused);
     tcase_add_test(example, a_slot_of_another_form_is_refused);
     tcase_add_test(example, an_image_without_a_byte_is_refused);
     tcase_add_test(example, what_is_no_example_is_refused);
+    tcase_add_test(example, a_small_record_does_not_fill_the_memory);
     suite_add_tcase(suite, example);
 }

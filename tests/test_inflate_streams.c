@@ -11,6 +11,7 @@
 #include "cases.h"
 #include "deflate_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- lengths of codes ------------------------------------------------------------------------------------------ */
@@ -253,6 +254,39 @@ START_TEST(symbols_without_a_meaning_are_refused)
 }
 END_TEST
 
+/*
+ * As if such a symbol were nothing, or the beginning of another: a distance of 1 behind it, the end, and the sum of what
+ * would come out then.
+ */
+START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
+{
+    static const uint8_t sum[4] = {0x03, 0xce, 0x01, 0x85}; /* Adler-32 of "aaaa" */
+    const struct inflate_kind *kind;
+
+    for (unsigned dist = 30; dist < 32; dist++) {
+        struct bits *b = new_bits();
+        uint8_t out[4 + INFLATE_OUT_SLACK];
+        size_t size;
+
+        put_block(b, true, 1);
+        put_fixed(b, 'a');
+        put_fixed(b, 257);
+        put_code(b, dist, 5);
+        put_code(b, 0, 5);
+        put_fixed(b, 256);
+        size = (b->used + 7) / 8;
+        memcpy(b->data + size, sum, sizeof(sum));
+        for (kind = inflate_kinds; kind->name; kind++) {
+            struct inflate_tables *t = kind->supported() ? inflate_tables_new(kind) : NULL;
+
+            ck_assert(!t || !inflate_exactly(t, b->data, size + sizeof(sum), out, 4));
+            inflate_tables_free(t);
+        }
+        judge(b, "invalid distance code");
+    }
+}
+END_TEST
+
 /* `before` literals, then three bytes from the whole window, 32768, or less, 24577 to that. */
 static void
 reach(unsigned before, unsigned code, unsigned extra, unsigned extra_bits, const char *text)
@@ -412,6 +446,28 @@ START_TEST(only_zlib_streams_with_a_whole_window_are_begun)
 }
 END_TEST
 
+/* An empty block has ten bits, and tables to be made: a MB of them would take ten seconds. */
+START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
+{
+    for (unsigned count = 200; count <= 100000; count *= 500) {
+        struct bits *b = new_bits();
+        struct inflate_tables *t = inflate_tables_new(inflate_best());
+        uint8_t out[INFLATE_OUT_SLACK];
+        size_t size;
+
+        for (unsigned i = 0; i < count; i++) {
+            put_block(b, i + 1 == count, 1);
+            put_fixed(b, 256);
+        }
+        size = (b->used + 7) / 8;
+        memcpy(b->data + size, "\0\0\0\1", 4);
+        ck_assert_int_eq(inflate_exactly(t, b->data, size + 4, out, 0), count == 200);
+        inflate_tables_free(t);
+        free(b);
+    }
+}
+END_TEST
+
 void
 inflate_streams_case(Suite *suite)
 {
@@ -428,11 +484,13 @@ inflate_streams_case(Suite *suite)
     tcase_add_test(tcase, a_distance_that_has_no_code_is_refused);
     tcase_add_test(tcase, codes_of_all_lengths_are_looked_up);
     tcase_add_test(tcase, symbols_without_a_meaning_are_refused);
+    tcase_add_test(tcase, what_follows_a_distance_without_a_meaning_is_not_taken_for_it);
     tcase_add_test(tcase, a_distance_may_reach_the_first_byte_and_not_beyond);
     tcase_add_test(tcase, matches_of_every_length_and_many_distances_are_those_of_zlib);
     tcase_add_test(tcase, stored_blocks_begin_at_the_next_byte);
     tcase_add_test(tcase, stored_blocks_that_contradict_themselves_are_refused);
     tcase_add_test(tcase, what_ends_early_or_goes_on_is_refused);
     tcase_add_test(tcase, only_zlib_streams_with_a_whole_window_are_begun);
+    tcase_add_test(tcase, blocks_without_output_are_taken_in_small_numbers_only);
     suite_add_tcase(suite, tcase);
 }

@@ -10,6 +10,7 @@
 
 #include "unit.h"
 
+#include "label_row.h"
 #include "labels.h"
 
 #include <math.h>
@@ -153,7 +154,6 @@ START_TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
 }
 END_TEST
 
-/* More patients than the first hash table holds. */
 START_TEST(many_patients_are_told_apart)
 {
     enum { MANY = 5000 };
@@ -175,6 +175,35 @@ START_TEST(many_patients_are_told_apart)
     }
     labels_release(&l);
     free(csv);
+}
+END_TEST
+
+/* Made to stand beside each other in the usual hash table (FNV-1a): then each id looks at all before it. */
+START_TEST(patients_cannot_be_chosen_to_take_long)
+{
+    enum { MANY = 250000, SLOTS = 1 << 19 };
+    struct patients p = {0};
+    struct arena strings = {0};
+    unsigned long long next = 0;
+    uint32_t number;
+
+    while (p.count < MANY) {
+        uint64_t hash = 0xcbf29ce484222325u;
+        char id[32];
+
+        sprintf(id, "x%llu", next++);
+        for (const char *c = id; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+        if (((hash ^ hash >> 32) & (SLOTS - 1)) < SLOTS / 16) {
+            ck_assert_int_eq(patients_add(&p, id, &strings, &number, NULL), CHEX_OK);
+            ck_assert_uint_eq(number, p.count - 1);
+        }
+    }
+    ck_assert_int_eq(patients_add(&p, p.id[7], &strings, &number, NULL), CHEX_OK);
+    ck_assert_uint_eq(number, 7);
+    ck_assert_uint_eq(p.count, MANY);
+    patients_release(&p);
+    arena_release(&strings);
 }
 END_TEST
 
@@ -266,6 +295,16 @@ START_TEST(unsafe_names_are_rejected_and_the_rest_is_read)
     }
     ck_assert_str_eq(l.entry[0].name, "...");
     labels_release(&l);
+}
+END_TEST
+
+/* As in a record, where another field follows. */
+START_TEST(a_name_ends_with_its_length)
+{
+    ck_assert_ptr_nonnull(label_name_fault(".\n", 1));
+    ck_assert_ptr_nonnull(label_name_fault("..\n", 2));
+    ck_assert_ptr_null(label_name_fault("a/", 1));
+    ck_assert_ptr_null(label_name_fault("...", 3));
 }
 END_TEST
 
@@ -458,11 +497,13 @@ labels_suite(void)
     tcase_add_test(forms, columns_may_stand_anywhere_and_some_may_be_missing);
     tcase_add_test(forms, patient_ids_of_digits_are_one_with_and_without_zeros);
     tcase_add_test(forms, many_patients_are_told_apart);
+    tcase_add_test(forms, patients_cannot_be_chosen_to_take_long);
     tcase_add_test(forms, ages_have_units);
     tcase_add_test(forms, sex_and_view_are_normalised);
     tcase_add_test(forms, an_image_is_found_by_its_name);
     suite_add_tcase(suite, forms);
     tcase_add_test(rejects, unsafe_names_are_rejected_and_the_rest_is_read);
+    tcase_add_test(rejects, a_name_ends_with_its_length);
     tcase_add_test(rejects, a_name_may_have_255_bytes_and_no_more);
     tcase_add_test(rejects, an_empty_label_is_rejected_unless_it_means_no_finding);
     tcase_add_test(rejects, identical_rows_are_dropped_and_counted);

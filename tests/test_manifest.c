@@ -202,6 +202,7 @@ static const struct {
     {"\"labels_sha256\": \"00", "\"labels_sha256\": \"zz", CHEX_ERR_DAMAGED, "labels_sha256"},
     {"\"rejects\": 0", "\"rejects\": null", CHEX_ERR_DAMAGED, "rejects"},
     {"\"splits\": [", "\"splits\": 5, \"old\": [", CHEX_ERR_DAMAGED, "splits"},
+    {"\"splits\": [", "\"splits\": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,0, ", CHEX_ERR_DAMAGED, "list of 1 to 16 objects"},
     {"\"shards\": [", "\"shards\": [], \"old\": [", CHEX_ERR_DAMAGED, "shards"},
     {"\"record\": {", "\"record\": [], \"old\": {", CHEX_ERR_DAMAGED, "record"},
     {"}\n", "} x\n", CHEX_ERR_DAMAGED, "line"},

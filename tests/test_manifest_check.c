@@ -187,6 +187,7 @@ START_TEST(lines_of_a_journal_are_strict)
 
         ck_assert_msg(status == (lines[i].good ? CHEX_OK : CHEX_ERR_DAMAGED), "%s: %d", lines[i].line, status);
         ck_assert(!lines[i].good || (shard == 1 && r.size == 9 && r.images == 3 && r.sum == 4 && r.squares == 5));
+        ck_assert(lines[i].good || (!r.done && !r.reject && r.size == 0 && r.sha256[0] == '\0'));
         shard_result_release(&r);
     }
 }

@@ -173,6 +173,28 @@ START_TEST(loops_of_links_end)
 }
 END_TEST
 
+/* Two links to a folder with two links to the next, and so on: 2^24 ways to the last. */
+START_TEST(links_do_not_multiply)
+{
+    char name[32], target[32];
+
+    for (unsigned i = 0; i < 24; i++) {
+        snprintf(name, sizeof(name), "d%02u", i);
+        folder(name);
+        snprintf(target, sizeof(target), "../d%02u", i + 1);
+        snprintf(name, sizeof(name), "d%02u/one", i);
+        link_to(target, name);
+        snprintf(name, sizeof(name), "d%02u/two", i);
+        link_to(target, name);
+    }
+    folder("d24");
+    file("d24/1.png", "");
+    ck_assert_msg(scan(at("d00"), NULL) == CHEX_OK, "%s", err.text);
+    ck_assert_uint_eq(source.count, 1);
+    ck_assert_uint_eq(source.folder_count, 1);
+}
+END_TEST
+
 START_TEST(links_to_files_and_folders_are_followed)
 {
     folder("store");
@@ -219,6 +241,21 @@ START_TEST(a_name_with_two_contents_is_an_error)
     unlink(at("b/1.png"));
     ck_assert_int_eq(mkfifo(at("b/1.png"), 0666), 0);
     expect_error(base, NULL, CHEX_ERR_USAGE, wanted); /* and it does not wait for a writer */
+}
+END_TEST
+
+/* Of one size, which no memory has room for. */
+START_TEST(large_files_of_one_name_are_compared_in_pieces)
+{
+    const off_t size = (off_t)1 << 40;
+
+    folder("a");
+    folder("b");
+    file("a/1.png", "one");
+    file("b/1.png", "two");
+    if (truncate(at("a/1.png"), size) != 0 || truncate(at("b/1.png"), size) != 0)
+        return; /* a file system without holes */
+    expect_error(base, NULL, CHEX_ERR_USAGE, "found twice with different content");
 }
 END_TEST
 
@@ -406,9 +443,11 @@ source_case(Suite *suite)
     tcase_add_test(tests, hidden_files_and_folders_are_passed_over);
     tcase_add_test(tests, an_empty_folder_has_no_images);
     tcase_add_test(tests, loops_of_links_end);
+    tcase_add_test(tests, links_do_not_multiply);
     tcase_add_test(tests, links_to_files_and_folders_are_followed);
     tcase_add_test(tests, copies_are_left_out_and_counted);
     tcase_add_test(tests, a_name_with_two_contents_is_an_error);
+    tcase_add_test(tests, large_files_of_one_name_are_compared_in_pieces);
     tcase_add_test(tests, the_order_of_the_inputs_does_not_matter);
     tcase_add_test(tests, a_single_image_is_an_input_too);
     tcase_add_test(tests, paths_that_are_none_are_errors);

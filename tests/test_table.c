@@ -328,6 +328,24 @@ START_TEST(gzip_is_told_by_its_bytes_and_may_have_members)
 }
 END_TEST
 
+/* As much as is read at once; a comment in the header makes up for what is missing. */
+START_TEST(padding_may_begin_where_a_piece_of_the_file_does)
+{
+    static uint8_t file[65536 + 512];
+    size_t size, comment;
+    uint8_t *data = gzip("a,b\n", 4, &size);
+
+    comment = 65536 - size;
+    memcpy(file, data, 10);
+    file[3] |= 16; /* FCOMMENT */
+    memset(file + 10, 'x', comment - 1);
+    memcpy(file + 10 + comment, data + 10, size - 10);
+    expect_rows_of(unit_file("piece.csv.gz", file, 65536), "1:a|b;");
+    expect_rows_of(unit_file("padded.csv.gz", file, sizeof(file)), "1:a|b;");
+    free(data);
+}
+END_TEST
+
 START_TEST(damaged_gzip_data_is_refused)
 {
     size_t size;
@@ -500,6 +518,7 @@ table_suite(void)
     tcase_add_test(rows, columns_are_found_without_case_blanks_and_underscores);
     suite_add_tcase(suite, rows);
     tcase_add_test(files, gzip_is_told_by_its_bytes_and_may_have_members);
+    tcase_add_test(files, padding_may_begin_where_a_piece_of_the_file_does);
     tcase_add_test(files, damaged_gzip_data_is_refused);
     tcase_add_test(files, gzip_with_something_else_behind_it_is_refused);
     tcase_add_test(files, a_small_gzip_file_cannot_be_a_huge_text);

@@ -213,8 +213,9 @@ START_TEST(what_was_meant_is_noticed_too)
 {
     struct small_dataset s;
     const struct layout *layout;
-    uint8_t *record, *name;
+    uint8_t *record, *name, was;
     char text[512];
+    size_t at[3];
 
     small_make(&s, "meant");
     layout = &s.manifest.layout;
@@ -244,6 +245,16 @@ START_TEST(what_was_meant_is_noticed_too)
         expect(&s, VERIFY_FULL, text);
     }
     name[8] = '_';
+
+    layout_text_offsets(layout, s.manifest.view_size, s.manifest.patient_size, s.manifest.name_size, at);
+    was = record[at[1]];
+    record[at[1]] = '\n';
+    layout_seal(layout, record);
+    small_put_shard(&s, 0);
+    snprintf(text, sizeof(text), "%s[0@0]: the patient id holds a control character (00000000_000.png)\n",
+             s.shard[0].name);
+    expect(&s, VERIFY_FULL, text);
+    record[at[1]] = was;
 
     record[TFRECORD_HEADER + 6] ^= 1;
     layout_seal(layout, record);
