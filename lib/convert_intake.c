@@ -13,13 +13,12 @@
 #include "convert_private.h"
 
 #include "file.h"
+#include "keyed_hash.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 /* A loose file is read without asking for its size before, as long as it is not above this. */
 #define USUAL_FILE (1u << 20)
@@ -59,7 +58,7 @@ struct intake {
     pthread_mutex_t *watch_lock;
     pthread_mutex_t lock;    /* for what follows, and what the convert says about archives */
     struct arrival *arrival; /* [labels.count] */
-    uint64_t key;            /* of its hashes */
+    struct hash_key key;     /* of its hashes */
 };
 
 /* ---- making --------------------------------------------------------------------------------------------------- */
@@ -87,20 +86,6 @@ at_most(size_t n, size_t limit)
     return (unsigned)(n < limit ? n : limit);
 }
 
-/* Of hash_of(): below its prime, and not known to those who made the images. */
-static uint64_t
-make_key(void)
-{
-    struct timespec now;
-    uint64_t key;
-
-    if (getentropy(&key, sizeof(key)) != 0) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        key = ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) * (uint64_t)getpid();
-    }
-    return key >> 4 | 1u << 16;
-}
-
 enum chex_status
 intake_new(struct convert *c, const struct store *store, const struct convert_watch *watch, pthread_mutex_t *watch_lock,
            struct intake **out, struct chex_error *err)
@@ -119,7 +104,7 @@ intake_new(struct convert *c, const struct store *store, const struct convert_wa
     in->store = store;
     in->watch = watch;
     in->watch_lock = watch_lock;
-    in->key = make_key();
+    hash_key_make(&in->key);
     pthread_mutex_init(&in->lock, NULL);
     in->readers = archives + loose > 0 ? archives + loose : 1;
     in->reader = calloc(in->readers, sizeof(*in->reader));
@@ -262,29 +247,13 @@ fail_twice(const char *name, const char *a, const char *b, struct chex_error *er
                      name, a, b);
 }
 
-/*
- * Never 0.  Of an image that is too large to be read: its size.  A polynomial of the bytes, seven at a time, at the key:
- * with a checksum two images could be made to agree, and which of them is taken would be a matter of time.
- */
+/* Never 0.  Of an image that is too large to be read: of its size. */
 static uint64_t
-hash_of(uint64_t key, const struct feed_place *p, uint64_t size)
+hash_of(const struct hash_key *key, const struct feed_place *p, uint64_t size)
 {
-    const uint64_t prime = (UINT64_C(1) << 61) - 1;
-    uint64_t hash = size + 1;
-    size_t at;
+    uint64_t sum = p->bytes.size > 0 ? keyed_hash(key, p->bytes.data, p->bytes.size) : 0;
 
-    for (at = 0; at < p->bytes.size; at += 7) {
-        size_t left = p->bytes.size - at;
-        unsigned __int128 product;
-        uint64_t piece = 0;
-
-        memcpy(&piece, p->bytes.data + at, left < 7 ? left : 7);
-        piece = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? piece >> 8 : piece;
-        product = (unsigned __int128)(hash + piece) * key;
-        hash = (uint64_t)(product & prime) + (uint64_t)(product >> 61);
-        hash = (hash & prime) + (hash >> 61);
-    }
-    return hash | UINT64_C(1) << 63;
+    return (sum ^ size << 1) | UINT64_C(1) << 63;
 }
 
 /* *same: it is what the loose file of this name is.  A file that cannot be read is different. */
@@ -312,7 +281,7 @@ note_arrival(struct intake *in, const struct reader *r, const struct feed_place 
 {
     struct convert *c = in->convert;
     const char *name = name_of(in, p->item), *here = c->source.archive[r->archive_index];
-    uint64_t hash = hash_of(in->key, p, size);
+    uint64_t hash = hash_of(&in->key, p, size);
     struct arrival *a = &in->arrival[c->plan.image[p->item]], before;
     char path[4096];
 

@@ -94,6 +94,8 @@ libchexcore_la_SOURCES = \
 	lib/dataset.h \
 	lib/journal.c \
 	lib/journal_line.c \
+	lib/keyed_hash.c \
+	lib/keyed_hash.h \
 	lib/journal.h \
 	lib/share.h \
 	lib/store.c \

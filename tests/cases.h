@@ -23,10 +23,11 @@ void split_rule_case(Suite *suite); /* test_split_rule.c */
 /* manifest suite */
 void manifest_check_case(Suite *suite); /* test_manifest_check.c */
 /* plan suite */
-void source_case(Suite *suite);   /* test_source.c */
-void archive_case(Suite *suite);  /* test_archive.c */
-void gunzip_case(Suite *suite);   /* test_gunzip.c */
-void progress_case(Suite *suite); /* test_progress.c */
+void source_case(Suite *suite);     /* test_source.c */
+void archive_case(Suite *suite);    /* test_archive.c */
+void keyed_hash_case(Suite *suite); /* test_keyed_hash.c */
+void gunzip_case(Suite *suite);     /* test_gunzip.c */
+void progress_case(Suite *suite);   /* test_progress.c */
 /* store suite */
 void resume_case(Suite *suite);   /* test_resume.c */
 void folder_case(Suite *suite);   /* test_store_folder.c */

@@ -59,6 +59,7 @@ tests_unit_SOURCES = \
 	tests/test_source.c \
 	tests/test_archive.c \
 	tests/test_gunzip.c \
+	tests/test_keyed_hash.c \
 	tests/test_feed.c \
 	tests/test_split.c \
 	tests/test_split_rule.c \

@@ -469,6 +469,7 @@ plan_suite(void)
     tcase_add_test(tests, what_no_record_says_is_not_in_the_id);
     suite_add_tcase(suite, tests);
     source_case(suite);
+    keyed_hash_case(suite);
     gunzip_case(suite);
     archive_case(suite);
     progress_case(suite);
