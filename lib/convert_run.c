@@ -306,12 +306,26 @@ watch_of(struct run *r)
         .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = &r->crew->stop};
 }
 
+/*
+ * Such a reject may be the last slot of a shard, which the disk then fails to write: so its images are read again, and
+ * what is absent is rejected again.
+ */
+static enum chex_status
+reject_absent(struct run *r, struct chex_error *err)
+{
+    struct convert_watch watch = watch_of(r);
+    enum chex_status status = convert_reject_absent(r->c, r->store, &watch, err);
+
+    if (status == CHEX_OK)
+        status = convert_fill(r->c, r->store, &watch, true, err);
+    return status == CHEX_OK ? convert_reject_absent(r->c, r->store, &watch, err) : status;
+}
+
 /* Images that came from no input: the lead judges for all, each rejects its own where that is allowed. */
 static enum chex_status
 settle(struct run *r, enum chex_status status, struct chex_error *err)
 {
     struct convert *c = r->c;
-    struct convert_watch watch = watch_of(r);
     /* The list of what is missing is that of the whole: a part has none. */
     bool lists = crew_leads(r->crew) && (r->crew->comm->size > 1 || share_is_whole(r->share));
     struct buffer names = {0};
@@ -335,7 +349,7 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
             status = convert_judge_absent(c, &r->folder, lists, c->counts.rejects + rejects, err);
     }
     status = crew_verdict(r->crew, status, NULL, err);
-    return status == CHEX_OK ? convert_reject_absent(c, r->store, &watch, err) : status;
+    return status == CHEX_OK ? reject_absent(r, err) : status;
 }
 
 static void
@@ -356,7 +370,7 @@ static enum chex_status
 fill(struct run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
-    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, err), err);
+    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, false, err), err);
 
     look_for_others(r);
     return status;
