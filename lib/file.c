@@ -23,6 +23,7 @@ struct safe_file {
     enum safe_file_kind kind;
     int fd;
     bool created;    /* the temporary file is ours */
+    bool lost;       /* not all of it reached the disk, and nobody can tell what did */
     uint64_t end;    /* where safe_file_write() appends */
     char *name;      /* final */
     char *temporary; /* what it is called until commit */
@@ -217,6 +218,27 @@ safe_file_begin_sync(struct safe_file *f)
 #endif
 }
 
+/* What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it. */
+static enum chex_status
+fail_lost(struct safe_file *f, const char *verb, struct chex_error *err)
+{
+    f->lost = true;
+    return fail_write(f, verb, errno, err);
+}
+
+enum chex_status
+safe_file_leave(struct safe_file *f, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int fd = f->fd;
+
+    f->fd = -1;
+    if (close(fd) != 0 && errno != EINTR)
+        status = fail_lost(f, "close", err);
+    safe_file_free(f);
+    return status;
+}
+
 enum chex_status
 safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
 {
@@ -224,7 +246,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
     int fd = f->fd;
 
     if (durable && fsync(f->fd) != 0) {
-        status = fail_write(f, "sync", errno, err);
+        status = fail_lost(f, "sync", err);
         goto out;
     }
     /* A shard is written once, and read back before: its pages would only push out what others read. */
@@ -232,7 +254,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     f->fd = -1;
     if (close(fd) != 0 && errno != EINTR) {
-        status = fail_write(f, "close", errno, err);
+        status = fail_lost(f, "close", err);
         goto out;
     }
     if (renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0) {
@@ -257,7 +279,7 @@ safe_file_free(struct safe_file *f)
         return;
     if (f->fd >= 0)
         close(f->fd);
-    if (f->kind == SAFE_FILE_NEW && f->created)
+    if (f->created && (f->kind == SAFE_FILE_NEW || f->lost))
         unlinkat(f->folder->fd, f->temporary, 0);
     free(f->name);
     free(f->temporary);
