@@ -31,11 +31,37 @@ struct safe_file {
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
+/*
+ * The folder's own name, so that a power loss does not take all that will be in it.  A parent that may not be read, or
+ * cannot be synced, is as it is.
+ */
+static bool
+sync_parent(const char *path)
+{
+    size_t length = strlen(path);
+    char *parent;
+    bool failed;
+    int fd;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    parent = length > 0 ? strndup(path, length) : strdup(".");
+    fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(parent);
+    failed = fd >= 0 && fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+    if (fd >= 0)
+        close(fd);
+    return !failed;
+}
+
 enum chex_status
 folder_open(const char *path, bool create, struct folder *out, struct chex_error *err)
 {
     *out = (struct folder){.fd = -1};
-    if (create && mkdir(path, 0777) != 0 && errno != EEXIST)
+    /* Also where it is there already: the run that made it may have been killed at once. */
+    if (create && ((mkdir(path, 0777) != 0 && errno != EEXIST) || !sync_parent(path)))
         return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, chex_errno_text(errno));
     out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->fd < 0)

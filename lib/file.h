@@ -30,7 +30,10 @@ struct folder {
     char *path; /* as given, for messages */
 };
 
-/* Open a folder.  With create, one that is missing is made (its parent must be there).  folder_close() frees it. */
+/*
+ * Open a folder.  With create, one that is missing is made (its parent must be there), and the parent synced.
+ * folder_close() frees it.
+ */
 enum chex_status folder_open(const char *path, bool create, struct folder *out, struct chex_error *err);
 void folder_close(struct folder *folder); /* zero-initialised or closed ones are allowed: fd 0 with path NULL */
 /* fsync the folder, so that renames in it survive a power loss. */
