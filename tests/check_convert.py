@@ -685,6 +685,28 @@ def _(work):
         {n: r["image"] for n, r in images(straight()).items()}.items()
 
 
+@case("an image whose path is too long is a reject, and no file of a shorter name is taken for it")
+def _(work):
+    source, out = os.path.join(work, "source"), os.path.join(work, "out")
+    shutil.copytree(base(), source)
+    names, length = sorted(os.listdir(os.path.join(source, "images"))), len(os.path.join(source, "images"))
+    at = os.open(os.path.join(source, "images"), os.O_RDONLY)
+    while length < 4090:  # bytes of the path of the folder, of 4095 that a path may have
+        part = min(200, 4090 - length - 1)
+        part -= 10 if 0 < 4090 - length - 1 - part < 2 else 0
+        os.mkdir("d" * part, dir_fd=at)
+        below = os.open("d" * part, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at, length = below, length + 1 + part
+    os.rename(os.path.join(source, "images", names[0]), names[0], dst_dir_fd=at)
+    with open(os.open(names[0][:4], os.O_CREAT | os.O_WRONLY, dir_fd=at), "wb") as f:
+        f.write(slurp(os.path.join(source, "images", names[-1])))
+    os.close(at)
+    convert(source, out, code=1)
+    (line,) = rejects(out)
+    assert line["name"] == names[0] and line["detail"] == "the path is too long", line
+
+
 @case("--allow-rejects makes them no fault, --strict stops at the first")
 def _(work):
     folder, wanted = with_faults(work)
