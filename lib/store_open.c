@@ -155,6 +155,7 @@ resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
     if (store->result[i].done)
         status = check_finished(store, i, &finished, err);
     if (status == CHEX_OK && finished) {
+        memcpy(s->was, store->result[i].was, sizeof(s->was));
         free(s->slot);
         s->slot = NULL;
         s->left = 0;

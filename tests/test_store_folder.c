@@ -214,6 +214,32 @@ START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
 }
 END_TEST
 
+/* A kill between the shard and the end of the run must not hide that another image came in. */
+START_TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
+{
+    for (size_t item = 0; item < 2; item++) {
+        uint8_t *record;
+
+        complete(&bench);
+        bench_flip(&bench, bench.plan.shard[0].name, 100, 1);
+        bench.options.repair = true;
+        bench_open(&bench);
+        ck_assert(store_wants(bench.store, 0, 0) && !store_wants(bench.store, 0, 1));
+        record = bench_record(&bench, 0, 0, item, 1);
+        ck_assert_int_eq(store_put(bench.store, 0, 0, record, &bench.err), CHEX_OK);
+        free(record);
+        ck_assert(store_results(bench.store)[0].done);
+        ck_assert(store_differs(bench.store, 0) == (item != 0));
+        bench_close(&bench);
+        bench_open(&bench);
+        ck_assert_uint_eq(bench.state.shards_done, bench.plan.shard_count);
+        ck_assert(store_differs(bench.store, 0) == (item != 0));
+        bench_close(&bench);
+        bench_move(&bench);
+    }
+}
+END_TEST
+
 START_TEST(without_rejects_there_is_no_list_of_them)
 {
     bench_text(&bench, REJECTS_NAME, "of an earlier run");
@@ -433,6 +459,7 @@ folder_case(Suite *suite)
     tcase_add_test(tests, a_complete_data_set_is_left_as_it_is);
     tcase_add_test(tests, the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk);
     tcase_add_test(tests, a_repair_keeps_in_touch_and_can_be_stopped);
+    tcase_add_test(tests, a_repaired_shard_that_is_another_is_known_after_a_kill_too);
     tcase_add_test(tests, without_rejects_there_is_no_list_of_them);
     tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
