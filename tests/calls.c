@@ -8,6 +8,7 @@
 #include "calls.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -79,6 +80,7 @@ WRAP(ssize_t, pread, CALL_READ, -1, (int fd, void *data, size_t size, off_t at),
 WRAP(ssize_t, pwrite, CALL_WRITE, -1, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP(ssize_t, write, CALL_WRITE, -1, (int fd, const void *data, size_t size), (fd, data, size))
 WRAP(int, fstat, CALL_STAT, -1, (int fd, struct stat *st), (fd, st))
+WRAP(struct dirent *, readdir, CALL_LIST, NULL, (DIR * dir), (dir))
 WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))
 
 int __real_renameat(int from, const char *old, int to, const char *new);

@@ -14,9 +14,21 @@
 
 /*
  * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the same);
- * fstat; renameat, linkat (which with EEXIST links all the same, as over NFS when the answer is lost); unlinkat.
+ * fstat; renameat, linkat (which with EEXIST links all the same, as over NFS when the answer is lost); unlinkat;
+ * readdir.
  */
-enum call { CALL_MEMORY, CALL_READ, CALL_WRITE, CALL_SYNC, CALL_CLOSE, CALL_STAT, CALL_RENAME, CALL_UNLINK, CALLS };
+enum call {
+    CALL_MEMORY,
+    CALL_READ,
+    CALL_WRITE,
+    CALL_SYNC,
+    CALL_CLOSE,
+    CALL_STAT,
+    CALL_RENAME,
+    CALL_UNLINK,
+    CALL_LIST,
+    CALLS
+};
 
 /*
  * From now on call number `nth` (1, 2, ...) of this kind fails with `error`; with `ever` all behind it too.  Meanwhile
