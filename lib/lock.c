@@ -377,6 +377,7 @@ enum chex_status
 lock_take_share(struct lock *lock, const struct folder *folder, struct share share, bool break_lock,
                 struct chex_error *err)
 {
+    bool may_break = break_lock;
     int tries;
 
     *lock = (struct lock){.folder = folder};
@@ -400,9 +401,11 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
         if (errno != EEXIST)
             return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path,
                              chex_errno_text(errno));
-        status = clear_away(folder, lock->name, break_lock, err);
+        status = clear_away(folder, lock->name, may_break, err);
         if (status != CHEX_OK)
             return status;
+        /* The user's word was about the lock that lay there, not about one that a rival makes at this moment. */
+        may_break = false;
     }
     return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
 }

@@ -400,6 +400,15 @@ START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
 }
 END_TEST
 
+START_TEST(of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first)
+{
+    write_holder("n08.cluster", 1, boot);
+    calls_before_rename(rival_takes_over);
+    expect_locked(true, "in use by host n07.cluster");
+    expect_taken(true);
+}
+END_TEST
+
 /* Who got the lock meanwhile took the file for a leftover and removed it: the link then fails with ENOENT. */
 START_TEST(a_rival_that_cleans_up_is_given_four_tries)
 {
@@ -550,6 +559,7 @@ lock_case(Suite *suite)
     tcase_add_test(lock, where_there_are_no_hard_links_a_lock_is_taken_all_the_same);
     tcase_add_test(lock, a_link_whose_answer_was_lost_is_a_lock);
     tcase_add_test(lock, the_lock_of_a_rival_that_was_faster_is_put_back);
+    tcase_add_test(lock, of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first);
     tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
     tcase_add_test(lock, a_lock_that_is_a_link_to_nothing_is_taken_only_by_force);
     tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);
