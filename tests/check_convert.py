@@ -453,6 +453,20 @@ def _(work):
         same_tree(larger_straight()[0], out)
 
 
+@case("a run with --force that was stopped says that the same command without it goes on")
+def _(work):
+    for attempt in range(10):  # as above
+        out = f"{work}/{attempt}"
+        process = stopped_midway(larger(), out, *SLOWER, "--force")
+        process.send_signal(signal.SIGTERM)
+        code, text = finish(process)
+        if code != 0:
+            break
+    assert code == 75 and "the same command without --force goes on" in text, f"exit code {code}\n{text}"
+    done = convert(larger(), out, *SLOWER, "--json")
+    assert json.loads(done.stdout)["result"]["resumed"] >= 8
+
+
 @case("a second converter in the same folder ends with 5, and the first is not disturbed")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
