@@ -70,8 +70,7 @@ enum chex_status convert_reject_absent(struct convert *c, struct store *store, c
 
 /* ---- convert_publish.c ----------------------------------------------------------------------------------------- */
 
-/* Count what became of the images, write the indexes, rejects.jsonl and the manifest. */
-enum chex_status convert_publish(struct convert *c, struct store *store, const struct folder *folder,
-                                 struct chex_error *err);
+/* Count what became of the images, write rejects.jsonl and the manifest. */
+enum chex_status convert_publish(struct convert *c, struct store *store, struct chex_error *err);
 
 #endif

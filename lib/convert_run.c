@@ -187,6 +187,13 @@ follow_into_folder(struct run *r, struct chex_error *err)
                      path);
 }
 
+/* The others wait meanwhile, and must hear of the lead. */
+static enum chex_status
+write_indexes(struct run *r, struct chex_error *err)
+{
+    return r->c->options->index_dali ? dali_index_write(&r->folder, &r->c->plan, on_wait, r->crew, err) : CHEX_OK;
+}
+
 /* Everyone in the folder; c->resumed.complete: there is nothing to do. */
 static enum chex_status
 enter(struct run *r, struct chex_error *err)
@@ -196,8 +203,8 @@ enter(struct run *r, struct chex_error *err)
 
     if (crew_leads(r->crew)) {
         status = take_folder(r, err);
-        if (status == CHEX_OK && r->c->resumed.complete && r->c->options->index_dali)
-            status = dali_index_write(&r->folder, &r->c->plan, err);
+        if (status == CHEX_OK && r->c->resumed.complete)
+            status = write_indexes(r, err);
         if (status == CHEX_OK)
             status = buffer_append(&word, r->c->resumed.complete ? "c" : "o", 1, err);
         if (status == CHEX_OK)
@@ -411,7 +418,9 @@ publish(struct run *r, struct chex_error *err)
 
     if (status == CHEX_OK && !lock_is_ours(&r->lock))
         status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", r->folder.path);
-    return status == CHEX_OK ? convert_publish(r->c, r->store, &r->folder, err) : status;
+    if (status == CHEX_OK)
+        status = write_indexes(r, err);
+    return status == CHEX_OK ? convert_publish(r->c, r->store, err) : status;
 }
 
 /* Others close the store before they report, so that nothing of theirs is open when the lead publishes. */
