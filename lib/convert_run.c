@@ -313,10 +313,7 @@ watch_of(struct run *r)
         .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = &r->crew->stop};
 }
 
-/*
- * Such a reject may be the last slot of a shard, which the disk then fails to write: so its images are read again, and
- * what is absent is rejected again.
- */
+/* Such a reject may finish a shard, and the disk fail to write that: then its images are read, and these rejected, again. */
 static enum chex_status
 reject_absent(struct run *r, struct chex_error *err)
 {
