@@ -155,7 +155,9 @@ convert_unpack(struct convert *c, struct store *store, struct share share, const
             status = journal_parse(line, (size_t)(newline - line), c->plan.shard_count, &shard, &result, err);
             if (status == CHEX_ERR_MEMORY)
                 return status;
-            good = status == CHEX_OK && share_has(share, shard);
+            /* One that is not done borrows, so it must be one that has no image of its own. */
+            good = status == CHEX_OK && share_has(share, shard) &&
+                   (result.done || result.reject_count == c->plan.shard[shard].images);
             if (good) {
                 store_take(store, shard, &result);
                 taken++;

@@ -312,13 +312,32 @@ forget_archives(struct convert *c)
     size_t i;
 
     for (i = 0; i < c->source.archive_count; i++)
-        c->archive[i].damaged = false;
+        c->archive[i] = (struct convert_archive){.images = 0};
     c->archives_damaged = 0;
     c->repeated = c->source.repeated;
 }
 
+/* Are there shards that the disk failed to write?  Then all is as before them. */
+static bool
+begin_again(struct job *job)
+{
+    struct convert *c = job->convert;
+    size_t processed = atomic_load(&job->processed);
+    unsigned shards;
+    uint64_t images = store_begun_anew(job->store, &shards);
+
+    if (images == 0)
+        return false;
+    c->counts.shards_again += shards;
+    c->counts.rejects = count_rejects(c, job->store);
+    atomic_store(&job->processed, processed > images ? processed - (size_t)images : 0);
+    forget_archives(c);
+    return true;
+}
+
 enum chex_status
-convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, struct chex_error *err)
+convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, bool again,
+             struct chex_error *err)
 {
     struct job job = {
         .convert = c,
@@ -340,20 +359,11 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
         .read_end = read_end,
         .next = next,
     };
-    enum chex_status status = run_pass(&job, &pipeline, err);
-    uint64_t images;
-    unsigned shards;
+    enum chex_status status = again ? CHEX_OK : run_pass(&job, &pipeline, err);
 
     /* Shards that the disk failed to write are filled a second time. */
-    while (status == CHEX_OK && (images = store_begun_anew(store, &shards)) > 0) {
-        size_t processed = atomic_load(&job.processed);
-
-        c->counts.shards_again += shards;
-        c->counts.rejects = count_rejects(c, store);
-        atomic_store(&job.processed, processed > images ? processed - (size_t)images : 0);
-        forget_archives(c);
+    while (status == CHEX_OK && begin_again(&job))
         status = run_pass(&job, &pipeline, err);
-    }
     pthread_mutex_destroy(&job.lock);
     return status;
 }

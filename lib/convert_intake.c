@@ -204,6 +204,7 @@ read_loose(struct intake *in, struct reader *r)
 {
     struct feed_place *p;
     char path[4096];
+    bool fits;
 
     if (!r->pending && !next_loose(in, r))
         return false;
@@ -213,11 +214,12 @@ read_loose(struct intake *in, struct reader *r)
         return true;
     p->item = r->item;
     r->pending = false;
-    if (!loose_path(in, name_of(in, r->item), path, sizeof(path)))
+    fits = loose_path(in, name_of(in, r->item), path, sizeof(path));
+    if (!fits)
         chex_fail(&p->why, CHEX_ERR_LIMIT, "the path is too long");
     else
         file_read(AT_FDCWD, path, r->room, &p->bytes, &p->why);
-    if (p->why.status == CHEX_ERR_LIMIT && r->room == USUAL_FILE) {
+    if (fits && p->why.status == CHEX_ERR_LIMIT && r->room == USUAL_FILE) {
         struct stat st;
 
         /* A large one: once more, with as much room as it takes. */

@@ -37,8 +37,11 @@ struct feed *intake_feed(struct intake *in);
 /* The shard that image number `item` of the plan is in. */
 size_t convert_shard_of(const struct plan *plan, size_t item);
 
-/* Decode the images whose slots are empty and put them there, or reject them. */
-enum chex_status convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch,
+/*
+ * Decode the images whose slots are empty and put them there, or reject them.  With again only where shards were begun
+ * anew since.
+ */
+enum chex_status convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, bool again,
                               struct chex_error *err);
 
 /* More rejects than this end a run; and the error that says so. */
@@ -67,8 +70,7 @@ enum chex_status convert_reject_absent(struct convert *c, struct store *store, c
 
 /* ---- convert_publish.c ----------------------------------------------------------------------------------------- */
 
-/* Count what became of the images, write the indexes, rejects.jsonl and the manifest. */
-enum chex_status convert_publish(struct convert *c, struct store *store, const struct folder *folder,
-                                 struct chex_error *err);
+/* Count what became of the images, write rejects.jsonl and the manifest. */
+enum chex_status convert_publish(struct convert *c, struct store *store, struct chex_error *err);
 
 #endif

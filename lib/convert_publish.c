@@ -1,5 +1,5 @@
 /*
- * convert_publish.c - what is written when all shards are there: indexes, rejects.jsonl, the manifest
+ * convert_publish.c - what is written when all shards are there: rejects.jsonl, the manifest
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,6 @@
 
 #include "convert_private.h"
 
-#include "dali_index.h"
 #include "json.h"
 #include "manifest_json.h"
 
@@ -260,18 +259,14 @@ convert_count_share(struct convert *c, const struct store *store)
 }
 
 enum chex_status
-convert_publish(struct convert *c, struct store *store, const struct folder *folder, struct chex_error *err)
+convert_publish(struct convert *c, struct store *store, struct chex_error *err)
 {
     const struct shard_result *result = store_results(store);
     struct buffer rejects = {0}, text = {0};
     struct manifest manifest = {0};
     char rule[64];
-    enum chex_status status = CHEX_OK;
+    enum chex_status status = format_rejects(c, result, &rejects, err);
 
-    if (c->options->index_dali)
-        status = dali_index_write(folder, &c->plan, err);
-    if (status == CHEX_OK)
-        status = format_rejects(c, result, &rejects, err);
     if (status == CHEX_OK)
         status = fill_manifest(c, result, &manifest, rule, sizeof(rule), err);
     if (status == CHEX_OK)

@@ -187,6 +187,13 @@ follow_into_folder(struct run *r, struct chex_error *err)
                      path);
 }
 
+/* The others wait meanwhile, and must hear of the lead. */
+static enum chex_status
+write_indexes(struct run *r, struct chex_error *err)
+{
+    return r->c->options->index_dali ? dali_index_write(&r->folder, &r->c->plan, on_wait, r->crew, err) : CHEX_OK;
+}
+
 /* Everyone in the folder; c->resumed.complete: there is nothing to do. */
 static enum chex_status
 enter(struct run *r, struct chex_error *err)
@@ -196,8 +203,8 @@ enter(struct run *r, struct chex_error *err)
 
     if (crew_leads(r->crew)) {
         status = take_folder(r, err);
-        if (status == CHEX_OK && r->c->resumed.complete && r->c->options->index_dali)
-            status = dali_index_write(&r->folder, &r->c->plan, err);
+        if (status == CHEX_OK && r->c->resumed.complete)
+            status = write_indexes(r, err);
         if (status == CHEX_OK)
             status = buffer_append(&word, r->c->resumed.complete ? "c" : "o", 1, err);
         if (status == CHEX_OK)
@@ -306,12 +313,23 @@ watch_of(struct run *r)
         .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = &r->crew->stop};
 }
 
+/* Such a reject may finish a shard, and the disk fail to write that: then its images are read, and these rejected, again. */
+static enum chex_status
+reject_absent(struct run *r, struct chex_error *err)
+{
+    struct convert_watch watch = watch_of(r);
+    enum chex_status status = convert_reject_absent(r->c, r->store, &watch, err);
+
+    if (status == CHEX_OK)
+        status = convert_fill(r->c, r->store, &watch, true, err);
+    return status == CHEX_OK ? convert_reject_absent(r->c, r->store, &watch, err) : status;
+}
+
 /* Images that came from no input: the lead judges for all, each rejects its own where that is allowed. */
 static enum chex_status
 settle(struct run *r, enum chex_status status, struct chex_error *err)
 {
     struct convert *c = r->c;
-    struct convert_watch watch = watch_of(r);
     /* The list of what is missing is that of the whole: a part has none. */
     bool lists = crew_leads(r->crew) && (r->crew->comm->size > 1 || share_is_whole(r->share));
     struct buffer names = {0};
@@ -335,7 +353,7 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
             status = convert_judge_absent(c, &r->folder, lists, c->counts.rejects + rejects, err);
     }
     status = crew_verdict(r->crew, status, NULL, err);
-    return status == CHEX_OK ? convert_reject_absent(c, r->store, &watch, err) : status;
+    return status == CHEX_OK ? reject_absent(r, err) : status;
 }
 
 static void
@@ -356,7 +374,7 @@ static enum chex_status
 fill(struct run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
-    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, err), err);
+    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, false, err), err);
 
     look_for_others(r);
     return status;
@@ -397,7 +415,9 @@ publish(struct run *r, struct chex_error *err)
 
     if (status == CHEX_OK && !lock_is_ours(&r->lock))
         status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", r->folder.path);
-    return status == CHEX_OK ? convert_publish(r->c, r->store, &r->folder, err) : status;
+    if (status == CHEX_OK)
+        status = write_indexes(r, err);
+    return status == CHEX_OK ? convert_publish(r->c, r->store, err) : status;
 }
 
 /* Others close the store before they report, so that nothing of theirs is open when the lead publishes. */

@@ -27,7 +27,8 @@ dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct c
 }
 
 enum chex_status
-dali_index_write(const struct folder *folder, const struct plan *plan, struct chex_error *err)
+dali_index_write(const struct folder *folder, const struct plan *plan, void (*tick)(void *context), void *context,
+                 struct chex_error *err)
 {
     struct buffer text = {0}, there = {0};
     enum chex_status status = CHEX_OK;
@@ -41,6 +42,8 @@ dali_index_write(const struct folder *folder, const struct plan *plan, struct ch
         if (status == CHEX_OK && (file_read(folder->fd, name, text.size, &there, NULL) != CHEX_OK ||
                                   there.size != text.size || memcmp(there.data, text.data, text.size) != 0))
             status = safe_file_put(folder, name, text.data, text.size, err);
+        if (tick)
+            tick(context);
     }
     buffer_release(&there);
     buffer_release(&text);

@@ -16,7 +16,11 @@
 /* The text of the index of a shard: replaces what is in it.  CHEX_ERR_MEMORY */
 enum chex_status dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct chex_error *err);
 
-/* Write SHARD.idx for every shard of the plan, where it is not there as it should be. */
-enum chex_status dali_index_write(const struct folder *folder, const struct plan *plan, struct chex_error *err);
+/*
+ * Write SHARD.idx for every shard of the plan, where it is not there as it should be.  tick is called for each, since
+ * thousands of files take long to sync; NULL: never.
+ */
+enum chex_status dali_index_write(const struct folder *folder, const struct plan *plan, void (*tick)(void *context),
+                                  void *context, struct chex_error *err);
 
 #endif

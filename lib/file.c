@@ -23,6 +23,7 @@ struct safe_file {
     enum safe_file_kind kind;
     int fd;
     bool created;    /* the temporary file is ours */
+    bool lost;       /* not all of it reached the disk, and nobody can tell what did */
     uint64_t end;    /* where safe_file_write() appends */
     char *name;      /* final */
     char *temporary; /* what it is called until commit */
@@ -30,11 +31,37 @@ struct safe_file {
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
+/*
+ * The folder's own name, so that a power loss does not take all that will be in it.  A parent that may not be read, or
+ * cannot be synced, is as it is.
+ */
+static bool
+sync_parent(const char *path)
+{
+    size_t length = strlen(path);
+    char *parent;
+    bool failed;
+    int fd;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    parent = length > 0 ? strndup(path, length) : strdup(".");
+    fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(parent);
+    failed = fd >= 0 && fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+    if (fd >= 0)
+        close(fd);
+    return !failed;
+}
+
 enum chex_status
 folder_open(const char *path, bool create, struct folder *out, struct chex_error *err)
 {
     *out = (struct folder){.fd = -1};
-    if (create && mkdir(path, 0777) != 0 && errno != EEXIST)
+    /* Also where it is there already: the run that made it may have been killed at once. */
+    if (create && ((mkdir(path, 0777) != 0 && errno != EEXIST) || !sync_parent(path)))
         return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, chex_errno_text(errno));
     out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->fd < 0)
@@ -217,6 +244,27 @@ safe_file_begin_sync(struct safe_file *f)
 #endif
 }
 
+/* What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it. */
+static enum chex_status
+fail_lost(struct safe_file *f, const char *verb, struct chex_error *err)
+{
+    f->lost = true;
+    return fail_write(f, verb, errno, err);
+}
+
+enum chex_status
+safe_file_leave(struct safe_file *f, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int fd = f->fd;
+
+    f->fd = -1;
+    if (close(fd) != 0 && errno != EINTR)
+        status = fail_lost(f, "close", err);
+    safe_file_free(f);
+    return status;
+}
+
 enum chex_status
 safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
 {
@@ -224,7 +272,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
     int fd = f->fd;
 
     if (durable && fsync(f->fd) != 0) {
-        status = fail_write(f, "sync", errno, err);
+        status = fail_lost(f, "sync", err);
         goto out;
     }
     /* A shard is written once, and read back before: its pages would only push out what others read. */
@@ -232,7 +280,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     f->fd = -1;
     if (close(fd) != 0 && errno != EINTR) {
-        status = fail_write(f, "close", errno, err);
+        status = fail_lost(f, "close", err);
         goto out;
     }
     if (renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0) {
@@ -257,7 +305,7 @@ safe_file_free(struct safe_file *f)
         return;
     if (f->fd >= 0)
         close(f->fd);
-    if (f->kind == SAFE_FILE_NEW && f->created)
+    if (f->created && (f->kind == SAFE_FILE_NEW || f->lost))
         unlinkat(f->folder->fd, f->temporary, 0);
     free(f->name);
     free(f->temporary);

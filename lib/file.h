@@ -6,7 +6,8 @@
  *   SAFE_FILE_NEW   named .NAME.tmp.PID (and two digits where there is one), never over another one; removed when freed without commit
  *   SAFE_FILE_PART  named .NAME.part and opened again by the next run: a shard whose slots are filled in any order
  *                   stays when freed without commit.  The folder's lock (lock.h) keeps rivals away; what is in the
- *                   part is believed only where its checksums say so.
+ *                   part is believed only where its checksums say so.  One that could not be synced or closed is
+ *                   removed: what the disk did not take may still be read from the page cache, with good checksums.
  * No mmap: a full file system would be a SIGBUS.  Short writes and EINTR are looped over.
  *
  * Errors when writing are CHEX_ERR_WRITE, or CHEX_ERR_MEMORY; the text names file and reason, and says so in words
@@ -29,7 +30,10 @@ struct folder {
     char *path; /* as given, for messages */
 };
 
-/* Open a folder.  With create, one that is missing is made (its parent must be there).  folder_close() frees it. */
+/*
+ * Open a folder.  With create, one that is missing is made (its parent must be there), and the parent synced.
+ * folder_close() frees it.
+ */
 enum chex_status folder_open(const char *path, bool create, struct folder *out, struct chex_error *err);
 void folder_close(struct folder *folder); /* zero-initialised or closed ones are allowed: fd 0 with path NULL */
 /* fsync the folder, so that renames in it survive a power loss. */
@@ -76,10 +80,12 @@ void safe_file_begin_sync(struct safe_file *f);
 
 /*
  * fsync, close, rename, and fsync of the folder.  f is freed, also on failure (a NEW file is then removed, a PART
- * stays).  Without durable the two fsyncs are left out: for many small files that can be made again (chex-synth).
+ * stays unless it could not be synced or closed).  Without durable the two fsyncs are left out: for many small files that can be made again (chex-synth).
  * A PART leaves the page cache once it is synced.
  */
 enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err);
+/* Close a PART that will be gone on with: a network file system may say only now that there was no room.  f is freed. */
+enum chex_status safe_file_leave(struct safe_file *f, struct chex_error *err);
 void safe_file_free(struct safe_file *f); /* NULL is allowed */
 
 /* All of it for a small file: create, write, commit. */

@@ -106,6 +106,11 @@ take_line(const struct reading *r, const char *line, size_t size, struct chex_er
     if (status == CHEX_OK) {
         parsed.done = parsed.reject_count == 0;
         parsed.reject_count = 0;
+        /* The first word, of --repair before it, stays known when the shard is made again. */
+        if (r->result[shard].was[0])
+            memcpy(parsed.was, r->result[shard].was, sizeof(parsed.was));
+        else if (parsed.done)
+            memcpy(parsed.was, parsed.sha256, sizeof(parsed.was));
         r->result[shard] = parsed;
     }
     return status;

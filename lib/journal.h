@@ -40,6 +40,7 @@ struct shard_result {
     uint64_t sum, squares; /* of the pixels of records of weight 1 */
     struct reject *reject; /* sorted by index; owned */
     size_t reject_count;
+    char was[DIGEST_HEX]; /* as read from a journal: the SHA-256 of the shard's first line without rejects, else "" */
 };
 
 void shard_result_release(struct shard_result *r);

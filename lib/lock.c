@@ -183,6 +183,16 @@ knows_no_links(int error)
     return error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK;
 }
 
+/* Over NFS the answer to a link may be lost, and the client's second try then fails, since there is one: ours. */
+static bool
+is_same_file(const struct folder *folder, const char *a, const char *b)
+{
+    struct stat sa, sb;
+
+    return fstatat(folder->fd, a, &sa, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(folder->fd, b, &sb, AT_SYMLINK_NOFOLLOW) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
 /* Make the lock file; text[LOCK_TEXT] gets what is in it.  False with errno EEXIST where there is one. */
 static bool
 create_lock(const struct folder *folder, const char *name, char *text)
@@ -204,6 +214,7 @@ create_lock(const struct folder *folder, const char *name, char *text)
     good = linkat(folder->fd, made, folder->fd, name, 0) == 0;
     /* Who got the lock meanwhile took our file for a leftover. */
     error = errno == ENOENT ? EAGAIN : errno;
+    good = good || (error == EEXIST && is_same_file(folder, made, name));
     unlinkat(folder->fd, made, 0);
     errno = error;
     return good || (knows_no_links(error) && write_text(folder, name, text));
@@ -267,7 +278,8 @@ remove_stale(const struct folder *folder, const char *name, const char *stale)
     if (renameat(folder->fd, name, folder->fd, aside) != 0)
         return;
     if (read_lock(folder, aside, text, NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
-        linkat(folder->fd, aside, folder->fd, name, 0) != 0)
+        linkat(folder->fd, aside, folder->fd, name, 0) != 0 &&
+        !(knows_no_links(errno) && write_text(folder, name, text)))
         return;
     unlinkat(folder->fd, aside, 0);
 }
@@ -365,6 +377,7 @@ enum chex_status
 lock_take_share(struct lock *lock, const struct folder *folder, struct share share, bool break_lock,
                 struct chex_error *err)
 {
+    bool may_break = break_lock;
     int tries;
 
     *lock = (struct lock){.folder = folder};
@@ -388,9 +401,11 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
         if (errno != EEXIST)
             return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path,
                              chex_errno_text(errno));
-        status = clear_away(folder, lock->name, break_lock, err);
+        status = clear_away(folder, lock->name, may_break, err);
         if (status != CHEX_OK)
             return status;
+        /* The user's word was about the lock that lay there, not about one that a rival makes at this moment. */
+        may_break = false;
     }
     return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
 }

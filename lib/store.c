@@ -30,13 +30,16 @@ store_open_part(struct store *store, size_t shard, struct chex_error *err)
     return status;
 }
 
-void
-store_close_part(struct store *store, size_t shard)
+enum chex_status
+store_close_part(struct store *store, size_t shard, struct chex_error *err)
 {
-    if (store->shard[shard].part)
-        atomic_fetch_sub(&store->open_parts, 1);
-    safe_file_free(store->shard[shard].part);
+    struct safe_file *part = store->shard[shard].part;
+
+    if (!part)
+        return CHEX_OK;
+    atomic_fetch_sub(&store->open_parts, 1);
     store->shard[shard].part = NULL;
+    return safe_file_leave(part, err);
 }
 
 enum chex_status
@@ -146,8 +149,10 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
     anew = status != CHEX_OK && store_may_begin_anew(store, shard, status); /* looks at errno */
     /* Images from archives go to all shards at once, which may be more than files can be open. */
     pthread_mutex_lock(&s->lock);
-    if (--s->users == 0 && atomic_load(&store->open_parts) > store->max_open)
-        store_close_part(store, shard);
+    if (--s->users == 0 && atomic_load(&store->open_parts) > store->max_open && status == CHEX_OK) {
+        status = store_close_part(store, shard, err);
+        anew = status != CHEX_OK && store_may_begin_anew(store, shard, status);
+    }
     s->again |= anew;
     pthread_mutex_unlock(&s->lock);
     if (status != CHEX_OK && !anew)
@@ -214,7 +219,7 @@ store_free(struct store *store)
     if (!store)
         return;
     for (i = 0; store->shard && i < store->plan->shard_count; i++) {
-        store_close_part(store, i);
+        store_close_part(store, i, NULL);
         free(store->shard[i].slot);
         pthread_mutex_destroy(&store->shard[i].lock);
     }

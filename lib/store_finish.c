@@ -307,7 +307,7 @@ begin_anew(struct store *store, size_t shard, struct chex_error *err)
     enum chex_status status;
 
     snprintf(part, sizeof(part), ".%s.part", p->name);
-    store_close_part(store, shard);
+    store_close_part(store, shard, NULL);
     status = folder_remove(store->folder, part, err);
     /* It has its name already where only the folder could not be synced. */
     if (status == CHEX_OK)

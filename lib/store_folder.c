@@ -303,6 +303,9 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     /* Nothing is removed before it is known that the folder is this data set's. */
     if (status == CHEX_OK && !state->complete)
         status = check_journals(folder, plan, err);
+    /* A run may have ended behind the manifest's rename: the journals go when that is sure to stay. */
+    if (status == CHEX_OK && state->complete)
+        status = folder_sync(folder, err);
     return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
 }
 

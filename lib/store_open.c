@@ -44,7 +44,11 @@ scan_records(struct store *store, size_t shard, int fd, uint8_t *slot, uint32_t 
         struct record_values values;
 
         status = file_pread(fd, (uint64_t)i * stride, record, stride, &got, err);
-        if (status != CHEX_OK || got < stride)
+        if (status == CHEX_ERR_READ || (status == CHEX_OK && got < stride)) {
+            status = CHEX_OK; /* a bad block: what is behind it is made anew, as if the file ended there */
+            break;
+        }
+        if (status != CHEX_OK)
             break;
         if (store_check_record(store, shard, i, record, &values, NULL) != CHEX_OK)
             continue;
@@ -151,6 +155,7 @@ resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
     if (store->result[i].done)
         status = check_finished(store, i, &finished, err);
     if (status == CHEX_OK && finished) {
+        memcpy(s->was, store->result[i].was, sizeof(s->was));
         free(s->slot);
         s->slot = NULL;
         s->left = 0;

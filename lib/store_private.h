@@ -43,8 +43,8 @@ struct store {
 /* Open a shard's part for writing, if it is not. */
 enum chex_status store_open_part(struct store *store, size_t shard, struct chex_error *err);
 
-/* Close it; what is in it stays.  No thread may be at work with it. */
-void store_close_part(struct store *store, size_t shard);
+/* Close it; what is in it stays, unless that fails.  No thread may be at work with it. */
+enum chex_status store_close_part(struct store *store, size_t shard, struct chex_error *err);
 
 /*
  * Is this the sealed record of slot `index` of the shard in this data set?  *values is then set and points into it.

@@ -27,63 +27,74 @@ struct found {
 
 struct search {
     const struct store *store;
-    uint8_t *record;
-    struct digest *digest;
+    const struct manifest *m;
+    struct found *found; /* [shard_count] */
 };
 
 /* A shard that is not there, or cannot be read to its end, is one without so many good records. */
 static enum chex_status
-look_at_records(struct search *search, size_t shard, int fd, struct found *out, struct chex_error *err)
+look_at_records(const struct store *store, size_t shard, int fd, uint8_t *record, struct digest *digest,
+                struct found *out, struct chex_error *err)
 {
-    const struct store *store = search->store;
     const struct plan_shard *s = &store->plan->shard[shard];
     const struct layout *l = &store->plan->layout;
     uint8_t hash[DIGEST_SIZE];
     uint32_t i, crc = 0;
 
-    digest_start(search->digest);
+    digest_start(digest);
     for (i = 0; i < s->records; i++) {
         struct record_values values;
         size_t got;
-        enum chex_status status = file_pread(fd, (uint64_t)i * l->stride, search->record, l->stride, &got, err);
+        enum chex_status status = file_pread(fd, (uint64_t)i * l->stride, record, l->stride, &got, err);
 
         if (status == CHEX_ERR_MEMORY)
             return status;
         if (status != CHEX_OK || got < l->stride)
             break;
-        digest_add(search->digest, search->record, l->stride);
-        crc = tfrecord_chain(crc, search->record, l->stride - TFRECORD_FRAME);
-        if (store_check_record(store, shard, i, search->record, &values, NULL) != CHEX_OK)
+        digest_add(digest, record, l->stride);
+        crc = tfrecord_chain(crc, record, l->stride - TFRECORD_FRAME);
+        if (store_check_record(store, shard, i, record, &values, NULL) != CHEX_OK)
             continue;
         out->good++;
         if (values.weight == 1 && i < s->images) {
             out->result.images++;
-            store_add_pixels(search->record + l->pixel_offset, l->pixel_size, &out->result);
+            store_add_pixels(record + l->pixel_offset, l->pixel_size, &out->result);
         }
     }
-    digest_finish(search->digest, hash);
+    digest_finish(digest, hash);
     digest_hex(hash, DIGEST_SIZE, out->result.sha256);
     crc_hex(crc, out->result.crc32c);
     return CHEX_OK;
 }
 
 static enum chex_status
-look_at_shard(struct search *search, size_t shard, const struct manifest *m, struct found *out, struct chex_error *err)
+look_at_shard(void *context, void *worker, size_t shard, struct chex_error *err)
 {
-    const struct plan_shard *s = &search->store->plan->shard[shard];
+    const struct search *search = context;
+    const struct store *store = search->store;
+    const struct plan_shard *s = &store->plan->shard[shard];
+    const struct manifest *m = search->m;
+    struct found *out = &search->found[shard];
+    uint8_t *record = malloc(store->plan->layout.stride);
+    struct digest *digest = digest_new();
     uint64_t size;
     int fd;
-    enum chex_status status = file_open(search->store->folder->fd, s->name, &fd, &size, err);
+    enum chex_status status = record && digest ? file_open(store->folder->fd, s->name, &fd, &size, err)
+                                               : chex_fail_memory(err);
 
-    *out = (struct found){.good = 0};
-    if (status != CHEX_OK)
-        return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
-    status = look_at_records(search, shard, fd, out, err);
-    close(fd);
-    out->result.size = size;
-    out->whole = out->good == s->records && size == s->records * search->store->plan->layout.stride &&
-                 (!m || (shard < m->shard_count && strcmp(out->result.sha256, m->shard[shard].sha256) == 0)) &&
-                 out->result.images == s->images;
+    (void)worker;
+    if (status == CHEX_OK) {
+        status = look_at_records(store, shard, fd, record, digest, out, err);
+        close(fd);
+        out->result.size = size;
+        out->whole = out->good == s->records && size == s->records * store->plan->layout.stride &&
+                     (!m || (shard < m->shard_count && strcmp(out->result.sha256, m->shard[shard].sha256) == 0)) &&
+                     out->result.images == s->images;
+    } else if (status != CHEX_ERR_MEMORY) {
+        status = CHEX_OK;
+    }
+    digest_free(digest);
+    free(record);
     return status;
 }
 
@@ -147,15 +158,13 @@ enum chex_status
 store_repair(const struct store *store, const struct manifest *m, bool *damaged, struct chex_error *err)
 {
     size_t count = store->plan->shard_count, i;
-    struct search search = {store, malloc(store->plan->layout.stride), digest_new()};
     struct found *found = calloc(count, sizeof(*found));
-    enum chex_status status = search.record && search.digest && found ? CHEX_OK : chex_fail_memory(err);
+    struct search search = {store, m, found};
+    enum chex_status status = found ? store_each(store, count, look_at_shard, &search, err) : chex_fail_memory(err);
 
     *damaged = !m;
-    for (i = 0; status == CHEX_OK && i < count; i++) {
-        status = look_at_shard(&search, i, m, &found[i], err);
+    for (i = 0; status == CHEX_OK && i < count; i++)
         *damaged |= !found[i].whole;
-    }
     if (status == CHEX_OK)
         status = check_ours(store, found, m, err);
     if (status == CHEX_OK && *damaged)
@@ -165,7 +174,5 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     if (status == CHEX_OK && *damaged)
         status = folder_sync(store->folder, err);
     free(found);
-    digest_free(search.digest);
-    free(search.record);
     return status;
 }

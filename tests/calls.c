@@ -8,6 +8,7 @@
 #include "calls.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -22,6 +23,14 @@ static struct {
     int error;
     atomic_uint count, failed;
 } plan;
+
+static void (*before_rename)(void);
+
+void
+calls_before_rename(void (*rival)(void))
+{
+    before_rename = rival;
+}
 
 void
 calls_fail(enum call kind, unsigned nth, bool ever, int error)
@@ -71,10 +80,38 @@ WRAP(ssize_t, pread, CALL_READ, -1, (int fd, void *data, size_t size, off_t at),
 WRAP(ssize_t, pwrite, CALL_WRITE, -1, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP(ssize_t, write, CALL_WRITE, -1, (int fd, const void *data, size_t size), (fd, data, size))
 WRAP(int, fstat, CALL_STAT, -1, (int fd, struct stat *st), (fd, st))
-WRAP(int, renameat, CALL_RENAME, -1, (int from, const char *old, int to, const char *new), (from, old, to, new))
-WRAP(int, linkat, CALL_RENAME, -1, (int from, const char *old, int to, const char *new, int flags),
-     (from, old, to, new, flags))
+WRAP(struct dirent *, readdir, CALL_LIST, NULL, (DIR * dir), (dir))
 WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))
+
+int __real_renameat(int from, const char *old, int to, const char *new);
+int __wrap_renameat(int from, const char *old, int to, const char *new);
+
+int
+__wrap_renameat(int from, const char *old, int to, const char *new)
+{
+    void (*rival)(void) = before_rename;
+
+    if (fails(CALL_RENAME))
+        return -1;
+    before_rename = NULL;
+    if (rival)
+        rival();
+    return __real_renameat(from, old, to, new);
+}
+
+int __real_linkat(int from, const char *old, int to, const char *new, int flags);
+int __wrap_linkat(int from, const char *old, int to, const char *new, int flags);
+
+int
+__wrap_linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    if (!fails(CALL_RENAME))
+        return __real_linkat(from, old, to, new, flags);
+    if (plan.error == EEXIST)
+        (void)!__real_linkat(from, old, to, new, flags);
+    errno = plan.error;
+    return -1;
+}
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);

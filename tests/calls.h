@@ -14,9 +14,21 @@
 
 /*
  * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the same);
- * fstat; renameat, linkat; unlinkat.
+ * fstat; renameat, linkat (which with EEXIST links all the same, as over NFS when the answer is lost); unlinkat;
+ * readdir.
  */
-enum call { CALL_MEMORY, CALL_READ, CALL_WRITE, CALL_SYNC, CALL_CLOSE, CALL_STAT, CALL_RENAME, CALL_UNLINK, CALLS };
+enum call {
+    CALL_MEMORY,
+    CALL_READ,
+    CALL_WRITE,
+    CALL_SYNC,
+    CALL_CLOSE,
+    CALL_STAT,
+    CALL_RENAME,
+    CALL_UNLINK,
+    CALL_LIST,
+    CALLS
+};
 
 /*
  * From now on call number `nth` (1, 2, ...) of this kind fails with `error`; with `ever` all behind it too.  Meanwhile
@@ -25,6 +37,9 @@ enum call { CALL_MEMORY, CALL_READ, CALL_WRITE, CALL_SYNC, CALL_CLOSE, CALL_STAT
 void calls_fail(enum call kind, unsigned nth, bool ever, int error);
 /* All succeed again; how many failed. */
 unsigned calls_end(void);
+
+/* Before the next renameat() that does not fail, once: what a rival does at that moment. */
+void calls_before_rename(void (*rival)(void));
 
 /* Something to be done; it frees what it makes, whatever happens.  Check allocates too, so nothing is asserted in it. */
 typedef enum chex_status calls_act(struct chex_error *err);

@@ -453,6 +453,20 @@ def _(work):
         same_tree(larger_straight()[0], out)
 
 
+@case("a run with --force that was stopped says that the same command without it goes on")
+def _(work):
+    for attempt in range(10):  # as above
+        out = f"{work}/{attempt}"
+        process = stopped_midway(larger(), out, *SLOWER, "--force")
+        process.send_signal(signal.SIGTERM)
+        code, text = finish(process)
+        if code != 0:
+            break
+    assert code == 75 and "the same command without --force goes on" in text, f"exit code {code}\n{text}"
+    done = convert(larger(), out, *SLOWER, "--json")
+    assert json.loads(done.stdout)["result"]["resumed"] >= 8
+
+
 @case("a second converter in the same folder ends with 5, and the first is not disturbed")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
@@ -683,6 +697,28 @@ def _(work):
         same_tree(f"{work}/out", f"{work}/{threads}")
     assert {n: r["image"] for n, r in images(f"{work}/out").items()}.items() <= \
         {n: r["image"] for n, r in images(straight()).items()}.items()
+
+
+@case("an image whose path is too long is a reject, and no file of a shorter name is taken for it")
+def _(work):
+    source, out = os.path.join(work, "source"), os.path.join(work, "out")
+    shutil.copytree(base(), source)
+    names, length = sorted(os.listdir(os.path.join(source, "images"))), len(os.path.join(source, "images"))
+    at = os.open(os.path.join(source, "images"), os.O_RDONLY)
+    while length < 4090:  # bytes of the path of the folder, of 4095 that a path may have
+        part = min(200, 4090 - length - 1)
+        part -= 10 if 0 < 4090 - length - 1 - part < 2 else 0
+        os.mkdir("d" * part, dir_fd=at)
+        below = os.open("d" * part, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at, length = below, length + 1 + part
+    os.rename(os.path.join(source, "images", names[0]), names[0], dst_dir_fd=at)
+    with open(os.open(names[0][:4], os.O_CREAT | os.O_WRONLY, dir_fd=at), "wb") as f:
+        f.write(slurp(os.path.join(source, "images", names[-1])))
+    os.close(at)
+    convert(source, out, code=1)
+    (line,) = rejects(out)
+    assert line["name"] == names[0] and line["detail"] == "the path is too long", line
 
 
 @case("--allow-rejects makes them no fault, --strict stops at the first")

@@ -7,9 +7,11 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "checkpoint.h"
 #include "weights.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -205,6 +207,29 @@ START_TEST(what_is_damaged_is_set_aside_and_named_ones_are_checked)
     /* None is whole: that is no new run. */
     ck_assert_int_eq(truncateat(&r, "step-000010.opt.safetensors", 5000), 0);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_DAMAGED);
+    run_release(&r);
+}
+END_TEST
+
+/* A run that goes on from an older one would find the later ones at its next start. */
+START_TEST(a_folder_that_cannot_be_listed_is_an_error)
+{
+    struct run r;
+    struct chex_error err;
+    enum chex_status status;
+
+    run_make(&r);
+    for (uint64_t step = 100; step <= 300; step += 100)
+        save(&r, step, 3);
+    for (unsigned n = 1; n <= 2; n++) {
+        calls_fail(CALL_LIST, n, true, EIO);
+        status = checkpoint_set_aside(&r.folder, "step-000100", &err);
+        ck_assert_uint_eq(calls_end(), 1);
+        ck_assert_int_eq(status, CHEX_ERR_READ);
+        ck_assert_msg(strstr(err.text, "cannot list the folder"), "%s", err.text);
+    }
+    ck_assert_int_eq(checkpoint_set_aside(&r.folder, "step-000100", &err), CHEX_OK);
+    ck_assert(is_there(&r, "step-000100.safetensors") && !is_there(&r, "step-000300.safetensors"));
     run_release(&r);
 }
 END_TEST
@@ -409,6 +434,7 @@ checkpoint_suite(void)
     tcase_add_test(c, old_checkpoints_go_and_the_newest_stay);
     tcase_add_test(c, a_damaged_one_is_passed_over);
     tcase_add_test(c, what_is_damaged_is_set_aside_and_named_ones_are_checked);
+    tcase_add_test(c, a_folder_that_cannot_be_listed_is_an_error);
     tcase_add_test(c, the_same_step_may_be_saved_with_another_state);
     tcase_add_test(c, what_is_not_finite_is_never_saved);
     tcase_add_test(c, an_empty_folder_holds_no_checkpoint);

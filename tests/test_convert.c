@@ -34,6 +34,7 @@ static char base[600], labels[700], exclude[700], out[700], loose[700], archive[
 static const char *inputs[2];
 static struct convert_options options;
 static enum chex_status expected; /* how it ends where nothing fails */
+static uint64_t members;          /* images in the archive, as the run counted them */
 
 static unsigned
 any_sample(uint32_t x, uint32_t y, int channel)
@@ -121,6 +122,7 @@ convert(struct chex_error *err)
         status = convert_check_output(&c, err);
     if (status == CHEX_OK)
         status = convert_run(&c, &watch, err);
+    members = c.archive ? c.archive[0].images : 0;
     convert_release(&c);
     return status == expected ? CHEX_OK : status;
 }
@@ -174,6 +176,29 @@ START_TEST(a_conversion_to_a_disk_that_fails)
 }
 END_TEST
 
+/* However often the archive was read. */
+static void
+count_members_and_convert_again(void)
+{
+    ck_assert_uint_le(members, 5);
+    convert_again();
+}
+
+/* What a damaged archive held is rejected when all else is in its slots, and that may finish a shard. */
+START_TEST(a_disk_that_fails_once_beside_a_damaged_archive)
+{
+    struct stat st;
+
+    if (!image_archive_version())
+        return;
+    ck_assert_int_eq(stat(archive, &st), 0);
+    ck_assert_int_eq(truncate(archive, st.st_size / 2 + 600), 0); /* in image 5 */
+    options.allow_missing = false;
+    for (options.spec.seed = 0; options.spec.seed < 4; options.spec.seed++)
+        calls_each(CALL_SYNC, EIO, convert, count_members_and_convert_again, CHEX_ERR_WRITE, SPARE);
+}
+END_TEST
+
 void
 convert_case(Suite *suite)
 {
@@ -183,5 +208,6 @@ convert_case(Suite *suite)
     tcase_add_test(convert, a_conversion_without_memory);
     tcase_add_test(convert, the_list_of_missing_images_without_memory_or_a_disk);
     tcase_add_test(convert, a_conversion_to_a_disk_that_fails);
+    tcase_add_test(convert, a_disk_that_fails_once_beside_a_damaged_archive);
     suite_add_tcase(suite, convert);
 }

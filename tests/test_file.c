@@ -7,6 +7,7 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "file.h"
 
@@ -133,6 +134,34 @@ START_TEST(a_folder_is_made_where_its_parent_is)
     f = (struct folder){0};
     folder_close(&f); /* a zeroed one: fd 0 is not closed */
     ck_assert_int_ge(fcntl(0, F_GETFD), 0);
+}
+END_TEST
+
+/* Else a power loss could take a whole data set with it. */
+START_TEST(the_name_of_a_new_folder_is_synced)
+{
+    const char *tails[] = {"/synced", "/synced///"};
+    char path[600];
+    struct folder f;
+    enum chex_status status;
+
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s%s", base, tails[i]);
+        calls_fail(CALL_SYNC, 1, true, EIO);
+        status = folder_open(path, true, &f, &err);
+        ck_assert_uint_eq(calls_end(), 1);
+        expect_error(status, CHEX_ERR_WRITE, "cannot create the folder");
+        calls_fail(CALL_SYNC, 1, true, EINVAL);
+        status = folder_open(path, true, &f, &err);
+        ck_assert_uint_eq(calls_end(), 1);
+        ck_assert_int_eq(status, CHEX_OK);
+        folder_close(&f);
+    }
+    calls_fail(CALL_SYNC, 1, true, EIO);
+    status = folder_open(path, false, &f, &err);
+    ck_assert_uint_eq(calls_end(), 0);
+    ck_assert_int_eq(status, CHEX_OK);
+    folder_close(&f);
 }
 END_TEST
 
@@ -468,6 +497,7 @@ file_suite(void)
 
     tcase_add_checked_fixture(file, setup, teardown);
     tcase_add_test(file, a_folder_is_made_where_its_parent_is);
+    tcase_add_test(file, the_name_of_a_new_folder_is_synced);
     tcase_add_test(file, a_file_that_is_not_there_is_removed_already);
     tcase_add_test(file, a_folder_that_is_moved_meanwhile_stays_the_same);
     tcase_add_test(file, a_new_file_has_its_name_only_after_commit);

@@ -359,6 +359,56 @@ START_TEST(where_there_are_no_hard_links_a_lock_is_taken_all_the_same)
 }
 END_TEST
 
+START_TEST(a_link_whose_answer_was_lost_is_a_lock)
+{
+    calls_fail(CALL_RENAME, 1, false, EEXIST);
+    ck_assert_msg(take_and_drop() == CHEX_OK, "%s", err.text);
+    ck_assert_uint_eq(calls_end(), 1);
+    ck_assert_uint_eq(files(), 0);
+}
+END_TEST
+
+static void
+rival_takes_over(void)
+{
+    unlinkat(folder.fd, LOCK_NAME, 0);
+    write_holder("n07.cluster", 1, boot);
+}
+
+static void
+rival_takes_over_without_links(void)
+{
+    rival_takes_over();
+    calls_fail(CALL_RENAME, 1, true, EPERM);
+}
+
+/* Between looking at a dead lock and moving it aside. */
+START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
+{
+    for (unsigned links = 0; links < 2; links++) {
+        enum chex_status status;
+
+        write_holder(host, dead_pid(), boot);
+        calls_before_rename(links ? rival_takes_over : rival_takes_over_without_links);
+        status = take_and_drop();
+        calls_end();
+        ck_assert_int_eq(status, CHEX_ERR_LOCKED);
+        ck_assert_msg(strstr(err.text, "in use by host n07.cluster"), "%s", err.text);
+        ck_assert_uint_eq(files(), 1);
+        expect_taken(true);
+    }
+}
+END_TEST
+
+START_TEST(of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first)
+{
+    write_holder("n08.cluster", 1, boot);
+    calls_before_rename(rival_takes_over);
+    expect_locked(true, "in use by host n07.cluster");
+    expect_taken(true);
+}
+END_TEST
+
 /* Who got the lock meanwhile took the file for a leftover and removed it: the link then fails with ENOENT. */
 START_TEST(a_rival_that_cleans_up_is_given_four_tries)
 {
@@ -507,6 +557,9 @@ lock_case(Suite *suite)
     tcase_add_test(lock, a_folder_that_cannot_be_written_to_cannot_be_locked);
     tcase_add_test(lock, of_two_that_take_over_one_wins);
     tcase_add_test(lock, where_there_are_no_hard_links_a_lock_is_taken_all_the_same);
+    tcase_add_test(lock, a_link_whose_answer_was_lost_is_a_lock);
+    tcase_add_test(lock, the_lock_of_a_rival_that_was_faster_is_put_back);
+    tcase_add_test(lock, of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first);
     tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
     tcase_add_test(lock, a_lock_that_is_a_link_to_nothing_is_taken_only_by_force);
     tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);

@@ -9,10 +9,12 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +234,36 @@ START_TEST(a_part_of_another_size_is_read_as_far_as_it_goes)
 END_TEST
 
 /* Good records, but of another place, another data set, or filling. */
+/* A bad block of the disk: what it held is made anew.  It may be in a finished shard too. */
+START_TEST(what_cannot_be_read_is_made_anew)
+{
+    for (unsigned slots = 3; slots <= 4; slots++) {
+        unsigned failed = 1, lost = 0;
+
+        for (unsigned n = 1; failed > 0; n++) {
+            enum chex_status status;
+
+            bench_open(&bench);
+            for (size_t item = 0; item < slots; item++)
+                bench_item(&bench, item);
+            bench_close(&bench);
+            calls_fail(CALL_READ, n, false, ENXIO); /* as EIO, but it is not tried again */
+            status = bench_try_open(&bench);
+            failed = calls_end();
+            ck_assert_msg(status == CHEX_OK || strstr(bench.err.text, JOURNAL_NAME), "%s", bench.err.text);
+            if (status != CHEX_OK)
+                bench_open(&bench);
+            lost += bench.state.shards_done == 0 && bench.state.slots_full < slots;
+            bench_fill(&bench, n);
+            expect_reference();
+            bench_close(&bench);
+            bench_move(&bench);
+        }
+        ck_assert_msg(slots == 4 || lost >= 3, "%u", lost);
+    }
+}
+END_TEST
+
 START_TEST(a_record_in_the_wrong_slot_is_not_believed)
 {
     struct buffer part;
@@ -472,6 +504,7 @@ resume_case(Suite *suite)
     tcase_add_test(tests, what_was_there_is_told);
     tcase_add_test(tests, a_flipped_byte_in_a_part_empties_its_slot);
     tcase_add_test(tests, a_part_of_another_size_is_read_as_far_as_it_goes);
+    tcase_add_test(tests, what_cannot_be_read_is_made_anew);
     tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_believed);
     tcase_add_test(tests, parts_that_changed_places_are_not_believed);
     tcase_add_test(tests, finished_shards_are_not_done_again);

@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #include "cases.h"
+#include "convert_crew.h"
 #include "lock.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
@@ -187,6 +188,24 @@ START_TEST(shards_that_are_read_by_many_threads_are_the_same)
 }
 END_TEST
 
+/* The lead would fill its shards with copies of other images. */
+START_TEST(results_of_a_part_that_left_images_out_are_refused)
+{
+    const struct share part = {1, PARTS};
+    struct convert c = {.plan = bench.plan};
+    struct buffer results = {0};
+
+    bench.options.share = part;
+    bench_open(&bench);
+    ck_assert_int_eq(convert_pack(&c, bench.store, part, &results, &bench.err), CHEX_OK);
+    bench_close(&bench);
+    bench.options.share = (struct share){0, PARTS};
+    bench_open(&bench);
+    ck_assert_int_eq(convert_unpack(&c, bench.store, part, &results, &bench.err), CHEX_ERR_BUG);
+    buffer_release(&results);
+}
+END_TEST
+
 START_TEST(a_journal_of_another_data_set_is_refused_whoever_wrote_it)
 {
     bench_text(&bench, ".chex-journal-00007-of-00009.jsonl",
@@ -264,6 +283,7 @@ share_case(Suite *suite)
     tcase_add_test(tests, the_last_process_does_what_a_lost_part_left);
     tcase_add_test(tests, another_number_of_parts_goes_on);
     tcase_add_test(tests, shards_that_are_read_by_many_threads_are_the_same);
+    tcase_add_test(tests, results_of_a_part_that_left_images_out_are_refused);
     tcase_add_test(tests, a_journal_of_another_data_set_is_refused_whoever_wrote_it);
     tcase_add_test(tests, a_line_with_rejects_comes_back_as_it_was);
     tcase_add_test(tests, only_names_of_journals_are_names_of_journals);

@@ -9,11 +9,13 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "pipeline.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,6 +259,63 @@ START_TEST(a_write_error_leaves_what_the_next_run_needs)
 }
 END_TEST
 
+/* It can still be read, with good checksums, until the page cache lets it go. */
+START_TEST(what_could_not_be_synced_is_not_believed_by_the_next_run)
+{
+    struct spec spec = bench_spec();
+    size_t item = 0;
+
+    bench_make(&bench, &spec, 4);
+    bench_open(&bench);
+    calls_fail(CALL_SYNC, 1, true, EIO);
+    while (item < 8 && bench_try_item(&bench, item % 4, &bench.err) == CHEX_OK)
+        item++;
+    ck_assert_uint_eq(calls_end(), 2);
+    ck_assert_uint_eq(item, 7); /* all of them were put twice */
+    ck_assert_int_eq(bench.err.status, CHEX_ERR_WRITE);
+    ck_assert(!bench_has(&bench, bench_part(&bench, 0)));
+    bench_close(&bench);
+    bench_open(&bench);
+    ck_assert_uint_eq(bench.state.slots_full, 0);
+    bench_fill(&bench, 1);
+    bench_expect_shards(&bench);
+}
+END_TEST
+
+/* So a quota shows on NFS.  With few descriptors a part is closed between two puts. */
+START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
+{
+    struct spec spec = bench_spec();
+    struct rlimit before, few;
+    enum chex_status status;
+
+    bench_make(&bench, &spec, 12);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 64;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    bench_open(&bench);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    bench_item(&bench, 0);
+    bench_item(&bench, 4);
+    calls_fail(CALL_CLOSE, 1, false, EDQUOT);
+    status = bench_try_item(&bench, 8, &bench.err);
+    ck_assert_uint_eq(calls_end(), 1);
+    ck_assert_int_eq(status, CHEX_ERR_WRITE);
+    ck_assert_msg(strstr(bench.err.text, "cannot close"), "%s", bench.err.text);
+    ck_assert(!bench_has(&bench, bench_part(&bench, 2)));
+    /* The last word of a run that was stopped: nobody hears it, but the part is gone. */
+    calls_fail(CALL_CLOSE, 1, false, EDQUOT);
+    bench_close(&bench);
+    ck_assert_uint_eq(calls_end(), 1);
+    ck_assert(!bench_has(&bench, bench_part(&bench, 0)));
+    bench_open(&bench);
+    ck_assert_uint_eq(bench.state.slots_full, 1);
+    bench_fill(&bench, 1);
+    bench_expect_shards(&bench);
+}
+END_TEST
+
 /* Whatever is put is read back before the shard gets its name. */
 START_TEST(a_record_that_is_not_that_of_its_slot_is_not_published)
 {
@@ -304,6 +363,8 @@ store_suite(void)
     tcase_add_test(tests, tails_are_written_as_planned);
     tcase_add_test(tests, a_short_shard_may_borrow_too);
     tcase_add_test(tests, a_write_error_leaves_what_the_next_run_needs);
+    tcase_add_test(tests, what_could_not_be_synced_is_not_believed_by_the_next_run);
+    tcase_add_test(tests, a_part_that_cannot_be_closed_is_an_error_and_not_believed);
     tcase_add_test(tests, a_record_that_is_not_that_of_its_slot_is_not_published);
     suite_add_tcase(suite, tests);
     resume_case(suite);

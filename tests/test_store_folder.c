@@ -9,6 +9,7 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "dali_index.h"
 #include "lock.h"
@@ -16,6 +17,7 @@
 #include "store_fixture.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +164,79 @@ START_TEST(a_complete_data_set_is_left_as_it_is)
     bench.options.force = true; /* anew, whatever is there */
     bench_open(&bench);
     ck_assert(!bench.state.complete && !bench_has(&bench, MANIFEST_NAME));
+}
+END_TEST
+
+/* The run that wrote the manifest may have been killed before the folder was synced. */
+START_TEST(the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk)
+{
+    enum chex_status status;
+
+    complete(&bench);
+    bench_text(&bench, JOURNAL_NAME, "whatever");
+    calls_fail(CALL_SYNC, 1, true, EIO);
+    status = bench_try_open(&bench);
+    ck_assert_uint_gt(calls_end(), 0);
+    ck_assert_int_eq(status, CHEX_ERR_WRITE);
+    ck_assert(bench_has(&bench, JOURNAL_NAME));
+    bench_open(&bench);
+    ck_assert(!bench_has(&bench, JOURNAL_NAME));
+}
+END_TEST
+
+static void
+count_tick(void *context)
+{
+    ++*(unsigned *)context;
+}
+
+/* Reading a large data set takes long: a crew must hear of its lead, and a signal be heard. */
+START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
+{
+    atomic_bool stop = true;
+    unsigned ticks = 0;
+
+    complete(&bench);
+    bench_flip(&bench, bench.plan.shard[0].name, 100, 1);
+    bench.options.repair = true;
+    bench.options.stop = &stop;
+    bench.options.tick = count_tick;
+    bench.options.context = &ticks;
+    ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_STOPPED);
+    ck_assert_uint_gt(ticks, 0);
+    ck_assert(bench_has(&bench, MANIFEST_NAME) && !bench_has(&bench, JOURNAL_NAME));
+    stop = false;
+    bench.options.threads = 3;
+    bench_open(&bench);
+    ck_assert_uint_eq(bench.state.shards_done, 1);
+    bench_fill(&bench, 1);
+    bench_expect_shards(&bench);
+}
+END_TEST
+
+/* A kill between the shard and the end of the run must not hide that another image came in. */
+START_TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
+{
+    for (size_t item = 0; item < 2; item++) {
+        uint8_t *record;
+
+        complete(&bench);
+        bench_flip(&bench, bench.plan.shard[0].name, 100, 1);
+        bench.options.repair = true;
+        bench_open(&bench);
+        ck_assert(store_wants(bench.store, 0, 0) && !store_wants(bench.store, 0, 1));
+        record = bench_record(&bench, 0, 0, item, 1);
+        ck_assert_int_eq(store_put(bench.store, 0, 0, record, &bench.err), CHEX_OK);
+        free(record);
+        ck_assert(store_results(bench.store)[0].done);
+        ck_assert(store_differs(bench.store, 0) == (item != 0));
+        bench_close(&bench);
+        bench_open(&bench);
+        ck_assert_uint_eq(bench.state.shards_done, bench.plan.shard_count);
+        ck_assert(store_differs(bench.store, 0) == (item != 0));
+        bench_close(&bench);
+        bench_move(&bench);
+    }
 }
 END_TEST
 
@@ -348,13 +423,15 @@ END_TEST
 START_TEST(an_index_has_a_line_for_each_record)
 {
     size_t stride = bench.plan.layout.stride, used = 0;
+    unsigned ticks = 0;
     char wanted[256];
 
     for (size_t i = 0; i < 4; i++)
         used += (size_t)sprintf(wanted + used, "%zu %zu\n", i * stride, stride);
     bench_open(&bench);
     bench_text(&bench, "chestxray14-all.tfrecord-00000-of-00002.idx", "torn");
-    ck_assert_int_eq(dali_index_write(&bench.folder, &bench.plan, &bench.err), CHEX_OK);
+    ck_assert_int_eq(dali_index_write(&bench.folder, &bench.plan, count_tick, &ticks, &bench.err), CHEX_OK);
+    ck_assert_uint_eq(ticks, bench.plan.shard_count);
     for (size_t i = 0; i < bench.plan.shard_count; i++) {
         char name[PLAN_SHARD_NAME + 8];
         struct buffer text;
@@ -382,6 +459,9 @@ folder_case(Suite *suite)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_complete_data_set_is_left_as_it_is);
+    tcase_add_test(tests, the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk);
+    tcase_add_test(tests, a_repair_keeps_in_touch_and_can_be_stopped);
+    tcase_add_test(tests, a_repaired_shard_that_is_another_is_known_after_a_kill_too);
     tcase_add_test(tests, without_rejects_there_is_no_list_of_them);
     tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);

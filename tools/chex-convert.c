@@ -167,7 +167,8 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     if (status != CHEX_OK) {
         code = cli_error(&convert_program, err);
         if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
-            plain_line(stderr, "next     the same command again goes on; what is in '%s' is kept", cli->convert.out);
+            plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
+                       cli->convert.force ? "without --force" : "again", cli->convert.out);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
             report_shortage(err, common->threads);
     } else if (!cli->dry_run && !share_is_whole(cli->convert.share) && !c->resumed.complete) {

@@ -73,6 +73,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     size_t capacity = 0, kept = 0, i;
     struct dirent *d;
+    int error;
 
     *step = NULL;
     *count = 0;
@@ -81,7 +82,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
             close(fd);
         return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, chex_errno_text(errno));
     }
-    while ((d = readdir(dir)) != NULL) {
+    while (errno = 0, (d = readdir(dir)) != NULL) {
         char name[CHECKPOINT_NAME];
         uint64_t *grown;
         bool is;
@@ -96,7 +97,10 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
         *step = grown;
         (*step)[(*count)++] = checkpoint_step_of(name, &is);
     }
+    error = errno;
     closedir(dir);
+    if (error != 0)
+        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, chex_errno_text(error));
     if (*count > 1)
         qsort(*step, *count, sizeof(**step), compare_falling);
     for (i = 0; i < *count; i++)
