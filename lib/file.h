@@ -80,7 +80,8 @@ void safe_file_begin_sync(struct safe_file *f);
 
 /*
  * fsync, close, rename, and fsync of the folder.  f is freed, also on failure (a NEW file is then removed, a PART
- * stays unless it could not be synced or closed).  Without durable the two fsyncs are left out: for many small files that can be made again (chex-synth).
+ * stays unless it could not be synced or closed).  Without durable the two fsyncs are left out: for many small files that
+ * can be made again (chex-synth).
  * A PART leaves the page cache once it is synced.
  */
 enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err);

@@ -6,6 +6,7 @@ FUZZ_ENGINE =
 fuzz_programs = \
 	tests/fuzz/checkpoint \
 	tests/fuzz/events \
+	tests/fuzz/inflate \
 	tests/fuzz/jpeg \
 	tests/fuzz/journal \
 	tests/fuzz/labels \
@@ -30,6 +31,9 @@ tests_fuzz_events_SOURCES = tests/fuzz/events.c
 tests_fuzz_events_CPPFLAGS = $(train_cppflags)
 tests_fuzz_events_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_events_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la
+tests_fuzz_inflate_SOURCES = tests/fuzz/inflate.c
+tests_fuzz_inflate_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_inflate_LDADD = $(fuzz_ldadd) $(ZLIB_LIBS)
 tests_fuzz_jpeg_SOURCES = tests/fuzz/jpeg.c
 tests_fuzz_jpeg_CPPFLAGS = $(AM_CPPFLAGS) $(LIBJPEG_CFLAGS)
 tests_fuzz_jpeg_LDFLAGS = $(fuzz_ldflags)
