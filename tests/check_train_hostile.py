@@ -56,6 +56,12 @@ def images_to_train_on():
 # ---- options -----------------------------------------------------------------------------------------------------------
 
 
+@case("more micro-batches in a step than can be counted are refused, not wrapped around to none")
+def _(work):
+    says(train("-o", os.path.join(work, "run"), "--batch", 65536, "--micro-batch", 1, "--accumulate", 65536, "-n", code=2),
+         "--accumulate 65536")
+
+
 @case("a long option without its value is told by its name")
 def _(work):
     del work

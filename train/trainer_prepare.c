@@ -175,12 +175,16 @@ static enum chex_status
 choose_batches(struct trainer *t, struct chex_error *err)
 {
     const struct trainer_options *o = t->o;
-    uint64_t images = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train)->image_count : 0;
+    uint64_t images = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train)->image_count : 0, each;
 
     t->micro = o->micro_batch > 0 ? o->micro_batch : on_cpu(t) ? trainer_micro_batch(o->batch) : o->batch;
     if (o->batch % t->micro != 0)
         return chex_fail(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, t->micro);
-    t->each = o->batch / t->micro * o->accumulate;
+    each = (uint64_t)(o->batch / t->micro) * o->accumulate;
+    if (each > INT32_MAX)
+        return chex_fail(err, CHEX_ERR_USAGE, "--batch %u --accumulate %u makes too many micro-batches of %u", o->batch,
+                         o->accumulate, t->micro);
+    t->each = (unsigned)each;
     t->global = (uint64_t)t->each * t->micro * (unsigned)collective_size(t->all);
     t->steps = order_steps(images, t->global);
     return CHEX_OK;
