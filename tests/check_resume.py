@@ -276,6 +276,35 @@ def _(work):
     assert slurp(os.path.join(straight, "predictions-test.csv")) == slurp(os.path.join(out, "predictions-test.csv"))
 
 
+def rates(folder):
+    """{step: learning rate} of metrics.jsonl."""
+    return {line["step"]: line["learning_rate"] for line in lines(folder) if line["kind"] == "step"}
+
+
+@case("T86 a cosine still ends at 0 with the last step where the batch was changed on the way")
+def _(work):
+    for before, after in ((16, 32), (32, 16)):
+        out = run_folder(work, f"run{before}")
+        more = ["-q", "--schedule", "cosine", "--micro-batch", 16, "--bootstrap", 0, "--checkpoint-every", "never"]
+        train(out, "--batch", before, *more, "--time-limit", "0.001s", code=75)
+        train(out, "--batch", after, *more, "--allow-batch-change")
+        rate = rates(out)
+        steps = sorted(rate)
+        assert all(rate[a] > rate[b] > 0 for a, b in zip(steps, steps[1:])), rate
+        assert rate[steps[-1]] < 1e-4, rate
+
+
+@case("T86 another batch after the last step of an epoch, before it was judged: no image comes again")
+def _(work):
+    out = run_folder(work)
+    more = ["--micro-batch", 16, "--epochs", 1]
+    train(out, "-q", "--batch", 96, *more, "--time-limit", "0.001s", code=75)
+    assert last_step(out) == "step-000001"
+    done = train(out, "--batch", 64, *more, "--allow-batch-change")
+    says(done, "2 steps an epoch", "resume   step-000001: 1 step, 0 of 1 epoch", "val 1 ")
+    assert last_step(out) == "step-000001", done.stderr
+
+
 @case("what may change does, and is said: the rate, the epochs")
 def _(work):
     out = run_folder(work)
