@@ -114,6 +114,12 @@ def _(work):
     assert os.path.exists(os.path.join(out, "latest"))
 
 
+@case("--time-limit ends an evaluation, too, as a signal does")
+def _(work):
+    says(train(shutil.copytree(whole(), os.path.join(work, "run")), "--eval-only", "--time-limit", "0.001s", code=75),
+         "stopped during an evaluation")
+
+
 # ---- checkpoints ---------------------------------------------------------------------------------------------------------
 
 
