@@ -309,6 +309,9 @@ def _(work):
     done = train(out, "--batch", 64, *more, "--allow-batch-change")
     says(done, "2 steps an epoch", "resume   step-000001: 1 step, 0 of 1 epoch", "val 1 ")
     assert last_step(out) == "step-000001", done.stderr
+    for split in ("val", "test"):
+        about = json.loads(slurp(os.path.join(out, f"metrics-{split}.json")))["model"]
+        assert (about["step"], about["epochs"]) == (1, 1), about
 
 
 @case("what may change does, and is said: the rate, the epochs")

@@ -107,7 +107,7 @@ judge_best(struct trainer *t, struct chex_error *err)
         return status;
     status = trainer_judge(t, t->test, false, &e, err);
     about.evaluation = &e;
-    about.epochs = (double)t->state.best_step / (double)t->steps;
+    about.epochs = t->state.epoch - t->state.bad_epochs; /* steps of other batches may be among those before it */
     if (status == CHEX_OK)
         status = trainer_tell(t, &about, err);
     evaluation_release(&e);
