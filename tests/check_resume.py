@@ -326,7 +326,9 @@ def _(work):
 def _(work):
     best = os.path.join(whole(), "best.safetensors")
     out = run_folder(work)
-    says(train(out, "--init", best, "--epochs", 1), r"init     .*best\.safetensors, \d+ of \d+ tensors$|init ")
+    for epochs in (1, 2):  # the second time it goes on, and is still the run that began with these
+        says(train(out, "--init", best, "--epochs", epochs), r"init     .*best\.safetensors, \d+ of \d+ tensors$|init |resume ")
+        assert json.loads(slurp(os.path.join(out, "run.json")))["model"]["init"] == best
     fewer = shutil.copy(best, os.path.join(work, "other.safetensors"))
 
     def rename(top):
