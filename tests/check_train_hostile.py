@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import shutil
+import stat
 import struct
 import sys
 import tempfile
@@ -120,6 +121,14 @@ def _(work):
         says(done, "--predict", text)
         assert "ep 1/" not in done.stderr and not os.path.exists(os.path.join(out, "latest")), done.stderr
     assert os.path.islink(link) and not os.path.isfile(pipe), "a pipe was replaced"
+
+
+@case("a pipe or a device is not replaced by the trace")
+def _(work):
+    pipe = os.path.join(work, "pipe")
+    os.mkfifo(pipe)
+    says(train("-o", os.path.join(work, "run"), "--trace", pipe), r"warning: .*pipe' is no regular file", "done ")
+    assert stat.S_ISFIFO(os.lstat(pipe).st_mode)
 
 
 @case("a device is not replaced by the predictions")
