@@ -267,6 +267,19 @@ def _(work):
     says(done, "damaged records replaced", "done     test")
 
 
+@case("T69 a damaged record of val: the epoch that was trained is saved before the run ends with 1")
+def _(work):
+    folder = copy(work)
+    shard = poison(folder, 0, next(s["name"] for s in manifest(folder)["shards"] if "-val." in s["name"]))
+    out = run_folder(work)
+    done = train(out, "--checkpoint-every", "never", code=1, source=folder)
+    says(done, r"shard \d+ record 0: .*checksum")
+    assert last_step(out) == "step-000006", last_step(out)
+    shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
+    says(train(out, source=folder), "resume   step-000006: 6 steps, 0 of 3 epochs")
+    same_as_whole(out)
+
+
 @case("T70 a shard that becomes shorter under the run: 1, no SIGBUS")
 def _(work):
     folder = copy(work)
