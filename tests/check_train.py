@@ -4,6 +4,7 @@
 
     check_train.py [PATTERN]      runs that are stopped and go on are in check_resume.py
 """
+import csv
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import subprocess
 import sys
 
 from faults import harness
-from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, write
+from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, synth, write
 from training import command, copy, data, finish, kept, last_step, poison, run_folder, same_as_whole, train, whole
 
 try:
@@ -118,6 +119,21 @@ def _(work):
         train(out, "-q", "--epochs", "1", *more)
         seen.add(kept(out)["best.safetensors"])
     assert len(seen) == 16, len(seen)
+
+
+@case("--pos-weight holds where a data set has no split to train on, too")
+def _(work):
+    folder, rule = os.path.join(work, "test-only"), os.path.join(work, "rule.csv")
+    labels = synth(folder + ".images", 24, "--size", "64")
+    with open(labels, encoding="utf-8") as f:
+        write(rule, "Image Index,split\n" + "".join(f"{row['Image Index']},test\n" for row in csv.DictReader(f)))
+    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
+         "--split", "file:" + rule])
+    ones = write(os.path.join(work, "ones"), "".join(f"{name},1\n" for name in manifest(folder)["labels"]))
+    loss = [json.loads(train(run_folder(work, f"run{i}"), "--eval-only", "--init", os.path.join(whole(), "best.safetensors"),
+                             "--json", "-q", *more, source=folder).stdout)["final"]["loss"]
+            for i, more in enumerate(([], ["--pos-weight", ones], ["--pos-weight", "auto"]))]
+    assert loss[0] == loss[1] == loss[2], loss
 
 
 @case("accumulated batches are one large one but for batch statistics")
