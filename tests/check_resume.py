@@ -266,6 +266,24 @@ def _(work):
     says(train(out, "--resume", os.path.join(out, name), code=6), "format 3, this build reads up to 1")
 
 
+@case("a checkpoint that says it is behind the end of its epoch: 6, and no epoch is passed over")
+def _(work):
+    out, bad = run_folder(work), os.path.join(work, "bad")
+    source = os.path.join(whole(), last_step(whole()))
+    os.mkdir(bad)
+    for batches in (7, 2 ** 63):
+        for suffix in (".safetensors", ".opt.safetensors"):
+            shutil.copy(source + suffix, bad)
+
+        def behind(top):
+            state = json.loads(top["__metadata__"]["state"])
+            state.update(epoch=0, batches=str(batches))
+            top["__metadata__"]["state"] = json.dumps(state)
+        path = os.path.join(bad, last_step(whole()) + ".safetensors")
+        with_header(path, behind)
+        says(train(out, "--resume", path, code=6), f"at step {batches} of an epoch of 6")
+
+
 @case("T86 another batch: 6 unless allowed; the same images in other parts are no change")
 def _(work):
     out = run_folder(work)

@@ -281,6 +281,9 @@ go_on(struct trainer *t, const struct folder *from, const char *name, struct tra
         change_data(t);
     if (change.batch)
         change_batch(t);
+    if (t->state.batches > t->steps)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %llu of an epoch of %llu",
+                         from->path, name, (unsigned long long)t->state.batches, (unsigned long long)t->steps);
     t->state.schedule.options = t->o->schedule;
     t->state.schedule.options.steps = steps_of_run(t);
     start->resumed = true;
