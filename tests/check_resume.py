@@ -399,6 +399,21 @@ def _(work):
     assert tries >= 3, tries
 
 
+@case("T87 numbers of a best model that could not be written at once name the one that is written later")
+def _(work):
+    straight, kept_back = run_folder(work, "straight"), 0
+    train(straight, "-q", "--epochs", 2)
+    assert last_best(straight) == 12
+    for nth in range(20, 30):
+        out = run_folder(work, f"run{nth}")
+        done = harness.run(command(out, "--epochs", 2), [os.path.realpath(out)], f"sync:{nth}:once:ENOSPC")
+        assert done.code == 0, done.err
+        if "it is kept in memory" in done.err:
+            kept_back += 1
+            same_as_whole(out, straight)
+    assert kept_back > 0
+
+
 @case("a folder that cannot be written to: 4 before the first step")
 def _(work):
     blocked = write(os.path.join(work, "file"), "")
