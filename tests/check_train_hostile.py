@@ -342,6 +342,20 @@ def _(work):
         train("--init", write(bad, data_of), "--eval-only", "--predict", os.path.join(work, "p"), code=6)
 
 
+@case("a network whose output is not finite is told, and not findings without positives")
+def _(work):
+    best = weights(work)
+    blob = bytearray(slurp(best))
+    size, = struct.unpack_from("<Q", blob)
+    first, last = json.loads(blob[8:8 + size])["classifier.weight"]["data_offsets"]
+    count = (last - first) // 4
+    struct.pack_into(f"<{count}f", blob, 8 + size + first, *[3e38] * count)
+    bad = write(os.path.join(work, "bad.safetensors"), bytes(blob))
+    done = train("--init", bad, "--eval-only", "--predict", os.path.join(work, "p"))
+    says(done, r"warning: the network's output is not finite for \d+ images of test: nothing is judged")
+    assert "0 positives" not in done.stderr, done.stderr
+
+
 if __name__ == "__main__":
     try:
         status = case.main()
