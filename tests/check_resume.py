@@ -114,6 +114,12 @@ def _(work):
     assert os.path.exists(os.path.join(out, "latest"))
 
 
+@case("--time-limit ends an evaluation, too, as a signal does")
+def _(work):
+    says(train(shutil.copytree(whole(), os.path.join(work, "run")), "--eval-only", "--time-limit", "0.001s", code=75),
+         "stopped during an evaluation")
+
+
 # ---- checkpoints ---------------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +266,24 @@ def _(work):
     says(train(out, "--resume", os.path.join(out, name), code=6), "format 3, this build reads up to 1")
 
 
+@case("a checkpoint that says it is behind the end of its epoch: 6, and no epoch is passed over")
+def _(work):
+    out, bad = run_folder(work), os.path.join(work, "bad")
+    source = os.path.join(whole(), last_step(whole()))
+    os.mkdir(bad)
+    for batches in (7, 2 ** 63):
+        for suffix in (".safetensors", ".opt.safetensors"):
+            shutil.copy(source + suffix, bad)
+
+        def behind(top):
+            state = json.loads(top["__metadata__"]["state"])
+            state.update(epoch=0, batches=str(batches))
+            top["__metadata__"]["state"] = json.dumps(state)
+        path = os.path.join(bad, last_step(whole()) + ".safetensors")
+        with_header(path, behind)
+        says(train(out, "--resume", path, code=6), f"at step {batches} of an epoch of 6")
+
+
 @case("T86 another batch: 6 unless allowed; the same images in other parts are no change")
 def _(work):
     out = run_folder(work)
@@ -276,6 +300,38 @@ def _(work):
     assert slurp(os.path.join(straight, "predictions-test.csv")) == slurp(os.path.join(out, "predictions-test.csv"))
 
 
+def rates(folder):
+    """{step: learning rate} of metrics.jsonl."""
+    return {line["step"]: line["learning_rate"] for line in lines(folder) if line["kind"] == "step"}
+
+
+@case("T86 a cosine still ends at 0 with the last step where the batch was changed on the way")
+def _(work):
+    for before, after in ((16, 32), (32, 16)):
+        out = run_folder(work, f"run{before}")
+        more = ["-q", "--schedule", "cosine", "--micro-batch", 16, "--bootstrap", 0, "--checkpoint-every", "never"]
+        train(out, "--batch", before, *more, "--time-limit", "0.001s", code=75)
+        train(out, "--batch", after, *more, "--allow-batch-change")
+        rate = rates(out)
+        steps = sorted(rate)
+        assert all(rate[a] > rate[b] > 0 for a, b in zip(steps, steps[1:])), rate
+        assert rate[steps[-1]] < 1e-4, rate
+
+
+@case("T86 another batch after the last step of an epoch, before it was judged: no image comes again")
+def _(work):
+    out = run_folder(work)
+    more = ["--micro-batch", 16, "--epochs", 1]
+    train(out, "-q", "--batch", 96, *more, "--time-limit", "0.001s", code=75)
+    assert last_step(out) == "step-000001"
+    done = train(out, "--batch", 64, *more, "--allow-batch-change")
+    says(done, "2 steps an epoch", "resume   step-000001: 1 step, 0 of 1 epoch", "val 1 ")
+    assert last_step(out) == "step-000001", done.stderr
+    for split in ("val", "test"):
+        about = json.loads(slurp(os.path.join(out, f"metrics-{split}.json")))["model"]
+        assert (about["step"], about["epochs"]) == (1, 1), about
+
+
 @case("what may change does, and is said: the rate, the epochs")
 def _(work):
     out = run_folder(work)
@@ -288,7 +344,9 @@ def _(work):
 def _(work):
     best = os.path.join(whole(), "best.safetensors")
     out = run_folder(work)
-    says(train(out, "--init", best, "--epochs", 1), r"init     .*best\.safetensors, \d+ of \d+ tensors$|init ")
+    for epochs in (1, 2):  # the second time it goes on, and is still the run that began with these
+        says(train(out, "--init", best, "--epochs", epochs), r"init     .*best\.safetensors, \d+ of \d+ tensors$|init |resume ")
+        assert json.loads(slurp(os.path.join(out, "run.json")))["model"]["init"] == best
     fewer = shutil.copy(best, os.path.join(work, "other.safetensors"))
 
     def rename(top):
@@ -339,6 +397,21 @@ def _(work):
             train(out, "-q")
             same_as_whole(out)
     assert tries >= 3, tries
+
+
+@case("T87 numbers of a best model that could not be written at once name the one that is written later")
+def _(work):
+    straight, kept_back = run_folder(work, "straight"), 0
+    train(straight, "-q", "--epochs", 2)
+    assert last_best(straight) == 12
+    for nth in range(20, 30):
+        out = run_folder(work, f"run{nth}")
+        done = harness.run(command(out, "--epochs", 2), [os.path.realpath(out)], f"sync:{nth}:once:ENOSPC")
+        assert done.code == 0, done.err
+        if "it is kept in memory" in done.err:
+            kept_back += 1
+            same_as_whole(out, straight)
+    assert kept_back > 0
 
 
 @case("a folder that cannot be written to: 4 before the first step")

@@ -4,6 +4,7 @@
 
     check_train.py [PATTERN]      runs that are stopped and go on are in check_resume.py
 """
+import csv
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import subprocess
 import sys
 
 from faults import harness
-from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, write
+from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, synth, write
 from training import command, copy, data, finish, kept, last_step, poison, run_folder, same_as_whole, train, whole
 
 try:
@@ -120,6 +121,21 @@ def _(work):
     assert len(seen) == 16, len(seen)
 
 
+@case("--pos-weight holds where a data set has no split to train on, too")
+def _(work):
+    folder, rule = os.path.join(work, "test-only"), os.path.join(work, "rule.csv")
+    labels = synth(folder + ".images", 24, "--size", "64")
+    with open(labels, encoding="utf-8") as f:
+        write(rule, "Image Index,split\n" + "".join(f"{row['Image Index']},test\n" for row in csv.DictReader(f)))
+    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
+         "--split", "file:" + rule])
+    ones = write(os.path.join(work, "ones"), "".join(f"{name},1\n" for name in manifest(folder)["labels"]))
+    loss = [json.loads(train(run_folder(work, f"run{i}"), "--eval-only", "--init", os.path.join(whole(), "best.safetensors"),
+                             "--json", "-q", *more, source=folder).stdout)["final"]["loss"]
+            for i, more in enumerate(([], ["--pos-weight", ones], ["--pos-weight", "auto"]))]
+    assert loss[0] == loss[1] == loss[2], loss
+
+
 @case("accumulated batches are one large one but for batch statistics")
 def _(work):
     a, b = run_folder(work, "a"), run_folder(work, "b")
@@ -200,7 +216,9 @@ def _(work):
     for more, text in ((["--batch", "0"], "--batch"), (["--lr", "fast"], "takes a number"),
                        (["--lr", "nan"], "takes a number"), (["--batch", "20", "--micro-batch", "16"], "no multiple"),
                        (["--crop", "500"], "--crop 500 of images of 36"), (["--crop", "4"], "densenet-micro"),
-                       (["--split", "test"], "goes with --eval-only"), (["--time-limit", "1x"], "takes a time"),
+                       (["--split", "test"], "goes with --eval-only"),
+                       (["--eval-only", "--trace", "t.json"], "--trace goes with training"),
+                       (["--eval-only", "--metrics-file", "m.prom"], "--metrics-file goes with training"), (["--time-limit", "1x"], "takes a time"),
                        (["--augment", "turn"], "takes flip"), (["--precision", "fp16"], "fp32 only"),
                        (["--pos-weight", data() + "/manifest.json"], "not a line"),
                        (["--checkpoint-every", "0"], "takes a time"), (["stray"], "not an option"),
@@ -265,6 +283,19 @@ def _(work):
     poison(folder, 3)
     done = train(run_folder(work, "skip"), "--on-bad-record", "skip", code=1, source=folder)
     says(done, "damaged records replaced", "done     test")
+
+
+@case("T69 a damaged record of val: the epoch that was trained is saved before the run ends with 1")
+def _(work):
+    folder = copy(work)
+    shard = poison(folder, 0, next(s["name"] for s in manifest(folder)["shards"] if "-val." in s["name"]))
+    out = run_folder(work)
+    done = train(out, "--checkpoint-every", "never", code=1, source=folder)
+    says(done, r"shard \d+ record 0: .*checksum")
+    assert last_step(out) == "step-000006", last_step(out)
+    shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
+    says(train(out, source=folder), "resume   step-000006: 6 steps, 0 of 3 epochs")
+    same_as_whole(out)
 
 
 @case("T70 a shard that becomes shorter under the run: 1, no SIGBUS")

@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import shutil
+import stat
 import struct
 import sys
 import tempfile
@@ -54,6 +55,12 @@ def images_to_train_on():
 
 
 # ---- options -----------------------------------------------------------------------------------------------------------
+
+
+@case("more micro-batches in a step than can be counted are refused, not wrapped around to none")
+def _(work):
+    says(train("-o", os.path.join(work, "run"), "--batch", 65536, "--micro-batch", 1, "--accumulate", 65536, "-n", code=2),
+         "--accumulate 65536")
 
 
 @case("a long option without its value is told by its name")
@@ -114,6 +121,14 @@ def _(work):
         says(done, "--predict", text)
         assert "ep 1/" not in done.stderr and not os.path.exists(os.path.join(out, "latest")), done.stderr
     assert os.path.islink(link) and not os.path.isfile(pipe), "a pipe was replaced"
+
+
+@case("a pipe or a device is not replaced by the trace")
+def _(work):
+    pipe = os.path.join(work, "pipe")
+    os.mkfifo(pipe)
+    says(train("-o", os.path.join(work, "run"), "--trace", pipe), r"warning: .*pipe' is no regular file", "done ")
+    assert stat.S_ISFIFO(os.lstat(pipe).st_mode)
 
 
 @case("a device is not replaced by the predictions")
@@ -325,6 +340,20 @@ def _(work):
     for data_of in (b"", blob[:7], blob[:len(blob) // 2], blob + b"x", struct.pack("<Q", 2 ** 63) + blob[8:],
                     blob[:-56] + struct.pack("<f", float("nan")) * 14):
         train("--init", write(bad, data_of), "--eval-only", "--predict", os.path.join(work, "p"), code=6)
+
+
+@case("a network whose output is not finite is told, and not findings without positives")
+def _(work):
+    best = weights(work)
+    blob = bytearray(slurp(best))
+    size, = struct.unpack_from("<Q", blob)
+    first, last = json.loads(blob[8:8 + size])["classifier.weight"]["data_offsets"]
+    count = (last - first) // 4
+    struct.pack_into(f"<{count}f", blob, 8 + size + first, *[3e38] * count)
+    bad = write(os.path.join(work, "bad.safetensors"), bytes(blob))
+    done = train("--init", bad, "--eval-only", "--predict", os.path.join(work, "p"))
+    says(done, r"warning: the network's output is not finite for \d+ images of test: nothing is judged")
+    assert "0 positives" not in done.stderr, done.stderr
 
 
 if __name__ == "__main__":

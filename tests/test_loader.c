@@ -366,6 +366,37 @@ START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
 }
 END_TEST
 
+/* Neither the filling behind the last sample nor a second damaged record next to the first makes more of them. */
+START_TEST(a_damaged_record_of_a_pass_counts_once)
+{
+    struct bench b;
+    struct loader *l;
+    struct loaded *x;
+    struct chex_error err;
+    size_t pixel;
+
+    bench_make(&b);
+    pixel = b.small.manifest.layout.pixel_offset;
+    b.small.bytes[0][pixel] ^= 1;
+    b.small.bytes[0][b.small.manifest.layout.stride + pixel] ^= 1;
+    b.small.bytes[1][2 * b.small.manifest.layout.stride + pixel] ^= 1; /* the first of the order */
+    small_put_shard(&b.small, 0);
+    small_put_shard(&b.small, 1);
+    b.o.skip_bad = true;
+    for (unsigned batch = 1; batch <= 6; batch++) {
+        b.o.batch = batch;
+        b.o.stride = batch;
+        b.o.count = order_steps(b.samples.count, batch);
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        while (loader_next(l, &x, &err) == CHEX_OK && x)
+            loader_return(l, x);
+        ck_assert_uint_eq(loader_skipped(l), 3);
+        loader_free(l);
+    }
+    bench_release(&b);
+}
+END_TEST
+
 START_TEST(a_loader_may_be_freed_at_any_time)
 {
     struct bench b;
@@ -408,6 +439,7 @@ loader_suite(void)
     tcase_add_test(c, ranks_take_their_slices_of_every_global_batch);
     tcase_add_test(c, batches_do_not_depend_on_where_records_come_from);
     tcase_add_test(c, a_damaged_record_ends_the_pass_or_is_replaced);
+    tcase_add_test(c, a_damaged_record_of_a_pass_counts_once);
     tcase_add_test(c, a_loader_may_be_freed_at_any_time);
     suite_add_tcase(s, c);
     return s;

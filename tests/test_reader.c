@@ -319,8 +319,12 @@ START_TEST(records_come_from_the_copy_and_where_that_fails_from_the_source)
     put_file(in_copy(&b, chex_dataset_shard(b.ds, 1)->name, path, sizeof(path)), b.small.bytes[1], b.small.size);
     r = open_reader(&b, (struct reader_options){.staged = copy});
     ck_assert_int_eq(read_image(&b, r, 0, &err), CHEX_OK); /* the source is gone */
-    ck_assert_int_eq(read_image(&b, r, 4, &err), CHEX_OK); /* damaged in the copy since */
-    ck_assert_uint_eq(reader_counts(r).reread, 1);
+    /* Damaged in the copy since, and so whenever it is read: that the source was good says nothing of the copy. */
+    for (unsigned pass = 1; pass <= 2; pass++) {
+        ck_assert_int_eq(read_image(&b, r, 4, &err), CHEX_OK);
+        ck_assert_uint_eq(b.record[b.small.manifest.layout.pixel_offset], 80);
+        ck_assert_uint_eq(reader_counts(r).reread, pass);
+    }
     ck_assert_int_eq(truncate(path, 10), 0);
     ck_assert_int_eq(read_image(&b, r, 5, &err), CHEX_OK);
     ck_assert_int_eq(reader_read(r, 2, 0, b.record, &(struct chex_record){0}, &err), CHEX_OK); /* not copied */
@@ -416,6 +420,8 @@ START_TEST(the_lowest_limit_of_a_control_group_counts)
     snprintf(path, sizeof(path), "%s/a/memory.stat", mount);
     put_file(path, "file 500\nanon 1000\n", 19);
     ck_assert_uint_eq(host_memory_of_groups(groups, mount), 8000);
+    put_file(path, "file 500\nanon 1000\nshmem 300\n", 29); /* what lies in a tmpfs is not given up */
+    ck_assert_uint_eq(host_memory_of_groups(groups, mount), 7700);
     snprintf(path, sizeof(path), "%s/memory/c/memory.limit_in_bytes", mount);
     put_file(path, "5000\n", 5);
     snprintf(path, sizeof(path), "%s/memory/c/memory.stat", mount);

@@ -440,8 +440,13 @@ train_cli_default(void)
 
 /* Without training. */
 static enum chex_status
-check_evaluation(const struct trainer_options *o, struct chex_error *err)
+check_evaluation(const struct train_cli *cli, struct chex_error *err)
 {
+    const struct trainer_options *o = &cli->train;
+
+    if (cli->metrics_file || cli->trace)
+        return chex_fail(err, CHEX_ERR_USAGE, "%s goes with training, not with --eval-only",
+                         cli->metrics_file ? "--metrics-file" : "--trace");
     if (!o->run && !o->init)
         return chex_fail(err, CHEX_ERR_USAGE, "--eval-only needs RUN (-o) or weights (--init)");
     if (!o->run && !o->predict)
@@ -478,7 +483,7 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     if (!o->data)
         return chex_fail(err, CHEX_ERR_USAGE, "no data set: -d SHARDS");
     if (o->evaluate_only) {
-        enum chex_status status = check_evaluation(o, err);
+        enum chex_status status = check_evaluation(cli, err);
 
         if (status != CHEX_OK)
             return status;

@@ -86,6 +86,19 @@ draw(struct train_report *r, const struct trainer *t, const struct trainer_verdi
         train_report_warn(r, t, err.text);
 }
 
+/* Else there would be no more than a loss that is no number, of 0 images. */
+static void
+warn_of_output(struct train_report *r, const struct trainer *t, const struct trainer_verdict *v)
+{
+    char images[PROGRESS_THINGS], text[256];
+
+    if (v->evaluation->not_finite == 0)
+        return;
+    snprintf(text, sizeof(text), "the network's output is not finite for %s of %.100s: nothing is judged",
+             format_things(v->evaluation->not_finite, "image", images), v->split);
+    train_report_warn(r, t, text);
+}
+
 void
 train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *v)
 {
@@ -99,6 +112,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     if (v->best && !v->final)
         r->best = r->validation;
     train_watch_evaluation(&r->watch, t, v);
+    warn_of_output(r, t, v);
     if (v->final || v->best)
         draw(r, t, v);
     if (r->common->quiet)

@@ -76,7 +76,9 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
                                         .validation = split_name(f, f->validation),
                                         .model = f->graph->model,
                                         .parameters = f->graph->param_floats,
-                                        .init = start->resumed || !o->init ? "random" : o->init,
+                                        .init = start->resumed ? NULL
+                                                : o->init      ? o->init
+                                                               : "random",
                                         .host = host,
                                         .ranks = (unsigned)f->ranks,
                                         .threads = o->threads,

@@ -186,7 +186,7 @@ score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t 
     struct loaded *loaded = NULL;
     enum chex_status status = CHEX_OK;
 
-    if (o->stop && atomic_load(o->stop))
+    if ((o->stop && atomic_load(o->stop)) || (o->until > 0 && progress_clock() >= o->until))
         return chex_fail(err, CHEX_ERR_STOPPED, "stopped during an evaluation");
     if (number < s->batches)
         status = loader_next(s->loader, &loaded, err);

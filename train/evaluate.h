@@ -68,6 +68,7 @@ struct evaluate_options {
 
     struct collective *collective; /* all ranks call with the same options; NULL: this process alone */
     const atomic_bool *stop;       /* set from anywhere: all ranks end with CHEX_ERR_STOPPED; may be NULL */
+    double until;                  /* progress_clock() from which on the same; 0: never */
     /* Called after each micro-batch of this rank, of that many in all; may be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t of);
     void *context;

@@ -35,8 +35,8 @@ file_number(const char *path, const char *name, uint64_t *out)
 
 /* What the files of one group say. */
 struct kind_of_group {
-    const char *folder; /* below the mount */
-    const char *limit, *held;
+    const char *folder;                /* below the mount */
+    const char *limit, *held, *shared; /* shared: memory and files of tmpfs, which are never given up either */
 };
 
 /* Of the group at mount + folder + path and those above it; path is shortened. */
@@ -47,7 +47,7 @@ available_up(const char *mount, const struct kind_of_group *kind, char *path)
     char *slash;
 
     for (;;) {
-        uint64_t limit, held = 0;
+        uint64_t limit, held = 0, shared = 0;
         char file[PATH_SIZE];
 
         /* A path that is too long is cut, and is that of no file. */
@@ -55,7 +55,9 @@ available_up(const char *mount, const struct kind_of_group *kind, char *path)
         if (file_number(file, NULL, &limit)) {
             snprintf(file, sizeof(file), "%.400s%s%.400s/memory.stat", mount, kind->folder, path);
             file_number(file, kind->held, &held);
+            file_number(file, kind->shared, &shared);
             limit = limit > held ? limit - held : 0;
+            limit = limit > shared ? limit - shared : 0;
             if (limit < least)
                 least = limit;
         }
@@ -69,8 +71,8 @@ available_up(const char *mount, const struct kind_of_group *kind, char *path)
 uint64_t
 host_memory_of_groups(const char *groups, const char *mount)
 {
-    static const struct kind_of_group version1 = {"/memory", "memory.limit_in_bytes", "total_rss "},
-                                      version2 = {"", "memory.max", "anon "};
+    static const struct kind_of_group version1 = {"/memory", "memory.limit_in_bytes", "total_rss ", "total_shmem "},
+                                      version2 = {"", "memory.max", "anon ", "shmem "};
     uint64_t least = UINT64_MAX;
     FILE *f = fopen(groups, "re");
     char line[PATH_SIZE];

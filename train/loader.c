@@ -94,6 +94,9 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
         status = read_sample(l, &s->place[*sample], record, view, err);
         if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
             break;
+    }
+    /* The record of this position alone: another that is damaged has a position of its own, and filling is of no sample. */
+    if (status == CHEX_OK && tries > 0 && position < s->count) {
         pthread_mutex_lock(&l->lock);
         l->skipped++;
         pthread_mutex_unlock(&l->lock);

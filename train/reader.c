@@ -233,6 +233,7 @@ reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, s
             status = chex_record_view(r->o.ds, shard, index, record, r->o.check != READER_NEVER, view, err);
         if (status == CHEX_OK)
             atomic_fetch_add(&r->reread, 1);
+        check = false; /* what is good is not what will be read next time, as from a damaged copy */
     }
     if (status != CHEX_OK)
         return status;

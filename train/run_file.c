@@ -150,13 +150,14 @@ format_dataset(const struct run_facts *f)
 }
 
 static json_t *
-format_model(const struct run_facts *f)
+format_model(const struct run_facts *f, const json_t *earlier)
 {
+    const char *before = json_string_value(json_object_get(json_object_get(earlier, "model"), "init"));
     struct run_json j = run_json_object();
 
     run_json_text(&j, "name", f->model);
     run_json_count(&j, "parameters", f->parameters);
-    run_json_text(&j, "init", f->init);
+    run_json_text(&j, "init", f->init ? f->init : before);
     run_json_text(&j, "init_sha256", f->init_sha256);
     return run_json_take(&j);
 }
@@ -217,7 +218,7 @@ run_file_start(const struct folder *folder, const struct run_facts *facts, struc
         j.failed = true;
     run_json_count(&j, "format", RUN_FORMAT);
     run_json_text(&j, "tool", "chex-train");
-    run_json_add(&j, "model", format_model(facts));
+    run_json_add(&j, "model", format_model(facts, earlier));
     run_json_add(&j, "dataset", format_dataset(facts));
     run_json_count(&j, "seed", facts->seed);
     run_json_count(&j, "global_batch", facts->global_batch);

@@ -36,7 +36,7 @@ struct run_facts {
 
     const char *model;
     uint64_t parameters;
-    const char *init;        /* path, or "random" */
+    const char *init;        /* path, or "random"; NULL: that of the earlier start */
     const char *init_sha256; /* NULL: not a file */
 
     const char *const *host; /* [ranks] */

@@ -98,7 +98,7 @@ struct tensor_source {
 /*
  * Write a file by the safe-file helper, and its SHA-256 to hex (may be NULL).  The values begin at a multiple of 64 bytes of the
  * file; the bytes depend on nothing but the arguments.  Tensors are written in the order given.
- * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * CHEX_ERR_WRITE: hex is that of the file that could not be written; CHEX_ERR_MEMORY
  */
 enum chex_status safetensors_write(const struct folder *folder, const char *name, const struct tensor_source *tensor,
                                    size_t count, const struct metadata *metadata, size_t metadata_count, char *hex,

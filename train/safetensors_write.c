@@ -127,26 +127,28 @@ safetensors_write(const struct folder *folder, const char *name, const struct te
     uint8_t hash[DIGEST_SIZE];
     enum chex_status status = digest ? make_header(tensor, count, metadata, metadata_count, &header, err)
                                      : chex_fail_memory(err);
+    bool made = status == CHEX_OK;
     size_t i;
 
-    if (status == CHEX_OK)
-        status = safe_file_create(folder, name, SAFE_FILE_NEW, 0, &file, err);
-    if (status == CHEX_OK) {
+    if (made) {
         digest_start(digest);
         digest_add(digest, header.data, header.size);
-        status = safe_file_write(file, header.data, header.size, err);
+        status = safe_file_create(folder, name, SAFE_FILE_NEW, 0, &file, err);
     }
-    for (i = 0; status == CHEX_OK && i < count; i++) {
+    if (status == CHEX_OK)
+        status = safe_file_write(file, header.data, header.size, err);
+    for (i = 0; made && i < count; i++) {
         size_t bytes = tensor[i].entry.count * dtype_size(tensor[i].entry.type);
 
         digest_add(digest, tensor[i].data, bytes);
-        status = safe_file_write(file, tensor[i].data, bytes, err);
+        if (status == CHEX_OK)
+            status = safe_file_write(file, tensor[i].data, bytes, err);
     }
     if (status == CHEX_OK) {
         status = safe_file_commit(file, true, err);
         file = NULL;
     }
-    if (status == CHEX_OK && hex) {
+    if (made && hex) {
         digest_finish(digest, hash);
         digest_hex(hash, DIGEST_SIZE, hex);
     }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define LINE_SIZE     256
 #define FLUSH_SECONDS 10
@@ -102,8 +103,12 @@ open_file(struct trace *t, const char *path, struct chex_error *err)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     enum chex_status status = folder ? folder_open(folder, false, &t->folder, err) : chex_fail_memory(err);
+    struct stat there;
 
     free(folder);
+    /* A device or a pipe would be replaced by the file. */
+    if (status == CHEX_OK && fstatat(t->folder.fd, name, &there, 0) == 0 && !S_ISREG(there.st_mode))
+        status = chex_fail(err, CHEX_ERR_WRITE, "--trace: '%s' is no regular file", path);
     if (status == CHEX_OK)
         status = folder_remove(&t->folder, name, err);
     return status == CHEX_OK ? append_open(&t->folder, name, true, &t->file, err) : status;

@@ -74,15 +74,8 @@ train_epoch(struct trainer *t, struct chex_error *err)
     status = collective_agree(t->all, status, NULL, err);
     while (status == CHEX_OK && t->state.batches < t->steps) {
         status = trainer_make_step(t, &wishes, err);
-        if (status == CHEX_OK) {
+        if (status == CHEX_OK)
             status = between_steps(t, wishes, err);
-        } else if (chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING) {
-            /* A record that cannot be used: what was reached is kept, whoever repairs it goes on from here. */
-            struct chex_error other = {.status = CHEX_OK};
-
-            if (trainer_save(t, &other) != CHEX_OK)
-                trainer_warn(t, "%s", other.text);
-        }
     }
     if (status == CHEX_OK)
         status = trainer_count_bad(t, err);
@@ -91,6 +84,18 @@ train_epoch(struct trainer *t, struct chex_error *err)
     t->result.seconds += t->epoch.seconds;
     trainer_close_epoch(t);
     return status;
+}
+
+/* A record that cannot be used, in a step or an evaluation: what was reached is kept, whoever repairs it goes on from here. */
+static void
+keep_reached(struct trainer *t, enum chex_status status)
+{
+    struct chex_error other = {.status = CHEX_OK};
+
+    if (!chex_status_is_data(status) && status != CHEX_ERR_READ && status != CHEX_ERR_MISSING)
+        return;
+    if (trainer_save(t, &other) != CHEX_OK)
+        trainer_warn(t, "%s", other.text);
 }
 
 static enum chex_status
@@ -107,7 +112,7 @@ judge_best(struct trainer *t, struct chex_error *err)
         return status;
     status = trainer_judge(t, t->test, false, &e, err);
     about.evaluation = &e;
-    about.epochs = (double)t->state.best_step / (double)t->steps;
+    about.epochs = t->state.epoch - t->state.bad_epochs; /* steps of other batches may be among those before it */
     if (status == CHEX_OK)
         status = trainer_tell(t, &about, err);
     evaluation_release(&e);
@@ -123,6 +128,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
         status = train_epoch(t, err);
         if (status == CHEX_OK)
             status = trainer_end_epoch(t, err);
+        keep_reached(t, status);
         if (status == CHEX_OK)
             status = between_steps(t, TRAINER_SAVE, err);
     }

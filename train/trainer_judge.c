@@ -61,6 +61,7 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
         .skip_bad = t->o->skip_bad,
         .collective = t->all,
         .stop = t->w->stop,
+        .until = t->leads && t->o->time_limit > 0 ? t->began + t->o->time_limit : 0,
         .progress = on_progress,
         .context = &t,
     };

@@ -94,16 +94,16 @@ check_shards(const struct trainer *t, int split, struct chex_error *err)
     return status;
 }
 
-/* negatives / positives of the training split; 1 where a finding has none. */
+/* negatives / positives of the training split; 1 where a finding has none, or there is no such split. */
 static void
 choose_positive_weight(struct trainer *t)
 {
-    const struct chex_split_info *s = chex_dataset_split(t->ds, (unsigned)t->train);
+    const struct chex_split_info *s = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train) : NULL;
     unsigned i;
 
     for (i = 0; i < CHEX_FINDINGS; i++) {
         t->positive[i] = t->o->positive == POSITIVE_GIVEN ? t->o->positive_weight[i] : 1;
-        if (t->o->positive == POSITIVE_AUTO && s->positives[i] > 0 && s->positives[i] < s->image_count)
+        if (t->o->positive == POSITIVE_AUTO && s && s->positives[i] > 0 && s->positives[i] < s->image_count)
             t->positive[i] = (double)(s->image_count - s->positives[i]) / (double)s->positives[i];
     }
 }
@@ -129,8 +129,7 @@ open_data(struct trainer *t, struct chex_error *err)
     if (t->side > info->width)
         return chex_fail(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", t->side, info->width, info->height);
     t->select = choose_select(t);
-    if (t->train >= 0)
-        choose_positive_weight(t);
+    choose_positive_weight(t);
     return CHEX_OK;
 }
 
@@ -175,12 +174,16 @@ static enum chex_status
 choose_batches(struct trainer *t, struct chex_error *err)
 {
     const struct trainer_options *o = t->o;
-    uint64_t images = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train)->image_count : 0;
+    uint64_t images = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train)->image_count : 0, each;
 
     t->micro = o->micro_batch > 0 ? o->micro_batch : on_cpu(t) ? trainer_micro_batch(o->batch) : o->batch;
     if (o->batch % t->micro != 0)
         return chex_fail(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, t->micro);
-    t->each = o->batch / t->micro * o->accumulate;
+    each = (uint64_t)(o->batch / t->micro) * o->accumulate;
+    if (each > INT32_MAX)
+        return chex_fail(err, CHEX_ERR_USAGE, "--batch %u --accumulate %u makes too many micro-batches of %u", o->batch,
+                         o->accumulate, t->micro);
+    t->each = (unsigned)each;
     t->global = (uint64_t)t->each * t->micro * (unsigned)collective_size(t->all);
     t->steps = order_steps(images, t->global);
     return CHEX_OK;

@@ -180,14 +180,29 @@ begin_anew(struct trainer *t, struct trainer_start *start, struct chex_error *er
 
 /* ---- a run that goes on ------------------------------------------------------------------------------------------ */
 
-/* Where another number of images makes a step: the step that holds the next sample; what was used of it comes again. */
+/*
+ * Where another number of images makes a step: the step that holds the next sample; what was used of it comes again.  An
+ * epoch of which all is used stays so.
+ */
 static void
 change_batch(struct trainer *t)
 {
     uint64_t position = t->state.batches * t->state.global_batch;
 
-    t->state.batches = position / t->global;
+    t->state.batches = position < t->samples.count ? position / t->global : t->steps;
     t->state.global_batch = t->global;
+}
+
+/*
+ * Of the whole run: those that were made and those that come.  Where batches or images were others before, that is not what
+ * as many epochs have now, and a cosine would be at its end too early or never.
+ */
+static uint64_t
+steps_of_run(const struct trainer *t)
+{
+    uint64_t all = t->steps * t->o->epochs, begun = t->steps * t->state.epoch + t->state.batches;
+
+    return t->state.step + (all > begun ? all - begun : 0);
 }
 
 static void
@@ -266,8 +281,11 @@ go_on(struct trainer *t, const struct folder *from, const char *name, struct tra
         change_data(t);
     if (change.batch)
         change_batch(t);
+    if (t->state.batches > t->steps)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %llu of an epoch of %llu",
+                         from->path, name, (unsigned long long)t->state.batches, (unsigned long long)t->steps);
     t->state.schedule.options = t->o->schedule;
-    t->state.schedule.options.steps = t->steps * t->o->epochs;
+    t->state.schedule.options.steps = steps_of_run(t);
     start->resumed = true;
     memcpy(t->result.last, name, strnlen(name, CHECKPOINT_NAME - 1));
     start->from = t->result.last;
