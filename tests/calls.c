@@ -24,7 +24,7 @@ static struct {
     atomic_uint count, failed;
 } plan;
 
-static void (*before_rename)(void);
+static void (*_Atomic before_rename)(void); /* threads rename too */
 
 void
 calls_before_rename(void (*rival)(void))
@@ -89,11 +89,11 @@ int __wrap_renameat(int from, const char *old, int to, const char *new);
 int
 __wrap_renameat(int from, const char *old, int to, const char *new)
 {
-    void (*rival)(void) = before_rename;
+    void (*rival)(void);
 
     if (fails(CALL_RENAME))
         return -1;
-    before_rename = NULL;
+    rival = atomic_exchange(&before_rename, NULL);
     if (rival)
         rival();
     return __real_renameat(from, old, to, new);
