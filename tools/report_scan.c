@@ -146,9 +146,9 @@ add_to_mean(const struct report *r, const uint8_t *pixels, uint32_t *sum)
         add_to(sum, pixels, (size_t)width * height);
         return;
     }
-    /* What does not fill a cell at the right and the bottom is left out. */
-    for (y = 0; y < r->mean_height * cell; y++)
-        for (x = 0; x < r->mean_width * cell; x++)
+    /* What does not fill a cell at the right and the bottom is left out, but where a side is less than a cell. */
+    for (y = 0; y < r->mean_height * cell && y < height; y++)
+        for (x = 0; x < r->mean_width * cell && x < width; x++)
             sum[(size_t)(y / cell) * r->mean_width + x / cell] += pixels[(size_t)y * width + x];
 }
 
