@@ -71,6 +71,16 @@ def _(work):
     assert "index: cannot open" in inspect("--full", folder, code=1).stdout
 
 
+@case("one shard stands for its own records, also where one is asked for by its place")
+def _(work):
+    folder, shards = dataset(work)
+    name = os.path.basename(shards[1])
+    for which, path, code in (("1:0", shards[1], 0), (f"{name}:0", shards[1], 0), ("1:0", folder, 0), ("0:0", shards[1], 3),
+                              (f"{name}:0", shards[0], 3), ("1:0", shards[0], 3)):
+        done = inspect("--extract", which, "-o", f"{work}/x.png", path, code=code)
+        assert code == 0 or f"has no record '{which}'" in done.stderr, done.stderr
+
+
 # ---- words -------------------------------------------------------------------------------------------------------
 
 
