@@ -172,6 +172,30 @@ def _(work):
     assert document("--source", "-l", labels, "-i", folder, code=1)["counts"]["missing"] == count
 
 
+# ---- drift -------------------------------------------------------------------------------------------------------
+
+
+@case("--check-split: the images of a single patient have no variance, and differ from nothing")
+def _(work):
+    def z(patients):
+        """Train: 30 patients, of whom 10 have an effusion; test: 10 images with one, of so many patients."""
+        folder = f"{work}/{patients}"
+        os.makedirs(f"{folder}/images")
+        labels, split = "Image Index,Finding Labels,Patient ID\n", "Patient ID,split\n"
+        for i in range(40):
+            patient = i if i < 30 else 30 + i % patients
+            write(f"{folder}/images/{i}.png", png(64, 64, lambda y, width, i=i: bytes([i + y]) * width))
+            labels += f"{i}.png,{'No Finding' if 10 <= i < 30 else 'Effusion'},{patient}\n"
+            split += f"{patient},{'train' if i < 30 else 'test'}\n"
+        run([program("chex-convert"), "-q", "-i", f"{folder}/images", "-l", write(f"{folder}/l.csv", labels), "-o",
+             f"{folder}/out", "--size", 64, "--shard-size", 10, "--split", "file:" + write(f"{folder}/s.csv", split)])
+        drift, = [d for d in document("--check-split", f"{folder}/out")["drift"] if d["finding"] == "Effusion"]
+        assert drift["differs"] == (drift["z"] >= 3.29)
+        return drift["z"]
+    assert z(10) > 3.29
+    assert z(1) == 0
+
+
 # ---- the page ----------------------------------------------------------------------------------------------------
 
 
