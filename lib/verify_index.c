@@ -9,8 +9,10 @@
 
 #include "dali_index.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The number of the line that byte `at` is in. */
 static unsigned
@@ -48,6 +50,7 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
     struct buffer there = {0}, wanted = {0};
     struct report r = {0};
     struct chex_error why;
+    struct stat st;
     enum chex_status status = dali_index_format(info->record_count, ds->info.stride, &wanted, err), found;
 
     if (status != CHEX_OK) {
@@ -60,7 +63,7 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
         status = chex_fail_memory(err);
     else if (found == CHEX_OK)
         compare(&there, &wanted, &r);
-    else if (found != CHEX_ERR_MISSING)
+    else if (found != CHEX_ERR_MISSING || fstatat(ds->folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         report_fault(&r, found, -1, 0, NULL, "index: %s", why.text);
     if (r.out_of_memory)
         status = chex_fail_memory(err);

@@ -405,7 +405,7 @@ def check_unfinished(tally, good, work):
     ds = copy(good, work)
     remove(ds)
     expect(tally, "each of them can be checked by itself", ["--full", ds.path(0), ds.path(1)], 0,
-           "no manifest beside it")
+           "in no manifest")
     expect(tally, "but not listed", ["--list", ds.path(0)], 3, "is in no manifest")
 
 

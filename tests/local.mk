@@ -183,6 +183,7 @@ TESTS += \
 	tests/check_events.py \
 	tests/check_faults.py \
 	tests/check_inspect.py \
+	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
 	tests/check_ranks.py \
 	tests/check_recipes.py \
@@ -213,6 +214,7 @@ EXTRA_DIST += \
 	tests/check_convert.py \
 	tests/check_docs.py \
 	tests/check_inspect.py \
+	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
 	tests/check_learns.py \
 	tests/check_parity.py \

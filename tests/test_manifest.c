@@ -17,6 +17,7 @@
 
 #include "cases.h"
 #include "small_dataset.h"
+#include "tfrecord.h"
 #include "unit.h"
 
 /* The manifest of the small data set, terminated; the caller frees it. */
@@ -377,6 +378,7 @@ START_TEST(a_data_set_is_read_by_the_public_names)
     struct chex_shard *shard;
     struct chex_record r;
     uint8_t *buffer;
+    unsigned i;
 
     small_make(&s, "public");
     ck_assert_int_eq(chex_dataset_open(s.path, &ds, NULL), CHEX_OK);
@@ -403,6 +405,13 @@ START_TEST(a_data_set_is_read_by_the_public_names)
     buffer[chex_dataset_info(ds)->pixel_offset] ^= 1;
     ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_ERR_CHECKSUM);
     ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, false, &r, NULL), CHEX_OK);
+    /* A length with a checksum of its own that is not the record's: a fault of the form, longer as well as shorter. */
+    for (i = 0; i < 2; i++) {
+        put_u64le(buffer, i ? 7 : UINT64_MAX / 2);
+        put_u32le(buffer + 8, chex_crc32c_mask(chex_crc32c(0, buffer, 8)));
+        ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_ERR_DAMAGED);
+        ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, false, &r, NULL), CHEX_ERR_DAMAGED);
+    }
     free(buffer);
     chex_shard_close(shard);
     chex_dataset_close(ds);

@@ -62,7 +62,7 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
     default:
         length = strlen(value);
         length -= length > 0 && value[length - 1] == '%';
-        snprintf(digits, sizeof(digits), "%.*s", (int)(length < 7 ? length : 7), value);
+        snprintf(digits, sizeof(digits), "%.*s", (int)(length < sizeof(digits) ? length : 0), value);
         if (cli_number(digits, 0, 100, &o->odd, NULL) != CHEX_OK)
             return chex_fail(err, CHEX_ERR_USAGE, "takes 0%% to 100%%, not '%s'", value);
         return CHEX_OK;

@@ -224,7 +224,8 @@ usage_error(const struct cli_program *program, const char *text)
         code = program->misused(&err);
     }
     if (code == CLI_GO_ON) {
-        fprintf(stderr, "%s: %s\nTry '%s --help'.\n", program->name, text, program->name);
+        plain_line(stderr, "%s: %s", program->name, text);
+        fprintf(stderr, "Try '%s --help'.\n", program->name);
         code = EXIT_USAGE;
     }
     return code;

@@ -66,12 +66,14 @@ add_field(struct checkpoint_side *s, const char *name, const json_t *value, stru
     const char *text = json_string_value(value);
     char number[SETTINGS_NUMBER], *end;
 
-    if (json_is_integer(value)) {
-        snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(value));
-        text = number;
-    } else if (!text) {
-        return CHEX_OK;
-    } else if (strncmp(text, "0x", 2) == 0 || strncmp(text, "-0x", 3) == 0) {
+    if (!text) {
+        char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+        enum chex_status status = dump ? add_meta(s, "state", name, dump, strlen(dump), err) : chex_fail_memory(err);
+
+        free(dump);
+        return status;
+    }
+    if (strncmp(text, "0x", 2) == 0 || strncmp(text, "-0x", 3) == 0) {
         double real = strtod(text, &end);
 
         text = *end == '\0' ? settings_format(real, number) : text;
@@ -93,6 +95,10 @@ read_meta(struct checkpoint_side *s, struct chex_error *err)
     const char *key;
     size_t i;
 
+    if (state && !json_is_object(state)) { /* no state of a run: a text like others */
+        json_decref(state);
+        state = NULL;
+    }
     for (i = 0; status == CHEX_OK && i < s->file.metadata_count; i++) {
         const struct metadata *m = &s->file.metadata[i];
 

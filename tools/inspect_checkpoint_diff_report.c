@@ -227,7 +227,7 @@ on_row(void *context, enum tensor_diff_kind kind, const char *name, const char *
         for (i = 0; i < 7; i++)
             rows_count(r, count[i]);
         rows_number(r, isfinite(v->max_abs) ? v->max_abs : (double)NAN);
-        rows_number(r, value_difference_relative(v));
+        rows_number(r, isfinite(value_difference_relative(v)) ? value_difference_relative(v) : (double)NAN);
     }
     rows_next(r);
 }

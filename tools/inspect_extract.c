@@ -120,10 +120,10 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
                                        inspect_json_text(r->patient), "labels", inspect_json_labels(findings), "weight",
                                        (int)r->weight));
     else if (!in->common->quiet)
-        fprintf(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s\n",
-                strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
-                inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
-                shard->name, r->index, r->weight ? "" : " (filling: a copy)");
+        plain_line(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s",
+                   strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
+                   inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
+                   shard->name, r->index, r->weight ? "" : " (filling: a copy)");
 }
 
 int

@@ -21,13 +21,14 @@
 
 /* ---- safetensors ----------------------------------------------------------------------------------------------- */
 
-/* A size that fits the file, and an object behind it. */
+/* A size that fits the file, and an object behind it; of one TFRecord in 256 the checksum begins like one. */
 static bool
-is_checkpoint(uint64_t size, const uint8_t head[9])
+is_checkpoint(uint64_t size, const uint8_t head[TFRECORD_HEADER])
 {
-    uint64_t length = get_u64le(head);
+    uint64_t length = get_u64le(head), unused;
 
-    return head[8] == '{' && length >= 2 && length <= size - 8;
+    return head[8] == '{' && length >= 2 && length <= size - 8 &&
+           tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM;
 }
 
 /* ---- event files ----------------------------------------------------------------------------------------------- */

@@ -183,10 +183,11 @@ inspect_json_end(struct inspect *in, int code)
 int
 inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault)
 {
-    char path[PLAIN_TEXT];
+    char path[PLAIN_TEXT], text[PLAIN_TEXT];
 
     if (fault)
-        printf("%s: %s%s: %s%s\n", plain_text(t->path, path), in->color.red, what, fault, in->color.off);
+        printf("%s: %s%s: %s%s\n", plain_text(t->path, path), in->color.red, what, plain_text(fault, text),
+               in->color.off);
     else if (!in->common->quiet)
         printf("%s: %s\n", plain_text(t->path, path), what);
     return fault ? EXIT_DATA : EXIT_GOOD;

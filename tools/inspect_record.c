@@ -85,7 +85,8 @@ find_place(struct place *p, const struct target *t, struct chex_error *err)
 
     if (parse_place(t->dataset, p->name, p)) {
         info = chex_dataset_shard(t->dataset, p->shard);
-        if (!info || p->index >= info->record_count)
+        /* One shard stands for its own records. */
+        if (!info || p->index >= info->record_count || p->shard - t->first >= t->count)
             return chex_fail(err, CHEX_ERR_MISSING, "'%s' has no record '%s'", t->path, p->name);
         return CHEX_OK;
     }

@@ -46,10 +46,10 @@ tell(struct inspect *in, const struct report *r, const char *output, size_t size
     }
     if (in->common->quiet)
         return;
-    fprintf(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s\n",
-            strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
-            format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
-            level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
+    plain_line(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s",
+               strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
+               format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
+               level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)
             fprintf(stderr, "fault    %s\n", r->checks[i].text);

@@ -286,8 +286,8 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
 
     if (!in->common->json) {
         if (!in->common->quiet)
-            fprintf(stderr, "%s: %u of %s, %ux%u pixels\n", output, s->count, format_things(s->selected, "image", a),
-                    s->sheet_width, s->sheet_height);
+            plain_line(stderr, "%s: %u of %s, %ux%u pixels", output, s->count, format_things(s->selected, "image", a),
+                       s->sheet_width, s->sheet_height);
         return;
     }
     images = json_array();

@@ -247,8 +247,10 @@ inspect_source(struct inspect *in)
     struct inputs inputs = {.loose = NULL};
     struct chex_error err;
     int code;
-    enum chex_status status = gather(&c, &inputs, &err);
+    enum chex_status status;
 
+    hash_key_make(&c.key);
+    status = gather(&c, &inputs, &err);
     if (status == CHEX_OK) {
         source_report(&c);
         code = source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;

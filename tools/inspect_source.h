@@ -18,6 +18,7 @@
 #define CHEX_TOOLS_INSPECT_SOURCE_H
 
 #include "inspect.h"
+#include "keyed_hash.h"
 #include "preflight.h"
 #include "progress.h"
 
@@ -111,6 +112,7 @@ struct source_check {
     const char *detail[SOURCE_DETAILS];
     size_t details;
     struct arena strings;
+    struct hash_key key;                         /* of source_item.hash */
     _Atomic uint64_t images_read, archive_bytes; /* of archives, so far */
     struct progress progress;                    /* in bytes of the archives' files; under the lock */
 };

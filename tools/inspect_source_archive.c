@@ -2,7 +2,7 @@
  * inspect_source_archive.c - --source: one archive, from its beginning to its end; see inspect_source.h
  *
  * Every member is read whole, also where there is an image of that name already: the checksums of an archive are
- * behind its data, and two images of one name are compared by size and CRC-32C as chex-convert does it.  In memory
+ * behind its data, and two images of one name are compared by size and a keyed hash as chex-convert does it.  In memory
  * there is one member a thread, at most CONVERT_MAX_FILE, and a source_item for each image.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -100,9 +100,9 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
     else
         return status;
     if (item->fault != SOURCE_LOST) {
-        uint32_t crc = status == CHEX_OK ? chex_crc32c(0, b->data, b->size) : 0;
+        uint64_t sum = status == CHEX_OK ? keyed_hash(&c->key, b->data, b->size) : 0;
 
-        item->hash = (uint64_t)crc << 32 ^ item->size;
+        item->hash = sum ^ item->size << 1;
         item->differs = differs_from_loose(c, item, r);
     }
     return CHEX_OK;

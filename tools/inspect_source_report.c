@@ -36,7 +36,7 @@ print_labels(const struct source_check *c)
     char name[ROOM];
 
     if (c->labels_err.status != CHEX_OK) {
-        printf("labels   %s%s%s\n", c->in->color.red, c->labels_err.text, c->in->color.off);
+        printf("labels   %s%s%s\n", c->in->color.red, plain_text(c->labels_err.text, name), c->in->color.off);
         return;
     }
     printf("labels   %s rows, %s images of %s patients", TEXT(l->row_count), TEXT(l->count), TEXT(l->patient_count));
@@ -395,9 +395,11 @@ print_images(const struct source_check *c)
 void
 source_print_table(const struct source_check *c)
 {
+    char text[ROOM];
+
     print_labels(c);
     if (c->source_err.status != CHEX_OK) {
-        printf("images   %s%s%s\n", c->in->color.red, c->source_err.text, c->in->color.off);
+        printf("images   %s%s%s\n", c->in->color.red, plain_text(c->source_err.text, text), c->in->color.off);
         print_next(c);
         return;
     }

@@ -142,12 +142,15 @@ count_missing(struct source_check *c)
     c->count_of[SOURCE_ROW] = c->labels.reject_count;
 }
 
-/* For each archive of NIH the place that holds most of its images. */
+/* For each archive of NIH the place that holds most of its images; of other label files no row has a number there. */
 static enum chex_status
 find_nih(struct source_check *c, struct chex_error *err)
 {
-    size_t(*held)[PREFLIGHT_ARCHIVES] = calloc(c->place_count ? c->place_count : 1, sizeof(*held)), i, k;
+    size_t(*held)[PREFLIGHT_ARCHIVES], i, k;
 
+    if (!c->preflight.whole)
+        return CHEX_OK;
+    held = calloc(c->place_count ? c->place_count : 1, sizeof(*held));
     if (!held)
         return chex_fail_memory(err);
     for (i = 0; i < c->count; i++) {

@@ -90,7 +90,7 @@ read_journals(struct target *t)
     return count > 0;
 }
 
-/* Files in the folder that are named like shards. */
+/* Files in the folder that are named like shards; what more stands behind that name is of an index for DALI. */
 static size_t
 count_shards(const char *path)
 {
@@ -98,8 +98,11 @@ count_shards(const char *path)
     struct dirent *d;
     size_t count = 0;
 
-    while (dir && (d = readdir(dir)))
-        count += d->d_name[0] != '.' && strstr(d->d_name, ".tfrecord-") != NULL;
+    while (dir && (d = readdir(dir))) {
+        const char *number = d->d_name[0] == '.' ? NULL : strstr(d->d_name, ".tfrecord-");
+
+        count += number && strchr(number + 1, '.') == NULL;
+    }
     if (dir)
         closedir(dir);
     return count;
@@ -245,6 +248,9 @@ open_file(struct target *t, struct chex_error *err)
             return CHEX_OK;
         }
     }
+    /* A manifest that does not name this file says nothing of it. */
+    chex_dataset_close(t->dataset);
+    t->dataset = NULL;
     return check_first_bytes(t, err);
 }
 

@@ -141,7 +141,7 @@ print_summary(const struct inspect *in, const struct target *t, const struct ver
     if (v->notes > 0)
         printf("         note: %s of one value only\n", format_things(v->notes, "image", text));
     if (!t->dataset)
-        printf("         no manifest beside it: only framing, checksums and order are known\n");
+        printf("         in no manifest: only framing, checksums and order are known\n");
     else if (v->faults == 0 && in->options->depth != VERIFY_FULL)
         printf("next     chex-inspect --full %s\n", shell_word(t->path, word));
 }

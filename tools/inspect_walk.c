@@ -11,6 +11,7 @@
 
 #include "digest.h"
 #include "pipeline.h"
+#include "shell_word.h"
 #include "tfrecord.h"
 
 #include <pthread.h>
@@ -270,9 +271,11 @@ inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t cou
 int
 inspect_walk_code(struct inspect *in, const struct walk *w)
 {
+    char word[SHELL_WORD];
+
     if (w->faults == 0)
         return EXIT_GOOD;
-    meter_print(&in->meter, "%s: not all records could be used; 'chex-inspect --full %s' says more", in->program->name,
-                w->target->path);
+    meter_print(&in->meter, "%s: not all records could be used; next: chex-inspect --full %s", in->program->name,
+                shell_word(w->target->path, word));
     return w->read_failed ? EXIT_OUTPUT : EXIT_DATA;
 }

@@ -43,7 +43,7 @@ parse_age(struct where_term *t, struct chex_error *err)
     t->age_min = t->age_max = 0;
     snprintf(text, sizeof(text), "%.*s", (int)(t->text.size < 15 ? t->text.size : 15), t->text.data);
     fields = sscanf(text, "%3u-%3u%c", &t->age_min, &t->age_max, &rest);
-    if (fields == 1 && strspn(text, "0123456789") == strlen(text)) {
+    if (fields == 1 && t->text.size <= 3 && strspn(text, "0123456789") == t->text.size) {
         t->age_max = t->age_min;
         return CHEX_OK;
     }

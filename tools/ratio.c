@@ -44,7 +44,7 @@ ratio_z(const struct ratio *a, const struct ratio *b, double expected)
     double p = a->n + b->n > 0 ? (a->y + b->y) / (a->n + b->n) : 0;
     double error = sqrt(variance(a, p) + variance(b, p));
 
-    if (p * a->n < expected || p * b->n < expected)
+    if (p * a->n < expected || p * b->n < expected || a->clusters < 2 || b->clusters < 2)
         return 0;
     return error > 0 ? (ratio_value(b) - ratio_value(a)) / error : 0;
 }
@@ -56,7 +56,7 @@ ratio_wilson(const struct ratio *r)
 
     if (n <= 0)
         return (struct interval){0, 1};
-    if (plain > 0)
+    if (plain > 0 && r->clusters > 1)
         deff = variance(r, p) / plain;
     else
         deff = n / (double)r->clusters;

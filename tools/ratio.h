@@ -26,14 +26,15 @@ double ratio_value(const struct ratio *r);
 
 /*
  * The difference b - a in standard errors, each that of p in both together: good even where no image of one has it.
- * 0 where fewer than `expected` of y would be expected in one of them: there z is far from normal.
+ * 0 where fewer than `expected` of y would be expected in one of them: there z is far from normal; and where one has a
+ * single patient: there is no variance.
  */
 double ratio_z(const struct ratio *a, const struct ratio *b, double expected);
 
 /*
  * The 95 % interval of a share: Wilson's score interval (J. Am. Stat. Assoc. 22, 1927, 209-212) for n / deff images.
  * The design effect deff is the variance above by that of n independent images, and at least 1; where no image or every
- * one has it, deff is n / K.
+ * one has it, or all are of one patient, deff is n / K.
  */
 struct interval {
     double low, high;

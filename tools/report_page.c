@@ -141,6 +141,8 @@ put_command(struct html *h, const struct report *r)
     html_format(h, " --seed %llu --align %u", (unsigned long long)m->seed, m->layout.align);
     if (m->max_pixels != 64u << 20)
         html_format(h, " --max-pixels %llu", (unsigned long long)m->max_pixels);
+    if (m->min_side != 64)
+        html_format(h, " --min-size %u", m->min_side);
     if (m->lenient)
         html_raw(h, " --lenient");
     html_raw(h, "\nchex-inspect --full SHARDS\nchex-inspect --report report.html SHARDS</pre>\n");

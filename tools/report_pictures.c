@@ -60,7 +60,8 @@ put_mean(struct html *h, const struct report *r, const struct report_mean *mean,
 {
     struct gray g = {.width = r->mean_width, .height = r->mean_height};
     size_t cells = (size_t)g.width * g.height, i;
-    uint64_t of = mean->images * r->mean_cell * r->mean_cell;
+    uint32_t width = r->dataset->info.width, height = r->dataset->info.height, cell = r->mean_cell;
+    uint64_t of = mean->images * (cell < width ? cell : width) * (cell < height ? cell : height);
     enum chex_status status;
 
     if (mean->images == 0)

@@ -39,8 +39,9 @@ struct worker {
 struct scan {
     struct inspect *in; /* first: inspect_walk_fault() */
     struct report *r;
-    size_t cells;  /* of the mean image */
-    uint64_t most; /* images until a sum of 32 bits must be emptied */
+    size_t cells;      /* of the mean image */
+    uint64_t most;     /* images until a sum of 32 bits must be emptied */
+    unsigned last_bad; /* shard of the last fault */
     pthread_mutex_t lock;
     struct progress progress;
 };
@@ -146,9 +147,9 @@ add_to_mean(const struct report *r, const uint8_t *pixels, uint32_t *sum)
         add_to(sum, pixels, (size_t)width * height);
         return;
     }
-    /* What does not fill a cell at the right and the bottom is left out. */
-    for (y = 0; y < r->mean_height * cell; y++)
-        for (x = 0; x < r->mean_width * cell; x++)
+    /* What does not fill a cell at the right and the bottom is left out, but where a side is less than a cell. */
+    for (y = 0; y < r->mean_height * cell && y < height; y++)
+        for (x = 0; x < r->mean_width * cell && x < width; x++)
             sum[(size_t)(y / cell) * r->mean_width + x / cell] += pixels[(size_t)y * width + x];
 }
 
@@ -247,11 +248,14 @@ on_fault(void *context, const char *shard, int64_t index, uint64_t count, const 
 {
     struct scan *s = context;
     struct report *r = s->r;
-    unsigned i;
+    unsigned shards = r->dataset->info.shard_count, tried, i;
 
-    for (i = 0; i < r->dataset->info.shard_count; i++) {
+    /* From the shard of the fault before on: of many that are missing each is the next one. */
+    for (tried = 0; tried < shards; tried++) {
+        i = (s->last_bad + tried) % shards;
         if (strcmp(r->dataset->shard[i].name, shard) != 0)
             continue;
+        s->last_bad = i;
         r->shard[i].bad += (uint32_t)count;
         /* The path of the folder is nothing of the data set's. */
         if (index >= 0)
@@ -259,6 +263,7 @@ on_fault(void *context, const char *shard, int64_t index, uint64_t count, const 
         else
             snprintf(r->shard[i].why, sizeof(r->shard[i].why), "not readable to its end: %s",
                      chex_status_name(why->status));
+        break;
     }
     inspect_walk_fault(context, shard, index, count, why);
 }
