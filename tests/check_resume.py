@@ -401,13 +401,18 @@ def _(work):
 
 @case("T87 numbers of a best model that could not be written at once name the one that is written later")
 def _(work):
-    straight, kept_back = run_folder(work, "straight"), 0
-    train(straight, "-q", "--epochs", 2)
+    # With a seed whose last model is the best; how it rounds depends on compiler and processor.
+    for seed in range(1, 20):
+        straight, options = run_folder(work, f"straight{seed}"), ["--epochs", 2, "--seed", seed]
+        train(straight, "-q", *options)
+        if last_best(straight) == 12:
+            break
     assert last_best(straight) == 12
+    kept_back = 0
     for nth in range(20, 30):
         out = run_folder(work, f"run{nth}")
-        done = harness.run(command(out, "--epochs", 2), [os.path.realpath(out)], f"sync:{nth}:once:ENOSPC")
-        assert done.code == 0, done.err
+        done = harness.run(command(out, *options), [os.path.realpath(out)], f"sync:{nth}:once:ENOSPC")
+        assert done.code == 0, (done.code, done.err)
         if "it is kept in memory" in done.err:
             kept_back += 1
             same_as_whole(out, straight)
