@@ -12,6 +12,7 @@ import sys
 from check_archive import crc32c, tar, with_crc32c
 from check_checkpoints import save
 from check_diff import document, inspect, rows
+from check_source import need_archives
 from support import Cases, chunk, manifest, png, program, run, says, slurp, synth, write
 
 case = Cases()
@@ -147,6 +148,8 @@ def _(work):
 
 @case("--source: two images of one name, of one size and one CRC-32C, are in conflict, as for chex-convert")
 def _(work):
+    need_archives()
+
     def image(gray, x=bytes(8)):
         return png(64, 64, extra=chunk(b"teSt", x), row=lambda y, width: bytes([gray * (y % 2)]) * width)
 
