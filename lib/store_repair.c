@@ -77,8 +77,8 @@ look_at_shard(void *context, void *worker, size_t shard, struct chex_error *err)
     struct found *out = &search->found[shard];
     uint8_t *record = malloc(store->plan->layout.stride);
     struct digest *digest = digest_new();
-    uint64_t size;
-    int fd;
+    uint64_t size = 0;
+    int fd = -1;
     enum chex_status status = record && digest ? file_open(store->folder->fd, s->name, &fd, &size, err)
                                                : chex_fail_memory(err);
 
