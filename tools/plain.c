@@ -17,36 +17,41 @@ plain_is_control(const char *p, unsigned *inside)
     return c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0) || (!within && c >= 0x80 && c < 0xa0);
 }
 
-char *
-plain_text(const char *text, char out[PLAIN_TEXT])
+/* As far as it fits into size bytes; terminated.  How many bytes that are. */
+static size_t
+escape(const char *text, char *out, size_t size)
 {
     size_t used = 0;
     unsigned inside = 0;
 
-    for (; *text && used + 4 < PLAIN_TEXT; text++) {
+    for (; *text && used + 5 <= size; text++) {
         if (plain_is_control(text, &inside))
             used += (size_t)sprintf(out + used, "\\x%02x", (unsigned char)*text);
         else
             out[used++] = *text;
     }
     out[used] = '\0';
+    return used;
+}
+
+char *
+plain_text(const char *text, char out[PLAIN_TEXT])
+{
+    escape(text, out, PLAIN_TEXT);
     return out;
 }
 
 void
 plain_vline(FILE *out, const char *format, va_list args)
 {
-    char text[16384]; /* more than any message; the rest of a longer one is left out */
-    unsigned inside = 0;
+    char text[12288], line[16384]; /* more than any message; the rest of a longer one is left out */
+    size_t used;
 
     vsnprintf(text, sizeof(text), format, args);
-    for (const char *p = text; *p; p++) {
-        if (plain_is_control(p, &inside))
-            fprintf(out, "\\x%02x", (unsigned char)*p);
-        else
-            putc(*p, out);
-    }
-    putc('\n', out);
+    used = escape(text, line, sizeof(line) - 1);
+    line[used++] = '\n';
+    /* At once: stderr has no buffer, and other processes of a job write to the same terminal. */
+    fwrite(line, 1, used, out);
 }
 
 void
