@@ -196,6 +196,8 @@ check_shards_of(const struct manifest *m, unsigned i, struct chex_error *err)
     if (status == CHEX_OK && images != split->images)
         return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u].images: %llu, its shards have %llu", i,
                          (unsigned long long)split->images, (unsigned long long)images);
+    if (status == CHEX_OK && split->patients > images)
+        return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u].patients: more patients than images", i);
     return status;
 }
 

@@ -175,6 +175,7 @@ static const struct {
     {"\"shards\": 2", "\"shards\": 1", CHEX_ERR_DAMAGED, "number"},
     {"\"images\": 6", "\"images\": 7", CHEX_ERR_DAMAGED, "splits[0].images"},
     {"\"patients\": 6", "\"patients\": 6.5", CHEX_ERR_DAMAGED, "patients"},
+    {"\"patients\": 6", "\"patients\": 7", CHEX_ERR_DAMAGED, "more patients than images"},
     {"\"Atelectasis\": 0", "\"Atelectasis\": 7", CHEX_ERR_DAMAGED, "positives"},
     {"\"Atelectasis\": 0", "\"Atelektase\": 0", CHEX_ERR_DAMAGED, "Atelectasis"},
     {"\"chestxray14-train.tfrecord-00000-of-00002\"", "\"../../etc/passwd\"", CHEX_ERR_DAMAGED, "shards[0].name"},
