@@ -5,7 +5,8 @@ For DenseNet-121 and ResNet-50 of torchvision, on every backend that ./train-ste
 CPU backend:
 
 - one step from random weights, at several sizes and batches: logits, loss, each gradient and the running statistics,
-  and the logits in evaluation, beside PyTorch's in float64, which has no rounding of its own that would count;
+  and the logits in evaluation, beside PyTorch's in float64, which has no rounding of its own that would count; the same
+  with images of weight 0 around them, which must be as if they were not there: PyTorch has a smaller batch;
 - ten steps of Adam (two on all but the first): each parameter tensor is that of PyTorch after the same steps, within
   1e-3; its change is what PyTorch's Adam makes of the gradients that the backend reports; the last step is, bit for
   bit, what the backend computes when it starts with the parameters and statistics before it, so no step knows of
@@ -39,7 +40,7 @@ except ImportError as e:
 
 PROGRAM = os.environ.get("TRAIN_STEP", "./train-step")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-OUTPUTS, RATE, THREADS = 14, 1e-4, 2
+OUTPUTS, RATE, THREADS, PADDING = 14, 1e-4, 2, 3
 MODELS = {"densenet121": torchvision.models.densenet121, "resnet50": torchvision.models.resnet50}
 RELUS = {"densenet121": 121, "resnet50": 49}
 INSTRUCTION_SETS = {"cpu": ("avx512", "avx2", "plain")}  # CHEX_CPU; one that the machine lacks gives the best it has
@@ -188,10 +189,13 @@ def evaluate(model, pixels):
 # ---- the program ---------------------------------------------------------------------------------------------------
 
 class Variant:
-    """A backend, and the instruction set that it is asked for."""
+    """A backend, the instruction set that it is asked for, and so many images of weight 0 in each micro-batch."""
 
-    def __init__(self, backend, cpu=None):
+    def __init__(self, backend, cpu=None, padding=0):
         self.backend, self.name = backend, f"{backend} ({cpu})" if cpu else backend
+        self.cpu, self.padding = cpu, padding
+        if padding:
+            self.name += f" with {padding} of padding"
         self.environment = dict(os.environ, CHEX_CPU=cpu) if cpu else None
 
     def run(self, network, start, pixels, labels, steps):
@@ -199,7 +203,8 @@ class Variant:
         images, side = pixels.shape[1:3]
         text = b"".join(a.tobytes() for a in start)
         text += b"".join(p.tobytes() + y.tobytes() for p, y in zip(pixels, labels))
-        arguments = (network.name, side, OUTPUTS, images, steps, "adam", RATE, THREADS)
+        batch = f"{images}+{self.padding}"
+        arguments = (network.name, side, OUTPUTS, batch, steps, "adam", RATE, THREADS)
         run = subprocess.run([PROGRAM, self.backend] + [str(a) for a in arguments], input=text, capture_output=True,
                              env=self.environment, check=False)
         if run.returncode != 0:
@@ -337,6 +342,7 @@ def main():
     listed = subprocess.run([PROGRAM], capture_output=True, text=True, check=False).stderr
     variants = [Variant(name, cpu) for name in listed.split("backends:")[1].split()
                 for cpu in INSTRUCTION_SETS.get(name, (None,))]
+    padded = [Variant(v.backend, v.cpu, PADDING) for v in variants]
     tally = Tally()
     torch.set_num_threads(THREADS)
     for name in sys.argv[1:] or MODELS:
@@ -344,7 +350,7 @@ def main():
         compare_order(tally, network)
         rng = np.random.default_rng(6404)
         pixels, labels = random_images(rng, 10, 4, 64)
-        start, late = compare_step(tally, variants, network, pixels[0], labels[0]), None
+        start, late = compare_step(tally, variants + padded, network, pixels[0], labels[0]), None
         for variant in variants:
             steps = 10 if variant is variants[0] else 2
             before_last = compare_training(tally, variant, network, start, pixels[:steps], labels[:steps])

@@ -68,6 +68,7 @@ tests_unit_SOURCES = \
 	tests/test_table.c \
 	tests/test_verify.c \
 	tests/test_backends.c \
+	tests/test_padding.c \
 	tests/test_calls.c \
 	tests/test_convert.c \
 	tests/test_checkpoint.c \

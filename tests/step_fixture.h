@@ -40,10 +40,36 @@ void step_fill_parameters(const struct graph *g, unsigned seed, float *arena);
 
 void step_check_ok(enum chex_status status, const struct chex_error *err);
 
-/* keep: the gradients of buffers too.  Every call must end well. */
-struct outcome step_run(const struct backend *backend, const struct graph *g, unsigned seed, unsigned images,
-                        unsigned threads, bool keep);
+/* A micro-batch, and how it is computed. */
+struct step_setup {
+    unsigned seed; /* of the weights */
+    unsigned images;
+    const unsigned *image; /* [images] which of BATCH_MAX different ones each is; NULL: 0, 1, ... */
+    const float *weight;   /* [images]; NULL: all 1 */
+    unsigned threads;
+    bool keep; /* the gradients of buffers too */
+};
+
+/* Every call must end well. */
+struct outcome step_run(const struct backend *backend, const struct graph *g, const struct step_setup *setup);
 
 void step_outcome_free(struct outcome *o, const struct graph *g, unsigned images);
+
+/* The instruction sets that the CPU backend may be asked for by CHEX_CPU; others do not look. */
+#define STEP_SETS 3
+extern const char *const step_sets[STEP_SETS];
+
+/* Relative errors: the norm of the difference over that of what is wanted, or over least where this is more. */
+void step_compare_values(const char *backend, const char *what, const float *got, const float *wanted, size_t count,
+                         double least);
+/* All but gradients of buffers, of so many images. */
+void step_compare(const char *name, const struct graph *g, unsigned images, const struct outcome *got,
+                  const struct outcome *wanted);
+
+/* For backward(): every float of the arena is announced once, from the end, `next`, to the beginning. */
+struct announced {
+    size_t next;
+};
+enum chex_status step_note_ready(void *context, size_t first, size_t count, struct chex_error *err);
 
 #endif

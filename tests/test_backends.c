@@ -19,51 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLERANCE 1e-4
-
 /* ---- tests ----------------------------------------------------------------------------------------------------- */
-
-static void
-compare(const char *backend, const char *what, const float *got, const float *wanted, size_t count, double least)
-{
-    double difference = 0, norm = 0;
-    size_t i;
-
-    for (i = 0; i < count; i++) {
-        difference += pow((double)got[i] - (double)wanted[i], 2);
-        norm += pow((double)wanted[i], 2);
-    }
-    norm = fmax(sqrt(norm), least);
-    ck_assert_msg(sqrt(difference) <= TOLERANCE * norm, "%s: %s: relative error %g", backend, what,
-                  sqrt(difference) / norm);
-}
-
-static void
-compare_outcomes(const char *name, const struct graph *g, unsigned images, const struct outcome *got,
-                 const struct outcome *wanted)
-{
-    double all = 0;
-    size_t i;
-
-    for (i = 0; i < g->param_floats; i++)
-        all += pow((double)wanted->gradients[i], 2);
-    all = sqrt(all / (double)g->param_count);
-    compare(name, "logits", got->logits, wanted->logits, wanted->logit_count, 0);
-    compare(name, "logits in evaluation", got->evaluated, wanted->evaluated, wanted->logit_count, 0);
-    ck_assert_double_eq_tol(got->loss, wanted->loss, TOLERANCE * wanted->loss);
-    for (i = 0; i < g->buffer_count; i++)
-        if (got->buffer[i])
-            compare(name, "a buffer", got->buffer[i], wanted->buffer[i],
-                    (size_t)images * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width, 0);
-    for (i = 0; i < g->param_count; i++)
-        compare(name, g->param[i].name, got->gradients + g->param[i].offset, wanted->gradients + g->param[i].offset,
-                g->param[i].count, 5e-2 * all);
-    compare(name, "parameters after the step", got->after, wanted->after, g->param_floats, 0);
-    compare(name, "running statistics", got->statistics, wanted->statistics, g->stat_floats, 0);
-}
-
-/* The instruction sets that the CPU backend may be asked for; others do not look. */
-static const char *const instruction_sets[] = {"plain", "avx2", "avx512"};
 
 START_TEST(a_step_is_that_of_the_reference)
 {
@@ -73,19 +29,21 @@ START_TEST(a_step_is_that_of_the_reference)
     size_t b, k;
 
     for (images = 1; images <= BATCH_MAX; images++) {
-        struct outcome wanted = step_run(backend_find("ref"), g, step_seed[_i], images, 1, false);
+        struct step_setup setup = {.seed = step_seed[_i], .images = images, .threads = 1};
+        struct outcome wanted = step_run(backend_find("ref"), g, &setup);
 
+        setup.threads = 2;
         step_fill_parameters(g, step_seed[_i], before);
         ck_assert_msg(kink_distance(g, before, wanted.buffer, images) > KINK_FREE,
                       "another seed is needed: %g from where a gradient jumps",
                       kink_distance(g, before, wanted.buffer, images));
         for (b = 0; backends[b]; b++) {
-            for (k = 0; k < sizeof(instruction_sets) / sizeof(instruction_sets[0]); k++) {
+            for (k = 0; k < STEP_SETS; k++) {
                 struct outcome got;
 
-                setenv("CHEX_CPU", instruction_sets[k], 1);
-                got = step_run(backends[b], g, step_seed[_i], images, 2, false);
-                compare_outcomes(backends[b]->name, g, images, &got, &wanted);
+                setenv("CHEX_CPU", step_sets[k], 1);
+                got = step_run(backends[b], g, &setup);
+                step_compare(backends[b]->name, g, images, &got, &wanted);
                 step_outcome_free(&got, g, images);
             }
         }
@@ -99,18 +57,21 @@ END_TEST
 START_TEST(every_gradient_that_is_kept_is_that_of_the_reference)
 {
     struct graph *g = step_graph(_i);
-    struct outcome wanted = step_run(backend_find("ref"), g, step_seed[_i], BATCH_MAX, 1, true);
+    struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 1, .keep = true};
+    struct outcome wanted = step_run(backend_find("ref"), g, &setup);
     size_t b, i, kept;
 
+    setup.threads = 2;
     for (b = 0; backends[b]; b++) {
-        struct outcome got = step_run(backends[b], g, step_seed[_i], BATCH_MAX, 2, true);
+        struct outcome got = step_run(backends[b], g, &setup);
 
         for (i = kept = 0; i < g->buffer_count; i++) {
             if (!got.gradient[i])
                 continue;
             ck_assert_ptr_nonnull(wanted.gradient[i]);
-            compare(backends[b]->name, "the gradient of a buffer", got.gradient[i], wanted.gradient[i],
-                    (size_t)BATCH_MAX * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width, 1e-6);
+            step_compare_values(backends[b]->name, "the gradient of a buffer", got.gradient[i], wanted.gradient[i],
+                                (size_t)BATCH_MAX * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width,
+                                1e-6);
             kept++;
         }
         ck_assert_uint_gt(kept, g->buffer_count / 3);
@@ -124,14 +85,16 @@ END_TEST
 START_TEST(the_bits_do_not_depend_on_the_number_of_threads)
 {
     struct graph *g = step_graph(_i);
-    unsigned threads;
+    struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX};
     size_t b;
 
     for (b = 0; backends[b]; b++) {
-        struct outcome one = step_run(backends[b], g, step_seed[_i], BATCH_MAX, 1, false);
+        struct outcome one;
 
-        for (threads = 2; threads <= 5; threads++) {
-            struct outcome more = step_run(backends[b], g, step_seed[_i], BATCH_MAX, threads, false);
+        setup.threads = 1;
+        one = step_run(backends[b], g, &setup);
+        for (setup.threads = 2; setup.threads <= 5; setup.threads++) {
+            struct outcome more = step_run(backends[b], g, &setup);
 
             ck_assert_mem_eq(more.logits, one.logits, one.logit_count * sizeof(float));
             ck_assert_mem_eq(more.evaluated, one.evaluated, one.logit_count * sizeof(float));
@@ -145,22 +108,6 @@ START_TEST(the_bits_do_not_depend_on_the_number_of_threads)
     graph_free(g);
 }
 END_TEST
-
-/* Every float of the arena is announced once, from the end to the beginning. */
-struct announced {
-    size_t next;
-};
-
-static enum chex_status
-note_ready(void *context, size_t first, size_t count, struct chex_error *err)
-{
-    struct announced *a = context;
-
-    (void)err;
-    ck_assert_uint_eq(first + count, a->next);
-    a->next = first;
-    return CHEX_OK;
-}
 
 START_TEST(gradients_are_announced_once_from_the_end)
 {
@@ -185,13 +132,15 @@ START_TEST(gradients_are_announced_once_from_the_end)
 
         step_check_ok(backends[b]->plan_new(&options, &plan, &err), &err);
         step_check_ok(backends[b]->forward(plan, &batch, FORWARD_TRAIN, NULL, &loss, &err), &err);
-        step_check_ok(backends[b]->backward(plan, note_ready, &announced, &err), &err);
+        step_check_ok(backends[b]->backward(plan, step_note_ready, &announced, &err), &err);
         ck_assert_uint_eq(announced.next, 0);
         backends[b]->plan_free(plan);
     }
     graph_free(g);
 }
 END_TEST
+
+/* ---- plans ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory)
 {

@@ -4,6 +4,8 @@
  *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H W"
  *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS < IN > OUT
  *
+ * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have the
+ *        images alone.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
  *      [batch][outputs]
  * OUT  for each step float32 logits [batch][outputs] and loss, float32 gradients; at the end float32 parameters,
@@ -67,19 +69,35 @@ optimizer_of(const char *name)
     return strcmp(name, "sgd") == 0 ? OPTIMIZER_SGD : strcmp(name, "adamw") == 0 ? OPTIMIZER_ADAMW : OPTIMIZER_ADAM;
 }
 
+/* `count` images of so many bytes each from IN, behind `before` of padding. */
+static void *
+take_padded(size_t before, size_t count, size_t all, size_t bytes)
+{
+    uint8_t *images = take(count * bytes), *padded = malloc(all * bytes);
+
+    if (!padded)
+        exit(1);
+    memset(padded, 1, all * bytes);
+    memcpy(padded + before * bytes, images, count * bytes);
+    free(images);
+    return padded;
+}
+
 static void
-run(const struct backend *backend, struct plan_options *o, unsigned steps, double rate)
+run(const struct backend *backend, struct plan_options *o, unsigned padding, unsigned steps, double rate)
 {
     const struct graph *g = o->graph;
-    size_t outputs = g->buffer[g->output].channels, images = o->batch, params = g->param_floats, i;
-    size_t pixels = images * o->source * o->source;
+    size_t outputs = g->buffer[g->output].channels, all = o->batch, params = g->param_floats, i;
+    size_t images = all - padding, before = padding / 2, pixels = (size_t)o->source * o->source;
     struct chex_error err = {.status = CHEX_OK};
     float *arena = take(params * sizeof(float)), *stats = take(g->stat_floats * sizeof(float));
-    float *logits = malloc(images * outputs * sizeof(float));
-    struct crop *crop = calloc(images, sizeof(*crop));
-    struct batch batch = {.crop = crop, .scale = 1 / (double)(images * outputs)};
+    float *logits = malloc(all * outputs * sizeof(float)), *weight = calloc(all, sizeof(*weight));
+    struct crop *crop = calloc(all, sizeof(*crop));
+    struct batch batch = {.crop = crop, .weight = weight, .scale = 1 / (double)(images * outputs)};
     struct plan *plan;
 
+    for (i = before; i < before + images; i++)
+        weight[i] = 1;
     check(backend->plan_new(o, &plan, &err), &err);
     check(backend->write(plan, ARENA_PARAMETERS, arena, &err), &err);
     check(backend->write(plan, ARENA_STATISTICS, stats, &err), &err);
@@ -90,11 +108,11 @@ run(const struct backend *backend, struct plan_options *o, unsigned steps, doubl
 
         free((void *)batch.pixels);
         free((void *)batch.label);
-        batch.pixels = take(pixels);
-        batch.label = take(images * outputs);
+        batch.pixels = take_padded(before, images, all, pixels);
+        batch.label = take_padded(before, images, all, outputs);
         check(backend->forward(plan, &batch, steps ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, &loss, &err), &err);
         loss32 = (float)loss;
-        give(logits, images * outputs * sizeof(float));
+        give(logits + before * outputs, images * outputs * sizeof(float));
         give(&loss32, sizeof(loss32));
         if (steps == 0)
             break;
@@ -109,13 +127,14 @@ run(const struct backend *backend, struct plan_options *o, unsigned steps, doubl
     check(backend->forward(plan, &batch, FORWARD_EVALUATE, logits, NULL, &err), &err);
     give(arena, params * sizeof(float));
     give(stats, g->stat_floats * sizeof(float));
-    give(logits, images * outputs * sizeof(float));
+    give(logits + before * outputs, images * outputs * sizeof(float));
     backend->plan_free(plan);
     free((void *)batch.pixels);
     free((void *)batch.label);
     free(arena);
     free(stats);
     free(logits);
+    free(weight);
     free(crop);
 }
 
@@ -127,6 +146,7 @@ main(int argc, char **argv)
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.train = true};
     struct graph *g;
+    unsigned padding;
 
     if (!listing && !backend) {
         fprintf(stderr, "usage: see the head of train_step.c; backends:");
@@ -141,10 +161,11 @@ main(int argc, char **argv)
     } else {
         o.graph = g;
         o.source = (unsigned)atoi(argv[3]);
-        o.batch = (unsigned)atoi(argv[5]);
+        padding = strchr(argv[5], '+') ? (unsigned)atoi(strchr(argv[5], '+') + 1) : 0;
+        o.batch = (unsigned)atoi(argv[5]) + padding;
         o.optimizer = optimizer_default(optimizer_of(argv[7]));
         o.threads = (unsigned)atoi(argv[9]);
-        run(backend, &o, (unsigned)atoi(argv[6]), atof(argv[8]));
+        run(backend, &o, padding, (unsigned)atoi(argv[6]), atof(argv[8]));
     }
     graph_free(g);
     return 0;

@@ -42,6 +42,7 @@ Suite *checkpoint_suite(void);
 Suite *collective_suite(void);
 Suite *settings_suite(void);
 Suite *backends_suite(void);
+Suite *padding_suite(void);
 
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
 const char *unit_file(const char *name, const void *data, size_t size);

@@ -56,3 +56,44 @@ arena_start_statistics(const struct graph *g, float *statistics)
         for (k = 0; g->stat[i].role == GRAPH_VARIANCE && k < g->stat[i].count; k++)
             statistics[g->stat[i].offset + k] = 1;
 }
+
+static void
+fade(const struct graph_tensor *t, float factor, float *statistics)
+{
+    size_t i;
+
+    for (i = 0; i < t->count; i++)
+        statistics[t->offset + i] *= factor;
+}
+
+void
+arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics)
+{
+    double factor = 1;
+    uint64_t k;
+    size_t i;
+
+    /* Not pow(), which may differ in a last bit from machine to machine. */
+    for (k = 0; k < times && factor > 0; k++)
+        factor *= (double)(1 - GRAPH_NORM_MOMENTUM);
+    for (i = 0; i < g->node_count; i++) {
+        const struct graph_node *n = &g->node[i];
+        const struct graph_buffer *in = &g->buffer[n->in.buffer];
+
+        if (n->op != GRAPH_NORM || (size_t)images * in->height * in->width < GRAPH_NORM_LEAST)
+            continue;
+        fade(&g->stat[n->mean], (float)factor, statistics);
+        fade(&g->stat[n->variance], (float)factor, statistics);
+    }
+}
+
+unsigned
+batch_images(const struct batch *batch, unsigned size, unsigned *place)
+{
+    unsigned images = 0, i;
+
+    for (i = 0; i < size; i++)
+        if (!batch->weight || batch->weight[i] != 0)
+            place[images++] = i;
+    return images;
+}

@@ -57,14 +57,25 @@ struct crop {
     bool flip;     /* left and right exchanged */
 };
 
-/* A micro-batch in host memory; read before the call returns. */
+/*
+ * A micro-batch in host memory; read before the call returns.
+ *
+ * An image of weight 0 is padding and counts in nothing, wherever it stands: the loss, all gradients and the statistics are
+ * those of a smaller micro-batch without it, whatever its pixels.  Its logits, and its gradients in every buffer, are 0.
+ * The statistics of a channel are taken over
+ *     count = images of another weight * pixels
+ * values: mean, variance = squares / count, and in backward() the means over the batch.  The running variance takes
+ * squares / (count - 1).
+ *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back through it.  One value says
+ *                nothing of a variance: the running statistics of this normalisation stay.  (PyTorch refuses such a batch.)
+ *     no image   nothing is computed: the loss is 0, the running statistics stay, backward() adds nothing.
+ */
 struct batch {
     const uint8_t *pixels;   /* [batch][source][source], 0 = black */
     const struct crop *crop; /* [batch] */
     const uint8_t *label;    /* [batch][outputs], 0 or 1; NULL with EVALUATE where no loss is wanted */
-    const float *
-        weight; /* [batch], 0 leaves an image out of loss and gradient (not out of the batch statistics); NULL: all 1 */
-    double scale; /* loss = scale * sum: 1 / (images of weight 1 in the global batch * outputs) */
+    const float *weight;     /* [batch], 0 for padding (see below); NULL: all 1 */
+    double scale;            /* loss = scale * sum: 1 / (images of weight 1 in the global batch * outputs) */
 };
 
 enum forward_mode {
@@ -91,6 +102,14 @@ typedef enum chex_status gradients_ready(void *context, size_t first, size_t cou
 size_t arena_floats(const struct graph *g, enum arena_id arena);
 bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
 void arena_start_statistics(const struct graph *g, float *statistics);
+/*
+ * How running statistics fade.  forward(TRAIN) makes r = (1 - m) r + m batch of them, m = GRAPH_NORM_MOMENTUM.  This does
+ * to them what `times` micro-batches of `images` images do, without what these add: r = (1 - m)^times r.
+ */
+void arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics);
+
+/* The images of a micro-batch that are no padding: their places in it, in order, to place[], and how many there are. */
+unsigned batch_images(const struct batch *batch, unsigned size, unsigned *place);
 
 struct plan;
 
@@ -113,14 +132,15 @@ struct backend {
     enum chex_status (*read)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
 
     /*
-     * logits   [batch][outputs], or NULL
+     * logits   [batch][outputs], or NULL; 0 for padding
      * loss     sum over images of weight 1 and outputs, times batch->scale; or NULL.  It is finite, or the caller stops.
      * With both NULL a GPU need not be waited for.
      */
     enum chex_status (*forward)(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits,
                                 double *loss, struct chex_error *err);
 
-    /* Add the gradients of the loss of the last forward(TRAIN) to the arena.  ready may be NULL. */
+    /* Add the gradients of the loss of the last forward(TRAIN) to the arena.  ready may be NULL; it is called, too, where
+     * all images were padding. */
     enum chex_status (*backward)(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err);
     enum chex_status (*clear_gradients)(struct plan *plan, struct chex_error *err);
 

@@ -30,9 +30,11 @@ struct checkpoint_state {
     unsigned side; /* of the network's input */
     char dataset_id[CHEX_ID_LENGTH + 1];
     uint64_t seed;
-    uint64_t step;         /* steps of the optimizer that were made */
-    uint32_t epoch;        /* the one at hand, from 0 */
-    uint64_t batches;      /* global batches of it that were used */
+    uint64_t step;    /* steps of the optimizer that were made */
+    uint32_t epoch;   /* the one at hand, from 0 */
+    uint64_t batches; /* global batches of it that were used */
+    uint64_t
+        micro_batches; /* that were computed since the first step, by all ranks; one a step where a file does not say */
     uint64_t global_batch; /* images */
     unsigned window;       /* of the order (order.h) */
     enum optimizer_kind optimizer;

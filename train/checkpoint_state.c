@@ -33,15 +33,21 @@ struct field {
     const char *name;
     enum kind kind;
     size_t offset, size; /* size: of a text */
+    bool added;          /* later: older files lack it */
 };
 
-#define FIELD(name, kind, member)                                \
-    {                                                            \
-        name, kind, offsetof(struct checkpoint_state, member), 0 \
+#define FIELD(name, kind, member)                                       \
+    {                                                                   \
+        name, kind, offsetof(struct checkpoint_state, member), 0, false \
     }
-#define TEXT(name, member)                                                                                         \
-    {                                                                                                              \
-        name, KIND_TEXT, offsetof(struct checkpoint_state, member), sizeof(((struct checkpoint_state *)0)->member) \
+#define ADDED(name, kind, member)                                      \
+    {                                                                  \
+        name, kind, offsetof(struct checkpoint_state, member), 0, true \
+    }
+#define TEXT(name, member)                                                                                          \
+    {                                                                                                               \
+        name, KIND_TEXT, offsetof(struct checkpoint_state, member), sizeof(((struct checkpoint_state *)0)->member), \
+            false                                                                                                   \
     }
 
 /* Enums are four bytes here, as unsigned numbers. */
@@ -53,6 +59,7 @@ static const struct field fields[] = {
     FIELD("step", KIND_U64, step),
     FIELD("epoch", KIND_U32, epoch),
     FIELD("batches", KIND_U64, batches),
+    ADDED("micro_batches", KIND_U64, micro_batches),
     FIELD("global_batch", KIND_U64, global_batch),
     FIELD("window", KIND_U32, window),
     FIELD("optimizer", KIND_U32, optimizer),
@@ -194,7 +201,7 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
             {"version", chex_version()},
         };
 
-        status = weights_write(g, folder, file, arrays->params, arrays->stats, state->step, metadata,
+        status = weights_write(g, folder, file, arrays->params, arrays->stats, state->micro_batches, metadata,
                                sizeof(metadata) / sizeof(metadata[0]), hex, err);
     }
     buffer_release(&text);
@@ -251,11 +258,15 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     if (status != CHEX_OK)
         return status;
     for (i = 0; i < FIELDS; i++) {
-        if (!parse_field(&fields[i], json_object_get(top, fields[i].name), state)) {
+        const json_t *value = json_object_get(top, fields[i].name);
+
+        if ((value || !fields[i].added) && !parse_field(&fields[i], value, state)) {
             status = chex_fail(err, CHEX_ERR_DAMAGED, "its state has no valid '%s'", fields[i].name);
             break;
         }
     }
+    if (!json_object_get(top, "micro_batches"))
+        state->micro_batches = state->step;
     json_decref(top);
     return status;
 }

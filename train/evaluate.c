@@ -141,7 +141,8 @@ static enum chex_status
 score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_error *err)
 {
     const struct evaluate_options *o = s->o;
-    const struct batch batch = {.pixels = loaded->batch.pixels, .crop = s->crop, .scale = 1};
+    const struct batch batch = {
+        .pixels = loaded->batch.pixels, .crop = s->crop, .weight = loaded->batch.weight, .scale = 1};
     size_t values = (size_t)o->batch * s->outputs, i;
     enum chex_status status = CHEX_OK;
     unsigned v;

@@ -60,6 +60,7 @@ struct graph_tensor {
 /* What a batch normalisation does besides its parameters, as PyTorch's defaults. */
 #define GRAPH_NORM_EPSILON  1e-5f
 #define GRAPH_NORM_MOMENTUM 0.1f
+#define GRAPH_NORM_LEAST    2 /* values of a channel; from fewer the running statistics learn nothing */
 
 struct graph {
     const char *model; /* "densenet121" */

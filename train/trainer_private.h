@@ -62,7 +62,7 @@ struct trainer {
     uint32_t *order; /* [samples.count], of the epoch at hand */
     char order_hash[ORDER_HASH];
     struct loader *loader;
-    float *before, *statistics; /* [stat_floats]: running statistics before the step; those to be averaged */
+    float *before, *statistics; /* [stat_floats]: running statistics before the step; those to be summed up */
 
     /* trainer_save.c */
     double saved_at;   /* progress_clock() */

@@ -211,18 +211,49 @@ meet(struct step *s, enum chex_status status, uint64_t *wishes, struct chex_erro
     return status;
 }
 
-/* Running statistics of all ranks become their mean, so that every rank has the same state. */
+/* ---- running statistics of several ranks ------------------------------------------------------------------------- */
+
+/*
+ * One process alone would see the micro-batches of all ranks, in their order.  Each makes r = 0.9 r + 0.1 batch of the
+ * running statistics, which is linear: rank 0 goes on from what they were, all others begin with zero, and what a rank has
+ * at its end fades by 0.9 for each micro-batch of the ranks behind it.  The sum is what the one process would have.
+ */
 static enum chex_status
-average_statistics(struct step *s, struct chex_error *err)
+start_statistics(struct step *s, struct chex_error *err)
 {
     struct trainer *t = s->t;
-    float scale = 1 / (float)collective_size(t->all);
-    size_t i;
 
-    for (i = 0; i < t->graph->stat_floats; i++)
-        t->statistics[i] *= scale;
+    if (collective_rank(t->all) == 0)
+        return CHEX_OK;
+    memset(t->statistics, 0, t->graph->stat_floats * sizeof(*t->statistics));
     return t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
 }
+
+/* Micro-batches of a step, of all ranks.  Only the last one may be partial. */
+static uint64_t
+all_batches(const struct step *s)
+{
+    return (s->images + s->t->micro - 1) / s->t->micro;
+}
+
+static enum chex_status
+sum_statistics(struct step *s, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    uint64_t next = ((uint64_t)collective_rank(t->all) + 1) * t->each; /* micro-batch of the rank behind */
+    uint64_t whole = s->images / t->micro;
+    enum chex_status status = t->backend->read(t->plan, ARENA_STATISTICS, t->statistics, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (next < whole)
+        arena_fade_statistics(t->graph, t->micro, whole - next, t->statistics);
+    if (next < all_batches(s) && whole < all_batches(s))
+        arena_fade_statistics(t->graph, (unsigned)(s->images % t->micro), 1, t->statistics);
+    return collective_sum_start(t->all, t->statistics, t->graph->stat_floats, err);
+}
+
+/* ---- the sums ---------------------------------------------------------------------------------------------------- */
 
 /* Backward of the last micro-batch, while sums go on; then all sums. */
 static enum chex_status
@@ -234,9 +265,7 @@ reduce(struct step *s, struct loaded *last, float *loss, struct chex_error *err)
 
     *loss = (float)s->loss;
     if (several) {
-        status = t->backend->read(t->plan, ARENA_STATISTICS, t->statistics, err);
-        if (status == CHEX_OK)
-            status = collective_sum_start(t->all, t->statistics, t->graph->stat_floats, err);
+        status = sum_statistics(s, err);
         if (status == CHEX_OK)
             status = collective_sum_start(t->all, loss, 1, err);
     }
@@ -251,7 +280,7 @@ reduce(struct step *s, struct loaded *last, float *loss, struct chex_error *err)
         status = collective_sum_wait(t->all, err);
     took(s, PART_REDUCE);
     if (status == CHEX_OK && several)
-        status = average_statistics(s, err);
+        status = t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
     took(s, PART_MEET);
     return status;
 }
@@ -295,6 +324,7 @@ count_step(struct step *s)
 
     t->state.step++;
     t->state.batches++;
+    t->state.micro_batches += all_batches(s);
     t->state.loss_sum += s->seen.loss * (double)s->images;
     t->state.loss_images += s->images;
     t->result.steps++;
@@ -320,6 +350,8 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
     s.seen.images = s.images;
     s.seen.rate = schedule_rate(&t->state.schedule, t->state.step);
     status = t->backend->read(t->plan, ARENA_STATISTICS, t->before, err);
+    if (status == CHEX_OK)
+        status = start_statistics(&s, err);
     if (status == CHEX_OK)
         status = compute(&s, batches, &last, err);
     status = meet(&s, status, wishes, err);

@@ -250,7 +250,7 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
     unsigned i, o;
 
     (void)thread;
-    for (p = 1; p < c->pieces; p++)
+    for (p = 1; p < pieces_of(plan, step); p++)
         plan->kernels->accumulate(sum + p * all, floats, false, sum);
     for (o = 0; o < node->out.channels; o++) {
         const float *from = sum + step->out_lane[o] / BLOCK * size + step->out_lane[o] % BLOCK;

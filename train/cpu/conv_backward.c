@@ -4,7 +4,7 @@
  * A piece is some images of the batch, a range some blocks of the input.  One task goes over a piece and a range, strip by
  * strip: the gradient of the output is finished (through the normalisations that read it), two blocks of the input are
  * normalised once more, and from these come the gradient of the weights, summed up for each piece, and the gradient of
- * the input, which is handed on while it is in the cache.  The number of pieces depends on the batch and the graph only,
+ * the input, which is handed on while it is in the cache.  The number of pieces depends on the images and the graph only,
  * and they are summed up in their order.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -187,9 +187,9 @@ backward_task(void *context, size_t task, unsigned thread)
     const struct part *part = context;
     const struct plan *plan = part->plan;
     const struct step *step = part->step;
-    unsigned pieces = step->conv.pieces, ranges = step->conv.ranges, range = (unsigned)(task % ranges);
+    unsigned ranges = step->conv.ranges, range = (unsigned)(task % ranges);
     size_t piece = task / ranges, floats = conv_weight_floats(step), per_block = floats / step->in.blocks;
-    size_t batch = plan->options.batch, pairs = (step->in.blocks + 1) / 2;
+    size_t images = plan->images, pieces = pieces_of(plan, step), pairs = (step->in.blocks + 1) / 2;
     struct backward at = {
         .plan = plan,
         .step = step,
@@ -200,7 +200,7 @@ backward_task(void *context, size_t task, unsigned thread)
     };
 
     memset(at.dw + at.block * per_block, 0, (at.end - at.block) * per_block * sizeof(*at.dw));
-    for (at.image = piece * batch / pieces; at.image < (piece + 1) * batch / pieces; at.image++) {
+    for (at.image = piece * images / pieces; at.image < (piece + 1) * images / pieces; at.image++) {
         if (step->conv.same)
             same_image(&at);
         else
@@ -216,6 +216,6 @@ conv_gradients(struct plan *plan, struct step *step)
     gradient_close(plan, step);
     if (step->conv.gives)
         operand_claim(&step->in);
-    team_run(plan->team, (size_t)step->conv.pieces * step->conv.ranges, backward_task, &part);
+    team_run(plan->team, pieces_of(plan, step) * step->conv.ranges, backward_task, &part);
     team_run(plan->team, step->in.blocks, conv_unpack_gradient, &part);
 }

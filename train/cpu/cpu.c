@@ -102,7 +102,7 @@ take_logits(struct plan *plan, size_t image, size_t slot)
     unsigned c;
 
     for (c = 0; c < s->channels; c++)
-        plan->logits[image * s->channels + c] = from[s->lane[c]];
+        plan->logits[plan->place[image] * s->channels + c] = from[s->lane[c]];
 }
 
 /* EVALUATE: one image through all nodes. */
@@ -129,7 +129,7 @@ static void
 forward_node(struct plan *plan, struct step *step)
 {
     struct part part = {plan, step};
-    size_t batch = plan->options.batch;
+    size_t images = plan->images;
 
     switch (step->node->op) {
     case GRAPH_NORM:
@@ -138,10 +138,10 @@ forward_node(struct plan *plan, struct step *step)
             norm_running(plan, step);
         return;
     case GRAPH_CONV:
-        team_run(plan->team, batch * step->conv.strips, conv_task, &part);
+        team_run(plan->team, images * step->conv.strips, conv_task, &part);
         break;
     default:
-        team_run(plan->team, batch, simple_task, &part);
+        team_run(plan->team, images, simple_task, &part);
         break;
     }
     statistics_finish(plan, step);
@@ -154,7 +154,7 @@ forward_nodes(struct plan *plan)
 
     for (i = 0; i < plan->graph->node_count; i++)
         forward_node(plan, &plan->step[i]);
-    for (i = 0; i < plan->options.batch; i++)
+    for (i = 0; i < plan->images; i++)
         take_logits(plan, i, i);
 }
 
@@ -166,7 +166,7 @@ forward_images(struct plan *plan)
     for (i = 0; i < plan->graph->node_count; i++)
         if (plan->step[i].node->op == GRAPH_NORM)
             norm_prepare(plan, &plan->step[i]);
-    team_run(plan->team, plan->options.batch, image_task, plan);
+    team_run(plan->team, plan->images, image_task, plan);
 }
 
 static void
@@ -183,6 +183,17 @@ pack_weights(struct plan *plan)
     plan->packed = true;
 }
 
+static void
+forward_all(struct plan *plan)
+{
+    if (!plan->packed)
+        pack_weights(plan);
+    if (plan->mode == FORWARD_EVALUATE && plan->whole_images)
+        forward_images(plan);
+    else
+        forward_nodes(plan);
+}
+
 static enum chex_status
 cpu_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
             struct chex_error *err)
@@ -194,12 +205,11 @@ cpu_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode
         return chex_fail(err, CHEX_ERR_BUG, "this plan is not for training");
     plan->batch = batch;
     plan->mode = mode;
-    if (!plan->packed)
-        pack_weights(plan);
-    if (mode == FORWARD_EVALUATE && plan->whole_images)
-        forward_images(plan);
-    else
-        forward_nodes(plan);
+    plan->images = batch_images(batch, plan->options.batch, plan->place);
+    if (plan->images < plan->options.batch)
+        memset(plan->logits, 0, plan->options.batch * outputs * sizeof(float));
+    if (plan->images > 0)
+        forward_all(plan);
     if (logits)
         memcpy(logits, plan->logits, plan->options.batch * outputs * sizeof(float));
     if (batch->label) {
@@ -233,10 +243,10 @@ begin_backward(struct plan *plan)
     for (i = 0; i < g->node_count; i++)
         if (plan->step[i].sums)
             memset(plan->step[i].sums, 0,
-                   plan->options.batch * 2 * plan->step[i].in.blocks * BLOCK * sizeof(*plan->step[i].sums));
-    for (n = 0; n < plan->options.batch; n++)
+                   plan->images * (size_t)2 * plan->step[i].in.blocks * BLOCK * sizeof(*plan->step[i].sums));
+    for (n = 0; n < plan->images; n++)
         for (c = 0; c < out->channels; c++)
-            gradient_of(out, n, 0)[out->lane[c]] = plan->logit_gradient[n * out->channels + c];
+            gradient_of(out, n, 0)[out->lane[c]] = plan->logit_gradient[plan->place[n] * out->channels + c];
 }
 
 static void
@@ -261,7 +271,8 @@ cpu_backward(struct plan *plan, gradients_ready *ready, void *context, struct ch
     for (i = g->node_count; status == CHEX_OK && i-- > 0;) {
         const struct graph_node *node = &g->node[i];
 
-        backward_node(plan, &plan->step[i]);
+        if (plan->images > 0)
+            backward_node(plan, &plan->step[i]);
         if (ready && node->op == GRAPH_CONV)
             status = ready(context, g->param[node->weight].offset, g->param[node->weight].count, err);
         else if (ready && (node->op == GRAPH_NORM || node->op == GRAPH_LINEAR))
@@ -366,15 +377,16 @@ static enum chex_status
 cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
     const struct store *s = &plan->store[buffer];
-    size_t n;
+    size_t floats = (size_t)s->channels * s->pixels, n;
     unsigned c;
 
     if (!s->value || plan->slots != plan->options.batch || (gradient && !(plan->options.train && plan->options.keep)))
         return chex_fail(err, CHEX_ERR_UNSUPPORTED, "%s of buffer %u is not kept",
                          gradient ? "the gradient" : "the value", buffer);
-    for (n = 0; n < plan->options.batch; n++)
-        for (c = 0; c < s->channels; c++, out += s->pixels)
-            peek_channel(s, n, c, gradient, out);
+    memset(out, 0, plan->options.batch * floats * sizeof(*out));
+    for (n = 0; n < plan->images; n++)
+        for (c = 0; c < s->channels; c++)
+            peek_channel(s, n, c, gradient, out + plan->place[n] * floats + c * s->pixels);
     return CHEX_OK;
 }
 

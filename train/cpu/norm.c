@@ -44,9 +44,9 @@ statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned
 }
 
 size_t
-statistics_units(const struct plan *plan, const struct step *step)
+statistics_units(const struct step *step, size_t images)
 {
-    return plan->options.batch * (step->node->op == GRAPH_CONV ? (size_t)step->conv.strips : 1);
+    return images * (step->node->op == GRAPH_CONV ? (size_t)step->conv.strips : 1);
 }
 
 static double
@@ -61,7 +61,8 @@ statistics_finish(struct plan *plan, const struct step *step)
 {
     struct store *s = step->out;
     size_t channels = (size_t)step->out_blocks * BLOCK, base = (size_t)step->out_block * BLOCK, u, c;
-    double count = (double)plan->options.batch * (double)s->pixels;
+    size_t units = statistics_units(step, plan->images);
+    double count = (double)plan->images * (double)s->pixels;
     double *mean, *squares;
 
     if (!s->normed || plan->mode != FORWARD_TRAIN)
@@ -70,7 +71,7 @@ statistics_finish(struct plan *plan, const struct step *step)
     squares = s->variance + base;
     for (c = 0; c < channels; c++)
         mean[c] = squares[c] = 0;
-    for (u = 0; u < statistics_units(plan, step); u++) {
+    for (u = 0; u < units; u++) {
         const double *p = unit_of(plan, step, u);
         double n = unit_pixels(step, u);
 
@@ -79,7 +80,7 @@ statistics_finish(struct plan *plan, const struct step *step)
     }
     for (c = 0; c < channels; c++)
         mean[c] /= count;
-    for (u = 0; u < statistics_units(plan, step); u++) {
+    for (u = 0; u < units; u++) {
         const double *p = unit_of(plan, step, u);
         double n = unit_pixels(step, u);
 
@@ -132,12 +133,12 @@ norm_running(struct plan *plan, struct step *step)
     const struct store *s = step->in.from;
     float *mean = plan->arena[ARENA_STATISTICS] + g->stat[node->mean].offset;
     float *variance = plan->arena[ARENA_STATISTICS] + g->stat[node->variance].offset;
-    double count = (double)plan->options.batch * (double)s->pixels, unbias = count > 1 ? count / (count - 1) : 1;
+    double count = (double)plan->images * (double)s->pixels;
     size_t c;
 
-    for (c = 0; c < node->in.channels; c++) {
+    for (c = 0; c < node->in.channels && count >= GRAPH_NORM_LEAST; c++) {
         size_t from = (size_t)step->in.block * BLOCK + step->in.lane[c];
-        float v = (float)(s->variance[from] * unbias);
+        float v = (float)(s->variance[from] * (count / (count - 1)));
 
         mean[c] += GRAPH_NORM_MOMENTUM * (s->mean[from] - mean[c]);
         variance[c] += GRAPH_NORM_MOMENTUM * (v - variance[c]);
@@ -159,7 +160,7 @@ norm_backward_finish(struct plan *plan, struct step *step)
         size_t at = step->in.lane[c], from = (size_t)step->in.block * BLOCK + at;
         double sum = 0, product = 0;
 
-        for (n = 0; n < plan->options.batch; n++) {
+        for (n = 0; n < plan->images; n++) {
             sum += step->sums[n * 2 * channels + at];
             product += step->sums[(n * 2 + 1) * channels + at];
         }

@@ -108,16 +108,16 @@ void
 gradient_close(const struct plan *plan, const struct step *step)
 {
     const struct store *s = step->out;
-    double count = (double)plan->options.batch * (double)s->pixels;
+    double count = (double)plan->images * (double)s->pixels;
     size_t c;
 
     if (!s->normed)
         return;
     for (c = (size_t)step->out_block * BLOCK; c < (size_t)(step->out_block + step->out_blocks) * BLOCK; c++) {
         float *k = s->finish + c / BLOCK * 3 * BLOCK + c % BLOCK;
-        double inverse = (double)s->inverse[c];
+        double inverse = count < GRAPH_NORM_LEAST ? 0 : (double)s->inverse[c]; /* one value: no gradient flows */
 
-        k[0] = s->inverse[c];
+        k[0] = (float)inverse;
         k[BLOCK] = (float)(-inverse * inverse * s->c[c] / count);
         k[2 * BLOCK] = (float)(-inverse * s->b[c] / count);
     }

@@ -14,6 +14,7 @@
  * readers l of a channel:
  *     A = sum gamma_l g_l,   b = sum gamma_l mean(g_l),   c = sum gamma_l mean(g_l xhat)
  *     dL/dx = s (A - b - xhat c)
+ * Means and variances are over the images that are no padding, and so is every sum.
  * A is what the store's gradient holds until its writer asks for it (gradient_fetch()), when all readers are done.
  *
  * Ioffe and Szegedy, Batch Normalization, ICML 2015; Pleiss et al., Memory-Efficient Implementation of DenseNets, 2017.
@@ -39,7 +40,7 @@ struct store {
     size_t first, last;   /* nodes that write it first and read it last */
     bool normed, plain;   /* read by normalisations; read as it is */
     float *value;         /* [slots][image], or with gaps */
-    float *gradient;      /* [batch][image], train */
+    float *gradient;      /* [images][image], train */
 
     /* For those that are normed, [blocks * 16]: */
     float *mean, *inverse; /* of the batch; inverse = 1 / sqrt(variance + epsilon) */
@@ -89,7 +90,7 @@ struct conv_plan {
     unsigned back_rows, back_columns; /* backward, same: of a strip */
     unsigned back_blocks;             /* and inputs that are fetched at a time */
     unsigned weight_rows, data_rows;  /* backward, not same: rows of the output, and of the input, of a strip */
-    unsigned pieces;                  /* of the batch, each with its own sum of weight gradients */
+    unsigned pieces;                  /* of the batch at most, each with its own sum of weight gradients */
     unsigned ranges;                  /* of input blocks that are done one by one */
     int *channel;                     /* [in blocks * 16]: where the taps of a lane begin in the weights, or -1 */
     bool gives;                       /* gradients to its input */
@@ -109,7 +110,7 @@ struct step {
 
     /* NORM, [blocks * 16] */
     float *mean, *scale, *beta, *gamma;
-    double *sums; /* [batch][2][blocks * 16]: of g, and of g (x - mean) */
+    double *sums; /* [images][2][blocks * 16]: of g, and of g (x - mean) */
 };
 
 /* Part of the activations that is needed from one moment to another. */
@@ -137,6 +138,8 @@ struct plan {
     float *logit_gradient;
     float *logits;             /* [batch][outputs] */
     const struct batch *batch; /* of the call */
+    unsigned images;           /* of it that are no padding: all loops are over these, 0 .. images - 1 */
+    unsigned *place;           /* [batch]: where each of them stands in the micro-batch */
     enum forward_mode mode;
 
     float *activations; /* all values and gradients, laid out by lifetime */
@@ -178,6 +181,13 @@ static inline size_t
 slot_of(const struct plan *plan, size_t image, unsigned thread)
 {
     return plan->slots == plan->options.batch ? image : thread;
+}
+
+/* Pieces of the images that are there, none of them empty. */
+static inline size_t
+pieces_of(const struct plan *plan, const struct step *step)
+{
+    return plan->images < step->conv.pieces ? plan->images : step->conv.pieces;
 }
 
 static inline float *
@@ -225,8 +235,8 @@ void statistics_add(struct plan *plan, const struct step *step, size_t unit, uns
                     size_t slot, size_t from, size_t pixels);
 /* All units are there: mean and inverse of the store. */
 void statistics_finish(struct plan *plan, const struct step *step);
-/* Strips of all images of a convolution, else images. */
-size_t statistics_units(const struct plan *plan, const struct step *step);
+/* Strips of so many images of a convolution, else images. */
+size_t statistics_units(const struct step *step, size_t images);
 
 void norm_prepare(struct plan *plan, struct step *step);
 void norm_running(struct plan *plan, struct step *step);

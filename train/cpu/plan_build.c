@@ -209,7 +209,7 @@ find_workspace(struct plan *plan)
         floats = step->node->op == GRAPH_CONV ? conv_scratch(plan, step) : pool_scratch(step);
         if (floats > plan->scratch_floats)
             plan->scratch_floats = floats;
-        doubles = statistics_units(plan, step) * 3 * step->out_blocks * BLOCK;
+        doubles = statistics_units(step, plan->options.batch) * 3 * step->out_blocks * BLOCK;
         if (step->out->normed && doubles > plan->partial_doubles)
             plan->partial_doubles = doubles;
     }
@@ -226,7 +226,8 @@ make_workspace(struct plan *plan)
 
     if (!find_workspace(plan) ||
         !plan_want(plan, &plan->scratch, plan->options.threads * plan->scratch_floats, sizeof(float)) ||
-        !plan_want(plan, &plan->logits, outputs, sizeof(float)))
+        !plan_want(plan, &plan->logits, outputs, sizeof(float)) ||
+        !plan_want(plan, &plan->place, plan->options.batch, sizeof(*plan->place)))
         return false;
     for (i = 0; i < g->buffer_count && plan->options.train; i++) {
         struct store *s = &plan->store[i];

@@ -203,7 +203,7 @@ linear_backward(struct plan *plan, struct step *step)
     struct box box = {1, 1, 0, 0, 1, 1};
     size_t n;
 
-    for (n = 0; n < plan->options.batch; n++) {
+    for (n = 0; n < plan->images; n++) {
         const float *dy = gradient_of(step->out, n, step->out_block);
 
         operand_fetch(plan, &step->in, n, n, 0, step->in.blocks, &box, x);
@@ -236,5 +236,5 @@ simple_backward(struct plan *plan, struct step *step)
     if (step->node->op == GRAPH_LINEAR)
         linear_backward(plan, step);
     else
-        team_run(plan->team, plan->options.batch, backward_image, &part);
+        team_run(plan->team, plan->images, backward_image, &part);
 }

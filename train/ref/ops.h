@@ -27,7 +27,8 @@ void conv_backward(const struct graph_node *node, struct view x, struct view dx,
 
 /* mean, variance [channels]: of the batch (biased), out. */
 void norm_statistics(struct view x, float *mean, float *variance);
-/* running = (1 - momentum) running + momentum * batch, the variance unbiased as in PyTorch; count = images * pixels */
+/* running = (1 - momentum) running + momentum * batch, the variance unbiased as in PyTorch; count = images * pixels.
+ * One value says nothing of a variance: then nothing changes (backend.h). */
 void norm_update(unsigned channels, size_t count, const float *mean, const float *variance, float *running_mean,
                  float *running_variance);
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, then ReLU where asked; all [channels]. */

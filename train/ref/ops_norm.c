@@ -53,11 +53,10 @@ void
 norm_update(unsigned channels, size_t count, const float *mean, const float *variance, float *running_mean,
             float *running_variance)
 {
-    double unbias = count > 1 ? (double)count / (double)(count - 1) : 1;
     unsigned c;
 
-    for (c = 0; c < channels; c++) {
-        float v = (float)((double)variance[c] * unbias);
+    for (c = 0; c < channels && count >= GRAPH_NORM_LEAST; c++) {
+        float v = (float)((double)variance[c] * ((double)count / (double)(count - 1)));
 
         running_mean[c] += GRAPH_NORM_MOMENTUM * (mean[c] - running_mean[c]);
         running_variance[c] += GRAPH_NORM_MOMENTUM * (v - running_variance[c]);

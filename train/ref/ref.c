@@ -18,7 +18,10 @@ struct plan {
     float **value, **gradient; /* [buffer_count], each [batch][channels][height][width]; gradient only with train */
     float *arena[ARENA_AVERAGE + 1];
     float *mean, *variance; /* of the batch, laid out as the arena of statistics */
+    float *logits;          /* [batch][outputs] */
     float *logit_gradient;  /* of the last forward(TRAIN) */
+    unsigned images;        /* of the last forward() that are no padding; values and gradients are theirs alone */
+    unsigned *place;        /* [batch] where image 0 .. images - 1 stands in the micro-batch */
 };
 
 static size_t
@@ -33,7 +36,7 @@ view_of(const struct plan *plan, float *const *buffers, const struct graph_slice
     const struct graph_buffer *b = &plan->graph->buffer[s->buffer];
     float *data = buffers && buffers[s->buffer] ? buffers[s->buffer] + (size_t)s->first * b->height * b->width : NULL;
 
-    return (struct view){data, image_floats(b), plan->options.batch, s->channels, b->height, b->width};
+    return (struct view){data, image_floats(b), plan->images, s->channels, b->height, b->width};
 }
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
@@ -57,7 +60,9 @@ ref_free(struct plan *plan)
     free(plan->gradient);
     free(plan->mean);
     free(plan->variance);
+    free(plan->logits);
     free(plan->logit_gradient);
+    free(plan->place);
     free(plan);
 }
 
@@ -72,8 +77,11 @@ allocate(struct plan *plan)
     plan->gradient = calloc(g->buffer_count, sizeof(*plan->gradient));
     plan->mean = calloc(g->stat_floats, sizeof(float));
     plan->variance = calloc(g->stat_floats, sizeof(float));
+    plan->logits = calloc((size_t)o->batch * g->buffer[g->output].channels, sizeof(float));
     plan->logit_gradient = calloc((size_t)o->batch * g->buffer[g->output].channels, sizeof(float));
-    if (!plan->value || !plan->gradient || !plan->mean || !plan->variance || !plan->logit_gradient)
+    plan->place = calloc(o->batch, sizeof(*plan->place));
+    if (!plan->value || !plan->gradient || !plan->mean || !plan->variance || !plan->logits || !plan->logit_gradient ||
+        !plan->place)
         return false;
     for (i = 0; i < g->buffer_count; i++) {
         if (!size_mul(image_floats(&g->buffer[i]) * sizeof(float), o->batch, &bytes))
@@ -141,15 +149,15 @@ load_input(struct plan *plan, const struct batch *batch)
     size_t source = plan->options.source;
     unsigned n, c, y, x;
 
-    for (n = 0; n < plan->options.batch; n++) {
-        const uint8_t *from = batch->pixels + n * source * source + batch->crop[n].y * source + batch->crop[n].x;
+    for (n = 0; n < plan->images; n++) {
+        const struct crop *crop = &batch->crop[plan->place[n]];
+        const uint8_t *from = batch->pixels + plan->place[n] * source * source + crop->y * source + crop->x;
         float *to = plan->value[plan->graph->input] + n * image_floats(in);
 
         for (c = 0; c < in->channels; c++)
             for (y = 0; y < in->height; y++)
                 for (x = 0; x < in->width; x++)
-                    *to++ = ((float)from[y * source + (batch->crop[n].flip ? in->width - 1 - x : x)] / 255 -
-                             input_mean[c]) /
+                    *to++ = ((float)from[y * source + (crop->flip ? in->width - 1 - x : x)] / 255 - input_mean[c]) /
                             input_deviation[c];
     }
 }
@@ -205,24 +213,37 @@ run_forward(struct plan *plan, const struct graph_node *node, enum forward_mode 
     }
 }
 
+/* What is of images 0, 1, ..., to their places in the micro-batch; padding becomes 0. */
+static void
+put_images(const struct plan *plan, const float *from, size_t floats, float *to)
+{
+    unsigned n;
+
+    memset(to, 0, plan->options.batch * floats * sizeof(*to));
+    for (n = 0; n < plan->images; n++)
+        memcpy(to + plan->place[n] * floats, from + n * floats, floats * sizeof(*to));
+}
+
 static enum chex_status
 ref_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
             struct chex_error *err)
 {
     const struct graph *g = plan->graph;
-    size_t outputs = g->buffer[g->output].channels, i;
+    size_t outputs = g->buffer[g->output].channels, count = plan->options.batch, i;
     double sum;
 
     if (mode == FORWARD_TRAIN && !plan->options.train)
         return chex_fail(err, CHEX_ERR_BUG, "this plan is not for training");
+    plan->images = batch_images(batch, plan->options.batch, plan->place);
     load_input(plan, batch);
-    for (i = 0; i < g->node_count; i++)
+    for (i = 0; i < g->node_count && plan->images > 0; i++)
         run_forward(plan, &g->node[i], mode);
+    put_images(plan, plan->value[g->output], outputs, plan->logits);
     if (logits)
-        memcpy(logits, plan->value[g->output], plan->options.batch * outputs * sizeof(float));
+        memcpy(logits, plan->logits, count * outputs * sizeof(float));
     if (batch->label) {
-        sum = loss_sum(&plan->options.loss, plan->options.batch, outputs, plan->value[g->output], batch->label,
-                       batch->weight, batch->scale, plan->logit_gradient);
+        sum = loss_sum(&plan->options.loss, count, outputs, plan->logits, batch->label, batch->weight, batch->scale,
+                       plan->logit_gradient);
         if (loss)
             *loss = sum;
     }
@@ -284,18 +305,20 @@ static enum chex_status
 ref_backward(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err)
 {
     const struct graph *g = plan->graph;
-    size_t batch = plan->options.batch, i;
+    size_t batch = plan->options.batch, outputs = image_floats(&g->buffer[g->output]), i;
     enum chex_status status = CHEX_OK;
 
     for (i = 0; i < g->buffer_count; i++)
         if (plan->gradient[i])
             memset(plan->gradient[i], 0, batch * image_floats(&g->buffer[i]) * sizeof(float));
-    memcpy(plan->gradient[g->output], plan->logit_gradient,
-           batch * image_floats(&g->buffer[g->output]) * sizeof(float));
+    for (i = 0; i < plan->images; i++)
+        memcpy(plan->gradient[g->output] + i * outputs, plan->logit_gradient + plan->place[i] * outputs,
+               outputs * sizeof(float));
     for (i = g->node_count; status == CHEX_OK && i-- > 0;) {
         const struct graph_node *node = &g->node[i];
 
-        run_backward(plan, node);
+        if (plan->images > 0)
+            run_backward(plan, node);
         if (ready && has_parameters(node))
             status = ready(context, g->param[node->weight].offset, parameter_floats(g, node), err);
     }
@@ -356,7 +379,7 @@ ref_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct c
 
     if (!from)
         return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the gradient of buffer %u is not kept", buffer);
-    memcpy(out, from, plan->options.batch * image_floats(&plan->graph->buffer[buffer]) * sizeof(float));
+    put_images(plan, from, image_floats(&plan->graph->buffer[buffer]), out);
     return CHEX_OK;
 }
 

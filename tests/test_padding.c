@@ -1,0 +1,353 @@
+/*
+ * test_padding.c - images of weight 0 count in nothing, on every backend of this build (backend.h, struct batch)
+ *
+ * A backend that is new has to pass this and test_backends.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "step_fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- beside a smaller micro-batch -------------------------------------------------------------------------------- */
+
+/* The micro-batches of BATCH_MAX images in which these bits are those that count; the first ones of the fixture stand there. */
+static unsigned
+pad_images(unsigned bits, unsigned image[BATCH_MAX], float weight[BATCH_MAX])
+{
+    unsigned images = 0, i;
+
+    for (i = 0; i < BATCH_MAX; i++) {
+        bool counts = bits >> i & 1;
+
+        weight[i] = counts ? 1 : 0;
+        image[i] = counts ? images++ : BATCH_MAX - 1;
+    }
+    return images;
+}
+
+/* What `bits` leave of values of BATCH_MAX images, with zeros between: to those of the images that count. */
+static void
+drop_padding(const char *name, unsigned bits, float *value, size_t floats)
+{
+    size_t i, k, images = 0;
+
+    for (i = 0; i < BATCH_MAX; i++) {
+        if (bits >> i & 1)
+            memmove(value + images++ * floats, value + i * floats, floats * sizeof(*value));
+        else
+            for (k = 0; k < floats; k++)
+                ck_assert_msg(value[i * floats + k] == 0, "%s: padding has the value %g", name,
+                              (double)value[i * floats + k]);
+    }
+}
+
+static void
+drop_padding_of_outcome(const char *name, const struct graph *g, unsigned bits, struct outcome *o)
+{
+    size_t i;
+
+    drop_padding(name, bits, o->logits, OUTPUTS);
+    drop_padding(name, bits, o->evaluated, OUTPUTS);
+    for (i = 0; i < g->buffer_count; i++) {
+        size_t floats = (size_t)g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width;
+
+        if (o->buffer[i])
+            drop_padding(name, bits, o->buffer[i], floats);
+        if (o->gradient[i])
+            drop_padding(name, bits, o->gradient[i], floats);
+    }
+}
+
+/* Of the buffers, where they are kept. */
+static void
+compare_gradients(const char *name, const struct graph *g, unsigned images, const struct outcome *got,
+                  const struct outcome *wanted)
+{
+    size_t i;
+
+    for (i = 0; i < g->buffer_count; i++)
+        if (got->gradient[i])
+            step_compare_values(name, "the gradient of a buffer", got->gradient[i], wanted->gradient[i],
+                                (size_t)images * g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width,
+                                1e-6);
+}
+
+/* Each micro-batch of BATCH_MAX with some padding, on every backend, beside the reference with a smaller micro-batch. */
+START_TEST(padding_counts_in_nothing_wherever_it_stands)
+{
+    struct graph *g = step_graph(_i);
+    unsigned image[BATCH_MAX], bits;
+    float weight[BATCH_MAX];
+    size_t b, k;
+
+    for (bits = 1; bits < 1u << BATCH_MAX; bits++) {
+        unsigned images = pad_images(bits, image, weight);
+        struct step_setup smaller = {.seed = step_seed[_i], .images = images, .threads = 1, .keep = true};
+        struct step_setup padded = {step_seed[_i], BATCH_MAX, image, weight, 2, true};
+        struct outcome wanted = step_run(backend_find("ref"), g, &smaller);
+
+        wanted.logit_count = (size_t)images * OUTPUTS;
+        for (b = 0; backends[b]; b++) {
+            for (k = 0; k < STEP_SETS; k++) {
+                struct outcome got;
+
+                setenv("CHEX_CPU", step_sets[k], 1);
+                got = step_run(backends[b], g, &padded);
+                drop_padding_of_outcome(backends[b]->name, g, bits, &got);
+                step_compare(backends[b]->name, g, images, &got, &wanted);
+                compare_gradients(backends[b]->name, g, images, &got, &wanted);
+                step_outcome_free(&got, g, BATCH_MAX);
+            }
+        }
+        step_outcome_free(&wanted, g, images);
+    }
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(a_weight_that_is_not_0_is_no_padding)
+{
+    const float heavy[BATCH_MAX] = {2, 0.5f, 1};
+    struct graph *g = step_graph(_i);
+    struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 2};
+    size_t b;
+
+    for (b = 0; backends[b]; b++) {
+        struct outcome plain, weighted;
+
+        setup.weight = NULL;
+        plain = step_run(backends[b], g, &setup);
+        setup.weight = heavy;
+        weighted = step_run(backends[b], g, &setup);
+        ck_assert_mem_eq(weighted.logits, plain.logits, plain.logit_count * sizeof(float));
+        ck_assert_mem_eq(weighted.statistics, plain.statistics, plain.stats);
+        ck_assert_double_ne(weighted.loss, plain.loss);
+        step_outcome_free(&plain, g, BATCH_MAX);
+        step_outcome_free(&weighted, g, BATCH_MAX);
+    }
+    graph_free(g);
+}
+END_TEST
+
+/* A plan for tests of one call: random weights, and images that differ. */
+struct small_plan {
+    const struct backend *backend;
+    struct graph *graph;
+    struct plan *plan;
+    uint8_t pixels[BATCH_MAX * SOURCE * SOURCE], label[BATCH_MAX * OUTPUTS];
+    struct crop crop[BATCH_MAX];
+    struct batch batch;
+    float *params, *stats, *before; /* arenas, as the test likes */
+};
+
+static void
+small_plan_make(struct small_plan *p, const struct backend *backend, struct graph *g)
+{
+    struct plan_options options = {.graph = g,
+                                   .batch = BATCH_MAX,
+                                   .source = SOURCE,
+                                   .train = true,
+                                   .threads = 2,
+                                   .optimizer = optimizer_default(OPTIMIZER_SGD)};
+    struct chex_error err;
+    size_t i;
+
+    *p = (struct small_plan){.backend = backend, .graph = g};
+    for (i = 0; i < sizeof(p->pixels); i++)
+        p->pixels[i] = (uint8_t)(i * i % 251);
+    p->batch = (struct batch){p->pixels, p->crop, p->label, NULL, 0.1};
+    p->params = calloc(g->param_floats, sizeof(float));
+    p->stats = calloc(g->stat_floats, sizeof(float));
+    p->before = calloc(g->param_floats + g->stat_floats, sizeof(float));
+    step_fill_parameters(g, 5, p->params);
+    step_check_ok(backend->plan_new(&options, &p->plan, &err), &err);
+    step_check_ok(backend->write(p->plan, ARENA_PARAMETERS, p->params, &err), &err);
+    step_check_ok(backend->clear_gradients(p->plan, &err), &err);
+}
+
+static void
+small_plan_free(struct small_plan *p)
+{
+    p->backend->plan_free(p->plan);
+    free(p->params);
+    free(p->stats);
+    free(p->before);
+}
+
+START_TEST(a_batch_of_padding_alone_changes_nothing_and_announces_all_gradients)
+{
+    const float none[BATCH_MAX] = {0};
+    struct graph *g = step_graph(_i);
+    struct chex_error err;
+    size_t b, i;
+
+    for (b = 0; backends[b]; b++) {
+        struct announced announced = {g->param_floats};
+        float logits[BATCH_MAX * OUTPUTS];
+        struct small_plan p;
+        double loss = 1;
+
+        small_plan_make(&p, backends[b], g);
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, NULL, &loss, &err), &err);
+        step_check_ok(backends[b]->backward(p.plan, NULL, NULL, &err), &err);
+        ck_assert_double_gt(loss, 0);
+        step_check_ok(backends[b]->read(p.plan, ARENA_STATISTICS, p.before, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_GRADIENTS, p.before + g->stat_floats, &err), &err);
+        p.batch.weight = none;
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, logits, &loss, &err), &err);
+        step_check_ok(backends[b]->backward(p.plan, step_note_ready, &announced, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_STATISTICS, p.stats, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_GRADIENTS, p.params, &err), &err);
+        ck_assert_uint_eq(announced.next, 0);
+        ck_assert(loss == 0);
+        for (i = 0; i < BATCH_MAX * OUTPUTS; i++)
+            ck_assert(logits[i] == 0);
+        ck_assert_mem_eq(p.stats, p.before, g->stat_floats * sizeof(float));
+        ck_assert_mem_eq(p.params, p.before + g->stat_floats, g->param_floats * sizeof(float));
+        small_plan_free(&p);
+    }
+    graph_free(g);
+}
+END_TEST
+
+/* ---- one value of a channel ------------------------------------------------------------------------------------ */
+
+/* A normalisation of 1 x 1 pixels, behind one of many. */
+static struct graph *
+one_pixel_graph(void)
+{
+    struct graph_builder b = {.graph = calloc(1, sizeof(*b.graph))};
+    unsigned stem, active, mean, last;
+    struct chex_error err;
+
+    b.graph->model = "one pixel";
+    b.graph->input = graph_add_buffer(&b, INPUT_CHANNELS, HEIGHT, WIDTH);
+    stem = graph_add_buffer(&b, 18, HEIGHT, WIDTH);
+    active = graph_add_buffer(&b, 18, HEIGHT, WIDTH);
+    mean = graph_add_buffer(&b, 18, 1, 1);
+    last = graph_add_buffer(&b, 18, 1, 1);
+    b.graph->output = graph_add_buffer(&b, OUTPUTS, 1, 1);
+    graph_add_conv(&b, "stem", graph_whole(&b, b.graph->input), graph_whole(&b, stem), 3, 1, 1);
+    graph_add_norm(&b, "many", graph_whole(&b, stem), graph_whole(&b, active), true);
+    graph_add_pool(&b, GRAPH_MEAN_POOL, graph_whole(&b, active), graph_whole(&b, mean), 1, 1, 0);
+    graph_add_norm(&b, "one", graph_whole(&b, mean), graph_whole(&b, last), true);
+    graph_add_linear(&b, "head", graph_whole(&b, last), graph_whole(&b, b.graph->output));
+    ck_assert(!b.failed);
+    ck_assert_msg(graph_check(b.graph, &err) == CHEX_OK, "%s", err.text);
+    return b.graph;
+}
+
+static void
+all_are(const struct graph_tensor *t, const float *arena, float value)
+{
+    size_t i;
+
+    for (i = 0; i < t->count; i++)
+        ck_assert_msg(arena[t->offset + i] == value, "%s has %g, wanted %g", t->name, (double)arena[t->offset + i],
+                      (double)value);
+}
+
+START_TEST(one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_statistics)
+{
+    const float first[BATCH_MAX] = {1}, second[BATCH_MAX] = {0, 1};
+    struct graph *g = one_pixel_graph();
+    const struct graph_tensor *beta = graph_find(g, "one.bias"), *w = graph_find(g, "head.weight");
+    const struct graph_tensor *bias = graph_find(g, "head.bias");
+    struct chex_error err;
+    size_t b, i, k;
+
+    for (b = 0; backends[b]; b++) {
+        struct small_plan p;
+        float logits[BATCH_MAX * OUTPUTS];
+
+        small_plan_make(&p, backends[b], g);
+        p.batch.weight = _i == 0 ? first : second;
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, logits, NULL, &err), &err);
+        for (k = 0; k < OUTPUTS; k++) {
+            double wanted = (double)p.params[bias->offset + k];
+
+            for (i = 0; i < beta->count; i++)
+                wanted += (double)p.params[w->offset + k * beta->count + i] *
+                          fmax(0, (double)p.params[beta->offset + i]);
+            ck_assert_double_eq_tol((double)logits[(size_t)_i * OUTPUTS + k], wanted, 1e-5);
+        }
+        step_check_ok(backends[b]->backward(p.plan, NULL, NULL, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_GRADIENTS, p.params, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_STATISTICS, p.stats, &err), &err);
+        all_are(graph_find(g, "stem.weight"), p.params, 0);
+        all_are(graph_find(g, "many.weight"), p.params, 0);
+        all_are(graph_find(g, "one.weight"), p.params, 0);
+        all_are(graph_find(g, "one.running_mean"), p.stats, 0);
+        all_are(graph_find(g, "one.running_var"), p.stats, 1);
+        ck_assert(p.params[bias->offset] != 0);
+        ck_assert(p.stats[graph_find(g, "many.running_mean")->offset] != 0);
+        small_plan_free(&p);
+    }
+    graph_free(g);
+}
+END_TEST
+
+/* ---- running statistics ---------------------------------------------------------------------------------------- */
+
+/*
+ * From r a micro-batch makes arena_fade_statistics(r) and what it makes from zero: so ranks may share a step.  With one
+ * image the graph of one pixel has a normalisation that keeps what it had.
+ */
+START_TEST(running_statistics_fade_as_they_say)
+{
+    const float one[BATCH_MAX] = {0, 0, 1};
+    struct graph *g = one_pixel_graph();
+    struct chex_error err;
+    size_t b, i;
+
+    for (b = 0; backends[b]; b++) {
+        struct small_plan p;
+        float *faded;
+
+        small_plan_make(&p, backends[b], g);
+        faded = p.before + g->stat_floats;
+        for (i = 0; i < g->stat_floats; i++)
+            faded[i] = 1;
+        p.batch.weight = _i == 1 ? one : NULL;
+        step_check_ok(backends[b]->write(p.plan, ARENA_STATISTICS, p.stats, &err), &err); /* zeros */
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, NULL, NULL, &err), &err);
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, NULL, NULL, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_STATISTICS, p.before, &err), &err);
+        step_check_ok(backends[b]->write(p.plan, ARENA_STATISTICS, faded, &err), &err);
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, NULL, NULL, &err), &err);
+        step_check_ok(backends[b]->forward(p.plan, &p.batch, FORWARD_TRAIN, NULL, NULL, &err), &err);
+        step_check_ok(backends[b]->read(p.plan, ARENA_STATISTICS, p.stats, &err), &err);
+        arena_fade_statistics(g, _i == 1 ? 1 : BATCH_MAX, 2, faded);
+        ck_assert(faded[0] == (float)((double)(1 - GRAPH_NORM_MOMENTUM) * (double)(1 - GRAPH_NORM_MOMENTUM)));
+        ck_assert((faded[graph_find(g, "one.running_mean")->offset] == 1) == (_i == 1));
+        for (i = 0; i < g->stat_floats; i++)
+            ck_assert_double_eq_tol((double)p.stats[i], (double)faded[i] + (double)p.before[i],
+                                    1e-6 * fmax(1, fabs((double)p.stats[i])));
+        small_plan_free(&p);
+    }
+    graph_free(g);
+}
+END_TEST
+
+Suite *
+padding_suite(void)
+{
+    Suite *s = suite_create("padding");
+    TCase *c = tcase_create("padding");
+
+    tcase_set_timeout(c, 120);
+    tcase_add_loop_test(c, padding_counts_in_nothing_wherever_it_stands, 0, GRAPHS);
+    tcase_add_loop_test(c, a_weight_that_is_not_0_is_no_padding, 0, GRAPHS);
+    tcase_add_loop_test(c, a_batch_of_padding_alone_changes_nothing_and_announces_all_gradients, 0, GRAPHS);
+    tcase_add_loop_test(c, one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_statistics, 0, 2);
+    tcase_add_loop_test(c, running_statistics_fade_as_they_say, 0, 2);
+    suite_add_tcase(s, c);
+    return s;
+}
