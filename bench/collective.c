@@ -1,9 +1,9 @@
 /*
  * collective.c - how long the gradients of a step take over ranks: ours in buckets, and MPI_Allreduce
  *
- *     mpirun -np 4 bench-collective-ranks [FLOATS [BUCKET [ROUNDS]]]
+ *     mpirun -np 4 bench-collective-ranks [NUMBERS [BUCKET [ROUNDS]]]
  *
- * Default: DenseNet-121, 6,968,206 floats in buckets of 2^20.  Rounds alternate; the median of each is printed.
+ * Default: DenseNet-121, 6,968,206 doubles in buckets of 2^20.  Rounds alternate; the median of each is printed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ compare(const void *a, const void *b)
 
 /* Seconds, of the rank that begins last to the one that ends last. */
 static double
-time_sum(struct collective *c, float *data, size_t count, size_t bucket, struct chex_error *err)
+time_sum(struct collective *c, double *data, size_t count, size_t bucket, struct chex_error *err)
 {
     enum chex_status status = collective_agree(c, CHEX_OK, NULL, err);
     double start = progress_clock();
@@ -51,13 +51,13 @@ time_sum(struct collective *c, float *data, size_t count, size_t bucket, struct 
 }
 
 static double
-time_allreduce(float *data, size_t count)
+time_allreduce(double *data, size_t count)
 {
     double start;
 
     MPI_Barrier(MPI_COMM_WORLD);
     start = progress_clock();
-    MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     return progress_clock() - start;
 }
 
@@ -71,7 +71,7 @@ main(int argc, char **argv)
     struct collective *c = NULL;
     struct chex_error err;
     struct comm comm;
-    float *data;
+    double *data;
 
     if (launcher_comm(launcher_look(), &comm, &err) != CHEX_OK || collective_new(&comm, NULL, &c, &err) != CHEX_OK) {
         fprintf(stderr, "%s\n", err.text);
@@ -88,7 +88,7 @@ main(int argc, char **argv)
     qsort(theirs, (size_t)rounds, sizeof(theirs[0]), compare);
     if (comm.rank == 0)
         printf("%d ranks, %.1f MB: %.1f ms (best %.1f), MPI_Allreduce %.1f ms (best %.1f)\n", comm.size,
-               (double)count * 4e-6, ours[rounds / 2] * 1e3, ours[0] * 1e3, theirs[rounds / 2] * 1e3, theirs[0] * 1e3);
+               (double)count * 8e-6, ours[rounds / 2] * 1e3, ours[0] * 1e3, theirs[rounds / 2] * 1e3, theirs[0] * 1e3);
     collective_free(c);
     free(data);
     comm.ops->close(&comm);

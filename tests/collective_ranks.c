@@ -40,20 +40,20 @@ hash_of(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-static float
+static double
 number_of(int rank, size_t i)
 {
     uint32_t x = (uint32_t)i * 2654435761u + (uint32_t)rank * 40503u + 1;
 
     x = (x ^ x >> 15) * 2246822519u;
-    return (float)((int)(x % 2001) - 1000) * (float)(1u << (x >> 27)) * 0.37f;
+    return (double)((int)(x % 2001) - 1000) * (double)(1u << (x >> 27)) * 0.37;
 }
 
 /* In buckets, all under way at once; compared with the sum in the order of ranks. */
 static enum chex_status
 try_sum(struct collective *c, size_t count, uint64_t *hash, struct chex_error *err)
 {
-    float *data = malloc((count + 1) * sizeof(*data));
+    double *data = malloc((count + 1) * sizeof(*data));
     enum chex_status status = data ? CHEX_OK : chex_fail_memory(err);
     size_t end = count, i;
 
@@ -68,14 +68,13 @@ try_sum(struct collective *c, size_t count, uint64_t *hash, struct chex_error *e
     if (status == CHEX_OK)
         status = collective_sum_wait(c, err);
     for (i = 0; status == CHEX_OK && i < count; i++) {
-        float want = number_of(0, i);
+        double want = number_of(0, i);
         int r;
 
         for (r = 1; r < collective_size(c); r++)
             want += number_of(r, i);
         if (memcmp(&want, &data[i], sizeof(want)) != 0)
-            status = chex_fail(err, CHEX_ERR_BUG, "number %zu of %zu is %.9g, not %.9g", i, count, (double)data[i],
-                               (double)want);
+            status = chex_fail(err, CHEX_ERR_BUG, "number %zu of %zu is %.17g, not %.17g", i, count, data[i], want);
     }
     if (status == CHEX_OK)
         *hash = hash_of(*hash, data, count * sizeof(*data));
@@ -157,7 +156,7 @@ sums(struct collective *c, struct chex_error *err)
 static enum chex_status
 wait_and_meet(struct collective *c, double seconds, struct chex_error *err)
 {
-    static float data[1u << 18];
+    static double data[1u << 18];
     enum chex_status status = CHEX_OK;
     double end = progress_clock() + seconds;
     uint64_t step, flags = 0;

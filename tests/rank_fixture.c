@@ -83,7 +83,7 @@ rank_sleep(double seconds)
     nanosleep(&pause, NULL);
 }
 
-float
+double
 rank_number(unsigned seed, int of, size_t i)
 {
     uint32_t x = (uint32_t)i * 2654435761u + (uint32_t)of * 40503u + seed * 97u;
@@ -91,25 +91,25 @@ rank_number(unsigned seed, int of, size_t i)
     x ^= x >> 15;
     x *= 2246822519u;
     x ^= x >> 13;
-    return (float)((int)(x % 2001) - 1000) * (float)(1u << (x >> 27)) * 0.37f;
+    return (double)((int)(x % 2001) - 1000) * (double)(1u << (x >> 27)) * 0.37;
 }
 
-float
+double
 ranks_sum(unsigned seed, int size, size_t i)
 {
-    float sum = rank_number(seed, 0, i);
+    double sum = rank_number(seed, 0, i);
 
     for (int of = 1; of < size; of++)
         sum += rank_number(seed, of, i);
     return sum;
 }
 
-#define GUARD 12345.0f
+#define GUARD 12345.0
 
 void
 ranks_play_sum(struct rank *r, struct collective *c)
 {
-    float *data = malloc((r->count + 2) * sizeof(*data));
+    double *data = malloc((r->count + 2) * sizeof(*data));
 
     data[0] = data[r->count + 1] = GUARD;
     for (size_t i = 0; i < r->count; i++)
@@ -117,10 +117,10 @@ ranks_play_sum(struct rank *r, struct collective *c)
     ranks_good(collective_sum_start(c, data + 1, r->count, &r->err), &r->err);
     ranks_good(collective_sum_wait(c, &r->err), &r->err);
     for (size_t i = 0; i < r->count; i++) {
-        float want = ranks_sum(r->seed, collective_size(c), i);
+        double want = ranks_sum(r->seed, collective_size(c), i);
 
         ck_assert_msg(memcmp(&data[i + 1], &want, sizeof(want)) == 0, "number %zu of %zu on rank %d of %d: %g, not %g",
-                      i, r->count, collective_rank(c), collective_size(c), (double)data[i + 1], (double)want);
+                      i, r->count, collective_rank(c), collective_size(c), data[i + 1], want);
     }
     ck_assert(data[0] == GUARD && data[r->count + 1] == GUARD);
     free(data);

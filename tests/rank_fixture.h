@@ -42,9 +42,9 @@ void rank_host(char *out, size_t size, int of);
 void rank_sleep(double seconds);
 
 /* Number i of a rank: of very different size, so that another order of adding them gives other bits. */
-float rank_number(unsigned seed, int of, size_t i);
+double rank_number(unsigned seed, int of, size_t i);
 /* The sum over the ranks, in their order. */
-float ranks_sum(unsigned seed, int size, size_t i);
+double ranks_sum(unsigned seed, int size, size_t i);
 /* A part to play: a sum of r->count numbers between two guards. */
 void ranks_play_sum(struct rank *r, struct collective *c);
 

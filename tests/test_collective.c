@@ -19,7 +19,7 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     struct collective *c;
     struct chex_error err;
     struct buffer all = {0};
-    float sum[2] = {1, 2};
+    double sum[2] = {1, 2};
     uint64_t flags = 6;
     size_t size;
 
@@ -69,7 +69,7 @@ START_TEST(another_order_of_adding_would_give_other_bits)
     size_t differ = 0;
 
     for (size_t i = 0; i < 1000; i++) {
-        float backwards = rank_number(1, 2, i) + rank_number(1, 1, i) + rank_number(1, 0, i);
+        double backwards = rank_number(1, 2, i) + rank_number(1, 1, i) + rank_number(1, 0, i);
 
         differ += backwards != ranks_sum(1, 3, i);
     }
@@ -83,7 +83,7 @@ enum { ARENA = 10007, BUCKET = 1500 };
 static void
 play_buckets(struct rank *r, struct collective *c)
 {
-    float *arena = malloc(ARENA * sizeof(*arena));
+    double *arena = malloc(ARENA * sizeof(*arena));
 
     for (unsigned step = 0; step < 3; step++) {
         uint64_t flags = 1ull << collective_rank(c);

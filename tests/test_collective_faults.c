@@ -62,7 +62,7 @@ END_TEST
 static void
 play_failure(struct rank *r, struct collective *c)
 {
-    float data[10] = {0};
+    double data[10] = {0};
     struct buffer all = {0};
 
     if (collective_rank(c) == 1) {
@@ -139,7 +139,7 @@ static void
 play_different(struct rank *r, struct collective *c)
 {
     struct buffer all = {0};
-    float data[4] = {0};
+    double data[4] = {0};
 
     if (collective_rank(c) == 0)
         r->status = collective_gather(c, "x", 1, &all, NULL, &r->err);
@@ -192,7 +192,7 @@ static void
 play_lost(struct rank *r, struct collective *c)
 {
     struct buffer all = {0};
-    float data[100] = {0};
+    double data[100] = {0};
 
     if (collective_rank(c) == collective_size(c) - 1)
         return;

@@ -78,8 +78,11 @@ const char *collective_host(const struct collective *c, int rank); /* lives as l
  * every run.  start() returns at once; several sums may be under way, of disjoint data.  Until wait() returns data is
  * neither read nor written by the caller, and it stays where it is.  poll() moves the sums on, and may be called at any
  * time, also without a sum: a rank that computes for long tells the others that it lives.  wait() ends when all are done.
+ *
+ * Doubles: 29 bits behind those of a float.  So the sum of floats is exact, but where one is 2^29 times another, and does
+ * not depend on how many of them were added up by each rank before.
  */
-enum chex_status collective_sum_start(struct collective *c, float *data, size_t count, struct chex_error *err);
+enum chex_status collective_sum_start(struct collective *c, double *data, size_t count, struct chex_error *err);
 enum chex_status collective_sum_poll(struct collective *c, struct chex_error *err);
 enum chex_status collective_sum_wait(struct collective *c, struct chex_error *err);
 

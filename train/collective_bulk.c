@@ -1,7 +1,7 @@
 /*
  * collective_bulk.c - see collective.h: sums, and what transfers have in common
  *
- * A sum of `count` floats over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Everyone sends each
+ * A sum of `count` numbers over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Everyone sends each
  * slice to its owner; the owner adds what it gets in the order of the ranks, and sends the result to everyone.  So a
  * rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is computed once, and its
  * order is fixed.  The result comes to where the slice was sent from, once that is gone.
@@ -17,15 +17,15 @@
 
 struct sum {
     struct sum *next;
-    float *data;
+    double *data;
     size_t count;
     int tag; /* of the slices; that of results is the next */
 
     int gone, added, given, got; /* how many ranks each of the following is done with */
     struct comm_transfer **slice_out, **slice_in, **result_out, **result_in; /* [size] each; one allocation */
 
-    float *scratch; /* [size][slice], what came for the slice of this rank; kept from sum to sum */
-    size_t scratch_floats;
+    double *scratch; /* [size][slice], what came for the slice of this rank; kept from sum to sum */
+    size_t scratch_numbers;
 };
 
 /* Where the slice of a rank begins; of rank `size`: where the last ends. */
@@ -53,8 +53,8 @@ other(const struct collective *c, int k)
 /* ---- transfers ------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
-send_floats(struct collective *c, int to, int tag, const float *data, size_t count, struct comm_transfer **out,
-            struct chex_error *err)
+send_numbers(struct collective *c, int to, int tag, const double *data, size_t count, struct comm_transfer **out,
+             struct chex_error *err)
 {
     if (count == 0)
         return CHEX_OK;
@@ -62,8 +62,8 @@ send_floats(struct collective *c, int to, int tag, const float *data, size_t cou
 }
 
 static enum chex_status
-receive_floats(struct collective *c, int from, int tag, float *data, size_t count, struct comm_transfer **out,
-               struct chex_error *err)
+receive_numbers(struct collective *c, int from, int tag, double *data, size_t count, struct comm_transfer **out,
+                struct chex_error *err)
 {
     if (count == 0)
         return CHEX_OK;
@@ -89,7 +89,7 @@ collective_transfer_done(struct collective *c, int rank, struct comm_transfer **
 /* ---- a sum ---------------------------------------------------------------------------------------------------- */
 
 /* What came from a rank, and where the sum over ranks grows: in the place of rank 0. */
-static float *
+static double *
 place_of(const struct collective *c, const struct sum *s, int rank)
 {
     if (rank == c->comm->rank)
@@ -101,14 +101,14 @@ static enum chex_status
 send_result(struct collective *c, struct sum *s, struct chex_error *err)
 {
     int me = c->comm->rank, k;
-    float *own = place_of(c, s, me);
+    double *own = place_of(c, s, me);
     size_t count = slice_count(c, s, me);
     enum chex_status status = CHEX_OK;
 
     if (me != 0 && count > 0)
         memcpy(own, place_of(c, s, 0), count * sizeof(*own));
     for (k = 1; status == CHEX_OK && k < c->comm->size; k++)
-        status = send_floats(c, other(c, k), s->tag + 1, own, count, &s->result_out[other(c, k)], err);
+        status = send_numbers(c, other(c, k), s->tag + 1, own, count, &s->result_out[other(c, k)], err);
     return status;
 }
 
@@ -116,12 +116,12 @@ send_result(struct collective *c, struct sum *s, struct chex_error *err)
 static enum chex_status
 add_slices(struct collective *c, struct sum *s, struct chex_error *err)
 {
-    float *restrict sum = place_of(c, s, 0);
+    double *restrict sum = place_of(c, s, 0);
     size_t count = slice_count(c, s, c->comm->rank), i;
     enum chex_status status = CHEX_OK;
 
     while (status == CHEX_OK && s->added < c->comm->size) {
-        const float *restrict from = place_of(c, s, s->added);
+        const double *restrict from = place_of(c, s, s->added);
         bool done = true;
 
         status = collective_transfer_done(c, s->added, &s->slice_in[s->added], &done, err);
@@ -148,8 +148,8 @@ move_slices_out(struct collective *c, struct sum *s, struct chex_error *err)
         status = collective_transfer_done(c, to, &s->slice_out[to], &done, err);
         if (status != CHEX_OK || !done)
             return status;
-        status = receive_floats(c, to, s->tag + 1, s->data + slice_start(c, s, to), slice_count(c, s, to),
-                                &s->result_in[to], err);
+        status = receive_numbers(c, to, s->tag + 1, s->data + slice_start(c, s, to), slice_count(c, s, to),
+                                 &s->result_in[to], err);
         s->gone++;
     }
     return status;
@@ -271,13 +271,13 @@ collective_free_sums(struct collective *c)
     c->spare = free_list(c, c->spare);
 }
 
-/* One that has room enough for so many floats where there is one. */
+/* One that has room for so many numbers where there is one. */
 static struct sum *
-take_spare(struct collective *c, size_t floats)
+take_spare(struct collective *c, size_t numbers)
 {
     struct sum **at = &c->spare, *s;
 
-    while (*at && (*at)->next && (*at)->scratch_floats < floats)
+    while (*at && (*at)->next && (*at)->scratch_numbers < numbers)
         at = &(*at)->next;
     s = *at;
     if (s)
@@ -287,19 +287,19 @@ take_spare(struct collective *c, size_t floats)
 
 /* NULL: out of memory. */
 static struct sum *
-new_sum(struct collective *c, float *data, size_t count)
+new_sum(struct collective *c, double *data, size_t count)
 {
-    size_t n = (size_t)c->comm->size, floats = (count / n + 1) * n;
-    struct sum *s = take_spare(c, floats);
+    size_t n = (size_t)c->comm->size, numbers = (count / n + 1) * n;
+    struct sum *s = take_spare(c, numbers);
 
     if (!s)
         s = calloc(1, sizeof(*s));
     if (s && !s->slice_out)
         s->slice_out = calloc(4 * n, sizeof(struct comm_transfer *));
-    if (s && s->scratch_floats < floats) {
+    if (s && s->scratch_numbers < numbers) {
         free(s->scratch);
-        s->scratch = malloc(floats * sizeof(float));
-        s->scratch_floats = s->scratch ? floats : 0;
+        s->scratch = malloc(numbers * sizeof(*s->scratch));
+        s->scratch_numbers = s->scratch ? numbers : 0;
     }
     if (!s || !s->slice_out || !s->scratch) {
         free_sum(c, s);
@@ -341,19 +341,19 @@ start_sum(struct collective *c, struct sum *s, struct chex_error *err)
     for (k = 1; status == CHEX_OK && k < c->comm->size; k++) {
         int rank = other(c, c->comm->size - k); /* the one that sends here as its k-th */
 
-        status = receive_floats(c, rank, s->tag, place_of(c, s, rank), slice_count(c, s, me), &s->slice_in[rank], err);
+        status = receive_numbers(c, rank, s->tag, place_of(c, s, rank), slice_count(c, s, me), &s->slice_in[rank], err);
     }
     for (k = 1; status == CHEX_OK && k < c->comm->size; k++) {
         int rank = other(c, k);
 
-        status = send_floats(c, rank, s->tag, s->data + slice_start(c, s, rank), slice_count(c, s, rank),
-                             &s->slice_out[rank], err);
+        status = send_numbers(c, rank, s->tag, s->data + slice_start(c, s, rank), slice_count(c, s, rank),
+                              &s->slice_out[rank], err);
     }
     return status;
 }
 
 enum chex_status
-collective_sum_start(struct collective *c, float *data, size_t count, struct chex_error *err)
+collective_sum_start(struct collective *c, double *data, size_t count, struct chex_error *err)
 {
     enum chex_status status;
     struct sum *s;
@@ -363,7 +363,7 @@ collective_sum_start(struct collective *c, float *data, size_t count, struct che
     status = collective_usable(c, err);
     if (status != CHEX_OK)
         return status;
-    if (count / (size_t)c->comm->size >= COMM_MAX_MESSAGE / sizeof(float))
+    if (count / (size_t)c->comm->size >= COMM_MAX_MESSAGE / sizeof(*data))
         return chex_fail(err, CHEX_ERR_LIMIT, "a sum of %zu numbers", count);
     s = new_sum(c, data, count);
     if (!s)

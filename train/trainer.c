@@ -178,6 +178,7 @@ trainer_free(struct trainer *t)
     free(t->order);
     free(t->before);
     free(t->statistics);
+    free(t->sum);
     if (t->backend)
         t->backend->plan_free(t->plan);
     graph_free(t->graph);

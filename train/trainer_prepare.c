@@ -216,6 +216,8 @@ check_memory(struct trainer *t, struct chex_error *err)
     host = (uint64_t)LOADER_RING * t->micro * info->width * info->height;
     if (t->leads)
         host += t->memory.parameters + t->memory.optimizer;
+    if (trainer_adds_up(t))
+        host += (t->graph->param_floats + t->graph->stat_floats) * sizeof(*t->sum);
     t->memory_all = t->memory.parameters + t->memory.optimizer + t->memory.activations + t->memory.workspace;
     t->memory_all += on_cpu(t) ? host : 0;
     t->memory_there = on_cpu(t) ? host_memory() : 0;

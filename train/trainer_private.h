@@ -62,7 +62,8 @@ struct trainer {
     uint32_t *order; /* [samples.count], of the epoch at hand */
     char order_hash[ORDER_HASH];
     struct loader *loader;
-    float *before, *statistics; /* [stat_floats]: running statistics before the step; those to be summed up */
+    float *before, *statistics; /* [stat_floats]: running statistics before the step; of this rank, and of all */
+    double *sum; /* of a step: gradients [param_floats], statistics [stat_floats], loss; NULL: one micro-batch */
 
     /* trainer_save.c */
     double saved_at;   /* progress_clock() */
@@ -123,6 +124,8 @@ void trainer_close_epoch(struct trainer *t);
  * state are between two steps on return; only after CHEX_ERR_LOST and CHEX_ERR_BUG nobody knows.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
+/* Has a step more than one micro-batch, so that t->sum is wanted? */
+bool trainer_adds_up(const struct trainer *t);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 

@@ -44,6 +44,10 @@ make_arrays(struct trainer *t, struct chex_error *err)
     if (t->plan_options.train) {
         t->order = malloc((t->samples.count ? t->samples.count : 1) * sizeof(*t->order));
         failed |= !t->order;
+        if (trainer_adds_up(t)) {
+            t->sum = calloc(t->graph->param_floats + t->graph->stat_floats + 1, sizeof(*t->sum));
+            failed |= !t->sum;
+        }
     }
     return failed ? chex_fail_memory(err) : CHEX_OK;
 }

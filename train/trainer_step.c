@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKET_FLOATS (1u << 20) /* 4 MiB of gradients are summed at a time */
-#define AHEAD         4          /* micro-batches that are read ahead */
-#define THREADS       2          /* that read */
-#define EXPECT        256        /* images of which the system is told before they are read */
+#define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients are summed at a time */
+#define AHEAD          4          /* micro-batches that are read ahead */
+#define THREADS        2          /* that read */
+#define EXPECT         256        /* images of which the system is told before they are read */
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
@@ -83,9 +83,10 @@ struct step {
     struct trainer *t;
     uint64_t images; /* of weight 1, of all ranks */
     double loss;     /* of this rank's images, divided by those of all */
-    size_t left;     /* floats of the arena, from its beginning, of which no sum was started */
-    size_t ready;    /* floats below which no gradient is final yet */
-    double at;       /* progress_clock() when the part at hand began */
+    bool last;    /* the micro-batch at hand is this rank's last: what is final of it goes into the sums of all ranks */
+    size_t left;  /* gradients, from the first, of which no sum was started */
+    size_t ready; /* below which none is final yet */
+    double at;    /* progress_clock() when the part at hand began */
     struct trainer_step seen;
     char bad[256]; /* images of the first micro-batch whose loss is not finite */
 };
@@ -140,19 +141,27 @@ forward(struct step *s, struct loaded **loaded, struct chex_error *err)
     return status;
 }
 
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+/*
+ * The gradients of each micro-batch are added to t->sum, and then those of all ranks.  As sums of floats they would depend on
+ * how many micro-batches each rank has, and what begins as rounding does not stay small: Adam makes a whole step of a
+ * gradient that is nothing but rounding.  In doubles they are exact (collective.h), and rounded to floats once, at the end: so
+ * any number of ranks makes the same step.  One rank with one micro-batch has nothing to add up, and the same gradients.
+ */
+
 /* Start the sums of all buckets that are final.  Their borders depend on nothing but the model. */
 static enum chex_status
 sum_ready(struct step *s, struct chex_error *err)
 {
-    float *gradients = s->t->backend->gradients(s->t->plan);
     enum chex_status status = CHEX_OK;
 
     while (status == CHEX_OK && s->left > s->ready) {
-        size_t first = (s->left - 1) / BUCKET_FLOATS * BUCKET_FLOATS;
+        size_t first = (s->left - 1) / BUCKET_NUMBERS * BUCKET_NUMBERS;
 
         if (first < s->ready)
             break;
-        status = collective_sum_start(s->t->all, gradients + first, s->left - first, err);
+        status = collective_sum_start(s->t->all, s->t->sum + first, s->left - first, err);
         s->left = first;
     }
     return status == CHEX_OK ? collective_sum_poll(s->t->all, err) : status;
@@ -162,10 +171,47 @@ static enum chex_status
 on_gradients(void *context, size_t first, size_t count, struct chex_error *err)
 {
     struct step *s = context;
+    const float *from = s->t->backend->gradients(s->t->plan) + first;
+    double *to = s->t->sum + first;
+    size_t i;
 
-    (void)count;
+    for (i = 0; i < count; i++)
+        to[i] += (double)from[i];
     s->ready = first;
-    return sum_ready(s, err);
+    return s->last ? sum_ready(s, err) : CHEX_OK;
+}
+
+static enum chex_status
+backward(struct step *s, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    enum chex_status status = t->backend->clear_gradients(t->plan, err);
+
+    return status == CHEX_OK ? t->backend->backward(t->plan, t->sum ? on_gradients : NULL, s, err) : status;
+}
+
+bool
+trainer_adds_up(const struct trainer *t)
+{
+    return t->plan_options.train && (t->each > 1 || collective_size(t->all) > 1);
+}
+
+static void
+clear_sum(const struct trainer *t)
+{
+    if (t->sum)
+        memset(t->sum, 0, t->graph->param_floats * sizeof(*t->sum));
+}
+
+/* The sums are there: they are the gradients of the step. */
+static void
+take_sum(const struct trainer *t)
+{
+    float *gradients = t->backend->gradients(t->plan);
+    size_t i;
+
+    for (i = 0; t->sum && i < t->graph->param_floats; i++)
+        gradients[i] = (float)t->sum[i];
 }
 
 /* Forward and backward of all micro-batches but the last, of which forward alone; *last is the caller's to return. */
@@ -173,14 +219,15 @@ static enum chex_status
 compute(struct step *s, unsigned batches, struct loaded **last, struct chex_error *err)
 {
     struct trainer *t = s->t;
-    enum chex_status status = t->backend->clear_gradients(t->plan, err);
+    enum chex_status status = CHEX_OK;
     unsigned i;
 
+    clear_sum(t);
     for (i = 0; status == CHEX_OK && i < batches; i++) {
         status = forward(s, last, err);
         if (status != CHEX_OK || i + 1 == batches)
             break;
-        status = t->backend->backward(t->plan, NULL, NULL, err);
+        status = backward(s, err);
         loader_return(t->loader, *last);
         *last = NULL;
         took(s, PART_BACKWARD);
@@ -242,7 +289,9 @@ sum_statistics(struct step *s, struct chex_error *err)
     struct trainer *t = s->t;
     uint64_t next = ((uint64_t)collective_rank(t->all) + 1) * t->each; /* micro-batch of the rank behind */
     uint64_t whole = s->images / t->micro;
+    double *sum = t->sum + t->graph->param_floats;
     enum chex_status status = t->backend->read(t->plan, ARENA_STATISTICS, t->statistics, err);
+    size_t i;
 
     if (status != CHEX_OK)
         return status;
@@ -250,37 +299,51 @@ sum_statistics(struct step *s, struct chex_error *err)
         arena_fade_statistics(t->graph, t->micro, whole - next, t->statistics);
     if (next < all_batches(s) && whole < all_batches(s))
         arena_fade_statistics(t->graph, (unsigned)(s->images % t->micro), 1, t->statistics);
-    return collective_sum_start(t->all, t->statistics, t->graph->stat_floats, err);
+    for (i = 0; i < t->graph->stat_floats; i++)
+        sum[i] = (double)t->statistics[i];
+    sum[i] = s->loss;
+    return collective_sum_start(t->all, sum, t->graph->stat_floats + 1, err);
 }
 
-/* ---- the sums ---------------------------------------------------------------------------------------------------- */
+static enum chex_status
+take_statistics(struct step *s, struct chex_error *err)
+{
+    struct trainer *t = s->t;
+    const double *sum = t->sum + t->graph->param_floats;
+    size_t i;
+
+    for (i = 0; i < t->graph->stat_floats; i++)
+        t->statistics[i] = (float)sum[i];
+    s->seen.loss = sum[i];
+    return t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Backward of the last micro-batch, while sums go on; then all sums. */
 static enum chex_status
-reduce(struct step *s, struct loaded *last, float *loss, struct chex_error *err)
+reduce(struct step *s, struct loaded *last, struct chex_error *err)
 {
     struct trainer *t = s->t;
     bool several = collective_size(t->all) > 1;
-    enum chex_status status = CHEX_OK;
+    enum chex_status status = several ? sum_statistics(s, err) : CHEX_OK;
 
-    *loss = (float)s->loss;
-    if (several) {
-        status = sum_statistics(s, err);
-        if (status == CHEX_OK)
-            status = collective_sum_start(t->all, loss, 1, err);
-    }
+    s->seen.loss = s->loss;
     s->left = s->ready = t->graph->param_floats;
+    s->last = several;
     if (status == CHEX_OK && last)
-        status = t->backend->backward(t->plan, several ? on_gradients : NULL, s, err);
+        status = backward(s, err);
     took(s, PART_BACKWARD);
     s->ready = 0;
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && several)
         status = sum_ready(s, err);
     if (status == CHEX_OK)
         status = collective_sum_wait(t->all, err);
     took(s, PART_REDUCE);
     if (status == CHEX_OK && several)
-        status = t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
+        status = take_statistics(s, err);
+    if (status == CHEX_OK)
+        take_sum(t);
     took(s, PART_MEET);
     return status;
 }
@@ -345,7 +408,6 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
     unsigned batches = filled_batches(t, t->state.batches);
     struct loaded *last = NULL;
     enum chex_status status;
-    float loss = 0;
 
     s.seen.images = s.images;
     s.seen.rate = schedule_rate(&t->state.schedule, t->state.step);
@@ -356,7 +418,7 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
         status = compute(&s, batches, &last, err);
     status = meet(&s, status, wishes, err);
     if (status == CHEX_OK)
-        status = reduce(&s, last, &loss, err);
+        status = reduce(&s, last, err);
     if (status == CHEX_OK)
         status = update(&s, last, err);
     if (last)
@@ -370,7 +432,6 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
         (void)t->backend->write(t->plan, ARENA_STATISTICS, t->before, &ignored);
         return status;
     }
-    s.seen.loss = collective_size(t->all) > 1 ? (double)loss : s.loss;
     s.seen.seconds = progress_clock() - began;
     count_step(&s);
     if (t->leads && t->w->stepped)
