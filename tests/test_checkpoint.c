@@ -55,6 +55,7 @@ run_make(struct run *r)
                                          .step = 4800,
                                          .epoch = 3,
                                          .batches = 17,
+                                         .micro_batches = 19200,
                                          .global_batch = 16,
                                          .best = (double)NAN,
                                          .loss_sum = 0.1,
@@ -113,6 +114,7 @@ START_TEST(a_checkpoint_is_read_back_to_the_bit)
     ck_assert_int_eq(checkpoint_read_state(&r.folder, name, &state, &err), CHEX_OK);
     ck_assert_str_eq(state.model, "densenet-micro");
     ck_assert(state.seed == UINT64_MAX && state.step == 4800 && state.epoch == 3 && state.batches == 17);
+    ck_assert_uint_eq(state.micro_batches, 19200);
     ck_assert(isnan(state.best) && isinf(state.schedule.best) && state.loss_sum == 0.1);
     ck_assert_double_eq(state.schedule.options.base, 1e-3);
     b = (struct checkpoint_arrays){new_array(r.g->param_floats, 0), new_array(r.g->stat_floats, 0),
@@ -123,6 +125,31 @@ START_TEST(a_checkpoint_is_read_back_to_the_bit)
     ck_assert_mem_eq(b.moment1, r.a.moment1, r.g->param_floats * sizeof(float));
     ck_assert_mem_eq(b.moment2, r.a.moment2, r.g->param_floats * sizeof(float));
     arrays_free(&b);
+    run_release(&r);
+}
+END_TEST
+
+/* The field gets a name that nobody knows: so it looks as if it were not there. */
+START_TEST(a_checkpoint_without_a_count_of_micro_batches_counts_its_steps)
+{
+    const char wanted[] = "micro_batches";
+    struct run r;
+    struct checkpoint_state state;
+    struct chex_error err;
+    uint8_t head[16384];
+    size_t at = 0;
+    int fd;
+
+    run_make(&r);
+    save(&r, 4800, 2);
+    fd = openat(r.folder.fd, "step-004800.safetensors", O_RDWR);
+    ck_assert_int_eq(pread(fd, head, sizeof(head), 0), sizeof(head));
+    while (at < sizeof(head) - sizeof(wanted) && memcmp(head + at, wanted, sizeof(wanted) - 1) != 0)
+        at++;
+    ck_assert_int_eq(pwrite(fd, "other", 5, (off_t)at), 5);
+    close(fd);
+    ck_assert_int_eq(checkpoint_read_state(&r.folder, "step-004800", &state, &err), CHEX_OK);
+    ck_assert_uint_eq(state.micro_batches, 4800);
     run_release(&r);
 }
 END_TEST
@@ -435,6 +462,7 @@ checkpoint_suite(void)
     tcase_add_test(c, a_damaged_one_is_passed_over);
     tcase_add_test(c, what_is_damaged_is_set_aside_and_named_ones_are_checked);
     tcase_add_test(c, a_folder_that_cannot_be_listed_is_an_error);
+    tcase_add_test(c, a_checkpoint_without_a_count_of_micro_batches_counts_its_steps);
     tcase_add_test(c, the_same_step_may_be_saved_with_another_state);
     tcase_add_test(c, what_is_not_finite_is_never_saved);
     tcase_add_test(c, an_empty_folder_holds_no_checkpoint);
