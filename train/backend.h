@@ -6,9 +6,9 @@
  * statistics, gradients, moments of the optimizer.  From outside they have one form, that of the graph (graph.h):
  * float32, plain row-major, in the order of its tensors; how they lie inside does not leak.
  *
- *     clear_gradients()                     once a step
- *     forward(TRAIN), backward()            for each micro-batch: gradients add up
- *     (the ranks sum their gradients)       from the callback of backward() on
+ *     forward(TRAIN)                        for each micro-batch
+ *     clear_gradients(), backward()         the same; in its callback they are added to those of the step, in doubles
+ *     (the ranks sum their gradients)       from the last callback on; the sums are put where gradients() says
  *     update()                              once a step
  *
  * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by one thread at
@@ -144,7 +144,7 @@ struct backend {
     enum chex_status (*backward)(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err);
     enum chex_status (*clear_gradients)(struct plan *plan, struct chex_error *err);
 
-    /* The gradients themselves, for the ranks to sum up in place: host memory, or the device's where the comm takes that. */
+    /* The gradients themselves, to be added up from, and to take the sums: host memory. */
     float *(*gradients)(struct plan *plan);
 
     /* One step of the optimizer with the gradients there; *norm is their 2-norm, not finite where one of them is not:
