@@ -344,7 +344,8 @@ START_TEST(weights_are_found_under_the_names_that_people_use)
                                            {"module.", "norm1", "norm1"},
                                            {"module.densenet121.", ".norm1.", ".norm.1."},
                                            {"densenet121.", ".conv2.", ".conv.2."},
-                                           {"", "classifier.", "classifier.0."}};
+                                           {"", "classifier.", "classifier.0."},
+                                           {"", "features.norm5.", "features.norm4."}}; /* densenet-micro of 0.1 */
     struct weights_report report;
     struct chex_error err = {.text = ""};
     struct run r;
