@@ -194,6 +194,7 @@ TESTS += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_train_again.py \
 	tests/check_train_hostile.py \
 	tests/check_train_ranks.py
 slow_tests = \
@@ -234,6 +235,7 @@ EXTRA_DIST += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_train_again.py \
 	tests/check_train_hostile.py \
 	tests/check_resume.py \
 	tests/training.py \

@@ -423,7 +423,7 @@ train_cli_default(void)
                   .epochs = 10,
                   .batch = 64,
                   .accumulate = 1,
-                  .schedule = {.kind = SCHEDULE_PLATEAU, .base = 1e-3, .factor = 0.1},
+                  .schedule = {.kind = SCHEDULE_PLATEAU, .base = TRAINER_RATE, .factor = 0.1},
                   .optimizer = optimizer_default(OPTIMIZER_ADAM),
                   .gamma = 2,
                   .augment = AUGMENT_FLIP | AUGMENT_CROP,

@@ -229,6 +229,17 @@ checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_H
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
+/* Files of 0.1 may say "auto": that was fp32, the only precision that there was. */
+static void
+name_precision(char *settings)
+{
+    static const char automatic[] = "precision auto\n";
+    char *at = strstr(settings, automatic);
+
+    if (at && (at == settings || at[-1] == '\n'))
+        memcpy(at, "precision fp32\n", strlen(automatic));
+}
+
 static enum chex_status
 parse_state(const struct safetensors *s, struct checkpoint_state *state, struct chex_error *err)
 {
@@ -257,6 +268,7 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
         }
     }
     json_decref(top);
+    name_precision(state->settings);
     return status;
 }
 

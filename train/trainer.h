@@ -257,5 +257,6 @@ char *trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE]);
 
 #define TRAINER_BEST  "best.safetensors"
 #define TRAINER_MODEL "densenet121"
+#define TRAINER_RATE  1e-3 /* of learning, by default */
 
 #endif

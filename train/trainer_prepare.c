@@ -165,6 +165,8 @@ find_backend(struct trainer *t, struct chex_error *err)
     if (!t->backend)
         return chex_fail(err, CHEX_ERR_USAGE,
                          "--device %s: this build has no such backend (./configure says which it has)", wanted);
+    /* What is chosen is what a checkpoint keeps, and a run that goes on is compared with.  Backends so far have fp32 alone. */
+    t->precision = t->o->precision == PRECISION_AUTO ? PRECISION_FP32 : t->o->precision;
     return CHEX_OK;
 }
 
@@ -237,7 +239,7 @@ make_plan(struct trainer *t, struct chex_error *err)
         .source = chex_dataset_info(t->ds)->width,
         .train = !o->evaluate_only,
         .average = o->average,
-        .precision = o->precision,
+        .precision = t->precision,
         .threads = o->threads,
         .loss = {.kind = o->loss,
                  .gamma = o->gamma,
@@ -328,7 +330,7 @@ make_settings(struct trainer *t, struct chex_error *err)
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed); /* a double has 53 bits */
     settings_add_text(s, SETTING_FIXED, "seed", seed);
     settings_add_text(s, SETTING_FREE, "device", t->backend->name);
-    settings_add_text(s, SETTING_FIXED, "precision", precisions[o->precision]);
+    settings_add_text(s, SETTING_FIXED, "precision", precisions[t->precision]);
     settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
     settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
     settings_add_text(s, SETTING_LOCAL, "stage", o->stage ? o->stage : "none");

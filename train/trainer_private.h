@@ -40,6 +40,7 @@ struct trainer {
     struct graph *graph;
     const struct backend *backend;
     char device[128];
+    enum precision precision; /* never PRECISION_AUTO once the backend is known */
     struct plan_options plan_options;
     struct plan *plan;
     struct plan_memory memory;
@@ -138,6 +139,8 @@ enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
 
+/* The training part of the epoch at hand is over: the callback. */
+void trainer_tell_epoch(struct trainer *t);
 /* The end of an epoch: judge it, and make the state that of the beginning of the next. */
 enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 /*
