@@ -10,8 +10,9 @@ import os
 import shutil
 import sys
 
+from faults import harness
 from support import Cases, Skip, SOURCE, program, python_with, run, says, slurp, write
-from training import (data, finish, header, run_folder, same_as_whole, train, whole,
+from training import (command, data, last_step, finish, header, run_folder, same_as_whole, train, whole,
                       with_header)
 
 case = Cases()
@@ -135,6 +136,31 @@ def _(work):
     train(out, "-q", *more, source=folder)
     same_as_whole(out, straight)
     assert told(out) == told(straight), (told(out), told(straight))
+
+
+# ---- checkpoints that are no longer wanted -----------------------------------------------------------------------------
+
+
+@case("a power loss between the new list of checkpoints and the removal of the old ones: the next start removes them")
+def _(work):
+    out = run_folder(work)
+    more = ["--keep", 1, "--epochs", 1]
+    report = os.path.join(work, "report")
+    straight = harness.run(command(out, *more), [os.path.realpath(out)], report=report)
+    wanted = sorted(n for n in os.listdir(out) if n.startswith("step-"))
+    assert straight.code == 0 and wanted == ["step-000006.opt.safetensors", "step-000006.safetensors"], wanted
+    left = 0
+    # Killed in the middle of the last save, a run that is complete has no other to tidy up with.
+    for nth in range(1, straight.counts["unlink"] + 1):
+        out = run_folder(work, f"kill{nth}")
+        assert harness.run(command(out, *more), [os.path.realpath(out)], f"unlink:{nth}:once:kill").code == -9
+        complete = os.path.exists(os.path.join(out, "latest")) and last_step(out) == "step-000006"
+        left += complete and len([n for n in os.listdir(out) if n.startswith("step-")]) > 2
+        train(out, "-q", *more)
+        found = sorted(n for n in os.listdir(out) if n.startswith("step-"))
+        assert found == wanted, (nth, found)
+        shutil.rmtree(os.path.realpath(out))
+    assert left > 0, "no kill came between the two"
 
 
 if __name__ == "__main__":

@@ -352,7 +352,10 @@ go_on_here(struct trainer *t, struct trainer_start *start, bool *found, struct c
         trainer_warn(t, "the latest checkpoint is damaged (%s); using %s", err->text, name);
         status = checkpoint_set_aside(&t->folder, name, err);
     }
-    return status == CHEX_OK ? go_on(t, &t->folder, name, start, err) : not_usable(status, err);
+    status = status == CHEX_OK ? go_on(t, &t->folder, name, start, err) : not_usable(status, err);
+    if (status == CHEX_OK && !fallback)
+        status = checkpoint_sweep(&t->folder, t->graph, &t->state, t->o->keep, err);
+    return status;
 }
 
 /* Rank 0: state and arrays. */
