@@ -196,6 +196,7 @@ TESTS += \
 	tests/check_train.py \
 	tests/check_train_again.py \
 	tests/check_train_hostile.py \
+	tests/check_train_plan.py \
 	tests/check_train_ranks.py
 slow_tests = \
 	tests/check_resume.py \
@@ -237,6 +238,7 @@ EXTRA_DIST += \
 	tests/check_train.py \
 	tests/check_train_again.py \
 	tests/check_train_hostile.py \
+	tests/check_train_plan.py \
 	tests/check_resume.py \
 	tests/training.py \
 	tests/png_cases.py \

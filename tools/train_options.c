@@ -69,7 +69,7 @@ static const struct cli_option option_table[] = {
     {OPT_INIT, 0, "init", "FILE", NULL, NULL, "begin with these weights (safetensors); default random"},
     {OPT_RESUME, 0, "resume", "WHAT", NULL, NULL,
      "auto (default): go on where RUN stopped; none: begin anew;\nPATH: from this checkpoint"},
-    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan and the memory it needs, and end"},
+    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; look at --init; end"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
 
     {OPT_MODEL, 0, "model", "NAME", "densenet121|resnet50|densenet-micro", "Model and images",
@@ -99,15 +99,16 @@ static const struct cli_option option_table[] = {
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
 
     {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
-     "auto (default), cpu, cuda; ref: the plain reference, slow"},
-    {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL, "auto (default); a CPU has fp32 only"},
+     "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
+    {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL,
+     "auto (default) and fp32; the others are for a GPU"},
     {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
     {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
 
     {OPT_STAGE, 0, "stage", "DIR", NULL, "Reading",
      "copy the shards once to this disk of each machine, and check them"},
     {OPT_CACHE, 0, "cache", "WHERE", "auto|device|host|none", NULL,
-     "keep the images between epochs: auto (default; in memory\nwhere they fit), device, host, none"},
+     "keep the images between epochs: auto (default; in memory\nwhere they fit), host, none; device: not there yet"},
     {OPT_SHUFFLE, 0, "shuffle", "HOW", NULL, NULL,
      "order of a new run: auto (default), whole; N: the shards,\nand the images of N shards at a time"},
     {OPT_CRC, 0, "crc", "WHEN", "first|always|never", NULL,

@@ -2,6 +2,7 @@
  * trainer_private.h - what the files of the trainer share
  *
  *     trainer_prepare.c   from options to a plan of the backend
+ *     trainer_preview.c   what a dry run does besides
  *     trainer_data.c      where images are read
  *     trainer_start.c     RUN, its lock; weights and state from where they are
  *     trainer_step.c      one step
@@ -88,6 +89,10 @@ enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
+/* Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MEMORY */
+enum chex_status trainer_read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
+                                    const struct checkpoint_arrays *to, struct weights_report *report,
+                                    struct chex_error *err);
 void trainer_free_arrays(struct checkpoint_arrays *a);
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
