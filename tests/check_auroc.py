@@ -280,7 +280,7 @@ def damaged(work, split):
 def _(work):
     folder, name, shard = damaged(work, "val")
     _, done = evaluate(os.path.join(work, "stop"), data=folder, code=1)
-    assert re.search(r"checksum: shard \d+ record 1: ", done.stderr), done.stderr
+    assert re.search(rf"checksum: '{re.escape(shard)}' record 1 \({re.escape(name)}\): ", done.stderr), done.stderr
     assert not os.listdir(os.path.join(work, "stop"))
     out, _ = evaluate(os.path.join(work, "skip"), "skip=1", data=folder)
     doc = document(out)

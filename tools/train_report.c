@@ -302,7 +302,8 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
         meter_print(&r->meter, "order    %s", e->order);
     }
     if (e->skipped > 0)
-        meter_print(&r->meter, "         %s replaced so far", format_things(e->skipped, "damaged record", records));
+        meter_print(&r->meter, "         %s passed over so far",
+                    format_things(trainer_result(t)->damaged, "damaged record", records));
 }
 
 void

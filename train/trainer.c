@@ -86,12 +86,15 @@ static enum chex_status
 train_epoch(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_open_epoch(t, err);
+    struct chex_error other;
     double since = progress_clock();
 
     t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
     status = collective_agree(t->all, status, NULL, err);
     while (status == CHEX_OK && t->state.batches < t->steps)
         status = train_step(t, since, err);
+    if (status == CHEX_ERR_STOPPED) /* on all ranks; what was replaced so far is not met again in this epoch */
+        (void)trainer_count_bad(t, &other);
     t->result.seconds += progress_clock() - since;
     trainer_close_epoch(t);
     return status;
@@ -194,6 +197,7 @@ trainer_free(struct trainer *t)
     graph_free(t->graph);
     samples_release(&t->samples);
     samples_release(&t->judged);
+    buffer_release(&t->told);
     chex_dataset_close(t->ds);
     folder_close(&t->folder);
     settings_release(&t->settings);

@@ -258,7 +258,8 @@ struct trainer_result {
     uint64_t steps, images; /* made, trained on */
     double seconds;         /* of training, without evaluations */
     struct step_times times;
-    uint64_t skipped;           /* damaged records, on all ranks */
+    uint64_t skipped;           /* damaged records, on all ranks, as often as they were passed over */
+    uint64_t damaged;           /* of them, each once; rank 0 */
     bool unsaved;               /* the last attempt to save failed */
     bool early;                 /* ended by options->patience */
     char last[CHECKPOINT_NAME]; /* the newest checkpoint; "" */

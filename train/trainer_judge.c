@@ -72,8 +72,11 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
         status = evaluate(&o, out, err);
     if (!again)
         samples_release(&listed);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
         t->result.skipped += out->skipped_count;
+        status = trainer_tell_bad(t, out->skipped, out->skipped_count, "it is left out", err);
+        status = collective_agree(t->all, status, NULL, err);
+    }
     return status;
 }
 

@@ -53,6 +53,7 @@ struct trainer {
     struct chex_dataset *staged; /* a copy; NULL: none */
     struct reader *reader;       /* of all passes */
     struct samples judged;       /* of validation, once they were needed */
+    struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
 
     /* trainer_start.c */
     struct folder folder;
@@ -108,7 +109,16 @@ enum chex_status trainer_compare_window(const struct trainer *t, const struct fo
 /* The copy of --stage, and the reader; once the state is known.  All ranks. */
 enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
 void trainer_close_data(struct trainer *t);
-/* Add up over the ranks what the loader replaced; a warning where records had to be read twice. */
+/*
+ * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was done.  The
+ * places are sorted.  CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what,
+                                  struct chex_error *err);
+/*
+ * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to be
+ * read twice.  All ranks.
+ */
 enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
