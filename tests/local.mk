@@ -187,6 +187,7 @@ TESTS += \
 	tests/check_interop.py \
 	tests/check_ranks.py \
 	tests/check_recipes.py \
+	tests/check_quiet.py \
 	tests/check_report.py \
 	tests/check_resume.py \
 	tests/check_sheet.py \
@@ -246,6 +247,7 @@ EXTRA_DIST += \
 	tests/read_tensorflow.py \
 	tests/browser.py \
 	tests/check_diff.py \
+	tests/check_quiet.py \
 	tests/check_report.py \
 	tests/check_source.py \
 	tests/read_events.py \

@@ -11,6 +11,7 @@
 
 #include "inspect_checkpoint.h"
 
+#include "inspect_diff.h"
 #include "settings.h"
 #include "weights.h"
 
@@ -336,6 +337,8 @@ inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct
         checkpoint_diff_walk(&d, on_count, &d);
         checkpoint_diff_report(&d);
         code = checkpoint_diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
+        if (code != EXIT_GOOD)
+            inspect_say_different(in, a->path, b->path);
     } else {
         code = inspect_fail(in, d.side[failed].target->path, &err);
     }
