@@ -356,7 +356,8 @@ def _(work):
 def _(work):
     folder, _ = evaluate(os.path.join(work, "out"), "split=test")
     text = slurp(os.path.join(folder, "auroc.svg")).decode()
-    at = [float(re.search(rf'<text x="([\d.]+)"[^>]*>{re.escape(label)}</text>', text).group(1)) for label in ("0.5", "chance")]
+    at = [float(re.search(rf'<text x="([\d.]+)"[^>]*>{re.escape(label)}</text>', text).group(1))
+          for label in ("0.5", "chance")]
     lines = [[float(v) for v in ends] for ends in re.findall(
         r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)" class="c"/>', text)]
     upright = [line for line in lines if line[0] == line[2]]

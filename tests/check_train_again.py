@@ -7,7 +7,9 @@
 import hashlib
 import json
 import os
+import re
 import shutil
+import struct
 import sys
 
 from faults import harness
@@ -136,6 +138,23 @@ def _(work):
     train(out, "-q", *more, source=folder)
     same_as_whole(out, straight)
     assert told(out) == told(straight), (told(out), told(straight))
+
+
+# ---- a rate to go on with --------------------------------------------------------------------------------------------------
+
+
+@case("a run that diverges: half of a rate that may be one, the default in the place of one that is none")
+def _(work):
+    # Weights with which any step diverges, whatever its rate.
+    path = shutil.copy(os.path.join(whole(), "best.safetensors"), os.path.join(work, "huge.safetensors"))
+    blob, first = bytearray(slurp(path)), header(path)["classifier.weight"]["data_offsets"]
+    start = 8 + struct.unpack_from("<Q", blob)[0]
+    count = (first[1] - first[0]) // 4
+    struct.pack_into(f"<{count}f", blob, start + first[0], *[3e38] * count)
+    write(path, blob)
+    for rate, hint in (("0.01", "0.005"), ("1e-3", "0.0005"), ("0.02", "0.001"), ("1e20", "0.001"), ("1e30", "0.001")):
+        done = train(os.path.join(work, rate), "--init", path, "--lr", rate, code=7)
+        says(done, rf"not finite .*; last good checkpoint step-000000; try --lr {re.escape(hint)}\n")
 
 
 # ---- checkpoints that are no longer wanted -----------------------------------------------------------------------------
