@@ -101,7 +101,7 @@ static const struct cli_option option_table[] = {
     {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
      "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
     {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL,
-     "auto (default) and fp32; the others are for a GPU"},
+     "auto (default) and fp32; the others: not there yet"},
     {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
     {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
 
