@@ -59,7 +59,7 @@ def _(work):
     same_as_whole(out)
     done = run([program("chex-train"), "-d", data(), "-o", old, "--eval-only", "--bootstrap", 20])
     done = train(run_folder(work, "init"), "--init", os.path.join(old, "best.safetensors"), "--epochs", 1)
-    says(done, r"init     .*, (\d+) of \1 tensors\n")
+    says(done, r"init     .*,\s+(\d+) of \1 tensors\n")
     one = run_folder(work, "one")
     train(one, "-q", "--epochs", 1)
     for name in ("best.safetensors", "step-000006.opt.safetensors"):

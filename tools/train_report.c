@@ -159,19 +159,21 @@ train_report_weights(const struct train_report *r, const struct trainer *t, cons
 void
 train_report_estimate(const struct train_report *r, const struct trainer *t)
 {
+    const struct trainer_estimate *e = &r->estimate;
     char epoch[PROGRESS_TEXT], run[PROGRESS_TEXT];
     struct trainer_facts f;
 
     if (r->common->quiet)
         return;
     trainer_facts(t, &f);
-    fprintf(stderr, "time     %.2g s for a micro-batch of %u, measured: about ", r->estimate.micro_batch,
-            f.micro_batch);
+    format_seconds(e->epoch, epoch);
+    format_seconds(e->run, run);
+    fprintf(stderr, "time     about ");
     if (r->cli->train.evaluate_only)
-        fprintf(stderr, "%s\n", format_seconds(r->estimate.run, run));
+        fprintf(stderr, "%s", run);
     else
-        fprintf(stderr, "%s an epoch, %s the run%s\n", format_seconds(r->estimate.epoch, epoch),
-                format_seconds(r->estimate.run, run), f.ranks > 1 ? ", and the sums of the ranks" : "");
+        fprintf(stderr, "%s an epoch, %s the run%s", epoch, run, f.ranks > 1 ? " and the sums of the ranks" : "");
+    fprintf(stderr, ": %.2g s a micro-batch, measured\n", e->micro_batch);
 }
 
 void
