@@ -280,7 +280,7 @@ def damaged(work, split):
 def _(work):
     folder, name, shard = damaged(work, "val")
     _, done = evaluate(os.path.join(work, "stop"), data=folder, code=1)
-    assert re.search(r"checksum: shard \d+ record 1: ", done.stderr), done.stderr
+    assert re.search(rf"checksum: '{re.escape(shard)}' record 1 \({re.escape(name)}\): ", done.stderr), done.stderr
     assert not os.listdir(os.path.join(work, "stop"))
     out, _ = evaluate(os.path.join(work, "skip"), "skip=1", data=folder)
     doc = document(out)
@@ -350,6 +350,21 @@ def _(work):
         side = x[-1] - x[0]
         area = np.trapz(y[0] - y, x) / side ** 2
         assert abs(area - value) < 0.02, (area, value)
+
+
+@case("auroc.svg draws what chance reaches: a line at 0.5 of the axis, and one in each curve")
+def _(work):
+    folder, _ = evaluate(os.path.join(work, "out"), "split=test")
+    text = slurp(os.path.join(folder, "auroc.svg")).decode()
+    at = [float(re.search(rf'<text x="([\d.]+)"[^>]*>{re.escape(label)}</text>', text).group(1))
+          for label in ("0.5", "chance")]
+    lines = [[float(v) for v in ends] for ends in re.findall(
+        r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)" class="c"/>', text)]
+    upright = [line for line in lines if line[0] == line[2]]
+    curves = text.count('<polyline class="s0"')
+    assert at[0] == at[1] == upright[0][0] and len(upright) == 1, (at, upright)
+    assert upright[0][3] - upright[0][1] > 300, upright
+    assert len(lines) == 1 + curves and curves > 3, (len(lines), curves)
 
 
 if __name__ == "__main__":

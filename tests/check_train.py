@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from faults import harness
-from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, synth, write
+from support import SOURCE, Cases, Skip, manifest, program, records, run, says, slurp, synth, write
 from training import command, copy, data, finish, kept, last_step, poison, run_folder, same_as_whole, train, whole
 
 try:
@@ -244,15 +244,11 @@ def _(work):
     assert not os.path.exists(out)
 
 
-@case("T90 a device that is not there: 2; auto says that it takes the CPU")
+@case("T90 a device that is not there: 2, and nothing but the CPU is promised; auto takes that")
 def _(work):
     out = os.path.join(work, "run")
-    done = train(out, "--device", "cuda", "-n", code=None)
-    if done.returncode == 0:
-        raise Skip("there is a GPU")
-    assert done.returncode == 2, done.returncode
-    says(done, "--device cuda")
-    says(train(out, "-n"), r"CPU.*\(no GPU in use\)")
+    says(train(out, "--device", "cuda", "-n", code=2), "--device cuda: there is no backend for GPUs yet: .* on CPUs")
+    says(train(out, "-n"), r"1 rank, CPU")
     assert not os.path.exists(out)
 
 
@@ -274,15 +270,24 @@ def _(work):
     shard = poison(folder, 3)
     out = run_folder(work)
     done = train(out, code=1, source=folder)
-    says(done, r"shard 0 record 3: .*checksum")
+    m = manifest(folder)
+    name = os.path.basename(shard)
+    image = list(records(folder, m["shards"][0], m))[3]["filename"].rstrip(b"\0").decode()
+    named = rf"'{re.escape(name)}' record 3 \({re.escape(image)}\): .*checksum"
     step = last_step(out)
+    says(done, "chex-train: " + named, rf"\nnext     chex-inspect --full {re.escape(folder)}\n",
+         f"with --on-bad-record skip, the same command goes on from {step}\n")
     # Whoever repairs the file goes on from there, and it is as if nothing had been.
     shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
     says(train(out, source=folder), f"resume   {step}")
     same_as_whole(out)
     poison(folder, 3)
     done = train(run_folder(work, "skip"), "--on-bad-record", "skip", code=1, source=folder)
-    says(done, "damaged records replaced", "done     test")
+    says(done, "1 damaged record passed over so far", "done     test", r"chex-train: warning: " + named + " mismatch; the next",
+         rf"         1 damaged record passed over: chex-inspect --full {re.escape(folder)} names all")
+    assert len(re.findall(named, done.stderr)) == 1, done.stderr
+    quiet = train(run_folder(work, "quiet"), "-q", "--on-bad-record", "skip", code=1, source=folder)
+    assert quiet.stderr == "chex-train: 1 damaged record passed over\n", quiet.stderr
 
 
 @case("T69 a damaged record of val: the epoch that was trained is saved before the run ends with 1")
@@ -291,8 +296,10 @@ def _(work):
     shard = poison(folder, 0, next(s["name"] for s in manifest(folder)["shards"] if "-val." in s["name"]))
     out = run_folder(work)
     done = train(out, "--checkpoint-every", "never", code=1, source=folder)
-    says(done, r"shard \d+ record 0: .*checksum")
+    says(done, rf"'{re.escape(os.path.basename(shard))}' record 0 \(\S+\.png\): .*checksum")
     assert last_step(out) == "step-000006", last_step(out)
+    done = train(run_folder(work, "skip"), "--on-bad-record", "skip", "--epochs", 2, code=1, source=folder)
+    assert len(re.findall(r"warning: '\S+' record 0 \(\S+\.png\): .*; it is left out\n", done.stderr)) == 1, done.stderr
     shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
     says(train(out, source=folder), "resume   step-000006: 6 steps, 0 of 3 epochs")
     same_as_whole(out)
@@ -311,7 +318,7 @@ def _(work):
             os.truncate(os.path.join(folder, shard), 5000)
     rest = process.communicate(timeout=120)[1]
     assert process.returncode == 1, (process.returncode, rest)
-    assert "shard" in rest and "record" in rest, rest
+    assert re.search(r"'\S+-train\.tfrecord-\S+' record \d+: ", rest) and "next     chex-inspect --full" in rest, rest
     assert os.path.exists(os.path.join(out, "latest"))
 
 
@@ -425,7 +432,7 @@ def _(work):
     shard = os.path.basename(poison(folder, 3))
     done = train(run_folder(work), "--stage", stage, "--on-bad-record", "skip", code=1, source=folder)
     says(done, rf"warning: 1 damaged shards are not copied but read where they are: .*{shard}.*SHA-256",
-         "damaged records replaced")
+         "damaged records? passed over")
     assert shard not in os.listdir(staged(stage))
 
 

@@ -258,7 +258,7 @@ def _(work):
             if record:
                 assert "damaged" not in done.stderr, done.stderr
                 continue
-            says(done, f"shard {number} record 0: ")
+            says(done, rf"'{re.escape(shard['name'])}' record 0 \(\S+\.png\): ")
             assert os.path.exists(os.path.join(out, "latest"))
             done = train("-o", out, "--on-bad-record", "skip", code=1, source=folder)
             says(done, r"done     test \(")

@@ -125,6 +125,22 @@ save_file(random_model({model!r}, 14).state_dict(), "given.safetensors")
         print(f"     {model}: largest difference of a probability {worst:.1e}, of {spread[0]:.3f} .. {spread[1]:.3f}")
 
 
+@case("densenet-micro is the DenseNet of torchvision that doc/weights.md names: strict, the same numbers", slow=True)
+def _(work):
+    run([program("chex-train"), "-q", "-d", dataset(), "-o", os.path.join(work, "run"), "--model", "densenet-micro",
+         "--epochs", 1, "--bootstrap", 0])
+    shutil.copy(os.path.join(work, "run", "best.safetensors"), work)
+    recipe = recipes()["pytorch"]
+    model, = re.findall(r"# densenet-micro: (.*)", recipe)
+    printed = python(work, changed(recipe, "models.densenet121(num_classes=14)", "models." + model))
+    theirs = {line.split()[0]: [float(v) for v in line.split()[1:]] for line in printed.splitlines()}
+    ours = {row[0]: [float(v) for v in row[3:17]]
+            for row in read_csv(os.path.join(work, "run", "predictions-val.csv"))[1]}
+    worst = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
+    assert list(ours) == list(theirs) and worst < 1e-5, worst
+    print(f"     largest difference of a probability {worst:.1e}")
+
+
 @case("a checkpoint with the names of CheXNet's becomes an init file", slow=True)
 def _(work):
     python(work, RANDOM + """

@@ -188,6 +188,7 @@ TESTS += \
 	tests/check_interop.py \
 	tests/check_ranks.py \
 	tests/check_recipes.py \
+	tests/check_quiet.py \
 	tests/check_report.py \
 	tests/check_resume.py \
 	tests/check_sheet.py \
@@ -195,7 +196,9 @@ TESTS += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_train_again.py \
 	tests/check_train_hostile.py \
+	tests/check_train_plan.py \
 	tests/check_train_ranks.py
 slow_tests = \
 	tests/check_resume.py \
@@ -235,7 +238,9 @@ EXTRA_DIST += \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train.py \
+	tests/check_train_again.py \
 	tests/check_train_hostile.py \
+	tests/check_train_plan.py \
 	tests/check_resume.py \
 	tests/training.py \
 	tests/png_cases.py \
@@ -243,6 +248,7 @@ EXTRA_DIST += \
 	tests/read_tensorflow.py \
 	tests/browser.py \
 	tests/check_diff.py \
+	tests/check_quiet.py \
 	tests/check_report.py \
 	tests/check_source.py \
 	tests/read_events.py \

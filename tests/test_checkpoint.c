@@ -169,6 +169,66 @@ START_TEST(old_checkpoints_go_and_the_newest_stay)
 }
 END_TEST
 
+/* As a power loss leaves it: `latest` is replaced, and what was removed after that is there again. */
+static void
+put_back(const struct run *r, uint64_t step, unsigned seed, bool model)
+{
+    struct checkpoint_state state = r->state;
+    struct folder elsewhere;
+    struct chex_error err;
+    char path[700], name[64];
+
+    snprintf(path, sizeof(path), "%s.elsewhere", r->folder.path);
+    ck_assert_int_eq(folder_open(path, true, &elsewhere, &err), CHEX_OK);
+    state.step = step;
+    state.seed = seed;
+    ck_assert_int_eq(checkpoint_save(&elsewhere, r->g, &state, &r->a, 0, &err), CHEX_OK);
+    snprintf(name, sizeof(name), "step-%06llu.opt.safetensors", (unsigned long long)step);
+    ck_assert_int_eq(renameat(elsewhere.fd, name, r->folder.fd, name), 0);
+    snprintf(name, sizeof(name), "step-%06llu.safetensors", (unsigned long long)step);
+    if (model)
+        ck_assert_int_eq(renameat(elsewhere.fd, name, r->folder.fd, name), 0);
+    folder_close(&elsewhere);
+}
+
+START_TEST(what_a_power_loss_left_behind_is_swept_and_nothing_else)
+{
+    static const char *const stay[] = {"step-000001.safetensors",     "step-000003.safetensors",
+                                       "step-000004.safetensors",     "step-000009.safetensors",
+                                       "step-000002.safetensors.bad", "best.safetensors"};
+    static const char *const go[] = {"step-000000.safetensors", "step-000000.opt.safetensors",
+                                     "step-000002.opt.safetensors"};
+    struct chex_error err;
+    struct run r;
+
+    run_make(&r);
+    r.state.seed = 7;
+    save(&r, 3, 2);
+    save(&r, 4, 2);
+    put_back(&r, 0, 7, true);
+    put_back(&r, 1, 8, true); /* of another run */
+    put_back(&r, 2, 7, false);
+    put_back(&r, 9, 7, true); /* newer */
+    ck_assert_int_eq(safe_file_put(&r.folder, stay[4], "x", 1, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_save_model(&r.folder, stay[5], r.g, &r.state, &r.a, NULL, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 0, &err), CHEX_OK);
+    ck_assert(is_there(&r, go[0]) && is_there(&r, go[2]));
+    ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 2, &err), CHEX_OK);
+    for (size_t i = 0; i < sizeof(stay) / sizeof(stay[0]); i++)
+        ck_assert_msg(is_there(&r, stay[i]), "%s", stay[i]);
+    for (size_t i = 0; i < sizeof(go) / sizeof(go[0]); i++)
+        ck_assert_msg(!is_there(&r, go[i]), "%s", go[i]);
+    /* What `latest` names stays, whatever is to be kept now; and without a `latest` that is whole all does. */
+    ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 1, &err), CHEX_OK);
+    ck_assert(is_there(&r, "step-000003.safetensors"));
+    put_back(&r, 0, 7, true);
+    ck_assert_int_eq(safe_file_put(&r.folder, "latest", "x", 1, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 1, &err), CHEX_OK);
+    ck_assert(is_there(&r, go[0]));
+    run_release(&r);
+}
+END_TEST
+
 static int
 truncateat(const struct run *r, const char *name, off_t size)
 {
@@ -371,7 +431,8 @@ START_TEST(weights_are_found_under_the_names_that_people_use)
                                            {"module.", "norm1", "norm1"},
                                            {"module.densenet121.", ".norm1.", ".norm.1."},
                                            {"densenet121.", ".conv2.", ".conv.2."},
-                                           {"", "classifier.", "classifier.0."}};
+                                           {"", "classifier.", "classifier.0."},
+                                           {"", "features.norm5.", "features.norm4."}}; /* densenet-micro of 0.1 */
     struct weights_report report;
     struct chex_error err = {.text = ""};
     struct run r;
@@ -459,6 +520,7 @@ checkpoint_suite(void)
 
     tcase_add_test(c, a_checkpoint_is_read_back_to_the_bit);
     tcase_add_test(c, old_checkpoints_go_and_the_newest_stay);
+    tcase_add_test(c, what_a_power_loss_left_behind_is_swept_and_nothing_else);
     tcase_add_test(c, a_damaged_one_is_passed_over);
     tcase_add_test(c, what_is_damaged_is_set_aside_and_named_ones_are_checked);
     tcase_add_test(c, a_folder_that_cannot_be_listed_is_an_error);

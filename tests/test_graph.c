@@ -39,6 +39,17 @@ START_TEST(densenet121_has_torchvisions_tensors)
 }
 END_TEST
 
+/* torchvision/models/densenet.py: class DenseNet adds "norm5" whatever the number of blocks. */
+START_TEST(the_last_norm_is_norm5_with_three_blocks_too)
+{
+    struct graph *g = new_graph("densenet-micro", 64);
+
+    ck_assert_ptr_nonnull(graph_find(g, "features.norm5.running_var"));
+    ck_assert_ptr_null(graph_find(g, "features.norm4.running_var"));
+    graph_free(g);
+}
+END_TEST
+
 START_TEST(resnet50_has_torchvisions_tensors)
 {
     struct graph *g = new_graph("resnet50", 224);
@@ -106,6 +117,7 @@ graph_suite(void)
     TCase *c = tcase_create("models");
 
     tcase_add_test(c, densenet121_has_torchvisions_tensors);
+    tcase_add_test(c, the_last_norm_is_norm5_with_three_blocks_too);
     tcase_add_test(c, resnet50_has_torchvisions_tensors);
     tcase_add_test(c, transitions_pool_before_they_convolve);
     tcase_add_test(c, models_and_sides_that_do_not_exist_are_named);

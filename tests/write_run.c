@@ -217,7 +217,7 @@ main(int argc, char **argv)
         return 2;
     signal(SIGXFSZ, SIG_IGN);
     o.step = strtoull(argv[3], NULL, 10);
-    o.epochs = (uint32_t)(o.step / EPOCH);
+    o.epochs = o.trained = (uint32_t)(o.step / EPOCH);
     to = strtoull(argv[4], NULL, 10);
     check(folder_open(argv[1], true, &folder, &err), &err);
     check(chex_dataset_open(argv[2], &ds, &err), &err);

@@ -176,7 +176,8 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     } else if (!cli->dry_run) {
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
-        if (c->resumed.complete && (code != EXIT_GOOD || !common->quiet))
+        /* What stays is said of a data set that is complete, and where the exit status says it in one line alone. */
+        if (common->quiet ? code != EXIT_GOOD : c->resumed.complete)
             report_left(c);
     }
     if (common->json)

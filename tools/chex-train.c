@@ -64,6 +64,22 @@ warn_of_binding(const struct cli_common *common, const struct collective *togeth
                  neighbours, cores.own, cores.all);
 }
 
+/* All ranks: they time together. */
+static enum chex_status
+preview(struct train_report *report, struct trainer *t, bool leads, struct chex_error *err)
+{
+    struct weights_report weights;
+    enum chex_status status = trainer_look_at_weights(t, &weights, err);
+
+    if (status == CHEX_OK && leads)
+        train_report_weights(report, t, trainer_options(t)->init, &weights);
+    if (status == CHEX_OK)
+        status = trainer_estimate(t, &report->estimate, err);
+    if (status == CHEX_OK && leads)
+        train_report_estimate(report, t);
+    return status;
+}
+
 static enum chex_status
 run(const struct train_cli *cli, struct train_report *report, struct trainer *t, struct chex_error *err)
 {
@@ -75,7 +91,7 @@ run(const struct train_cli *cli, struct train_report *report, struct trainer *t,
         warn_of_binding(report->common, f.collective);
     }
     if (cli->dry_run)
-        return CHEX_OK;
+        return preview(report, t, collective_rank(f.collective) == 0, err);
     return cli->train.evaluate_only ? trainer_evaluate(t, err) : trainer_run(t, err);
 }
 

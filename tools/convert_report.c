@@ -288,15 +288,30 @@ report_shortage(const struct chex_error *err, unsigned threads)
 void
 report_left(const struct convert *c)
 {
-    char n[PROGRESS_THINGS];
+    const struct {
+        uint64_t count;
+        const char *noun, *one, *several;
+    } part[] = {
+        {c->counts.rejects, "image", "of this data set was rejected", "of this data set were rejected"},
+        {c->labels.reject_count, "row", "of the label file cannot be used", "of the label file cannot be used"},
+        {c->archives_damaged, "archive", "is damaged", "are damaged"},
+        {c->counts.shards_other, "shard", "came out with another SHA-256", "came out with another SHA-256"},
+    };
+    char text[400] = "", n[PROGRESS_THINGS];
+    size_t used = 0, i;
 
-    if (c->counts.rejects > 0)
-        plain_line(stderr, "%s: %s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)",
-                   convert_program.name, format_things(c->counts.rejects, "image", n),
-                   c->counts.rejects == 1 ? "was" : "were", c->options->out);
-    if (c->labels.reject_count > 0)
-        plain_line(stderr, "%s: %s of the label file cannot be used, see %s/rejects.jsonl", convert_program.name,
-                   format_things(c->labels.reject_count, "row", n), c->options->out);
+    for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+        if (part[i].count > 0)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s", used > 0 ? ", " : "",
+                                     format_things(part[i].count, part[i].noun, n),
+                                     part[i].count == 1 ? part[i].one : part[i].several);
+    if (used == 0)
+        return;
+    if (c->counts.rejects + c->labels.reject_count > 0)
+        plain_line(stderr, "%s: %s, see %s/rejects.jsonl%s", convert_program.name, text, c->options->out,
+                   c->counts.rejects > 0 ? " (--repair tries again)" : "");
+    else
+        plain_line(stderr, "%s: %s", convert_program.name, text);
 }
 
 void

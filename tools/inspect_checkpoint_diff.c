@@ -1,7 +1,8 @@
 /*
  * inspect_checkpoint_diff.c - --diff: how do two checkpoints differ? see inspect_checkpoint.h
  *
- * Tensors are matched by name, never by place in the file.  Metadata are compared field by field: of chex-train's state of the
+ * Tensors are matched by name, never by place in the file, and what files of chex-train 0.1 call otherwise by its name of
+ * today.  Metadata are compared field by field: of chex-train's state of the
  * run each field is a line of its own, and so is each of the options that the run was started with.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -10,7 +11,9 @@
 
 #include "inspect_checkpoint.h"
 
+#include "inspect_diff.h"
 #include "settings.h"
+#include "weights.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -277,6 +280,28 @@ checkpoint_diff_is_same(const struct checkpoint_diff *d)
            d->count[TENSOR_VALUES] == 0;
 }
 
+/*
+ * Old names become those of today.  They stay in their order: only where a file has no tensor of the new name, and no
+ * other one is between the two.
+ */
+static enum chex_status
+rename_tensors(struct checkpoint_side *s, struct chex_error *err)
+{
+    char name[WEIGHTS_NAME];
+    size_t i;
+
+    for (i = 0; i < s->file.count; i++) {
+        struct tensor_entry *e = &s->file.entry[i];
+
+        if (!weights_new_name(e->name, name) || safetensors_find(&s->file, name))
+            continue;
+        e->name = arena_copy(&s->strings, name, strlen(name));
+        if (!e->name)
+            return chex_fail_memory(err);
+    }
+    return CHEX_OK;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
@@ -286,6 +311,8 @@ open_side(struct checkpoint_diff *d, struct checkpoint_side *s, struct chex_erro
 
     if (s->target->passed_over[0])
         meter_print(&d->in->meter, "%s: warning: %s", d->in->program->name, s->target->passed_over);
+    if (status == CHEX_OK)
+        status = rename_tensors(s, err);
     if (status == CHEX_OK)
         status = read_meta(s, err);
     return status == CHEX_OK ? status : chex_context(err, status, "'%s'", s->target->file);
@@ -310,6 +337,8 @@ inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct
         checkpoint_diff_walk(&d, on_count, &d);
         checkpoint_diff_report(&d);
         code = checkpoint_diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
+        if (code != EXIT_GOOD)
+            inspect_say_different(in, a->path, b->path);
     } else {
         code = inspect_fail(in, d.side[failed].target->path, &err);
     }

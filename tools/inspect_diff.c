@@ -392,6 +392,13 @@ compare_datasets(struct diff *d, int *failed, struct chex_error *err)
     return status;
 }
 
+void
+inspect_say_different(const struct inspect *in, const char *a, const char *b)
+{
+    if (in->common->quiet && !in->common->json && in->options->format != ROWS_CSV && in->options->format != ROWS_JSONL)
+        plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);
+}
+
 int
 inspect_diff(struct inspect *in, const char *const path[2])
 {
@@ -410,6 +417,8 @@ inspect_diff(struct inspect *in, const char *const path[2])
     } else {
         diff_report(&d);
         code = diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
+        if (code != EXIT_GOOD && d.side[0].faults + d.side[1].faults == 0)
+            inspect_say_different(in, path[0], path[1]);
         if (d.side[0].read_failed || d.side[1].read_failed)
             code = EXIT_OUTPUT;
     }

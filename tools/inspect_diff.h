@@ -62,6 +62,9 @@ const char *diff_kind_name(enum diff_kind kind);
 void diff_walk(struct diff *d, diff_fn *fn, void *context);
 bool diff_is_same(const struct diff *d);
 
+/* One line for the exit status where -q takes the table away, of data sets and of checkpoints. */
+void inspect_say_different(const struct inspect *in, const char *a, const char *b);
+
 /* Table, CSV, JSON or JSON lines. */
 void diff_report(struct diff *d);
 

@@ -45,7 +45,7 @@ static const char style[] =
     ".t{font-size:19px;font-weight:600}.n{font-size:11.5px}.g{stroke:#d5d9de}.a{stroke:#16191d}.band{fill:#f3f5f7}"
     ".s0{fill:none;stroke:#0072b2;stroke-width:1.7;stroke-linejoin:round}.i0{stroke:#0072b2;stroke-width:2.6}"
     ".f0{fill:#0072b2}.i3{stroke:#b34a00;stroke-width:2.6}.f3{fill:#b34a00}"
-    ".l3{stroke:#b34a00;stroke-width:1.3;stroke-dasharray:5 4}.c{stroke:#8b929a;stroke-dasharray:3 3}"
+    ".l3{stroke:#b34a00;stroke-width:1.3;stroke-dasharray:5 4}.c{stroke:#6b727a;stroke-dasharray:3 3}"
     ".f5{fill:none;stroke:#16191d;stroke-width:1.5}";
 
 struct plot {
@@ -256,6 +256,16 @@ draw_mean(struct plot *p, const struct svg_axis *x, double top, double y)
     draw_numbers(p, y + 4.5, "e b", p->m->mean_auroc, &p->m->mean_auroc_95, p->m->mean_auprc);
 }
 
+/* What a score without any knowledge reaches: lowest() is at 0.5 or below. */
+static void
+draw_chance(struct plot *p, const struct svg_axis *x, double bottom)
+{
+    double at = svg_at(x, 0.5);
+
+    svg_line(&p->h, at, TOP, at, bottom, "c");
+    svg_text(&p->h, at, TOP - 9, "m n d", "chance");
+}
+
 static void
 draw_rows(struct plot *p)
 {
@@ -272,6 +282,7 @@ draw_rows(struct plot *p)
                     (int)(TOP + ROW * i), WIDTH - 2 * MARGIN, ROW);
     for (value = x.from; value < 1.001; value += 0.1)
         svg_line(&p->h, svg_at(&x, value), TOP, svg_at(&x, value), bottom, "g");
+    draw_chance(p, &x, bottom);
     draw_mean(p, &x, TOP, TOP + ROW * (p->count + 0.5));
     for (i = 0; i < p->count; i++)
         draw_finding(p, &x, TOP + ROW * (i + 0.5), p->order[i]);
@@ -360,10 +371,10 @@ draw_curves(struct plot *p, double top, struct scored *item)
     unsigned i;
 
     svg_text(&p->h, MARGIN, top, "b", "ROC curves");
-    svg_text(
-        &p->h, MARGIN + 88, top, "d",
-        "sensitivity upwards, 1 - specificity to the right, both from 0 to 1.  Ring: the threshold with the largest "
-        "sensitivity + specificity.");
+    svg_text(&p->h, MARGIN + 88, top, "d",
+             "sensitivity upwards, 1 - specificity to the right, from 0 to 1.  Ring: the largest sensitivity + "
+             "specificity.  "
+             "Dashed: chance.");
     for (i = 0; i < p->count; i++)
         draw_cell(p, p->order[i], MARGIN + apart * (i % CELLS), top + 14 + CELL_HEIGHT * (double)(i / CELLS), item);
 }

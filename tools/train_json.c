@@ -50,8 +50,18 @@ splits_json(const struct trainer_facts *f)
     return list;
 }
 
+/* Null where it was not asked for, or failed. */
 static json_t *
-plan_json(const struct trainer *t)
+estimate_json(const struct trainer_estimate *e)
+{
+    if (e->run <= 0)
+        return json_null();
+    return json_pack("{s:f,s:o,s:f}", "micro_batch", e->micro_batch, "epoch",
+                     e->epoch > 0 ? json_real(e->epoch) : json_null(), "run", e->run);
+}
+
+static json_t *
+plan_json(const struct train_report *r, const struct trainer *t)
 {
     struct trainer_facts f;
 
@@ -60,12 +70,13 @@ plan_json(const struct trainer *t)
     trainer_facts(t, &f);
     if (!f.graph || f.memory_all == 0)
         return json_null();
-    return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b}", "dataset_id",
+    return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o}", "dataset_id",
                      chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "model", f.graph->model, "parameters",
                      number(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device", f.device,
                      "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches", (int)f.micro_batches,
                      "global_batch", number(f.global_batch), "steps_per_epoch", number(f.steps), "memory",
-                     number(f.memory_all), "window", (int)f.reading.window, "cached", f.reading.kept);
+                     number(f.memory_all), "window", (int)f.reading.window, "cached", f.reading.kept, "estimate",
+                     estimate_json(&r->estimate));
 }
 
 static json_t *
@@ -136,7 +147,7 @@ train_report_json(const struct train_report *r, const struct trainer *t, const s
     json_t *document = json_pack(
         "{s:s,s:s,s:s,s:i,s:o,s:o,s:b,s:o,s:o,s:o,s:o}", "tool", train_program.name, "version", chex_version(), "note",
         "research use only, not for diagnosis", "exit_code", code, "error", json_text(err ? err->text : NULL), "output",
-        json_text(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(t), "result",
+        json_text(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
         result_json(r, t), "validation", judgement_json(&r->validation), "final", judgement_json(&r->final));
 
     json_dumpf(document, stdout, JSON_INDENT(2));

@@ -107,9 +107,8 @@ train_report_plan(const struct train_report *r, const struct trainer *t)
     if (r->common->quiet)
         return;
     trainer_facts(t, &f);
-    fprintf(stderr, "%s %s   %s, %s, %s%s\n", train_program.name, chex_version(),
-            format_things((unsigned)f.ranks, "rank", ranks), f.device, format_things(o->threads, "thread", threads),
-            strcmp(o->device, "auto") == 0 && strncmp(f.backend->name, "cuda", 4) != 0 ? " (no GPU in use)" : "");
+    fprintf(stderr, "%s %s   %s, %s, %s\n", train_program.name, chex_version(),
+            format_things((unsigned)f.ranks, "rank", ranks), f.device, format_things(o->threads, "thread", threads));
     print_data(&f, o->evaluate_only);
     fprintf(stderr, "model    %s, %.2f M parameters, input %u x %u of images of %u x %u\n", f.graph->model,
             (double)f.graph->param_floats / 1e6, f.side, f.side, f.source, f.source);
@@ -139,13 +138,52 @@ begin_progress(struct train_report *r, const struct trainer *t)
 }
 
 void
+train_report_weights(const struct train_report *r, const struct trainer *t, const char *from,
+                     const struct weights_report *w)
+{
+    char tensors[PROGRESS_THINGS], text[PLAIN_TEXT];
+
+    if (r->common->quiet)
+        return;
+    fprintf(stderr, "init     %s", plain_text(from ? from : "random", text));
+    if (w->wanted > 0)
+        fprintf(stderr, ", %zu of %zu tensors%s", w->found, w->wanted, w->head_left ? ", the last layer random" : "");
+    else
+        fprintf(stderr, " (seed %llu)", (unsigned long long)trainer_options(t)->seed);
+    fprintf(stderr, "\n");
+    if (w->unused > 0)
+        fprintf(stderr, "         %s of the file %s not used\n", format_things(w->unused, "tensor", tensors),
+                w->unused == 1 ? "is" : "are");
+}
+
+void
+train_report_estimate(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_estimate *e = &r->estimate;
+    char epoch[PROGRESS_TEXT], run[PROGRESS_TEXT];
+    struct trainer_facts f;
+
+    if (r->common->quiet)
+        return;
+    trainer_facts(t, &f);
+    format_seconds(e->epoch, epoch);
+    format_seconds(e->run, run);
+    fprintf(stderr, "time     about ");
+    if (r->cli->train.evaluate_only)
+        fprintf(stderr, "%s", run);
+    else
+        fprintf(stderr, "%s an epoch, %s the run%s", epoch, run, f.ranks > 1 ? " and the sums of the ranks" : "");
+    fprintf(stderr, ": %.2g s a micro-batch, measured\n", e->micro_batch);
+}
+
+void
 train_report_started(void *context, const struct trainer *t, const struct trainer_start *start)
 {
     struct train_report *r = context;
     const struct trainer_options *o = trainer_options(t);
     const struct checkpoint_state *state = trainer_state(t);
     struct trainer_facts f;
-    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], from[PLAIN_TEXT];
+    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS];
 
     trainer_facts(t, &f);
     r->started = true;
@@ -163,16 +201,7 @@ train_report_started(void *context, const struct trainer *t, const struct traine
             fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
         return;
     }
-    fprintf(stderr, "init     %s", plain_text(start->from, from));
-    if (start->weights.wanted > 0)
-        fprintf(stderr, ", %zu of %zu tensors%s", start->weights.found, start->weights.wanted,
-                start->weights.head_left ? ", the last layer random" : "");
-    else
-        fprintf(stderr, " (seed %llu)", (unsigned long long)o->seed);
-    fprintf(stderr, "\n");
-    if (start->weights.unused > 0)
-        fprintf(stderr, "         %s of the file %s not used\n", format_things(start->weights.unused, "tensor", steps),
-                start->weights.unused == 1 ? "is" : "are");
+    train_report_weights(r, t, start->from, &start->weights);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -275,7 +304,8 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
         meter_print(&r->meter, "order    %s", e->order);
     }
     if (e->skipped > 0)
-        meter_print(&r->meter, "         %s replaced so far", format_things(e->skipped, "damaged record", records));
+        meter_print(&r->meter, "         %s passed over so far",
+                    format_things(trainer_result(t)->damaged, "damaged record", records));
 }
 
 void

@@ -36,6 +36,7 @@ struct train_report {
     bool started, resumed, complete;
     char from[CHECKPOINT_NAME];
     struct train_watch watch;
+    struct trainer_estimate estimate; /* run is 0: none was made */
 };
 
 /* "1,234", or "0.7" where a whole number says too little.  Returns out. */
@@ -46,6 +47,11 @@ void train_report_release(struct train_report *r);
 
 /* The lines before the first step. */
 void train_report_plan(const struct train_report *r, const struct trainer *t);
+/* Of a new run, or a dry one: where its weights come from; w->wanted is 0 where they are random. */
+void train_report_weights(const struct train_report *r, const struct trainer *t, const char *from,
+                          const struct weights_report *w);
+/* Of a dry run: how long it will take, as r->estimate has it. */
+void train_report_estimate(const struct train_report *r, const struct trainer *t);
 
 /* Of them: where the images of an epoch come from, and in which order. */
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);

@@ -188,14 +188,41 @@ print_next(const struct train_report *r, const struct trainer *t)
             f.side < f.source ? "tencrop" : "flip");
 }
 
+/* A record, or a shard, is damaged. */
+static void
+print_repair(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_options *o = &r->cli->train;
+    const char *last = trainer_result(t)->last;
+    char data[SHELL_WORD];
+
+    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(o->data, data));
+    if (o->evaluate_only)
+        fprintf(stderr, "         names all that is damaged; --on-bad-record skip leaves it out\n");
+    else
+        fprintf(stderr,
+                "         names all that is damaged; repaired, or with --on-bad-record skip, the same command goes on "
+                "from %s\n",
+                last[0] ? last : "the start");
+}
+
 void
 train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err)
 {
     const struct trainer_options *o = &r->cli->train;
+    char records[PROGRESS_THINGS], data[SHELL_WORD];
 
-    if (r->common->quiet || !t)
+    if (!t)
         return;
+    if (r->common->quiet) { /* what is no error of its own, but an exit status */
+        if (!err && trainer_result(t)->skipped > 0)
+            fprintf(stderr, "%s: %s passed over\n", train_program.name,
+                    format_things(trainer_result(t)->damaged, "damaged record", records));
+        return;
+    }
     if (err) {
+        if (cli_exit_of(err->status) == EXIT_DATA)
+            print_repair(r, t);
         if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
             plain_line(stderr, "next     the same command again goes on from %s",
                        trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
@@ -209,6 +236,9 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     else
         plain_line(stderr, "%s/" TRAINER_BEST, o->run);
     print_sum(t);
+    if (trainer_result(t)->damaged > 0)
+        fprintf(stderr, "         %s passed over: chex-inspect --full %s names all\n",
+                format_things(trainer_result(t)->damaged, "damaged record", records), shell_word(o->data, data));
     fprintf(stderr, "         %s\n", notice);
     if (o->run && !o->evaluate_only)
         print_next(r, t);

@@ -102,6 +102,7 @@ start_log(struct train_watch *w, const struct trainer *t, const struct trainer_f
     const struct run_log_options o = {.folder = f->folder,
                                       .step = state->step,
                                       .epochs = state->epoch,
+                                      .trained = state->epoch + (state->batches == f->steps),
                                       .option = f->value,
                                       .options = f->values,
                                       .model = f->graph->model,

@@ -11,6 +11,7 @@
 #include "weights.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,20 @@ write_optimizer(const struct folder *folder, const char *file, const struct grap
     return status;
 }
 
+/* Both files of a checkpoint. */
+static enum chex_status
+remove_both(const struct folder *folder, uint64_t step, struct chex_error *err)
+{
+    char name[CHECKPOINT_NAME], file[CHECKPOINT_FILE];
+    enum chex_status status;
+
+    checkpoint_name(step, name);
+    checkpoint_file_name(name, CHECKPOINT_SUFFIX, file);
+    status = folder_remove(folder, file, err);
+    checkpoint_file_name(name, CHECKPOINT_OPT_SUFFIX, file);
+    return status == CHEX_OK ? folder_remove(folder, file, err) : status;
+}
+
 /* Remove all but the newest `keep` up to this step.  Later ones are of a run that was taken back: they go too. */
 static enum chex_status
 remove_old(const struct folder *folder, uint64_t newest, unsigned keep, struct chex_error *err)
@@ -81,17 +96,78 @@ remove_old(const struct folder *folder, uint64_t newest, unsigned keep, struct c
     size_t count, i, kept = 0;
     enum chex_status status = checkpoint_list_steps(folder, &step, &count, err);
 
-    for (i = 0; status == CHEX_OK && i < count; i++) {
-        char name[CHECKPOINT_NAME], file[CHECKPOINT_FILE];
+    for (i = 0; status == CHEX_OK && i < count; i++)
+        if (step[i] > newest || kept++ >= keep)
+            status = remove_both(folder, step[i], err);
+    free(step);
+    return status;
+}
 
-        if (step[i] <= newest && kept++ < keep)
+/* ---- what a power loss left -------------------------------------------------------------------------------------- */
+
+/* The optimizer's file is removed last: that it stands alone, with moments of this model, is what a cut removal looks like. */
+static bool
+is_optimizer_alone(const struct folder *folder, const struct graph *g, const char *name)
+{
+    char file[CHECKPOINT_FILE], first[GRAPH_NAME + 16];
+    struct safetensors s;
+    bool is;
+
+    checkpoint_file_name(name, CHECKPOINT_SUFFIX, file);
+    if (faccessat(folder->fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return false;
+    checkpoint_file_name(name, CHECKPOINT_OPT_SUFFIX, file);
+    snprintf(first, sizeof(first), "moment1.%s", g->param[0].name);
+    is = safetensors_open(folder->fd, file, &s, NULL) == CHEX_OK && safetensors_find(&s, first);
+    safetensors_close(&s);
+    return is;
+}
+
+static bool
+is_of_run(const struct folder *folder, const struct graph *g, const struct checkpoint_state *run, uint64_t step)
+{
+    struct checkpoint_state found;
+    char name[CHECKPOINT_NAME];
+
+    checkpoint_name(step, name);
+    if (checkpoint_read_state(folder, name, &found, NULL) != CHEX_OK)
+        return is_optimizer_alone(folder, g, name);
+    return found.step == step && found.seed == run->seed && found.side == run->side &&
+           strcmp(found.model, run->model) == 0 && strcmp(found.dataset_id, run->dataset_id) == 0;
+}
+
+static bool
+is_named(const struct checkpoint_line *line, size_t count, uint64_t step)
+{
+    bool is, named = false;
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        named |= checkpoint_step_of(line[i].name, &is) == step;
+    return named;
+}
+
+enum chex_status
+checkpoint_sweep(const struct folder *folder, const struct graph *g, const struct checkpoint_state *state,
+                 unsigned keep, struct chex_error *err)
+{
+    struct checkpoint_line line[CHECKPOINT_LINES];
+    uint64_t *step, newest;
+    size_t lines, count, i, kept = 0;
+    enum chex_status status;
+    bool is;
+
+    /* A full list may have left out checkpoints that are to stay. */
+    if (keep == 0 || checkpoint_read_lines(folder, line, CHECKPOINT_LINES, &lines, NULL) != CHEX_OK ||
+        lines == CHECKPOINT_LINES)
+        return CHEX_OK;
+    newest = checkpoint_step_of(line[0].name, &is);
+    status = checkpoint_list_steps(folder, &step, &count, err);
+    for (i = 0; status == CHEX_OK && i < count; i++) {
+        if (step[i] > newest || kept++ < keep || is_named(line, lines, step[i]))
             continue;
-        checkpoint_name(step[i], name);
-        checkpoint_file_name(name, CHECKPOINT_SUFFIX, file);
-        status = folder_remove(folder, file, err);
-        checkpoint_file_name(name, CHECKPOINT_OPT_SUFFIX, file);
-        if (status == CHEX_OK)
-            status = folder_remove(folder, file, err);
+        if (is_of_run(folder, g, state, step[i]))
+            status = remove_both(folder, step[i], err);
     }
     free(step);
     return status;
@@ -186,10 +262,12 @@ read_array(const struct graph *g, const struct safetensors *s, const char *prefi
     for (i = 0; out && status == CHEX_OK && i < g->param_count; i++) {
         const struct graph_tensor *t = &g->param[i];
         const struct tensor_entry *e;
-        char text[GRAPH_NAME + 16];
+        char text[GRAPH_NAME + 16], old[WEIGHTS_NAME];
 
         snprintf(text, sizeof(text), "%s.%s", prefix, t->name);
         e = safetensors_find(s, text);
+        if (!e && weights_old_name(text, old))
+            e = safetensors_find(s, old);
         if (!e || e->count != t->count)
             return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s' is %s", text, e ? "of another shape" : "missing");
         status = safetensors_read_floats(s, e, out + t->offset, err);

@@ -64,6 +64,15 @@ enum chex_status checkpoint_save(const struct folder *folder, const struct graph
                                  const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
                                  unsigned keep, struct chex_error *err);
 
+/*
+ * Remove what checkpoint_save() of this run would have removed, had nobody cut the power behind its replacement of `latest`:
+ * checkpoints older than the newest of `latest` which it does not name and of which `keep` (0: all) newer ones are there.
+ * Nothing else: neither files of another run nor, where `latest` is full or not readable, any.
+ * state: of the run.  CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ */
+enum chex_status checkpoint_sweep(const struct folder *folder, const struct graph *g,
+                                  const struct checkpoint_state *state, unsigned keep, struct chex_error *err);
+
 /* The model alone under another name, such as "best.safetensors", and its SHA-256 (hex may be NULL). */
 enum chex_status checkpoint_save_model(const struct folder *folder, const char *name, const struct graph *g,
                                        const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,

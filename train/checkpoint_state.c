@@ -236,6 +236,17 @@ checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_H
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
+/* Files of 0.1 may say "auto": that was fp32, the only precision that there was. */
+static void
+name_precision(char *settings)
+{
+    static const char automatic[] = "precision auto\n";
+    char *at = strstr(settings, automatic);
+
+    if (at && (at == settings || at[-1] == '\n'))
+        memcpy(at, "precision fp32\n", strlen(automatic));
+}
+
 static enum chex_status
 parse_state(const struct safetensors *s, struct checkpoint_state *state, struct chex_error *err)
 {
@@ -268,6 +279,7 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     if (!json_object_get(top, "micro_batches"))
         state->micro_batches = state->step;
     json_decref(top);
+    name_precision(state->settings);
     return status;
 }
 

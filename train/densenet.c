@@ -1,7 +1,8 @@
 /*
  * densenet.c - DenseNet (Huang et al., CVPR 2017; names and details of torchvision.models.densenet)
  *
- * conv0 7x7/2, norm0, pool0 3x3/2; dense blocks with transitions between; norm5, mean over the pixels, classifier.
+ * conv0 7x7/2, norm0, pool0 3x3/2; dense blocks with transitions between; norm5 (torchvision's name, whatever
+ * the number of blocks), mean over the pixels, classifier.
  * A layer of a block: norm1, ReLU, conv1 1x1 to 4 x growth; norm2, ReLU, conv2 3x3 to growth, written behind what the
  * block's buffer holds.  A transition halves channels and sides.  torchvision convolves and then pools; both are linear
  * and a 1x1 convolution looks at one pixel, so they commute, and pooling first convolves a quarter of the pixels.
@@ -63,14 +64,12 @@ add_transition(struct graph_builder *b, unsigned block, unsigned slab, unsigned 
 }
 
 static void
-add_head(struct graph_builder *b, unsigned blocks, unsigned slab, unsigned channels, unsigned side, unsigned outputs)
+add_head(struct graph_builder *b, unsigned slab, unsigned channels, unsigned side, unsigned outputs)
 {
     unsigned active = graph_add_buffer(b, channels, side, side), mean = graph_add_buffer(b, channels, 1, 1);
-    char name[GRAPH_NAME];
 
     b->graph->output = graph_add_buffer(b, outputs, 1, 1);
-    snprintf(name, sizeof(name), "features.norm%u", blocks + 1);
-    graph_add_norm(b, name, graph_whole(b, slab), graph_whole(b, active), true);
+    graph_add_norm(b, "features.norm5", graph_whole(b, slab), graph_whole(b, active), true);
     graph_add_pool(b, GRAPH_MEAN_POOL, graph_whole(b, active), graph_whole(b, mean), 1, 1, 0);
     graph_add_linear(b, "classifier", graph_whole(b, mean), graph_whole(b, b->graph->output));
 }
@@ -103,7 +102,7 @@ add_densenet(struct graph_builder *b, const struct densenet *d, unsigned side, u
         channels /= 2;
         side /= 2;
     }
-    add_head(b, d->blocks, slab, channels, side, outputs);
+    add_head(b, slab, channels, side, outputs);
     return true;
 }
 

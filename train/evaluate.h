@@ -113,7 +113,7 @@ struct evaluation {
  * On all ranks alike:
  * CHEX_ERR_USAGE      the split has no image, or none was readable
  * CHEX_ERR_STOPPED, CHEX_ERR_LOST
- * CHEX_ERR_CHECKSUM, CHEX_ERR_DAMAGED and the like: a bad record, named ("shard 12 record 37: ..."), without skip_bad
+ * CHEX_ERR_CHECKSUM, CHEX_ERR_DAMAGED and the like: a bad record, named by reader_describe(), without skip_bad
  * and those of the loader and of the backend
  */
 enum chex_status evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err);

@@ -48,6 +48,7 @@ struct loader {
     struct chex_error error;
     double waited;
     uint64_t skipped;
+    struct buffer places; /* struct sample_place of skipped ones that nobody has taken yet */
 };
 
 /* ---- one batch ------------------------------------------------------------------------------------------------- */
@@ -80,6 +81,18 @@ read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, st
     return status;
 }
 
+static enum chex_status
+note_skipped(struct loader *l, const struct sample_place *place, struct chex_error *err)
+{
+    enum chex_status status;
+
+    pthread_mutex_lock(&l->lock);
+    l->skipped++;
+    status = buffer_append(&l->places, place, sizeof(*place), err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
 /* The sample at this position of the order, or the next good one behind it; its index in *sample. */
 static enum chex_status
 find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_record *view, uint32_t *sample,
@@ -96,13 +109,14 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
             break;
     }
     /* The record of this position alone: another that is damaged has a position of its own, and filling is of no sample. */
-    if (status == CHEX_OK && tries > 0 && position < s->count) {
-        pthread_mutex_lock(&l->lock);
-        l->skipped++;
-        pthread_mutex_unlock(&l->lock);
+    if (status == CHEX_OK && tries > 0 && position < s->count)
+        return note_skipped(l, &s->place[l->o.order[position]], err);
+    if (status != CHEX_OK) {
+        const struct sample_place *at = &s->place[*sample];
+        char text[READER_TEXT];
+
+        return chex_context(err, status, "%s", reader_describe(l->reader, at->shard, at->index, record, text));
     }
-    if (status != CHEX_OK)
-        return chex_context(err, status, "shard %u record %u", s->place[*sample].shard, s->place[*sample].index);
     return CHEX_OK;
 }
 
@@ -328,6 +342,7 @@ loader_free(struct loader *l)
         free(l->place[i].loaded.weights);
     }
     reader_free(l->own);
+    buffer_release(&l->places);
     pthread_cond_destroy(&l->filled);
     pthread_cond_destroy(&l->freed);
     pthread_mutex_destroy(&l->lock);
@@ -391,4 +406,17 @@ loader_skipped(struct loader *l)
     skipped = l->skipped;
     pthread_mutex_unlock(&l->lock);
     return skipped;
+}
+
+enum chex_status
+loader_take_skipped(struct loader *l, struct buffer *places, struct chex_error *err)
+{
+    enum chex_status status;
+
+    pthread_mutex_lock(&l->lock);
+    status = buffer_append(places, l->places.data, l->places.size, err);
+    if (status == CHEX_OK)
+        l->places.size = 0;
+    pthread_mutex_unlock(&l->lock);
+    return status;
 }

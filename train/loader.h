@@ -70,7 +70,7 @@ enum chex_status loader_start(const struct loader_options *options, struct loade
 
 /*
  * The next micro-batch, or NULL after the last.  It is the caller's until loader_return().
- * CHEX_ERR_DAMAGED and the like: a bad record ("shard 12 record 37: ..."), with skip_bad only where no good one is left;
+ * CHEX_ERR_DAMAGED and the like: a bad record (reader_describe(): "'FILE' record 37 (IMAGE): ..."), with skip_bad only where no good one is left;
  * CHEX_ERR_READ, CHEX_ERR_MISSING
  */
 enum chex_status loader_next(struct loader *l, struct loaded **out, struct chex_error *err);
@@ -79,6 +79,9 @@ void loader_return(struct loader *l, struct loaded *b);
 /* Seconds that loader_next() waited so far, and damaged records replaced; by the thread that calls loader_next(). */
 double loader_wait(const struct loader *l);
 uint64_t loader_skipped(struct loader *l);
+
+/* Append the places of damaged records that were replaced since the last such call, as they were found.  CHEX_ERR_MEMORY */
+enum chex_status loader_take_skipped(struct loader *l, struct buffer *places, struct chex_error *err);
 
 void loader_free(struct loader *l); /* NULL is allowed; ends the threads */
 

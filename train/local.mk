@@ -98,6 +98,7 @@ libtrain_la_SOURCES += \
 	train/trainer_data.c \
 	train/trainer_judge.c \
 	train/trainer_prepare.c \
+	train/trainer_preview.c \
 	train/trainer_private.h \
 	train/trainer_save.c \
 	train/trainer_start.c \

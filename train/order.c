@@ -36,7 +36,7 @@ look_at_records(const struct chex_dataset *ds, unsigned shard, const struct chex
         if (chex_status_is_data(status))
             status = CHEX_OK;
         if (status != CHEX_OK)
-            chex_context(err, status, "shard %u record %u", shard, i);
+            chex_context(err, status, "'%s' record %u", info->name, i);
     }
     chex_shard_close(file);
     free(record);

@@ -12,10 +12,13 @@
 #include "reader.h"
 
 #include "dataset.h"
+#include "layout.h"
+#include "tfrecord.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -241,6 +244,22 @@ reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, s
         atomic_fetch_or_explicit(&r->state[number], RECORD_CHECKED, memory_order_relaxed);
     keep_record(r, shard, index, record);
     return CHEX_OK;
+}
+
+char *
+reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, char out[READER_TEXT])
+{
+    struct record_values values = {.weight = 0};
+    struct chex_error ignored;
+
+    if (read_from(r, FROM_DATASET, shard, index, 1, true, record, &ignored) == CHEX_OK) {
+        put_u64le(record, r->stride - TFRECORD_FRAME); /* whatever it was: the rest is looked at */
+        (void)layout_decode(&r->o.ds->manifest.layout, record, &values, &ignored);
+    }
+    snprintf(out, READER_TEXT, "'%s' record %u%s%.*s%s", chex_dataset_shard(r->o.ds, shard)->name, index,
+             values.name.size > 0 ? " (" : "", (int)values.name.size, values.name.size > 0 ? values.name.data : "",
+             values.name.size > 0 ? ")" : "");
+    return out;
 }
 
 /* ---- filling the memory ------------------------------------------------------------------------------------------ */

@@ -42,6 +42,13 @@ void reader_free(struct reader *r); /* NULL is allowed; ends the threads of read
 enum chex_status reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record,
                              struct chex_record *view, struct chex_error *err);
 
+/*
+ * Which record that is, for a message about damage: "'chest-train-00000-of-00006.tfrecord' record 37 (00000012_003.png)".
+ * The name is what the record says, where that can be read; for that it is read again into `record`.  Thread-safe.  Returns out.
+ */
+#define READER_TEXT 640
+char *reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, char out[READER_TEXT]);
+
 /* This record will be read soon: the system may begin.  Never fails, never waits for it; thread-safe. */
 void reader_expect(struct reader *r, unsigned shard, uint32_t index);
 

@@ -177,7 +177,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
     log->warn = options->warn;
     log->context = options->context;
     /* A file that could not be cut to what is true gets no new lines: they would stand behind half a line, or twice. */
-    status = run_log_trim(options->folder, options->step, options->epochs, &why);
+    status = run_log_trim(options, &why);
     if (status == CHEX_OK)
         status = append_open(options->folder, RUN_LOG_METRICS, false, &log->metrics, &why);
     watch(log, status, &why);

@@ -42,7 +42,8 @@ struct run_log;
 struct run_log_options {
     const struct folder *folder; /* RUN; outlives the log */
     uint64_t step;               /* of the checkpoint that the run goes on from, 0: a new run */
-    uint32_t epochs; /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
+    uint32_t epochs;  /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
+    uint32_t trained; /* whose training part is complete there: `epochs`, or one more, which is not told again */
     const struct run_value *option; /* what TensorBoard shows of the options; read before the call returns */
     size_t options;
     const char *model, *dataset_id; /* for prometheus.h; NULL: "" */

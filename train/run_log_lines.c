@@ -154,8 +154,9 @@ run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *t
 
 /* A line of ours that does not lie behind the checkpoint. */
 static bool
-stays(const uint8_t *line, size_t size, uint64_t step, uint32_t epochs)
+stays(const uint8_t *line, size_t size, const struct run_log_options *o)
 {
+    uint32_t epochs = UINT32_MAX;
     const json_t *its_step, *its_epoch;
     const char *kind;
     json_t *value = NULL;
@@ -165,18 +166,21 @@ stays(const uint8_t *line, size_t size, uint64_t step, uint32_t epochs)
         kind = json_string_value(json_object_get(value, "kind"));
         its_step = json_object_get(value, "step");
         its_epoch = json_object_get(value, "epoch");
+        if (kind && strcmp(kind, "evaluation") == 0)
+            epochs = o->epochs;
+        else if (kind && strcmp(kind, "epoch") == 0)
+            epochs = o->trained;
         good = kind && json_is_integer(its_step) && json_is_integer(its_epoch) && json_integer_value(its_step) >= 0 &&
-               (uint64_t)json_integer_value(its_step) <= step &&
-               ((strcmp(kind, "evaluation") != 0 && strcmp(kind, "epoch") != 0) ||
-                json_integer_value(its_epoch) <= (json_int_t)epochs);
+               (uint64_t)json_integer_value(its_step) <= o->step && json_integer_value(its_epoch) <= (json_int_t)epochs;
     }
     json_decref(value);
     return good;
 }
 
 enum chex_status
-run_log_trim(const struct folder *folder, uint64_t step, uint32_t epochs, struct chex_error *err)
+run_log_trim(const struct run_log_options *o, struct chex_error *err)
 {
+    const struct folder *folder = o->folder;
     struct buffer all = {0};
     size_t at = 0, kept = 0;
     enum chex_status status = file_read(folder->fd, RUN_LOG_METRICS, METRICS_MAX, &all, err);
@@ -194,7 +198,7 @@ run_log_trim(const struct folder *folder, uint64_t step, uint32_t epochs, struct
         size_t size = newline ? (size_t)(newline - line) + 1 : all.size - at;
 
         /* A line without its end may be a part of one. */
-        if (newline && stays(line, size - 1, step, epochs)) {
+        if (newline && stays(line, size - 1, o)) {
             memmove(all.data + kept, line, size);
             kept += size;
         }

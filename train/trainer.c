@@ -63,25 +63,39 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
     return chex_fail(err, CHEX_ERR_STOPPED, "stopped at step %llu", (unsigned long long)t->state.step);
 }
 
+/*
+ * One step, and what is to be done behind it.  An epoch is told with its last step, before anything is saved: so a checkpoint
+ * from there on means that it was told, and whoever goes on from that does not tell it again, without an image.
+ */
+static enum chex_status
+train_step(struct trainer *t, double since, struct chex_error *err)
+{
+    uint64_t wishes;
+    enum chex_status status = trainer_make_step(t, &wishes, err);
+
+    if (status == CHEX_OK && t->state.batches == t->steps) {
+        status = trainer_count_bad(t, err);
+        t->epoch.seconds = progress_clock() - since;
+        if (status == CHEX_OK)
+            trainer_tell_epoch(t);
+    }
+    return status == CHEX_OK ? between_steps(t, wishes, err) : status;
+}
+
 static enum chex_status
 train_epoch(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_open_epoch(t, err);
+    struct chex_error other;
     double since = progress_clock();
-    uint64_t wishes;
 
     t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
     status = collective_agree(t->all, status, NULL, err);
-    while (status == CHEX_OK && t->state.batches < t->steps) {
-        status = trainer_make_step(t, &wishes, err);
-        if (status == CHEX_OK)
-            status = between_steps(t, wishes, err);
-    }
-    if (status == CHEX_OK)
-        status = trainer_count_bad(t, err);
-    t->epoch.skipped = t->result.skipped;
-    t->epoch.seconds = progress_clock() - since;
-    t->result.seconds += t->epoch.seconds;
+    while (status == CHEX_OK && t->state.batches < t->steps)
+        status = train_step(t, since, err);
+    if (status == CHEX_ERR_STOPPED) /* on all ranks; what was replaced so far is not met again in this epoch */
+        (void)trainer_count_bad(t, &other);
+    t->result.seconds += progress_clock() - since;
     trainer_close_epoch(t);
     return status;
 }
@@ -184,6 +198,7 @@ trainer_free(struct trainer *t)
     graph_free(t->graph);
     samples_release(&t->samples);
     samples_release(&t->judged);
+    buffer_release(&t->told);
     chex_dataset_close(t->ds);
     folder_close(&t->folder);
     settings_release(&t->settings);

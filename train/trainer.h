@@ -7,6 +7,7 @@
  *                          of steps; after each the validation split, the best model, a checkpoint; at the end the test
  *                          split with the best model
  *     trainer_evaluate()   in its place: one split with given weights, no step
+ *     trainer_estimate()   in its place: how long will it take?
  *
  * Exact: a run that was killed at any instant and goes on writes the same checkpoints and the same best model, byte for
  * byte, as one that was not (same ranks, same machine); so nothing that a step uses may depend on when it was saved.
@@ -201,6 +202,19 @@ enum chex_status trainer_run(struct trainer *t, struct chex_error *err);
  */
 enum chex_status trainer_evaluate(struct trainer *t, struct chex_error *err);
 
+/*
+ * With plan_only, in the place of both, in this order; nothing is written, in RUN neither.  trainer_look_at_weights() reads
+ * options->init, with the statuses of a run that begins with it, and takes random weights without: out->wanted is 0 then.
+ * trainer_estimate() times a micro-batch of noise, until it has taken half a second or once.  CHEX_ERR_STOPPED
+ */
+struct trainer_estimate {
+    double micro_batch; /* seconds, forward and backward, of the slowest rank; with evaluate_only forward alone */
+    double epoch;       /* with its validation, without the sums of the ranks; 0 with evaluate_only */
+    double run;         /* all epochs from the first on, and the test split; without the bootstrap */
+};
+enum chex_status trainer_look_at_weights(struct trainer *t, struct weights_report *out, struct chex_error *err);
+enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err);
+
 void trainer_free(struct trainer *t); /* NULL is allowed */
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
@@ -244,7 +258,8 @@ struct trainer_result {
     uint64_t steps, images; /* made, trained on */
     double seconds;         /* of training, without evaluations */
     struct step_times times;
-    uint64_t skipped;           /* damaged records, on all ranks */
+    uint64_t skipped;           /* damaged records, on all ranks, as often as they were passed over */
+    uint64_t damaged;           /* of them, each once; rank 0 */
     bool unsaved;               /* the last attempt to save failed */
     bool early;                 /* ended by options->patience */
     char last[CHECKPOINT_NAME]; /* the newest checkpoint; "" */
@@ -257,5 +272,6 @@ char *trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE]);
 
 #define TRAINER_BEST  "best.safetensors"
 #define TRAINER_MODEL "densenet121"
+#define TRAINER_RATE  1e-3 /* of learning, by default */
 
 #endif

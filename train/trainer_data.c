@@ -11,6 +11,7 @@
 #include "progress.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -249,26 +250,116 @@ trainer_close_data(struct trainer *t)
 
 /* ---- what was not as it should be -------------------------------------------------------------------------------- */
 
-enum chex_status
-trainer_count_bad(struct trainer *t, struct chex_error *err)
+static int
+compare_places(const void *a, const void *b)
 {
-    uint64_t own[2] = {loader_skipped(t->loader), reader_counts(t->reader).reread - t->reading.reread}, one[2],
-             reread = 0;
+    const struct sample_place *x = a, *y = b;
+
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool
+is_told(const struct trainer *t, const struct sample_place *place)
+{
+    const struct sample_place *told = (const struct sample_place *)t->told.data;
+    size_t i;
+
+    for (i = 0; i < t->told.size / sizeof(*told); i++)
+        if (compare_places(&told[i], place) == 0)
+            return true;
+    return false;
+}
+
+/* One that is good now was not what came over the network, or is kept in this process as it was when it was good. */
+static void
+tell_record(struct trainer *t, const struct sample_place *at, const char *what, uint8_t *record)
+{
+    struct chex_error why = {.text = "it was damaged when it was read, and is good now"};
+    struct chex_record view;
+    char text[READER_TEXT];
+
+    if (reader_read(t->reader, at->shard, at->index, record, &view, &why) == CHEX_OK && !view.weight)
+        snprintf(why.text, sizeof(why.text), "a filling record where an image was");
+    trainer_warn(t, "%s: %s; %s", reader_describe(t->reader, at->shard, at->index, record, text), why.text, what);
+}
+
+enum chex_status
+trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what, struct chex_error *err)
+{
+    uint8_t *record = t->leads && count > 0 ? malloc(chex_dataset_info(t->ds)->stride) : NULL;
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    if (!t->leads || count == 0)
+        return CHEX_OK;
+    if (!record)
+        return chex_fail_memory(err);
+    qsort(place, count, sizeof(*place), compare_places);
+    for (i = 0; status == CHEX_OK && i < count; i++) {
+        if (is_told(t, &place[i]))
+            continue;
+        tell_record(t, &place[i], what, record);
+        status = buffer_append(&t->told, &place[i], sizeof(place[i]), err);
+        t->result.damaged++;
+    }
+    free(record);
+    return status;
+}
+
+/* Of all ranks. */
+static enum chex_status
+take_skipped(struct trainer *t, struct buffer *all, struct chex_error *err)
+{
+    struct buffer own = {0};
+    enum chex_status status = collective_agree(t->all, loader_take_skipped(t->loader, &own, err), NULL, err);
+
+    if (status == CHEX_OK)
+        status = collective_gather(t->all, own.data, own.size, all, NULL, err);
+    buffer_release(&own);
+    return status;
+}
+
+/* Records that were good when they were read once more, on all ranks. */
+static enum chex_status
+count_reread(struct trainer *t, struct chex_error *err)
+{
+    uint64_t own = reader_counts(t->reader).reread - t->reading.reread, one, reread = 0;
     struct buffer all = {0};
-    enum chex_status status = collective_gather(t->all, own, sizeof(own), &all, NULL, err);
+    enum chex_status status = collective_gather(t->all, &own, sizeof(own), &all, NULL, err);
     int i;
 
     for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {
-        memcpy(one, all.data + (size_t)i * sizeof(one), sizeof(one));
-        t->result.skipped += one[0];
-        reread += one[1];
+        memcpy(&one, all.data + (size_t)i * sizeof(one), sizeof(one));
+        reread += one;
     }
-    t->reading.reread += own[1];
+    t->reading.reread += own;
     if (reread > 0)
         trainer_warn(t,
                      "%llu records were damaged when they were read, and good when they were read again: look at the "
                      "disk, the network or the memory of this machine",
                      (unsigned long long)reread);
+    buffer_release(&all);
+    return status;
+}
+
+enum chex_status
+trainer_count_bad(struct trainer *t, struct chex_error *err)
+{
+    struct buffer all = {0};
+    enum chex_status status = count_reread(t, err);
+    size_t count;
+
+    if (status == CHEX_OK)
+        status = take_skipped(t, &all, err);
+    count = all.size / sizeof(struct sample_place);
+    if (status == CHEX_OK) {
+        t->result.skipped += count;
+        status = trainer_tell_bad(t, (struct sample_place *)(void *)all.data, count,
+                                  "the next good one of the order takes its place", err);
+        status = collective_agree(t->all, status, NULL, err);
+    }
     buffer_release(&all);
     return status;
 }

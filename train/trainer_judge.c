@@ -72,8 +72,11 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
         status = evaluate(&o, out, err);
     if (!again)
         samples_release(&listed);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
         t->result.skipped += out->skipped_count;
+        status = trainer_tell_bad(t, out->skipped, out->skipped_count, "it is left out", err);
+        status = collective_agree(t->all, status, NULL, err);
+    }
     return status;
 }
 
@@ -212,10 +215,18 @@ trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *er
 
 /* ---- the end of an epoch ----------------------------------------------------------------------------------------- */
 
-static void
-tell_epoch(struct trainer *t)
+/* The mean over the images of the epoch at hand. */
+static double
+epoch_loss(const struct trainer *t)
 {
-    t->epoch.loss = t->state.loss_images > 0 ? t->state.loss_sum / (double)t->state.loss_images : (double)NAN;
+    return t->state.loss_images > 0 ? t->state.loss_sum / (double)t->state.loss_images : (double)NAN;
+}
+
+void
+trainer_tell_epoch(struct trainer *t)
+{
+    t->epoch.skipped = t->result.skipped;
+    t->epoch.loss = epoch_loss(t);
     t->epoch.rate = schedule_rate(&t->state.schedule, t->state.step > 0 ? t->state.step - 1 : 0);
     memcpy(t->epoch.order, t->order_hash, sizeof(t->epoch.order));
     if (t->leads && t->w->epoch)
@@ -263,7 +274,7 @@ advance(struct trainer *t, double now, bool better, double loss)
 static enum chex_status
 end_unjudged(struct trainer *t, struct chex_error *err)
 {
-    advance(t, t->epoch.loss, true, t->epoch.loss);
+    advance(t, epoch_loss(t), true, epoch_loss(t));
     return trainer_keep_best(t, err);
 }
 
@@ -274,7 +285,6 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
     struct evaluation e;
     enum chex_status status;
 
-    tell_epoch(t);
     status = collective_size(t->all) > 1 ? trainer_compare_weights(t, err) : CHEX_OK;
     if (status != CHEX_OK)
         return status;

@@ -163,8 +163,11 @@ find_backend(struct trainer *t, struct chex_error *err)
             return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted, err->text);
     }
     if (!t->backend)
-        return chex_fail(err, CHEX_ERR_USAGE,
-                         "--device %s: this build has no such backend (./configure says which it has)", wanted);
+        return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted,
+                         strcmp(wanted, "cuda") == 0 ? "there is no backend for GPUs yet: this version trains on CPUs"
+                                                     : "this build has no such backend");
+    /* What is chosen is what a checkpoint keeps, and a run that goes on is compared with.  Backends so far have fp32 alone. */
+    t->precision = t->o->precision == PRECISION_AUTO ? PRECISION_FP32 : t->o->precision;
     return CHEX_OK;
 }
 
@@ -239,7 +242,7 @@ make_plan(struct trainer *t, struct chex_error *err)
         .source = chex_dataset_info(t->ds)->width,
         .train = !o->evaluate_only,
         .average = o->average,
-        .precision = o->precision,
+        .precision = t->precision,
         .threads = o->threads,
         .loss = {.kind = o->loss,
                  .gamma = o->gamma,
@@ -330,7 +333,7 @@ make_settings(struct trainer *t, struct chex_error *err)
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed); /* a double has 53 bits */
     settings_add_text(s, SETTING_FIXED, "seed", seed);
     settings_add_text(s, SETTING_FREE, "device", t->backend->name);
-    settings_add_text(s, SETTING_FIXED, "precision", precisions[o->precision]);
+    settings_add_text(s, SETTING_FIXED, "precision", precisions[t->precision]);
     settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
     settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
     settings_add_text(s, SETTING_LOCAL, "stage", o->stage ? o->stage : "none");
@@ -416,7 +419,8 @@ look(struct trainer *t, struct chex_error *err)
     if (status == CHEX_OK)
         status = find_backend(t, err);
     if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && on_cpu(t))
-        status = chex_fail(err, CHEX_ERR_USAGE, "--cache device needs a GPU, and this is %s", t->device);
+        status = chex_fail(err, CHEX_ERR_USAGE,
+                           "--cache device needs a GPU, for which there is no backend yet; this is %s", t->device);
     if (status == CHEX_OK)
         status = graph_new(t->model, t->side, CHEX_FINDINGS, &t->graph, err);
     if (status == CHEX_OK)

@@ -2,6 +2,7 @@
  * trainer_private.h - what the files of the trainer share
  *
  *     trainer_prepare.c   from options to a plan of the backend
+ *     trainer_preview.c   what a dry run does besides
  *     trainer_data.c      where images are read
  *     trainer_start.c     RUN, its lock; weights and state from where they are
  *     trainer_step.c      one step
@@ -40,6 +41,7 @@ struct trainer {
     struct graph *graph;
     const struct backend *backend;
     char device[128];
+    enum precision precision; /* never PRECISION_AUTO once the backend is known */
     struct plan_options plan_options;
     struct plan *plan;
     struct plan_memory memory;
@@ -51,6 +53,7 @@ struct trainer {
     struct chex_dataset *staged; /* a copy; NULL: none */
     struct reader *reader;       /* of all passes */
     struct samples judged;       /* of validation, once they were needed */
+    struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
 
     /* trainer_start.c */
     struct folder folder;
@@ -88,6 +91,10 @@ enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
+/* Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MEMORY */
+enum chex_status trainer_read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
+                                    const struct checkpoint_arrays *to, struct weights_report *report,
+                                    struct chex_error *err);
 void trainer_free_arrays(struct checkpoint_arrays *a);
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
@@ -103,7 +110,16 @@ enum chex_status trainer_compare_window(const struct trainer *t, const struct fo
 /* The copy of --stage, and the reader; once the state is known.  All ranks. */
 enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
 void trainer_close_data(struct trainer *t);
-/* Add up over the ranks what the loader replaced; a warning where records had to be read twice. */
+/*
+ * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was done.  The
+ * places are sorted.  CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what,
+                                  struct chex_error *err);
+/*
+ * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to be
+ * read twice.  All ranks.
+ */
 enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
@@ -141,6 +157,8 @@ enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
 
+/* The training part of the epoch at hand is over: the callback. */
+void trainer_tell_epoch(struct trainer *t);
 /* The end of an epoch: judge it, and make the state that of the beginning of the next. */
 enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 /*

@@ -98,9 +98,9 @@ not_usable(enum chex_status status, struct chex_error *err)
     return CHEX_ERR_INCOMPATIBLE;
 }
 
-static enum chex_status
-read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
-           const struct checkpoint_arrays *to, struct weights_report *report, struct chex_error *err)
+enum chex_status
+trainer_read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
+                   const struct checkpoint_arrays *to, struct weights_report *report, struct chex_error *err)
 {
     struct safetensors s;
     enum chex_status status = safetensors_open(folder_fd, path, &s, err);
@@ -122,7 +122,7 @@ trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     if (t->leads)
-        status = read_model(t, t->folder.fd, name, false, &t->host, &report, err);
+        status = trainer_read_model(t, t->folder.fd, name, false, &t->host, &report, err);
     if (t->leads && status == CHEX_OK && !t->best_hash[0])
         status = checkpoint_hash(&t->folder, name, t->best_hash, err);
     status = collective_agree(t->all, status, NULL, err);
@@ -175,7 +175,7 @@ begin_anew(struct trainer *t, struct trainer_start *start, struct chex_error *er
     start->from = "random";
     if (status == CHEX_OK && t->o->init) {
         start->from = t->o->init;
-        status = read_model(t, AT_FDCWD, t->o->init, true, &t->host, &start->weights, err);
+        status = trainer_read_model(t, AT_FDCWD, t->o->init, true, &t->host, &start->weights, err);
     }
     if (t->host.average)
         memcpy(t->host.average, t->host.params, t->graph->param_floats * sizeof(float));
@@ -232,7 +232,7 @@ copy_best(struct trainer *t, const struct folder *from, struct chex_error *err)
     if (!t->best.params || !t->best.stats)
         return chex_fail_memory(err);
     t->best_pending = true;
-    return read_model(t, from->fd, TRAINER_BEST, false, &t->best, &report, err);
+    return trainer_read_model(t, from->fd, TRAINER_BEST, false, &t->best, &report, err);
 }
 
 /*
@@ -356,7 +356,10 @@ go_on_here(struct trainer *t, struct trainer_start *start, bool *found, struct c
         trainer_warn(t, "the latest checkpoint is damaged (%s); using %s", err->text, name);
         status = checkpoint_set_aside(&t->folder, name, err);
     }
-    return status == CHEX_OK ? go_on(t, &t->folder, name, start, err) : not_usable(status, err);
+    status = status == CHEX_OK ? go_on(t, &t->folder, name, start, err) : not_usable(status, err);
+    if (status == CHEX_OK && !fallback)
+        status = checkpoint_sweep(&t->folder, t->graph, &t->state, t->o->keep, err);
+    return status;
 }
 
 /* Rank 0: state and arrays. */
@@ -505,14 +508,14 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
 
     new_state(t, &t->state);
     if (status == CHEX_OK && t->leads && t->o->init)
-        status = read_model(t, AT_FDCWD, t->o->init, false, &t->host, &start.weights, err);
+        status = trainer_read_model(t, AT_FDCWD, t->o->init, false, &t->host, &start.weights, err);
     /* With weights from elsewhere the folder is one for results, made where it is missing. */
     if (status == CHEX_OK && t->leads && t->o->run)
         status = take_folder(t, t->o->init != NULL, err);
     if (status == CHEX_OK && t->leads)
         status = trainer_check_predict(t, err);
     if (status == CHEX_OK && t->leads && !t->o->init) {
-        status = read_model(t, t->folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
+        status = trainer_read_model(t, t->folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
         if (status == CHEX_OK)
             status = checkpoint_hash(&t->folder, TRAINER_BEST, t->best_hash, err);
         if (status == CHEX_OK && checkpoint_read_state(&t->folder, "best", &best, NULL) == CHEX_OK) {

@@ -348,19 +348,20 @@ reduce(struct step *s, struct loaded *last, struct chex_error *err)
     return status;
 }
 
-/* What a step that diverged says. */
+/* What a step that diverged says.  Half of a rate that never was one diverges as well: far above the default it is that. */
 static enum chex_status
 diverged(const struct step *s, struct chex_error *err)
 {
     const struct trainer *t = s->t;
-    char rate[SETTINGS_NUMBER], half[SETTINGS_NUMBER];
+    double base = t->o->schedule.base, next = base > 10 * TRAINER_RATE ? TRAINER_RATE : base / 2;
+    char rate[SETTINGS_NUMBER], lower[SETTINGS_NUMBER];
 
     chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %llu (epoch %u)", (unsigned long long)t->state.step + 1,
                  t->state.epoch + 1);
     snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
              "; learning rate %s; last good checkpoint %s; try --lr %s",
              settings_format(schedule_rate(&t->state.schedule, t->state.step), rate),
-             t->result.last[0] ? t->result.last : "none", settings_format(t->o->schedule.base / 2, half));
+             t->result.last[0] ? t->result.last : "none", settings_format(next, lower));
     return err->status = CHEX_ERR_DIVERGED;
 }
 

@@ -14,13 +14,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME   160 /* longest name that is tried */
-#define FAULTS 5   /* tensors that an error names */
+#define NAME   WEIGHTS_NAME /* longest name that is tried */
+#define FAULTS 5            /* tensors that an error names */
 
 static const char *const prefixes[] = {"",          "module.",   "model.",   "densenet121.", "module.densenet121.",
                                        "resnet50.", "backbone.", "encoder.", "module.model."};
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
+
+static bool
+replace(const char *name, const char *part, const char *by, char out[NAME])
+{
+    const char *at = strstr(name, part);
+
+    return at && snprintf(out, NAME, "%.*s%s%s", (int)(at - name), name, by, at + strlen(part)) < NAME;
+}
+
+bool
+weights_old_name(const char *name, char out[WEIGHTS_NAME])
+{
+    return replace(name, "features.norm5.", "features.norm4.", out);
+}
+
+bool
+weights_new_name(const char *name, char out[WEIGHTS_NAME])
+{
+    return replace(name, "features.norm4.", "features.norm5.", out);
+}
 
 /* "denselayer1.norm1.weight" -> "denselayer1.norm.1.weight"; false where the name has no such part. */
 static bool
@@ -28,18 +48,12 @@ old_style(const char *name, char out[NAME])
 {
     static const char *const parts[][2] = {
         {".norm1.", ".norm.1."}, {".norm2.", ".norm.2."}, {".conv1.", ".conv.1."}, {".conv2.", ".conv.2."}};
+    bool found = false;
     size_t i;
 
-    if (!strstr(name, "denselayer"))
-        return false;
-    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        const char *at = strstr(name, parts[i][0]);
-
-        if (at)
-            return snprintf(out, NAME, "%.*s%s%s", (int)(at - name), name, parts[i][1], at + strlen(parts[i][0])) <
-                   NAME;
-    }
-    return false;
+    for (i = 0; strstr(name, "denselayer") && !found && i < sizeof(parts) / sizeof(parts[0]); i++)
+        found = replace(name, parts[i][0], parts[i][1], out);
+    return found;
 }
 
 /* "classifier.weight" -> "classifier.0.weight" and the like. */
@@ -86,6 +100,8 @@ find_tensor(const struct safetensors *file, const char *name)
     unsigned i;
 
     if (!e && old_style(name, other))
+        e = find_prefixed(file, other);
+    if (!e && weights_old_name(name, other))
         e = find_prefixed(file, other);
     for (i = 0; !e && i < HEAD_NAMES; i++)
         if (other_head_name(name, i, other))

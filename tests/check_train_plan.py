@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-train -n from outside: what it looks at, how long it says that a run will take, and that it writes nothing.
+
+    check_train_plan.py [PATTERN]
+"""
+import json
+import os
+import re
+import shutil
+import sys
+import time
+
+from support import SOURCE, Cases, program, run, says, slurp, tree, write
+from training import data, finish, run_folder, train, whole
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+TIME = r"time     about [\d:]+ an epoch, [\d:]+ the run: [\d.e-]+ s a micro-batch, measured\n"
+
+
+@case("-n looks at the file of --init: the exit status and the message are those of the run")
+def _(work):
+    best = os.path.join(whole(), "best.safetensors")
+    out = os.path.join(work, "run")
+    done = train(out, "-n", "--init", best)
+    says(done, rf"init     {re.escape(best)},\s+(\d+) of \1 tensors\n", TIME)
+    damaged = write(os.path.join(work, "damaged.safetensors"), slurp(best)[:5000])
+    text = write(os.path.join(work, "text"), "no weights")
+    for path, model, code in ((os.path.join(work, "none"), "densenet-micro", 3), (best, "densenet121", 6),
+                              (damaged, "densenet-micro", 6), (text, "densenet-micro", 6),
+                              (work, "densenet-micro", None)):
+        begun = train(run_folder(work, "begun"), "--model", model, "--init", path, code=code)
+        os.unlink(os.path.join(work, "begun"))
+        dry = train(out, "-n", "--model", model, "--init", path, code=begun.returncode)
+        assert begun.returncode in (3, 6), (path, begun.returncode)
+        assert begun.stderr.splitlines()[-1] == dry.stderr.splitlines()[-1], (begun.stderr, dry.stderr)
+        assert path in dry.stderr.splitlines()[-1], dry.stderr
+    assert not os.path.exists(out)
+
+
+@case("-n with --eval-only looks at the weights, too, and takes no last layer for another one")
+def _(work):
+    best = os.path.join(whole(), "best.safetensors")
+    base = [program("chex-train"), "-d", data(), "-n", "--eval-only", "--predict", os.path.join(work, "p.csv")]
+    before = tree(work)
+    done = run([*base, "--init", best])
+    says(done, r"init     .*,\s+(\d+) of \1 tensors\n", r"time     about [\d:]+: \S+ s a micro-batch, measured\n")
+    says(run([*base, "--init", os.path.join(work, "none")], 3), "cannot open")
+    assert tree(work) == before
+
+
+@case("-n times a micro-batch and writes nothing; what an epoch takes follows from it")
+def _(work):
+    out = shutil.copytree(whole(), os.path.join(work, "run"))
+    before = tree(work)
+    says(train(out, "-n"), r"init     random \(seed 1\)", TIME)
+    assert tree(work) == before
+    document = json.loads(train(out, "-n", "--json", "-q").stdout)
+    if jsonschema:
+        jsonschema.validate(document, json.loads(slurp(os.path.join(SOURCE, "schemas", "train.schema.json"))))
+    estimate, plan = document["plan"]["estimate"], document["plan"]
+    steps = plan["steps_per_epoch"] * plan["micro_batches"]
+    assert estimate["micro_batch"] * steps <= estimate["epoch"] < 3 * estimate["micro_batch"] * steps, estimate
+    assert 3 * estimate["epoch"] <= estimate["run"] < 4 * estimate["epoch"], estimate
+    assert document["result"] is None
+    twice = json.loads(train(out, "-n", "--json", "-q", "--epochs", 300).stdout)["plan"]["estimate"]
+    assert 300 * twice["epoch"] <= twice["run"] < 301 * twice["epoch"], twice
+    assert json.loads(train(out, "--json", "-q").stdout)["plan"]["estimate"] is None
+
+
+@case("the estimate is that of the run, nearly")
+def _(work):
+    # On a machine with other work a time is worth little: one of three tries is within a factor of three.
+    seen = []
+    for i in range(3):
+        estimate = json.loads(train("run", "-n", "--json", "-q", "--epochs", 8, cwd=work).stdout)["plan"]["estimate"]
+        since = time.monotonic()
+        train(run_folder(work, f"run{i}"), "-q", "--epochs", 8, "--bootstrap", 0, "--checkpoint-every", "never")
+        seen.append((time.monotonic() - since) / estimate["run"])
+        if 1 / 3 < seen[-1] < 3:
+            return
+    raise AssertionError(f"run / estimate: {seen}")
+
+
+if __name__ == "__main__":
+    sys.exit(finish(case))

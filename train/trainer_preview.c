@@ -1,0 +1,183 @@
+/*
+ * trainer_preview.c - what a dry run does besides the plan: it looks at the weights to begin with, and times a micro-batch; see
+ * trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "trainer_private.h"
+
+#include "evaluate.h"
+#include "progress.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENOUGH 0.4 /* seconds: what takes longer is timed once, anything else again until it has taken that */
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+trainer_look_at_weights(struct trainer *t, struct weights_report *out, struct chex_error *err)
+{
+    struct checkpoint_arrays a = {.params = calloc(t->graph->param_floats, sizeof(float)),
+                                  .stats = calloc(t->graph->stat_floats, sizeof(float))};
+    enum chex_status status = a.params && a.stats ? CHEX_OK : chex_fail_memory(err);
+
+    *out = (struct weights_report){.found = 0};
+    if (status == CHEX_OK) {
+        weights_random(t->graph, t->o->seed, a.params, a.stats);
+        if (t->leads && t->o->init)
+            status = trainer_read_model(t, AT_FDCWD, t->o->init, !t->o->evaluate_only, &a, out, err);
+    }
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_PARAMETERS, a.params, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_STATISTICS, a.stats, err);
+    trainer_free_arrays(&a);
+    return collective_agree(t->all, status, NULL, err);
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+/* A micro-batch of noise: what an image shows changes no time. */
+struct sample_batch {
+    struct batch batch;
+    uint8_t *pixels, *label;
+    struct crop *crop;
+};
+
+static enum chex_status
+make_batch(const struct trainer *t, struct sample_batch *b, struct chex_error *err)
+{
+    size_t side = t->plan_options.source, size = side * side * t->micro, i;
+    uint32_t draw = 1;
+
+    b->pixels = malloc(size);
+    b->label = calloc(t->micro, CHEX_FINDINGS);
+    b->crop = calloc(t->micro, sizeof(*b->crop));
+    if (!b->pixels || !b->label || !b->crop)
+        return chex_fail_memory(err);
+    for (i = 0; i < size; i++) {
+        draw = draw * 1664525u + 1013904223u; /* Knuth, Numerical Recipes */
+        b->pixels[i] = (uint8_t)(draw >> 24);
+    }
+    b->batch = (struct batch){.pixels = b->pixels, .crop = b->crop, .label = b->label, .scale = 1e-3};
+    return CHEX_OK;
+}
+
+static void
+free_batch(struct sample_batch *b)
+{
+    free(b->pixels);
+    free(b->label);
+    free(b->crop);
+}
+
+/* What is timed: the parts of a step, and of an evaluation. */
+enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_JUDGE, TIMED_COUNT };
+
+static enum chex_status
+do_once(struct trainer *t, const struct batch *batch, enum timed what, struct chex_error *err)
+{
+    const struct optimizer_step step = {.number = 1, .rate = 0};
+    double loss, norm;
+    enum chex_status status;
+
+    switch (what) {
+    case TIMED_BATCH:
+        status = t->backend->forward(t->plan, batch, FORWARD_TRAIN, NULL, &loss, err);
+        return status == CHEX_OK ? t->backend->backward(t->plan, NULL, NULL, err) : status;
+    case TIMED_UPDATE:
+        status = t->backend->clear_gradients(t->plan, err);
+        return status == CHEX_OK ? t->backend->update(t->plan, &step, &norm, err) : status;
+    default:
+        return t->backend->forward(t->plan, batch, FORWARD_EVALUATE, NULL, NULL, err);
+    }
+}
+
+/* The mean time of one; the first one, which finds cold memory, counts only where there is no other. */
+static enum chex_status
+time_one(struct trainer *t, const struct batch *batch, enum timed what, double *seconds, struct chex_error *err)
+{
+    double began = progress_clock(), since = began;
+    unsigned count = 0;
+    enum chex_status status;
+
+    do {
+        if (count == 1)
+            since = progress_clock();
+        status = do_once(t, batch, what, err);
+        count++;
+        if (status == CHEX_OK && t->w->stop && atomic_load(t->w->stop))
+            status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
+    } while (status == CHEX_OK && (progress_clock() - began < ENOUGH || count == 2));
+    *seconds = (progress_clock() - since) / (count > 1 ? count - 1 : 1);
+    return status;
+}
+
+/* The slowest rank is the one that all wait for. */
+static enum chex_status
+take_slowest(struct trainer *t, double *seconds, struct chex_error *err)
+{
+    struct buffer all = {0};
+    double one[TIMED_COUNT];
+    enum chex_status status = collective_gather(t->all, seconds, sizeof(one), &all, NULL, err);
+    int rank, i;
+
+    for (rank = 0; status == CHEX_OK && rank < collective_size(t->all); rank++) {
+        memcpy(one, all.data + (size_t)rank * sizeof(one), sizeof(one));
+        for (i = 0; i < TIMED_COUNT; i++)
+            seconds[i] = one[i] > seconds[i] ? one[i] : seconds[i];
+    }
+    buffer_release(&all);
+    return status;
+}
+
+/* ---- what follows from them -------------------------------------------------------------------------------------- */
+
+/* The rank with most micro-batches of an epoch is rank 0. */
+static double
+epoch_seconds(const struct trainer *t, const double *seconds)
+{
+    uint64_t last = t->samples.count - (t->steps - 1) * t->global, batches = order_steps(last, t->micro);
+
+    batches = (t->steps - 1) * t->each + (batches < t->each ? batches : t->each);
+    return (double)batches * seconds[TIMED_BATCH] + (double)t->steps * seconds[TIMED_UPDATE];
+}
+
+static double
+judge_seconds(const struct trainer *t, int split, const double *seconds)
+{
+    uint64_t images = split >= 0 ? chex_dataset_split(t->ds, (unsigned)split)->image_count : 0;
+    uint64_t batches = order_steps(order_steps(images, t->micro), (unsigned)collective_size(t->all));
+    struct crop view[EVALUATE_VIEWS];
+
+    return (double)batches * seconds[TIMED_JUDGE] * evaluate_views(t->o->tta, t->side, t->plan_options.source, view);
+}
+
+enum chex_status
+trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err)
+{
+    struct sample_batch b = {.pixels = NULL};
+    double seconds[TIMED_COUNT] = {0};
+    enum chex_status status = make_batch(t, &b, err);
+    int i;
+
+    *out = (struct trainer_estimate){.epoch = 0};
+    for (i = t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
+        status = time_one(t, &b.batch, (enum timed)i, &seconds[i], err);
+    free_batch(&b);
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = take_slowest(t, seconds, err);
+    if (status != CHEX_OK)
+        return status;
+    out->micro_batch = seconds[t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH];
+    if (!t->o->evaluate_only)
+        out->epoch = epoch_seconds(t, seconds) + judge_seconds(t, t->validation, seconds);
+    out->run = out->epoch * t->o->epochs + judge_seconds(t, t->test, seconds);
+    return CHEX_OK;
+}
