@@ -315,3 +315,9 @@ image_archive_version(void)
 {
     return archive_version_string();
 }
+
+const char *
+image_archive_xz_version(void)
+{
+    return unxz_version();
+}

@@ -98,7 +98,8 @@ uint64_t image_archive_others(const struct image_archive *a);
 /* Bytes of the file that have been used so far, for progress. */
 uint64_t image_archive_offset(const struct image_archive *a);
 
-/* The version of libarchive, or NULL where this was built without. */
+/* The versions of libarchive and liblzma, or NULL where this was built without. */
 const char *image_archive_version(void);
+const char *image_archive_xz_version(void);
 
 #endif

@@ -68,3 +68,9 @@ image_archive_version(void)
 {
     return NULL;
 }
+
+const char *
+image_archive_xz_version(void)
+{
+    return NULL;
+}

@@ -156,3 +156,9 @@ unxz_read(struct unxz *x, const uint8_t **data, size_t *size, struct chex_error 
         return CHEX_OK;
     return chex_fail(err, x->failed, "%s", x->error.text);
 }
+
+const char *
+unxz_version(void)
+{
+    return lzma_version_string();
+}

@@ -39,4 +39,7 @@ enum chex_status unxz_read(struct unxz *x, const uint8_t **data, size_t *size, s
 /* Bytes of the compressed file that have been used. */
 uint64_t unxz_offset(const struct unxz *x);
 
+/* The version of liblzma. */
+const char *unxz_version(void);
+
 #endif
