@@ -273,6 +273,46 @@ START_TEST(archives_are_read_without_memory)
 }
 END_TEST
 
+/* Before it is opened, and between two members. */
+START_TEST(a_wish_to_stop_is_heard_and_no_fault)
+{
+    atomic_bool stop = true;
+    const struct image_archive_options options = {.stop = &stop};
+    struct buffer b = {0}, packed = {0}, data = {0};
+    struct image_archive *a;
+    struct image_member m;
+    bool found;
+
+    archive_add(&b, "1.png", '0', "first");
+    archive_add(&b, "2.png", '0', "second");
+    buffer_append(&b, (char[1024]){0}, 1024, &err);
+    archive_gzip(b.data, b.size, &packed);
+    for (int i = 0; i < 2; i++) {
+        const struct buffer *file = i ? &packed : &b;
+        const char *path = unit_file("a.tar", file->data, file->size);
+
+        stop = true;
+        ck_assert_int_eq(image_archive_open(path, &options, &a, &err), CHEX_ERR_STOPPED);
+        ck_assert_str_eq(err.text, "stopped on request");
+        ck_assert_ptr_null(a);
+        stop = false;
+        ck_assert_int_eq(image_archive_open(path, &options, &a, &err), CHEX_OK);
+        ck_assert(next(a, &m));
+        ck_assert_int_eq(image_archive_read(a, 100, &data, &err), CHEX_OK);
+        stop = true;
+        ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED);
+        ck_assert(!found);
+        stop = false;
+        ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED); /* for good */
+        ck_assert_ptr_null(image_archive_fault(a));
+        image_archive_close(a);
+    }
+    buffer_release(&data);
+    buffer_release(&packed);
+    buffer_release(&b);
+}
+END_TEST
+
 START_TEST(what_is_no_archive_is_not_opened)
 {
     struct image_archive *a;
@@ -335,6 +375,7 @@ archive_case(Suite *suite)
         tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them);
         tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
         tcase_add_test(tests, archives_are_read_without_memory);
+        tcase_add_test(tests, a_wish_to_stop_is_heard_and_no_fault);
         tcase_add_test(tests, what_is_no_archive_is_not_opened);
         tcase_add_test(tests, an_encrypted_zip_is_not_opened);
     } else {
