@@ -48,7 +48,9 @@ struct convert_options {
     bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
     unsigned threads;
-    struct share share; /* --part: of the shards; nothing is published where it is not the whole */
+    uint64_t max_memory;     /* of the reader of an archive, see image_archive.h; 0: its default */
+    const atomic_bool *stop; /* or NULL; ends convert_prepare() with CHEX_ERR_STOPPED */
+    struct share share;      /* --part: of the shards; nothing is published where it is not the whole */
 };
 
 struct convert_counts {

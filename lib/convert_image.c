@@ -116,14 +116,15 @@ make_record(struct job *job, struct worker *w, const struct entry *entry, size_t
 {
     const struct plan *plan = &job->convert->plan;
     const struct feed_place *place = w->place;
+    struct decode_limits limits = plan->spec.limits;
     struct record_values values;
     enum chex_status status = place->why.status;
 
+    limits.stop = job->watch->stop;
     if (status != CHEX_OK)
         *err = place->why;
     else
-        status = decode_image(&w->decoder, place->bytes.data, place->bytes.size, &plan->spec.limits, &w->image, traits,
-                              err);
+        status = decode_image(&w->decoder, place->bytes.data, place->bytes.size, &limits, &w->image, traits, err);
     if (status == CHEX_OK)
         status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
@@ -195,7 +196,8 @@ convert_one(struct job *job, struct worker *w, size_t item, struct chex_error *e
         status = take_reject(job, entry, shard, index, &why, err);
     } else {
         *err = why;
-        chex_context(err, status, "'%s'", entry->name);
+        if (status != CHEX_ERR_STOPPED)
+            chex_context(err, status, "'%s'", entry->name);
     }
     if (status == CHEX_OK)
         atomic_fetch_add(&job->processed, 1);

@@ -27,20 +27,28 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     const char *path = index->convert->source.archive[item];
     const struct archive_fault *fault;
     struct image_archive *archive;
+    const struct convert_options *o = index->convert->options;
+    const struct image_archive_options options = {index->convert->utf8, o->max_memory, o->stop};
     struct image_member member;
-    enum chex_status status = image_archive_open(path, index->convert->utf8, &archive, err);
+    enum chex_status status = image_archive_open(path, &options, &archive, err);
+    bool found = true;
 
     (void)worker;
+    if (status == CHEX_ERR_STOPPED)
+        return status;
     if (status != CHEX_OK)
         return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
-    while (image_archive_next(archive, &member)) {
+    while ((status = image_archive_next(archive, &member, &found, err)) == CHEX_OK && found) {
         const struct entry *entry = labels_find(labels, member.name);
 
         if (entry)
             atomic_store(&index->there[entry - labels->entry], true);
     }
     fault = image_archive_fault(archive);
-    if (fault)
+    if (status == CHEX_OK && fault && fault->error.status == CHEX_ERR_LIMIT)
+        status = chex_fail(err, CHEX_ERR_LIMIT, "'%s' at byte %llu: %s", path, (unsigned long long)fault->offset,
+                           fault->error.text);
+    else if (status == CHEX_OK && fault)
         status = chex_fail(err, CHEX_ERR_DAMAGED,
                            "'%s' is damaged at byte %llu: %s; what it held cannot be told, so --allow-missing cannot "
                            "leave it out: fetch it again, or give the other archives alone",
@@ -58,6 +66,7 @@ convert_index(struct convert *c, bool *missing, struct chex_error *err)
         .threads = c->options->threads,
         .work = index_archive,
         .context = &index,
+        .stop = c->options->stop,
     };
     enum chex_status status;
     size_t i;

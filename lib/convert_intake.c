@@ -320,15 +320,16 @@ static bool
 open_next(struct intake *in, struct reader *r, enum chex_status *status, struct chex_error *err)
 {
     struct convert *c = in->convert;
+    const struct image_archive_options options = {c->utf8, c->options->max_memory, in->watch->stop};
     const char *path;
 
     r->archive_index = atomic_fetch_add(&in->next_archive, 1);
     if (r->archive_index >= c->source.archive_count)
         return false;
     path = c->source.archive[r->archive_index];
-    *status = image_archive_open(path, c->utf8, &r->archive, err);
+    *status = image_archive_open(path, &options, &r->archive, err);
     /* It could be opened when the run began: whatever is wrong now, the input is not there any more. */
-    if (*status != CHEX_OK)
+    if (*status != CHEX_OK && *status != CHEX_ERR_STOPPED)
         *status = chex_context(err, *status == CHEX_ERR_MEMORY ? *status : CHEX_ERR_MISSING, "'%s'", path);
     return *status == CHEX_OK;
 }
@@ -410,16 +411,19 @@ read_archive(struct intake *in, struct reader *r, bool *more, struct chex_error 
 {
     struct image_member member;
     enum chex_status status = CHEX_OK;
+    bool found = true;
 
     if (!r->archive && !open_next(in, r, &status, err)) {
         *more = false;
         return status;
     }
-    if (!r->pending && !image_archive_next(r->archive, &member)) {
+    if (!r->pending)
+        status = image_archive_next(r->archive, &member, &found, err);
+    if (status == CHEX_OK && !found) {
         close_archive(in, r);
         return CHEX_OK;
     }
-    if (!r->pending)
+    if (status == CHEX_OK && !r->pending)
         status = look_at_member(in, r, &member, err);
     if (status == CHEX_OK && r->pending) {
         struct feed_place *p = feed_reserve(in->feed, r->room);

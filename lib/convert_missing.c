@@ -115,6 +115,7 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
 {
     size_t first = first_damaged(c);
     const struct archive_fault *fault = &c->archive[first].fault;
+    bool refused = fault->error.status == CHEX_ERR_LIMIT; /* it may be whole */
     char more[64] = "", lost[128];
     enum chex_status status = count > 0 && lists ? write_list(c, folder, err) : CHEX_OK;
 
@@ -128,10 +129,11 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
         snprintf(lost, sizeof(lost), "%llu image%s rejected", (unsigned long long)rejects,
                  rejects == 1 ? " was" : "s were");
     lists = lists && count > 0;
-    return chex_fail(err, CHEX_ERR_DAMAGED, "'%s' is damaged at byte %llu: %s%s; %s%s%s%s%s", c->source.archive[first],
-                     (unsigned long long)fault->offset, fault->error.text, more, lost,
-                     lists ? ", all are listed in '" : "", lists ? folder->path : "",
-                     lists ? "/" STORE_MISSING_NAME "'" : "", " (fetch it again, then the same command)");
+    return chex_fail(
+        err, CHEX_ERR_DAMAGED, "'%s' is %s at byte %llu: %s%s; %s%s%s%s%s", c->source.archive[first],
+        refused ? "refused" : "damaged", (unsigned long long)fault->offset, fault->error.text, more, lost,
+        lists ? ", all are listed in '" : "", lists ? folder->path : "", lists ? "/" STORE_MISSING_NAME "'" : "",
+        refused ? " (allow it, or pack it again, then the same command)" : " (fetch it again, then the same command)");
 }
 
 /* May so many images be rejected? */

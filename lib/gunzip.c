@@ -33,6 +33,7 @@ struct gunzip {
     uint64_t at; /* in the file: behind what is in `in` */
     bool begun;  /* a member has been read */
     bool ended;
+    const atomic_bool *stop;
     enum chex_status failed;
     struct chex_error error;
     struct inflate_state state;
@@ -53,7 +54,7 @@ piece_size(uint64_t wanted, uint32_t most)
 }
 
 struct gunzip *
-gunzip_new(int fd)
+gunzip_new(int fd, const atomic_bool *stop)
 {
     struct stat st;
     uint64_t size = fstat(fd, &st) == 0 && st.st_size >= 0 ? (uint64_t)st.st_size : UINT64_MAX;
@@ -70,6 +71,7 @@ gunzip_new(int fd)
     g->fd = fd;
     g->at = 0;
     g->begun = g->ended = false;
+    g->stop = stop;
     g->failed = CHEX_OK;
     isal_inflate_init(&g->state);
     g->state.crc_flag = ISAL_GZIP;
@@ -100,6 +102,8 @@ refill(struct gunzip *g, size_t want, struct chex_error *err)
 
     if (left >= want)
         return CHEX_OK;
+    if (g->stop && atomic_load(g->stop))
+        return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
     for (i = 0; i < left; i++)
         g->in[i] = g->state.next_in[i];
     status = file_pread(g->fd, g->at, g->in + left, g->in_size - left, &got, err);

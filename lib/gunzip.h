@@ -13,18 +13,24 @@
 
 #include "error.h"
 
+#include <stdatomic.h>
+
 struct gunzip; /* used by one thread at a time */
 
 /* Do these bytes, the first of a file, begin a gzip file? */
 bool gunzip_magic(const uint8_t *data, size_t size);
 
-/* Decompress the open file fd from its beginning; fd stays the caller's.  Free with gunzip_free().  NULL: no memory. */
-struct gunzip *gunzip_new(int fd);
+/*
+ * Decompress the open file fd from its beginning; fd stays the caller's, *stop (or NULL) too.  Free with gunzip_free().
+ * NULL: no memory.
+ */
+struct gunzip *gunzip_new(int fd, const atomic_bool *stop);
 void gunzip_free(struct gunzip *g); /* NULL is allowed */
 
 /*
  * The next piece: *data points to *size bytes, valid until the next call; *size 0 at the end.
- * CHEX_ERR_TRUNCATED, CHEX_ERR_CHECKSUM, CHEX_ERR_DAMAGED, CHEX_ERR_READ; every later call fails alike.
+ * CHEX_ERR_TRUNCATED, CHEX_ERR_CHECKSUM, CHEX_ERR_DAMAGED, CHEX_ERR_READ; CHEX_ERR_STOPPED where *stop is set.  Every
+ * later call fails alike.
  */
 enum chex_status gunzip_read(struct gunzip *g, const uint8_t **data, size_t *size, struct chex_error *err);
 

@@ -19,6 +19,8 @@
 
 #include "mem.h"
 
+#include <stdatomic.h>
+
 struct image {
     uint32_t width, height;
     size_t stride;        /* bytes from a row to the next, >= width */
@@ -46,9 +48,10 @@ struct image_traits {
 };
 
 struct decode_limits {
-    uint64_t max_pixels; /* width * height; above it CHEX_ERR_LIMIT before anything is allocated */
-    uint32_t min_side;   /* width or height below it: CHEX_ERR_LIMIT */
-    bool lenient;        /* keep an image whose pixels are all there, though the end of the file is not */
+    uint64_t max_pixels;     /* width * height; above it CHEX_ERR_LIMIT before anything is allocated */
+    uint32_t min_side;       /* width or height below it: CHEX_ERR_LIMIT */
+    bool lenient;            /* keep an image whose pixels are all there, though the end of the file is not */
+    const atomic_bool *stop; /* set: CHEX_ERR_STOPPED, within a fraction of a second; may be NULL */
 };
 
 /* CHEX_ERR_LIMIT with a text ("100000x100000 exceeds --max-pixels 64M") or CHEX_OK. */

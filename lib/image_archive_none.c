@@ -8,10 +8,11 @@
 #include "image_archive.h"
 
 enum chex_status
-image_archive_open(const char *path, locale_t utf8, struct image_archive **out, struct chex_error *err)
+image_archive_open(const char *path, const struct image_archive_options *options, struct image_archive **out,
+                   struct chex_error *err)
 {
     (void)path;
-    (void)utf8;
+    (void)options;
     *out = NULL;
     return chex_fail(err, CHEX_ERR_USAGE,
                      "neither a folder nor a .png or .jpg file; archives are not read: built without libarchive");
@@ -23,12 +24,13 @@ image_archive_close(struct image_archive *a)
     (void)a;
 }
 
-bool
-image_archive_next(struct image_archive *a, struct image_member *member)
+enum chex_status
+image_archive_next(struct image_archive *a, struct image_member *member, bool *found, struct chex_error *err)
 {
     (void)a;
     (void)member;
-    return false;
+    *found = false;
+    return chex_fail(err, CHEX_ERR_BUG, "no archive is open");
 }
 
 enum chex_status
@@ -63,6 +65,12 @@ image_archive_offset(const struct image_archive *a)
 
 const char *
 image_archive_version(void)
+{
+    return NULL;
+}
+
+const char *
+image_archive_xz_version(void)
 {
     return NULL;
 }

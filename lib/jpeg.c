@@ -165,7 +165,10 @@ static void
 on_progress(j_common_ptr codec)
 {
     struct job *job = codec->client_data;
+    const atomic_bool *stop_wanted = job->limits->stop;
 
+    if (stop_wanted && atomic_load_explicit(stop_wanted, memory_order_relaxed))
+        stop(job, CHEX_ERR_STOPPED);
     if (job->codec.input_scan_number > MAX_SCANS) {
         snprintf(job->message, sizeof(job->message), "more than %d scans", MAX_SCANS);
         stop(job, CHEX_ERR_LIMIT);
@@ -306,6 +309,8 @@ explain(struct job *job, enum chex_status status)
 {
     if (status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
+    if (status == CHEX_ERR_STOPPED)
+        return chex_fail(job->err, status, "stopped on request");
     if (status == CHEX_ERR_LIMIT)
         return chex_fail(job->err, CHEX_ERR_LIMIT, "%s", job->message);
     if (!job->ran_out)

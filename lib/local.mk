@@ -140,15 +140,16 @@ libchexcore_la_SOURCES = \
 	lib/inflate_turn.h \
 	lib/inflate_x86.c
 if HAVE_LIBARCHIVE
-libchexcore_la_SOURCES += lib/image_archive.c lib/image_archive_fault.c lib/image_archive_private.h
+libchexcore_la_SOURCES += lib/image_archive.c lib/image_archive_fault.c lib/image_archive_private.h \
+	lib/image_archive_stream.c lib/unxz.c lib/unxz.h
 else
 libchexcore_la_SOURCES += lib/image_archive_none.c
 endif
 nodist_libchexcore_la_SOURCES = schemas/example.pb-c.c schemas/example.pb-c.h
 libchexcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
-	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(LIBARCHIVE_CFLAGS)
+	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LZMA_CFLAGS)
 libchexcore_la_LIBADD = $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) \
-	$(CRYPTO_LIBS) $(LIBCSV_LIBS) $(ISAL_LIBS) $(LIBARCHIVE_LIBS)
+	$(CRYPTO_LIBS) $(LIBCSV_LIBS) $(ISAL_LIBS) $(LIBARCHIVE_LIBS) $(LZMA_LIBS)
 
 lib_LTLIBRARIES += libchex.la
 libchex_la_SOURCES =

@@ -24,6 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* libpng reads at most 4 KiB of image data at a time: more than this at the last row is data behind the pixels. */
+#define LATE_MOST (16u << 10)
+
+/* So much of that may be: times the size of the image, and bytes.  LATE_MOST can become 16.5 MiB: no more is overlooked. */
+#define SURPLUS_TIMES 4
+#define SURPLUS_BYTES (32u << 20)
+
 enum phase { HEADER, ROWS, END };
 
 struct job {
@@ -35,8 +42,11 @@ struct job {
     enum phase phase;
     enum chex_status status; /* what went wrong; CHEX_OK as yet */
     bool no_memory;
-    bool damaged;     /* a warning that speaks about pixels; its text is in message */
-    char message[96]; /* libpng's words */
+    struct png_chunks chunks;
+    uint64_t rows_left; /* to be asked for, of all passes */
+    size_t late;        /* bytes read for the last of them; SIZE_MAX once they were looked at */
+    bool damaged;       /* a warning that speaks about pixels; its text is in message */
+    char message[96];   /* libpng's words */
 
     png_structp png;
     png_infop info;
@@ -91,6 +101,8 @@ on_warning(png_structp png, png_const_charp message)
     struct job *job = png_get_error_ptr(png);
     bool harmless = strncmp(message, "IDAT: ", 6) != 0;
 
+    if (strstr(message, "CRC error")) /* counted by png_chunk_check() */
+        return;
     for (size_t i = 0; !harmless && i < sizeof(surplus) / sizeof(surplus[0]); i++)
         harmless = strstr(message, surplus[i]) != NULL;
     if (harmless) {
@@ -101,11 +113,44 @@ on_warning(png_structp png, png_const_charp message)
     }
 }
 
+static bool
+stops(const struct job *job)
+{
+    return job->limits->stop && atomic_load_explicit(job->limits->stop, memory_order_relaxed);
+}
+
+/*
+ * With the last row libpng inflates what is left of the image data, a thousand times what was read.  Where that is more than
+ * it can be for the row alone, how much comes of it is measured first.
+ */
+static enum chex_status
+check_surplus(struct job *job, size_t size)
+{
+    uint64_t row, most;
+    enum chex_status status;
+    bool small;
+
+    if (job->phase != ROWS || job->rows_left > 0 || job->late == SIZE_MAX)
+        return CHEX_OK;
+    job->late += size;
+    if (job->late <= LATE_MOST)
+        return CHEX_OK;
+    job->late = SIZE_MAX;
+    row = 1 +
+          ((uint64_t)png_get_image_width(job->png, job->info) * job->traits->bit_depth * job->traits->channels + 7) / 8;
+    most = row * png_get_image_height(job->png, job->info) * (1 + SURPLUS_TIMES) + SURPLUS_BYTES;
+    status = png_chunk_measure(job->data, job->size, most, &small, job->err);
+    return status == CHEX_OK && !small ? CHEX_ERR_LIMIT : status;
+}
+
 static void PNGCBAPI
 on_read(png_structp png, png_bytep to, size_t size)
 {
     struct job *job = png_get_io_ptr(png);
 
+    job->status = stops(job) ? CHEX_ERR_STOPPED : check_surplus(job, size);
+    if (job->status != CHEX_OK)
+        png_error(png, "no further");
     if (size > job->size - job->position) {
         job->status = CHEX_ERR_TRUNCATED;
         png_error(png, "end of file");
@@ -144,7 +189,7 @@ set_limits(struct job *job)
     /* Texts, profiles and all else that may inflate without bound: their CRC is checked, nothing is kept.  tRNS is
      * not among those that -1 stands for. */
     png_set_keep_unknown_chunks(job->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
-    png_set_crc_action(job->png, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
+    png_set_crc_action(job->png, PNG_CRC_QUIET_USE, PNG_CRC_WARN_DISCARD); /* critical ones were compared */
 #ifdef PNG_READ_CHECK_FOR_INVALID_INDEX_SUPPORTED
     png_set_check_for_invalid_index(job->png, 0); /* done here: look_up() */
 #endif
@@ -295,6 +340,9 @@ rgba_to_gray(struct job *job, uint32_t count, uint8_t *to)
 static enum chex_status
 read_row(struct job *job, uint32_t count, uint8_t *to)
 {
+    if (stops(job))
+        return chex_fail(job->err, CHEX_ERR_STOPPED, "stopped on request");
+    job->rows_left--;
     if (job->samples == 1 && !job->traits->palette) {
         png_read_row(job->png, to, NULL);
         return CHEX_OK;
@@ -320,6 +368,7 @@ read_plain(struct job *job, struct image *out)
 {
     enum chex_status status = CHEX_OK;
 
+    job->rows_left = out->height;
     for (uint32_t y = 0; y < out->height && status == CHEX_OK; y++)
         status = read_row(job, out->width, out->data + y * out->stride);
     return status;
@@ -330,6 +379,9 @@ read_interlaced(struct job *job, struct image *out)
 {
     uint8_t *line = job->row + (size_t)out->width * job->samples;
 
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+        if (PNG_PASS_COLS(out->width, pass) > 0)
+            job->rows_left += PNG_PASS_ROWS(out->height, pass);
     for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++) {
         uint32_t columns = PNG_PASS_COLS(out->width, pass);
         uint32_t rows = columns > 0 ? PNG_PASS_ROWS(out->height, pass) : 0;
@@ -368,17 +420,21 @@ read_all(struct job *job, struct image *out)
     png_read_end(job->png, NULL);
     if (job->position < job->size)
         job->traits->warnings++;
-    return CHEX_OK;
+    if (!job->chunks.ended) /* and libpng did without */
+        job->status = CHEX_ERR_TRUNCATED;
+    return job->status;
 }
 
 /* The text for job->status, which a callback has set, and the last word on the status. */
 static enum chex_status
 explain(struct job *job)
 {
-    struct png_chunk chunk;
-
     if (job->status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
+    if (job->status == CHEX_ERR_STOPPED)
+        return chex_fail(job->err, CHEX_ERR_STOPPED, "stopped on request");
+    if (job->status == CHEX_ERR_LIMIT)
+        return chex_fail(job->err, CHEX_ERR_LIMIT, "more than %d times its size behind its pixels", SURPLUS_TIMES);
     if (job->status == CHEX_ERR_TRUNCATED && job->phase != END)
         return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %zu", job->size);
     if (job->status == CHEX_ERR_TRUNCATED && !job->damaged) {
@@ -387,10 +443,6 @@ explain(struct job *job)
         job->traits->warnings++;
         return CHEX_OK;
     }
-    /* libpng meets damage where inflate or a range check trips over it, mostly before it sees the CRC; that the CRC is
-     * wrong tells a user more: the file was damaged on its way. */
-    if (png_chunk_find_bad(job->data, job->size, &chunk))
-        return chex_fail(job->err, CHEX_ERR_CHECKSUM, "checksum error in %s", chunk.type);
     return chex_fail(job->err, CHEX_ERR_DAMAGED, "%s (%s)", job->phase == HEADER ? "damaged PNG" : "image data damaged",
                      job->message);
 }
@@ -406,7 +458,9 @@ guarded(struct job *job, struct image *out)
         return chex_fail_memory(job->err);
     png_set_read_fn(job->png, job, on_read);
     job->status = read_all(job, out);
-    return job->status == CHEX_OK && job->damaged ? explain(job) : job->status;
+    if (job->status == CHEX_ERR_TRUNCATED || (job->status == CHEX_OK && job->damaged))
+        return explain(job);
+    return job->status;
 }
 
 enum chex_status
@@ -417,6 +471,10 @@ png_decode(const uint8_t *data, size_t size, const struct decode_limits *limits,
     enum chex_status status;
 
     *traits = (struct image_traits){.container = IMAGE_PNG};
+    png_chunk_check(data, size, &job.chunks);
+    if (job.chunks.bad[0])
+        return chex_fail(err, CHEX_ERR_CHECKSUM, "checksum error in %s", job.chunks.bad);
+    traits->warnings = job.chunks.bad_other;
     job.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning, &job, on_allocate, on_free);
     if (!job.png)
         return chex_fail_memory(err);

@@ -65,17 +65,52 @@ png_chunk_is_image_data(const uint8_t *data, size_t size, size_t position)
     return png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") == 0 && chunk.length > 0;
 }
 
-bool
-png_chunk_find_bad(const uint8_t *data, size_t size, struct png_chunk *chunk)
+void
+png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out)
 {
     size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
 
-    while (png_chunk_next(data, size, &position, chunk)) {
-        bool critical = !(chunk->type[0] & 0x20);
-        size_t covered = (size_t)chunk->length + 4;
+    *out = (struct png_chunks){.bad = ""};
+    while (!out->ended && png_chunk_next(data, size, &position, &chunk)) {
+        bool critical = !(chunk.type[0] & 0x20);
+        size_t covered = (size_t)chunk.length + 4;
 
-        if (critical && crc32_z(0, chunk->body, covered) != read_u32(chunk->body + covered))
-            return true;
+        out->ended = strcmp(chunk.type, "IEND") == 0;
+        if (crc32_z(0, chunk.body, covered) == read_u32(chunk.body + covered))
+            continue;
+        if (!critical)
+            out->bad_other++;
+        else if (!out->bad[0])
+            memcpy(out->bad, chunk.type, sizeof(out->bad));
     }
-    return false;
+}
+
+enum chex_status
+png_chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+    z_stream z = {0};
+    uint8_t out[16384];
+    uint64_t made = 0;
+    int code = inflateInit(&z);
+
+    while (code == Z_OK && made <= most && png_chunk_next(data, size, &position, &chunk)) {
+        if (strcmp(chunk.type, "IDAT") != 0)
+            continue;
+        z.next_in = (Bytef *)(uintptr_t)(chunk.body + 4);
+        z.avail_in = chunk.length;
+        do {
+            z.next_out = out;
+            z.avail_out = sizeof(out);
+            code = inflate(&z, Z_NO_FLUSH);
+            made += sizeof(out) - z.avail_out;
+        } while (code == Z_OK && z.avail_out == 0 && made <= most);
+        if (code == Z_BUF_ERROR) /* it wants more input */
+            code = Z_OK;
+    }
+    inflateEnd(&z);
+    *small = made <= most;
+    return code == Z_MEM_ERROR ? chex_fail_memory(err) : CHEX_OK;
 }

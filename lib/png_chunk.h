@@ -1,16 +1,16 @@
 /*
  * png_chunk.h - the chunks of a PNG in memory, without their meaning
  *
- * libpng does the decoding; this answers what it does not tell.  Only png.c uses it.
+ * libpng does the decoding; this answers what it does not tell, or tells otherwise from version to version.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_PNG_CHUNK_H
 #define CHEX_LIB_PNG_CHUNK_H
 
-#include <stdbool.h>
+#include "error.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 struct png_chunk {
     char type[5]; /* terminated; letters only */
@@ -28,7 +28,20 @@ bool png_chunk_is_animated(const uint8_t *data, size_t size);
 /* At this position stands an IDAT that is not empty. */
 bool png_chunk_is_image_data(const uint8_t *data, size_t size, size_t position);
 
-/* The first critical chunk whose CRC is wrong; false where there is none. */
-bool png_chunk_find_bad(const uint8_t *data, size_t size, struct png_chunk *chunk);
+/* What all chunks say together, up to IEND or to the first that is not whole. */
+struct png_chunks {
+    char bad[5];        /* the first critical one whose CRC is wrong; "" where there is none */
+    unsigned bad_other; /* ancillary ones whose CRC is wrong */
+    bool ended;         /* IEND is there, and whole */
+};
+
+void png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out);
+
+/*
+ * *small: the image data, inflated, is at most `most` bytes, or damaged before.  So a few bytes behind the pixels that would
+ * become many cannot take time.  CHEX_ERR_MEMORY.
+ */
+enum chex_status png_chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small,
+                                   struct chex_error *err);
 
 #endif

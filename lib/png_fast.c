@@ -215,12 +215,16 @@ reserve_plane(struct png_fast *fast, const struct header *h)
 
 /* Band by band, so that rows are in the cache when their filters are undone. */
 static bool
-decode_rows(struct png_fast *fast, const struct header *h, size_t row, struct image *out)
+decode_rows(struct png_fast *fast, const struct header *h, const struct decode_limits *limits, size_t row,
+            struct image *out)
 {
     const uint8_t *raw = h->channels == 1 ? fast->raw.data : fast->plane.data;
     uint32_t from, to;
 
     for (from = 0; from < h->height; from = to) {
+        /* libpng's way ends at once then, and says so. */
+        if (limits->stop && atomic_load_explicit(limits->stop, memory_order_relaxed))
+            return false;
         to = h->height - from > UNFILTER_BAND ? from + UNFILTER_BAND : h->height;
         if (!inflate_until(fast->tables, to * row) || !filter_types_are_right(fast->raw.data, from, to, row) ||
             (h->channels != 1 && !take_plane(fast, h, from, to)))
@@ -243,7 +247,7 @@ png_fast_decode(struct png_fast *fast, const uint8_t *data, size_t size, const s
     if (!begin_rows(fast, wanted) || (h.channels != 1 && !reserve_plane(fast, &h)) ||
         image_resize_buffer(out, h.width, h.height, NULL) != CHEX_OK)
         return false;
-    if (!decode_rows(fast, &h, row, out))
+    if (!decode_rows(fast, &h, limits, row, out))
         return false;
     *traits = (struct image_traits){.container = IMAGE_PNG, .bit_depth = 8, .channels = h.channels};
     return true;

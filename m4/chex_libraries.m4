@@ -25,9 +25,11 @@ AC_DEFUN([CHEX_WITH], [
   AS_IF([test "$with_$1" = yes && test "$have_$1" = no], [AC_MSG_ERROR([--with-$1=yes, but it was not found])])
 ])
 
+# With liblzma, whose limit of memory libarchive does not set.
 AC_DEFUN([CHEX_WITH_LIBARCHIVE], [
   CHEX_WITH([libarchive], [images straight from .tar.gz], [
-    PKG_CHECK_MODULES([LIBARCHIVE], [libarchive >= 3.0], [have_libarchive=yes], [:])])
+    PKG_CHECK_MODULES([LIBARCHIVE], [libarchive >= 3.0],
+      [PKG_CHECK_MODULES([LZMA], [liblzma], [have_libarchive=yes], [:])], [:])])
   AM_CONDITIONAL([HAVE_LIBARCHIVE], [test "$have_libarchive" = yes])
 ])
 
@@ -98,7 +100,7 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   hardening     $enable_hardening
   |
   |   programs      chex-convert, chex-inspect, chex-synth, chex-train
-  |   archives      $have_libarchive (libarchive: images straight from .tar.gz and .zip)
+  |   archives      $have_libarchive (libarchive, liblzma: images straight from .tar.gz and .zip)
   |   unit tests    $have_check (Check)
   |   mpi           $have_mpi (several machines)
   |

@@ -18,12 +18,14 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import zipfile
+import zlib
 
 from support import (Cases, Skip, chunk, complete, images, manifest, png, program, read_csv, rejects, run, same_tree,
                      says, slurp, synth, tree, write, write_csv)
@@ -524,7 +526,7 @@ def cut_between_members(work, have):
     for name, pack in (("tar", bytes), ("tar.gz", gzip.compress), ("tar.xz", lzma.compress), ("tar.bz2", bz2.compress)):
         yield write(f"{work}/cut.{name}", pack(cut)), r"the archive has no end \(the file ends there\)"
         zeros = cut + bytes((1 << 20) + 2048)
-        yield write(f"{work}/zeros.{name}", pack(zeros)), "1050624 bytes of zeros behind its last member: download int"
+        yield write(f"{work}/zeros.{name}", pack(zeros)), "more than 1 MiB of zeros behind its last member: download int"
     # Two whole archives put together, and a bit of the second one's first bytes is wrong.
     ends = bytes(1024)
     for name, pack in (("gz", gzip.compress), ("bz2", bz2.compress)):
@@ -698,6 +700,136 @@ def _(work):
         unpublished(out)
         run(command(inputs, out, *SLOW_OPTIONS, csv=csv))
         same_tree(reference, out)
+
+
+# ---- what a small file may ask for -----------------------------------------------------------------------------------
+
+
+def ask_for_4_gib(path):
+    """A .tar.xz whose first block header says a dictionary of 4 GiB, which is allowed."""
+    data = bytearray(lzma.compress(slurp(tar(path, members()))))
+    size = (data[12] + 1) * 4
+    header = data[12:12 + size]
+    header[header.index(b"\x21\x01") + 2] = 40
+    header[-4:] = struct.pack("<I", zlib.crc32(header[:-4]))
+    data[12:12 + size] = header
+    return write(path, data)
+
+
+def peak_kib(command, code, **how):
+    """Peak memory of a command that ends with this code, and its output."""
+    done = run(["/usr/bin/env", sys.executable, "-c", "import resource, subprocess, sys\n"
+                "code = subprocess.run(sys.argv[1:]).returncode\n"
+                "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\nsys.exit(code)", *command],
+               code, **how)
+    return int(re.search(r"^peak (\d+)", done.stdout, re.M).group(1)), done
+
+
+@case("a .tar.xz that asks for 4 GiB of memory, and a zip that may, are refused; --max-memory allows it")
+def _(work):
+    need_archives()
+    for path, text in ((ask_for_4_gib(f"{work}/a.tar.xz"), "it takes 4097 MiB of memory"),
+                       (pack_zip(f"{work}/lzma.zip", members(), zipfile.ZIP_LZMA), "it may take 4160 MiB of memory")):
+        out = f"{path}.out"
+        peak, done = peak_kib([str(a) for a in command(path, out)], 1)
+        says(done, f"refused  '{re.escape(path)}' at byte .*{text}, --max-memory allows 128 MiB", "is refused at byte",
+             "allow it, or pack it again")
+        assert peak < 600 << 10, f"{peak} KiB"
+        unpublished(out)
+        says(convert(path, f"{out}-2", "--allow-missing", code=1), text)
+        inspect = [program("chex-inspect"), "--source", "-l", labels(), "-i", path]
+        assert re.search(rf"refused at byte \S+ of .*{text}", run(inspect, 1).stdout)
+        convert(path, out, "--max-memory", "5G")
+        same_tree(straight(), out)
+        assert text not in run([*inspect, "--max-memory", "5G"], 1).stdout  # an image has no row, one is none
+    convert(path, f"{work}/no", "--max-memory", "4", code=2)
+
+
+@case("too little memory ends with 4, in an archive of any form, and is never taken for damage")
+def _(work):
+    forms = (("w", "tar"), ("w:gz", "tar.gz"), ("w:xz", "tar.xz"), ("w:bz2", "tar.bz2"))
+    paths = [tar(f"{work}/a.{form}", members(), mode) for mode, form in forms]
+    paths.append(pack_zip(f"{work}/a.zip", members()))
+    with open(program("chex-convert"), "rb") as f:
+        if b"__asan_init" in f.read():
+            raise Skip("the address sanitizer needs terabytes of address space")
+    for path in paths:
+        codes, kib, out = set(), 20000, f"{path}.out"
+        # From what is too little to load the program to what is enough.
+        while kib < 2 << 20 and not (0 in codes and kib > 80000):
+            done = run(["sh", "-c", f"ulimit -v {kib}; exec \"$@\"", "sh",
+                        *command(path, out, "-j", 1, "-q", "--allow-rejects", "100%")], None)
+            loaded = "error while loading" not in done.stderr
+            assert done.returncode in (0, 4) or not loaded, (kib, done.returncode, done.stderr)
+            if done.returncode == 0:
+                same_tree(straight(), out)
+                shutil.rmtree(out)
+            elif done.returncode == 4 and loaded:
+                says(done, "out of memory")
+                assert not os.path.exists(f"{out}/manifest.json")
+            codes.add(done.returncode)
+            kib += 4000 if kib < 100000 else kib // 8
+        assert 0 in codes and (4 in codes or ".xz" not in path), codes
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def tar_with_huge_member(path, pack, gib):
+    """A member of zeros, so many times 16 MiB that were packed once, and the images behind it."""
+    info = tarfile.TarInfo("disk.img")
+    info.size = gib << 30
+    piece = pack(bytes(16 << 20))
+    images = slurp(tar(f"{path}.tar", members()))
+    return write(path, pack(info.tobuf(tarfile.GNU_FORMAT)) + piece * (gib * 64) + pack(images))
+
+
+@case("SIGTERM inside a member of gigabytes that a small archive holds ends with 75, within seconds")
+def _(work):
+    need_archives()
+    for form, pack in (("tar.bz2", bz2.compress), ("tar.xz", lzma.compress), ("tar.gz", gzip.compress)):
+        path = tar_with_huge_member(f"{work}/a.{form}", pack, 7)
+        process = start(path, f"{work}/{form}", *SMALL)
+        while not os.path.exists(f"{work}/{form}/.chex.lock") and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        begun = time.monotonic()
+        _, text = process.communicate(timeout=60)
+        assert process.returncode == 75, f"{form}: exit code {process.returncode}\n{text}"
+        assert time.monotonic() - begun < 5, f"{form}: {time.monotonic() - begun:.1f} s"
+        unpublished(f"{work}/{form}")
+
+
+@case("a tail of zeros is judged when it is known: a terabyte of it costs no more than a megabyte")
+def _(work):
+    path = tar(f"{work}/a.tar", members())
+    with open(path, "ab") as f:
+        f.truncate(1 << 40)
+    says(convert(path, f"{work}/out", code=1), "more than 1 MiB of zeros behind its last member", "1 damaged archive")
+    same_tree(straight(), f"{work}/out")
+    for form, pack in (("bz2", bz2.compress), ("xz", lzma.compress), ("gz", gzip.compress)):
+        path = write(f"{work}/b.{form}", pack(slurp(tar(f"{work}/b.tar", members()))) + pack(bytes(16 << 20)) * 640)
+        says(convert(path, f"{work}/{form}", code=1, timeout=60), "more than 1 MiB of zeros behind its last member")
+        same_tree(straight(), f"{work}/{form}")
+
+
+@case("the header of a tar's member may not go on for ever")
+def _(work):
+    info = tarfile.TarInfo("sparse.img")
+    info.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[386:410] = b"%011o\0%011o\0" % (0, 0)  # one piece, of no bytes
+    header[482] = 1  # another block of pieces follows
+    header[148:156] = b"        "
+    header[148:156] = b"%06o\0 " % sum(header)
+    block = bytearray(512)
+    block[504] = 1
+    data = slurp(tar(f"{work}/a.tar", members()))
+    with tarfile.open(f"{work}/a.tar") as archive:
+        last = archive.getmembers()[-1]
+    end = last.offset_data + (last.size + 511) // 512 * 512
+    path = write(f"{work}/a.tar.gz", gzip.compress(data[:end] + header + block * (20 << 11) + bytes(1024)))
+    says(convert(path, f"{work}/out", code=1), "the header of a member has more than 4 MiB")
+    same_tree(straight(), f"{work}/out")
 
 
 @case("a limit on the size of files ends with 4 while archives are read, and a rerun goes on")

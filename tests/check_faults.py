@@ -9,13 +9,17 @@ that.  Afterwards the exit code is one that the manual names, chex-inspect tells
 command again gives the bytes of a run without faults.  In make check a sample of the calls is tried, with CHEX_SLOW all;
 KILLS is the number of kills at random times (default 200).
 """
+import functools
 import os
 import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
+import tarfile
 import time
+import zipfile
 
 from faults import harness, replay
 from support import SLOW, Cases, Skip, slurp, write
@@ -147,6 +151,50 @@ def _(work):
 @case("convert: every allocation fails")
 def _(work):
     sweep(work, "memory", ["ENOMEM"], (1, 4), tried=300)
+
+
+@functools.lru_cache(None)
+def archives(work):
+    """The images of the conversion in every form of archive that is read: {form: path}."""
+    images = os.path.join(work, "source", "images")
+    paths = {form: os.path.join(work, "a." + form) for form in ("tar", "tar.gz", "tar.xz", "tar.bz2", "zip")}
+    for form, path in paths.items():
+        if form != "zip":
+            with tarfile.open(path, "w:" + form[4:]) as archive:
+                archive.add(images, "images")
+    with zipfile.ZipFile(paths["zip"], "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(os.listdir(images)):
+            archive.write(os.path.join(images, name), "images/" + name)
+    if shutil.which("zstd"):
+        subprocess.run(["zstd", "-q", paths["tar"]], check=True)
+        paths["tar.zst"] = paths["tar"] + ".zst"
+    return paths
+
+
+@case("convert: every allocation fails while an archive is read, of every form: that is no damage")
+def _(work):
+    c = conversion(work)
+    for form, path in archives(c.work).items():
+        a = c.reading(path)
+        counts = a.counts()
+        if form == "tar" and counts["memory"] == 0:
+            raise Skip("allocations cannot be made to fail here")
+
+        def one(fault, a=a):
+            folder = a.new_folder()
+            try:
+                ended = harness.run(a.command(folder, "--allow-rejects", "3"), [folder], fault)
+                assert ended.code in (0, 4), f"exit code {ended.code}: {ended.err[-300:]}"
+                if ended.code == 0:
+                    harness.differ(harness.read_tree(folder), a.tree)
+                else:
+                    assert ended.err.strip(), "an exit code without a word"
+                a.check_folder(folder)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        harness.in_parallel(one, [f"memory:{n}:{mode}:ENOMEM" for mode in ("once", "ever")
+                                  for n in numbers(counts["memory"], 40)])
 
 
 @case("convert: an allocation that fails while a journal is read is no torn line")

@@ -48,6 +48,7 @@ tests_unit_SOURCES = \
 	tests/test_pipeline.c \
 	tests/test_plan.c \
 	tests/test_png.c \
+	tests/test_png_bounds.c \
 	tests/test_png_faults.c \
 	tests/test_png_fast.c \
 	tests/test_progress.c \

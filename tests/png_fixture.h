@@ -46,5 +46,6 @@ size_t fixture_find(const struct buffer *b, const char *type);
 void fixture_repair(struct buffer *b, size_t at);
 
 void png_faults_case(Suite *suite); /* test_png_faults.c */
+void png_bounds_case(Suite *suite); /* test_png_bounds.c */
 
 #endif

@@ -10,7 +10,7 @@ venv=$build/venv
 
 build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-compiler libpng-dev
     libjpeg62-turbo-dev zlib1g-dev libprotobuf-c-dev libjansson-dev libssl-dev libcsv-dev libisal-dev
-    libarchive-dev libxxhash-dev"
+    libarchive-dev liblzma-dev libxxhash-dev"
 python_packages="python3 python3-venv python3-numpy ca-certificates"
 test_packages="check python3-pil python3-jsonschema python3-pandas python3-sklearn protobuf-compiler
     mandoc libjpeg-turbo-progs locales libopenmpi-dev openmpi-bin zstd zsh fish gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"

@@ -29,8 +29,18 @@ open_archive(const struct buffer *b)
 {
     struct image_archive *a;
 
-    ck_assert_int_eq(image_archive_open(unit_file("a.tar", b->data, b->size), (locale_t)0, &a, &err), CHEX_OK);
+    ck_assert_int_eq(image_archive_open(unit_file("a.tar", b->data, b->size), NULL, &a, &err), CHEX_OK);
     return a;
+}
+
+/* Go to the next image, which is no error. */
+static bool
+next(struct image_archive *a, struct image_member *m)
+{
+    bool found;
+
+    ck_assert_int_eq(image_archive_next(a, m, &found, &err), CHEX_OK);
+    return found;
 }
 
 START_TEST(images_come_in_the_order_of_the_archive_and_may_be_passed_over)
@@ -48,19 +58,19 @@ START_TEST(images_come_in_the_order_of_the_archive_and_may_be_passed_over)
     archive_add(&b, "5.jpeg", '0', "");
     buffer_append(&b, (char[1024]){0}, 1024, &err);
     a = open_archive(&b);
-    ck_assert(image_archive_next(a, &m));
+    ck_assert(next(a, &m));
     ck_assert_str_eq(m.name, "1.png");
     ck_assert(m.size_known && m.size == 3);
-    ck_assert(image_archive_next(a, &m));
+    ck_assert(next(a, &m));
     ck_assert_str_eq(m.name, "2.JPG");
     ck_assert_int_eq(image_archive_read(a, 12, &data, &err), CHEX_OK);
     ck_assert(data.size == 12 && memcmp(data.data, "two and more", 12) == 0);
-    ck_assert(image_archive_next(a, &m));
+    ck_assert(next(a, &m));
     ck_assert_str_eq(m.name, "5.jpeg");
     ck_assert_int_eq(image_archive_read(a, 12, &data, &err), CHEX_OK);
     ck_assert_uint_eq(data.size, 0);
-    ck_assert(!image_archive_next(a, &m));
-    ck_assert(!image_archive_next(a, &m));
+    ck_assert(!next(a, &m));
+    ck_assert(!next(a, &m));
     ck_assert_uint_eq(image_archive_others(a), 3);
     ck_assert_ptr_null(image_archive_fault(a));
     image_archive_close(a);
@@ -79,12 +89,12 @@ START_TEST(one_too_large_is_no_fault_of_the_archive)
     archive_add(&b, "2.png", '0', "012345678");
     buffer_append(&b, (char[1024]){0}, 1024, &err);
     a = open_archive(&b);
-    ck_assert(image_archive_next(a, &m));
+    ck_assert(next(a, &m));
     ck_assert_int_eq(image_archive_read(a, 9, &data, &err), CHEX_ERR_LIMIT);
     ck_assert_str_eq(err.text, "10 bytes are more than the 9 allowed");
-    ck_assert(image_archive_next(a, &m));
+    ck_assert(next(a, &m));
     ck_assert_int_eq(image_archive_read(a, 9, &data, &err), CHEX_OK);
-    ck_assert(!image_archive_next(a, &m));
+    ck_assert(!next(a, &m));
     ck_assert_ptr_null(image_archive_fault(a));
     image_archive_close(a);
     buffer_release(&data);
@@ -100,7 +110,7 @@ read_all(struct image_archive *a)
     struct image_member m;
     unsigned good = 0;
 
-    while (image_archive_next(a, &m))
+    while (next(a, &m))
         good += image_archive_read(a, 100, &data, &err) == CHEX_OK;
     buffer_release(&data);
     return good;
@@ -150,7 +160,10 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
         if (*text) {
             ck_assert_msg(image_archive_fault(a) != NULL, "%zu zeros", zeros);
             ck_assert_str_eq(image_archive_fault(a)->error.text, text);
-            ck_assert_uint_eq(image_archive_fault(a)->offset, !i && zeros > 0 ? tar->size : b[i].size);
+            if (text == packed_text && strstr(text, "zeros")) /* known before its end */
+                ck_assert_uint_le(image_archive_fault(a)->offset, b[i].size);
+            else
+                ck_assert_uint_eq(image_archive_fault(a)->offset, zeros > 0 ? tar->size : b[i].size);
         } else {
             ck_assert_ptr_null(image_archive_fault(a));
         }
@@ -162,7 +175,7 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
 START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
 {
     static const char no_end[] = "the archive has no end (the file ends there)";
-    static const char text[] = "1050112 bytes of zeros behind its last member: download interrupted?";
+    static const char text[] = "more than 1 MiB of zeros behind its last member: download interrupted?";
     struct buffer b = {0}, none = {0};
     char zeros[3000] = {0};
 
@@ -200,11 +213,11 @@ START_TEST(what_is_wrong_with_a_member_is_said_in_one_line)
     struct image_member m;
     struct buffer b = {0};
 
-    ck_assert_int_eq(image_archive_open(unit_file("one.zip", zip, sizeof(zip) - 1), (locale_t)0, &a, &err), CHEX_OK);
-    ck_assert(image_archive_next(a, &m));
+    ck_assert_int_eq(image_archive_open(unit_file("one.zip", zip, sizeof(zip) - 1), NULL, &a, &err), CHEX_OK);
+    ck_assert(next(a, &m));
     ck_assert_int_eq(image_archive_read(a, 100, &b, &err), CHEX_ERR_DAMAGED);
     ck_assert_msg(err.text[0] && !strpbrk(err.text, "\n\r"), "%s", err.text);
-    while (image_archive_next(a, &m))
+    while (next(a, &m))
         continue;
     ck_assert_ptr_nonnull(image_archive_fault(a));
     ck_assert_ptr_null(strpbrk(image_archive_fault(a)->error.text, "\n\r"));
@@ -222,11 +235,12 @@ read_archive(struct chex_error *why)
     struct image_member member;
     struct buffer b = {0};
     struct strays strays = {0};
-    enum chex_status status = image_archive_open(archive_path, (locale_t)0, &a, why);
+    enum chex_status status = image_archive_open(archive_path, NULL, &a, why);
+    bool found = true;
 
     if (status != CHEX_OK)
         return status;
-    while (status == CHEX_OK && image_archive_next(a, &member)) {
+    while (status == CHEX_OK && (status = image_archive_next(a, &member, &found, why)) == CHEX_OK && found) {
         status = image_archive_read(a, 1000, &b, why);
         if (status == CHEX_OK)
             status = strays_add(&strays, member.name, why);
@@ -259,17 +273,57 @@ START_TEST(archives_are_read_without_memory)
 }
 END_TEST
 
+/* Before it is opened, and between two members. */
+START_TEST(a_wish_to_stop_is_heard_and_no_fault)
+{
+    atomic_bool stop = true;
+    const struct image_archive_options options = {.stop = &stop};
+    struct buffer b = {0}, packed = {0}, data = {0};
+    struct image_archive *a;
+    struct image_member m;
+    bool found;
+
+    archive_add(&b, "1.png", '0', "first");
+    archive_add(&b, "2.png", '0', "second");
+    buffer_append(&b, (char[1024]){0}, 1024, &err);
+    archive_gzip(b.data, b.size, &packed);
+    for (int i = 0; i < 2; i++) {
+        const struct buffer *file = i ? &packed : &b;
+        const char *path = unit_file("a.tar", file->data, file->size);
+
+        stop = true;
+        ck_assert_int_eq(image_archive_open(path, &options, &a, &err), CHEX_ERR_STOPPED);
+        ck_assert_str_eq(err.text, "stopped on request");
+        ck_assert_ptr_null(a);
+        stop = false;
+        ck_assert_int_eq(image_archive_open(path, &options, &a, &err), CHEX_OK);
+        ck_assert(next(a, &m));
+        ck_assert_int_eq(image_archive_read(a, 100, &data, &err), CHEX_OK);
+        stop = true;
+        ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED);
+        ck_assert(!found);
+        stop = false;
+        ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED); /* for good */
+        ck_assert_ptr_null(image_archive_fault(a));
+        image_archive_close(a);
+    }
+    buffer_release(&data);
+    buffer_release(&packed);
+    buffer_release(&b);
+}
+END_TEST
+
 START_TEST(what_is_no_archive_is_not_opened)
 {
     struct image_archive *a;
     char text[2000];
 
     memset(text, 'x', sizeof(text));
-    ck_assert_int_eq(image_archive_open(unit_file("a", text, sizeof(text)), (locale_t)0, &a, &err), CHEX_ERR_NOT_IMAGE);
+    ck_assert_int_eq(image_archive_open(unit_file("a", text, sizeof(text)), NULL, &a, &err), CHEX_ERR_NOT_IMAGE);
     ck_assert_ptr_null(a);
-    ck_assert_int_eq(image_archive_open(unit_file("a", text, 0), (locale_t)0, &a, &err), CHEX_ERR_EMPTY);
-    ck_assert_int_eq(image_archive_open("/dev/null", (locale_t)0, &a, &err), CHEX_ERR_NOT_IMAGE);
-    ck_assert_int_eq(image_archive_open("/absent", (locale_t)0, &a, &err), CHEX_ERR_MISSING);
+    ck_assert_int_eq(image_archive_open(unit_file("a", text, 0), NULL, &a, &err), CHEX_ERR_EMPTY);
+    ck_assert_int_eq(image_archive_open("/dev/null", NULL, &a, &err), CHEX_ERR_NOT_IMAGE);
+    ck_assert_int_eq(image_archive_open("/absent", NULL, &a, &err), CHEX_ERR_MISSING);
     image_archive_close(NULL);
 }
 END_TEST
@@ -288,12 +342,12 @@ START_TEST(an_encrypted_zip_is_not_opened)
 
     memcpy(zip, zip_with_folder, sizeof(zip));
     ck_assert_int_eq(zip[FLAGS], 1);
-    ck_assert_int_eq(image_archive_open(unit_file("a.zip", zip, sizeof(zip)), (locale_t)0, &a, &err), CHEX_ERR_USAGE);
+    ck_assert_int_eq(image_archive_open(unit_file("a.zip", zip, sizeof(zip)), NULL, &a, &err), CHEX_ERR_USAGE);
     ck_assert_str_eq(err.text, "it is encrypted: unpack it by hand, and give the folder");
     ck_assert_ptr_null(a);
     zip[FLAGS] = 0;
-    ck_assert_int_eq(image_archive_open(unit_file("a.zip", zip, sizeof(zip)), (locale_t)0, &a, &err), CHEX_OK);
-    ck_assert(image_archive_next(a, &m));
+    ck_assert_int_eq(image_archive_open(unit_file("a.zip", zip, sizeof(zip)), NULL, &a, &err), CHEX_OK);
+    ck_assert(next(a, &m));
     ck_assert_str_eq(m.name, "a.png");
     image_archive_close(a);
 }
@@ -303,7 +357,7 @@ START_TEST(without_libarchive_nothing_is_opened)
 {
     struct image_archive *a;
 
-    ck_assert_int_eq(image_archive_open("/absent", (locale_t)0, &a, &err), CHEX_ERR_USAGE);
+    ck_assert_int_eq(image_archive_open("/absent", NULL, &a, &err), CHEX_ERR_USAGE);
     ck_assert_ptr_null(a);
     ck_assert_ptr_nonnull(strstr(err.text, "built without libarchive"));
 }
@@ -321,6 +375,7 @@ archive_case(Suite *suite)
         tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them);
         tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
         tcase_add_test(tests, archives_are_read_without_memory);
+        tcase_add_test(tests, a_wish_to_stop_is_heard_and_no_fault);
         tcase_add_test(tests, what_is_no_archive_is_not_opened);
         tcase_add_test(tests, an_encrypted_zip_is_not_opened);
     } else {

@@ -42,7 +42,7 @@ static enum chex_status
 unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
 {
     int fd = open(unit_file("a.gz", data, size), O_RDONLY);
-    struct gunzip *g = gunzip_new(fd);
+    struct gunzip *g = gunzip_new(fd, NULL);
     const uint8_t *piece;
     size_t length;
     enum chex_status status;

@@ -233,6 +233,22 @@ START_TEST(bytes_behind_the_end_are_a_warning)
 }
 END_TEST
 
+START_TEST(a_wish_to_stop_ends_an_image)
+{
+    const atomic_bool wanted = true;
+    const struct decode_limits limits = {.max_pixels = 1 << 20, .min_side = 1, .stop = &wanted};
+    size_t size;
+    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    struct image image = {0};
+    struct image_traits traits;
+    struct chex_error err;
+
+    ck_assert_int_eq(decode(data, size, &limits, &image, &traits, &err), CHEX_ERR_STOPPED);
+    image_release(&image);
+    free(data);
+}
+END_TEST
+
 /* ---- truncation ---------------------------------------------------------------------------------------------- */
 
 /* Whatever is accepted when lenient has all its pixels. */
@@ -499,6 +515,7 @@ jpeg_suite(void)
     tcase_add_test(c, every_form_gives_the_samples_of_libjpeg);
     tcase_add_test(c, a_flat_colour_becomes_its_luma);
     tcase_add_test(c, bytes_behind_the_end_are_a_warning);
+    tcase_add_test(c, a_wish_to_stop_ends_an_image);
     tcase_add_test(c, a_file_cut_at_any_byte_is_refused);
     tcase_add_test(c, a_cut_inside_the_image_tells_the_byte);
     tcase_add_test(c, a_missing_end_marker_is_refused_unless_lenient);

@@ -438,5 +438,6 @@ png_suite(void)
     tcase_add_test(forms, a_buffer_is_reused_for_images_of_other_sizes);
     suite_add_tcase(suite, forms);
     png_faults_case(suite);
+    png_bounds_case(suite);
     return suite;
 }

@@ -12,6 +12,7 @@
 #include "convert_report.h"
 #include "convert_share.h"
 #include "launcher.h"
+#include "library_exit.h"
 #include "meter.h"
 #include "plain.h"
 #include "progress.h"
@@ -66,8 +67,9 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
     struct watcher *w = context;
 
     if (!w->common->quiet)
-        meter_print(&w->meter, "damaged  '%s' at byte %llu: %s", path, (unsigned long long)fault->offset,
-                    fault->error.text);
+        meter_print(&w->meter, "%s  '%s' at byte %llu: %s",
+                    fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged", path,
+                    (unsigned long long)fault->offset, fault->error.text);
 }
 
 static void
@@ -245,10 +247,12 @@ main(int argc, char **argv)
     struct cli_common common;
     int code;
 
+    library_exit_catch();
     program.versions = launcher_print_version;
     code = cli_parse(&program, argc, argv, &cli, &common);
     if (code == CLI_GO_ON)
         code = cli_finish(&convert_program, convert(&cli, &common));
     convert_cli_release(&cli);
+    library_exit_release();
     return code;
 }

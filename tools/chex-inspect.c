@@ -9,6 +9,7 @@
 
 #include "inspect.h"
 #include "inspect_sheet.h"
+#include "library_exit.h"
 
 /* Whether the action can be done with what the PATH is. */
 static enum chex_status
@@ -103,12 +104,15 @@ main(int argc, char **argv)
 {
     struct inspect_options options = inspect_options_default();
     struct cli_common common;
-    int code = cli_parse(&inspect_program, argc, argv, &options, &common);
+    int code;
 
+    library_exit_catch();
+    code = cli_parse(&inspect_program, argc, argv, &options, &common);
     if (code == CLI_GO_ON) {
         common.json |= options.format == ROWS_JSON;
         code = cli_finish(&inspect_program, inspect(&options, &common));
     }
     inspect_options_release(&options);
+    library_exit_release();
     return code;
 }

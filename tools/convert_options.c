@@ -32,6 +32,7 @@ enum {
     OPT_STRICT,
     OPT_LENIENT,
     OPT_MAX_PIXELS,
+    OPT_MAX_MEMORY,
     OPT_MIN_SIZE,
     OPT_VERIFY,
     OPT_DRY_RUN,
@@ -58,6 +59,8 @@ static const struct cli_option option_table[] = {
     {OPT_RESIZE, 0, "resize", "METHOD", "bilinear|area|lanczos|none", NULL,
      "bilinear (default; equal to Pillow and torchvision),\narea, lanczos, none"},
     {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject larger images; default 64M"},
+    {OPT_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
+     "what unpacking an archive (.tar.xz) may take, K, M or G;\ndefault 128M"},
     {OPT_MIN_SIZE, 0, "min-size", "N", NULL, NULL, "reject images with a smaller side; default 64"},
     {OPT_LENIENT, 0, "lenient", NULL, NULL, NULL,
      "keep images whose pixels are whole though the file's\nend is cut off"},
@@ -253,6 +256,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         return set_views(o, value, err);
     case OPT_ALLOW_REJECTS:
         return set_allowed_rejects(o, value, err);
+    case OPT_MAX_MEMORY:
+        return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
     case OPT_INDEX:
         o->index_dali = strcmp(value, "dali") == 0;
         break;

@@ -43,7 +43,8 @@ enum {
     ID_COLUMNS,
     ID_PROTOCOL,
     ID_INPUT,
-    ID_LABEL_FILE
+    ID_LABEL_FILE,
+    ID_MAX_MEMORY
 };
 
 static const struct cli_option options_table[] = {
@@ -87,6 +88,8 @@ static const struct cli_option options_table[] = {
     {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
      "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
     {ID_LABEL_FILE, 'l', "label-file", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+    {ID_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
+     "what unpacking an archive (.tar.xz) may take, K, M or G;\ndefault 128M"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -200,6 +203,8 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_LABEL_FILE:
         o->labels = value;
         break;
+    case ID_MAX_MEMORY:
+        return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
     case ID_FORMAT:
         o->format = parse_format(value);
         break;
@@ -363,8 +368,8 @@ static enum chex_status
 check_source(const struct inspect_options *o, struct chex_error *err)
 {
     if (o->action != INSPECT_SOURCE)
-        return o->input_count > 0 || o->labels
-                   ? chex_fail(err, CHEX_ERR_USAGE, "--input and --label-file go with --source")
+        return o->input_count > 0 || o->labels || o->max_memory
+                   ? chex_fail(err, CHEX_ERR_USAGE, "--input, --label-file and --max-memory go with --source")
                    : CHEX_OK;
     if (o->input_count + o->path_count == 0 || !o->labels)
         return chex_fail(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");

@@ -45,8 +45,9 @@ struct inspect_options {
     const char *protocol; /* of --show, or NULL */
     const char *report;   /* FILE.html or "-" */
     enum rows_format format;
-    const char *labels; /* of --source, with input */
-    const char **input; /* this list and the next are owned, their texts are not */
+    const char *labels;  /* of --source, with input */
+    uint64_t max_memory; /* of --source; 0: the default */
+    const char **input;  /* this list and the next are owned, their texts are not */
     size_t input_count, input_capacity;
     const char **path;
     size_t path_count, path_capacity;

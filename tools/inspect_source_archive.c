@@ -151,9 +151,10 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
     struct image_member member;
     struct source_item *item = NULL;
     uint64_t told = 0;
-    enum chex_status status = CHEX_OK;
+    bool found = true;
+    enum chex_status status = image_archive_next(archive, &member, &found, err);
 
-    while (status == CHEX_OK && image_archive_next(archive, &member)) {
+    while (status == CHEX_OK && found) {
         if (a->count == MAX_IMAGES) {
             place->offset = image_archive_offset(archive);
             chex_fail(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: no more are looked at");
@@ -171,6 +172,8 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
                 place->last = item->name;
         }
         note_progress(c, archive, &told);
+        if (status == CHEX_OK)
+            status = image_archive_next(archive, &member, &found, err);
     }
     return status;
 }
@@ -181,8 +184,9 @@ source_read_archive(struct source_check *c, size_t index, struct source_reader *
     struct source_place *place = &c->place[c->source.folder_count + index];
     const struct archive_fault *fault;
     struct image_archive *archive;
+    const struct image_archive_options options = {.utf8 = c->utf8, .max_memory = c->in->options->max_memory};
     struct stat st;
-    enum chex_status status = image_archive_open(place->path, c->utf8, &archive, &place->error);
+    enum chex_status status = image_archive_open(place->path, &options, &archive, &place->error);
 
     if (stat(place->path, &st) == 0)
         place->size = (uint64_t)st.st_size;

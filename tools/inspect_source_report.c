@@ -158,7 +158,8 @@ const char *
 source_archive_text(const struct source_place *p, char out[SOURCE_TEXT])
 {
     if (p->opened)
-        snprintf(out, SOURCE_TEXT, "damaged at byte %s of %s: %s", TEXT(p->offset), TEXT(p->size), p->error.text);
+        snprintf(out, SOURCE_TEXT, "%s at byte %s of %s: %s", p->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged",
+                 TEXT(p->offset), TEXT(p->size), p->error.text);
     else
         snprintf(out, SOURCE_TEXT, "%s", p->error.text);
     return out;

@@ -8,6 +8,8 @@ libcli_la_SOURCES = \
 	tools/cli.h \
 	tools/completion.c \
 	tools/completion.h \
+	tools/library_exit.c \
+	tools/library_exit.h \
 	tools/meter.c \
 	tools/meter.h \
 	tools/plain.c \

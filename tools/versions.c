@@ -38,6 +38,7 @@ versions_list(struct version out[VERSIONS_MAX])
         {"jansson", jansson_version_str()},
         {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING)},
         {"libarchive", image_archive_version() ? image_archive_version() : "none"},
+        {"liblzma", image_archive_xz_version() ? image_archive_xz_version() : "none"},
     };
     size_t i;
 

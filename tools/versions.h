@@ -14,7 +14,7 @@ struct version {
     const char *name, *text;
 };
 
-#define VERSIONS_MAX 8
+#define VERSIONS_MAX 9
 size_t versions_list(struct version out[VERSIONS_MAX]);
 
 /* "x86-64 avx2 avx512bw".  Returns out. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small conversion that is run under injected faults, and what must be true of its folder afterwards."""
 import concurrent.futures
+import copy
 import functools
 import itertools
 import os
@@ -111,6 +112,12 @@ class Conversion:
 
     def new_folder(self):
         return os.path.join(self.work, f"out{next(self.numbers)}")
+
+    def reading(self, path):
+        """The same conversion, with another input of the same images."""
+        other = copy.copy(self)
+        other.options = [path if before == "-i" else option for before, option in zip([""] + self.options, self.options)]
+        return other
 
     def command(self, folder, *more):
         return [self.convert, *self.options, "-o", folder, *more]

@@ -55,7 +55,7 @@ walk(const char *path, unsigned stride)
     struct image_member m;
     struct buffer b = {0};
     struct chex_error err = {0};
-    struct walk w = {.opened = image_archive_open(path, (locale_t)0, &a, &err)};
+    struct walk w = {.opened = image_archive_open(path, NULL, &a, &err)};
     const struct archive_fault *fault;
 
     fuzz_require_error(w.opened, &err);
@@ -64,9 +64,13 @@ walk(const char *path, unsigned stride)
                      (w.opened == CHEX_ERR_EMPTY || w.opened == CHEX_ERR_NOT_IMAGE || w.opened == CHEX_ERR_USAGE));
         return w;
     }
-    while (image_archive_next(a, &m)) {
+    for (;;) {
         enum chex_status status;
+        bool found;
 
+        FUZZ_REQUIRE(image_archive_next(a, &m, &found, &err) == CHEX_OK);
+        if (!found)
+            break;
         require_member(&m);
         w.names = add(w.names, m.name, strlen(m.name) + 1);
         if (w.members++ % (stride ? stride : 1) != 0 || stride == 0)
