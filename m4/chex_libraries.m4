@@ -8,7 +8,11 @@ AC_DEFUN([CHEX_LACKS], [
     $1"
   AS_IF([test "$2" != -], [chex_debian="$chex_debian $2"])
   AS_IF([test "$3" != -], [chex_fedora="$chex_fedora $3"])
-  AS_IF([test "$4" != -], [chex_spack="$chex_spack $4"])
+  AS_CASE(["$2:$chex_spack :$4"],
+    [-:*], [],
+    [*:-], [chex_not_in_spack="$chex_not_in_spack; it has no $1"],
+    [*" $4 "*:*], [],
+    [chex_spack="$chex_spack $4"])
 ])
 
 AC_DEFUN([CHEX_CHECK_LACKING], [
@@ -18,7 +22,7 @@ AC_DEFUN([CHEX_CHECK_LACKING], [
     AS_IF([test -n "$chex_fedora"], [chex_lacking="$chex_lacking
   Fedora, RHEL with EPEL and CRB:  dnf install$chex_fedora"])
     AS_IF([test -n "$chex_spack"], [chex_lacking="$chex_lacking
-  Spack:  spack install$chex_spack && spack load$chex_spack"])
+  Spack:  spack install$chex_spack && spack load$chex_spack$chex_not_in_spack"])
     AC_MSG_ERROR([these are missing; config.log says what was tried:$chex_lacking])
   ])
 ])

@@ -51,7 +51,7 @@ names_all_that_is_missing() {
         '--with-libarchive=yes, but it was not found' \
         'apt-get install libpng-dev libjansson-dev libcsv-dev libarchive-dev' \
         'dnf install libpng-devel jansson-devel libcsv-devel libarchive-devel' \
-        'spack install libpng jansson libarchive &&'
+        'spack install libpng jansson libarchive &&' 'it has no libcsv (csv.h)'
 }
 
 # An MPI of which the ABI is chosen by a definition and whose library is found by a run path alone, as MPICH's mpicc_abi
