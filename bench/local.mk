@@ -44,7 +44,7 @@ if HAVE_MPI
 EXTRA_PROGRAMS += bench-collective-ranks
 bench_collective_ranks_SOURCES = bench/collective.c
 bench_collective_ranks_CPPFLAGS = $(train_cppflags) $(MPI_CFLAGS)
-bench_collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd) $(MPI_LIBS)
+bench_collective_ranks_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd)
 CLEANFILES += bench-collective-ranks
 
 bench-collective: bench-collective-ranks

@@ -178,7 +178,9 @@ assign_by_patient(struct split_work *w, struct chex_error *err)
 {
     const unsigned *share = w->rule->percent;
     uint8_t *percent = hash_patients(w->labels, w->rule->seed);
-    int split[3] = {split_work_name(w, "train"), split_work_name(w, "val"), split_work_name(w, "test")};
+    /* One after the other: a split's number is how many were named before it. */
+    int train = split_work_name(w, "train"), val = split_work_name(w, "val"), test = split_work_name(w, "test");
+    const int split[3] = {train, val, test};
 
     if (!percent)
         return chex_fail_memory(err);
@@ -259,8 +261,9 @@ assign_official(struct split_work *w, struct chex_error *err)
 {
     struct names train = {0}, test = {0};
     uint8_t *percent = hash_patients(w->labels, 0);
-    int split[2] = {split_work_name(w, "train"), split_work_name(w, "val")};
-    int split_test[2] = {split_work_name(w, "test"), 0};
+    /* One after the other: a split's number is how many were named before it. */
+    int train_split = split_work_name(w, "train"), val_split = split_work_name(w, "val");
+    int split[2] = {train_split, val_split}, split_test[2] = {split_work_name(w, "test"), 0};
     enum chex_status status = percent ? CHEX_OK : chex_fail_memory(err);
 
     if (status == CHEX_OK)

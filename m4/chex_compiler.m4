@@ -11,9 +11,26 @@ AC_DEFUN([CHEX_TRY_CFLAG], [
   CFLAGS=$chex_saved_cflags
 ])
 
+# AC_PROG_CC asks for C11 itself from Autoconf 2.70 on; here the same with 2.69 (RHEL 8 and 9).
 AC_DEFUN([CHEX_C11], [
-  AS_IF([test "x$ac_prog_cc_stdc" = xno || test "x$ac_cv_prog_cc_c11" = xno],
-    [AC_MSG_ERROR([a C11 compiler is needed])])
+  chex_c11=
+  chex_saved_cc=$CC
+  AC_MSG_CHECKING([for the option of $CC for C11])
+  for chex_flag in '' -std=gnu11; do
+    AS_IF([test -z "$chex_c11"], [
+      CC="$chex_saved_cc $chex_flag"
+      AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#if !defined __STDC_VERSION__ || __STDC_VERSION__ < 201112L
+#error older than C11
+#endif
+#include <stdatomic.h>
+_Static_assert(sizeof(atomic_int) > 0, "C11");
+int main(void) { return 0; }
+]])], [chex_c11=${chex_flag:-none needed}])])
+  done
+  CC=$chex_saved_cc
+  AC_MSG_RESULT([${chex_c11:-there is none}])
+  AS_CASE([$chex_c11], [''], [AC_MSG_ERROR([a C11 compiler is needed])], [-*], [CC="$CC $chex_c11"])
 ])
 
 AC_DEFUN([CHEX_WARNINGS], [

@@ -1,48 +1,96 @@
 # Libraries that must be there, and those that may.
 # SPDX-License-Identifier: Apache-2.0
 
-# CHEX_REQUIRE(PREFIX, MODULES, DEBIAN-PACKAGE): a pkg-config module, or an error that says what to install.
-AC_DEFUN([CHEX_REQUIRE], [
-  PKG_CHECK_MODULES([$1], [$2], [],
-    [AC_MSG_ERROR([$2 is needed (Debian: apt-get install $3): $$1[]_PKG_ERRORS])])
+# CHEX_LACKS(WHAT, DEBIAN, FEDORA, SPACK): this is needed and was not found.  The packages that hold it; none: '-'.
+# Nothing ends here: CHEX_CHECK_LACKING names all that is missing at once.
+AC_DEFUN([CHEX_LACKS], [
+  chex_lacking="$chex_lacking
+    $1"
+  AS_IF([test "$2" != -], [chex_debian="$chex_debian $2"])
+  AS_IF([test "$3" != -], [chex_fedora="$chex_fedora $3"])
+  AS_CASE(["$2:$chex_spack :$4"],
+    [-:*], [],
+    [*:-], [chex_not_in_spack="$chex_not_in_spack; it has no $1"],
+    [*" $4 "*:*], [],
+    [chex_spack="$chex_spack $4"])
 ])
 
-# CHEX_REQUIRE_LIBRARY(PREFIX, HEADER, LIBRARY, FUNCTION, DEBIAN-PACKAGE): one that ships no pkg-config file.
+AC_DEFUN([CHEX_CHECK_LACKING], [
+  AS_IF([test -n "$chex_lacking"], [
+    AS_IF([test -n "$chex_debian"], [chex_lacking="$chex_lacking
+  Debian, Ubuntu:  apt-get install$chex_debian"])
+    AS_IF([test -n "$chex_fedora"], [chex_lacking="$chex_lacking
+  Fedora, RHEL with EPEL and CRB:  dnf install$chex_fedora"])
+    AS_IF([test -n "$chex_spack"], [chex_lacking="$chex_lacking
+  Spack:  spack install$chex_spack && spack load$chex_spack$chex_not_in_spack"])
+    AC_MSG_ERROR([these are missing; config.log says what was tried:$chex_lacking])
+  ])
+])
+
+# CHEX_REQUIRE(PREFIX, MODULE, DEBIAN, FEDORA, SPACK): a pkg-config module.
+AC_DEFUN([CHEX_REQUIRE], [
+  PKG_CHECK_MODULES([$1], [$2], [], [CHEX_LACKS([$2], [$3], [$4], [$5])])
+])
+
+# CHEX_REQUIRE_LIBRARY(PREFIX, HEADER, LIBRARY, FUNCTION, DEBIAN, FEDORA, SPACK): one that ships no pkg-config file.
 AC_DEFUN([CHEX_REQUIRE_LIBRARY], [
-  AC_CHECK_HEADER([$2], [], [AC_MSG_ERROR([$2 is needed (Debian: apt-get install $5)])])
-  AC_CHECK_LIB([$3], [$4], [$1_LIBS=-l$3],
-    [AC_MSG_ERROR([lib$3 is needed (Debian: apt-get install $5)])])
+  chex_found=no
+  AC_CHECK_HEADER([$2], [AC_CHECK_LIB([$3], [$4], [chex_found=yes; $1_LIBS=-l$3])])
+  AS_IF([test "$chex_found" = no], [CHEX_LACKS([lib$3 ($2)], [$5], [$6], [$7])])
   AC_SUBST([$1_LIBS])
 ])
 
-# CHEX_WITH(NAME, HELP, CODE-THAT-SETS-have_NAME): --with-NAME=auto|yes|no.  Guessed and missing is a line of the
-# summary; asked for and missing is an error.
+# CHEX_WITH(NAME, HELP, CODE-THAT-SETS-have_NAME, DEBIAN, FEDORA, SPACK): --with-NAME=auto|yes|no.  Guessed and missing
+# is a line of the summary; asked for and missing is an error.
 AC_DEFUN([CHEX_WITH], [
   AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=auto|yes|no], [$2 (default: auto)])], [], [with_$1=auto])
   have_$1=no
   AS_CASE([$with_$1], [auto|yes], [$3], [no], [],
     [AC_MSG_ERROR([--with-$1 takes auto, yes or no, not '$with_$1'])])
-  AS_IF([test "$with_$1" = yes && test "$have_$1" = no], [AC_MSG_ERROR([--with-$1=yes, but it was not found])])
+  AS_IF([test "$with_$1" = yes && test "$have_$1" = no],
+    [CHEX_LACKS([$1: --with-$1=yes, but it was not found], [m4_default([$4], [-])], [m4_default([$5], [-])],
+      [m4_default([$6], [-])])])
 ])
 
 # With liblzma, whose limit of memory libarchive does not set.
 AC_DEFUN([CHEX_WITH_LIBARCHIVE], [
   CHEX_WITH([libarchive], [images straight from .tar.gz], [
     PKG_CHECK_MODULES([LIBARCHIVE], [libarchive >= 3.0],
-      [PKG_CHECK_MODULES([LZMA], [liblzma], [have_libarchive=yes], [:])], [:])])
+      [PKG_CHECK_MODULES([LZMA], [liblzma], [have_libarchive=yes], [:])], [:])],
+    [libarchive-dev liblzma-dev], [libarchive-devel xz-devel], [libarchive xz])
   AM_CONDITIONAL([HAVE_LIBARCHIVE], [test "$have_libarchive" = yes])
 ])
 
-# The flags come from pkg-config (ompi-c, mpich), else from the compiler wrapper, which says them with -showme
-# (Open MPI) or -show (MPICH and its kin); the wrapper itself compiles nothing here.
+# CHEX_MPI_FLAGS(COMMAND-LINE): MPI_CFLAGS and MPI_LIBS from the line that a wrapper of MPICH's kin would run.  All that
+# says which MPI it is and where: a definition chooses its ABI (mpicc_abi), a run path its place.  Nothing that says how
+# to compile, which this build decides itself.
+AC_DEFUN([CHEX_MPI_FLAGS], [
+  MPI_CFLAGS= MPI_LIBS= chex_goes_to=
+  for chex_word in $1; do
+    AS_CASE([$chex_goes_to:$chex_word],
+      [cflags:*], [MPI_CFLAGS="$MPI_CFLAGS $chex_word" chex_goes_to=],
+      [libs:*], [MPI_LIBS="$MPI_LIBS $chex_word" chex_goes_to=],
+      [-?:*], [MPI_LIBS="$MPI_LIBS $chex_goes_to$chex_word" chex_goes_to=], # libtool takes no space behind -L
+      [:-I|:-D|:-U|:-isystem|:-idirafter|:-include], [MPI_CFLAGS="$MPI_CFLAGS $chex_word" chex_goes_to=cflags],
+      [:-L|:-l], [chex_goes_to=$chex_word],
+      [:-Xlinker], [MPI_LIBS="$MPI_LIBS $chex_word" chex_goes_to=libs],
+      [:-I*|:-D*|:-U*|:-isystem*], [MPI_CFLAGS="$MPI_CFLAGS $chex_word"],
+      [:-L*|:-l*|:-Wl,*|:*.a|:*.so|:*.so.*], [MPI_LIBS="$MPI_LIBS $chex_word"],
+      [:-pthread], [MPI_CFLAGS="$MPI_CFLAGS $chex_word" MPI_LIBS="$MPI_LIBS $chex_word"])
+  done
+])
+
+# The flags come from the compiler wrapper, which says them with -showme (Open MPI) or -show (MPICH and its kin), else
+# from pkg-config (ompi-c, mpich); the wrapper itself compiles nothing here.
 AC_DEFUN([CHEX_WITH_MPI], [
   AC_ARG_VAR([MPICC], [the compiler wrapper of MPI, asked for its flags])
+  AC_ARG_VAR([MPIRUN], [starts the ranks of tests])
   CHEX_WITH([mpi], [several machines], [
-    AC_PATH_PROG([MPICC], [mpicc])
+    AS_IF([test -z "$MPICC"], [AC_PATH_PROG([MPICC], [mpicc])])
     AS_IF([test -n "$MPICC"], [
-      MPI_CFLAGS=$("$MPICC" -showme:compile 2>/dev/null) && MPI_LIBS=$("$MPICC" -showme:link 2>/dev/null) || {
-        MPI_CFLAGS=$("$MPICC" -show -c 2>/dev/null | tr ' ' '\n' | grep -e '^-I' | tr '\n' ' ')
-        MPI_LIBS=$("$MPICC" -show 2>/dev/null | tr ' ' '\n' | grep -e '^-L' -e '^-l' -e '^-Wl,' | tr '\n' ' ')
+      MPI_CFLAGS=$($MPICC -showme:compile 2>/dev/null) && MPI_LIBS=$($MPICC -showme:link 2>/dev/null) || {
+        chex_line=$($MPICC -show 2>/dev/null)
+        CHEX_MPI_FLAGS([$chex_line])
       }], [
       PKG_CHECK_MODULES([MPI], [ompi-c], [:], [PKG_CHECK_MODULES([MPI], [mpich], [:], [:])])])
     AC_MSG_CHECKING([whether an MPI program compiles and links])
@@ -53,7 +101,8 @@ AC_DEFUN([CHEX_WITH_MPI], [
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(0, 0);]])], [have_mpi=yes])
     CPPFLAGS=$chex_saved_cppflags
     LIBS=$chex_saved_libs
-    AC_MSG_RESULT([$have_mpi])])
+    AC_MSG_RESULT([$have_mpi])], [libopenmpi-dev], [openmpi-devel], [openmpi])
+  AS_IF([test "$have_mpi" = no], [MPI_CFLAGS= MPI_LIBS=])
   AC_SUBST([MPI_CFLAGS])
   AC_SUBST([MPI_LIBS])
   AM_CONDITIONAL([HAVE_MPI], [test "$have_mpi" = yes])

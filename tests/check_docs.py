@@ -386,6 +386,25 @@ def check_versions(tally):
                 [] if len(set(versions.values())) == 1 and None not in versions.values() else [str(versions)])
 
 
+def check_licence(tally):
+    """REUSE 3: the licence in LICENSES, REUSE.toml for what has no comments, a line in every file that may have one."""
+    faults = []
+    if read("LICENSE") != read("LICENSES/Apache-2.0.txt"):
+        faults.append("LICENSE and LICENSES/Apache-2.0.txt differ")
+    if 'path = "**"' not in read("REUSE.toml"):
+        faults.append("REUSE.toml does not speak of all files")
+    commented = [os.path.relpath(path, SOURCE)
+                 for ending in ("c", "h", "py", "sh", "am", "ac", "m4", "mk", "proto", "1", "5")
+                 for path in glob.glob(os.path.join(SOURCE, "**", f"*.{ending}"), recursive=True)]
+    # not what was generated: the files of Autoconf and libtool, build folders
+    commented = [name for name in commented
+                 if re.match(r"(bench|doc|lib|m4/chex|man|schemas|tests|tools|train)[/_]|[a-zC-Z]+[.-][a-z]+$", name)
+                 and not name.endswith((".pb-c.c", ".pb-c.h")) and name != "aclocal.m4"]
+    faults += [f"{name}: no SPDX line" for name in sorted(commented)
+               if "SPDX-License-Identifier: Apache-2.0" not in read(name)]
+    tally.check(f"every file says its licence ({len(commented)})", faults)
+
+
 def check_links(tally):
     faults, count = [], 0
     for path in sorted(glob.glob(os.path.join(SOURCE, "*.md"))):
@@ -458,6 +477,7 @@ def main():
     check_with_tools(tally)
     check_recipes(tally)
     check_versions(tally)
+    check_licence(tally)
     check_links(tally)
     check_includes(tally)
     check_vendors(tally)

@@ -37,8 +37,11 @@ unfilter_agrees(const struct unfilter_kind *kind, const struct unfilter_kind *pl
     static uint8_t want[MAX_WIDTH * MAX_HEIGHT], got[MAX_WIDTH * MAX_HEIGHT];
     uint32_t width = 1 + next_random() % MAX_WIDTH, height = 1 + next_random() % MAX_HEIGHT, part, i;
 
-    for (i = 0; i < sizeof(raw); i++)
-        raw[i] = (uint8_t)(next_random() >> (next_random() % 3 ? 8 : 30));
+    for (i = 0; i < sizeof(raw); i++) {
+        uint32_t shift = next_random() % 3 ? 8 : 30;
+
+        raw[i] = (uint8_t)(next_random() >> shift);
+    }
     for (i = 0; i < height; i++)
         raw[i * (width + 1)] = (uint8_t)(next_random() % 5);
     part = next_random() % (height + 1);
@@ -54,7 +57,8 @@ convolve_agrees(const struct convolve_kind *kind, const struct convolve_kind *pl
 {
     static uint8_t from[16 * MAX_WIDTH], want[MAX_WIDTH], got[MAX_WIDTH];
     int8_t factor[16] = {0};
-    struct small_factors f = {.factor = factor, .count = 1 + next_random() % 16, .bits = next_random() % 8};
+    uint32_t count = 1 + next_random() % 16, bits = next_random() % 8;
+    struct small_factors f = {.factor = factor, .count = count, .bits = bits};
     uint32_t width = 1 + next_random() % MAX_WIDTH, left = 128, i;
     bool white = next_random() % 4 == 0;
 

@@ -153,7 +153,7 @@ endif
 check_PROGRAMS += collective-ranks
 collective_ranks_SOURCES = tests/collective_ranks.c
 collective_ranks_CPPFLAGS = $(train_cppflags)
-collective_ranks_LDADD = libtrain.la liblauncher.la $(tools_ldadd)
+collective_ranks_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd)
 
 check_PROGRAMS += write-run
 write_run_SOURCES = tests/write_run.c
@@ -215,6 +215,8 @@ EXTRA_DIST += \
 	run-tests.sh \
 	tests/bare-root.sh \
 	tests/check_aarch64.sh \
+	tests/check_configure.sh \
+	tests/check_dist.sh \
 	tests/check_kernels.c \
 	tests/check_convert.py \
 	tests/check_docs.py \
@@ -305,6 +307,12 @@ check-aarch64:
 check-faults: all
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
 
+# What configure says and takes, in folders of its own; the release, from two checkouts of the last commit.
+check-configure: all
+	$(SHELL) $(srcdir)/tests/check_configure.sh '$(abs_builddir)'
+check-dist:
+	$(SHELL) $(srcdir)/tests/check_dist.sh
+
 # Lines and branches of lib/ that make check ran, in a build of its own.
 coverage:
 	$(MKDIR_P) coverage
@@ -321,7 +329,7 @@ check-kill: all tests/faults/inject.so
 check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
 
-.PHONY: check-aarch64 check-faults check-kill check-learns check-slow coverage tally tally-slow
+.PHONY: check-aarch64 check-configure check-dist check-faults check-kill check-learns check-slow coverage tally tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 TESTS += tests/check_hardening.py

@@ -58,17 +58,17 @@ random_values(uint64_t *state, struct text_sizes sizes)
     static char text[3][LAYOUT_MAX_TEXT];
     static const char sexes[] = "MFU";
     struct record_values v = {
-        .findings = (uint16_t)pick_below(state, 1u << CHEX_FINDINGS),
-        .weight = (uint8_t)pick_below(state, 2),
-        .age = pick_below(state, 5) == 0 ? NAN : (float)pick_below(state, 120000) / 1000,
-        .sex = sexes[pick_below(state, 3)],
-        .shard = pick_below(state, 100000),
-        .index = pick_below(state, 100000),
         .view = {text[0], sizes.view},
         .patient = {text[1], sizes.patient},
         .name = {text[2], sizes.name},
     };
 
+    v.findings = (uint16_t)pick_below(state, 1u << CHEX_FINDINGS);
+    v.weight = (uint8_t)pick_below(state, 2);
+    v.age = pick_below(state, 5) == 0 ? NAN : (float)pick_below(state, 120000) / 1000;
+    v.sex = sexes[pick_below(state, 3)];
+    v.shard = pick_below(state, 100000);
+    v.index = pick_below(state, 100000);
     /* Any bytes: the strict reader looks at sizes only. */
     for (size_t i = 0; i < sizeof(text); i++)
         text[i / LAYOUT_MAX_TEXT][i % LAYOUT_MAX_TEXT] = (char)random_next(state);

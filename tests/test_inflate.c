@@ -187,8 +187,11 @@ START_TEST(every_kind_says_of_damage_what_zlib_says)
 
         make_data(data, size, i, &random);
         compress_data(&packed, data, size, &random);
-        for (k = 0; k <= i % 3; k++)
-            packed.data[2 + next_random(&random) % (packed.size - 2)] ^= (uint8_t)(1u << next_random(&random) % 8);
+        for (k = 0; k <= i % 3; k++) {
+            size_t at = 2 + next_random(&random) % (packed.size - 2);
+
+            packed.data[at] ^= (uint8_t)(1u << next_random(&random) % 8);
+        }
         right = zlib_takes(&packed, want, size);
         *(right ? &taken : &refused) += 1;
         for (kind = inflate_kinds; kind->name; kind++) {

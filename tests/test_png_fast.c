@@ -49,8 +49,11 @@ compare_kinds(uint32_t width, uint32_t height, uint32_t *random)
     uint32_t part = next_random(random) % (height + 1);
     const struct unfilter_kind *kind;
 
-    for (i = 0; i < size; i++)
-        raw[i] = (uint8_t)(next_random(random) >> (next_random(random) % 3 ? 8 : 30));
+    for (i = 0; i < size; i++) {
+        unsigned shift = next_random(random) % 3 ? 8 : 30;
+
+        raw[i] = (uint8_t)(next_random(random) >> shift);
+    }
     for (i = 0; i < height; i++)
         raw[i * row] = (uint8_t)(next_random(random) % 5);
     memset(raw + size, 0xa5, UNFILTER_SLACK);
@@ -73,8 +76,11 @@ START_TEST(every_wavefront_equals_plain_c)
 {
     uint32_t random = 1, i;
 
-    for (i = 0; i < 400; i++)
-        compare_kinds(1 + next_random(&random) % 200, 1 + next_random(&random) % 100, &random);
+    for (i = 0; i < 400; i++) {
+        uint32_t height = 1 + next_random(&random) % 100, width = 1 + next_random(&random) % 200;
+
+        compare_kinds(width, height, &random);
+    }
     compare_kinds(1024, 64, &random);
     compare_kinds(1023, 65, &random);
     compare_kinds(64, 1, &random);

@@ -27,14 +27,15 @@ libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB
 	$(CRYPTO_CFLAGS)
 tools_ldadd = libcli.la libchexcore.la
 
-# How processes of one job find each other and talk: one of two files.
+# How processes of one job find each other and talk: one of two files.  MPI is linked into the programs: of a convenience
+# library libtool hands on -L and -l, and forgets where MPI is found at run time.
 noinst_LTLIBRARIES += liblauncher.la
+launcher_ldadd = liblauncher.la $(MPI_LIBS)
 liblauncher_la_SOURCES = tools/launcher.c tools/launcher.h
 liblauncher_la_CPPFLAGS = $(tools_cppflags)
 if HAVE_MPI
 liblauncher_la_SOURCES += tools/comm_mpi.c
 liblauncher_la_CPPFLAGS += $(MPI_CFLAGS)
-liblauncher_la_LIBADD = $(MPI_LIBS)
 EXTRA_DIST += tools/comm_none.c
 else
 liblauncher_la_SOURCES += tools/comm_none.c
@@ -53,7 +54,7 @@ chex_convert_SOURCES = \
 	tools/convert_share.c \
 	tools/convert_share.h
 chex_convert_CPPFLAGS = $(tools_cppflags)
-chex_convert_LDADD = liblauncher.la $(tools_ldadd)
+chex_convert_LDADD = $(launcher_ldadd) $(tools_ldadd)
 
 # what draws and writes pictures
 picture_sources = \
@@ -178,7 +179,7 @@ train_parts = \
 	tools/train_watch.c \
 	tools/train_watch.h
 chex_train_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/train
-chex_train_LDADD = libtrain.la liblauncher.la $(tools_ldadd) -lm
+chex_train_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
 
 # ---- completion of the command lines: each program prints its own --------------------------------------------------
 if COMPLETIONS

@@ -181,17 +181,21 @@ draw_overlays(struct canvas *c, const struct scene *s)
                                             .soft = 0.12f,
                                             .target = 0.7f,
                                             .strength = 0.14f});
-    if (draw_chance(&study, 0.5f))
-        canvas_ellipse(c, &(struct ellipse){.centre = {draw_between(&study, 0.32f, 0.44f), low},
-                                            .rx = draw_between(&study, 0.07f, 0.13f),
-                                            .ry = draw_between(&study, 0.04f, 0.07f),
-                                            .soft = 0.25f,
-                                            .target = 0.42f,
-                                            .strength = 0.7f});
-    if (s->ap && draw_chance(&study, 0.35f)) {
-        struct point from = {draw_between(&study, -0.9f, -0.6f), draw_between(&study, -0.6f, 0.2f)};
-        struct point turn = {draw_between(&study, -0.3f, 0.1f), draw_between(&study, -0.7f, -0.4f)};
+    if (draw_chance(&study, 0.5f)) {
+        float x = draw_between(&study, 0.32f, 0.44f), rx = draw_between(&study, 0.07f, 0.13f);
+        float ry = draw_between(&study, 0.04f, 0.07f);
 
+        canvas_ellipse(c,
+                       &(struct ellipse){
+                           .centre = {x, low}, .rx = rx, .ry = ry, .soft = 0.25f, .target = 0.42f, .strength = 0.7f});
+    }
+    if (s->ap && draw_chance(&study, 0.35f)) {
+        struct point from, turn;
+
+        from.x = draw_between(&study, -0.9f, -0.6f);
+        from.y = draw_between(&study, -0.6f, 0.2f);
+        turn.x = draw_between(&study, -0.3f, 0.1f);
+        turn.y = draw_between(&study, -0.7f, -0.4f);
         canvas_line(c, from, turn, 0.008f, 0.008f, 1.0f);
         canvas_line(c, turn, (struct point){draw_between(&study, 0.5f, 0.9f), -1.0f}, 0.008f, 0.008f, 1.0f);
         canvas_ink(c, 0.16f, false);

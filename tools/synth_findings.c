@@ -278,9 +278,10 @@ draw_edema(struct canvas *c, const struct scene *s)
             }
         for (k = 0; k < 7; k++) {
             float y = l->dome - 0.055f * ((float)k + draw_between(&d, 0.1f, 0.6f)), wall = lung_lateral(l, y);
+            float tilt = draw_between(&d, -0.02f, 0.02f), length = draw_between(&d, 0.08f, 0.15f);
 
-            canvas_line(c, (struct point){side_x(side, wall - draw_between(&d, 0.08f, 0.15f)), y},
-                        (struct point){side_x(side, wall), y + draw_between(&d, -0.02f, 0.02f)}, 0.011f, 0.011f, 1.0f);
+            canvas_line(c, (struct point){side_x(side, wall - length), y}, (struct point){side_x(side, wall), y + tilt},
+                        0.011f, 0.011f, 1.0f);
         }
     }
     canvas_ink(c, 0.2f, true);

@@ -24,7 +24,12 @@ random_hash(uint64_t key, uint64_t number)
     return z ^ (z >> 31);
 }
 
-/* A sequence of draws; copy the struct to replay it. */
+/*
+ * A sequence of draws; copy the struct to replay it.
+ *
+ * The order of draws decides what they are, and C leaves the order open in which the arguments of a call, the values of
+ * an initializer and the operands of an operator are evaluated.  So each of these has one draw of a sequence at most.
+ */
 struct draws {
     uint64_t key, number;
 };

@@ -30,15 +30,18 @@ make_lungs(struct scene *s)
     }
     if (scene_has(s, FIBROSIS))
         dome -= 0.05f;
-    for (side = 0; side < 2; side++)
+    for (side = 0; side < 2; side++) {
+        float higher = draw_between(&study, -0.01f, 0.01f), wider = draw_between(&study, -0.015f, 0.015f);
+
         s->lung[side] = (struct lung){
-            .apex = top + draw_between(&study, -0.01f, 0.01f),
+            .apex = top + higher,
             .dome = dome + (side ? 0.02f : -0.02f),
             .medial = 0.12f,
             .centre = wide * 0.47f,
-            .lateral = wide + draw_between(&study, -0.015f, 0.015f),
+            .lateral = wide + wider,
             .drop = drop,
         };
+    }
     s->lung_density = draw_between(&body, 0.31f, 0.38f) - (s->ap ? 0.03f : 0.0f) +
                       (scene_has(s, EMPHYSEMA) ? 0.08f : 0.0f);
 }

@@ -76,6 +76,7 @@ versions_print(const char *program, bool details)
     size_t count, i;
 
     printf("%s %s\n", program, chex_version());
+    puts("Copyright 2026 The chex-tools authors; licence Apache-2.0, without any warranty");
     if (!details)
         return;
     count = versions_list(version);

@@ -20,7 +20,7 @@ size_t versions_list(struct version out[VERSIONS_MAX]);
 /* "x86-64 avx2 avx512bw".  Returns out. */
 const char *versions_cpu(char *out, size_t size);
 
-/* "chex-convert 0.1.0"; with details the libraries that are running and the CPU's features, a line each. */
+/* "chex-convert 0.1.0", copyright and licence; with details the libraries that are running and the CPU's features. */
 void versions_print(const char *program, bool details);
 
 #endif

@@ -208,6 +208,7 @@ png_file_change_rows(struct buffer *file, size_t (*change)(uint8_t *, size_t, si
 
     if (good) {
         size_t size = rows.size, changed = change(rows.data, size, MAX_ROWS);
+        int strategy;
 
         /* Mostly of the size that the header wants. */
         if (fuzz_below(random, 16) > 0) {
@@ -216,7 +217,8 @@ png_file_change_rows(struct buffer *file, size_t (*change)(uint8_t *, size_t, si
             changed = size;
         }
         rows.size = changed;
-        deflate_rows(&rows, (int)fuzz_below(random, 10), (int)fuzz_below(random, 5), &p.packed);
+        strategy = (int)fuzz_below(random, 5);
+        deflate_rows(&rows, (int)fuzz_below(random, 10), strategy, &p.packed);
         put_together(file, &p);
     }
     buffer_release(&p.packed);

@@ -1,0 +1,108 @@
+#!/bin/sh
+# check_configure.sh BUILD - what configure says of missing libraries and takes from MPI's wrapper, and chex.pc
+#
+# BUILD is a folder in which everything is built.  `make check-configure` runs this.
+#
+# SPDX-License-Identifier: Apache-2.0
+set -u
+source=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$build/chex-convert.check"' EXIT
+passed=0
+failed=0
+
+# verdict NAME CODE
+verdict() {
+    if [ "$2" -eq 0 ]; then
+        echo "ok   $1"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $1"
+        failed=$((failed + 1))
+    fi
+}
+
+# has FILE WORDS...: each stands in the file.
+has() {
+    file=$1
+    shift
+    for words in "$@"; do
+        grep -qF -- "$words" "$file" || {
+            echo "not there: $words"
+            cat "$file"
+            return 1
+        }
+    done
+}
+
+# A pkg-config without three modules, and a system without the header of libcsv.
+names_all_that_is_missing() {
+    printf '%s\n' '#!/bin/sh' 'case "$*" in *libpng* | *jansson* | *libarchive*) exit 1 ;; esac' \
+        'exec pkg-config "$@"' > "$work/pkg-config"
+    chmod +x "$work/pkg-config"
+    mkdir "$work/missing"
+    if (cd "$work/missing" && "$source/configure" -q --with-mpi=no --with-cuda=no --with-libarchive=yes \
+        PKG_CONFIG="$work/pkg-config" ac_cv_header_csv_h=no) > "$work/missing/said" 2>&1; then
+        echo "configure found what is not there"
+        return 1
+    fi
+    has "$work/missing/said" 'libpng >= 1.6.0' 'jansson >= 2.10' 'libcsv (csv.h)' \
+        '--with-libarchive=yes, but it was not found' \
+        'apt-get install libpng-dev libjansson-dev libcsv-dev libarchive-dev' \
+        'dnf install libpng-devel jansson-devel libcsv-devel libarchive-devel' \
+        'spack install libpng jansson libarchive &&' 'it has no libcsv (csv.h)'
+}
+
+# An MPI of which the ABI is chosen by a definition and whose library is found by a run path alone, as MPICH's mpicc_abi
+# shows them.
+takes_all_flags_of_the_wrapper() {
+    mpi=$work/mpi
+    mkdir "$work/build" "$mpi"
+    printf '%s\n' '#ifndef MPI_ABI' '#error another ABI' '#endif' 'int MPI_Init(int *, char ***);' > "$mpi/mpi.h"
+    echo 'int MPI_Init(int *n, char ***words) { return n && words; }' > "$mpi/mpi.c"
+    cc -shared -fPIC "$mpi/mpi.c" -o "$mpi/libstand_in_mpi.so" || return 1
+    # shellcheck disable=SC2016  # for the script, not for this one
+    printf '%s\n' '#!/bin/sh' '[ "$1 $2" = "-mpi-abi -show" ] || exit 1' \
+        "echo gcc -std=gnu89 -DMPI_ABI -I$mpi -O1 -L $mpi -Wl,-rpath -Wl,$mpi -lstand_in_mpi" > "$mpi/mpicc"
+    chmod +x "$mpi/mpicc"
+    (cd "$work/build" && "$source/configure" -q --with-mpi=yes --with-cuda=no --with-libarchive=no \
+        MPICC="$mpi/mpicc -mpi-abi") > "$work/build/said" 2>&1 || {
+        cat "$work/build/said"
+        return 1
+    }
+    sed -n 's/^\(MPI_[A-Z]*\) = */\1 = /p' "$work/build/Makefile" > "$work/build/flags"
+    libs="-L$mpi -Wl,-rpath -Wl,$mpi -lstand_in_mpi"
+    has "$work/build/flags" "MPI_CFLAGS = -DMPI_ABI -I$mpi" "MPI_LIBS = $libs" || return 1
+    # The run path arrives in a program: that of the build, linked once more under another name.
+    own=$(sed -n 's/^MPI_LIBS = *//p' "$build/Makefile")
+    make -C "$build" -s chex-convert.check EXEEXT=.check MPI_LIBS="$libs $own" > "$work/link" 2>&1 || {
+        cat "$work/link"
+        return 1
+    }
+    readelf -d "$build/chex-convert.check" > "$work/dynamic" || return 1
+    grep -E 'R(UN)?PATH' "$work/dynamic" | grep -qF "$mpi" || {
+        cat "$work/dynamic"
+        return 1
+    }
+}
+
+# chex.pc alone is there, as for a user who has libchex and no -dev package of what it uses.
+chex_pc_needs_no_other() {
+    mkdir "$work/pc"
+    cp "$build/lib/chex.pc" "$work/pc" || return 1
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$work/pc pkg-config --cflags --libs chex > "$work/pc/shared" 2>&1
+    code=$?
+    has "$work/pc/shared" -lchex && [ "$code" -eq 0 ] || return 1
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$work/pc pkg-config --static --libs chex > "$work/pc/static" 2>&1 &&
+        has "$work/pc/static" -lpng -lcsv -lisal
+}
+
+names_all_that_is_missing
+verdict "all that is missing is named at once, with its packages" $?
+takes_all_flags_of_the_wrapper
+verdict "definitions and run paths of MPI's wrapper arrive in the programs" $?
+chex_pc_needs_no_other
+verdict "pkg-config finds libchex where no other library is installed for development" $?
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
