@@ -130,7 +130,8 @@ def _(work):
         folder = os.path.join(work, method)
         os.mkdir(folder)
         done = start("torch", folder, **under(method, folder))
-        assert done.stdout == f"{wanted()[0]} images\n" and not done.stderr, f"{method}: {done.stdout!r} {done.stderr!r}"
+        assert done.stdout == f"{wanted()[0]} images\n" and not done.stderr, \
+            f"{method}: {done.stdout!r} {done.stderr!r}"
     without = text.replace('if __name__ == "__main__":', "if True:")
     assert without != text
     folder = os.path.join(work, "unguarded")
@@ -164,10 +165,34 @@ def _(work):
     text = slurp(labels).decode().replace(",PA,", ",,", 1)
     write(labels, text)
     out = os.path.join(work, "shards")
-    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in", "images"), "-l", labels, "-o", out, "--size", "48",
+    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in"), "-l", labels, "-o", out, "--size", "48",
          "--split", "patient:80,10,10", "--shard-size", "16"])
     assert "view" not in manifest(out)["dtype"]["names"]
     start("torch", work, shards=out)
+
+
+# ---- the session --------------------------------------------------------------------------------------------------
+
+
+@case("doc/contact.png is what README.md's commands make", slow=True)
+def _(work):
+    python = python_with("PIL")
+    text = slurp(os.path.join(SOURCE, "README.md")).decode()
+    session = re.search(r"<!-- session -->\n(.*?)<!-- /session -->", text, re.S)[1]
+    synth_line, convert_line = (re.search(rf"^    \$ ({tool} .*)$", session, re.M)[1] for tool in
+                                ("chex-synth", "chex-convert"))
+    sheet_line = re.search(r"^    \$ (chex-inspect --sheet contact\.png .*)$", text, re.M)[1]
+    path = f"{os.path.dirname(program('chex-inspect'))}:{os.environ['PATH']}"
+    for line in (synth_line, convert_line, sheet_line):
+        run(["/bin/sh", "-c", line], cwd=work, env=dict(os.environ, PATH=path))
+    there = re.search(r"data set ([0-9a-f]{16})", session)[1]
+    assert manifest(os.path.join(work, "shards"))["dataset_id"] == there, "the session is of another data set"
+    same = "import sys; from PIL import Image\n" \
+        "a, b = (Image.open(path).convert('RGB') for path in sys.argv[1:])\n" \
+        "sys.exit((a.size, a.tobytes()) != (b.size, b.tobytes()))"
+    made, ours = os.path.join(work, "contact.png"), os.path.join(SOURCE, "doc", "contact.png")
+    done = run([python, "-c", same, made, ours], None)
+    assert done.returncode == 0, "doc/contact.png is another picture: make it again by these commands"
 
 
 # ---- filling and damage: what README.md and chex-shard(5) say of the readers -----------------------------------------

@@ -210,6 +210,7 @@ EXTRA_DIST += \
 	run-tests.sh \
 	tests/bare-root.sh \
 	tests/check_aarch64.sh \
+	tests/check_install.sh \
 	tests/check_kernels.c \
 	tests/check_convert.py \
 	tests/check_docs.py \
