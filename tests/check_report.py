@@ -332,7 +332,9 @@ AGAIN = [
     ["--resize", "none", "--size", "96", "--tail", "drop", "--split", "none", "--shard-size", "8"],
     ["--resize", "area", "--size", "33", "--min-size", "20", "--max-pixels", "1000000", "--view", "PA"],
     ["--split", "file:split.csv"],
-    ["--resize", "lanczos", "--lenient", "--allow-rejects", "2"],
+    ["--exclude", "exclude.txt"],
+    ["--resize", "lanczos", "--lenient", "--allow-rejects", "2", "--view", "AP"],
+    ["--allow-missing", "--allow-rejects", "2"],
 ]
 
 
@@ -343,15 +345,23 @@ def _(work):
     header, rows = read_csv(csv)
     write_csv(os.path.join(folder, "split.csv"), ["name", "split"],
               [[row[0], "abc"[int(row[0][:8]) % 3]] for row in rows])
+    write(os.path.join(folder, "exclude.txt"), "\n".join(row[0] for row in rows[10:15]) + "\n")
+    view = header.index("View Position")
     path = f"{BUILD}:{os.environ['PATH']}"
     for options in AGAIN:
         if "--lenient" in options:
-            write(os.path.join(folder, "images", rows[3][0]), b"")
+            for wanted in ("PA", "AP"):
+                write(os.path.join(folder, "images", next(row[0] for row in rows if row[view] == wanted)), b"")
+        if "--allow-missing" in options:
+            os.remove(os.path.join(folder, "images", rows[20][0]))
         shards = os.path.join(work, "shards")
         run(["rm", "-rf", shards, os.path.join(folder, "again")])
         run([program("chex-convert"), "-q", "-i", "images", "-l", os.path.basename(csv), "-o", shards, *options],
             cwd=folder)
         page, _, _ = report(shards, work)
+        if jsonschema:
+            schema = slurp(os.path.join(SOURCE, "schemas", "manifest.schema.json"))
+            jsonschema.validate(manifest(shards), json.loads(schema))
         before = slurp(page)
         command = html.unescape(re.search(r'<pre id="again">(.*?)</pre>', before.decode(), re.S)[1])
         run(["/bin/sh", "-euc", command], cwd=folder, env=dict(os.environ, PATH=path))

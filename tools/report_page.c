@@ -124,15 +124,28 @@ is_plain(const char *text)
     return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:_-")] == '\0';
 }
 
-/* The one view of all images, where no other one can have been asked for; else NULL. */
-static const char *
-only_view(const struct report *r)
+/* What must lie where the command is run. */
+static void
+put_needed(struct html *h, const struct manifest *m, bool listed)
 {
-    const uint64_t *view = r->all.view;
-
-    if (r->dataset->manifest.rejects > 0 || r->walk.faults > 0 || r->all.images == 0)
-        return NULL;
-    return view[VIEW_PA] == r->all.images ? "PA" : view[VIEW_AP] == r->all.images ? "AP" : NULL;
+    html_raw(
+        h, "<p class=\"dim\">To be run where images and label file are; their names may be others there, and archives "
+           "will do. ");
+    if (strcmp(m->split_rule, "official") == 0)
+        html_raw(h, "train_val_list.txt and test_list.txt lie beside the label file. ");
+    if (listed)
+        html_raw(h,
+                 "split.csv is the list of splits: of a data set, chex-inspect --list --format csv --fields name,split "
+                 "writes it. ");
+    if (m->left_out.excluded > 0)
+        html_format(h, "exclude.txt is the list of the %s images that were left out by name. ",
+                    TEXT(m->left_out.excluded));
+    if (m->left_out.missing > 0)
+        html_format(h, "%s images were missing; with any of them it is another data set. ", TEXT(m->left_out.missing));
+    html_format(h,
+                "The command must say data set %s, then every byte is the same, and this page is. Only "
+                "--empty-is-no-finding, where it was given, has to be added.</p></section>\n",
+                m->dataset_id);
 }
 
 /* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
@@ -148,8 +161,12 @@ put_command(struct html *h, const struct report *r)
     html_text(h, m->resize);
     html_format(h, " --max-pixels %llu --min-size %u%s", (unsigned long long)m->max_pixels, m->min_side,
                 m->lenient ? " --lenient" : "");
-    if (only_view(r))
-        html_format(h, " --view %s", only_view(r));
+    if (m->left_out.other_views > 0)
+        html_format(h, " --view %.128s", m->left_out.views);
+    if (m->left_out.excluded > 0)
+        html_raw(h, " --exclude exclude.txt");
+    if (m->left_out.missing > 0)
+        html_raw(h, " --allow-missing");
     if (m->rejects > 0)
         html_format(h, " --allow-rejects %llu", (unsigned long long)m->rejects);
     html_raw(h, " \\\n    --split ");
@@ -157,18 +174,8 @@ put_command(struct html *h, const struct report *r)
     html_format(h, " --shard-size %u --tail ", m->shard_size);
     html_text(h, m->tail);
     html_format(h, " --seed %llu --align %u", (unsigned long long)m->seed, m->layout.align);
-    html_raw(h, "\nchex-inspect --full again\nchex-inspect --report report.html again</pre>\n<p class=\"dim\">To be "
-                "run where the images (images, or a folder or archives of another name) and the label file are, with");
-    html_raw(
-        h, listed ? " split.csv, the list of splits: chex-inspect --list --format csv --fields name,split writes that "
-                    "of a data set. "
-           : strcmp(m->split_rule, "official") == 0 ? " train_val_list.txt and test_list.txt beside it. "
-                                                    : " nothing else. ");
-    html_format(h,
-                "It must give the data set id %s: then its bytes are the same, and so is this page. What else was left "
-                "out (--exclude, --allow-missing, --view with rejects) or taken (--empty-is-no-finding) is not in the "
-                "manifest; with another id, add that.</p></section>\n",
-                r->dataset->info.id);
+    html_raw(h, "\nchex-inspect --full again\nchex-inspect --report report.html again</pre>\n");
+    put_needed(h, m, listed);
 }
 
 static void
