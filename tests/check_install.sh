@@ -63,7 +63,7 @@ copy_source
 cd "$scratch/chex-tools"
 
 commands install > "$scratch/install.sh"
-grep -q -- '--prefix=.HOME\/.local' "$scratch/install.sh" || bad "README.md does not install into \$HOME/.local"
+grep -q -- '--prefix=.HOME/.local' "$scratch/install.sh" || bad "README.md does not install into \$HOME/.local"
 [ -f autogen.sh ] || sed -i '/autogen/d' "$scratch/install.sh"
 quiet sh -eu "$scratch/install.sh" || bad "README.md: install"
 good "README.md: configure --prefix=\$HOME/.local, make, make install"

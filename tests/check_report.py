@@ -447,6 +447,7 @@ def _(work):
         assert browser.run((shown % ".folded") + ".length") == 1, "a click does not unfold"
         browser.run("document.querySelector('.fold > label').click()")
         folded = len(re.findall(rb"/Type */Page[^s]", browser.pdf()))
+        assert folded > 1
         browser.paper(True)
         assert browser.run((shown % ".folded td") + ".length") >= 15 * 3, "folded on paper"
         assert browser.run((shown % "svg.slim") + ".length") == 0
