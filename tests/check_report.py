@@ -5,11 +5,14 @@
     check_report.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR; Chromium where it is there
 """
 import collections
+import functools
 import html
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 
 from browser import CONTRAST, OVERLAPS, SMALL, Browser
 from support import (BUILD, FINDINGS, SOURCE, Cases, images, manifest, nih, png, png_gray, program, read_csv, records,
@@ -21,6 +24,7 @@ except ImportError:
     jsonschema = None
 
 case = Cases()
+CACHE = tempfile.mkdtemp(prefix="chex-report-")
 SECTIONS = ["checks", "card", "splits", "findings", "pixels", "shards", "rejects", "images", "methods"]
 
 
@@ -30,13 +34,28 @@ def convert(work, csv, folder, *options, code=0):
     return out
 
 
-def plain(work):
+@functools.lru_cache(None)
+def make_plain():
+    work = os.path.join(CACHE, "plain")
+    os.mkdir(work)
     csv = synth(os.path.join(work, "in"), 120, "--size", 96)
     return convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
 
 
+def plain(work):
+    return shutil.copytree(make_plain(), os.path.join(work, "plain"))
+
+
 def odd(work):
-    """A data set with one of each thing that is to be flagged."""
+    """A data set with one of each thing that is to be flagged, and the names of its gray images in train."""
+    shards, gray = make_odd()
+    return shutil.copytree(shards, os.path.join(work, "odd")), gray
+
+
+@functools.lru_cache(None)
+def make_odd():
+    work = os.path.join(CACHE, "odd")
+    os.mkdir(work)
     csv = synth(os.path.join(work, "in"), 150, "--size", 96)
     folder = os.path.join(work, "in", "images")
     header, rows = read_csv(csv)
@@ -247,8 +266,7 @@ def likeness(records, side):
 
 @case("what it says of likeness is computed from the images at hand")
 def _(work):
-    os.mkdir(os.path.join(work, "odd"))
-    for shards, code in ((plain(work), 0), (odd(os.path.join(work, "odd"))[0], 1)):
+    for shards, code in ((plain(work), 0), (odd(work)[0], 1)):
         path, _, _ = report(shards, work, code=code)
         page = slurp(path).decode()
         said = re.search(r"Here it is between (-?\d\.\d+) and (-?\d\.\d+)", page)
@@ -277,7 +295,7 @@ def _(work):
     table = re.search(r'<table class="equal">(.*?)</table>', page, re.S)[1]
     assert sorted(re.findall(r"<tr[^>]*><th>(\d{8}_\d{3}\.png)", table)) == sorted(set.union(*wanted))
     assert table.count('class="first"') == 2
-    path, _, _ = report(plain(os.path.join(work, "in")), work)
+    path, _, _ = report(plain(work), work)
     assert "Equal images" not in re.sub(r"(?s)<section id=.(checks|methods).*?</section>", "", slurp(path).decode())
 
 
@@ -304,8 +322,7 @@ def number_of(page, what):
 def _(work):
     path, _, _ = report(plain(work), work)
     assert number_of(slurp(path).decode(), "faults") == (None, "0")
-    os.mkdir(os.path.join(work, "odd"))
-    path, _, _ = report(odd(os.path.join(work, "odd"))[0], work, code=1)
+    path, _, _ = report(odd(work)[0], work, code=1)
     assert number_of(slurp(path).decode(), "fault")[0] == ' class="fault"'
 
 
@@ -479,4 +496,8 @@ def _(work):
 
 
 if __name__ == "__main__":
-    sys.exit(case.main())
+    try:
+        CODE = case.main()
+    finally:
+        shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(CODE)
