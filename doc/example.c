@@ -2,8 +2,10 @@
  * example.c - how to read a data set with libchex: checks every record, and prints how many images of each split show
  * each finding
  *
- *     cc example.c -o example $(pkg-config --cflags --libs chex)
+ *     cc example.c -o example $(pkg-config --cflags --libs chex) -Wl,-rpath,$(pkg-config --variable=libdir chex)
  *     ./example shards
+ *
+ * with PKG_CONFIG_PATH=PREFIX/lib/pkgconfig where it was installed with --prefix=PREFIX.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

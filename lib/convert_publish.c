@@ -196,6 +196,21 @@ drop_empty_splits(struct manifest *m, unsigned *new_index)
         m->shard[i].split = new_index[m->shard[i].split];
 }
 
+/* Rows that take no part; those that were neither excluded nor of another view had no image. */
+static struct manifest_left_out
+left_out(const struct convert *c)
+{
+    struct manifest_left_out out = {"", c->filtered, c->excluded, 0};
+    size_t i;
+
+    for (i = 0; i < c->labels.count; i++)
+        out.missing += c->skip[i];
+    out.missing -= c->filtered + c->excluded;
+    if (c->filtered > 0)
+        out.views = c->options->views;
+    return out;
+}
+
 static enum chex_status
 fill_manifest(const struct convert *c, const struct shard_result *result, struct manifest *m, char *rule,
               size_t rule_size, struct chex_error *err)
@@ -224,6 +239,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
         .shard = calloc(c->plan.shard_count, sizeof(*m->shard)),
         .split_count = c->plan.splits.count,
     };
+    m->left_out = left_out(c);
     memcpy(m->dataset_id, c->plan.dataset_id, sizeof(m->dataset_id));
     if (!seen || !m->split || !m->shard) {
         free(seen);

@@ -36,6 +36,12 @@ struct manifest_split {
     uint64_t positives[CHEX_FINDINGS];
 };
 
+/* Rows of the label file that are not in the data set, though nothing is wrong with them. */
+struct manifest_left_out {
+    const char *views; /* "PA", "PA,AP": those that were wanted, where others were left out; else "" */
+    uint64_t other_views, excluded, missing;
+};
+
 struct manifest {
     char dataset_id[CHEX_ID_LENGTH + 1];
     const char *tool_version;
@@ -52,6 +58,7 @@ struct manifest {
     uint32_t view_size, patient_size, name_size; /* bytes of these texts where all records agree, else 0 */
     double pixel_mean, pixel_deviation;
     uint64_t rejects;
+    struct manifest_left_out left_out; /* views may be NULL where nothing was */
 
     struct manifest_split *split;
     unsigned split_count;

@@ -57,6 +57,23 @@ is_tail(const char *text)
            strcmp(text, tail_name(TAIL_DROP)) == 0;
 }
 
+/* Views stand in a command that people copy. */
+static enum chex_status
+check_left_out(const struct manifest_left_out *l, struct chex_error *err)
+{
+    const uint64_t most = INT64_MAX / 4;
+    const char *views = l->views ? l->views : "";
+
+    if (l->other_views > most || l->excluded > most || l->missing > most)
+        return chex_fail(err, CHEX_ERR_DAMAGED, "left_out: a number above 2^61");
+    if (l->other_views + l->excluded + l->missing > 0 && !l->views)
+        return chex_fail(err, CHEX_ERR_DAMAGED, "left_out.views: not there");
+    if (strlen(views) > MAX_RULE || strspn(views, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789,") != strlen(views) ||
+        (views[0] != '\0') != (l->other_views > 0))
+        return chex_fail(err, CHEX_ERR_DAMAGED, "left_out.views: not a list such as PA,AP where others were left out");
+    return CHEX_OK;
+}
+
 static enum chex_status
 check_scalars(const struct manifest *m, struct chex_error *err)
 {
@@ -93,7 +110,7 @@ check_scalars(const struct manifest *m, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_DAMAGED, "labels_sha256: not %d hexadecimal digits", 2 * DIGEST_SIZE);
     if (m->rejects > INT64_MAX)
         return chex_fail(err, CHEX_ERR_DAMAGED, "rejects: above 2^63 - 1");
-    return CHEX_OK;
+    return check_left_out(&m->left_out, err);
 }
 
 /* One split; `next` is the shard with which it must begin. */

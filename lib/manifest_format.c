@@ -192,6 +192,17 @@ set(json_t *top, const char *key, json_t *value)
     return json_object_set_new(top, key, value) == 0;
 }
 
+/* Only where there is something to say: all else has the text that it had before there was this key. */
+static bool
+set_left_out(json_t *top, const struct manifest_left_out *l)
+{
+    if (l->other_views + l->excluded + l->missing == 0)
+        return true;
+    return set(top, "left_out",
+               json_pack("{s:s, s:I, s:I, s:I}", "views", l->views, "other_views", (json_int_t)l->other_views,
+                         "excluded", (json_int_t)l->excluded, "missing", (json_int_t)l->missing));
+}
+
 static bool
 fill(json_t *top, const struct manifest *m)
 {
@@ -203,7 +214,7 @@ fill(json_t *top, const struct manifest *m)
            set(top, "splits", splits_part(m)) && set(top, "shards", shards_part(m)) &&
            set(top, "pixels", json_pack("{s:f, s:f}", "mean", m->pixel_mean, "deviation", m->pixel_deviation)) &&
            set(top, "labels_sha256", json_string(m->labels_sha256)) &&
-           set(top, "rejects", json_integer((json_int_t)m->rejects));
+           set(top, "rejects", json_integer((json_int_t)m->rejects)) && set_left_out(top, &m->left_out);
 }
 
 enum chex_status

@@ -179,6 +179,22 @@ read_decode(struct reader *r, const json_t *top)
     m->pixel_deviation = get_real(r, "pixels", pixels, "deviation");
 }
 
+/* Manifests of before lack the key, and so do those of data sets that have every row. */
+static void
+read_left_out(struct reader *r, const json_t *top)
+{
+    const json_t *object;
+    struct manifest_left_out *l = &r->m->left_out;
+
+    if (!json_object_get(top, "left_out"))
+        return;
+    object = get_object(r, "", top, "left_out", 4);
+    l->views = get_string(r, "left_out", object, "views");
+    l->other_views = get_number(r, "left_out", object, "other_views", INT64_MAX / 4);
+    l->excluded = get_number(r, "left_out", object, "excluded", INT64_MAX / 4);
+    l->missing = get_number(r, "left_out", object, "missing", INT64_MAX / 4);
+}
+
 static void
 read_split(struct reader *r, const char *where, const json_t *object, struct manifest_split *split)
 {
@@ -310,6 +326,7 @@ read_top(struct reader *r, const json_t *top)
     read_decode(r, top);
     m->labels_sha256 = get_string(r, "", top, "labels_sha256");
     m->rejects = get_number(r, "", top, "rejects", INT64_MAX);
+    read_left_out(r, top);
     read_lists(r, top);
     if (r->status == CHEX_OK)
         r->status = manifest_check(m, r->err);

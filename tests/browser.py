@@ -25,6 +25,7 @@ OVERLAPS = """(() => {
     return Math.max(...a) <= Math.min(...b) || Math.max(...b) <= Math.min(...a); }));
   const bad = [];
   for (const svg of document.querySelectorAll('svg')) {
+    if (svg.getBoundingClientRect().width == 0) continue;  // not shown
     const box = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')].filter(t => t.textContent);
     const at = texts.map(corners);
     at.forEach((p, i) => {
@@ -45,6 +46,7 @@ CONTRAST = """(() => {
   const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
   const paper = getComputedStyle(document.body).backgroundColor, bad = [];
   for (const t of document.querySelectorAll('svg text')) {
+    if (t.closest('svg').getBoundingClientRect().width == 0) continue;
     const b = t.getBoundingClientRect(), x = (b.left + b.right) / 2, y = (b.top + b.bottom) / 2;
     let under = paper;
     for (const r of t.closest('svg').querySelectorAll('rect')) {
@@ -57,6 +59,14 @@ CONTRAST = """(() => {
     const c = ratio(getComputedStyle(e).color, paper);
     if (c < 4.5) bad.push(e.textContent.slice(0, 30) + ' ' + c.toFixed(2)); }
   return bad; })()"""
+
+# The texts of drawings that are shown with letters of fewer than 9.5 pixels.
+SMALL = """[...document.querySelectorAll('svg text')]
+  .filter(t => t.closest('svg').getBoundingClientRect().width > 0 && t.textContent)
+  .map(t => [t, t.getScreenCTM()])
+  .map(([t, m]) => [t.textContent, parseFloat(getComputedStyle(t).fontSize) * Math.hypot(m.a, m.b)])
+  .filter(([text, size]) => size < 9.5)
+  .map(([text, size]) => text + ': ' + size.toFixed(1))"""
 
 # ---- the browser ----------------------------------------------------------------------------------------------------
 
@@ -136,6 +146,10 @@ class Browser:
     def dark(self, on):
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
+
+    def paper(self, on):
+        """As it is printed."""
+        self.call("Emulation.setEmulatedMedia", media="print" if on else "")
 
     def size(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

@@ -207,9 +207,10 @@ def _(work):
     folder, _ = dataset(work, "--min-size", 32)
     inspect("--report", f"{work}/r.html", folder)
     page = slurp(f"{work}/r.html").decode()
-    command = re.search("<pre>chex-convert (.*?)\nchex-inspect", page, re.S).group(1)
+    command = re.search("<pre[^>]*>chex-convert (.*?)\nchex-inspect", page, re.S).group(1)
     words = command.replace("\\\n", " ").split()
-    at = {"IMAGES": f"{work}/nih/images", "LABELS.csv": f"{work}/nih/Data_Entry_2017_v2020.csv", "SHARDS": f"{work}/again"}
+    labels = "Data_Entry_2017_v2020.csv"
+    at = {"images": f"{work}/nih/images", labels: f"{work}/nih/{labels}", "again": f"{work}/again"}
     run([program("chex-convert"), "-q", *(at.get(w, w) for w in words)])
     assert manifest(f"{work}/again")["dataset_id"] == manifest(folder)["dataset_id"], command
 

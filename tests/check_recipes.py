@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 
-from support import FINDINGS, SOURCE, Cases, images, manifest, program, python_with, run, slurp, synth, write
+from support import FINDINGS, SOURCE, Cases, images, manifest, program, python_with, run, says, slurp, synth, write
 
 case = Cases()
 CACHE = tempfile.mkdtemp(prefix="chex-recipes-")
@@ -38,15 +38,23 @@ def recipes(kind="recipe"):
     return dict(re.findall(rf"<!-- {kind}: (\w+) -->\s*```python\n(.*?)```", text, re.S))
 
 
-def check(name, work):
+def start(name, work, text=None, code=0, shards=None, **environment):
+    """Run the recipe, or another text in its place, in a folder of its own, as `python recipe_NAME.py` there."""
     assert name in recipes(), f"README.md has no recipe {name}"
-    path = os.path.join(work, f"recipe_{name}.py")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(recipes()[name])
-    environment = dict(os.environ, CHEX_DATASET=dataset(), TF_CPP_MIN_LOG_LEVEL="2")
-    done = run([python_with(NEEDS[name]), path], env=environment, cwd=work)
-    wanted = next(s["images"] for s in manifest(dataset())["splits"] if s["name"] == "train")
-    assert re.search(rf"\b{wanted} images\b", done.stdout), f"it prints: {done.stdout!r}"
+    write(os.path.join(work, f"recipe_{name}.py"), text or recipes()[name])
+    environment = dict(os.environ, CHEX_DATASET=shards or dataset(), TF_CPP_MIN_LOG_LEVEL="2", **environment)
+    return run([python_with(NEEDS[name]), f"recipe_{name}.py"], code, env=environment, cwd=work)
+
+
+def wanted():
+    """How many images train has; and records, with its filling."""
+    split = next(s for s in manifest(dataset())["splits"] if s["name"] == "train")
+    return split["images"], sum(s["records"] for s in manifest(dataset())["shards"] if s["split"] == "train")
+
+
+def check(name, work):
+    done = start(name, work)
+    assert re.search(rf"\b{wanted()[0]} images\b", done.stdout), f"it prints: {done.stdout!r}"
 
 
 @case("README.md has the five recipes and no other")
@@ -73,6 +81,155 @@ def _(work):
 
 for recipe in NEEDS:
     case(f"recipe {recipe}", slow=recipe != "numpy")(functools.partial(check, recipe))
+
+
+# ---- the recipe for PyTorch ---------------------------------------------------------------------------------------
+
+# Python reads this before the program, in worker processes too.
+SITE = """import multiprocessing, os
+multiprocessing.set_start_method(os.environ["START_METHOD"], force=True)
+"""
+
+NETWORK = """import math, os, sys
+import torch, torchvision
+from recipe_torch import Shards
+
+if __name__ == "__main__":
+    plain = Shards(os.environ["CHEX_DATASET"], "train")
+    train = Shards(os.environ["CHEX_DATASET"], "train", torchvision.transforms.RandomHorizontalFlip(1.0))
+    loader = torch.utils.data.DataLoader(train, batch_size=8, num_workers=2)
+    image, label, about = next(iter(loader))
+    assert image.shape == (8, 3, 48, 48) and image.dtype == torch.float32, (image.shape, image.dtype)
+    gray = torch.from_numpy(plain.shard(0)[0]["image"].copy()).unsqueeze(0)
+    as_torchvision = torchvision.transforms.functional.normalize(
+        gray.expand(3, -1, -1) / 255, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    assert torch.allclose(plain[0][0], as_torchvision, atol=1e-6)
+    assert torch.equal(image[0], plain[0][0].flip(2)), "transform"
+    network = torchvision.models.densenet121(num_classes=14)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(network(image), label)
+    loss.backward()
+    assert math.isfinite(loss.item())
+    for k in range(len(plain)):
+        _, label, about = plain[k]
+        print(about["name"], about["age"], about["sex"], about["view"], "".join(str(int(v)) for v in label))
+"""
+
+
+def under(method, work):
+    site = os.path.join(work, "site")
+    os.mkdir(site)
+    write(os.path.join(site, "sitecustomize.py"), SITE)
+    return {"PYTHONPATH": site, "START_METHOD": method}
+
+
+@case("the recipe for PyTorch runs with workers that are forked, spawned, or forked by a server", slow=True)
+def _(work):
+    text = recipes()["torch"]
+    assert "num_workers=2" in text
+    for method in ("fork", "forkserver", "spawn"):
+        folder = os.path.join(work, method)
+        os.mkdir(folder)
+        done = start("torch", folder, **under(method, folder))
+        assert done.stdout == f"{wanted()[0]} images\n" and "Error" not in done.stderr, \
+            f"{method}: {done.stdout!r} {done.stderr!r}"
+    without = text.replace('if __name__ == "__main__":', "if True:")
+    assert without != text
+    folder = os.path.join(work, "unguarded")
+    os.mkdir(folder)
+    says(start("torch", folder, without, None, **under("spawn", folder)), "bootstrapping phase")
+
+
+@case("the recipe for PyTorch feeds densenet121 of torchvision; names, ages, sexes, views are those of the records",
+      slow=True)
+def _(work):
+    python_with("torchvision")
+    for method in ("fork", "forkserver", "spawn"):
+        folder = os.path.join(work, method)
+        os.mkdir(folder)
+        write(os.path.join(folder, "recipe_torch.py"), recipes()["torch"])
+        write(os.path.join(folder, "network.py"), NETWORK)
+        environment = dict(os.environ, CHEX_DATASET=dataset(), **under(method, folder))
+        done = run([python_with("torch"), "network.py"], env=environment, cwd=folder)
+        rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+        there = images(dataset(), "train")
+        assert rows.keys() == there.keys(), f"{len(rows)} of {len(there)} images"
+        for name, (age, sex, view, label) in rows.items():
+            r = there[name]
+            assert (float(age), sex, view, label) == (r["age"], r["sex"].decode(), r["view"].decode(),
+                                                      "".join(map(str, r["label"]))), name
+
+
+@case("the recipe for PyTorch reads a data set in which views have different sizes", slow=True)
+def _(work):
+    labels = synth(os.path.join(work, "in"), 40, "--size", "64")
+    text = slurp(labels).decode().replace(",PA,", ",,", 1)
+    write(labels, text)
+    out = os.path.join(work, "shards")
+    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in"), "-l", labels, "-o", out, "--size", "48",
+         "--split", "patient:80,10,10", "--shard-size", "16"])
+    assert "view" not in manifest(out)["dtype"]["names"]
+    start("torch", work, shards=out)
+
+
+# ---- the session --------------------------------------------------------------------------------------------------
+
+
+@case("doc/contact.png is what README.md's commands make", slow=True)
+def _(work):
+    python = python_with("PIL")
+    text = slurp(os.path.join(SOURCE, "README.md")).decode()
+    session = re.search(r"<!-- session -->\n(.*?)<!-- /session -->", text, re.S)[1]
+    synth_line, convert_line = (re.search(rf"^    \$ ({tool} .*)$", session, re.M)[1] for tool in
+                                ("chex-synth", "chex-convert"))
+    sheet_line = re.search(r"^    \$ (chex-inspect --sheet contact\.png .*)$", text, re.M)[1]
+    path = f"{os.path.dirname(program('chex-inspect'))}:{os.environ['PATH']}"
+    for line in (synth_line, convert_line, sheet_line):
+        run(["/bin/sh", "-c", line], cwd=work, env=dict(os.environ, PATH=path))
+    there = re.search(r"data set ([0-9a-f]{16})", session)[1]
+    assert manifest(os.path.join(work, "shards"))["dataset_id"] == there, "the session is of another data set"
+    same = "import sys; from PIL import Image\n" \
+        "a, b = (Image.open(path).convert('RGB') for path in sys.argv[1:])\n" \
+        "sys.exit((a.size, a.tobytes()) != (b.size, b.tobytes()))"
+    made, ours = os.path.join(work, "contact.png"), os.path.join(SOURCE, "doc", "contact.png")
+    done = run([python, "-c", same, made, ours], None)
+    assert done.returncode == 0, "doc/contact.png is another picture: make it again by these commands"
+
+
+# ---- filling and damage: what README.md and chex-shard(5) say of the readers -----------------------------------------
+
+
+@case("without its filter the pipeline with interleave gets the filling too", slow=True)
+def _(work):
+    text = recipes()["tfrecorddataset"]
+    assert ".interleave(tf.data.TFRecordDataset" in text
+    without = re.sub(r"^dataset = dataset\.filter\(.*\n", "", text, flags=re.M)
+    assert without != text
+    real, records = wanted()
+    assert real < records
+    done = start("tfrecorddataset", work, without, 1)
+    assert f"{records} images" in done.stdout and "AssertionError" in done.stderr, done.stdout
+
+
+@case("a damaged record: who notices, who loses the rest of the file, who takes it as it is", slow=True)
+def _(work):
+    real, _ = wanted()
+    shards = os.path.join(work, "damaged")
+    shutil.copytree(dataset(), shards)
+    first = next(s for s in manifest(shards)["shards"] if s["split"] == "train")
+    path, stride, bad = os.path.join(shards, first["name"]), manifest(shards)["record"]["stride"], 5
+    data = bytearray(slurp(path))
+    data[bad * stride + manifest(shards)["record"]["pixel_offset"] + 7] ^= 0x40
+    write(path, data)
+    run([program("chex-inspect"), "-q", "--full", shards], 1)
+    for name in ("numpy", "fixedlength", "torch", "dali"):
+        done = start(name, work, shards=shards)
+        assert re.search(rf"\b{real} images\b", done.stdout), f"{name}: {done.stdout!r}"
+    says(start("tfrecorddataset", work, None, 1, shards), "DataLossError")
+    text = recipes()["tfrecorddataset"].replace("dataset = dataset.map(", "dataset = dataset.ignore_errors().map(")
+    done = start("tfrecorddataset", work, text, 1, shards)  # its assert counts
+    assert first["images"] == first["records"], "choose another shard: this one has filling"
+    left = real - (first["records"] - bad)
+    assert f"{left} images" in done.stdout, f"not {left} of {real}: {done.stdout!r}"
 
 
 if __name__ == "__main__":

@@ -5,15 +5,18 @@
     check_report.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR; Chromium where it is there
 """
 import collections
+import functools
 import html
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 
-from browser import CONTRAST, OVERLAPS, Browser
-from support import (FINDINGS, SOURCE, Cases, images, manifest, nih, png, png_gray, program, read_csv, run, says,
-                     slurp, synth, write, write_csv)
+from browser import CONTRAST, OVERLAPS, SMALL, Browser
+from support import (BUILD, FINDINGS, SOURCE, Cases, images, manifest, nih, png, png_gray, program, read_csv, records,
+                     run, says, slurp, synth, write, write_csv)
 
 try:
     import jsonschema
@@ -21,6 +24,7 @@ except ImportError:
     jsonschema = None
 
 case = Cases()
+CACHE = tempfile.mkdtemp(prefix="chex-report-")
 SECTIONS = ["checks", "card", "splits", "findings", "pixels", "shards", "rejects", "images", "methods"]
 
 
@@ -30,13 +34,28 @@ def convert(work, csv, folder, *options, code=0):
     return out
 
 
-def plain(work):
+@functools.lru_cache(None)
+def make_plain():
+    work = os.path.join(CACHE, "plain")
+    os.mkdir(work)
     csv = synth(os.path.join(work, "in"), 120, "--size", 96)
     return convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
 
 
+def plain(work):
+    return shutil.copytree(make_plain(), os.path.join(work, "plain"))
+
+
 def odd(work):
-    """A data set with one of each thing that is to be flagged."""
+    """A data set with one of each thing that is to be flagged, and the names of its gray images in train."""
+    shards, gray = make_odd()
+    return shutil.copytree(shards, os.path.join(work, "odd")), gray
+
+
+@functools.lru_cache(None)
+def make_odd():
+    work = os.path.join(CACHE, "odd")
+    os.mkdir(work)
     csv = synth(os.path.join(work, "in"), 150, "--size", 96)
     folder = os.path.join(work, "in", "images")
     header, rows = read_csv(csv)
@@ -224,6 +243,150 @@ def _(work):
     assert not os.path.exists(os.path.join(work, "y.html"))
 
 
+# ---- what the page says --------------------------------------------------------------------------------------------
+
+def likeness(records, side):
+    """The least and the most correlation of the 8x8 cell means of an image with those of all."""
+    cell = side // 8
+    tiny = [[sum(sum(r["image"][(i * cell + y) * side + j * cell:][:cell]) for y in range(cell)) // cell ** 2
+             for i in range(8) for j in range(8)] for r in records]
+    every = [sum(column) for column in zip(*tiny)]
+
+    def from_mean(values):
+        return [v - sum(values) / len(values) for v in values]
+
+    def correlation(a, b):
+        a, b = from_mean(a), from_mean(b)
+        square = sum(x * x for x in a) * sum(y * y for y in b)
+        return sum(x * y for x, y in zip(a, b)) / square ** 0.5 if square else 0
+
+    found = [correlation(t, every) for t in tiny]
+    return min(found), max(found)
+
+
+@case("what it says of likeness is computed from the images at hand")
+def _(work):
+    for shards, code in ((plain(work), 0), (odd(work)[0], 1)):
+        path, _, _ = report(shards, work, code=code)
+        page = slurp(path).decode()
+        said = re.search(r"Here it is between (-?\d\.\d+) and (-?\d\.\d+)", page)
+        assert said, "no range"
+        every = [r for s in manifest(shards)["shards"] for r in records(shards, s) if r["weight"] == 1]
+        least, most = likeness(every, 48)
+        assert abs(float(said[1]) - least) < 0.006 and abs(float(said[2]) - most) < 0.006, (said[0], least, most)
+        assert "0.48 and" not in page and "real images" not in page, "a claim about other images"
+
+
+@case("equal images are named, in the sentences and all of them in a table")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 60, "--size", 96)
+    folder = os.path.join(work, "in", "images")
+    name = sorted(os.listdir(folder))
+    for group in ((0, 7, 20), (30, 31)):
+        for i in group[1:]:
+            write(os.path.join(folder, name[i]), slurp(os.path.join(folder, name[group[0]])))
+    path, _, checks = report(convert(work, csv, folder, "--size", 48, "--split", "none"), work)
+    text = checks["duplicates"]["text"]
+    assert checks["duplicates"]["count"] == 3 and "2 groups" in text
+    groups = [set(re.findall(r"\d{8}_\d{3}\.png", part)) for part in text.split(":")[1].split(";")]
+    wanted = [{name[i] for i in group} for group in ((0, 7, 20), (30, 31))]
+    assert sorted(groups, key=len) == sorted(wanted, key=len), text
+    page = slurp(path).decode()
+    table = re.search(r'<table class="equal">(.*?)</table>', page, re.S)[1]
+    assert sorted(re.findall(r"<tr[^>]*><th>(\d{8}_\d{3}\.png)", table)) == sorted(set.union(*wanted))
+    assert table.count('class="first"') == 2
+    path, _, _ = report(plain(work), work)
+    assert "Equal images" not in re.sub(r"(?s)<section id=.(checks|methods).*?</section>", "", slurp(path).decode())
+
+
+@case("No Finding stands with the findings, not with age, sex and view")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 300, "--size", 96)
+    header, rows = read_csv(csv)
+    test = set(slurp(os.path.join(work, "in", "test_list.txt")).decode().split())
+    for i, row in enumerate(rows):
+        row[header.index("Finding Labels")] = "No Finding" if i % 10 < (2 if row[0] in test else 8) else "Effusion"
+    write_csv(csv, header, rows)
+    _, _, checks = report(convert(work, csv, os.path.join(work, "in", "images"), "--size", 48), work)
+    assert "No Finding" not in checks["people"]["text"], checks["people"]
+    drift = checks["prevalence"]
+    assert "No Finding" in drift["text"] and drift["level"] == "look", drift
+
+
+def number_of(page, what):
+    """The class of a number at the head of the page, and the number."""
+    return re.search(rf'<span( class="[a-z]+")?><b>(\d+)</b>{what}', page).groups()
+
+
+@case("only faults that are there have the colour of faults")
+def _(work):
+    path, _, _ = report(plain(work), work)
+    assert number_of(slurp(path).decode(), "faults") == (None, "0")
+    path, _, _ = report(odd(work)[0], work, code=1)
+    assert number_of(slurp(path).decode(), "fault")[0] == ' class="fault"'
+
+
+@case("shards are counted in whole numbers")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 60, "--size", 96)
+    for size, rule in ((16, "official"), (100, "none"), (1, "none")):
+        run(["rm", "-rf", os.path.join(work, "shards")])
+        path, _, _ = report(convert(work, csv, os.path.join(work, "in", "images"), "--size", 48, "--split", rule,
+                                    "--shard-size", size), work)
+        drawings = re.findall(r'<svg class="(?:broad|slim)"[^>]*aria-label="Mean gray level and state.*?</svg>',
+                              slurp(path).decode(), re.S)
+        assert len(drawings) == 2
+        for drawing in drawings:
+            ticks = re.findall(r'class="m d">([^<]*)</text>', drawing)
+            numbers = [t for t in ticks if t and not re.fullmatch("[a-z_]+", t)]
+            assert numbers and all(re.fullmatch(r"\d+", t) for t in numbers), numbers
+            assert numbers[0] == "0" and int(numbers[-1]) < len(manifest(os.path.join(work, "shards"))["shards"])
+
+
+AGAIN = [
+    [],
+    ["--split", "patient:60,20,20:9", "--seed", "5", "--align", "512", "--shard-size", "7", "--tail", "short"],
+    ["--resize", "none", "--size", "96", "--tail", "drop", "--split", "none", "--shard-size", "8"],
+    ["--resize", "area", "--size", "33", "--min-size", "20", "--max-pixels", "1000000", "--view", "PA"],
+    ["--split", "file:split.csv"],
+    ["--exclude", "exclude.txt"],
+    ["--resize", "lanczos", "--lenient", "--allow-rejects", "2", "--view", "AP"],
+    ["--allow-missing", "--allow-rejects", "2"],
+]
+
+
+@case("to make it again is the command with this run's options: as it stands it gives the same data set")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 60, "--size", 96)
+    folder = os.path.dirname(csv)
+    header, rows = read_csv(csv)
+    write_csv(os.path.join(folder, "split.csv"), ["name", "split"],
+              [[row[0], "abc"[int(row[0][:8]) % 3]] for row in rows])
+    write(os.path.join(folder, "exclude.txt"), "\n".join(row[0] for row in rows[10:15]) + "\n")
+    view = header.index("View Position")
+    path = f"{BUILD}:{os.environ['PATH']}"
+    for options in AGAIN:
+        if "--lenient" in options:
+            for wanted in ("PA", "AP"):
+                write(os.path.join(folder, "images", next(row[0] for row in rows if row[view] == wanted)), b"")
+        if "--allow-missing" in options:
+            os.remove(os.path.join(folder, "images", rows[20][0]))
+        shards = os.path.join(work, "shards")
+        run(["rm", "-rf", shards, os.path.join(folder, "again")])
+        run([program("chex-convert"), "-q", "-i", "images", "-l", os.path.basename(csv), "-o", shards, *options],
+            cwd=folder)
+        page, _, _ = report(shards, work)
+        if jsonschema:
+            schema = slurp(os.path.join(SOURCE, "schemas", "manifest.schema.json"))
+            jsonschema.validate(manifest(shards), json.loads(schema))
+        before = slurp(page)
+        command = html.unescape(re.search(r'<pre id="again">(.*?)</pre>', before.decode(), re.S)[1])
+        run(["/bin/sh", "-euc", command], cwd=folder, env=dict(os.environ, PATH=path))
+        for name in sorted(os.listdir(shards)):
+            assert slurp(os.path.join(shards, name)) == slurp(os.path.join(folder, "again", name)), (name, command)
+        assert slurp(os.path.join(folder, "report.html")) == before, command
+
+
 # ---- in a browser ------------------------------------------------------------------------------------------------
 
 # Boxes of HTML that are narrower than what is in them.
@@ -246,9 +409,11 @@ def look(browser, path):
         assert not browser.run(OVERLAPS), browser.run(OVERLAPS)[:8]
         assert not browser.run(CONTRAST), browser.run(CONTRAST)[:8]
     browser.dark(False)
-    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
-    for width in (1100, 760, 400):
+    browser.run("document.querySelectorAll('.fold > input').forEach(d => d.checked = true)")
+    for width in (1400, 1100, 800, 761, 760, 390):
         browser.size(width, 900)
+        assert not browser.run(OVERLAPS), (width, browser.run(OVERLAPS)[:8])
+        assert not browser.run(SMALL), (width, browser.run(SMALL)[:8])
         wide = browser.run("document.documentElement.scrollWidth")
         assert wide <= width, f"{wide} wide in a window of {width}"
         assert not browser.run(CUT), browser.run(CUT)[:8]
@@ -286,5 +451,53 @@ def _(work):
             look(browser, path)
 
 
+@case("on paper what is folded is open, plots are the broad ones, and no picture is large")
+def _(work):
+    shown = "[...document.querySelectorAll('%s')].filter(e => e.getBoundingClientRect().height > 0)"
+    with Browser() as browser:
+        path, _, _ = report(plain(work), work)
+        browser.size(700, 900)
+        browser.open(path)
+        assert browser.run("document.querySelectorAll('.folded').length") == 2
+        assert browser.run((shown % ".folded") + ".length") == 0, "unfolded on the screen"
+        browser.run("document.querySelector('.fold > label').click()")
+        assert browser.run((shown % ".folded") + ".length") == 1, "a click does not unfold"
+        browser.run("document.querySelector('.fold > label').click()")
+        folded = len(re.findall(rb"/Type */Page[^s]", browser.pdf()))
+        assert folded > 1
+        browser.paper(True)
+        assert browser.run((shown % ".folded td") + ".length") >= 15 * 3, "folded on paper"
+        assert browser.run((shown % "svg.slim") + ".length") == 0
+        assert browser.run((shown % "svg.broad") + ".length") == 5
+        browser.run("document.querySelectorAll('.zoom input, .fold > input').forEach(e => e.checked = true)")
+        assert browser.run("Math.max(...[...document.querySelectorAll('.zoom img')].map(e => e.offsetWidth))") <= 150
+        assert len(re.findall(rb"/Type */Page[^s]", browser.pdf())) == folded, "as many pages folded as unfolded"
+
+
+@case("a click shows an image larger, with more of its pixels, and another one ends that")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 40, "--size", 600)
+    with Browser() as browser:
+        path, _, _ = report(convert(work, csv, os.path.join(work, "in", "images"), "--size", 560), work)
+        for width in (390, 1100):
+            browser.size(width, 900)
+            browser.open(path)
+            sides = "(() => { const e = document.querySelector('.zoom img'); " \
+                "return [e.offsetWidth, e.offsetHeight, e.naturalWidth]; })()"
+            small = browser.run(sides)
+            assert small[0] <= 150 and small[2] == 280, small
+            widths = browser.run("[...document.querySelectorAll('.zoom img')].map(e => e.offsetWidth)")
+            assert max(widths) <= 150, widths
+            browser.run("document.querySelector('.zoom').click()")
+            assert browser.run(sides)[:2] == [width, 900], browser.run(sides)
+            assert browser.run("document.elementFromPoint(200, 450) === document.querySelector('.zoom img')")
+            browser.run("document.elementFromPoint(200, 450).click()")
+            assert browser.run(sides) == small
+
+
 if __name__ == "__main__":
-    sys.exit(case.main())
+    try:
+        CODE = case.main()
+    finally:
+        shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(CODE)

@@ -217,6 +217,7 @@ EXTRA_DIST += \
 	tests/check_aarch64.sh \
 	tests/check_configure.sh \
 	tests/check_dist.sh \
+	tests/check_install.sh \
 	tests/check_kernels.c \
 	tests/check_convert.py \
 	tests/check_docs.py \

@@ -50,12 +50,20 @@ START_TEST(what_is_written_is_read_back_the_same)
 
     small_make(&s, "round");
     text = good_text(&s);
+    ck_assert_ptr_null(strstr(text, "left_out"));
+    free(text);
+    s.manifest.left_out = (struct manifest_left_out){"PA", 3, 1, 2};
+    text = good_text(&s);
     ck_assert_int_eq(manifest_parse((const uint8_t *)text, strlen(text), &m, NULL), CHEX_OK);
     ck_assert_str_eq(m.dataset_id, s.manifest.dataset_id);
     ck_assert_mem_eq(&m.layout, &s.manifest.layout, sizeof(m.layout));
     ck_assert(m.pixel_mean == s.manifest.pixel_mean && m.pixel_deviation == s.manifest.pixel_deviation);
     ck_assert_uint_eq(m.split[1].positives[7], 1);
     ck_assert_str_eq(m.shard[2].name, s.shard[2].name);
+    ck_assert_str_eq(m.left_out.views, "PA");
+    ck_assert_uint_eq(m.left_out.other_views, 3);
+    ck_assert_uint_eq(m.left_out.excluded, 1);
+    ck_assert_uint_eq(m.left_out.missing, 2);
     ck_assert_int_eq(manifest_format(&m, &again, NULL), CHEX_OK);
     ck_assert_uint_eq(again.size, strlen(text));
     ck_assert_mem_eq(again.data, text, again.size);
@@ -203,6 +211,13 @@ static const struct {
     {"\"deviation\": 0", "\"deviation\": -0", CHEX_ERR_DAMAGED, "pixels.deviation"},
     {"\"labels_sha256\": \"00", "\"labels_sha256\": \"zz", CHEX_ERR_DAMAGED, "labels_sha256"},
     {"\"rejects\": 0", "\"rejects\": null", CHEX_ERR_DAMAGED, "rejects"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"left_out\": 5", CHEX_ERR_DAMAGED, "left_out"},
+    {"\"rejects\": 0",
+     "\"rejects\": 0, \"left_out\": {\"views\": \"$(x)\", \"other_views\": 1, \"excluded\": 0, \"missing\": 0}",
+     CHEX_ERR_DAMAGED, "left_out.views"},
+    {"\"rejects\": 0",
+     "\"rejects\": 0, \"left_out\": {\"views\": \"\", \"other_views\": 0, \"excluded\": -1, \"missing\": 0}",
+     CHEX_ERR_DAMAGED, "excluded"},
     {"\"splits\": [", "\"splits\": 5, \"old\": [", CHEX_ERR_DAMAGED, "splits"},
     {"\"splits\": [", "\"splits\": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,0, ", CHEX_ERR_DAMAGED, "list of 1 to 16 objects"},
     {"\"shards\": [", "\"shards\": [], \"old\": [", CHEX_ERR_DAMAGED, "shards"},

@@ -57,6 +57,19 @@ spoil_scalars(struct manifest *m, int way)
     case 14:
         memset(long_text, 'x', sizeof(long_text) - 1);
         return m->split_rule = long_text, "split.rule";
+    case 15:
+        m->left_out.views = "";
+        return m->left_out.missing = UINT64_MAX, "left_out";
+    case 16:
+        return m->left_out.missing = 1, "left_out.views";
+    case 17:
+        m->left_out.views = "PA; rm";
+        return m->left_out.other_views = 1, "left_out.views";
+    case 18:
+        return m->left_out.views = "PA", "left_out.views";
+    case 19:
+        m->left_out.views = "";
+        return m->left_out.other_views = 1, "left_out.views";
     default:
         return NULL;
     }
@@ -133,7 +146,7 @@ spoil_all_ways(spoil *act, const char *folder)
 
 START_TEST(a_manifest_that_could_not_be_read_is_not_written)
 {
-    ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 15);
+    ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 20);
     ck_assert_int_eq(spoil_all_ways(spoil_splits, "splits"), 13);
 }
 END_TEST

@@ -122,6 +122,21 @@ html_picture(struct html *h, enum html_picture kind, const struct buffer *file, 
 }
 
 void
+html_fold_begin(struct html *h, const char *id, const char *title, bool open)
+{
+    html_format(h,
+                "<div class=\"fold\"><input type=\"checkbox\" id=\"%s\"%s><label for=\"%s\">%s</label>"
+                "<div class=\"folded\">\n",
+                id, open ? " checked" : "", id, title);
+}
+
+void
+html_fold_end(struct html *h)
+{
+    html_raw(h, "</div></div>\n");
+}
+
+void
 html_release(struct html *h)
 {
     buffer_release(&h->b);

@@ -25,6 +25,12 @@ enum html_picture { HTML_PNG, HTML_JPEG };
 /* An <img> with the file in it.  alt is the program's own text, width and height those on the page in CSS pixels. */
 void html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
                   const char *alt);
+/*
+ * What a reader unfolds by its title, without a script, and what is open on paper: browsers print <details> closed.
+ * id and title are the program's own text.
+ */
+void html_fold_begin(struct html *h, const char *id, const char *title, bool open);
+void html_fold_end(struct html *h);
 void html_release(struct html *h);
 
 #endif

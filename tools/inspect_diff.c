@@ -188,6 +188,9 @@ compare_specs(const struct telling *t)
     tell_number(t, "shards", a->info.shard_count, b->info.shard_count);
     tell_number(t, "images", a->info.image_count, b->info.image_count);
     tell_number(t, "rejects", m->rejects, n->rejects);
+    tell_number(t, "other_views", m->left_out.other_views, n->left_out.other_views);
+    tell_number(t, "excluded", m->left_out.excluded, n->left_out.excluded);
+    tell_number(t, "missing", m->left_out.missing, n->left_out.missing);
     for (i = 0; i < a->info.split_count; i++) {
         int other = chex_dataset_find_split(b, a->split[i].name);
         char name[64];

@@ -72,12 +72,15 @@ report_sources = \
 	tools/inspect_report.c \
 	tools/report.h \
 	tools/report_checks.c \
+	tools/report_checks.h \
 	tools/report_count.c \
+	tools/report_leaks.c \
 	tools/report_matrix.c \
 	tools/report_page.c \
 	tools/report_pictures.c \
 	tools/report_plots.c \
 	tools/report_scan.c \
+	tools/report_sentence.c \
 	tools/report_style.c \
 	tools/report_style.h \
 	tools/report_tables.c \

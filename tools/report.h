@@ -100,11 +100,12 @@ struct report {
     uint32_t mean_width, mean_height, mean_cell;
     struct report_mean mean[REPORT_VIEWS], mean_all;
     uint64_t flagged[REPORT_FLAGS];
-    bool all_inverted;       /* the mean image is brighter in its upper corners than in its centre */
-    uint64_t two_sexes;      /* patients of whom F and M are said */
-    uint64_t repeated;       /* images equal to another one of their split, but for one of each group */
-    uint64_t repeated_group; /* such groups */
-    uint64_t equal_unlike;   /* groups of equal images, in any splits, with different findings or patients */
+    bool all_inverted;           /* the mean image is brighter in its upper corners than in its centre */
+    uint64_t two_sexes;          /* patients of whom F and M are said */
+    uint64_t repeated;           /* images equal to another one of their split, but for one of each group */
+    uint64_t repeated_group;     /* such groups */
+    uint64_t equal_unlike;       /* groups of equal images, in any splits, with different findings or patients */
+    float least_like, most_like; /* between these lies likeness; 0 and 0 where there is no image */
 
     struct report_reject *reject;
     size_t reject_count, reject_capacity;
@@ -120,6 +121,9 @@ enum chex_status report_scan(struct report *r, struct chex_error *err);
 void report_close(struct report *r);
 /* From what was read to numbers for each split. */
 void report_count(struct report *r);
+/* The end of the images equal to check.by_hash[i], and what is to be said of them: 0 where there is no other. */
+enum report_equal { EQUAL_SHARED = 1 /* in several splits */, EQUAL_REPEATED = 2 /* in one */, EQUAL_UNLIKE = 4 };
+unsigned report_equal_to(const struct report *r, size_t i, size_t *next);
 enum chex_status report_read_rejects(struct report *r, struct chex_error *err);
 /* The sentences. */
 void report_judge(struct report *r);
@@ -131,18 +135,26 @@ const char *report_label_file(const char *sha256);
 /* A page in h. */
 enum chex_status report_page(struct report *r, struct html *h, struct chex_error *err);
 
-/* Parts of the page. */
-void report_draw_prevalence(struct html *h, const struct report *r);
+/*
+ * Parts of the page.  A plot that takes the whole width is drawn twice, broad and slim, and the style sheet shows the
+ * one that fits: a broad one on a phone would have letters of 5 pixels.
+ */
+#define REPORT_BROAD 900
+#define REPORT_SLIM  360 /* pixels are left on a phone that is 390 wide */
+void report_draw_prevalence(struct html *h, const struct report *r, bool slim);
 void report_draw_ages(struct html *h, const struct report *r);
 void report_draw_visits(struct html *h, const struct report *r);
-void report_draw_sex_view(struct html *h, const struct report *r);
-void report_draw_levels(struct html *h, const struct report *r);
-void report_draw_together(struct html *h, const struct report *r);
-void report_draw_shards(struct html *h, const struct report *r);
+void report_draw_sex_view(struct html *h, const struct report *r, bool slim);
+void report_draw_levels(struct html *h, const struct report *r, bool slim);
+void report_draw_together(struct html *h, const struct report *r, bool slim);
+void report_draw_shards(struct html *h, const struct report *r, bool slim);
+/* The class of such a drawing. */
+const char *report_paper(bool slim);
 void report_table_splits(struct html *h, const struct report *r);
 void report_table_prevalence(struct html *h, const struct report *r);
 void report_table_shards(struct html *h, const struct report *r);
 void report_table_rejects(struct html *h, const struct report *r);
+void report_table_equal(struct html *h, const struct report *r);
 enum chex_status report_mean_images(struct html *h, const struct report *r, struct chex_error *err);
 enum chex_status report_contact_sheet(struct html *h, const struct report *r, struct chex_error *err);
 enum chex_status report_flagged_images(struct html *h, const struct report *r, struct chex_error *err);
@@ -150,6 +162,8 @@ enum chex_status report_flagged_images(struct html *h, const struct report *r, s
 /* Splits that plots show: the first SVG_SERIES ones with an image. */
 unsigned report_shown_splits(const struct report *r, unsigned shown[SPLIT_MAX]);
 const char *report_view_name(enum report_view view);
+/* Of a finding, or VARIABLE_NONE. */
+const char *report_finding_name(unsigned finding);
 /* The share of pixels at or below which `share` of them lie: a level of 0 .. 255. */
 unsigned report_quantile(const uint64_t histogram[256], double share);
 

@@ -8,83 +8,39 @@
  */
 #include <config.h>
 
-#include "report.h"
-
-#include "ascii.h"
-#include "progress.h"
+#include "report_checks.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
-#define EXAMPLES     3  /* names that a sentence gives */
-#define FEW          30 /* positives of a finding in a split */
-#define FEW_NAMED    4  /* of such findings in a split */
-#define OLD          100
-#define NIH_IMAGES   112120 /* rows of both label files of NIH */
-#define DIFFERENT    SPLIT_Z
-#define AUROC        0.85
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
-
-static struct report_check *
-begin(struct report *r, const char *id, const char *title, enum report_level level, uint64_t count)
-{
-    struct report_check *c = &r->checks[r->check_count < REPORT_CHECKS - 1 ? r->check_count++ : REPORT_CHECKS - 1];
-
-    *c = (struct report_check){.id = id, .title = title, .level = level, .count = count};
-    return c;
-}
-
-/* Append to the sentence; what does not fit is cut. */
-__attribute__((format(printf, 2, 3))) static void
-say(struct report_check *c, const char *format, ...)
-{
-    size_t used = strlen(c->text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(c->text + used, sizeof(c->text) - used, format, args);
-    va_end(args);
-}
-
-static const char *
-split_name(const struct report *r, unsigned split)
-{
-    return r->dataset->split[split].name;
-}
-
-static const char *
-plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-static void
-say_name(struct report_check *c, const char *name)
-{
-    char text[80];
-
-    say(c, "%s", ascii_escape(name, strlen(name), text, sizeof(text)));
-}
+#define FEW        30 /* positives of a finding in a split */
+#define FEW_NAMED  4  /* of such findings in a split */
+#define OLD        100
+#define NIH_IMAGES 112120 /* rows of both label files of NIH */
+#define DIFFERENT  SPLIT_Z
+#define AUROC      0.85
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
 static void
 judge_records(struct report *r)
 {
-    struct report_check *c = begin(r, "records", "Records", r->walk.faults ? LEVEL_FAULT : LEVEL_GOOD, r->walk.faults);
+    struct report_check *c = report_check_begin(r, "records", "Records", r->walk.faults ? LEVEL_FAULT : LEVEL_GOOD,
+                                                r->walk.faults);
     uint64_t wanted = r->dataset->info.image_count;
     unsigned i, named = 0;
 
     if (r->walk.faults == 0) {
-        say(c, "All %s records are whole: framing, both checksums, the one form of writing and the place of each.",
+        report_check_say(
+            c, "All %s records are whole: framing, both checksums, the one form of writing and the place of each.",
             TEXT(r->records));
     } else {
-        say(c, "%s fault%s: records that cannot be used are left out of this page, which shows %s of %s images.",
-            TEXT(r->walk.faults), plural(r->walk.faults), TEXT(r->check.count), TEXT(wanted));
+        report_check_say(
+            c, "%s fault%s: records that cannot be used are left out of this page, which shows %s of %s images.",
+            TEXT(r->walk.faults), report_plural(r->walk.faults), TEXT(r->check.count), TEXT(wanted));
         for (i = 0; i < r->dataset->info.shard_count && named < EXAMPLES; i++)
             if (r->shard[i].bad > 0) {
-                say(c, " %s: %s.", r->dataset->shard[i].name, r->shard[i].why);
+                report_check_say(c, " %s: %s.", r->dataset->shard[i].name, r->shard[i].why);
                 named++;
             }
     }
@@ -94,18 +50,19 @@ static void
 judge_rejects(struct report *r)
 {
     uint64_t n = r->dataset->manifest.rejects;
-    struct report_check *c = begin(r, "rejects", "Rejected images", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    struct report_check *c = report_check_begin(r, "rejects", "Rejected images", n ? LEVEL_LOOK : LEVEL_GOOD, n);
 
     if (n == 0)
-        say(c, "No image was rejected at conversion.");
+        report_check_say(c, "No image was rejected at conversion.");
     else
-        say(c,
+        report_check_say(
+            c,
             "%s image%s could not be used at conversion. If they are of one kind (a scanner, a view, a finding), their "
             "absence is a bias; their names and reasons stand below.",
-            TEXT(n), plural(n));
+            TEXT(n), report_plural(n));
     if (r->reject_count > n)
-        say(c, " Besides, %s line%s of rejects.jsonl name rows or images without their other half.",
-            TEXT(r->reject_count - n), plural(r->reject_count - n));
+        report_check_say(c, " Besides, %s line%s of rejects.jsonl name rows or images without their other half.",
+                         TEXT(r->reject_count - n), report_plural(r->reject_count - n));
 }
 
 /* Is it the whole of ChestX-ray14, where the label file is one of NIH's? */
@@ -119,11 +76,12 @@ judge_complete(struct report *r)
 
     if (!labels)
         return;
-    c = begin(r, "complete", "Completeness", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    c = report_check_begin(r, "complete", "Completeness", n ? LEVEL_LOOK : LEVEL_GOOD, n);
     if (n == 0)
-        say(c, "Every image of the label file is here or among the rejects.");
+        report_check_say(c, "Every image of the label file is here or among the rejects.");
     else
-        say(c,
+        report_check_say(
+            c,
             "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, --tail drop), so "
             "results are none of the whole of ChestX-ray14.",
             TEXT(here), TEXT(NIH_IMAGES));
@@ -133,115 +91,39 @@ static void
 judge_filling(struct report *r)
 {
     uint64_t n = r->all.filling;
-    struct report_check *c = begin(r, "filling", "Filling records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    struct report_check *c = report_check_begin(r, "filling", "Filling records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
 
     if (n == 0)
-        say(c, "No record is filling.");
+        report_check_say(c, "No record is filling.");
     else
-        say(c,
+        report_check_say(
+            c,
             "%s record%s of weight 0 fill%s the shards: copies of other images, to be left out of loss, metric and "
             "statistics. They are left out here. A reader that ignores image/weight sees them twice.",
-            TEXT(n), plural(n), n == 1 ? "s" : "");
-}
-
-/* ---- leakage --------------------------------------------------------------------------------------------------- */
-
-static void
-judge_patients(struct report *r)
-{
-    const struct split_check *k = &r->check;
-    uint64_t n = k->shared_patients, images[SPLIT_MAX];
-    struct report_check *c = begin(r, "patients", "Patients in two splits", n ? LEVEL_FAULT : LEVEL_GOOD, n);
-    unsigned shown = 0, s;
-    size_t i, next;
-
-    if (r->dataset->info.split_count == 1) {
-        say(c, "There is one split, so nothing can leak between splits. Divide by patient, never by image.");
-        return;
-    }
-    if (n == 0) {
-        say(c, "No patient is in two splits (%s patients).", TEXT(k->patients));
-        return;
-    }
-    say(c, "%s patient%s %s images in more than one split: results on the later splits are too good.", TEXT(n),
-        plural(n), n == 1 ? "has" : "have");
-    for (i = 0; i < k->count && shown < EXAMPLES; i = next) {
-        if (!split_check_patient(k, i, &next, images))
-            continue;
-        say(c, shown ? "; " : " ");
-        say_name(c, k->seen[i].patient);
-        for (s = 0; s < r->dataset->info.split_count; s++)
-            if (images[s] > 0)
-                say(c, " %s %s", split_name(r, s), TEXT(images[s]));
-        shown++;
-    }
-    if (n > shown)
-        say(c, ", and %s more", TEXT(n - shown));
-    say(c, ".");
-}
-
-static void
-judge_equal(struct report *r)
-{
-    const struct split_check *k = &r->check;
-    uint64_t n = k->shared_images;
-    struct report_check *c = begin(r, "images", "Images in two splits", n ? LEVEL_FAULT : LEVEL_GOOD, n);
-    unsigned shown = 0;
-    size_t i, next;
-
-    if (n == 0) {
-        say(c, "No image, by the hash of its pixels, is in two splits.");
-    } else {
-        say(c, "%s image%s in more than one split:", TEXT(n), n == 1 ? " is" : "s are");
-        for (i = 0; i < k->count && shown < EXAMPLES; i = next) {
-            if (!split_check_image(k, i, &next))
-                continue;
-            say(c, "%s %s ", shown ? ";" : "", split_name(r, k->by_hash[i]->split));
-            say_name(c, k->by_hash[i]->name);
-            say(c, " = %s ", split_name(r, k->by_hash[next - 1]->split));
-            say_name(c, k->by_hash[next - 1]->name);
-            shown++;
-        }
-        if (n > shown)
-            say(c, ", and %s more", TEXT(n - shown));
-        say(c, ".");
-    }
-    n = r->repeated;
-    c = begin(r, "duplicates", "Duplicates within a split", n ? LEVEL_LOOK : LEVEL_GOOD, n);
-    if (n == 0)
-        say(c, "No image is equal to another one of its split.");
-    else
-        say(c, "%s image%s equal to another one of the same split (%s group%s): they weigh more than others.", TEXT(n),
-            n == 1 ? " is" : "s are", TEXT(r->repeated_group), plural(r->repeated_group));
-    n = r->equal_unlike;
-    c = begin(r, "contradictions", "Equal images, other labels", n ? LEVEL_LOOK : LEVEL_GOOD, n);
-    if (n == 0)
-        say(c, "No two equal images have different findings or patients.");
-    else
-        say(c, "In %s group%s of equal images findings or patients differ: some of them are wrong.", TEXT(n),
-            plural(n));
+            TEXT(n), report_plural(n), n == 1 ? "s" : "");
 }
 
 /* ---- drift ----------------------------------------------------------------------------------------------------- */
 
-/* One split against the first one; how many findings differ. */
+/* One split against the first one, in the findings and No Finding; whether there is a difference. */
 static unsigned
 drift_of(const struct report *r, struct report_check *c, unsigned s)
 {
     const struct ratio *a = r->split[0].variable, *b = r->split[s].variable;
     unsigned f, differ = 0;
 
-    for (f = 0; f < CHEX_FINDINGS; f++)
+    for (f = 0; f <= VARIABLE_NONE; f++)
         differ += fabs(ratio_z(&a[f], &b[f], SPLIT_EXPECTED)) >= DIFFERENT;
     if (differ == 0)
         return 0;
-    say(c, "%s differs from %s in %u of %d: ", split_name(r, s), split_name(r, 0), differ, CHEX_FINDINGS);
-    for (f = 0; f < CHEX_FINDINGS; f++) {
+    report_check_say(c, "%s differs from %s in %u of %d: ", report_split_name(r, s), report_split_name(r, 0), differ,
+                     VARIABLE_NONE + 1);
+    for (f = 0; f <= VARIABLE_NONE; f++) {
         double z = ratio_z(&a[f], &b[f], SPLIT_EXPECTED);
 
         if (fabs(z) >= DIFFERENT)
-            say(c, "%s %.2f to %.2f %% (z %+.1f)%s", chex_finding_name(f), 100 * ratio_value(&a[f]),
-                100 * ratio_value(&b[f]), z, --differ ? ", " : ". ");
+            report_check_say(c, "%s %.2f to %.2f %% (z %+.1f)%s", report_finding_name(f), 100 * ratio_value(&a[f]),
+                             100 * ratio_value(&b[f]), z, --differ ? ", " : ". ");
     }
     return 1;
 }
@@ -249,7 +131,7 @@ drift_of(const struct report *r, struct report_check *c, unsigned s)
 static void
 judge_drift(struct report *r)
 {
-    struct report_check *c = begin(r, "prevalence", "Drift of prevalence", LEVEL_GOOD, 0);
+    struct report_check *c = report_check_begin(r, "prevalence", "Drift of prevalence", LEVEL_GOOD, 0);
     unsigned s;
 
     for (s = 1; s < r->dataset->info.split_count; s++)
@@ -257,12 +139,13 @@ judge_drift(struct report *r)
     if (c->count > 0)
         c->level = LEVEL_LOOK;
     else if (r->dataset->info.split_count == 1)
-        say(c, "One split: nothing to compare. ");
+        report_check_say(c, "One split: nothing to compare. ");
     else
-        say(c, "All splits have the prevalences of %s, as far as chance allows. ", split_name(r, 0));
+        report_check_say(c, "All splits have the prevalences of %s, No Finding too, as far as chance allows. ",
+                         report_split_name(r, 0));
     if (c->count > 0)
-        say(c, "Thresholds, class weights and precision do not carry over. ");
-    say(c, "Shown is |z| from %.2f (p < .001, patients as clusters).", DIFFERENT);
+        report_check_say(c, "Thresholds, class weights and precision do not carry over. ");
+    report_check_say(c, "Shown is |z| from %.2f (p < .001, patients as clusters).", DIFFERENT);
 }
 
 static void
@@ -274,9 +157,8 @@ judge_people(struct report *r)
         double scale;
     } of[] = {{VARIABLE_AGE, "mean age", " years", 1},
               {VARIABLE_FEMALE, "share of women", " %", 100},
-              {VARIABLE_AP, "share of AP views", " %", 100},
-              {VARIABLE_NONE, "share of No Finding", " %", 100}};
-    struct report_check *c = begin(r, "people", "Drift of age, sex, view", LEVEL_GOOD, 0);
+              {VARIABLE_AP, "share of AP views", " %", 100}};
+    struct report_check *c = report_check_begin(r, "people", "Drift of age, sex, view", LEVEL_GOOD, 0);
     unsigned s, i;
 
     for (s = 1; s < r->dataset->info.split_count; s++) {
@@ -287,19 +169,21 @@ judge_people(struct report *r)
             if (fabs(z) < DIFFERENT)
                 continue;
             c->count++;
-            say(c, "%s: %s %.1f%s, %.1f in %s (z %+.1f). ", split_name(r, s), of[i].name, of[i].scale * ratio_value(b),
-                of[i].unit, of[i].scale * ratio_value(a), split_name(r, 0), z);
+            report_check_say(c, "%s: %s %.1f%s, %.1f in %s (z %+.1f). ", report_split_name(r, s), of[i].name,
+                             of[i].scale * ratio_value(b), of[i].unit, of[i].scale * ratio_value(a),
+                             report_split_name(r, 0), z);
         }
     }
     if (c->count > 0) {
         c->level = LEVEL_LOOK;
-        say(c, "AP films are mostly taken at the bed of sicker patients, so a network can learn the view in place of "
+        report_check_say(
+            c, "AP films are mostly taken at the bed of sicker patients, so a network can learn the view in place of "
                "the finding: report results by view.");
     } else if (r->dataset->info.split_count == 1) {
-        say(c, "One split: nothing to compare.");
+        report_check_say(c, "One split: nothing to compare.");
     } else {
-        say(c, "Mean age and the shares of women, AP views and No Finding agree with %s (|z| below %.2f).",
-            split_name(r, 0), DIFFERENT);
+        report_check_say(c, "Mean age and the shares of women and AP views agree with %s (|z| below %.2f).",
+                         report_split_name(r, 0), DIFFERENT);
     }
 }
 
@@ -334,7 +218,7 @@ find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
 static void
 judge_positives(struct report *r)
 {
-    struct report_check *c = begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
+    struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
     const struct ratio *least = NULL;
     unsigned s, i, few[CHEX_FINDINGS];
 
@@ -344,28 +228,29 @@ judge_positives(struct report *r)
 
         if (used == 0)
             continue;
-        say(c, "%s%s: ", c->count ? "; " : "", split_name(r, s));
+        report_check_say(c, "%s%s: ", c->count ? "; " : "", report_split_name(r, s));
         for (i = 0; i < used && i < FEW_NAMED; i++)
-            say(c, "%s%s %.0f", i ? ", " : "", chex_finding_name(few[i]), v[few[i]].y);
+            report_check_say(c, "%s%s %.0f", i ? ", " : "", chex_finding_name(few[i]), v[few[i]].y);
         if (used > FEW_NAMED)
-            say(c, " and %u more", used - FEW_NAMED);
+            report_check_say(c, " and %u more", used - FEW_NAMED);
         least = !least || v[few[0]].y < least->y ? &v[few[0]] : least;
         c->count += used;
     }
     if (c->count == 0) {
-        say(c, "Every finding has at least %d positives in every split.", FEW);
+        report_check_say(c, "Every finding has at least %d positives in every split.", FEW);
         return;
     }
     c->level = LEVEL_LOOK;
     if (least->y < 1)
-        say(c, ". Without a positive there is no AUROC.");
+        report_check_say(c, ". Without a positive there is no AUROC.");
     else if (least->n > least->y)
-        say(c,
+        report_check_say(
+            c,
             ". With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since images of a "
             "patient "
             "are alike.",
             least->y, AUROC, half_interval(least->y, least->n - least->y));
-    say(c, " Named are those with fewer than %d.", FEW);
+    report_check_say(c, " Named are those with fewer than %d.", FEW);
 }
 
 /* ---- pixels ---------------------------------------------------------------------------------------------------- */
@@ -374,24 +259,24 @@ static void
 judge_flag(struct report *r, unsigned flag, const char *id, const char *title, const char *rule)
 {
     uint64_t n = r->flagged[flag];
-    struct report_check *c = begin(r, id, title, n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    struct report_check *c = report_check_begin(r, id, title, n ? LEVEL_LOOK : LEVEL_GOOD, n);
     unsigned shown = 0;
     size_t i;
 
     if (n == 0)
-        say(c, "None (%s).", rule);
+        report_check_say(c, "None (%s).", rule);
     else
-        say(c, "%s image%s (%s):", TEXT(n), plural(n), rule);
+        report_check_say(c, "%s image%s (%s):", TEXT(n), report_plural(n), rule);
     for (i = 0; n > 0 && i < r->check.count && shown < EXAMPLES; i++) {
         const struct seen *seen = &r->check.seen[i];
 
         if (!(report_image_of(r, seen)->flags >> flag & 1))
             continue;
-        say(c, "%s ", shown++ ? "," : "");
-        say_name(c, seen->name);
+        report_check_say(c, "%s ", shown++ ? "," : "");
+        report_check_name(c, seen->name);
     }
     if (n > shown)
-        say(c, ", ...");
+        report_check_say(c, ", ...");
 }
 
 static void
@@ -407,11 +292,13 @@ judge_pixels(struct report *r)
         struct report_check *c = &r->checks[r->check_count - 1];
 
         c->level = LEVEL_LOOK;
-        say(c, " The mean of all images is brighter in its upper corners than in its centre: the whole data set may be "
+        report_check_say(
+            c, " The mean of all images is brighter in its upper corners than in its centre: the whole data set may be "
                "inverted.");
     }
     judge_flag(r, 5, "unlike", "Unlike the others",
-               "8x8 means correlate between -0.2 and 0.2 with the mean image: rotated, cropped, another body part");
+               "8x8 means correlate between -0.2 and 0.2 with the mean image: rotated, cropped, another body part, or "
+               "only unusual");
 }
 
 /* ---- people ---------------------------------------------------------------------------------------------------- */
@@ -425,38 +312,40 @@ judge_ages(struct report *r)
 
     for (i = OLD + 1; i < REPORT_YEARS; i++)
         old += r->all.years[i];
-    c = begin(r, "ages", "Ages", unknown + old ? LEVEL_LOOK : LEVEL_GOOD, unknown + old);
+    c = report_check_begin(r, "ages", "Ages", unknown + old ? LEVEL_LOOK : LEVEL_GOOD, unknown + old);
     if (unknown > 0)
-        say(c, "%s image%s of unknown age: the label file has none, or an impossible one (negative, above 120). ",
-            TEXT(unknown), plural(unknown));
+        report_check_say(
+            c, "%s image%s of unknown age: the label file has none, or an impossible one (negative, above 120). ",
+            TEXT(unknown), report_plural(unknown));
     if (old > 0)
-        say(c, "%s above %d years. ", TEXT(old), OLD);
+        report_check_say(c, "%s above %d years. ", TEXT(old), OLD);
     if (unknown + old == 0)
-        say(c, "All ages are known and at most %d years. ", OLD);
+        report_check_say(c, "All ages are known and at most %d years. ", OLD);
     if (r->all.years[0] > 0)
-        say(c, "%s in the first year of life: children are other images, decide whether they belong.",
-            TEXT(r->all.years[0]));
+        report_check_say(c, "%s in the first year of life: children are other images, decide whether they belong.",
+                         TEXT(r->all.years[0]));
 }
 
 static void
 judge_texts(struct report *r)
 {
     uint64_t views = r->all.view[VIEW_UNKNOWN] + r->all.view[VIEW_OTHER], sexes = r->all.sex[SEX_U];
-    struct report_check *c = begin(r, "views", "Views", views ? LEVEL_LOOK : LEVEL_GOOD, views);
+    struct report_check *c = report_check_begin(r, "views", "Views", views ? LEVEL_LOOK : LEVEL_GOOD, views);
 
     if (views == 0)
-        say(c, "Every image is PA or AP.");
+        report_check_say(c, "Every image is PA or AP.");
     else
-        say(c, "%s image%s of unknown view, %s of another one than PA and AP.", TEXT(r->all.view[VIEW_UNKNOWN]),
-            plural(r->all.view[VIEW_UNKNOWN]), TEXT(r->all.view[VIEW_OTHER]));
-    c = begin(r, "sexes", "Sex", sexes || r->two_sexes ? LEVEL_LOOK : LEVEL_GOOD, sexes + r->two_sexes);
+        report_check_say(c, "%s image%s of unknown view, %s of another one than PA and AP.",
+                         TEXT(r->all.view[VIEW_UNKNOWN]), report_plural(r->all.view[VIEW_UNKNOWN]),
+                         TEXT(r->all.view[VIEW_OTHER]));
+    c = report_check_begin(r, "sexes", "Sex", sexes || r->two_sexes ? LEVEL_LOOK : LEVEL_GOOD, sexes + r->two_sexes);
     if (sexes == 0 && r->two_sexes == 0)
-        say(c, "Known for every image, and one for each patient.");
+        report_check_say(c, "Known for every image, and one for each patient.");
     if (sexes > 0)
-        say(c, "Unknown for %s image%s. ", TEXT(sexes), plural(sexes));
+        report_check_say(c, "Unknown for %s image%s. ", TEXT(sexes), report_plural(sexes));
     if (r->two_sexes > 0)
-        say(c, "%s patient%s F and M both: two people under one id, or an error of the label file.", TEXT(r->two_sexes),
-            r->two_sexes == 1 ? " has" : "s have");
+        report_check_say(c, "%s patient%s F and M both: two people under one id, or an error of the label file.",
+                         TEXT(r->two_sexes), r->two_sexes == 1 ? " has" : "s have");
 }
 
 /* Do the sums of the manifest agree with the records? */
@@ -474,12 +363,13 @@ judge_manifest(struct report *r)
         for (f = 0; f < CHEX_FINDINGS; f++)
             differ += (double)ds->split[s].positives[f] != r->split[s].variable[f].y;
     }
-    c = begin(r, "manifest", "Sums of the manifest", differ ? LEVEL_FAULT : LEVEL_GOOD, differ);
+    c = report_check_begin(r, "manifest", "Sums of the manifest", differ ? LEVEL_FAULT : LEVEL_GOOD, differ);
     if (differ == 0)
-        say(c, "Images, patients and positives of each finding, counted from the records, are those of the manifest.");
+        report_check_say(
+            c, "Images, patients and positives of each finding, counted from the records, are those of the manifest.");
     else
-        say(c, "%s number%s of images, patients or positives differ%s from the manifest.", TEXT(differ), plural(differ),
-            differ == 1 ? "s" : "");
+        report_check_say(c, "%s number%s of images, patients or positives differ%s from the manifest.", TEXT(differ),
+                         report_plural(differ), differ == 1 ? "s" : "");
 }
 
 void
@@ -487,8 +377,8 @@ report_judge(struct report *r)
 {
     judge_records(r);
     judge_manifest(r);
-    judge_patients(r);
-    judge_equal(r);
+    report_judge_patients(r);
+    report_judge_equal(r);
     judge_drift(r);
     judge_people(r);
     judge_positives(r);

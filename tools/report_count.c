@@ -120,28 +120,47 @@ count_patients(struct report *r)
     }
 }
 
-/* Groups of equal images, and those of which different things are said. */
+/* In how many splits the images by_hash[i .. next - 1] are. */
+static size_t
+splits_of(const struct split_check *c, size_t i, size_t next)
+{
+    bool in_split[SPLIT_MAX] = {false};
+    size_t splits = 0;
+
+    for (; i < next; i++) {
+        splits += !in_split[c->by_hash[i]->split];
+        in_split[c->by_hash[i]->split] = true;
+    }
+    return splits;
+}
+
+unsigned
+report_equal_to(const struct report *r, size_t i, size_t *next)
+{
+    const struct split_check *c = &r->check;
+    unsigned kind = split_check_image(c, i, next) ? EQUAL_SHARED : 0;
+    size_t j;
+
+    if (*next - i > splits_of(c, i, *next))
+        kind |= EQUAL_REPEATED;
+    for (j = i + 1; j < *next; j++)
+        if (c->by_hash[j]->findings != c->by_hash[i]->findings ||
+            strcmp(c->by_hash[j]->patient, c->by_hash[i]->patient) != 0)
+            kind |= EQUAL_UNLIKE;
+    return kind;
+}
+
 static void
 count_equal(struct report *r)
 {
-    const struct split_check *c = &r->check;
-    size_t i, j, next;
+    size_t i, next;
 
-    for (i = 0; i < c->count; i = next) {
-        bool in_split[SPLIT_MAX] = {false}, unlike = false;
-        size_t splits = 0;
+    for (i = 0; i < r->check.count; i = next) {
+        unsigned kind = report_equal_to(r, i, &next);
 
-        split_check_image(c, i, &next);
-
-        for (j = i; j < next; j++) {
-            unlike |= c->by_hash[j]->findings != c->by_hash[i]->findings ||
-                      strcmp(c->by_hash[j]->patient, c->by_hash[i]->patient) != 0;
-            splits += !in_split[c->by_hash[j]->split];
-            in_split[c->by_hash[j]->split] = true;
-        }
-        r->equal_unlike += unlike;
-        r->repeated += next - i - splits;
-        r->repeated_group += next - i > splits;
+        r->equal_unlike += (kind & EQUAL_UNLIKE) != 0;
+        r->repeated_group += (kind & EQUAL_REPEATED) != 0;
+        r->repeated += next - i - splits_of(&r->check, i, next);
     }
 }
 
@@ -176,6 +195,12 @@ report_count(struct report *r)
             r->all.years[v] += r->split[i].years[v];
     }
     r->all.patients = r->check.patients;
+}
+
+const char *
+report_finding_name(unsigned finding)
+{
+    return finding < CHEX_FINDINGS ? chex_finding_name(finding) : "No Finding";
 }
 
 unsigned

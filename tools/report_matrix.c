@@ -13,8 +13,6 @@
 
 /* ---- findings together ----------------------------------------------------------------------------------------- */
 
-#define CELL  46
-#define LEFT  150
 #define TOP   130
 #define STEPS 12 /* classes h0 .. h11 of the style sheet, light to dark */
 
@@ -31,53 +29,69 @@ step_of(double share)
     return step;
 }
 
+/* Where the cells are. */
+struct grid {
+    unsigned left, cell;
+};
+
 static void
-draw_cell(struct html *h, const struct report *r, unsigned row, unsigned column)
+draw_cell(struct html *h, const struct report *r, const struct grid *g, unsigned row, unsigned column)
 {
     uint64_t n = r->together[row][column], of = r->together[row][row];
-    double share = of > 0 ? (double)n / (double)of : 0, x = LEFT + CELL * (double)column, y = TOP + CELL * (double)row;
+    double share = of > 0 ? (double)n / (double)of : 0, x = g->left + g->cell * column, y = TOP + g->cell * row;
     unsigned step = step_of(share);
 
-    html_format(h, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\" class=\"h%u\">", x + 1, y + 1, CELL - 2,
-                CELL - 2, row == column ? 0 : step);
+    html_format(h, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%u\" height=\"%u\" class=\"h%u\">", x + 1, y + 1, g->cell - 2,
+                g->cell - 2, row == column ? 0 : step);
     html_format(h, "<title>%s: %llu of %llu images also have %s</title></rect>\n", chex_finding_name(row),
                 (unsigned long long)n, (unsigned long long)of, chex_finding_name(column));
     if (row == column)
-        svg_text(h, x + CELL / 2.0, y + CELL / 2.0 + 4, "m b hl n", "%llu", (unsigned long long)n);
+        svg_text(h, x + g->cell / 2.0, y + g->cell / 2.0 + 4, "m b hl n", "%llu", (unsigned long long)n);
     else if (of > 0)
-        svg_text(h, x + CELL / 2.0, y + CELL / 2.0 + 4, step > STEPS / 2 + 1 ? "m hd" : "m hl",
+        svg_text(h, x + g->cell / 2.0, y + g->cell / 2.0 + 4, step > STEPS / 2 + 1 ? "m hd" : "m hl",
                  share >= 0.0995 || n == 0 ? "%.0f" : "%.1f", 100 * share);
 }
 
+/* The slim one is wider than a phone, which scrolls it: fourteen columns of numbers need that room. */
 void
-report_draw_together(struct html *h, const struct report *r)
+report_draw_together(struct html *h, const struct report *r, bool slim)
 {
-    unsigned i, j;
-    double y = TOP + CELL * CHEX_FINDINGS + 24, x;
+    const struct grid g = slim ? (struct grid){124, 36} : (struct grid){150, 46};
+    unsigned i, j, width = slim ? g.left + CHEX_FINDINGS * g.cell + 72 : REPORT_BROAD;
+    double y = TOP + g.cell * CHEX_FINDINGS + 24, x;
 
-    svg_begin(h, 980, (unsigned)y + 44, "Which findings come together");
+    svg_begin(h, width, (unsigned)y + 64, "Which findings come together", report_paper(slim));
     for (i = 0; i < CHEX_FINDINGS; i++) {
-        double at = LEFT + CELL * (i + 0.5);
+        double at = g.left + g.cell * (i + 0.5);
 
-        svg_text(h, LEFT - 8, TOP + CELL * (i + 0.5) + 4, "e", "%s", chex_finding_name(i));
+        svg_text(h, g.left - 8, TOP + g.cell * (i + 0.5) + 4, "e", "%s", chex_finding_name(i));
         html_format(h, "<text class=\"\" transform=\"translate(%.1f %d) rotate(-50)\">%s</text>\n", at + 2, TOP - 8,
                     chex_finding_name(i));
         for (j = 0; j < CHEX_FINDINGS; j++)
-            draw_cell(h, r, i, j);
+            draw_cell(h, r, &g, i, j);
     }
     for (i = 0; i < STEPS; i++) {
-        x = LEFT + i * 32.0;
+        x = (slim ? 6 : g.left) + i * 32.0;
         html_format(h, "<rect x=\"%.0f\" y=\"%.0f\" width=\"32\" height=\"14\" class=\"h%u\"/>\n", x, y, i);
         svg_text(h, x, y + 30, "m d", "%g", step_from[i]);
     }
-    svg_text(h, LEFT + STEPS * 32.0, y + 30, "m d", "100");
-    svg_text(h, LEFT + STEPS * 32.0 + 18, y + 12, "d", "%% of the row's images that also have the column's finding");
+    x = (slim ? 6 : g.left) + STEPS * 32.0;
+    svg_text(h, x, y + 30, "m d", "100");
+    svg_text(h, slim ? 0 : g.left, y + 52, "d", "%% of the row's images that also have the column's finding");
     svg_end(h);
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
 
 #define SHARD_LEFT 70
+#define KEY_ROW    20
+
+static const struct {
+    const char *kind, *text;
+    unsigned at;
+} key[] = {{"fine", "whole", SHARD_LEFT},
+           {"some", "whole, with filling", SHARD_LEFT + 80},
+           {"bad", "with faults", SHARD_LEFT + 240}};
 
 static double
 shard_mean(const struct report *r, unsigned shard)
@@ -111,7 +125,7 @@ static void
 draw_shard(struct html *h, const struct report *r, const struct svg_axis *x, const struct svg_axis *y, unsigned shard)
 {
     const struct report_shard *s = &r->shard[shard];
-    double at = svg_at(x, shard + 0.5), width = fmax(0.6, (x->end - x->start) / r->dataset->info.shard_count - 0.6);
+    double at = svg_at(x, shard), width = fmax(0.6, (x->end - x->start) / r->dataset->info.shard_count - 0.6);
     const char *kind = s->bad ? "bad" : s->filling ? "some" : "fine";
 
     html_format(h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"16\" class=\"%s\"><title>", at - width / 2,
@@ -125,20 +139,21 @@ draw_shard(struct html *h, const struct report *r, const struct svg_axis *x, con
 }
 
 void
-report_draw_shards(struct html *h, const struct report *r)
+report_draw_shards(struct html *h, const struct report *r, bool slim)
 {
     const struct chex_dataset *ds = r->dataset;
-    struct svg_axis x = {.from = 0, .to = ds->info.shard_count, .start = SHARD_LEFT, .end = 964};
+    unsigned width = slim ? REPORT_SLIM : REPORT_BROAD, i;
+    /* A shard is as wide as 1, about its number. */
+    struct svg_axis x = {.from = -0.5, .to = ds->info.shard_count - 0.5, .start = SHARD_LEFT, .end = width - 16};
     struct svg_axis y = level_axis(r);
-    double free_from = 0;
-    unsigned i;
+    double free_from = SHARD_LEFT - 14;
 
-    svg_begin(h, 980, 338, "Mean gray level and state of each shard");
+    svg_begin(h, width, slim ? 338 + 2 * KEY_ROW : 338, "Mean gray level and state of each shard", report_paper(slim));
     svg_axis_left(h, &y, x.start, x.end, 1, "gray");
     svg_text(h, x.start, 16, "b", "Mean gray level of each shard");
     for (i = 0; i < ds->info.split_count; i++) {
         const struct chex_split_info *s = &ds->split[i];
-        double from = svg_at(&x, s->first_shard), to = svg_at(&x, s->first_shard + s->shard_count);
+        double from = svg_at(&x, s->first_shard - 0.5), to = svg_at(&x, s->first_shard + s->shard_count - 0.5);
 
         svg_line(h, from, y.end - 10, from, y.start + 62, "g");
         /* A name that would run into the one before it is left out; the table has it. */
@@ -150,14 +165,14 @@ report_draw_shards(struct html *h, const struct report *r)
     }
     for (i = 0; i < ds->info.shard_count; i++)
         draw_shard(h, r, &x, &y, i);
-    svg_axis_bottom(h, &x, y.end, y.start + 4, 0, "");
+    svg_axis_bottom(h, &x, y.end, y.start + 4, fmax(1, svg_step(ds->info.shard_count, slim ? 5 : 8)), "");
     svg_text(h, x.start - 7, y.start + 56, "e d", "state");
-    html_format(h, "<rect x=\"%d\" y=\"318\" width=\"12\" height=\"10\" class=\"fine\"/>", SHARD_LEFT);
-    svg_text(h, SHARD_LEFT + 18, 328, "d", "whole");
-    html_format(h, "<rect x=\"%d\" y=\"318\" width=\"12\" height=\"10\" class=\"some\"/>", SHARD_LEFT + 80);
-    svg_text(h, SHARD_LEFT + 98, 328, "d", "whole, with filling records");
-    html_format(h, "<rect x=\"%d\" y=\"318\" width=\"12\" height=\"10\" class=\"bad\"/>", SHARD_LEFT + 290);
-    svg_text(h, SHARD_LEFT + 308, 328, "d", "with faults");
-    svg_text(h, x.end, 328, "e d", "number of the shard");
+    svg_text(h, x.end, 330, "e d", "number of the shard");
+    for (i = 0; i < 3; i++) {
+        double at = slim ? 0 : key[i].at, top = slim ? 322 + KEY_ROW * i : 322;
+
+        html_format(h, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"10\" class=\"%s\"/>", at, top, key[i].kind);
+        svg_text(h, at + 18, top + 9, "d", "%s", key[i].text);
+    }
     svg_end(h);
 }

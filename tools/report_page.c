@@ -65,9 +65,10 @@ put_title(struct html *h, const struct report *r)
     put_number(h, TEXT(r->dataset->info.split_count), r->dataset->info.split_count == 1 ? "split" : "splits");
     put_number(h, TEXT(r->dataset->info.shard_count), "shards");
     put_number(h, SIZE(size_of(r->dataset)), "of records");
-    html_format(h, "<span class=\"fault\"><b>%u</b>fault%s</span>", level[LEVEL_FAULT],
+    /* Colours are for what is there: none of them is as good as good can be. */
+    html_format(h, "<span%s><b>%u</b>fault%s</span>", level[LEVEL_FAULT] ? " class=\"fault\"" : "", level[LEVEL_FAULT],
                 level[LEVEL_FAULT] == 1 ? "" : "s");
-    html_format(h, "<span class=\"look\"><b>%u</b>to look at</span>", level[LEVEL_LOOK]);
+    html_format(h, "<span%s><b>%u</b>to look at</span>", level[LEVEL_LOOK] ? " class=\"look\"" : "", level[LEVEL_LOOK]);
     html_format(h, "<span class=\"good\"><b>%u</b>good</span></div>\n", level[LEVEL_GOOD]);
     html_raw(h, "<nav><a href=\"#checks\">Checks</a><a href=\"#card\">Data card</a><a href=\"#splits\">Splits</a>"
                 "<a href=\"#findings\">Findings</a><a href=\"#pixels\">Pixels</a><a href=\"#shards\">Shards</a>"
@@ -103,12 +104,15 @@ put_checks(struct html *h, const struct report *r)
 
 /* ---- the card -------------------------------------------------------------------------------------------------- */
 
+#define LABELS_2020 "dc1d2df67fdc1c5a7601d48699cda2b13dc2c4841488b4183dcf04884dbaca11"
+#define LABELS_2017 "3c3e24f0b580e4e976499473fa29d7bbee1f6be93aa0b8bc764e1688ca101d37"
+
 const char *
 report_label_file(const char *sha256)
 {
-    if (strcmp(sha256, "dc1d2df67fdc1c5a7601d48699cda2b13dc2c4841488b4183dcf04884dbaca11") == 0)
+    if (strcmp(sha256, LABELS_2020) == 0)
         return "Data_Entry_2017_v2020.csv of NIH";
-    if (strcmp(sha256, "3c3e24f0b580e4e976499473fa29d7bbee1f6be93aa0b8bc764e1688ca101d37") == 0)
+    if (strcmp(sha256, LABELS_2017) == 0)
         return "Data_Entry_2017.csv of NIH, which the release of 2020 replaces";
     return NULL;
 }
@@ -120,32 +124,58 @@ is_plain(const char *text)
     return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:_-")] == '\0';
 }
 
+/* What must lie where the command is run. */
+static void
+put_needed(struct html *h, const struct manifest *m, bool listed)
+{
+    html_raw(
+        h, "<p class=\"dim\">To be run where images and label file are; their names may be others there, and archives "
+           "will do. ");
+    if (strcmp(m->split_rule, "official") == 0)
+        html_raw(h, "train_val_list.txt and test_list.txt lie beside the label file. ");
+    if (listed)
+        html_raw(h,
+                 "split.csv is the list of splits: of a data set, chex-inspect --list --format csv --fields name,split "
+                 "writes it. ");
+    if (m->left_out.excluded > 0)
+        html_format(h, "exclude.txt is the list of the %s images that were left out by name. ",
+                    TEXT(m->left_out.excluded));
+    if (m->left_out.missing > 0)
+        html_format(h, "%s images were missing; with any of them it is another data set. ", TEXT(m->left_out.missing));
+    html_format(h,
+                "The command must say data set %s, then every byte is the same, and this page is. Only "
+                "--empty-is-no-finding, where it was given, has to be added.</p></section>\n",
+                m->dataset_id);
+}
+
+/* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
 static void
 put_command(struct html *h, const struct report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
-    bool square = m->layout.width == m->layout.height;
+    bool listed = strcmp(m->split_rule, "file") == 0;
 
-    html_raw(h, "<pre>chex-convert -i IMAGES -l LABELS.csv -o SHARDS");
-    if (square && strcmp(m->resize, "none") != 0)
-        html_format(h, " --size %u", m->layout.width);
-    html_raw(h, " --resize ");
+    html_format(h, "<pre id=\"again\">chex-convert -i images -l %s -o again \\\n    --size %u --resize ",
+                strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv",
+                m->layout.width);
     html_text(h, m->resize);
-    html_raw(h, " --split ");
-    if (strcmp(m->split_rule, "file") == 0)
-        html_raw(h, "file:PATH");
-    else
-        html_text(h, is_plain(m->split_rule) ? m->split_rule : "RULE");
-    html_format(h, " \\\n    --shard-size %u --tail ", m->shard_size);
+    html_format(h, " --max-pixels %llu --min-size %u%s", (unsigned long long)m->max_pixels, m->min_side,
+                m->lenient ? " --lenient" : "");
+    if (m->left_out.other_views > 0)
+        html_format(h, " --view %.128s", m->left_out.views);
+    if (m->left_out.excluded > 0)
+        html_raw(h, " --exclude exclude.txt");
+    if (m->left_out.missing > 0)
+        html_raw(h, " --allow-missing");
+    if (m->rejects > 0)
+        html_format(h, " --allow-rejects %llu", (unsigned long long)m->rejects);
+    html_raw(h, " \\\n    --split ");
+    html_text(h, listed ? "file:split.csv" : is_plain(m->split_rule) ? m->split_rule : "RULE");
+    html_format(h, " --shard-size %u --tail ", m->shard_size);
     html_text(h, m->tail);
     html_format(h, " --seed %llu --align %u", (unsigned long long)m->seed, m->layout.align);
-    if (m->max_pixels != 64u << 20)
-        html_format(h, " --max-pixels %llu", (unsigned long long)m->max_pixels);
-    if (m->min_side != 64)
-        html_format(h, " --min-size %u", m->min_side);
-    if (m->lenient)
-        html_raw(h, " --lenient");
-    html_raw(h, "\nchex-inspect --full SHARDS\nchex-inspect --report report.html SHARDS</pre>\n");
+    html_raw(h, "\nchex-inspect --full again\nchex-inspect --report report.html again</pre>\n");
+    put_needed(h, m, listed);
 }
 
 static void
@@ -200,10 +230,6 @@ put_card(struct html *h, const struct report *r)
                 "doi:10.1109/CVPR.2017.369. Acknowledge the NIH Clinical Center as provider of the images.</td></tr>\n"
                 "</tbody></table>\n<h3>To make it again</h3>\n");
     put_command(h, r);
-    html_raw(
-        h,
-        "<p class=\"dim\">The same images and label file give the same bytes, and this page again. "
-        "Options that leave out images (--view, --exclude, --allow-missing) are not in the manifest.</p></section>\n");
 }
 
 /* ---- sections with plots --------------------------------------------------------------------------------------- */
@@ -212,6 +238,13 @@ static void
 caption(struct html *h, unsigned number, const char *text)
 {
     html_format(h, "<figcaption><b>Figure %u.</b> %s</figcaption></figure>\n", number, text);
+}
+
+static void
+draw_both(struct html *h, const struct report *r, void (*draw)(struct html *, const struct report *, bool))
+{
+    draw(h, r, false);
+    draw(h, r, true);
 }
 
 static void
@@ -226,7 +259,7 @@ put_splits(struct html *h, const struct report *r)
     report_draw_visits(h, r);
     caption(h, 2, "How many images a patient has. A patient with many weighs more in every mean over images.");
     html_raw(h, "</div>\n<figure>");
-    report_draw_sex_view(h, r);
+    draw_both(h, r, report_draw_sex_view);
     caption(h, 3, "Sex and view position, counted by image.");
     html_raw(h, "</section>\n");
 }
@@ -235,13 +268,14 @@ static void
 put_findings(struct html *h, const struct report *r)
 {
     html_raw(h, "<section id=\"findings\"><h2>Findings</h2>\n<figure>");
-    report_draw_prevalence(h, r);
+    draw_both(h, r, report_draw_prevalence);
     caption(h, 4,
             "Prevalence with 95 % Wilson intervals, for the number of images that is effective where images of a "
             "patient are alike. An interval without a marker: no image.");
     report_table_prevalence(h, r);
-    html_raw(h, "<figure>");
-    report_draw_together(h, r);
+    html_raw(h, "<figure><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Figure 5\">");
+    draw_both(h, r, report_draw_together);
+    html_raw(h, "</div>");
     caption(h, 5,
             "Of the images with the finding of a row, how many per cent also have that of the column; on the "
             "diagonal the number of images. All splits.");
@@ -254,7 +288,7 @@ put_pixels(struct html *h, const struct report *r, struct chex_error *err)
     enum chex_status status;
 
     html_raw(h, "<section id=\"pixels\"><h2>Pixels</h2>\n<figure>");
-    report_draw_levels(h, r);
+    draw_both(h, r, report_draw_levels);
     caption(h, 6,
             "Gray levels of all pixels. A peak at 0 is black border, one at 255 overexposure or burnt-in text; a "
             "comb means that levels were stretched. Shares below 0.001 % are drawn at the bottom.");
@@ -272,7 +306,7 @@ static void
 put_shards(struct html *h, const struct report *r)
 {
     html_raw(h, "<section id=\"shards\"><h2>Shards</h2>\n<figure>");
-    report_draw_shards(h, r);
+    draw_both(h, r, report_draw_shards);
     caption(h, 8,
             "Each shard is a sample of its split by a hash, so the means scatter about one line; a shard away from "
             "it holds other images, or few, as the last of a split. Every checksum was tested; SHA-256 of whole files "
@@ -290,8 +324,11 @@ put_images(struct html *h, const struct report *r, struct chex_error *err)
     unsigned i;
     uint64_t flagged = 0;
 
-    html_raw(h, "<section id=\"images\"><h2>Images</h2>\n<p>Two images of each finding, alone where there is one, and "
-                "two without any: those with the lowest hashes of their pixels, as good as drawn by lot.</p>\n");
+    html_raw(
+        h,
+        "<section id=\"images\"><h2>Images</h2>\n<p>Two images of each finding, alone where there is one, and "
+        "two without any: those with the lowest hashes of their pixels, as good as drawn by lot. A click on an image "
+        "shows it larger, another one ends that.</p>\n");
     status = report_contact_sheet(h, r, err);
     for (i = 0; i < REPORT_FLAGS; i++)
         flagged += r->flagged[i];
@@ -301,12 +338,17 @@ put_images(struct html *h, const struct report *r, struct chex_error *err)
                     TEXT(flagged));
         status = report_flagged_images(h, r, err);
     }
+    if (r->check.shared_images + r->repeated > 0) {
+        html_raw(h,
+                 "<h3 id=\"equal\">Equal images</h3><p>Each line begins a group of images with the same pixels.</p>\n");
+        report_table_equal(h, r);
+    }
     html_raw(h, "</section>\n");
     return status;
 }
 
 static void
-put_methods(struct html *h)
+put_methods(struct html *h, const struct report *r)
 {
     html_raw(
         h,
@@ -317,19 +359,22 @@ put_methods(struct html *h)
         "K/(K-1) &#183; &#931;(y<sub>k</sub> - p n<sub>k</sub>)&#178; / N&#178;, K patients with n<sub>k</sub> images, "
         "y<sub>k</sub> of them positive (Cochran, Sampling Techniques, 1977, ch. 9A).</li>"
         "<li>Drift: the difference from the first split in standard errors, p pooled; shown from |z| = 3.29, two-sided "
-        "p &lt; .001, where at least 5 images are expected in both. Of 28 comparisons one data set in 36 would exceed "
-        "it by chance.</li>"
+        "p &lt; .001, where at least 5 images are expected in both. Of the 30 comparisons of prevalences of three "
+        "splits one would exceed it by chance in one data set of 34.</li>"
         "<li>Intervals: Wilson's score interval at n / deff images, deff the design effect, at least 1.</li>"
         "<li>Equal images: the same XXH3 hash of 128 bits of the pixels as they are stored, after resizing. It is no "
         "proof against forgery; cropped or edited copies are not found.</li>"
         "<li>Percentiles of the pixels flag constant, black, white and flat images. The likeness of an image is the "
         "correlation of its 8 &#215; 8 cell means with those of the mean of all images; below -0.2 its gray is "
-        "probably inverted, up to 0.2 it shows something else. On real images of the data set it was between 0.48 and "
-        "0.97.</li>"
-        "<li>Width of an AUROC: half the 95 % interval by Hanley and McNeil (Radiology 1982), images taken as "
-        "independent.</li>"
-        "</ul></section>\n<footer class=\"dim\"><p>Made by chex-tools. Research use only, not for diagnosis.</p>"
-        "</footer>\n");
+        "probably inverted, up to 0.2 it may show something else. ");
+    if (r->all.images > 0)
+        html_format(h, "Here it is between %.2f and %.2f. ", (double)r->least_like, (double)r->most_like);
+    html_raw(h,
+             "Either limit is a reason to look, no proof: sound images that are unusual lie there too.</li>"
+             "<li>Width of an AUROC: half the 95 % interval by Hanley and McNeil (Radiology 1982), images taken as "
+             "independent.</li>"
+             "</ul></section>\n<footer class=\"dim\"><p>Made by chex-tools. Research use only, not for diagnosis.</p>"
+             "</footer>\n");
 }
 
 enum chex_status
@@ -347,7 +392,7 @@ report_page(struct report *r, struct html *h, struct chex_error *err)
     put_shards(h, r);
     if (status == CHEX_OK)
         status = put_images(h, r, err);
-    put_methods(h);
+    put_methods(h, r);
     html_raw(h, "</main></body></html>\n");
     return status == CHEX_OK && h->failed ? chex_fail_memory(err) : status;
 }

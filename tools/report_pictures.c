@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THUMB       150 /* largest side of a small picture */
+#define THUMB       150 /* largest side of a small picture on the page */
+#define LARGE       512 /* and of the same when it was clicked: what is in the file */
 #define PER_FINDING 2
 #define PER_FLAG    6
 
@@ -39,15 +40,18 @@ gray_row(void *context, uint32_t y, struct chex_error *err)
     return g->data + (size_t)y * g->width;
 }
 
+/* At most `most` pixels wide and high on the page. */
 static enum chex_status
-put_gray(struct html *h, struct gray *g, enum html_picture kind, const char *alt, struct chex_error *err)
+put_gray(struct html *h, struct gray *g, enum html_picture kind, uint32_t most, const char *alt, struct chex_error *err)
 {
+    uint32_t longest = g->width > g->height ? g->width : g->height, side = longest < most ? longest : most;
     struct picture_spec spec = {.width = g->width, .height = g->height, .channels = 1, .row = gray_row, .context = g};
     struct buffer file = {0};
     enum chex_status status = kind == HTML_JPEG ? picture_jpeg(&spec, &file, err) : picture_png(&spec, &file, err);
 
     if (status == CHEX_OK)
-        html_picture(h, kind, &file, g->width, g->height, alt);
+        html_picture(h, kind, &file, (g->width * side + longest / 2) / longest,
+                     (g->height * side + longest / 2) / longest, alt);
     buffer_release(&file);
     return status;
 }
@@ -72,7 +76,7 @@ put_mean(struct html *h, const struct report *r, const struct report_mean *mean,
     for (i = 0; i < cells; i++)
         g.data[i] = (uint8_t)((mean->sum[i] + of / 2) / of);
     html_raw(h, "<figure class=\"tile\">");
-    status = put_gray(h, &g, HTML_PNG, name, err);
+    status = put_gray(h, &g, HTML_PNG, REPORT_MEAN, name, err);
     html_format(h, "<figcaption>%s<br><span class=\"dim\">%s images</span></figcaption></figure>\n", name,
                 TEXT(mean->images));
     free(g.data);
@@ -105,7 +109,7 @@ static enum chex_status
 shrink(const struct chex_record *record, struct gray *g, struct chex_error *err)
 {
     uint32_t longest = record->width > record->height ? record->width : record->height, x, y, i, j;
-    uint32_t cell = (longest + THUMB - 1) / THUMB;
+    uint32_t cell = (longest + LARGE - 1) / LARGE;
 
     g->width = record->width / cell ? record->width / cell : 1;
     g->height = record->height / cell ? record->height / cell : 1;
@@ -144,7 +148,7 @@ put_image(struct html *h, const struct report *r, const struct seen *seen, struc
     if (status == CHEX_OK)
         status = shrink(&record, &g, err);
     if (status == CHEX_OK)
-        status = put_gray(h, &g, HTML_JPEG, "chest X-ray", err);
+        status = put_gray(h, &g, HTML_JPEG, THUMB, "chest X-ray", err);
     free(g.data);
     chex_shard_close(shard);
     return status;
@@ -159,8 +163,10 @@ put_tile(struct html *h, const struct report *r, const struct seen *seen, const 
     enum chex_status status;
     size_t i;
 
-    html_raw(h, "<figure class=\"tile\">");
+    /* A label works its box without a script: the style sheet shows the picture of a checked one large. */
+    html_raw(h, "<figure class=\"tile\"><label class=\"zoom\"><input type=\"checkbox\" aria-label=\"larger\">");
     status = put_image(h, r, seen, b, err);
+    html_raw(h, "</label>");
     inspect_labels_text(seen->findings, labels);
     for (i = 0; labels[i]; i++)
         if (labels[i] == '|')

@@ -5,11 +5,11 @@
  *   constant   one value
  *   black      p99 below 32: nothing to see                white   p1 above 223
  *   flat       p99 - p1 below 32: hardly any contrast
- * and from its likeness, the correlation of its 8x8 cell means with those of the mean of all images.  On the 67 real
- * images that this was tried with likeness was between 0.48 and 0.97, so an image whose gray is inverted (white air:
- * MONOCHROME1 read as MONOCHROME2) lies below -0.48.
+ * and from its likeness, the correlation of its 8x8 cell means with those of the mean of all images.  An
+ * upright frontal image is mostly above 0.4, so one whose gray is inverted (white air: MONOCHROME1 read as MONOCHROME2)
+ * is mostly below -0.4.  Neither limit is a proof: of the originals of ChestX-ray14 about one in a hundred is unlike.
  *   inverted   likeness below -0.2
- *   unlike     likeness from -0.2 to 0.2: rotated, cropped, of another part of the body
+ *   unlike     likeness from -0.2 to 0.2: rotated, cropped, of another part of the body, or only unusual
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -367,6 +367,8 @@ compare(struct report *r)
         all[k] -= mean;
         square += all[k] * all[k];
     }
+    r->least_like = 1;
+    r->most_like = -1;
     for (i = 0; i < r->records; i++) {
         struct report_image *image = &r->image[i];
         double sum = 0, squares = 0, product = 0;
@@ -378,6 +380,10 @@ compare(struct report *r)
         }
         squares -= sum * sum / CELLS;
         image->likeness = squares > 0 && square > 0 ? (float)(product / sqrt(squares * square)) : 0;
+        if (image->there) {
+            r->least_like = fminf(r->least_like, image->likeness);
+            r->most_like = fmaxf(r->most_like, image->likeness);
+        }
         if (image->there && image->flags == 0)
             image->flags = image->likeness < INVERTED ? FLAG_INVERTED : image->likeness < UNLIKE ? FLAG_UNLIKE : 0;
         for (k = 0; k < REPORT_FLAGS; k++)

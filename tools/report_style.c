@@ -30,6 +30,17 @@ const char *const report_style[] = {
     "--h5:#92b6d6;--h6:#77a2c9;--h7:#5d8ebc;--h8:#4579ad;--h9:#30659c;--h10:#1e5187;--h11:#0d3b6b;--hl:#16191d;"
     "--hd:#fff}body{print-color-adjust:exact;-webkit-print-color-adjust:exact}nav{display:none}"
     "figure,tr,.tile{break-inside:avoid}h2{break-after:avoid}section{padding-top:8px}}\n",
+    /* Two drawings of a plot, of which one is shown; what is folded, and pictures that are large, on a screen only. */
+    "svg.slim{display:none}@media screen and (max-width:760px){svg.broad{display:none}svg.slim{display:block}"
+    ".scroll svg.slim{max-width:none}}.scroll{overflow-x:auto}"
+    ".fold{position:relative;margin:8px 0}.fold>input,.zoom input{position:absolute;opacity:0;left:0;top:0;margin:0}"
+    ".fold>label{cursor:pointer;color:var(--c0)}.fold>label::before{content:'\\25b8\\a0'}"
+    ".fold>input:checked+label::before{content:'\\25be\\a0'}.fold>input:focus-visible+label{outline:2px solid}"
+    "@media screen{.fold>input:not(:checked)~.folded{display:none}}@media print{.fold>label::before{content:none}}"
+    ".zoom{display:block;position:relative;cursor:zoom-in}.zoom input:focus-visible+img{outline:3px solid var(--c0)}"
+    "@media screen{.zoom input:checked+img{position:fixed;z-index:9;left:0;top:0;width:100vw;height:100vh;"
+    "max-width:none;object-fit:contain;background:#000;padding:2vmin;cursor:zoom-out}}"
+    ".equal .first>*{border-top:2px solid var(--line)}",
     "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}"
     "main{max-width:1020px;margin:0 auto;padding:24px 20px 60px}"
@@ -41,11 +52,10 @@ const char *const report_style[] = {
     "nav{margin:14px 0 0;display:flex;flex-wrap:wrap;gap:4px 16px}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}"
     "th,td{padding:3px 14px 3px 0;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}"
-    "th:first-child,td.t{text-align:left}tbody th,.card th{font-weight:400}thead th{font-weight:600}"
+    "th:first-child,td.t,th.t{text-align:left}tbody th,.card th{font-weight:400}thead th{font-weight:600}"
     ".card th,.card td{text-align:left}.card th{color:var(--dim);white-space:nowrap}.card td{width:100%}"
     ".wide{overflow-x:auto}figure{margin:16px 0 0}figcaption{font-size:13.5px;max-width:92ch;margin-top:4px}"
-    "details{margin:8px 0}summary{cursor:pointer;color:var(--c0)}"
-    ".pair{display:flex;flex-wrap:wrap;gap:0 20px}.pair figure{flex:1 1 440px;max-width:480px;min-width:0}"
+    ".pair{display:flex;flex-wrap:wrap;gap:0 20px}.pair figure{flex:1 1 340px;max-width:420px;min-width:0}"
     "@media (max-width:700px){.pair figure{flex-basis:100%}.card th,.checks th{white-space:normal}"
     ".checks tr{display:block;padding:5px 0;border-bottom:1px solid var(--line)}.checks td,.checks th{display:inline;"
     "border:0}.checks td,.card td{overflow-wrap:anywhere}th,td{padding-right:9px}main{padding:14px 12px 40px}}",
@@ -59,7 +69,7 @@ const char *const report_style[] = {
     "svg{max-width:100%;height:auto;display:block;overflow:visible}svg text{font-size:12.5px;fill:var(--ink);"
     "font-variant-numeric:tabular-nums}svg .d{fill:var(--dim)}svg .m{text-anchor:middle}svg .e{text-anchor:end}"
     "svg .b{font-weight:600}svg "
-    ".n{font-size:11.5px}.g{stroke:var(--line);stroke-width:1}.a{stroke:var(--ink);stroke-width:1}"
+    ".slim .n{font-size:11.5px}.g{stroke:var(--line);stroke-width:1}.a{stroke:var(--ink);stroke-width:1}"
     ".band{fill:var(--soft)}",
     ".s0,.s1,.s2,.s3,.s4,.s5{fill:none;stroke-width:2;stroke-linejoin:round}.s0,.i0{stroke:var(--c0)}"
     ".s1,.i1{stroke:var(--c1)}.s2,.i2{stroke:var(--c2)}.s3,.i3{stroke:var(--c3)}.s4,.i4{stroke:var(--c4)}"

@@ -15,6 +15,7 @@
 #define SHARDS_SHOWN  1000
 #define REJECTS_SHOWN 100
 #define REASONS       24
+#define EQUAL_SHOWN   1000
 
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
 
@@ -153,10 +154,10 @@ report_table_prevalence(struct html *h, const struct report *r)
 {
     unsigned i, f;
 
-    html_raw(h, "<details><summary>The numbers behind it</summary>");
+    html_fold_begin(h, "numbers", "The numbers behind it", false);
     head_of_splits(h, r, "");
     for (f = 0; f <= VARIABLE_NONE; f++) {
-        html_format(h, "<tr><th>%s</th>", f < CHEX_FINDINGS ? chex_finding_name(f) : "No Finding");
+        html_format(h, "<tr><th>%s</th>", report_finding_name(f));
         for (i = 0; i < r->dataset->info.split_count; i++) {
             const struct ratio *v = &r->split[i].variable[f];
             struct interval ci = ratio_wilson(v);
@@ -166,7 +167,8 @@ report_table_prevalence(struct html *h, const struct report *r)
         }
         html_raw(h, "</tr>\n");
     }
-    html_raw(h, "</tbody></table></div></details>\n");
+    html_raw(h, "</tbody></table></div>");
+    html_fold_end(h);
 }
 
 void
@@ -174,13 +176,17 @@ report_table_shards(struct html *h, const struct report *r)
 {
     const struct chex_dataset *ds = r->dataset;
     unsigned i, shown = 0, faulty = 0;
+    char title[100];
 
     for (i = 0; i < ds->info.shard_count; i++)
         faulty += r->shard[i].bad > 0;
-    html_format(h, "<details%s><summary>%s shards, %s with faults</summary><div class=\"wide\">", faulty ? " open" : "",
-                TEXT(ds->info.shard_count), faulty ? TEXT(faulty) : "none");
-    html_raw(h, "<table><thead><tr><th>shard</th><th>images</th><th>filling</th><th>bytes</th><th>mean gray</th>"
-                "<th>SHA-256 by the manifest</th><th>faults</th></tr></thead>\n<tbody>");
+    snprintf(title, sizeof(title), "%s shard%s, %s with faults", TEXT(ds->info.shard_count),
+             ds->info.shard_count == 1 ? "" : "s", faulty ? TEXT(faulty) : "none");
+    html_fold_begin(h, "table-of-shards", title, faulty > 0);
+    html_raw(
+        h, "<div class=\"wide\"><table><thead><tr><th>shard</th><th>images</th><th>filling</th><th>bytes</th><th>mean "
+           "gray</th>"
+           "<th>SHA-256 by the manifest</th><th>faults</th></tr></thead>\n<tbody>");
     for (i = 0; i < ds->info.shard_count; i++) {
         const struct report_shard *s = &r->shard[i];
 
@@ -202,7 +208,51 @@ report_table_shards(struct html *h, const struct report *r)
     html_raw(h, "</tbody></table></div>");
     if (shown < ds->info.shard_count)
         html_format(h, "<p>and %s without faults</p>", TEXT(ds->info.shard_count - shown));
-    html_raw(h, "</details>\n");
+    html_fold_end(h);
+}
+
+/* ---- equal images ---------------------------------------------------------------------------------------------- */
+
+static void
+equal_row(struct html *h, const struct report *r, const struct seen *seen, bool first)
+{
+    char labels[INSPECT_LABELS_TEXT];
+
+    inspect_labels_text(seen->findings, labels);
+    html_format(h, "<tr%s><th>", first ? " class=\"first\"" : "");
+    html_text(h, seen->name);
+    html_raw(h, "</th><td class=\"t\">");
+    html_text(h, r->dataset->split[seen->split].name);
+    html_raw(h, "</td><td class=\"t\">");
+    html_text(h, seen->patient);
+    html_raw(h, "</td><td class=\"t\">");
+    html_text(h, labels);
+    html_raw(h, "</td></tr>\n");
+}
+
+/* All images that equal another one, group by group. */
+void
+report_table_equal(struct html *h, const struct report *r)
+{
+    const struct split_check *k = &r->check;
+    uint64_t left_out = 0;
+    size_t i, j, next, shown = 0;
+
+    html_raw(h, "<div class=\"wide\"><table class=\"equal\"><thead><tr><th>image</th><th class=\"t\">split</th>"
+                "<th class=\"t\">patient</th><th class=\"t\">findings</th></tr></thead>\n<tbody>");
+    for (i = 0; i < k->count; i = next) {
+        if (report_equal_to(r, i, &next) == 0)
+            continue;
+        if (shown + (next - i) > EQUAL_SHOWN) {
+            left_out += next - i;
+            continue;
+        }
+        for (j = i; j < next; j++, shown++)
+            equal_row(h, r, k->by_hash[j], j == i);
+    }
+    html_raw(h, "</tbody></table></div>\n");
+    if (left_out > 0)
+        html_format(h, "<p>and %s more</p>\n", TEXT(left_out));
 }
 
 /* ---- rejects --------------------------------------------------------------------------------------------------- */

@@ -41,12 +41,12 @@ svg_step(double span, unsigned wanted)
 }
 
 void
-svg_begin(struct html *h, unsigned width, unsigned height, const char *title)
+svg_begin(struct html *h, unsigned width, unsigned height, const char *title, const char *kind)
 {
     html_format(h,
-                "<svg viewBox=\"0 0 %u %u\" width=\"%u\" height=\"%u\" role=\"img\" aria-label=\"%s\">"
+                "<svg class=\"%s\" viewBox=\"0 0 %u %u\" width=\"%u\" height=\"%u\" role=\"img\" aria-label=\"%s\">"
                 "<title>%s</title>\n",
-                width, height, width, height, title, title);
+                kind, width, height, width, height, title, title);
 }
 
 void
@@ -149,7 +149,7 @@ svg_axis_bottom(struct html *h, const struct svg_axis *x, double top, double bot
     if (step <= 0)
         step = svg_step(x->to - x->from, 8);
     digits = decimals(step);
-    for (value = ceil(x->from / step) * step; value <= x->to + step / 1000; value += step) {
+    for (value = ceil(x->from / step) * step + 0.0 /* no -0 */; value <= x->to + step / 1000; value += step) {
         double at = svg_at(x, value);
 
         svg_line(h, at, bottom, at, bottom + 4, "a");

@@ -24,7 +24,8 @@ double svg_at(const struct svg_axis *axis, double value);
 /* A step of 1, 2 or 5 times a power of ten, of which about `wanted` make up the span. */
 double svg_step(double span, unsigned wanted);
 
-void svg_begin(struct html *h, unsigned width, unsigned height, const char *title);
+/* kind: classes of the drawing. */
+void svg_begin(struct html *h, unsigned width, unsigned height, const char *title, const char *kind);
 /* The same as a file of its own, on white paper; the style sheet is the program's own text. */
 void svg_begin_file(struct html *h, unsigned width, unsigned height, const char *title, const char *style);
 void svg_end(struct html *h);

@@ -1,0 +1,90 @@
+#!/bin/sh
+# check_install.sh - README.md's commands that install for one user and build the example in C, as they stand there
+#
+#     tests/check_install.sh
+#
+# In a copy of the source folder, with an empty folder as $HOME: what README.md has under the marks `install` and `example
+# in C` is run line by line.  The programs and the example must run without help from the environment but for $PATH and
+# what README.md itself exports.
+#
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+source=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/chex-install-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+passed=0
+
+good() {
+    passed=$((passed + 1))
+    echo "ok   $*"
+}
+
+bad() {
+    echo "FAIL $*"
+    echo "$passed passed, 1 failed, 0 skipped"
+    exit 1
+}
+
+# commands NAME: the indented lines of README.md between the marks of this name.
+commands() {
+    awk -v mark="<!-- $1 -->" -v end="<!-- /$1 -->" '
+        $0 == end { exit }
+        $0 == mark { inside = 1 }
+        inside && /^    / { print substr($0, 5) }' "$source/README.md"
+}
+
+# quiet COMMAND...: run it, its output only where it fails.
+quiet() {
+    "$@" > "$scratch/log" 2>&1 || {
+        tail -n 40 "$scratch/log"
+        return 1
+    }
+}
+
+# The files of the project: those that git knows, or all of a release but what was built.
+copy_source() {
+    mkdir "$scratch/chex-tools"
+    if git -C "$source" rev-parse --git-dir > /dev/null 2>&1; then
+        (cd "$source" && git ls-files -z | tar --null --files-from=- -cf -) | tar -C "$scratch/chex-tools" -xf -
+    else
+        (cd "$source" && tar --exclude=./build --exclude=./build-ci -cf - .) | tar -C "$scratch/chex-tools" -xf -
+    fi
+}
+
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH LD_RUN_PATH DESTDIR MAKEFLAGS MFLAGS MAKELEVEL
+MAKEFLAGS=-j$(nproc 2> /dev/null || echo 1)
+# A compiler cache keeps its files below $HOME too.
+CCACHE_DIR=${CCACHE_DIR:-${HOME:-/root}/.cache/ccache}
+HOME=$scratch/home
+export MAKEFLAGS HOME CCACHE_DIR
+mkdir "$HOME"
+copy_source
+cd "$scratch/chex-tools"
+
+commands install > "$scratch/install.sh"
+grep -q -- '--prefix=.HOME/.local' "$scratch/install.sh" || bad "README.md does not install into \$HOME/.local"
+[ -f autogen.sh ] || sed -i '/autogen/d' "$scratch/install.sh"
+quiet sh -eu "$scratch/install.sh" || bad "README.md: install"
+good "README.md: configure --prefix=\$HOME/.local, make, make install"
+
+PATH=$HOME/.local/bin:$PATH
+quiet chex-synth -q -n 24 --size 64 -o synth || bad "chex-synth as installed"
+quiet chex-convert -q -i synth/images -l synth/Data_Entry_2017_v2020.csv --size 32 -o shards ||
+    bad "chex-convert as installed"
+[ "$(command -v chex-convert)" = "$HOME/.local/bin/chex-convert" ] || bad "another chex-convert was run"
+good "chex-synth and chex-convert as installed"
+
+commands 'example in C' > "$scratch/example.sh"
+grep -q 'cc doc/example.c' "$scratch/example.sh" || bad "README.md does not compile the example"
+sh -eu "$scratch/example.sh" > "$scratch/out" 2> "$scratch/log" || {
+    cat "$scratch/log"
+    bad "README.md: the example in C"
+}
+[ "$(awk '/ images$/ { n += $2 } END { print n }' "$scratch/out")" = 24 ] || {
+    cat "$scratch/out"
+    bad "the example does not count 24 images"
+}
+good "README.md: doc/example.c is built, runs, and counts all images"
+
+echo "$passed passed, 0 failed, 0 skipped"
