@@ -95,7 +95,7 @@ read_at(struct check *c, size_t size)
         return false;
     }
     if (got < size)
-        report_fault(&c->r, CHEX_ERR_TRUNCATED, -1, 0, NULL, "became shorter while it was read");
+        report_fault(&c->r, CHEX_ERR_TRUNCATED, c->index, c->offset, NULL, "file became shorter while it was read");
     return got == size;
 }
 
@@ -148,7 +148,7 @@ verify_file(struct verify *v, const char *path, struct chex_error *err)
         return chex_context(err, status, "'%s'", path);
     v->shards_good = v->records_read = v->bytes_read = v->faults = v->notes = 0;
     if (c.size == 0)
-        report_fault(&c.r, CHEX_ERR_EMPTY, -1, 0, NULL, "empty file");
+        report_fault(&c.r, CHEX_ERR_EMPTY, 0, 0, NULL, "empty file");
     for (; c.offset < c.size && status == CHEX_OK; c.index++) {
         if (v->stop && atomic_load(v->stop))
             status = chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
