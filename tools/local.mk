@@ -16,6 +16,8 @@ libcli_la_SOURCES = \
 	tools/png_memory.h \
 	tools/shell_word.c \
 	tools/shell_word.h \
+	tools/spec_words.c \
+	tools/spec_words.h \
 	tools/stop_signals.c \
 	tools/stop_signals.h \
 	tools/versions.c \
