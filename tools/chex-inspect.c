@@ -21,9 +21,9 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
     if (t->kind == TARGET_UNFINISHED)
         return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
     if (t->kind == TARGET_CHECKPOINT && o->action == INSPECT_LIST)
-        return o->fields || o->split || o->filling
+        return o->fields || o->split || o->filling || o->where.text_count > 0
                    ? chex_fail(err, CHEX_ERR_USAGE,
-                               "'%s' is a checkpoint: --fields, --split and --filling are of images", t->path)
+                               "'%s' is a checkpoint: --fields, --split, --where and --filling are of images", t->path)
                    : CHEX_OK;
     if (t->kind == TARGET_CHECKPOINT)
         return chex_fail(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",

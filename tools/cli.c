@@ -184,13 +184,15 @@ struct getopt_tables {
 };
 
 static void
-add_options(const struct cli_program *program, struct getopt_tables *t, const struct cli_option *o)
+add_options(const struct cli_program *program, int argc, char **argv, struct getopt_tables *t,
+            const struct cli_option *o)
 {
     for (; o->id && t->count < MAX_OPTIONS; o++) {
         if (!offered(program, o))
             continue;
-        t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
-                                               LONG_OPTION + o->id};
+        if (!program->means || program->means(o, argc, argv))
+            t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                                   LONG_OPTION + o->id};
         if (o->letter) {
             t->shorts[t->letters++] = o->letter;
             if (o->value)
@@ -333,6 +335,18 @@ occupy_standard_streams(void)
             return;
 }
 
+/* Another one of the same name stands further down in the table. */
+static bool
+comes_again(const struct cli_option *option)
+{
+    const struct cli_option *o;
+
+    for (o = option + 1; o->id; o++)
+        if (strcmp(o->name, option->name) == 0)
+            return true;
+    return false;
+}
+
 static int
 print_completion(const struct cli_program *program, const char *shell)
 {
@@ -340,7 +354,8 @@ print_completion(const struct cli_program *program, const char *shell)
     size_t count = 0;
 
     for (o = program->options; o->id && count < MAX_OPTIONS; o++)
-        offer[count++] = o;
+        if (!comes_again(o))
+            offer[count++] = o;
     for (o = common_options; o->id; o++)
         if (offered(program, o))
             offer[count++] = o;
@@ -360,8 +375,8 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     *common = (struct cli_common){.threads = cli_cores()};
-    add_options(program, &tables, program->options);
-    add_options(program, &tables, common_options);
+    add_options(program, argc, argv, &tables, program->options);
+    add_options(program, argc, argv, &tables, common_options);
     opterr = 0;
     while ((found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
         const struct cli_option *o;

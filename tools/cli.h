@@ -85,6 +85,12 @@ struct cli_program {
                               struct chex_error *err);
 
     /*
+     * NULL but where two options of the table have one long name: is it this one in this command line?  The completion
+     * offers the last of them.
+     */
+    bool (*means)(const struct cli_option *option, int argc, char **argv);
+
+    /*
      * Both NULL but in a program that may be one process of several.  misused: say once for all of them what is wrong with
      * the command line, and return the exit code; CLI_GO_ON: this is the only process, say it as ever.  versions: lines for
      * --version --verbose.

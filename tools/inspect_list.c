@@ -211,7 +211,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     char sha256[DIGEST_HEX] = "";
     enum chex_status status = CHEX_OK;
 
-    if (r->values->weight == 0 && !l->in->options->filling)
+    if ((r->values->weight == 0 && !l->in->options->filling) || !where_holds(&l->in->options->where, r->values))
         return CHEX_OK;
     if (r->hash)
         digest_hex(r->hash, DIGEST_SIZE, sha256);
