@@ -78,7 +78,7 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
     size_t i;
 
     if (inspect_options_check(o, common, &err) != CHEX_OK)
-        return cli_error(&inspect_program, &err);
+        return cli_error(&inspect_program, common, &err);
     meter_init(&in.meter, common);
     in.color = color_for(common, stdout);
     if (common->json)
@@ -107,7 +107,7 @@ main(int argc, char **argv)
 
     if (code == CLI_GO_ON) {
         common.json |= options.format == ROWS_JSON;
-        code = cli_finish(&inspect_program, inspect(&options, &common));
+        code = cli_finish(&inspect_program, &common, inspect(&options, &common));
     }
     inspect_options_release(&options);
     return code;

@@ -276,6 +276,6 @@ inspect_list(struct inspect *in, struct target *t)
     if (status == CHEX_ERR_WRITE)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)
-        return cli_error(in->program, &err);
+        return cli_error(in->program, in->common, &err);
     return inspect_walk_code(in, &w);
 }

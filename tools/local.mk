@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	tools/cli.c \
 	tools/cli.h \
+	tools/color.c \
+	tools/color.h \
 	tools/completion.c \
 	tools/completion.h \
 	tools/meter.c \
@@ -21,7 +23,9 @@ libcli_la_SOURCES = \
 	tools/stop_signals.c \
 	tools/stop_signals.h \
 	tools/versions.c \
-	tools/versions.h
+	tools/versions.h \
+	tools/wrap.c \
+	tools/wrap.h
 # versions.c asks every library for its version
 libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
 	$(CRYPTO_CFLAGS)

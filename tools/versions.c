@@ -75,6 +75,8 @@ versions_print(const char *program, bool details)
     size_t count, i;
 
     printf("%s %s\n", program, chex_version());
+    if (PACKAGE_URL[0])
+        printf("%s\n", PACKAGE_URL);
     if (!details)
         return;
     count = versions_list(version);
