@@ -18,6 +18,7 @@
 #include "png.h"
 
 #include "png_chunk.h"
+#include "progress.h"
 
 #include <png.h>
 #include <setjmp.h>
@@ -380,7 +381,7 @@ explain(struct job *job)
     if (job->status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
     if (job->status == CHEX_ERR_TRUNCATED && job->phase != END)
-        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %zu", job->size);
+        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
     if (job->status == CHEX_ERR_TRUNCATED && !job->damaged) {
         if (!job->limits->lenient)
             return chex_fail(job->err, CHEX_ERR_TRUNCATED, "no IEND (file cut short?)");

@@ -223,8 +223,8 @@ check_sums(struct check *c)
     char hex[DIGEST_HEX];
 
     if (c->r->images != c->info->image_count)
-        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%llu images of weight 1, manifest says %u",
-                     (unsigned long long)c->r->images, c->info->image_count);
+        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%s images of weight 1, manifest says %s",
+                     COUNT_TEXT(c->r->images), COUNT_TEXT(c->info->image_count));
     crc_hex(c->chain, hex);
     if (chain && strcmp(hex, chain) != 0) {
         report_fault(c->r, CHEX_ERR_CHECKSUM, -1, 0, NULL,

@@ -128,7 +128,7 @@ print_table(struct diff *d)
         diff_walk(d, on_spec, NULL);
     }
     if (d->same_shards) {
-        printf("%ssame%s     the manifests name the same shards with the same SHA-256; nothing was read\n",
+        printf("%ssame%s     the manifests name the same shards with the same SHA-256;\n         nothing was read\n",
                d->in->color.green, d->in->color.off);
         return;
     }

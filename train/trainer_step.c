@@ -263,7 +263,7 @@ diverged(const struct step *s, struct chex_error *err)
     const struct trainer *t = s->t;
     char rate[SETTINGS_NUMBER], half[SETTINGS_NUMBER];
 
-    chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %llu (epoch %u)", (unsigned long long)t->state.step + 1,
+    chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %s (epoch %u)", COUNT_TEXT(t->state.step + 1),
                  t->state.epoch + 1);
     snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
              "; learning rate %s; last good checkpoint %s; try --lr %s",
