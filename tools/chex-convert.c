@@ -178,7 +178,7 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
         if (c->resumed.complete && (code != EXIT_GOOD || !common->quiet))
-            report_left(c);
+            report_left(c, common);
     }
     if (common->json)
         report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run);

@@ -306,17 +306,17 @@ report_shortage(const struct chex_error *err, unsigned threads)
 }
 
 void
-report_left(const struct convert *c)
+report_left(const struct convert *c, const struct cli_common *common)
 {
     char n[PROGRESS_THINGS];
 
     if (c->counts.rejects > 0)
-        plain_line(stderr, "%s: %s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)",
-                   convert_program.name, format_things(c->counts.rejects, "image", n),
-                   c->counts.rejects == 1 ? "was" : "were", c->options->out);
+        cli_complain(
+            &convert_program, common, "%s of this data set %s rejected, see %s/rejects.jsonl (--repair tries again)",
+            format_things(c->counts.rejects, "image", n), c->counts.rejects == 1 ? "was" : "were", c->options->out);
     if (c->labels.reject_count > 0)
-        plain_line(stderr, "%s: %s of the label file cannot be used, see %s/rejects.jsonl", convert_program.name,
-                   format_things(c->labels.reject_count, "row", n), c->options->out);
+        cli_complain(&convert_program, common, "%s of the label file cannot be used, see %s/rejects.jsonl",
+                     format_things(c->labels.reject_count, "row", n), c->options->out);
 }
 
 void
