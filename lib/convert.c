@@ -101,16 +101,16 @@ check_found(const struct convert *c, struct chex_error *err)
 
     if (p->found + p->expected == 0 && c->source.unopened > 0)
         return chex_fail(err, CHEX_ERR_MISSING,
-                         "none of the %zu images of '%s' was found below '%s'; archives in a folder are not looked "
+                         "none of the %s images of '%s' was found below '%s'; archives in a folder are not looked "
                          "into: give them by name, as -i '%s'",
-                         p->wanted, o->labels, o->inputs[0], c->source.unopened_first);
+                         COUNT_TEXT(p->wanted), o->labels, o->inputs[0], c->source.unopened_first);
     if (p->found + p->expected == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found %s '%s'", p->wanted,
-                         o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);
+        return chex_fail(err, CHEX_ERR_MISSING, "none of the %s images of '%s' was found %s '%s'",
+                         COUNT_TEXT(p->wanted), o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);
     if (p->missing > 0 && !o->allow_missing && !o->plan_only)
         return chex_fail(err, CHEX_ERR_MISSING,
-                         "%zu of %zu images %s missing, the first is '%s' (--allow-missing converts the others)",
-                         p->missing, p->wanted, p->missing == 1 ? "is" : "are", p->sample[0]);
+                         "%s of %s images %s missing, the first is '%s' (--allow-missing converts the others)",
+                         COUNT_TEXT(p->missing), COUNT_TEXT(p->wanted), p->missing == 1 ? "is" : "are", p->sample[0]);
     return CHEX_OK;
 }
 

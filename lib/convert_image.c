@@ -11,6 +11,7 @@
 
 #include "decode.h"
 #include "pipeline.h"
+#include "progress.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -140,9 +141,9 @@ enum chex_status
 convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_error *err)
 {
     return chex_fail(err, CHEX_ERR_DAMAGED,
-                     "stopped after %llu rejects of %llu images: is this the right folder? "
+                     "stopped after %s rejects of %s images: is this the right folder? "
                      "(--allow-rejects raises the limit)",
-                     (unsigned long long)rejects, (unsigned long long)c->counts.images);
+                     COUNT_TEXT(rejects), COUNT_TEXT(c->counts.images));
 }
 
 /* Count and report a reject; an error where it is one too many. */

@@ -7,6 +7,8 @@
 
 #include "convert_private.h"
 
+#include "progress.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,9 +106,10 @@ fail_absent(const struct convert *c, const struct folder *folder, bool lists, si
 
     if (status != CHEX_OK)
         return status;
-    return chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s in none of the inputs, the first is '%s'%s%s%s",
-                     count, p->wanted, count == 1 ? "is" : "are", p->sample[0], lists ? "; all are listed in '" : "",
-                     lists ? folder->path : "", lists ? "/" STORE_MISSING_NAME "'" : "");
+    return chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s in none of the inputs, the first is '%s'%s%s%s",
+                     COUNT_TEXT(count), COUNT_TEXT(p->wanted), count == 1 ? "is" : "are", p->sample[0],
+                     lists ? "; all are listed in '" : "", lists ? folder->path : "",
+                     lists ? "/" STORE_MISSING_NAME "'" : "");
 }
 
 static enum chex_status
@@ -124,10 +127,9 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
     if (c->archives_damaged > 1)
         snprintf(more, sizeof(more), " (and %zu more damaged)", c->archives_damaged - 1);
     if (count > 0)
-        snprintf(lost, sizeof(lost), "%zu image%s missing", count, count == 1 ? " is" : "s are");
+        snprintf(lost, sizeof(lost), "%s image%s missing", COUNT_TEXT(count), count == 1 ? " is" : "s are");
     else
-        snprintf(lost, sizeof(lost), "%llu image%s rejected", (unsigned long long)rejects,
-                 rejects == 1 ? " was" : "s were");
+        snprintf(lost, sizeof(lost), "%s image%s rejected", COUNT_TEXT(rejects), rejects == 1 ? " was" : "s were");
     lists = lists && count > 0;
     return chex_fail(
         err, CHEX_ERR_DAMAGED, "'%s' is %s at byte %llu: %s%s; %s%s%s%s%s", c->source.archive[first],

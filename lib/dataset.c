@@ -10,6 +10,7 @@
 
 #include "dataset.h"
 
+#include "progress.h"
 #include "tfrecord.h"
 
 #include <stdlib.h>
@@ -163,8 +164,8 @@ chex_shard_open(const struct chex_dataset *ds, unsigned shard, struct chex_shard
         if (status == CHEX_ERR_NOT_IMAGE)
             status = CHEX_ERR_DAMAGED;
     } else if (size != info->size) {
-        status = chex_fail(err, size < info->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED,
-                           "%llu bytes, manifest says %llu", (unsigned long long)size, (unsigned long long)info->size);
+        status = chex_fail(err, size < info->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED, "%s bytes, manifest says %s",
+                           COUNT_TEXT(size), COUNT_TEXT(info->size));
     }
     if (status != CHEX_OK) {
         chex_shard_close(s);
@@ -198,8 +199,8 @@ chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, 
         return chex_fail(err, CHEX_ERR_USAGE, "%u records at once do not fit into memory", count);
     status = file_pread(shard->fd, (uint64_t)first * ds->info.stride, buffer, size, &got, err);
     if (status == CHEX_OK && got < size)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %zu bytes inside record %zu", got % ds->info.stride,
-                           first + got / ds->info.stride);
+        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside record %zu",
+                           COUNT_TEXT(got % ds->info.stride), first + got / ds->info.stride);
     if (status != CHEX_OK)
         chex_context(err, status, "'%s/%s'", ds->folder.path, info->name);
     return status;

@@ -7,6 +7,8 @@
 
 #include "file.h"
 
+#include "progress.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -375,7 +377,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
             failures++;
             nanosleep(&pause, NULL);
         } else if (errno != EINTR) {
-            return chex_fail(err, CHEX_ERR_READ, "read error at byte %llu: %s", (unsigned long long)(offset + *got),
+            return chex_fail(err, CHEX_ERR_READ, "read error at byte %s: %s", COUNT_TEXT(offset + *got),
                              chex_errno_text(errno));
         }
     }
@@ -404,8 +406,8 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
         return status;
     b->size = 0;
     if (size > max) {
-        status = chex_fail(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %llu allowed", (unsigned long long)size,
-                           (unsigned long long)max);
+        status = chex_fail(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size),
+                           COUNT_TEXT(max));
         goto out;
     }
     if (fstat(fd, &before) != 0) {

@@ -11,6 +11,7 @@
 #include "image_archive_private.h"
 
 #include "file.h"
+#include "progress.h"
 #include "source.h"
 
 #include <archive_entry.h>
@@ -252,8 +253,7 @@ image_archive_next(struct image_archive *a, struct image_member *member, bool *f
 static enum chex_status
 too_large(uint64_t size, uint64_t max, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %llu allowed", (unsigned long long)size,
-                     (unsigned long long)max);
+    return chex_fail(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size), COUNT_TEXT(max));
 }
 
 enum chex_status

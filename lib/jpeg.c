@@ -16,6 +16,8 @@
 
 #include "jpeg.h"
 
+#include "progress.h"
+
 #include <limits.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -316,7 +318,7 @@ explain(struct job *job, enum chex_status status)
     if (!job->ran_out)
         return chex_fail(job->err, CHEX_ERR_DAMAGED, "damaged JPEG (%s)", job->message);
     if (!job->rows_done)
-        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %zu", job->size);
+        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
     if (!job->limits->lenient)
         return chex_fail(job->err, CHEX_ERR_TRUNCATED, "no end-of-image marker (file cut short?)");
     job->traits->warnings++;

@@ -14,6 +14,7 @@
 #include "ascii.h"
 #include "findings.h"
 #include "label_row.h"
+#include "progress.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,11 +71,11 @@ fail_unknown(const struct unknown *u, const char *path, struct chex_error *err)
     char shown[4 * sizeof(u->label) + 1], others[80] = "";
 
     if (u->others > 0)
-        snprintf(others, sizeof(others), " (%zu more with other unknown labels)", u->others);
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: unknown label \"%s\" (%zu row%s, first line %lu)%s%s%s%s", path,
-                     u->line, ascii_escape(u->label, u->length, shown, sizeof(shown)), u->rows, u->rows == 1 ? "" : "s",
-                     u->line, suggestion ? "; did you mean " : "", suggestion ? suggestion : "", suggestion ? "?" : "",
-                     others);
+        snprintf(others, sizeof(others), " (%s more with other unknown labels)", COUNT_TEXT(u->others));
+    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: unknown label \"%s\" (%s row%s, first line %lu)%s%s%s%s", path,
+                     u->line, ascii_escape(u->label, u->length, shown, sizeof(shown)), COUNT_TEXT(u->rows),
+                     u->rows == 1 ? "" : "s", u->line, suggestion ? "; did you mean " : "",
+                     suggestion ? suggestion : "", suggestion ? "?" : "", others);
 }
 
 static enum chex_status
@@ -265,9 +266,9 @@ merge_duplicates(struct labels *labels, const char *path, struct chex_error *err
     labels->count = kept;
     if (conflicts == 0)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s has other values than in line %lu (%zu such row%s)", path,
+    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s has other values than in line %lu (%s such row%s)", path,
                      (unsigned long)other.line, ascii_escape(first.name, strlen(first.name), shown, sizeof(shown)),
-                     (unsigned long)first.line, conflicts, conflicts == 1 ? "" : "s");
+                     (unsigned long)first.line, COUNT_TEXT(conflicts), conflicts == 1 ? "" : "s");
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include "plan.h"
 
+#include "progress.h"
 #include "tfrecord.h"
 
 #include <stdio.h>
@@ -168,9 +169,9 @@ cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct 
         plan->shard_count += shards_for(spec, plan->splits.images[split]);
     if (plan->shard_count == 0 || plan->shard_count > PLAN_MAX_SHARDS)
         return chex_fail(err, CHEX_ERR_USAGE,
-                         plan->shard_count ? "%zu shards are too many: choose a larger --shard-size"
+                         plan->shard_count ? "%s shards are too many: choose a larger --shard-size"
                                            : "no split fills a shard: nothing is left to convert",
-                         plan->shard_count);
+                         COUNT_TEXT(plan->shard_count));
     plan->shard = calloc(plan->shard_count, sizeof(*plan->shard));
     plan->image = malloc((count ? count : 1) * sizeof(*plan->image));
     if (!plan->shard || !plan->image)

@@ -18,6 +18,7 @@
 #include "png.h"
 
 #include "png_chunk.h"
+#include "progress.h"
 
 #include <png.h>
 #include <setjmp.h>
@@ -436,7 +437,7 @@ explain(struct job *job)
     if (job->status == CHEX_ERR_LIMIT)
         return chex_fail(job->err, CHEX_ERR_LIMIT, "more than %d times its size behind its pixels", SURPLUS_TIMES);
     if (job->status == CHEX_ERR_TRUNCATED && job->phase != END)
-        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %zu", job->size);
+        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
     if (job->status == CHEX_ERR_TRUNCATED && !job->damaged) {
         if (!job->limits->lenient)
             return chex_fail(job->err, CHEX_ERR_TRUNCATED, "no IEND (file cut short?)");

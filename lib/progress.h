@@ -31,6 +31,8 @@ double progress_left(const struct progress *p);
 /* "112,120".  Returns out. */
 #define PROGRESS_TEXT 32
 char *format_count(uint64_t n, char out[PROGRESS_TEXT]);
+/* The same as an expression; it lives as long as the block. */
+#define COUNT_TEXT(n) format_count((uint64_t)(n), (char[PROGRESS_TEXT]){0})
 /* "1 image", "2,113 images"; the noun is one of ours, with a regular plural.  Returns out. */
 #define PROGRESS_THINGS 64
 char *format_things(uint64_t n, const char *noun, char out[PROGRESS_THINGS]);

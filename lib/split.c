@@ -12,6 +12,7 @@
 
 #include "ascii.h"
 #include "names.h"
+#include "progress.h"
 #include "split_work.h"
 
 #include <stdio.h>
@@ -310,7 +311,7 @@ check_leaks(const struct split_work *w, struct chex_error *err)
     if (leaks == 1)
         chex_fail(err, CHEX_ERR_USAGE, "%s", text);
     else
-        chex_fail(err, CHEX_ERR_USAGE, "%zu patients are in two splits: %s%s", leaks, text,
+        chex_fail(err, CHEX_ERR_USAGE, "%s patients are in two splits: %s%s", COUNT_TEXT(leaks), text,
                   leaks > LEAKS_SHOWN ? ", ..." : "");
     if (w->rule->kind == SPLIT_OFFICIAL)
         return chex_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
@@ -334,10 +335,11 @@ check_outside(const struct split_work *w, struct chex_error *err)
         return CHEX_OK;
     ascii_escape(first, strlen(first), shown, sizeof(shown));
     if (w->rule->kind == SPLIT_FILE)
-        return chex_fail(err, CHEX_ERR_USAGE, "%zu image%s in no split of '%s', the first is %s", w->out->outside,
-                         w->out->outside == 1 ? " is" : "s are", w->rule->path, shown);
-    return chex_fail(err, CHEX_ERR_USAGE, "%zu image%s in neither %s nor %s, the first is %s", w->out->outside,
-                     w->out->outside == 1 ? " is" : "s are", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST, shown);
+        return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in no split of '%s', the first is %s",
+                         COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", w->rule->path, shown);
+    return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s",
+                     COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", SPLIT_LIST_TRAIN,
+                     SPLIT_LIST_TEST, shown);
 }
 
 /* train, val, test, then the others by name */

@@ -10,6 +10,7 @@
 #include "dali_index.h"
 #include "manifest.h"
 #include "pipeline.h"
+#include "progress.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -226,9 +227,9 @@ look_without_manifest(const struct store *store, struct chex_error *err)
     if (store->options.repair)
         return store_repair(store, NULL, &damaged, err);
     return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                     "'%s' holds %zu files of shards, but neither a manifest nor a journal (--repair makes the "
+                     "'%s' holds %s files of shards, but neither a manifest nor a journal (--repair makes the "
                      "manifest again, --force replaces them)",
-                     store->folder->path, files);
+                     store->folder->path, COUNT_TEXT(files));
 }
 
 /* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; so is none, with orphans. */

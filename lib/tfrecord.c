@@ -7,6 +7,8 @@
 
 #include "tfrecord.h"
 
+#include "progress.h"
+
 uint32_t
 get_u32le(const uint8_t *p)
 {
@@ -57,7 +59,7 @@ tfrecord_length(const uint8_t *record, uint64_t rest, uint64_t *data_size, struc
     if (get_u32le(record + 8) != masked_crc(record, 8))
         return chex_fail(err, CHEX_ERR_CHECKSUM, "length checksum mismatch");
     if (rest < TFRECORD_FRAME || size > rest - TFRECORD_FRAME)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %llu bytes inside the record", (unsigned long long)rest);
+        return chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside the record", COUNT_TEXT(rest));
     *data_size = size;
     return CHEX_OK;
 }

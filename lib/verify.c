@@ -12,6 +12,7 @@
 #include "journal.h"
 #include "lock.h"
 #include "pipeline.h"
+#include "progress.h"
 #include "split.h"
 
 #include <dirent.h>
@@ -177,10 +178,9 @@ check_sums(struct run *run)
     for (i = 0; i < ds->info.split_count; i++)
         for (j = 0; j < CHEX_FINDINGS && !run->sums[i].damaged; j++)
             if (run->sums[i].positives[j] != ds->split[i].positives[j])
-                report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL,
-                             "split '%s': %llu images with %s, the records have %llu", ds->split[i].name,
-                             (unsigned long long)ds->split[i].positives[j], chex_finding_name(j),
-                             (unsigned long long)run->sums[i].positives[j]);
+                report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL, "split '%s': %s images with %s, the records have %s",
+                             ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), chex_finding_name(j),
+                             COUNT_TEXT(run->sums[i].positives[j]));
     report_tell(&r, run->v, MANIFEST_NAME);
     report_release(&r);
 }

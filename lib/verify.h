@@ -12,7 +12,8 @@
  * instructions for it.
  *
  * Faults are reported one by one and the search goes on; of those of one file the first ten, then a line with record -1
- * that counts the others.
+ * that counts the others.  A file that is too short comes before all other faults of it, with the first record that is
+ * not whole.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +29,7 @@ enum verify_depth { VERIFY_QUICK, VERIFY_SAMPLE, VERIFY_FULL };
 struct verify_fault {
     enum chex_status status;
     const char *file;  /* name within the folder */
-    int64_t record;    /* in that file, or -1 */
+    int64_t record;    /* in that file, or -1 where it is no matter of one */
     uint64_t offset;   /* bytes from the start of the file, with a record */
     const char *text;  /* one line, which does not repeat the above */
     const char *image; /* the file name in that record as far as it can be read, or NULL */

@@ -72,8 +72,8 @@ check_content(struct check *c, uint64_t data_size, struct chex_error *err)
         report_fault(&c->r, why.status, c->index, c->offset, NULL, "%s", why.text);
     } else if (data_size + TFRECORD_FRAME != c->stride) {
         report_fault(&c->r, CHEX_ERR_DAMAGED, c->index, c->offset, &record.name,
-                     "%llu bytes long, the first record has %llu", (unsigned long long)data_size + TFRECORD_FRAME,
-                     (unsigned long long)c->stride);
+                     "%s bytes long, the first record has %s", COUNT_TEXT(data_size + TFRECORD_FRAME),
+                     COUNT_TEXT(c->stride));
     } else {
         check_place(c, &record);
         c->r.images += record.weight == 1;
@@ -95,7 +95,7 @@ read_at(struct check *c, size_t size)
         return false;
     }
     if (got < size)
-        report_fault(&c->r, CHEX_ERR_TRUNCATED, -1, 0, NULL, "became shorter while it was read");
+        report_fault(&c->r, CHEX_ERR_TRUNCATED, c->index, c->offset, NULL, "file became shorter while it was read");
     return got == size;
 }
 
@@ -108,8 +108,8 @@ check_record(struct check *c, struct chex_error *err)
     enum chex_status status;
 
     if (rest < TFRECORD_HEADER) {
-        report_fault(&c->r, CHEX_ERR_TRUNCATED, c->index, c->offset, NULL, "file ends %llu bytes inside the record",
-                     (unsigned long long)rest);
+        report_fault(&c->r, CHEX_ERR_TRUNCATED, c->index, c->offset, NULL, "file ends %s bytes inside the record",
+                     COUNT_TEXT(rest));
         c->offset = c->size;
         return CHEX_OK;
     }
@@ -121,7 +121,7 @@ check_record(struct check *c, struct chex_error *err)
         return CHEX_OK;
     }
     if (tfrecord_length(c->buffer.data, rest, &data_size, &why) == CHEX_OK && data_size > MAX_RECORD)
-        chex_fail(&why, CHEX_ERR_LIMIT, "%llu bytes of data: no image is that large", (unsigned long long)data_size);
+        chex_fail(&why, CHEX_ERR_LIMIT, "%s bytes of data: no image is that large", COUNT_TEXT(data_size));
     if (why.status == CHEX_OK) {
         status = buffer_reserve(&c->buffer, (size_t)data_size + TFRECORD_FRAME, err);
         if (status == CHEX_OK && read_at(c, (size_t)data_size + TFRECORD_FRAME)) {
@@ -148,7 +148,7 @@ verify_file(struct verify *v, const char *path, struct chex_error *err)
         return chex_context(err, status, "'%s'", path);
     v->shards_good = v->records_read = v->bytes_read = v->faults = v->notes = 0;
     if (c.size == 0)
-        report_fault(&c.r, CHEX_ERR_EMPTY, -1, 0, NULL, "empty file");
+        report_fault(&c.r, CHEX_ERR_EMPTY, 0, 0, NULL, "empty file");
     for (; c.offset < c.size && status == CHEX_OK; c.index++) {
         if (v->stop && atomic_load(v->stop))
             status = chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");

@@ -8,6 +8,7 @@
 #include "verify_private.h"
 
 #include "dali_index.h"
+#include "progress.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ compare(const struct buffer *there, const struct buffer *wanted, struct report *
                      line_of(wanted, at) + 1, line_of(wanted, at));
     else if (there->size != wanted->size)
         report_fault(r, there->size < wanted->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED, -1, 0, NULL,
-                     "index: %zu bytes, should be %zu", there->size, wanted->size);
+                     "index: %s bytes, should be %s", COUNT_TEXT(there->size), COUNT_TEXT(wanted->size));
 }
 
 enum chex_status

@@ -7,6 +7,8 @@
 
 #include "verify_private.h"
 
+#include "progress.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +63,7 @@ report_tell(const struct report *r, struct verify *v, const char *file)
     if (r->faults > r->kept_count) {
         struct kept_fault more = {.status = CHEX_ERR_DAMAGED, .record = -1};
 
-        snprintf(more.text, sizeof(more.text), "and %llu more", (unsigned long long)(r->faults - r->kept_count));
+        snprintf(more.text, sizeof(more.text), "and %s more", COUNT_TEXT(r->faults - r->kept_count));
         tell(v, file, &more);
     }
     v->faults += r->faults;

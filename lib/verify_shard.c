@@ -223,8 +223,8 @@ check_sums(struct check *c)
     char hex[DIGEST_HEX];
 
     if (c->r->images != c->info->image_count)
-        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%llu images of weight 1, manifest says %u",
-                     (unsigned long long)c->r->images, c->info->image_count);
+        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%s images of weight 1, manifest says %s",
+                     COUNT_TEXT(c->r->images), COUNT_TEXT(c->info->image_count));
     crc_hex(c->chain, hex);
     if (chain && strcmp(hex, chain) != 0) {
         report_fault(c->r, CHEX_ERR_CHECKSUM, -1, 0, NULL,
@@ -257,7 +257,8 @@ read_piece(struct check *c, uint32_t first, uint32_t count)
     c->r->bytes += got;
     atomic_fetch_add(c->bytes, got);
     if (got < size) {
-        report_fault(c->r, CHEX_ERR_TRUNCATED, -1, 0, NULL, "became shorter while it was read");
+        report_fault(c->r, CHEX_ERR_TRUNCATED, first + (int64_t)(got / c->layout->stride),
+                     offset + got - got % c->layout->stride, NULL, "file became shorter while it was read");
         return false;
     }
     return true;
@@ -329,28 +330,31 @@ check_sample(struct check *c, struct chex_error *err)
 
 /* ---- the shard ------------------------------------------------------------------------------------------------- */
 
+/* Of a file that is too short: the record that is not whole, and where it begins. */
 static void
 check_size(struct check *c)
 {
     size_t stride = c->layout->stride;
-    uint64_t records = c->size / stride, behind = c->size % stride;
-    char number[PROGRESS_TEXT], wanted[PROGRESS_TEXT];
+    uint64_t records = c->size / stride, behind = c->size % stride, end = c->size - behind;
+    char number[PROGRESS_TEXT], bytes[PROGRESS_THINGS], wanted[PROGRESS_TEXT];
 
     if (c->size == c->info->size)
         return;
-    format_count(behind ? behind : records, number);
+    format_count(records, number);
     format_count(c->info->record_count, wanted);
     if (c->size == 0)
-        report_fault(c->r, CHEX_ERR_EMPTY, -1, 0, NULL, "empty file, manifest says %s records", wanted);
-    else if (behind == 0)
-        report_fault(c->r, c->size < c->info->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED, -1, 0, NULL,
-                     "%s records, manifest says %s", number, wanted);
+        report_fault(c->r, CHEX_ERR_EMPTY, 0, 0, NULL, "empty file, manifest says %s records", wanted);
+    else if (c->size < c->info->size && behind > 0)
+        report_fault(c->r, CHEX_ERR_TRUNCATED, (int64_t)records, end, NULL, "file ends %s bytes inside the record",
+                     format_count(behind, bytes));
     else if (c->size < c->info->size)
-        report_fault(c->r, CHEX_ERR_TRUNCATED, -1, 0, NULL, "file ends %s bytes inside record %llu", number,
-                     (unsigned long long)records);
+        report_fault(c->r, CHEX_ERR_TRUNCATED, (int64_t)records, end, NULL,
+                     "file ends before it: %s records, manifest says %s", number, wanted);
+    else if (behind == 0)
+        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%s records, manifest says %s", number, wanted);
     else
-        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%llu records and %s bytes, manifest says %s records",
-                     (unsigned long long)records, number, wanted);
+        report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%s records and %s, manifest says %s records", number,
+                     format_things(behind, "byte", bytes), wanted);
 }
 
 enum chex_status

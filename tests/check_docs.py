@@ -405,6 +405,59 @@ def check_licence(tally):
     tally.check(f"every file says its licence ({len(commented)})", faults)
 
 
+def check_home_page(tally):
+    """One address or none, everywhere: it is the fifth argument of AC_INIT."""
+    init = re.search(r"^AC_INIT\((.*?)\)$", read("configure.ac"), re.M | re.S).group(1).split(",")
+    found = {"configure.ac": init[4].strip(" []\n") if len(init) > 4 else ""}
+    match = re.search(r'^url: "?([^"\s]+)', read("CITATION.cff"), re.M)
+    found["CITATION.cff"] = match.group(1) if match else ""
+    for tool in filter(program, TOOLS):
+        match = re.search(r"^Home page: (.*)$", run([program(tool), "--help"]).stdout, re.M)
+        found[f"{tool} --help"] = match.group(1) if match else ""
+        lines = run([program(tool), "--version"]).stdout.splitlines()
+        found[f"{tool} --version"] = lines[1] if len(lines) > 1 else ""
+    tally.check(f"configure.ac, CITATION.cff, --help and --version have one home page: {found['configure.ac'] or 'none'}",
+                [str(found)] if len(set(found.values())) > 1 else [])
+
+
+# ---- the environment -------------------------------------------------------------------------------------------------
+
+# Which programs a file is in that reads the environment.
+READERS = {"tools/color.c": TOOLS, "tools/meter.c": TOOLS, "tools/launcher.c": ["chex-convert", "chex-train"],
+           "lib/lock.c": ["chex-convert", "chex-train"], "tools/inspect_show_terminal.c": ["chex-inspect"],
+           "train/cpu/kernels_best.c": ["chex-train"]}
+
+
+def variables(path):
+    """The names of the variables that a file reads, none where it reads none; TZ is localtime's."""
+    text = read(path)
+    names = set(re.findall(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', text)) if "getenv(" in text else set()
+    names.discard("UTF8")  # a value
+    return names | ({"TZ"} if "localtime" in text else set())
+
+
+def check_environment(tally):
+    wanted, faults = {tool: set() for tool in TOOLS}, []
+    paths = (p for part in ("lib", "tools", "train")
+             for p in glob.glob(os.path.join(SOURCE, part, "**", "*.c"), recursive=True))
+    for name in sorted(os.path.relpath(path, SOURCE) for path in paths):
+        found = variables(name)
+        if found and name not in READERS:
+            faults.append(f"{name} reads {sorted(found)}, and is not among READERS of this test")
+        for tool in READERS.get(name, []):
+            wanted[tool] |= found
+    for page in sorted(glob.glob(os.path.join(SOURCE, "man", "*.[1-9]"))):
+        name = os.path.basename(page)
+        section = re.search(r"^\.Sh ENVIRONMENT\n(.*?)^\.Sh ", read(f"man/{name}"), re.M | re.S)
+        if not section:
+            faults.append(f"man/{name} has no section ENVIRONMENT")
+            continue
+        got = set(re.findall(r"[A-Z][A-Z0-9_]+", " ".join(re.findall(r"^\.(?:It )?Ev (.*)$", section.group(1), re.M))))
+        if got != wanted.get(name[:-2], set()):
+            faults.append(f"man/{name} has {sorted(got)}, the code reads {sorted(wanted.get(name[:-2], set()))}")
+    tally.check("every page has the variables of the environment that the code reads", faults)
+
+
 def check_links(tally):
     faults, count = [], 0
     for path in sorted(glob.glob(os.path.join(SOURCE, "*.md"))):
@@ -478,6 +531,8 @@ def main():
     check_recipes(tally)
     check_versions(tally)
     check_licence(tally)
+    check_home_page(tally)
+    check_environment(tally)
     check_links(tally)
     check_includes(tally)
     check_vendors(tally)

@@ -208,6 +208,32 @@ def check_list(tally, ds):
     tally.check("--split chooses a split", part[1:] == [split["name"]] * split["images"], part[:3])
 
 
+def check_where(tally, ds):
+    """--where of --list and --labels: exactly the images for which it holds."""
+    at, real = ds.offset, [(ds.shards[s]["split"], r) for s, _, r in ds.records() if r[ds.offset["weight"]]]
+    mass, edema = ds.manifest["labels"].index("Mass"), ds.manifest["labels"].index("Edema")
+    for terms, holds in ((["Mass"], lambda r: r[at["label"] + mass]),
+                         (["Mass,Edema", "sex=F"], lambda r: (r[at["label"] + mass] or r[at["label"] + edema])
+                          and r[at["sex"]] == ord("F")),
+                         (["No_Finding=0"], lambda r: any(r[at["label"]:at["label"] + 14])),
+                         (["patient=nobody"], lambda r: False)):
+        words = [w for t in terms for w in ("--where", t)]
+        wanted = [ds.text(r, "filename") for _, r in real if holds(r)]
+        got = run("--list", "--fields", "name", *words, ds.folder).stdout.decode("ascii").splitlines()
+        tally.check(f"--list --where {' --where '.join(terms)} ({len(wanted)})", got == ["name", *wanted], got[:5])
+        if not wanted:
+            expect(tally, "--labels of no image", ["--labels", *words, ds.folder], 3, "no image of this selection")
+            continue
+        counts = collections.Counter(split for split, r in real if holds(r))
+        document = json.loads(run("--labels", "--json", *words, ds.folder).stdout)["results"][0]
+        tally.check(f"--labels --where {' --where '.join(terms)}",
+                    {s["name"]: s["images"] for s in document["splits"]} == dict(counts), document["splits"])
+    split = ds.manifest["splits"][0]["name"]
+    wanted = [ds.text(r, "filename") for s, r in real if s == split and r[at["sex"]] == ord("M")]
+    got = run("--list", "--fields", "name", "--where", "sex=M", "--split", split, ds.folder).stdout.decode("ascii")
+    tally.check("--where and --split", got.splitlines()[1:] == wanted, got[:200])
+
+
 def check_labels(tally, ds):
     counts, pairs, images = collections.Counter(), collections.Counter(), collections.Counter()
     for s, _, record in ds.records():
@@ -352,15 +378,27 @@ def check_damage(tally, good, work):
            "record 1: data checksum mismatch", "chex-inspect --full")
 
 
+def fault_places(work, mode):
+    """[record, offset] of each fault of the copy, by --json."""
+    document = json.loads(run("--json", mode, os.path.join(work, "copy")).stdout)
+    return [[f["record"], f["offset"]] for f in document["results"][0]["fault_list"]]
+
+
 def check_files(tally, good, work):
     stride, records = good.stride, good.shards[0]["records"]
     first, second = good.shards[0]["name"], good.shards[1]["name"]
     for mode in ("--quick", "--full"):
         damaged(tally, good, work, f"cut inside a record ({mode})", lambda ds: write(ds.path(0), ds.bytes(0)[:-10]), 1,
-                f"file ends {stride - 10:,} bytes inside record {records - 1}", arguments=(mode,))
+                f"record {records - 1} @{(records - 1) * stride:,}: file ends {stride - 10:,} bytes inside the record",
+                arguments=(mode,))
+        tally.check(f"and in the document ({mode})", fault_places(work, mode) == [[records - 1, (records - 1) * stride]],
+                    fault_places(work, mode))
         damaged(tally, good, work, f"cut between two records ({mode})",
                 lambda ds: write(ds.path(0), ds.bytes(0)[:-stride]), 1,
-                f"{records - 1:,} record", f"manifest says {records:,}", arguments=(mode,))
+                f"record {records - 1} @{(records - 1) * stride:,}: file ends before it: {records - 1:,} record",
+                f"manifest says {records:,}", arguments=(mode,))
+        tally.check(f"and in the document ({mode})", fault_places(work, mode) == [[records - 1, (records - 1) * stride]],
+                    fault_places(work, mode))
         damaged(tally, good, work, f"a record too many ({mode})",
                 lambda ds: write(ds.path(0), ds.bytes(0) + ds.bytes(0)[:stride]), 1,
                 f"{records + 1:,} records, manifest says", arguments=(mode,))
@@ -544,6 +582,9 @@ def check_usage(tally, ds, work):
             ("an empty field", ["--list", "--fields", "name,", ds.folder], "no field ''"),
             ("--sha256 without --full", ["--sha256", "--sample", "1", ds.folder], "--full"),
             ("--fields without --list", ["--fields", "name", ds.folder], "--list"),
+            ("--where without a list", ["--where", "Mass", "--full", ds.folder], "--list, --labels or --sheet"),
+            ("-l without --source", ["-l", "x.csv", ds.folder], "-i and -l go with --source"),
+            ("--source for the value of --labels", ["--labels", "--source", ds.folder], "label file of --source"),
             ("--extract without -o", ["--extract", "0:0", ds.folder], "-o"),
             ("an output of another kind", ["--extract", "0:0", "-o", "x.jpg", ds.folder], ".png or .pgm"),
             ("-o without --extract", ["-o", png, ds.folder], "--extract"),
@@ -625,6 +666,7 @@ def main():
         ds = Dataset(folder)
         check_good(tally, ds, work)
         check_list(tally, ds)
+        check_where(tally, ds)
         check_labels(tally, ds)
         check_extract(tally, ds, work)
         check_split(tally, ds)

@@ -270,7 +270,7 @@ def _(work):
                   ["--first", "1001"], ["--random", "3", "--first", "3"], ["--seed", "3"], ["--columns", "65"],
                   ["--split", "nope"], [folder]):
         inspect("--sheet", path, *words, folder, code=2)
-    for words in (["--list", "--where", "Mass"], ["--columns", "3"], ["--sheet", os.path.join(work, "s.gif")],
+    for words in (["--check-split", "--where", "Mass"], ["--columns", "3"], ["--sheet", os.path.join(work, "s.gif")],
                   ["--list", "--protocol", "kitty"], ["--json", "--show", "0:0"]):
         inspect(*words, folder, code=2)
     says(inspect("--sheet", path, "--where", "name=nobody.png", folder, code=3), "no image of this selection")

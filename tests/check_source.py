@@ -545,7 +545,7 @@ def _(work):
     assert "Hernja" in result["labels_error"] and result["files"] == 40
     says(inspect("--source", "-i", folder, "-l", os.path.join(work, "no.csv"), code=3), "no.csv")
     says(inspect("--source", "-i", os.path.join(work, "no"), "-l", csv_path, code=3), "cannot read")
-    says(inspect("--source", "-i", folder, "--labels", csv_path, code=2), "is -l CSV")
+    assert document("--source", "-i", folder, "--labels", csv_path, code=1) == result
     says(inspect("--source", "-i", folder, code=2), "needs -i PATH and -l CSV")
     says(inspect("--source", "-l", csv_path, code=2), "needs -i PATH and -l CSV")
     says(inspect("-l", csv_path, work, code=2), "go with --source")

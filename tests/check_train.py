@@ -59,7 +59,7 @@ def _(work):
 def _(work):
     options = "--batch", "128", "--epochs", "1", "--seed", 2 ** 63 - 1
     done = train(os.path.join(work, "run"), *options)
-    says(done, r"batch    128 images a step = 1 rank x .*, 1 step an epoch, 1 epoch\n", r"         1 step, \d+ images in ",
+    says(done, r"batch    128 images a step = 1 rank x .*, 1 step an epoch,\s+1 epoch\n", r"         1 step, \d+ images in ",
          r"init     random \(seed 9223372036854775807\)")
     again = train(os.path.join(work, "run"), *options)
     says(again, "resume   step-000001: 1 step, 1 of 1 epoch: complete")
@@ -329,7 +329,7 @@ def _(work):
 
 @case("--cache keeps the images or not, --crc looks once or always: the same bytes")
 def _(work):
-    says(train(run_folder(work, "auto")), r"images   train and val, \S+ kB kept in memory \(\S+ GB free\); shuffled as a whole")
+    says(train(run_folder(work, "auto")), r"images   train and val, \S+ kB kept in memory \(\S+ GB free\);\s+shuffled as a whole")
     for cache, crc in (("host", "always"), ("none", "first"), ("none", "never")):
         out = run_folder(work, cache + crc)
         kept_or_not = "kept in memory" if cache == "host" else "read in every epoch"
@@ -358,7 +358,7 @@ def _(work):
 @case("--shuffle by windows: another order, shown, and a run keeps its own")
 def _(work):
     out = run_folder(work)
-    says(train(out, "--shuffle", 2, "--time-limit", "0.01s", code=75), r"; shuffled by windows of 2 of \d shards")
+    says(train(out, "--shuffle", 2, "--time-limit", "0.01s", code=75), r";\s+shuffled by windows of 2 of \d shards")
     for other in ("whole", "1"):
         says(train(out, "--shuffle", other, code=6), f"made with other options: shuffle 2 -> {other}")
     # Without the option, and so on any machine, the order is that of the run.

@@ -187,6 +187,7 @@ TESTS += \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
+	tests/check_messages.py \
 	tests/check_ranks.py \
 	tests/check_recipes.py \
 	tests/check_quiet.py \
@@ -208,6 +209,7 @@ slow_tests = \
 	tests/check_convert.py \
 	tests/check_faults.py \
 	tests/check_interop.py \
+	tests/check_messages.py \
 	tests/check_recipes.py
 
 EXTRA_DIST += \
@@ -225,6 +227,7 @@ EXTRA_DIST += \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
 	tests/check_learns.py \
+	tests/check_messages.py \
 	tests/check_parity.py \
 	tests/check_recipes.py \
 	tests/check_scale.sh \

@@ -264,7 +264,7 @@ START_TEST(more_shards_than_a_slot_can_name_are_refused)
     }
     spec.shard_size = 1;
     ck_assert_int_eq(plan_make(&spec, &many, NULL, &plan, &err), CHEX_ERR_USAGE);
-    ck_assert_str_eq(err.text, "100000 shards are too many: choose a larger --shard-size");
+    ck_assert_str_eq(err.text, "100,000 shards are too many: choose a larger --shard-size");
     free(many.entry);
     free(name);
 }

@@ -121,17 +121,22 @@ START_TEST(every_truncation_is_noticed)
 {
     struct small_dataset s;
     struct heard h;
-    size_t i;
+    size_t stride, i;
 
     small_make(&s, "truncations");
+    stride = s.manifest.layout.stride;
     for (i = 0; i < s.size; i++) {
         struct verify v;
+        char place[64];
 
         small_put(&s, s.shard[2].name, s.bytes[2], i);
         v = run(&s, i % 16 ? VERIFY_QUICK : VERIFY_FULL, 1, &h);
         ck_assert_uint_eq(v.faults, 1);
         ck_assert_uint_eq(v.shards_good, 2);
         ck_assert_int_eq(h.status, i == 0 ? CHEX_ERR_EMPTY : CHEX_ERR_TRUNCATED);
+        /* The first record that is not whole, and where it begins. */
+        snprintf(place, sizeof(place), "[%zu@%zu]: ", i / stride, i / stride * stride);
+        ck_assert_msg(strstr(h.text, place) != NULL, "cut to %zu bytes: no %s in %s", i, place, h.text);
     }
     small_release(&s);
 }
@@ -142,20 +147,24 @@ START_TEST(sizes_are_told_in_records)
     struct small_dataset s;
     size_t stride;
     uint8_t *longer;
+    char text[256];
 
     small_make(&s, "sizes");
     stride = s.manifest.layout.stride;
     small_put(&s, s.shard[2].name, s.bytes[2], 2 * stride);
-    expect(&s, VERIFY_QUICK, "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 2 records, manifest says 3 (-)\n");
+    snprintf(text, sizeof(text), "%s[2@%zu]: file ends before it: 2 records, manifest says 3 (-)\n", s.shard[2].name,
+             2 * stride);
+    expect(&s, VERIFY_QUICK, text);
     small_put(&s, s.shard[2].name, s.bytes[2], 2 * stride + 10);
-    expect(&s, VERIFY_FULL, "chestxray14-val.tfrecord-00000-of-00001[-1@0]: file ends 10 bytes inside record 2 (-)\n");
+    snprintf(text, sizeof(text), "%s[2@%zu]: file ends 10 bytes inside the record (-)\n", s.shard[2].name, 2 * stride);
+    expect(&s, VERIFY_FULL, text);
     longer = calloc(1, s.size + stride + 1);
     memcpy(longer, s.bytes[2], s.size);
     small_put(&s, s.shard[2].name, longer, s.size + stride);
     expect(&s, VERIFY_FULL, "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 4 records, manifest says 3 (-)\n");
     small_put(&s, s.shard[2].name, longer, s.size + 1);
     expect(&s, VERIFY_QUICK,
-           "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 3 records and 1 bytes, manifest says 3 records (-)\n");
+           "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 3 records and 1 byte, manifest says 3 records (-)\n");
     free(longer);
     small_remove(&s, s.shard[2].name);
     expect(&s, VERIFY_FULL,

@@ -58,7 +58,7 @@ on_reject(void *context, const char *name, const struct chex_error *why)
     char who[SHARE_NAME];
 
     if (!w->common->quiet)
-        meter_print(&w->meter, "%sreject %s: %s", name_rank(w->crew, who), name, why->text);
+        meter_fault(&w->meter, "%sreject %s: %s", name_rank(w->crew, who), name, why->text);
 }
 
 static void
@@ -67,9 +67,9 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
     struct watcher *w = context;
 
     if (!w->common->quiet)
-        meter_print(&w->meter, "%s  '%s' at byte %llu: %s",
-                    fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged", path,
-                    (unsigned long long)fault->offset, fault->error.text);
+        meter_fault(&w->meter, "%s  '%s' at byte %s: %s",
+                    fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged", path, COUNT_TEXT(fault->offset),
+                    fault->error.text);
 }
 
 static void
@@ -112,7 +112,8 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     if (c->absent && status != CHEX_OK && !common->quiet)
         report_missing(c);
     if (c->threads_used > 0 && c->threads_used < common->threads && c->threads_used < c->plan.image_count)
-        cli_warn(&convert_program, common, "only %u of %u threads could be started", c->threads_used, common->threads);
+        cli_warn(&convert_program, common, "only %s of %s threads could be started", COUNT_TEXT(c->threads_used),
+                 COUNT_TEXT(common->threads));
     return status;
 }
 
@@ -134,8 +135,9 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
         report_share(c, common);
     }
     if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
-        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s missing (--allow-missing converts the others)",
-                           c->preflight.missing, c->preflight.wanted, c->preflight.missing == 1 ? "is" : "are");
+        status = chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s missing (--allow-missing converts the others)",
+                           COUNT_TEXT(c->preflight.missing), COUNT_TEXT(c->preflight.wanted),
+                           c->preflight.missing == 1 ? "is" : "are");
     return status == CHEX_OK ? convert_check_output(c, err) : status;
 }
 
@@ -167,7 +169,7 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     int code = EXIT_GOOD;
 
     if (status != CHEX_OK) {
-        code = cli_error(&convert_program, err);
+        code = cli_error(&convert_program, common, err);
         if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
             plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
                        cli->convert.force ? "without --force" : "again", cli->convert.out);
@@ -180,7 +182,7 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
         report_done(c, common, rejects_allowed(c));
         /* What stays is said of a data set that is complete, and where the exit status says it in one line alone. */
         if (common->quiet ? code != EXIT_GOOD : c->resumed.complete)
-            report_left(c);
+            report_left(c, common);
     }
     if (common->json)
         report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run);
@@ -207,7 +209,7 @@ convert_in_crew(struct convert_cli *cli, const struct cli_common *common, struct
     } else if (crew->broken != CHEX_OK) {
         char who[SHARE_NAME];
 
-        fprintf(stderr, "%s: %s%s\n", convert_program.name, name_rank(crew, who), err->text);
+        cli_complain(&convert_program, common, "%s%s", name_rank(crew, who), err->text);
         code = cli_exit_of(status);
     }
     convert_release(&c);
@@ -225,7 +227,7 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     int code;
 
     if (crew_init(&crew, &comm, &err) != CHEX_OK) {
-        code = cli_error(&convert_program, &err);
+        code = cli_error(&convert_program, common, &err);
         comm.ops->abort(&comm, code);
         return code;
     }
@@ -251,7 +253,7 @@ main(int argc, char **argv)
     program.versions = launcher_print_version;
     code = cli_parse(&program, argc, argv, &cli, &common);
     if (code == CLI_GO_ON)
-        code = cli_finish(&convert_program, convert(&cli, &common));
+        code = cli_finish(&convert_program, &common, convert(&cli, &common));
     convert_cli_release(&cli);
     library_exit_release();
     return code;

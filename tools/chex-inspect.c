@@ -22,9 +22,9 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
     if (t->kind == TARGET_UNFINISHED)
         return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
     if (t->kind == TARGET_CHECKPOINT && o->action == INSPECT_LIST)
-        return o->fields || o->split || o->filling
+        return o->fields || o->split || o->filling || o->where.text_count > 0
                    ? chex_fail(err, CHEX_ERR_USAGE,
-                               "'%s' is a checkpoint: --fields, --split and --filling are of images", t->path)
+                               "'%s' is a checkpoint: --fields, --split, --where and --filling are of images", t->path)
                    : CHEX_OK;
     if (t->kind == TARGET_CHECKPOINT)
         return chex_fail(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
@@ -79,7 +79,7 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
     size_t i;
 
     if (inspect_options_check(o, common, &err) != CHEX_OK)
-        return cli_error(&inspect_program, &err);
+        return cli_error(&inspect_program, common, &err);
     meter_init(&in.meter, common);
     in.color = color_for(common, stdout);
     if (common->json)
@@ -110,7 +110,7 @@ main(int argc, char **argv)
     code = cli_parse(&inspect_program, argc, argv, &options, &common);
     if (code == CLI_GO_ON) {
         common.json |= options.format == ROWS_JSON;
-        code = cli_finish(&inspect_program, inspect(&options, &common));
+        code = cli_finish(&inspect_program, &common, inspect(&options, &common));
     }
     inspect_options_release(&options);
     library_exit_release();

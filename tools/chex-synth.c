@@ -108,10 +108,12 @@ count(const struct population *p)
 }
 
 static void
-say_plan(struct meter *meter, const struct options *o, const struct population *p, const struct counts *c)
+say_plan(struct meter *meter, const struct cli_common *common, const struct options *o, const struct population *p,
+         const struct counts *c)
 {
     char images[PROGRESS_THINGS], people[PROGRESS_THINGS], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
 
+    meter_begin_log(common, program.name);
     meter_print(meter, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
                 format_things(p->study_count, "image", images),
                 format_things(p->person_count, "invented patient", people), o->size, o->size, o->seed);
@@ -136,11 +138,13 @@ say_done(struct meter *meter, const struct options *o, const struct synth_job *j
          double seconds)
 {
     size_t images = job->population->study_count;
+    uint64_t tenths = (uint64_t)(seconds * 10 + 0.5);
     char count_text[PROGRESS_THINGS], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
     const char *output;
 
-    meter_print(meter, "done     %s in %.1f s, %.0f img/s, %s", format_things(images, "image", count_text), seconds,
-                (double)images / (seconds > 0.001 ? seconds : 0.001), format_bytes(job->bytes, size));
+    meter_print(meter, "done     %s in %s.%u s, %s img/s, %s", format_things(images, "image", count_text),
+                COUNT_TEXT(tenths / 10), (unsigned)(tenths % 10),
+                COUNT_TEXT((double)images / (seconds > 0.001 ? seconds : 0.001) + 0.5), format_bytes(job->bytes, size));
     if (c->odd > 0)
         meter_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));
     output = shell_word(o->output, word);
@@ -192,7 +196,7 @@ synth(const struct options *o, const struct cli_common *common)
         job.population = &population;
         job.meter = &meter;
         if (!common->quiet)
-            say_plan(&meter, o, &population, &counts);
+            say_plan(&meter, common, o, &population, &counts);
         if (!common->quiet && common->verbose)
             say_findings(&meter, &population, &counts);
         status = synth_write(&job, &err);
@@ -204,7 +208,7 @@ synth(const struct options *o, const struct cli_common *common)
         say_done(&meter, o, &job, &counts, progress_clock() - started);
     meter_release(&meter);
     population_release(&population);
-    return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, &err);
+    return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, common, &err);
 }
 
 int
@@ -217,9 +221,9 @@ main(int argc, char **argv)
     if (code != CLI_GO_ON)
         return code;
     if (options.images == 0 || !options.output) {
-        fprintf(stderr, "%s: %s is missing\nTry '%s --help'.\n", program.name, options.output ? "-n N" : "-o DIR",
-                program.name);
-        return cli_finish(&program, EXIT_USAGE);
+        cli_complain(&program, &common, "%s is missing", options.output ? "-n N" : "-o DIR");
+        fprintf(stderr, "Try '%s --help'.\n", program.name);
+        return cli_finish(&program, &common, EXIT_USAGE);
     }
-    return cli_finish(&program, synth(&options, &common));
+    return cli_finish(&program, &common, synth(&options, &common));
 }

@@ -44,8 +44,8 @@ on_hurried(void *context, const char *text)
 {
     struct train_report *r = context;
 
-    meter_print(&r->meter, "%s: stopping, but %s; if that is lost, the same command again goes on", train_program.name,
-                text);
+    meter_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again goes on", train_program.name,
+               text);
 }
 
 /* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing looks wrong. */
@@ -60,8 +60,8 @@ warn_of_binding(const struct cli_common *common, const struct collective *togeth
         neighbours += strcmp(collective_host(together, i), collective_host(together, 0)) == 0;
     if (neighbours * cores.own * 2 <= cores.all)
         cli_warn(&train_program, common,
-                 "mpirun lets each of %u ranks use %u of %u cores; --map-by socket or --bind-to none gives them more",
-                 neighbours, cores.own, cores.all);
+                 "mpirun lets each of %s ranks use %s of %s cores; --map-by socket or --bind-to none gives them more",
+                 COUNT_TEXT(neighbours), COUNT_TEXT(cores.own), COUNT_TEXT(cores.all));
 }
 
 /* All ranks: they time together. */
@@ -155,7 +155,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     meter_clear(&report.meter);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)
-        cli_error(&train_program, err);
+        cli_error(&train_program, common, err);
     if (speaks && (status != CHEX_OK || !cli->dry_run))
         train_report_end(&report, t, status == CHEX_OK ? NULL : err);
     if (comm->rank == 0 && common->json)
@@ -216,6 +216,6 @@ main(int argc, char **argv)
     code = cli_parse(&program, argc, argv, &cli, &common);
 
     if (code == CLI_GO_ON)
-        code = cli_finish(&train_program, train(&cli, &common));
+        code = cli_finish(&train_program, &common, train(&cli, &common));
     return code;
 }

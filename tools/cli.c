@@ -8,6 +8,7 @@
 #include "cli.h"
 
 #include "ascii.h"
+#include "color.h"
 #include "completion.h"
 #include "plain.h"
 #include "versions.h"
@@ -40,6 +41,7 @@ static const struct cli_option common_options[] = {
 };
 
 #define MAX_OPTIONS 96
+#define MESSAGE     12288 /* bytes, more than any */
 
 static bool
 offered(const struct cli_program *program, const struct cli_option *o)
@@ -111,6 +113,8 @@ help(const struct cli_program *program)
            "5 in use, 6 incompatible, 70 bug, 75 stopped after a clean save.  See %s(1).\n"
            "Research use only, not for diagnosis.\n",
            program->name);
+    if (PACKAGE_URL[0])
+        printf("Home page: %s\n", PACKAGE_URL);
 }
 
 static bool
@@ -184,13 +188,15 @@ struct getopt_tables {
 };
 
 static void
-add_options(const struct cli_program *program, struct getopt_tables *t, const struct cli_option *o)
+add_options(const struct cli_program *program, int argc, char **argv, struct getopt_tables *t,
+            const struct cli_option *o)
 {
     for (; o->id && t->count < MAX_OPTIONS; o++) {
         if (!offered(program, o))
             continue;
-        t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
-                                               LONG_OPTION + o->id};
+        if (!program->means || program->means(o, argc, argv))
+            t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                                   LONG_OPTION + o->id};
         if (o->letter) {
             t->shorts[t->letters++] = o->letter;
             if (o->value)
@@ -214,7 +220,7 @@ id_of_letter(const struct cli_program *program, int letter)
 }
 
 static int
-usage_error(const struct cli_program *program, const char *text)
+usage_error(const struct cli_program *program, const struct cli_common *common, const char *text)
 {
     struct chex_error err;
     int code = CLI_GO_ON;
@@ -224,7 +230,7 @@ usage_error(const struct cli_program *program, const char *text)
         code = program->misused(&err);
     }
     if (code == CLI_GO_ON) {
-        plain_line(stderr, "%s: %s", program->name, text);
+        cli_complain(program, common, "%s", text);
         fprintf(stderr, "Try '%s --help'.\n", program->name);
         code = EXIT_USAGE;
     }
@@ -233,9 +239,9 @@ usage_error(const struct cli_program *program, const char *text)
 
 /* An option's value or an operand was refused: misuse, or no memory to keep it. */
 static int
-refused(const struct cli_program *program, const struct chex_error *err)
+refused(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err)
 {
-    return err->status == CHEX_ERR_USAGE ? usage_error(program, err->text) : cli_error(program, err);
+    return err->status == CHEX_ERR_USAGE ? usage_error(program, common, err->text) : cli_error(program, common, err);
 }
 
 /* The option that was perhaps meant by NAME[=VALUE], or NULL; ASCII_FAR and a third of the name are too far. */
@@ -280,7 +286,7 @@ is_ambiguous(const struct cli_program *program, const char *name)
 }
 
 static int
-unknown_option(const struct cli_program *program, const char *argument)
+unknown_option(const struct cli_program *program, const struct cli_common *common, const char *argument)
 {
     const char *name = argument + strspn(argument, "-");
     const char *nearest = nearest_option(program, name);
@@ -291,7 +297,7 @@ unknown_option(const struct cli_program *program, const char *argument)
     else
         snprintf(text, sizeof(text), "unknown option '%.200s'%s%s%s", argument, nearest ? " (did you mean '--" : "",
                  nearest ? nearest : "", nearest ? "'?)" : "");
-    return usage_error(program, text);
+    return usage_error(program, common, text);
 }
 
 /* Within letters behind one dash getopt is still at the argument, else behind it. */
@@ -305,7 +311,7 @@ unknown_argument(char **argv)
 
 /* What getopt did not understand, in words. */
 static int
-misuse(const struct cli_program *program, int what, char **argv)
+misuse(const struct cli_program *program, const struct cli_common *common, int what, char **argv)
 {
     char text[256];
 
@@ -315,8 +321,8 @@ misuse(const struct cli_program *program, int what, char **argv)
         snprintf(text, sizeof(text), what == ':' ? "option '%.200s' needs a value" : "option '%.200s' takes no value",
                  argv[optind - 1]);
     else
-        return unknown_option(program, unknown_argument(argv));
-    return usage_error(program, text);
+        return unknown_option(program, common, unknown_argument(argv));
+    return usage_error(program, common, text);
 }
 
 /*
@@ -333,19 +339,32 @@ occupy_standard_streams(void)
             return;
 }
 
+/* Another one of the same name stands further down in the table. */
+static bool
+comes_again(const struct cli_option *option)
+{
+    const struct cli_option *o;
+
+    for (o = option + 1; o->id; o++)
+        if (strcmp(o->name, option->name) == 0)
+            return true;
+    return false;
+}
+
 static int
-print_completion(const struct cli_program *program, const char *shell)
+print_completion(const struct cli_program *program, const struct cli_common *common, const char *shell)
 {
     const struct cli_option *offer[2 * MAX_OPTIONS], *o;
     size_t count = 0;
 
     for (o = program->options; o->id && count < MAX_OPTIONS; o++)
-        offer[count++] = o;
+        if (!comes_again(o))
+            offer[count++] = o;
     for (o = common_options; o->id; o++)
         if (offered(program, o))
             offer[count++] = o;
     completion_print(program, offer, count, shell);
-    return cli_finish(program, EXIT_GOOD);
+    return cli_finish(program, common, EXIT_GOOD);
 }
 
 int
@@ -360,48 +379,48 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     *common = (struct cli_common){.threads = cli_cores()};
-    add_options(program, &tables, program->options);
-    add_options(program, &tables, common_options);
+    add_options(program, argc, argv, &tables, program->options);
+    add_options(program, argc, argv, &tables, common_options);
     opterr = 0;
     while ((found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
         const struct cli_option *o;
 
         if (found == '?' || found == ':')
-            return misuse(program, found, argv);
+            return misuse(program, common, found, argv);
         o = find_option(program, found >= LONG_OPTION ? found - LONG_OPTION : id_of_letter(program, found));
         if (o->id == ID_HELP) {
             help(program);
-            return cli_finish(program, EXIT_GOOD);
+            return cli_finish(program, common, EXIT_GOOD);
         }
         if (o->id == ID_COMPLETION && choice_allowed(o->choices, optarg))
-            return print_completion(program, optarg);
+            return print_completion(program, common, optarg);
         version |= o->id == ID_VERSION;
         if (o->id != ID_VERSION && take(program, o, optarg, options, common, &err) != CHEX_OK) {
             chex_context(&err, err.status, "--%s", o->name);
-            return refused(program, &err);
+            return refused(program, common, &err);
         }
     }
     if (version) {
         versions_print(program->name, common->verbose > 0);
         if (program->versions && common->verbose > 0)
             program->versions();
-        return cli_finish(program, EXIT_GOOD);
+        return cli_finish(program, common, EXIT_GOOD);
     }
     for (; optind < argc; optind++)
         if (program->apply(options, NULL, argv[optind], &err) != CHEX_OK)
-            return refused(program, &err);
+            return refused(program, common, &err);
     return CLI_GO_ON;
 }
 
 int
-cli_finish(const struct cli_program *program, int code)
+cli_finish(const struct cli_program *program, const struct cli_common *common, int code)
 {
     int failed = ferror(stdout);
 
     if (fclose(stdout) != 0 || failed) {
         /* Who reads on the other side of a pipe may stop, as head(1) does. */
         if (errno != EPIPE)
-            fprintf(stderr, "%s: cannot write to standard output: %s\n", program->name, chex_errno_text(errno));
+            cli_complain(program, common, "cannot write to standard output: %s", chex_errno_text(errno));
         return EXIT_OUTPUT;
     }
     return code;
@@ -445,24 +464,51 @@ cli_exit_of(enum chex_status status)
     return EXIT_BUG;
 }
 
-int
-cli_error(const struct cli_program *program, const struct chex_error *err)
+static void
+print_in(const char *color, const char *off, const char *format, ...)
 {
-    plain_line(stderr, "%s: %s", program->name, err->text);
+    va_list args;
+
+    va_start(args, format);
+    plain_vline_in(stderr, color, off, format, args);
+    va_end(args);
+}
+
+int
+cli_error(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err)
+{
+    struct color color = color_for(common, stderr);
+
+    print_in(color.red, color.off, "%s: %s", program->name, err->text);
     return cli_exit_of(err->status);
+}
+
+void
+cli_complain(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
+{
+    struct color color = color_for(common, stderr);
+    char text[MESSAGE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    print_in(color.red, color.off, "%s: %s", program->name, text);
 }
 
 void
 cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
 {
+    struct color color = color_for(common, stderr);
+    char text[MESSAGE];
     va_list args;
 
     if (common->quiet)
         return;
-    fprintf(stderr, "%s: warning: ", program->name);
     va_start(args, format);
-    plain_vline(stderr, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    print_in(color.yellow, color.off, "%s: warning: %s", program->name, text);
 }
 
 enum chex_status

@@ -85,6 +85,12 @@ struct cli_program {
                               struct chex_error *err);
 
     /*
+     * NULL but where two options of the table have one long name: is it this one in this command line?  The completion
+     * offers the last of them.
+     */
+    bool (*means)(const struct cli_option *option, int argc, char **argv);
+
+    /*
      * Both NULL but in a program that may be one process of several.  misused: say once for all of them what is wrong with
      * the command line, and return the exit code; CLI_GO_ON: this is the only process, say it as ever.  versions: lines for
      * --version --verbose.
@@ -101,16 +107,19 @@ struct cli_program {
 int cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common);
 
 /* End of main: stdout is flushed and closed; a failure there is EXIT_OUTPUT, whatever code says. */
-int cli_finish(const struct cli_program *program, int code);
+int cli_finish(const struct cli_program *program, const struct cli_common *common, int code);
 
 /* Values: the whole text must be a number in min .. max.  CHEX_ERR_USAGE says what is allowed. */
 enum chex_status cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
 /* The same with K, M, G: 2^10, 2^20, 2^30. */
 enum chex_status cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
 
-/* "chex-convert: TEXT" on stderr; returns the exit code for err->status. */
-int cli_error(const struct cli_program *program, const struct chex_error *err);
-/* "chex-convert: warning: TEXT" on stderr unless quiet. */
+/* "chex-convert: TEXT" on stderr, in red where there are colours; returns the exit code for err->status. */
+int cli_error(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err);
+/* The same line of any text. */
+void cli_complain(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "chex-convert: warning: TEXT" on stderr unless quiet, in yellow. */
 void cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

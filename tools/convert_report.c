@@ -7,9 +7,11 @@
 
 #include "convert_report.h"
 
+#include "meter.h"
 #include "plain.h"
 #include "progress.h"
 #include "shell_word.h"
+#include "wrap.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,19 +34,23 @@ report_labels(const struct convert *c)
 {
     const struct labels *l = &c->labels;
     char n[PROGRESS_THINGS], patients[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
 
-    fprintf(stderr, "labels   %s, %s, %d findings", format_things(l->row_count, "row", n),
-            format_things(l->patient_count, "patient", patients), CHEX_FINDINGS);
+    wrap_put(&w, "", "labels   %s, %s, %d findings", format_things(l->row_count, "row", n),
+             format_things(l->patient_count, "patient", patients), CHEX_FINDINGS);
     if (!isnan(l->age_min))
-        fprintf(stderr, ", ages %d-%d", (int)l->age_min, (int)l->age_max);
+        wrap_put(&w, ", ", "ages %d-%d", (int)l->age_min, (int)l->age_max);
     if (l->impossible_ages > 0)
-        fprintf(stderr, " (%s taken as unknown)", format_things(l->impossible_ages, "impossible one", n));
-    fprintf(stderr, "\n");
+        wrap_put(&w, " ", "(%s taken as unknown)", format_things(l->impossible_ages, "impossible one", n));
+    wrap_end(&w);
     if (l->duplicate_rows > 0)
         fprintf(stderr, "         %s dropped\n", format_things(l->duplicate_rows, "repeated row", n));
-    if (l->reject_count > 0)
-        fprintf(stderr, "         %s that cannot be used, the first in line %u: %s\n",
-                format_things(l->reject_count, "row", n), l->reject[0].line, l->reject[0].reason);
+    if (l->reject_count > 0) {
+        wrap_put(&w, "", "         %s that cannot be used", format_things(l->reject_count, "row", n));
+        wrap_put(&w, ", ", "the first in line %u", l->reject[0].line);
+        wrap_put(&w, ": ", "%s", l->reject[0].reason);
+        wrap_end(&w);
+    }
     if (c->excluded > 0)
         fprintf(stderr, "         %s left out by --exclude\n", format_things(c->excluded, "image", n));
     if (c->unmatched > 0)
@@ -59,27 +65,30 @@ report_images(const struct convert *c)
 {
     char found[PROGRESS_TEXT], inputs[PROGRESS_THINGS], missing[PROGRESS_TEXT], extra[PROGRESS_THINGS];
     size_t folders = c->source.folder_count, archives = c->source.archive_count;
+    struct wrap w = {.out = stderr};
 
-    fprintf(stderr, "images   ");
-    if (archives == 0)
-        fprintf(stderr, "%s found in %s", format_count(c->preflight.found, found),
-                format_things(folders, "folder", inputs));
-    else if (folders > 0)
-        fprintf(stderr, "%s found in %s%s", format_count(c->preflight.found, found),
-                format_things(folders, "folder", inputs), c->preflight.expected > 0 ? ", " : " and ");
+    if (folders > 0 || archives == 0)
+        wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
+                 format_things(folders, "folder", inputs));
     else if (c->preflight.expected == 0)
-        fprintf(stderr, "%s found in ", format_count(c->preflight.found, found));
-    if (c->preflight.expected > 0)
-        fprintf(stderr, "%s expected in ", format_count(c->preflight.expected, found));
-    if (archives > 0)
-        fprintf(stderr, "%s", format_things(archives, "archive", inputs));
-    fprintf(stderr, ", %s missing, %s without a row\n", format_count(c->preflight.missing, missing),
-            format_count(c->strays.count, extra));
+        wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
+                 format_things(archives, "archive", inputs));
+    else
+        wrap_put(&w, "", "images   %s expected in %s", format_count(c->preflight.expected, found),
+                 format_things(archives, "archive", inputs));
+    if (folders > 0 && archives > 0 && c->preflight.expected > 0)
+        wrap_put(&w, ", ", "%s expected in %s", format_count(c->preflight.expected, found),
+                 format_things(archives, "archive", inputs));
+    else if (folders > 0 && archives > 0)
+        wrap_put(&w, " ", "and %s", format_things(archives, "archive", inputs));
+    wrap_put(&w, ", ", "%s missing", format_count(c->preflight.missing, missing));
+    wrap_put(&w, ", ", "%s without a row", format_count(c->strays.count, extra));
+    wrap_end(&w);
     if (c->source.repeated > 0)
         fprintf(stderr, "         %s identical %s ignored\n", format_count(c->source.repeated, extra),
                 c->source.repeated == 1 ? "copy" : "copies");
     if (c->source.unopened > 0)
-        fprintf(stderr, "         %s in these folders not looked into; give archives by name, with -i\n",
+        fprintf(stderr, "         %s in these folders not looked into;\n         give archives by name, with -i\n",
                 format_things(c->source.unopened, "archive", extra));
     if (c->source.unreadable > 0)
         fprintf(stderr, "         %s that may not be read left out\n",
@@ -92,22 +101,25 @@ report_shards(const struct convert *c)
     const struct plan *p = &c->plan;
     char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_THINGS];
     uint64_t there = convert_free_space(c->options->out);
+    struct wrap w = {.out = stderr};
     unsigned split;
     size_t i;
 
-    fprintf(stderr, "plan     ");
     for (split = 0; split < p->splits.count; split++) {
         size_t shards = 0;
 
         for (i = 0; i < p->shard_count; i++)
             shards += p->shard[i].split == split;
-        fprintf(stderr, "%s%s %s", split ? " + " : "", p->splits.name[split], format_count(shards, n));
+        wrap_put(&w, split ? " + " : "", "%s%s %s", split ? "" : "plan     ", p->splits.name[split],
+                 format_count(shards, n));
     }
-    fprintf(stderr, " shard%s of %u x %ux%u gray8, %s", p->shard_count == 1 ? "" : "s", p->spec.shard_size,
-            p->spec.size, p->spec.size, format_bytes(plan_size(p), bytes));
+    wrap_put(&w, " ", "shard%s of %s x %ux%u gray8", p->shard_count == 1 ? "" : "s",
+             format_count(p->spec.shard_size, n), p->spec.size, p->spec.size);
+    wrap_put(&w, ", ", "%s", format_bytes(plan_size(p), bytes));
     if (there > 0)
-        fprintf(stderr, " (%s free)", format_bytes(there, space));
-    fprintf(stderr, ", %s\n", format_things(c->options->threads, "thread", n));
+        wrap_put(&w, " ", "(%s free)", format_bytes(there, space));
+    wrap_put(&w, ", ", "%s", format_things(c->options->threads, "thread", n));
+    wrap_end(&w);
     if (p->dropped > 0)
         fprintf(stderr, "         %s left out by --tail drop\n", format_things(p->dropped, "image", n));
 }
@@ -116,15 +128,16 @@ static void
 report_splits(const struct convert *c)
 {
     char rule[64], images[PROGRESS_THINGS], patients[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
     unsigned split;
 
     split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
-    fprintf(stderr, "split    %s:", rule);
+    wrap_put(&w, "", "split    %s", rule);
     for (split = 0; split < c->plan.splits.count; split++)
-        fprintf(stderr, "%s %s %s of %s", split ? "," : "", c->plan.splits.name[split],
-                format_things(c->plan.splits.images[split], "image", images),
-                format_things(c->plan.splits.patients[split], "patient", patients));
-    fprintf(stderr, "\n");
+        wrap_put(&w, split ? ", " : ": ", "%s %s of %s", c->plan.splits.name[split],
+                 format_things(c->plan.splits.images[split], "image", images),
+                 format_things(c->plan.splits.patients[split], "patient", patients));
+    wrap_end(&w);
     if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
         fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
 }
@@ -133,15 +146,18 @@ void
 report_missing(const struct convert *c)
 {
     const struct preflight *p = &c->preflight;
-    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS];
+    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS], name[PLAIN_TEXT];
+    struct wrap w = {.out = stderr};
     size_t i;
 
     if (p->missing == 0)
         return;
-    fprintf(stderr, "missing  %s of %s", format_count(p->missing, found), format_things(p->wanted, "image", wanted));
+    wrap_put(&w, "", "missing  %s of %s", format_count(p->missing, found), format_things(p->wanted, "image", wanted));
     for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
-        fprintf(stderr, "%s%s", i ? ", " : ": ", p->sample[i]);
-    fprintf(stderr, "%s\n", p->missing > PREFLIGHT_SAMPLES ? ", ..." : "");
+        wrap_put(&w, i ? ", " : ": ", "%s", plain_text(p->sample[i], name));
+    if (p->missing > PREFLIGHT_SAMPLES)
+        wrap_put(&w, ", ", "...");
+    wrap_end(&w);
     for (i = 0; p->whole && p->found > 0 && i < PREFLIGHT_ARCHIVES; i++)
         if (p->archive[i].found < p->archive[i].wanted)
             fprintf(stderr, "         images_%03zu: %s of %s found\n", i + 1, format_count(p->archive[i].found, found),
@@ -153,6 +169,7 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
 {
     if (common->quiet)
         return;
+    meter_begin_log(common, convert_program.name);
     report_labels(c);
     report_images(c);
     if (dry_run || common->verbose)
@@ -160,20 +177,22 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
     report_splits(c);
     report_shards(c);
     if (dry_run || common->verbose)
-        fprintf(stderr, "data     %s, stride %zu bytes, pixels at byte %zu of a record\n", c->plan.dataset_id,
-                c->plan.layout.stride, c->plan.layout.pixel_offset);
+        fprintf(stderr, "data     %s, stride %s bytes, pixels at byte %s of a record\n", c->plan.dataset_id,
+                COUNT_TEXT(c->plan.layout.stride), COUNT_TEXT(c->plan.layout.pixel_offset));
 }
 
 void
 report_resumed(const struct convert *c)
 {
     char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
 
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         return;
-    fprintf(stderr, "resume   %s of %s done and verified, %s in their slots\n",
-            format_count(c->resumed.shards_done, done), format_things(c->plan.shard_count, "shard", all),
-            format_things(c->resumed.slots_full, "more image", images));
+    wrap_put(&w, "", "resume   %s of %s done and verified", format_count(c->resumed.shards_done, done),
+             format_things(c->plan.shard_count, "shard", all));
+    wrap_put(&w, ", ", "%s in their slots", format_things(c->resumed.slots_full, "more image", images));
+    wrap_end(&w);
 }
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */
@@ -193,14 +212,15 @@ report_progress(const struct progress *p, uint64_t rejects, char *text, size_t s
 /* ---- summary -------------------------------------------------------------------------------------------------- */
 
 static void
-report_rejects(const struct convert *c)
+report_rejects(const struct convert *c, const struct cli_common *common)
 {
+    struct color color = color_for(common, stderr);
     char n[PROGRESS_THINGS];
     bool first = true;
     int status;
 
     if (c->counts.rejects > 0) {
-        fprintf(stderr, "         %s rejected:", format_count(c->counts.rejects, n));
+        fprintf(stderr, "         %s%s rejected%s:", color.red, format_count(c->counts.rejects, n), color.off);
         for (status = 0; status < CHEX_ERR_BUG; status++) {
             if (c->counts.reject_of[status] == 0)
                 continue;
@@ -274,8 +294,8 @@ report_shortage(const struct chex_error *err, unsigned threads)
 
     if (strstr(err->text, strerror(EMFILE))) {
         /* Of each thread an image and perhaps a shard; journal, folders, standard streams. */
-        fprintf(stderr, "next     %s need%s up to %u open files: 'ulimit -n' raises the limit\n",
-                format_things(threads, "thread", n), threads == 1 ? "s" : "", 2 * threads + 8);
+        fprintf(stderr, "next     %s need%s up to %s open files: 'ulimit -n' raises the limit\n",
+                format_things(threads, "thread", n), threads == 1 ? "s" : "", COUNT_TEXT(2 * threads + 8));
         return;
     }
     if (getrusage(RUSAGE_SELF, &used) != 0)
@@ -286,7 +306,7 @@ report_shortage(const struct chex_error *err, unsigned threads)
 }
 
 void
-report_left(const struct convert *c)
+report_left(const struct convert *c, const struct cli_common *common)
 {
     const struct {
         uint64_t count;
@@ -308,10 +328,10 @@ report_left(const struct convert *c)
     if (used == 0)
         return;
     if (c->counts.rejects + c->labels.reject_count > 0)
-        plain_line(stderr, "%s: %s, see %s/rejects.jsonl%s", convert_program.name, text, c->options->out,
-                   c->counts.rejects > 0 ? " (--repair tries again)" : "");
+        cli_complain(&convert_program, common, "%s, see %s/rejects.jsonl%s", text, c->options->out,
+                     c->counts.rejects > 0 ? " (--repair tries again)" : "");
     else
-        plain_line(stderr, "%s: %s", convert_program.name, text);
+        cli_complain(&convert_program, common, "%s", text);
 }
 
 void
@@ -326,10 +346,10 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
     } else {
         uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 
-        fprintf(stderr, "done     %s, %s, %s in %llu.%llu s\n", format_things(c->plan.shard_count, "shard", shards),
+        fprintf(stderr, "done     %s, %s, %s in %s.%llu s\n", format_things(c->plan.shard_count, "shard", shards),
                 format_things(c->counts.converted, "image", images), format_bytes(plan_size(&c->plan), bytes),
-                (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
-        report_rejects(c);
+                COUNT_TEXT(tenths / 10), (unsigned long long)(tenths % 10));
+        report_rejects(c, common);
         report_noticed(c);
         report_archives(c);
         if (c->counts.rejects > 0 && within_allowance && c->labels.reject_count == 0)

@@ -25,7 +25,7 @@ void report_progress(const struct progress *p, uint64_t rejects, char *text, siz
 void report_done(const struct convert *c, const struct cli_common *common, bool within_allowance);
 
 /* Why the exit code is not 0, in one line: of a data set that is complete already, and when quiet. */
-void report_left(const struct convert *c);
+void report_left(const struct convert *c, const struct cli_common *common);
 
 /* After CHEX_ERR_MEMORY, which is also a lack of file descriptors: how much was in use, and what to try. */
 void report_shortage(const struct chex_error *err, unsigned threads);

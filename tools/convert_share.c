@@ -46,12 +46,13 @@ report_share(const struct convert *c, const struct cli_common *common)
         return;
     if (size > 1) {
         shards = c->plan.shard_count / (size_t)size;
-        fprintf(stderr, "share    %d ranks, %s to %s shards each\n", size, format_count(shards, a),
+        fprintf(stderr, "share    %s ranks, %s to %s shards each\n", COUNT_TEXT(size), format_count(shards, a),
                 format_count(shards + (c->plan.shard_count % (size_t)size > 0), b));
     } else if (share.of > 0) {
         shards = count_shards(c, share, &images);
-        fprintf(stderr, "share    part %u of %u: %s of %s, %s\n", share.part + 1, share.of, format_count(shards, a),
-                format_things(c->plan.shard_count, "shard", b), format_things(images, "image", n));
+        fprintf(stderr, "share    part %s of %s: %s of %s, %s\n", COUNT_TEXT(share.part + 1), COUNT_TEXT(share.of),
+                format_count(shards, a), format_things(c->plan.shard_count, "shard", b),
+                format_things(images, "image", n));
     }
 }
 
@@ -64,9 +65,10 @@ report_part(const struct convert *c, const struct cli_common *common)
 
     if (common->quiet)
         return;
-    fprintf(stderr, "done     part %u of %u: %s, %s, %s rejected, in %llu.%llu s\n", share.part + 1, share.of,
-            format_things(c->resumed.shards, "shard", shards), format_things(c->counts.converted, "image", images),
-            format_count(c->counts.rejects, bad), (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
-    fprintf(stderr, "next     when all %u parts are done, the same command without --part publishes the data set\n",
-            share.of);
+    fprintf(stderr, "done     part %s of %s: %s, %s, %s rejected, in %s.%llu s\n", COUNT_TEXT(share.part + 1),
+            COUNT_TEXT(share.of), format_things(c->resumed.shards, "shard", shards),
+            format_things(c->counts.converted, "image", images), format_count(c->counts.rejects, bad),
+            COUNT_TEXT(tenths / 10), (unsigned long long)(tenths % 10));
+    fprintf(stderr, "next     when all %s parts are done, the same command without --part publishes the data set\n",
+            COUNT_TEXT(share.of));
 }

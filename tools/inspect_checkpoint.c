@@ -139,7 +139,7 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         c->file.count = 0;
     }
     if (c->target->passed_over[0])
-        meter_print(&c->in->meter, "%s: warning: %s", c->in->program->name, c->target->passed_over);
+        meter_warn(&c->in->meter, "%s: warning: %s", c->in->program->name, c->target->passed_over);
     return status;
 }
 
@@ -167,12 +167,13 @@ print_state(const struct checkpoint *c)
     const char *const names[] = {"tool", "version", "labels", "note"};
     const struct color *color = &c->in->color;
     const json_t *state = c->state;
-    char a[INSPECT_TEXT], b[INSPECT_TEXT], text[INSPECT_TEXT];
+    char a[INSPECT_TEXT], b[INSPECT_TEXT], text[INSPECT_TEXT], step[PROGRESS_TEXT];
     size_t i;
 
     if (state) {
-        printf("%srun%s      %s, step %s, epoch %lld", color->bold, color->off, text_in(state, "model", a),
-               text_in(state, "step", b), (long long)json_integer_value(json_object_get(state, "epoch")));
+        printf("%srun%s      %s, step %s, epoch %s", color->bold, color->off, text_in(state, "model", a),
+               inspect_count(text_in(state, "step", b), step),
+               COUNT_TEXT(json_integer_value(json_object_get(state, "epoch"))));
         printf(", data set %s, seed %s\n", text_in(state, "dataset_id", a), text_in(state, "seed", text));
     }
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -8,6 +8,7 @@
 #include "inspect_describe.h"
 
 #include "progress.h"
+#include "wrap.h"
 
 static uint64_t
 size_of(const struct chex_dataset *ds)
@@ -51,33 +52,49 @@ describe_rest(const struct inspect *in, const struct target *t)
 {
     const struct chex_dataset *ds = t->dataset;
     const struct manifest *m = &ds->manifest;
-    char stride[PROGRESS_TEXT], images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
+    char images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
     uint64_t filling = records_of(ds) - ds->info.image_count;
     char text[PROGRESS_THINGS], path[PLAIN_TEXT];
+    struct wrap w = {.out = stdout};
     unsigned i;
 
     printf("images   %ux%u gray8, %s; mean %.2f, standard deviation %.2f\n", ds->info.width, ds->info.height, m->resize,
            ds->info.pixel_mean, ds->info.pixel_deviation);
-    printf("records  %s bytes each, pixels at byte %zu; %u a shard, tail %s", format_count(ds->info.stride, stride),
-           ds->info.pixel_offset, ds->info.shard_size, m->tail);
-    printf("%s%s\n", filling ? ", " : "", filling ? format_things(filling, "filling record", text) : "");
+    wrap_put(&w, "", "records  %s bytes each", COUNT_TEXT(ds->info.stride));
+    wrap_put(&w, ", ", "pixels at byte %s", COUNT_TEXT(ds->info.pixel_offset));
+    wrap_put(&w, "; ", "%s a shard", COUNT_TEXT(ds->info.shard_size));
+    wrap_put(&w, ", ", "tail %s", m->tail);
+    if (filling > 0)
+        wrap_put(&w, ", ", "%s", format_things(filling, "filling record", text));
+    wrap_end(&w);
     printf("split    %s\n", m->split_rule);
     printf("%s         %-12s %12s %12s %8s%s\n", in->color.dim, "", "images", "patients", "shards", in->color.off);
     for (i = 0; i < ds->info.split_count; i++)
         printf("         %-12s %12s %12s %8s\n", ds->split[i].name, format_count(ds->split[i].image_count, images),
                format_count(ds->split[i].patient_count, patients), format_count(ds->split[i].shard_count, shards));
-    if (m->rejects > 0)
-        printf("rejects  %s could not be used: %s/rejects.jsonl\n", format_things(m->rejects, "image", text),
-               plain_text(ds->folder.path, path));
+    if (m->rejects > 0) {
+        wrap_put(&w, "", "rejects  %s could not be used", format_things(m->rejects, "image", text));
+        wrap_put(&w, ": ", "%s/rejects.jsonl", plain_text(ds->folder.path, path));
+        wrap_end(&w);
+    }
     printf("made by  chex-tools %s\n", m->tool_version);
     if (in->common->verbose == 0)
         return;
-    printf("order    seed %llu; records a multiple of %u bytes\n", (unsigned long long)m->seed, m->layout.align);
-    printf("limits   at most %llu pixels, sides from %u%s\n", (unsigned long long)m->max_pixels, m->min_side,
-           m->lenient ? ", files without their end accepted" : "");
-    printf("labels   SHA-256 %s\n", m->labels_sha256);
-    for (i = 0; i < ds->info.split_count; i++)
-        printf("members  %-8s %s\n", ds->split[i].name, ds->split[i].members_sha256);
+    printf("order    seed %llu; records a multiple of %s bytes\n", (unsigned long long)m->seed,
+           COUNT_TEXT(m->layout.align));
+    wrap_put(&w, "", "limits   at most %s pixels", COUNT_TEXT(m->max_pixels));
+    wrap_put(&w, ", ", "sides from %s", COUNT_TEXT(m->min_side));
+    if (m->lenient)
+        wrap_put(&w, ", ", "files without their end accepted");
+    wrap_end(&w);
+    wrap_put(&w, "", "labels   SHA-256");
+    wrap_put(&w, " ", "%s", m->labels_sha256);
+    wrap_end(&w);
+    for (i = 0; i < ds->info.split_count; i++) {
+        wrap_put(&w, "", "members  %s", ds->split[i].name);
+        wrap_put(&w, " ", "%s", ds->split[i].members_sha256);
+        wrap_end(&w);
+    }
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */

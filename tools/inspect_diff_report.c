@@ -9,6 +9,7 @@
 
 #include "progress.h"
 #include "rows.h"
+#include "wrap.h"
 
 #include <string.h>
 
@@ -27,9 +28,16 @@ struct printing {
 static void
 on_spec(void *context, enum diff_kind kind, const char *name, const char *a, const char *b)
 {
+    char x[PROGRESS_TEXT], y[PROGRESS_TEXT];
+
     (void)context;
-    if (kind == DIFF_SPEC)
-        printf("         %-20s %-24.24s %.24s\n", name, a, b);
+    if (kind != DIFF_SPEC)
+        return;
+    if (strcmp(name, "seed") != 0) {
+        a = inspect_count(a, x);
+        b = inspect_count(b, y);
+    }
+    printf("         %-20s %-24.24s %.24s\n", name, a, b);
 }
 
 static void
@@ -59,14 +67,18 @@ static void
 print_sides(const struct diff *d)
 {
     char images[PROGRESS_THINGS], path[PLAIN_TEXT];
+    struct wrap w = {.out = stdout};
     unsigned i;
 
     for (i = 0; i < 2; i++) {
         const struct chex_dataset *ds = d->side[i].target.dataset;
 
-        printf("%s        %s  %s of %ux%u, %s  %s\n", i ? "B" : "A", ds->info.id,
-               format_things(ds->info.image_count, "image", images), ds->info.width, ds->info.height,
-               ds->manifest.split_rule, plain_text(d->side[i].target.path, path));
+        wrap_put(&w, "", "%s        %s", i ? "B" : "A", ds->info.id);
+        wrap_put(&w, "  ", "%s of %ux%u", format_things(ds->info.image_count, "image", images), ds->info.width,
+                 ds->info.height);
+        wrap_put(&w, ", ", "%s", ds->manifest.split_rule);
+        wrap_put(&w, "  ", "%s", plain_text(d->side[i].target.path, path));
+        wrap_end(&w);
     }
 }
 
@@ -116,7 +128,7 @@ print_table(struct diff *d)
         diff_walk(d, on_spec, NULL);
     }
     if (d->same_shards) {
-        printf("%ssame%s     the manifests name the same shards with the same SHA-256; nothing was read\n",
+        printf("%ssame%s     the manifests name the same shards with the same SHA-256;\n         nothing was read\n",
                d->in->color.green, d->in->color.off);
         return;
     }

@@ -18,21 +18,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "30", "10 to 30" */
+#define STEPS (2 * PROGRESS_TEXT + 8)
+
+/* "30", "10 to 1,030" */
 static char *
-format_steps(int64_t first, int64_t last, char out[PROGRESS_TEXT + 32])
+format_steps(int64_t first, int64_t last, char out[STEPS])
 {
     if (first == last)
-        snprintf(out, PROGRESS_TEXT + 32, "%lld", (long long)first);
+        snprintf(out, STEPS, "%s%s", first < 0 ? "-" : "", COUNT_TEXT(first < 0 ? -(uint64_t)first : (uint64_t)first));
     else
-        snprintf(out, PROGRESS_TEXT + 32, "%lld to %lld", (long long)first, (long long)last);
+        snprintf(out, STEPS, "%s%s to %s%s", first < 0 ? "-" : "",
+                 COUNT_TEXT(first < 0 ? -(uint64_t)first : (uint64_t)first), last < 0 ? "-" : "",
+                 COUNT_TEXT(last < 0 ? -(uint64_t)last : (uint64_t)last));
     return out;
 }
 
 static void
 print_tags(const struct inspect *in, const struct event_contents *c)
 {
-    char tag[INSPECT_TEXT], kind[INSPECT_TEXT], steps[PROGRESS_TEXT + 32], count[PROGRESS_TEXT];
+    char tag[INSPECT_TEXT], kind[INSPECT_TEXT], steps[STEPS], count[PROGRESS_TEXT];
     size_t i, width = 3;
 
     for (i = 0; i < c->count; i++) {
@@ -57,7 +61,7 @@ print_tags(const struct inspect *in, const struct event_contents *c)
 static void
 print_events(const struct inspect *in, const struct event_contents *c)
 {
-    char values[PROGRESS_THINGS], records[PROGRESS_THINGS], steps[PROGRESS_TEXT + 32], starts[PROGRESS_THINGS];
+    char values[PROGRESS_THINGS], records[PROGRESS_THINGS], steps[STEPS], starts[PROGRESS_THINGS];
 
     printf("%sevents%s   %s in %s", in->color.bold, in->color.off, format_things(c->values, "value", values),
            format_things(c->records, "record", records));
@@ -69,8 +73,8 @@ print_events(const struct inspect *in, const struct event_contents *c)
     if (c->opaque > 0)
         printf("         note: %s that this program cannot read\n", format_things(c->opaque, "record", records));
     if (c->hidden > 0)
-        printf("         note: %s of more than %d tags are not shown\n", format_things(c->hidden, "value", values),
-               EVENTS_TAGS_MAX);
+        printf("         note: %s of more than %s tags are not shown\n", format_things(c->hidden, "value", values),
+               COUNT_TEXT(EVENTS_TAGS_MAX));
     if (c->count > 0)
         print_tags(in, c);
 }

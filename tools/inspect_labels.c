@@ -53,7 +53,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct tally *t = context;
 
     (void)err;
-    if (r->values->weight != 1)
+    if (r->values->weight != 1 || !where_holds(&t->in->options->where, r->values))
         return CHEX_OK;
     count(&t->split[t->dataset->shard[r->shard].split], r->values->findings);
     count(&t->all, r->values->findings);
@@ -116,20 +116,37 @@ print_prevalence(const struct tally *t, const unsigned *split, unsigned splits)
 static const char *const short_names[CHEX_FINDINGS] = {"Atel", "Card", "Effu", "Infi", "Mass", "Nodu", "Pnmn",
                                                        "Pnth", "Cons", "Edem", "Emph", "Fibr", "PlTh", "Hern"};
 
+/* How wide a column of pairs is: four letters, or its longest number. */
+static int
+pair_width(const struct tally *t, unsigned column)
+{
+    char text[PROGRESS_TEXT];
+    int width = 4;
+    unsigned i;
+
+    for (i = column + 1; i < CHEX_FINDINGS; i++) {
+        int length = (int)strlen(format_count(t->all.together[i][column], text));
+
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
 /* Below the diagonal: the table is symmetric, and the diagonal is in the one above. */
 static void
 print_together(const struct tally *t)
 {
+    char text[PROGRESS_TEXT];
     unsigned i, j;
 
     printf("\n%simages with both%s\n%4s", t->in->color.bold, t->in->color.off, "");
     for (j = 0; j + 1 < CHEX_FINDINGS; j++)
-        printf(" %4s", short_names[j]);
+        printf(" %*s", pair_width(t, j), short_names[j]);
     printf("\n");
     for (i = 1; i < CHEX_FINDINGS; i++) {
         printf("%4s", short_names[i]);
         for (j = 0; j < i; j++)
-            printf(" %4llu", (unsigned long long)t->all.together[i][j]);
+            printf(" %*s", pair_width(t, j), format_count(t->all.together[i][j], text));
         printf("\n");
     }
 }
@@ -237,6 +254,10 @@ inspect_labels(struct inspect *in, struct target *t)
 
     if (walk_run(&w, &err) != CHEX_OK)
         return inspect_fail(in, t->path, &err);
+    if (in->options->where.text_count > 0 && tally.all.images == 0) {
+        chex_fail(&err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+        return inspect_fail(in, t->path, &err);
+    }
     if (in->common->json)
         inspect_json_add(in, tally_json(&tally, t->path, w.faults));
     else if (in->options->format != ROWS_TABLE)

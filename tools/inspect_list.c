@@ -211,7 +211,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     char sha256[DIGEST_HEX] = "";
     enum chex_status status = CHEX_OK;
 
-    if (r->values->weight == 0 && !l->in->options->filling)
+    if ((r->values->weight == 0 && !l->in->options->filling) || !where_holds(&l->in->options->where, r->values))
         return CHEX_OK;
     if (r->hash)
         digest_hex(r->hash, DIGEST_SIZE, sha256);
@@ -276,6 +276,6 @@ inspect_list(struct inspect *in, struct target *t)
     if (status == CHEX_ERR_WRITE)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)
-        return cli_error(in->program, &err);
+        return cli_error(in->program, in->common, &err);
     return inspect_walk_code(in, &w);
 }

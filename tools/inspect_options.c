@@ -44,6 +44,7 @@ enum {
     ID_PROTOCOL,
     ID_INPUT,
     ID_LABEL_FILE,
+    ID_LABEL_FILE_LONG,
     ID_MAX_MEMORY
 };
 
@@ -72,14 +73,14 @@ static const struct cli_option options_table[] = {
      "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
      "default: slot,name,patient,labels"},
     {ID_SPLIT, 0, "split", "NAME", NULL, NULL, "--list, --labels, --sheet: this split only"},
+    {ID_WHERE, 0, "where", "TERMS", NULL, NULL,
+     "--list, --labels, --sheet: images for which one of these\nholds, separated by commas: a finding, No_Finding,\n"
+     "FINDING=0, view=PA, sex=F, age=40-59, patient=ID,\nname=NAME; given again: both"},
     {ID_FILLING, 0, "filling", NULL, NULL, NULL, "--list: filling records (weight 0) too"},
     {ID_FORMAT, 0, "format", "HOW", "table|csv|json|jsonl", NULL,
      "table (default), csv (RFC 4180), json (as --json), jsonl:\nof --list, --labels, --check-split, --diff, --source"},
     {ID_OUTPUT, 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
-    {ID_WHERE, 0, "where", "TERMS", NULL, "For --sheet",
-     "images for which one of these holds, separated by commas:\na finding, No_Finding, FINDING=0, view=PA, sex=F,\n"
-     "age=40-59, patient=ID, name=NAME; given again: both"},
-    {ID_FIRST, 0, "first", "N", NULL, NULL, "the first N of them; default 24"},
+    {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "the first N images of the selection; default 24"},
     {ID_RANDOM, 0, "random", "N", NULL, NULL, "N of them by a draw that depends on --seed and names only"},
     {ID_SEED, 0, "seed", "N", NULL, NULL, "of --random; default 0"},
     {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
@@ -87,19 +88,37 @@ static const struct cli_option options_table[] = {
      "how the terminal is given pictures; default auto: what\nit says that it can"},
     {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
      "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
-    {ID_LABEL_FILE, 'l', "label-file", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+    {ID_LABEL_FILE_LONG, 0, "label-file", "FILE", NULL, NULL, "the same as -l"},
+    {ID_LABEL_FILE, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
     {ID_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
      "what unpacking an archive (.tar.xz) may take, K, M or G;\ndefault 128M"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
+/* Of --source, or the beginning of it that getopt_long() takes for it. */
+static bool
+is_source(const char *argument)
+{
+    size_t length = strlen(argument);
+
+    return length >= strlen("--so") && strncmp(argument, "--source", length) == 0;
+}
+
+/* --labels is the label file of --source, as it is that of chex-convert, and an action by itself. */
+static bool
+means(const struct cli_option *option, int argc, char **argv)
+{
+    bool source = false;
+    int i;
+
+    for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        source |= is_source(argv[i]);
+    return option->id == ID_LABELS ? !source : option->id == ID_LABEL_FILE ? source : true;
+}
+
 static enum chex_status
 set_action(struct inspect_options *o, enum inspect_action action, struct chex_error *err)
 {
-    /* chex-convert calls its label file --labels. */
-    if (o->action_given && (o->action == INSPECT_SOURCE || action == INSPECT_SOURCE) &&
-        (o->action == INSPECT_LABELS || action == INSPECT_LABELS))
-        return chex_fail(err, CHEX_ERR_USAGE, "only one action at a time; the label file of --source is -l CSV");
     if (o->action_given)
         return chex_fail(err, CHEX_ERR_USAGE, "only one action at a time");
     o->action = action;
@@ -201,6 +220,9 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_INPUT:
         return add_text(&o->input, &o->input_count, &o->input_capacity, value, err);
     case ID_LABEL_FILE:
+    case ID_LABEL_FILE_LONG:
+        if (is_source(value))
+            return chex_fail(err, CHEX_ERR_USAGE, "takes the label file of --source, not '%s'", value);
         o->labels = value;
         break;
     case ID_MAX_MEMORY:
@@ -261,12 +283,13 @@ const struct cli_program inspect_program = {
     .name = "chex-inspect",
     .summary = "look at data sets and shards, and check them",
     .usage = "[--quick | --sample P% | --full [--sha256]] PATH...\n"
-             "--list [--fields LIST] [--split NAME] PATH...\n"
+             "--list [--fields LIST] [--where TERMS]... [--split NAME] PATH...\n"
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
              "--show NAME|SHARD:INDEX [--protocol NAME] PATH\n"
              "--sheet FILE.png|FILE.jpg [--where TERMS]... [--columns N]\n"
              "  [--first N | --random N [--seed N]] [--split NAME] PATH\n"
-             "--labels | --check-split PATH...\n"
+             "--labels [--where TERMS]... [--split NAME] PATH...\n"
+             "--check-split PATH...\n"
              "--report FILE.html PATH\n"
              "--diff A B\n"
              "--source -l CSV -i PATH...",
@@ -286,6 +309,7 @@ const struct cli_program inspect_program = {
     .words = words,
     .threads = true,
     .progress = true,
+    .means = means,
     .apply = apply,
 };
 
@@ -310,8 +334,8 @@ check_pictures(const struct inspect_options *o, const struct cli_common *common,
 {
     bool sheet = o->action == INSPECT_SHEET, show = o->action == INSPECT_SHOW;
 
-    if (!sheet && (o->where.text_count || o->first || o->random || o->seed_given || o->columns))
-        return chex_fail(err, CHEX_ERR_USAGE, "--where, --first, --random, --seed and --columns go with --sheet");
+    if (!sheet && (o->first || o->random || o->seed_given || o->columns))
+        return chex_fail(err, CHEX_ERR_USAGE, "--first, --random, --seed and --columns go with --sheet");
     if (o->protocol && !show)
         return chex_fail(err, CHEX_ERR_USAGE, "--protocol goes with --show");
     if (o->first && o->random)
@@ -369,7 +393,7 @@ check_source(const struct inspect_options *o, struct chex_error *err)
 {
     if (o->action != INSPECT_SOURCE)
         return o->input_count > 0 || o->labels || o->max_memory
-                   ? chex_fail(err, CHEX_ERR_USAGE, "--input, --label-file and --max-memory go with --source")
+                   ? chex_fail(err, CHEX_ERR_USAGE, "-i, -l and --max-memory go with --source")
                    : CHEX_OK;
     if (o->input_count + o->path_count == 0 || !o->labels)
         return chex_fail(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");
@@ -391,8 +415,10 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
         return chex_fail(err, CHEX_ERR_USAGE, "--fields goes with --list");
     if (o->filling && o->action != INSPECT_LIST)
         return chex_fail(err, CHEX_ERR_USAGE, "--filling goes with --list");
-    if (o->split && o->action != INSPECT_LIST && o->action != INSPECT_LABELS && o->action != INSPECT_SHEET)
-        return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --list, --labels or --sheet");
+    if ((o->split || o->where.text_count > 0) && o->action != INSPECT_LIST && o->action != INSPECT_LABELS &&
+        o->action != INSPECT_SHEET)
+        return chex_fail(err, CHEX_ERR_USAGE, "--%s goes with --list, --labels or --sheet",
+                         o->split ? "split" : "where");
     if (check_pictures(o, common, err) != CHEX_OK)
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_REPORT && o->path_count > 1)

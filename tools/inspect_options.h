@@ -37,7 +37,7 @@ struct inspect_options {
     const char *extract; /* NAME or SHARD:INDEX; of --show too */
     const char *output;
     const char *sheet;      /* the file of --sheet */
-    struct where where;     /* of --sheet */
+    struct where where;     /* of --list, --labels and --sheet */
     unsigned first, random; /* how many images; 0: not given */
     unsigned columns;       /* 0: not given */
     uint64_t seed;

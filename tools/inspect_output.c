@@ -47,6 +47,16 @@ inspect_bytes(const char *text)
     return (struct chex_bytes){text, strlen(text)};
 }
 
+const char *
+inspect_count(const char *text, char out[PROGRESS_TEXT])
+{
+    size_t length = strlen(text);
+
+    if (length == 0 || length > 15 || strspn(text, "0123456789") != length)
+        return text;
+    return format_count(strtoull(text, NULL, 10), out);
+}
+
 json_t *
 inspect_json_text(struct chex_bytes text)
 {
@@ -172,7 +182,7 @@ inspect_json_end(struct inspect *in, int code)
     if (in->json_failed) {
         code = EXIT_OUTPUT;
         if (!ferror(stdout))
-            fprintf(stderr, "%s: out of memory\n", in->program->name);
+            cli_complain(in->program, in->common, "out of memory");
     }
     printf("\n], \"exit_code\": %d}\n", code);
     return code;
@@ -213,7 +223,7 @@ inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
 
     meter_clear(&in->meter);
     fflush(stdout);
-    code = cli_error(in->program, err);
+    code = cli_error(in->program, in->common, err);
     if (in->common->json)
         inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", inspect_json_text(name), "error", "status",
                                        chex_status_name(err->status), "text", inspect_json_text(text)));

@@ -52,7 +52,7 @@ tell(struct inspect *in, const struct report *r, const char *output, size_t size
                level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)
-            fprintf(stderr, "fault    %s\n", r->checks[i].text);
+            meter_fault(&in->meter, "fault    %s", r->checks[i].text);
 }
 
 static enum chex_status

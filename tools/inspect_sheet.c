@@ -186,7 +186,7 @@ read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet 
     if (status != CHEX_OK && status != CHEX_ERR_MEMORY) {
         item->damaged = true;
         *code = inspect_worse(*code, status == CHEX_ERR_READ ? EXIT_OUTPUT : EXIT_DATA);
-        meter_print(&in->meter, "%s: %s", in->program->name, err.text);
+        meter_fault(&in->meter, "%s: %s", in->program->name, err.text);
         return CHEX_OK;
     }
     return status;
@@ -286,8 +286,8 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
 
     if (!in->common->json) {
         if (!in->common->quiet)
-            plain_line(stderr, "%s: %u of %s, %ux%u pixels", output, s->count, format_things(s->selected, "image", a),
-                       s->sheet_width, s->sheet_height);
+            plain_line(stderr, "%s: %s of %s, %ux%u pixels", output, COUNT_TEXT(s->count),
+                       format_things(s->selected, "image", a), s->sheet_width, s->sheet_height);
         return;
     }
     images = json_array();

@@ -9,6 +9,7 @@
 
 #include "ascii.h"
 #include "shell_word.h"
+#include "wrap.h"
 
 #include <math.h>
 #include <string.h>
@@ -369,16 +370,18 @@ print_images(const struct source_check *c)
 {
     uint64_t folders = c->place_count - c->archive_count;
     char bytes[PROGRESS_TEXT];
+    struct wrap w = {.out = stdout};
 
-    printf("images   %s in ", format_things(c->count, "file", (char[PROGRESS_THINGS]){0}));
+    wrap_put(&w, "", "images   %s in", format_things(c->count, "file", (char[PROGRESS_THINGS]){0}));
     if (folders > 0 || c->archive_count == 0)
-        printf("%s%s", format_things(folders, "folder", (char[PROGRESS_THINGS]){0}), c->archive_count ? " and " : "");
+        wrap_put(&w, " ", "%s%s", format_things(folders, "folder", (char[PROGRESS_THINGS]){0}),
+                 c->archive_count ? " and" : "");
     if (c->archive_count > 0)
-        printf("%s", format_things(c->archive_count, "archive", (char[PROGRESS_THINGS]){0}));
-    printf(", %s", format_bytes(c->bytes, bytes));
+        wrap_put(&w, " ", "%s", format_things(c->archive_count, "archive", (char[PROGRESS_THINGS]){0}));
+    wrap_put(&w, ", ", "%s", format_bytes(c->bytes, bytes));
     if (c->labels_err.status == CHEX_OK)
-        printf("; %s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
-    printf("\n");
+        wrap_put(&w, "; ", "%s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
+    wrap_end(&w);
     if (c->repeated > 0)
         printf("         note: %s there once more, with the same content\n",
                format_things(c->repeated, "image", (char[PROGRESS_THINGS]){0}));

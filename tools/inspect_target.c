@@ -74,6 +74,7 @@ read_journals(struct target *t)
     struct folder_names names = {0};
     struct folder folder;
     char id[INSPECT_TEXT] = "";
+    char done[PROGRESS_THINGS];
     size_t shards = 0, count, i;
 
     if (folder_open(t->path, false, &folder, NULL) != CHEX_OK)
@@ -83,8 +84,8 @@ read_journals(struct target *t)
         shards += read_journal(t, &folder, names.name[i], id);
     snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion");
     if (id[0])
-        snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion of data set %.64s, %zu shard%s done",
-                 id, shards, shards == 1 ? "" : "s");
+        snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished conversion of data set %.64s, %s done", id,
+                 format_things(shards, "shard", done));
     folder_names_release(&names);
     folder_close(&folder);
     return count > 0;
@@ -150,6 +151,7 @@ open_run(struct target *t, struct chex_error *err)
 static enum chex_status
 open_folder(struct target *t, struct chex_error *err)
 {
+    char number[PROGRESS_THINGS];
     size_t shards;
     enum chex_status status;
 
@@ -171,7 +173,7 @@ open_folder(struct target *t, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_MISSING,
                          "no data set in '%s': it has no %s (images before conversion: --source)", t->path,
                          MANIFEST_NAME);
-    snprintf(t->unfinished, sizeof(t->unfinished), "%zu shard%s without a %s", shards, shards == 1 ? "" : "s",
+    snprintf(t->unfinished, sizeof(t->unfinished), "%s without a %s", format_things(shards, "shard", number),
              MANIFEST_NAME);
     t->next = "chex-inspect with the files' names: each is checked by itself";
     return CHEX_OK;

@@ -7,20 +7,27 @@
  */
 #include <config.h>
 
+#include "dali_index.h"
 #include "inspect_describe.h"
 #include "json.h"
 #include "shell_word.h"
+#include "spec_words.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define WIDTH 80
 
 struct report {
     struct inspect *in;
-    char last_file[4096]; /* whose heading was printed */
-    json_t *faults;       /* with --json */
+    const struct chex_dataset *dataset; /* or NULL */
+    char last_file[4096];               /* whose heading was printed */
+    json_t *faults;                     /* with --json */
     const char *depth;
     struct progress progress;
+    uint64_t beside; /* faults of files that lie beside those of the data set */
+    bool sums;       /* a fault of the manifest itself */
 };
 
 static const char *
@@ -90,12 +97,30 @@ print_fault(const struct report *r, const struct verify_fault *fault)
     printf("\n");
 }
 
+/* Is it a shard of the manifest, or an index beside one? */
+static bool
+is_part(const struct chex_dataset *ds, const char *file)
+{
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++) {
+        size_t length = strlen(ds->shard[i].name);
+
+        if (strncmp(file, ds->shard[i].name, length) == 0 &&
+            (file[length] == '\0' || strcmp(file + length, DALI_INDEX_SUFFIX) == 0))
+            return true;
+    }
+    return false;
+}
+
 static void
 on_fault(void *context, const struct verify_fault *fault)
 {
     struct report *r = context;
     char name[INSPECT_TEXT];
 
+    r->sums |= strcmp(fault->file, MANIFEST_NAME) == 0;
+    r->beside += r->dataset && strcmp(fault->file, MANIFEST_NAME) != 0 && !is_part(r->dataset, fault->file);
     if (r->in->common->json) {
         inspect_json_push(&r->faults, fault_json(fault));
         return;
@@ -123,9 +148,49 @@ print_speed(const struct verify *v, double seconds)
         printf(" in %.1f s (%s/s)", seconds, format_bytes((uint64_t)((double)v->bytes_read / seconds), rate));
 }
 
-static void
-print_summary(const struct inspect *in, const struct target *t, const struct verify *v, double seconds)
+/* Was it made with --index dali?  The manifest does not say. */
+static bool
+has_index(const struct chex_dataset *ds)
 {
+    char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
+    struct stat st;
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++) {
+        snprintf(name, sizeof(name), "%s%s", ds->shard[i].name, DALI_INDEX_SUFFIX);
+        if (fstatat(ds->folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A manifest names no input: a rerun elsewhere has to write the same bytes.  --repair believes a manifest that can be
+ * read, and leaves alone what is not of the data set.
+ */
+static void
+print_repair(const struct report *r, uint64_t faults)
+{
+    const struct chex_dataset *ds = r->dataset;
+    char words[SPEC_WORDS], folder[SHELL_WORD];
+
+    if (r->beside == faults) {
+        printf("next     remove the files named above, unless a conversion is running\n");
+        return;
+    }
+    printf("         no manifest has --view, --exclude, --allow-missing, --empty-is-no-finding:\n"
+           "         give those that it was made with\n");
+    printf("next     ");
+    if (r->sums)
+        printf("rm %s/" MANIFEST_NAME " && ", shell_word(ds->folder.path, folder));
+    printf("chex-convert --repair -i IMAGES -l LABELS.csv -o %s%s%s\n", shell_word(ds->folder.path, folder),
+           spec_words(&ds->manifest, words), has_index(ds) ? " --index dali" : "");
+}
+
+static void
+print_summary(const struct report *r, const struct target *t, const struct verify *v, double seconds)
+{
+    const struct inspect *in = r->in;
     char good[PROGRESS_TEXT], all[PROGRESS_THINGS], text[PROGRESS_THINGS], word[SHELL_WORD];
     unsigned count = t->kind == TARGET_DATASET ? t->dataset->info.shard_count : 1;
 
@@ -142,7 +207,9 @@ print_summary(const struct inspect *in, const struct target *t, const struct ver
         printf("         note: %s of one value only\n", format_things(v->notes, "image", text));
     if (!t->dataset)
         printf("         in no manifest: only framing, checksums and order are known\n");
-    else if (v->faults == 0 && in->options->depth != VERIFY_FULL)
+    else if (v->faults > 0)
+        print_repair(r, v->faults);
+    else if (in->options->depth != VERIFY_FULL)
         printf("next     chex-inspect --full %s\n", shell_word(t->path, word));
 }
 
@@ -191,7 +258,7 @@ run_target(struct verify *v, const struct target *t, struct chex_error *err)
 int
 inspect_verify(struct inspect *in, struct target *t)
 {
-    struct report r = {.in = in, .depth = depth_name(in, t)};
+    struct report r = {.in = in, .dataset = t->dataset, .depth = depth_name(in, t)};
     struct verify v = {.depth = in->options->depth,
                        .sha256 = in->options->sha256,
                        .sample_percent = in->options->sample_percent,
@@ -223,7 +290,7 @@ inspect_verify(struct inspect *in, struct target *t)
     if (in->common->json)
         inspect_json_add(in, result_json(in, t, &v, r.faults));
     else
-        print_summary(in, t, &v, progress_clock() - started);
+        print_summary(&r, t, &v, progress_clock() - started);
     if (status == CHEX_ERR_READ)
         return EXIT_OUTPUT;
     return v.faults > 0 ? EXIT_DATA : EXIT_GOOD;

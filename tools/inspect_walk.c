@@ -262,9 +262,9 @@ inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t cou
     if (count > 1)
         format_things(count - 1, "more record", more);
     if (index < 0)
-        meter_print(&in->meter, "%s: %s", in->program->name, why->text);
+        meter_fault(&in->meter, "%s: %s", in->program->name, why->text);
     else
-        meter_print(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index, why->text,
+        meter_fault(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index, why->text,
                     more[0] ? " (and " : "", more, more[0] ? ")" : "");
 }
 
@@ -275,7 +275,7 @@ inspect_walk_code(struct inspect *in, const struct walk *w)
 
     if (w->faults == 0)
         return EXIT_GOOD;
-    meter_print(&in->meter, "%s: not all records could be used; next: chex-inspect --full %s", in->program->name,
+    meter_fault(&in->meter, "%s: not all records could be used; next: chex-inspect --full %s", in->program->name,
                 shell_word(w->target->path, word));
     return w->read_failed ? EXIT_OUTPUT : EXIT_DATA;
 }

@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	tools/cli.c \
 	tools/cli.h \
+	tools/color.c \
+	tools/color.h \
 	tools/completion.c \
 	tools/completion.h \
 	tools/library_exit.c \
@@ -18,10 +20,14 @@ libcli_la_SOURCES = \
 	tools/png_memory.h \
 	tools/shell_word.c \
 	tools/shell_word.h \
+	tools/spec_words.c \
+	tools/spec_words.h \
 	tools/stop_signals.c \
 	tools/stop_signals.h \
 	tools/versions.c \
-	tools/versions.h
+	tools/versions.h \
+	tools/wrap.c \
+	tools/wrap.h
 # versions.c asks every library for its version
 libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
 	$(CRYPTO_CFLAGS)

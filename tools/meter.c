@@ -10,37 +10,30 @@
 
 #include "meter.h"
 
+#include "chex.h"
 #include "plain.h"
 #include "progress.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BAR_PERIOD  0.1
 #define LINE_PERIOD 60.0
 #define ERASE       "\r\033[K"
 
-static bool
-dumb_terminal(void)
-{
-    const char *term = getenv("TERM");
-
-    return !term || !term[0] || strcmp(term, "dumb") == 0;
-}
-
 void
 meter_init(struct meter *m, const struct cli_common *common)
 {
-    *m = (struct meter){.last = progress_clock()};
+    *m = (struct meter){.last = progress_clock(), .is_log = !isatty(STDERR_FILENO), .color = color_for(common, stderr)};
     pthread_mutex_init(&m->lock, NULL);
     if (common->quiet || common->progress == PROGRESS_NONE)
         m->kind = METER_NONE;
     else if (common->progress == PROGRESS_BAR)
         m->kind = METER_BAR;
-    else if (common->progress == PROGRESS_AUTO && isatty(STDERR_FILENO) && !dumb_terminal())
+    else if (common->progress == PROGRESS_AUTO && isatty(STDERR_FILENO) && !color_terminal_is_dumb())
         m->kind = METER_BAR;
     else
         m->kind = METER_LINE;
@@ -108,7 +101,9 @@ meter_tick(struct meter *m, const char *text)
             fprintf(stderr, "\r%.*s\033[K", (int)cut(text, terminal_width() - 1), text);
             m->drawn = true;
         } else {
-            fprintf(stderr, "%s\n", text);
+            char stamp[METER_STAMP];
+
+            fprintf(stderr, "%s%s%s\n", m->is_log ? meter_stamp(stamp) : "", m->is_log ? "  " : "", text);
         }
         fflush(stderr);
     }
@@ -132,30 +127,70 @@ meter_clear(struct meter *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+static void
+print(struct meter *m, const char *color, const char *format, va_list args)
+{
+    pthread_mutex_lock(&m->lock);
+    erase(m);
+    plain_vline_in(stderr, color, m->color.off, format, args);
+    fflush(stderr);
+    pthread_mutex_unlock(&m->lock);
+}
+
 void
 meter_print(struct meter *m, const char *format, ...)
 {
     va_list args;
 
-    pthread_mutex_lock(&m->lock);
-    erase(m);
     va_start(args, format);
-    plain_vline(stderr, format, args);
+    print(m, "", format, args);
     va_end(args);
-    fflush(stderr);
-    pthread_mutex_unlock(&m->lock);
 }
 
-struct color
-color_for(const struct cli_common *common, FILE *stream)
+void
+meter_fault(struct meter *m, const char *format, ...)
 {
-    const char *no_color = getenv("NO_COLOR");
-    bool on = common->color == CLI_ALWAYS;
+    va_list args;
 
-    /* https://no-color.org: set and not empty. */
-    if (common->color == CLI_AUTO)
-        on = isatty(fileno(stream)) && !dumb_terminal() && !(no_color && no_color[0]);
-    if (on)
-        return (struct color){"\033[1m", "\033[2m", "\033[31m", "\033[33m", "\033[32m", "\033[0m"};
-    return (struct color){"", "", "", "", "", ""};
+    va_start(args, format);
+    print(m, m->color.red, format, args);
+    va_end(args);
+}
+
+void
+meter_warn(struct meter *m, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print(m, m->color.yellow, format, args);
+    va_end(args);
+}
+
+/* ---- logs -------------------------------------------------------------------------------------------------------- */
+
+char *
+meter_stamp(char out[METER_STAMP])
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    char date[32] = "", host[64] = "";
+
+    if (localtime_r(&now, &tm))
+        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S%z", &tm);
+    /* POSIX does not say that a name which is cut has an end. */
+    if (gethostname(host, sizeof(host)) != 0)
+        host[0] = '\0';
+    host[sizeof(host) - 1] = '\0';
+    snprintf(out, METER_STAMP, "%s %s", date, host[0] ? host : "unknown");
+    return out;
+}
+
+void
+meter_begin_log(const struct cli_common *common, const char *program)
+{
+    char stamp[METER_STAMP];
+
+    if (!common->quiet && !isatty(STDERR_FILENO))
+        plain_line(stderr, "log      %s  %s %s", meter_stamp(stamp), program, chex_version());
 }

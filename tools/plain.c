@@ -7,6 +7,8 @@
 
 #include "plain.h"
 
+#include <string.h>
+
 bool
 plain_is_control(const char *p, unsigned *inside)
 {
@@ -42,16 +44,28 @@ plain_text(const char *text, char out[PLAIN_TEXT])
 }
 
 void
-plain_vline(FILE *out, const char *format, va_list args)
+plain_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
 {
     char text[12288], line[16384]; /* more than any message; the rest of a longer one is left out */
-    size_t used;
+    size_t used = 0, room = sizeof(line) - 1;
 
     vsnprintf(text, sizeof(text), format, args);
-    used = escape(text, line, sizeof(line) - 1);
+    if (*color) {
+        room -= strlen(off);
+        used = (size_t)snprintf(line, room, "%s", color);
+    }
+    used += escape(text, line + used, room - used);
+    if (*color)
+        used += (size_t)sprintf(line + used, "%s", off);
     line[used++] = '\n';
     /* At once: stderr has no buffer, and other processes of a job write to the same terminal. */
     fwrite(line, 1, used, out);
+}
+
+void
+plain_vline(FILE *out, const char *format, va_list args)
+{
+    plain_vline_in(out, "", "", format, args);
 }
 
 void

@@ -27,6 +27,9 @@ char *plain_text(const char *text, char out[PLAIN_TEXT]);
 
 /* A line as vfprintf() makes it, and a newline, without control characters too. */
 void plain_vline(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+/* In a colour, and out of it again, both as the terminal wants it; empty: in none. */
+void plain_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
+    __attribute__((format(printf, 4, 0)));
 void plain_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -8,6 +8,7 @@
 #include "train_report.h"
 
 #include "dataset.h"
+#include "wrap.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,33 +39,35 @@ train_report_release(struct train_report *r)
 /* ---- before the first step --------------------------------------------------------------------------------------- */
 
 static void
-print_split(const struct trainer_facts *f, const char *role, int split)
+print_split(struct wrap *w, const struct trainer_facts *f, const char *role, int split)
 {
     const struct chex_split_info *s = split >= 0 ? chex_dataset_split(f->ds, (unsigned)split) : NULL;
     char n[PROGRESS_TEXT];
 
     if (s)
-        fprintf(stderr, "%s%s%s %s (%.8s)", *role ? ", " : "", strcmp(role, "as") == 0 ? "for training " : "", s->name,
-                format_count(s->image_count, n), s->members_sha256);
+        wrap_put(w, *role ? ", " : ": ", "%s %s (%.8s)", s->name, format_count(s->image_count, n), s->members_sha256);
 }
 
 static void
 print_data(const struct trainer_facts *f, bool evaluate_only)
 {
-    fprintf(stderr, "data     %s, split %s: ", chex_dataset_info(f->ds)->id, f->ds->manifest.split_rule);
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "data     %s", chex_dataset_info(f->ds)->id);
+    wrap_put(&w, ", ", "split %s", f->ds->manifest.split_rule);
     if (!evaluate_only) {
-        print_split(f, "", f->train);
-        print_split(f, "val", f->validation);
+        print_split(&w, f, "", f->train);
+        print_split(&w, f, "val", f->validation);
     }
-    print_split(f, evaluate_only ? "" : "test", f->test);
-    fprintf(stderr, "\n");
+    print_split(&w, f, evaluate_only ? "" : "test", f->test);
+    wrap_end(&w);
     if (evaluate_only)
         return;
     if (strcmp(chex_dataset_split(f->ds, (unsigned)f->train)->name, "train") != 0)
         fprintf(stderr, "         no split train: trained on all images\n");
     if (f->validation < 0)
-        fprintf(stderr,
-                "         no split val: the learning rate follows the training loss, the last model is the best\n");
+        fprintf(stderr, "         no split val: the learning rate follows the training loss,\n"
+                        "         the last model is the best\n");
     else if (f->select == SELECT_LOSS)
         fprintf(stderr, "         the best model is that with the lowest validation loss\n");
 }
@@ -74,27 +77,33 @@ print_memory(const struct trainer_facts *f)
 {
     char all[PROGRESS_TEXT], there[PROGRESS_TEXT];
 
-    fprintf(stderr, "memory   %s", format_bytes(f->memory_all, all));
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "memory   %s", format_bytes(f->memory_all, all));
     if (f->memory_there > 0)
-        fprintf(stderr, " of %s", format_bytes(f->memory_there, there));
-    fprintf(stderr, " a rank: parameters %s", format_bytes(f->memory.parameters, all));
+        wrap_put(&w, " ", "of %s", format_bytes(f->memory_there, there));
+    wrap_put(&w, " ", "a rank");
+    wrap_put(&w, ": ", "parameters %s", format_bytes(f->memory.parameters, all));
     if (f->memory.optimizer > 0)
-        fprintf(stderr, ", optimizer %s", format_bytes(f->memory.optimizer, all));
-    fprintf(stderr, ", activations %s, workspace %s\n", format_bytes(f->memory.activations, all),
-            format_bytes(f->memory.workspace, there));
+        wrap_put(&w, ", ", "optimizer %s", format_bytes(f->memory.optimizer, all));
+    wrap_put(&w, ", ", "activations %s", format_bytes(f->memory.activations, all));
+    wrap_put(&w, ", ", "workspace %s", format_bytes(f->memory.workspace, there));
+    wrap_end(&w);
 }
 
 static void
 print_batches(const struct trainer_facts *f, const struct trainer_options *o)
 {
-    char images[PROGRESS_THINGS], ranks[PROGRESS_THINGS], steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS];
+    char a[PROGRESS_THINGS], b[PROGRESS_TEXT], c[PROGRESS_TEXT];
+    struct wrap w = {.out = stderr};
 
-    fprintf(stderr, "batch    %s a step", format_things(f->global_batch, "image", images));
+    wrap_put(&w, "", "batch    %s a step", format_things(f->global_batch, "image", a));
     if (f->ranks > 1 || f->micro_batches > 1)
-        fprintf(stderr, " = %s x %u micro-batch%s of %u", format_things((unsigned)f->ranks, "rank", ranks),
-                f->micro_batches, f->micro_batches == 1 ? "" : "es", f->micro_batch);
-    fprintf(stderr, ", %s an epoch, %s\n", format_things(f->steps, "step", steps),
-            format_things(o->epochs, "epoch", epochs));
+        wrap_put(&w, " ", "= %s x %s micro-batch%s of %s", format_things((unsigned)f->ranks, "rank", a),
+                 format_count(f->micro_batches, b), f->micro_batches == 1 ? "" : "es", format_count(f->micro_batch, c));
+    wrap_put(&w, ", ", "%s an epoch", format_things(f->steps, "step", a));
+    wrap_put(&w, ", ", "%s", format_things(o->epochs, "epoch", a));
+    wrap_end(&w);
 }
 
 void
@@ -102,16 +111,22 @@ train_report_plan(const struct train_report *r, const struct trainer *t)
 {
     const struct trainer_options *o = trainer_options(t);
     struct trainer_facts f;
-    char ranks[PROGRESS_THINGS], threads[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
+    char text[PROGRESS_THINGS];
 
     if (r->common->quiet)
         return;
+    meter_begin_log(r->common, train_program.name);
     trainer_facts(t, &f);
-    fprintf(stderr, "%s %s   %s, %s, %s\n", train_program.name, chex_version(),
-            format_things((unsigned)f.ranks, "rank", ranks), f.device, format_things(o->threads, "thread", threads));
+    wrap_put(&w, "", "%s %s   %s", train_program.name, chex_version(), format_things((unsigned)f.ranks, "rank", text));
+    wrap_put(&w, ", ", "%s", f.device);
+    wrap_put(&w, ", ", "%s", format_things(o->threads, "thread", text));
+    wrap_end(&w);
     print_data(&f, o->evaluate_only);
-    fprintf(stderr, "model    %s, %.2f M parameters, input %u x %u of images of %u x %u\n", f.graph->model,
-            (double)f.graph->param_floats / 1e6, f.side, f.side, f.source, f.source);
+    wrap_put(&w, "", "model    %s, %.2f M parameters", f.graph->model, (double)f.graph->param_floats / 1e6);
+    wrap_put(&w, ", ", "input %u x %u", f.side, f.side);
+    wrap_put(&w, " ", "of images of %u x %u", f.source, f.source);
+    wrap_end(&w);
     print_memory(&f);
     if (!o->evaluate_only)
         print_batches(&f, o);
@@ -141,16 +156,19 @@ void
 train_report_weights(const struct train_report *r, const struct trainer *t, const char *from,
                      const struct weights_report *w)
 {
-    char tensors[PROGRESS_THINGS], text[PLAIN_TEXT];
+    char tensors[PROGRESS_THINGS], found[PROGRESS_TEXT], text[PLAIN_TEXT];
+    struct wrap line = {.out = stderr};
 
     if (r->common->quiet)
         return;
-    fprintf(stderr, "init     %s", plain_text(from ? from : "random", text));
+    wrap_put(&line, "", "init     %s", plain_text(from ? from : "random", text));
     if (w->wanted > 0)
-        fprintf(stderr, ", %zu of %zu tensors%s", w->found, w->wanted, w->head_left ? ", the last layer random" : "");
+        wrap_put(&line, ", ", "%s of %s", format_count(w->found, found), format_things(w->wanted, "tensor", tensors));
     else
-        fprintf(stderr, " (seed %llu)", (unsigned long long)trainer_options(t)->seed);
-    fprintf(stderr, "\n");
+        wrap_put(&line, " ", "(seed %llu)", (unsigned long long)trainer_options(t)->seed);
+    if (w->head_left)
+        wrap_put(&line, ", ", "the last layer random");
+    wrap_end(&line);
     if (w->unused > 0)
         fprintf(stderr, "         %s of the file %s not used\n", format_things(w->unused, "tensor", tensors),
                 w->unused == 1 ? "is" : "are");
@@ -183,7 +201,8 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     const struct trainer_options *o = trainer_options(t);
     const struct checkpoint_state *state = trainer_state(t);
     struct trainer_facts f;
-    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS];
+    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], done[PROGRESS_TEXT], from[PLAIN_TEXT];
+    struct wrap w = {.out = stderr};
 
     trainer_facts(t, &f);
     r->started = true;
@@ -195,8 +214,11 @@ train_report_started(void *context, const struct trainer *t, const struct traine
     if (r->common->quiet)
         return;
     if (start->resumed) {
-        plain_line(stderr, "resume   %s: %s, %u of %s%s", start->from, format_things(state->step, "step", steps),
-                   state->epoch, format_things(o->epochs, "epoch", epochs), start->complete ? ": complete" : "");
+        wrap_put(&w, "", "resume   %s", plain_text(start->from, from));
+        wrap_put(&w, ": ", "%s", format_things(state->step, "step", steps));
+        wrap_put(&w, ", ", "%s of %s%s", format_count(state->epoch, done), format_things(o->epochs, "epoch", epochs),
+                 start->complete ? ": complete" : "");
+        wrap_end(&w);
         if (o->init)
             fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
         return;
@@ -253,6 +275,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     struct train_report *r = context;
     const struct checkpoint_state *state = trainer_state(t);
     char rate[PROGRESS_TEXT], epoch_left[PROGRESS_TEXT], run_left[PROGRESS_TEXT], text[256];
+    char step_text[PROGRESS_TEXT], steps[PROGRESS_TEXT];
     struct trainer_facts f;
 
     smooth(r, step);
@@ -264,11 +287,10 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     format_left((double)(f.steps - state->batches) * (double)f.global_batch, r->images.rate, epoch_left);
     format_left((double)(r->images.total > r->images.done ? r->images.total - r->images.done : 0), r->images.rate,
                 run_left);
-    snprintf(text, sizeof(text),
-             "ep %u/%u step %llu/%llu  loss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s", state->epoch + 1,
-             trainer_options(t)->epochs, (unsigned long long)state->batches, (unsigned long long)f.steps,
-             r->loss / r->loss_weight, train_report_rate(r->images.rate, rate), percent(r->waited, r->worked),
-             epoch_left, run_left);
+    snprintf(text, sizeof(text), "ep %u/%u step %s/%s  loss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s",
+             state->epoch + 1, trainer_options(t)->epochs, format_count(state->batches, step_text),
+             format_count(f.steps, steps), r->loss / r->loss_weight, train_report_rate(r->images.rate, rate),
+             percent(r->waited, r->worked), epoch_left, run_left);
     meter_tick(&r->meter, text);
     r->waited = r->worked = 0;
 }
@@ -336,7 +358,7 @@ train_report_warn(void *context, const struct trainer *t, const char *text)
     if (t)
         train_watch_note(&r->watch, t, "warning", text);
     if (!r->common->quiet)
-        meter_print(&r->meter, "%s: warning: %s", train_program.name, text);
+        meter_warn(&r->meter, "%s: warning: %s", train_program.name, text);
 }
 
 /* ---- evaluations ------------------------------------------------------------------------------------------------- */

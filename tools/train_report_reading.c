@@ -7,25 +7,29 @@
 
 #include "train_report.h"
 
+#include "wrap.h"
+
 #include <stdio.h>
 
 void
 train_report_reading(const struct trainer_facts *f, const struct trainer_options *o)
 {
     const struct trainer_reading *reading = &f->reading;
-    char size[PROGRESS_TEXT], available[PROGRESS_TEXT], stage[PLAIN_TEXT];
+    char text[PROGRESS_TEXT], shards[PROGRESS_THINGS], stage[PLAIN_TEXT];
+    struct wrap w = {.out = stderr};
 
-    fprintf(stderr, "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, size),
-            reading->kept ? "kept in memory" : "read in every epoch");
+    wrap_put(&w, "", "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, text),
+             reading->kept ? "kept in memory" : "read in every epoch");
     if (reading->available < UINT64_MAX)
-        fprintf(stderr, " (%s free)", format_bytes(reading->available, available));
+        wrap_put(&w, " ", "(%s free)", format_bytes(reading->available, text));
     if (o->stage)
-        fprintf(stderr, ", from a copy in %s", plain_text(o->stage, stage));
+        wrap_put(&w, ", ", "from a copy in %s", plain_text(o->stage, stage));
     if (reading->window == 0)
-        fprintf(stderr, "; shuffled as a whole\n");
+        wrap_put(&w, "; ", "shuffled as a whole");
     else
-        fprintf(stderr, "; shuffled by windows of %u of %u shards\n", reading->window,
-                chex_dataset_split(f->ds, (unsigned)f->train)->shard_count);
+        wrap_put(&w, "; ", "shuffled by windows of %s of %s", format_count(reading->window, text),
+                 format_things(chex_dataset_split(f->ds, (unsigned)f->train)->shard_count, "shard", shards));
+    wrap_end(&w);
 }
 
 void

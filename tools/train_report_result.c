@@ -37,15 +37,15 @@ format_auroc(double value, const struct interval *i, char *out, size_t size)
 static void
 print_findings(struct train_report *r, const struct metrics *m)
 {
-    char auroc[64], auprc[64];
+    char auroc[64], auprc[64], positives[PROGRESS_TEXT];
     unsigned i;
 
     meter_print(&r->meter, "         %-20s %9s   %-22s %s", "finding", "positives", "AUROC", "AUPRC");
     for (i = 0; i < m->outputs; i++) {
         const struct finding_metrics *f = &m->finding[i];
 
-        meter_print(&r->meter, "         %-20s %9llu   %-22s %s", chex_finding_name(i),
-                    (unsigned long long)f->positives,
+        meter_print(&r->meter, "         %-20s %9s   %-22s %s", chex_finding_name(i),
+                    format_count(f->positives, positives),
                     isnan(f->auroc) && f->positives == 0 ? "n/a (0 positives)"
                     : isnan(f->auroc)                    ? "n/a (0 negatives)"
                                                          : format_auroc(f->auroc, &f->auroc_95, auroc, sizeof(auroc)),

@@ -76,6 +76,8 @@ versions_print(const char *program, bool details)
     size_t count, i;
 
     printf("%s %s\n", program, chex_version());
+    if (PACKAGE_URL[0])
+        printf("%s\n", PACKAGE_URL);
     puts("Copyright 2026 The chex-tools authors; licence Apache-2.0, without any warranty");
     if (!details)
         return;

@@ -9,6 +9,7 @@
 
 #include "ascii.h"
 #include "json.h"
+#include "progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,8 +126,8 @@ read_entry(struct safetensors *s, const char *name, const json_t *object, uint64
         last - first != bytes)
         return bad_tensor(name, "its bytes are not those of its shape", err);
     if (last > s->size - data)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %llu bytes behind the end of the file",
-                         show(name, shown), (unsigned long long)(last - (s->size - data)));
+        return chex_fail(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %s bytes behind the end of the file",
+                         show(name, shown), COUNT_TEXT(last - (s->size - data)));
     e->offset = data + first;
     e->name = keep(s, name);
     return e->name ? CHEX_OK : chex_fail_memory(err);
@@ -196,8 +197,7 @@ check_places(struct safetensors *s, uint64_t data, struct chex_error *err)
         at += e->count * types[e->type].size;
     }
     if (at != s->size)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "%llu bytes behind the last tensor",
-                         (unsigned long long)(s->size - at));
+        return chex_fail(err, CHEX_ERR_DAMAGED, "%s bytes behind the last tensor", COUNT_TEXT(s->size - at));
     qsort(s->entry, s->count, sizeof(*s->entry), by_name);
     return CHEX_OK;
 }

@@ -58,9 +58,9 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
     if (status != CHEX_OK || !(wishes & TRAINER_STOP))
         return status;
     if (t->result.unsaved)
-        return chex_fail(err, CHEX_ERR_WRITE, "stopped at step %llu, which could not be saved",
-                         (unsigned long long)t->state.step);
-    return chex_fail(err, CHEX_ERR_STOPPED, "stopped at step %llu", (unsigned long long)t->state.step);
+        return chex_fail(err, CHEX_ERR_WRITE, "stopped at step %s, which could not be saved",
+                         COUNT_TEXT(t->state.step));
+    return chex_fail(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
 }
 
 /*

@@ -337,9 +337,9 @@ count_reread(struct trainer *t, struct chex_error *err)
     t->reading.reread += own;
     if (reread > 0)
         trainer_warn(t,
-                     "%llu records were damaged when they were read, and good when they were read again: look at the "
+                     "%s records were damaged when they were read, and good when they were read again: look at the "
                      "disk, the network or the memory of this machine",
-                     (unsigned long long)reread);
+                     COUNT_TEXT(reread));
     buffer_release(&all);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "checkpoint_private.h"
 #include "predictions.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -296,10 +297,10 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         struct chex_error other;
 
         if (trainer_save(t, &other) != CHEX_OK || t->result.unsaved)
-            status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %llu could not be saved",
-                               (unsigned long long)t->state.step);
+            status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
+                               COUNT_TEXT(t->state.step));
         else
-            chex_fail(err, status, "stopped at step %llu", (unsigned long long)t->state.step);
+            chex_fail(err, status, "stopped at step %s", COUNT_TEXT(t->state.step));
     }
     if (status == CHEX_OK) {
         about.evaluation = &e;

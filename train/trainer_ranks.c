@@ -7,6 +7,8 @@
 
 #include "trainer_private.h"
 
+#include "progress.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,11 +52,10 @@ trainer_compare_weights(struct trainer *t, struct chex_error *err)
         memcpy(&theirs, all.data + (size_t)i * sizeof(theirs), sizeof(theirs));
         memcpy(&own, all.data, sizeof(own));
         if (theirs != own)
-            status = chex_fail(
-                err, CHEX_ERR_BUG,
-                "rank %d %s has other weights than rank 0 after step %llu: a fault of its machine, or of "
-                "this program; the checkpoint before is good",
-                i, collective_host(t->all, i), (unsigned long long)t->state.step);
+            status = chex_fail(err, CHEX_ERR_BUG,
+                               "rank %d %s has other weights than rank 0 after step %s: a fault of its machine, or of "
+                               "this program; the checkpoint before is good",
+                               i, collective_host(t->all, i), COUNT_TEXT(t->state.step));
     }
     buffer_release(&all);
     free(weights);

@@ -112,12 +112,12 @@ save(struct trainer *t, struct chex_error *err)
         status = checkpoint_save(&t->folder, t->graph, &t->state, &t->host, t->o->keep, err);
     if (status == CHEX_ERR_DAMAGED)
         return chex_fail(err, CHEX_ERR_DIVERGED,
-                         "diverged at step %llu: a parameter is not finite; last good checkpoint %s; try a lower --lr",
-                         (unsigned long long)t->state.step, t->result.last[0] ? t->result.last : "none");
+                         "diverged at step %s: a parameter is not finite; last good checkpoint %s; try a lower --lr",
+                         COUNT_TEXT(t->state.step), t->result.last[0] ? t->result.last : "none");
     t->result.unsaved = status == CHEX_ERR_WRITE;
     if (t->result.unsaved) {
-        trainer_warn(t, "checkpoint of step %llu NOT saved: %s; training goes on, and it is tried again",
-                     (unsigned long long)t->state.step, err->text);
+        trainer_warn(t, "checkpoint of step %s NOT saved: %s; training goes on, and it is tried again",
+                     COUNT_TEXT(t->state.step), err->text);
         return CHEX_OK;
     }
     if (status == CHEX_OK)

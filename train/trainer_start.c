@@ -250,8 +250,8 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
     if (checkpoint_read_state(from, "best", best, &why) == CHEX_OK &&
         (best->step == t->state.best_step || (!changed && best->step > t->state.best_step)))
         return from == &t->folder ? CHEX_OK : copy_best(t, from, err);
-    trainer_warn(t, "the best model of step %llu is not there (%s): the next one that is judged becomes the best",
-                 (unsigned long long)t->state.best_step, why.text);
+    trainer_warn(t, "the best model of step %s is not there (%s): the next one that is judged becomes the best",
+                 COUNT_TEXT(t->state.best_step), why.text);
     t->state.best = (double)NAN;
     t->state.bad_epochs = 0;
     return CHEX_OK;
@@ -286,8 +286,8 @@ go_on(struct trainer *t, const struct folder *from, const char *name, struct tra
     if (change.batch)
         change_batch(t);
     if (t->state.batches > t->steps)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %llu of an epoch of %llu",
-                         from->path, name, (unsigned long long)t->state.batches, (unsigned long long)t->steps);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
+                         name, COUNT_TEXT(t->state.batches), COUNT_TEXT(t->steps));
     t->state.schedule.options = t->o->schedule;
     t->state.schedule.options.steps = steps_of_run(t);
     start->resumed = true;

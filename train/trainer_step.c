@@ -356,7 +356,7 @@ diverged(const struct step *s, struct chex_error *err)
     double base = t->o->schedule.base, next = base > 10 * TRAINER_RATE ? TRAINER_RATE : base / 2;
     char rate[SETTINGS_NUMBER], lower[SETTINGS_NUMBER];
 
-    chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %llu (epoch %u)", (unsigned long long)t->state.step + 1,
+    chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %s (epoch %u)", COUNT_TEXT(t->state.step + 1),
                  t->state.epoch + 1);
     snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
              "; learning rate %s; last good checkpoint %s; try --lr %s",

@@ -7,6 +7,7 @@
 
 #include "weights.h"
 
+#include "progress.h"
 #include "random.h"
 
 #include <math.h>
@@ -228,8 +229,9 @@ weights_read(const struct graph *g, const struct safetensors *file, bool other_h
     report->unused = count_unused(file, report->found);
     if (faults.count > 0) {
         free(entry);
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "%zu of %zu tensors of %s do not fit: %s%s", faults.count,
-                         report->wanted, g->model, faults.text, faults.count > FAULTS ? "; ..." : "");
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "%s of %s tensors of %s do not fit: %s%s",
+                         COUNT_TEXT(faults.count), COUNT_TEXT(report->wanted), g->model, faults.text,
+                         faults.count > FAULTS ? "; ..." : "");
     }
     status = read_all(g->param, g->param_count, file, entry, params, err);
     if (status == CHEX_OK)
