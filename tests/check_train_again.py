@@ -24,7 +24,7 @@ case = Cases()
 
 
 def make_old(folder):
-    """As 0.1 wrote it: densenet-micro's last norm is norm4, and the word "auto" stands for the precision."""
+    """As it was before 0.1.0: densenet-micro's last norm is norm4, and the word "auto" stands for the precision."""
     def change(top):
         for name in list(top):
             if "features.norm5." in name:
@@ -47,7 +47,7 @@ def make_old(folder):
     assert "moment2.features.norm4.weight" in header(os.path.join(folder, steps[0] + ".opt.safetensors"))
 
 
-@case("a run that 0.1 began goes on to the same bytes; its files are judged, compared and begun with")
+@case("a run from before 0.1.0 goes on to the same bytes; its files are judged, compared and begun with")
 def _(work):
     out = run_folder(work)
     train(out, "-q", "--epochs", 1)

@@ -427,12 +427,13 @@ read_renamed(struct run *r, bool other_head, struct weights_report *report, stru
 
 START_TEST(weights_are_found_under_the_names_that_people_use)
 {
-    static const char *const forms[][3] = {{"", "norm1", "norm1"},
-                                           {"module.", "norm1", "norm1"},
-                                           {"module.densenet121.", ".norm1.", ".norm.1."},
-                                           {"densenet121.", ".conv2.", ".conv.2."},
-                                           {"", "classifier.", "classifier.0."},
-                                           {"", "features.norm5.", "features.norm4."}}; /* densenet-micro of 0.1 */
+    static const char *const forms[][3] = {
+        {"", "norm1", "norm1"},
+        {"module.", "norm1", "norm1"},
+        {"module.densenet121.", ".norm1.", ".norm.1."},
+        {"densenet121.", ".conv2.", ".conv.2."},
+        {"", "classifier.", "classifier.0."},
+        {"", "features.norm5.", "features.norm4."}}; /* densenet-micro before 0.1.0 */
     struct weights_report report;
     struct chex_error err = {.text = ""};
     struct run r;

@@ -236,7 +236,7 @@ checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_H
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Files of 0.1 may say "auto": that was fp32, the only precision that there was. */
+/* Files from before 0.1.0 may say "auto": that was fp32, the only precision that there was. */
 static void
 name_precision(char *settings)
 {
