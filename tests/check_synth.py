@@ -126,7 +126,7 @@ def _(work):
     # The plan is printed before the images are made, and they would take an hour.
     command = [program("chex-synth"), "-v", "-n", "200000", "-o", work, "--size", "64"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
-        plan = "".join(running.stderr.readline() for _ in range(2 + len(FINDINGS)))
+        plan = "".join(running.stderr.readline() for _ in range(3 + len(FINDINGS)))  # and the first line of a log
         while len(os.listdir(work)) < 3 or not os.listdir(work + "/images"):
             time.sleep(0.05)
         running.terminate()
