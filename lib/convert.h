@@ -93,6 +93,7 @@ struct convert {
 
     struct convert_counts counts;
     struct store_state resumed;
+    uint64_t retried; /* rejects of a data set that was complete, for which it was opened again: they can be read now */
     unsigned threads_used;
     double seconds;
 };

@@ -145,6 +145,23 @@ look_without_lock(struct run *r, const struct store_options *options, struct che
     return status;
 }
 
+/*
+ * The data set is complete, but images were rejected that can be read now: it is opened again for them.  Not by a part,
+ * beside which others look at it too.
+ */
+static enum chex_status
+retry(struct run *r, struct store_options *options, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (r->c->resumed.rejects > 0)
+        status = convert_look_for_retries(r->c, &r->folder, err);
+    if (status != CHEX_OK || r->c->retried == 0)
+        return status;
+    options->repair = true;
+    return store_prepare(&r->folder, &r->c->plan, options, &r->c->resumed, err);
+}
+
 /* The lead, or the one process: the lock, and a folder that is fit. */
 static enum chex_status
 take_folder(struct run *r, struct chex_error *err)
@@ -161,7 +178,7 @@ take_folder(struct run *r, struct chex_error *err)
         return look_without_lock(r, &options, err);
     if (status == CHEX_OK)
         status = store_prepare(&r->folder, &r->c->plan, &options, &r->c->resumed, err);
-    return status;
+    return status == CHEX_OK && r->c->resumed.complete && share_is_whole(locked) ? retry(r, &options, err) : status;
 }
 
 /* The others: the same folder, which the lock of the lead in it proves. */

@@ -226,7 +226,7 @@ append(struct journal *j, const struct buffer *line, struct chex_error *err)
             break;
         done += (size_t)n;
     }
-    if (done < line->size || fsync(j->fd) != 0)
+    if (done < line->size || file_fsync(j->fd) != 0)
         return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path, j->name,
                          chex_errno_text(errno));
     j->end += line->size;
@@ -284,7 +284,7 @@ journal_open(const struct folder *folder, struct share share, const char *datase
         status = read_one(&own, &out->end, err); /* its end, and it has the last word */
     if (status != CHEX_OK)
         return status;
-    out->fd = openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    out->fd = file_openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* What is behind the last good line was torn by a crash. */
     if (out->fd < 0 || !cut(out)) {
         status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,

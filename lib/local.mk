@@ -12,7 +12,9 @@ libchexcore_la_SOURCES = \
 	lib/digest.c \
 	lib/digest.h \
 	lib/file.c \
+	lib/file_calls.c \
 	lib/file_folder.c \
+	lib/file_same.c \
 	lib/file.h \
 	lib/lock.c \
 	lib/lock.h \
@@ -115,6 +117,7 @@ libchexcore_la_SOURCES = \
 	lib/convert_run.c \
 	lib/convert_image.c \
 	lib/convert_publish.c \
+	lib/convert_retry.c \
 	lib/convert_crew.c \
 	lib/convert_crew.h \
 	lib/convert.h \

@@ -154,7 +154,7 @@ static bool
 write_text(const struct folder *folder, const char *name, const char *text)
 {
     size_t size = strlen(text), done = 0;
-    int fd = openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = file_openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     int error = 0;
 
     if (fd < 0)
@@ -167,7 +167,7 @@ write_text(const struct folder *folder, const char *name, const char *text)
         else if (n == 0 || errno != EINTR)
             error = n == 0 ? ENOSPC : errno;
     }
-    if (error == 0 && fsync(fd) != 0)
+    if (error == 0 && file_fsync(fd) != 0)
         error = errno;
     if (close(fd) != 0 && errno != EINTR && error == 0)
         error = errno;
@@ -255,7 +255,7 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
 static void
 remove_leftovers(const struct folder *folder, const char *own)
 {
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *d;
 

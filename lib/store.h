@@ -23,6 +23,9 @@
 /* A list beside the shards of what is missing; removed when the data set is published. */
 #define STORE_MISSING_NAME "missing.txt"
 
+/* The list of what is not in the data set, beside its manifest. */
+#define STORE_REJECTS_NAME "rejects.jsonl"
+
 struct store;
 
 struct store_options {

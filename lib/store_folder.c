@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REJECTS_NAME "rejects.jsonl"
-
 /* ---- files of ours -------------------------------------------------------------------------------------------- */
 
 enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PART, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
@@ -61,7 +59,7 @@ is_temporary(const char *p)
 static enum file_kind
 kind_of(const char *name)
 {
-    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME, STORE_MISSING_NAME};
+    static const char *const small[] = {MANIFEST_NAME, STORE_REJECTS_NAME, STORE_MISSING_NAME};
     bool hidden = name[0] == '.';
     const char *base = hidden ? name + 1 : name;
     const char *rest = behind_shard_name(base);
@@ -89,7 +87,7 @@ kind_of(const char *name)
 static enum chex_status
 sweep(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
 {
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     enum chex_status status = CHEX_OK;
     struct dirent *d;
@@ -129,7 +127,7 @@ clear(const struct folder *folder, struct chex_error *err)
     if (status == CHEX_OK)
         status = sweep(folder, remove, count, err);
     if (status == CHEX_OK)
-        status = folder_remove(folder, REJECTS_NAME, err);
+        status = folder_remove(folder, STORE_REJECTS_NAME, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, STORE_MISSING_NAME, err);
     /* Last: what is left of shards by a kill is known to be ours. */
@@ -332,9 +330,9 @@ store_publish(struct store *store, const void *rejects, size_t rejects_size, con
     enum chex_status status;
 
     if (rejects_size > 0)
-        status = safe_file_put(folder, REJECTS_NAME, rejects, rejects_size, err);
+        status = safe_file_put(folder, STORE_REJECTS_NAME, rejects, rejects_size, err);
     else
-        status = folder_remove(folder, REJECTS_NAME, err);
+        status = folder_remove(folder, STORE_REJECTS_NAME, err);
     if (status == CHEX_OK)
         status = safe_file_put(folder, MANIFEST_NAME, manifest, manifest_size, err);
     if (status != CHEX_OK)

@@ -575,6 +575,26 @@ def _(work):
     same_tree(straight(), out)
 
 
+@case("images that could not be read are tried again by the same command, also where the data set is complete")
+def _(work):
+    folder, out = copy_of(base(), work), f"{work}/out"
+    names = sorted(os.listdir(f"{folder}/images"))
+    for name in (names[4], names[9]):  # as of a file system that is not mounted
+        os.rename(f"{folder}/images/{name}", f"{work}/{name}")
+        os.symlink(f"{work}/away/{name}", f"{folder}/images/{name}")
+    says(convert(folder, out, code=1), "2 rejected: 2 missing", "the same command tries those again")
+    before = tree(out)
+    says(convert(folder, out, code=1), "complete already", "2 images of this data set were rejected")
+    same_tree(before, out)
+    os.mkdir(f"{work}/away")
+    os.rename(f"{work}/{names[4]}", f"{work}/away/{names[4]}")
+    says(convert(folder, out, code=1), "again    1 rejected image that could not be read", "1 rejected: 1 missing")
+    os.rename(f"{work}/{names[9]}", f"{work}/away/{names[9]}")
+    convert(folder, out, "--part", "1/2", code=1)  # parts leave it alone
+    convert(folder, out)
+    same_tree(straight(), out)
+
+
 @case("a reject that was mended between two runs is no image that is another one now")
 def _(work):
     folder, out = copy_of(base(), work), f"{work}/out"

@@ -169,6 +169,9 @@ report_resumed(const struct convert *c)
 {
     char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
 
+    if (c->retried > 0)
+        fprintf(stderr, "again    %s that could not be read, and can be now\n",
+                format_things(c->retried, "rejected image", images));
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         return;
     fprintf(stderr, "resume   %s of %s done and verified, %s in their slots\n",
@@ -209,6 +212,8 @@ report_rejects(const struct convert *c)
             first = false;
         }
         plain_line(stderr, "      %s/rejects.jsonl", c->options->out);
+        if (c->counts.reject_of[CHEX_ERR_READ] + c->counts.reject_of[CHEX_ERR_MISSING] > 0)
+            fprintf(stderr, "         the same command tries those again that could not be read\n");
     }
     if (c->labels.reject_count > 0)
         plain_line(stderr, "         %s not used      %s/rejects.jsonl",
