@@ -120,8 +120,10 @@ find_images(struct convert *c, struct chex_error *err)
     const struct convert_options *o = c->options;
     bool *missing;
     size_t i;
-    enum chex_status status = source_scan(o->inputs, o->input_count, &c->source, err);
+    enum chex_status status;
 
+    c->source.stop = o->stop;
+    status = source_scan(o->inputs, o->input_count, &c->source, err);
     if (status != CHEX_OK)
         return status;
     missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
@@ -187,7 +189,7 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
 enum chex_status
 convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
 {
-    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding};
+    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding, .stop = options->stop};
     struct spec spec = options->spec;
     enum chex_status status;
 

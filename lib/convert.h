@@ -48,6 +48,7 @@ struct convert_options {
     bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
     unsigned threads;
+    const atomic_bool *stop; /* set by whoever wants convert_prepare() to end; may be NULL */
     struct share share; /* --part: of the shards; nothing is published where it is not the whole */
 };
 
@@ -93,6 +94,7 @@ struct convert {
 
     struct convert_counts counts;
     struct store_state resumed;
+    bool running;     /* convert_run() was called */
     uint64_t retried; /* rejects of a data set that was complete, for which it was opened again: they can be read now */
     unsigned threads_used;
     double seconds;
@@ -103,6 +105,7 @@ struct convert {
  * Statuses as of labels_read(), names_read(), source_scan(), split_assign(), plan_make(); besides
  * CHEX_ERR_MISSING  images are missing and not options->allow_missing (c->preflight has the table)
  * CHEX_ERR_DAMAGED  under allow_missing: an archive is damaged, so that nobody knows what it held
+ * CHEX_ERR_STOPPED  options->stop was set; nothing was written
  */
 enum chex_status convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err);
 

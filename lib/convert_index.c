@@ -19,6 +19,14 @@ struct index {
     atomic_bool *there; /* [labels.count] */
 };
 
+static bool
+stopping(const struct index *index)
+{
+    const atomic_bool *stop = index->convert->options->stop;
+
+    return stop && atomic_load(stop);
+}
+
 static enum chex_status
 index_archive(void *context, void *worker, size_t item, struct chex_error *err)
 {
@@ -33,14 +41,16 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     (void)worker;
     if (status != CHEX_OK)
         return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
-    while (image_archive_next(archive, &member)) {
+    while (!stopping(index) && image_archive_next(archive, &member)) {
         const struct entry *entry = labels_find(labels, member.name);
 
         if (entry)
             atomic_store(&index->there[entry - labels->entry], true);
     }
     fault = image_archive_fault(archive);
-    if (fault)
+    if (stopping(index))
+        status = chex_fail_stopped(err);
+    else if (fault)
         status = chex_fail(err, CHEX_ERR_DAMAGED,
                            "'%s' is damaged at byte %llu: %s; what it held cannot be told, so --allow-missing cannot "
                            "leave it out: fetch it again, or give the other archives alone",
@@ -58,6 +68,7 @@ convert_index(struct convert *c, bool *missing, struct chex_error *err)
         .threads = c->options->threads,
         .work = index_archive,
         .context = &index,
+        .stop = c->options->stop,
     };
     enum chex_status status;
     size_t i;

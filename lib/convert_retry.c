@@ -80,11 +80,13 @@ convert_look_for_retries(struct convert *c, const struct folder *folder, struct 
         size_t length = end ? (size_t)(end - text) : list.size - at;
         bool good = false;
 
-        status = look_at_line(c, text, length, &image, &good, err);
+        status = c->options->stop && atomic_load(c->options->stop)
+                     ? chex_fail_stopped(err)
+                     : look_at_line(c, text, length, &image, &good, err);
         c->retried += good;
         at += length + 1;
     }
     buffer_release(&image);
     buffer_release(&list);
-    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+    return status == CHEX_ERR_MEMORY || status == CHEX_ERR_STOPPED ? status : CHEX_OK;
 }

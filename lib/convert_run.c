@@ -490,6 +490,7 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
     struct run r = {.c = c, .crew = c->crew, .watch = watch, .folder = {.fd = -1}, .share = c->options->share};
     enum chex_status status = CHEX_OK, dropped;
 
+    c->running = true;
     if (!r.crew) {
         status = crew_init(&own, &alone, err);
         r.crew = &own;

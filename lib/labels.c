@@ -187,6 +187,8 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
     enum chex_status status;
     const char *fault;
 
+    if (r->options->stop && atomic_load(r->options->stop))
+        return chex_fail_stopped(err);
     if (!r->have_header) {
         r->have_header = true;
         return label_columns_find(row, &r->columns, err);

@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import sys
+import tarfile
 import time
 
 from faults import harness, replay
@@ -238,14 +239,40 @@ def _(work):
         assert ended.code == 0, ended.err
 
 
+def caught(process, number):
+    """Is there a handler yet?"""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
+        return int(re.search(r"^SigCgt:\s*(\S+)", f.read(), re.M)[1], 16) >> number - 1 & 1
+
+
+@case("convert: a signal while it plans ends it within two seconds with 75, and nothing is written")
+def _(work):
+    c = conversion(work)
+    images = os.path.join(c.source, "images")
+    archive = write(os.path.join(work, "images.tar"), b"")
+    with tarfile.open(archive, "w") as tar:
+        tar.add(images, "images")
+    packed = [a if a != images else archive for a in c.command(os.path.join(work, "no"), "--allow-missing")]
+    for command, below, fault in (
+            (c.command(os.path.join(work, "no")), os.path.join(c.source, "Data_Entry_2017_v2020.csv"), "read:1:once:wait"),
+            (c.command(os.path.join(work, "no")), images, "list:3:once:wait"),
+            (c.command(os.path.join(work, "no"), "-n"), images, "list:3:once:wait"),
+            (packed, archive, "read:3:once:wait")):  # behind the first two the archive was only opened
+        process = harness.start(command, [below], fault)
+        while process.poll() is None and not caught(process, signal.SIGTERM):
+            time.sleep(0.02)
+        time.sleep(0.3)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        ended = harness.finish(process)
+        took = time.monotonic() - begun
+        assert ended.code == 75 and took < 2.8, f"{fault}: exit code {ended.code} after {took:.1f} s: {ended.err}"
+        assert not os.path.exists(os.path.join(work, "no")), "something was written"
+
+
 @case("a second signal, later than a second after the first, ends the process at once")
 def _(work):
     c = conversion(work)
-
-    def caught(process, number):
-        """Is there a handler yet?  Else one signal would be enough."""
-        with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
-            return int(re.search(r"^SigCgt:\s*(\S+)", f.read(), re.M)[1], 16) >> number - 1 & 1
 
     def end(number):
         folder = c.new_folder()

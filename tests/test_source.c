@@ -241,6 +241,17 @@ START_TEST(what_fails_in_passing_loses_no_image)
 }
 END_TEST
 
+START_TEST(a_stop_ends_the_search)
+{
+    const char *paths[] = {base};
+    atomic_bool stop = true;
+
+    file("1.png", "");
+    source.stop = &stop;
+    ck_assert_int_eq(source_scan(paths, 1, &source, &err), CHEX_ERR_STOPPED);
+}
+END_TEST
+
 START_TEST(links_to_files_and_folders_are_followed)
 {
     folder("store");
@@ -491,6 +502,7 @@ source_case(Suite *suite)
     tcase_add_test(tests, loops_of_links_end);
     tcase_add_test(tests, links_do_not_multiply);
     tcase_add_test(tests, what_fails_in_passing_loses_no_image);
+    tcase_add_test(tests, a_stop_ends_the_search);
     tcase_add_test(tests, links_to_files_and_folders_are_followed);
     tcase_add_test(tests, copies_are_left_out_and_counted);
     tcase_add_test(tests, a_name_with_two_contents_is_an_error);

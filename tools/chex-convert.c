@@ -101,9 +101,10 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
                                   .damaged = on_damaged,
                                   .differs = on_differs,
                                   .context = &watcher,
-                                  .stop = stop_signals_catch("stopping after the images at hand")};
+                                  .stop = c->options->stop};
     enum chex_status status;
 
+    stop_signals_may_exit(0);
     meter_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
     meter_release(&watcher.meter);
@@ -166,7 +167,9 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
 
     if (status != CHEX_OK) {
         code = cli_error(&convert_program, err);
-        if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
+        if (status == CHEX_ERR_STOPPED && !c->running && !common->quiet)
+            fprintf(stderr, "next     the same command again; nothing was written yet\n");
+        else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
             plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
                        cli->convert.force ? "without --force" : "again", cli->convert.out);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
@@ -218,9 +221,13 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     struct chex_error err = {.status = CHEX_OK};
     struct crew crew;
     struct comm comm;
-    enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
+    enum chex_status status;
     int code;
 
+    /* Before anything that may take long.  To plan is only to read. */
+    cli->convert.stop = stop_signals_catch("stopping after the images at hand");
+    stop_signals_may_exit(EXIT_STOPPED);
+    status = launcher_comm(launcher_look(), &comm, &err);
     if (crew_init(&crew, &comm, &err) != CHEX_OK) {
         code = cli_error(&convert_program, &err);
         comm.ops->abort(&comm, code);
