@@ -119,7 +119,6 @@ find_images(struct convert *c, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
     bool *missing;
-    size_t i;
     enum chex_status status;
 
     c->source.stop = o->stop;
@@ -136,9 +135,7 @@ find_images(struct convert *c, struct chex_error *err)
     preflight_count(&c->labels, c->skip, &c->source, missing, &c->preflight);
     if (c->source.archive_count > 0)
         status = ask_archives(c, missing, err);
-    for (i = 0; i < c->labels.count; i++)
-        c->skip[i] |= missing[i];
-    free(missing);
+    c->missing = missing;
     if (status == CHEX_OK)
         status = note_strays(c, err);
     return status == CHEX_OK ? check_found(c, err) : status;
@@ -186,6 +183,28 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* Plan for the images that are there, and under --allow-missing ask what the data set with the others would be. */
+static enum chex_status
+make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
+{
+    struct plan whole = {0};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    if (c->options->allow_missing && c->preflight.missing > 0 && !c->options->plan_only) {
+        status = plan_make(spec, &c->labels, c->skip, &whole, err);
+        if (status == CHEX_OK)
+            memcpy(c->whole_id, whole.dataset_id, sizeof(c->whole_id));
+        plan_release(&whole);
+        /* Where there is none with all of them, nobody has begun it. */
+        if (status == CHEX_ERR_USAGE)
+            status = CHEX_OK;
+    }
+    for (i = 0; i < c->labels.count; i++)
+        c->skip[i] |= c->missing[i];
+    return status == CHEX_OK ? plan_make(spec, &c->labels, c->skip, &c->plan, err) : status;
+}
+
 enum chex_status
 convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
 {
@@ -203,7 +222,7 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     if (status == CHEX_OK)
         status = choose_split(c, &spec, err);
     if (status == CHEX_OK)
-        status = plan_make(&spec, &c->labels, c->skip, &c->plan, err);
+        status = make_plan(c, &spec, err);
     if (status == CHEX_OK)
         c->counts.images = c->plan.image_count;
     return status;
@@ -272,6 +291,7 @@ convert_release(struct convert *c)
         freelocale(c->utf8);
     free(c->archive);
     free(c->absent);
+    free(c->missing);
     free(c->skip);
     *c = (struct convert){0};
 }

@@ -116,6 +116,7 @@ store_options_of(const struct run *r)
         .force = o->force,
         .repair = o->repair,
         .share = r->share,
+        .uncertain = r->c->preflight.expected > 0,
         .threads = o->threads,
         .tick = on_wait,
         .context = r->crew,
@@ -172,12 +173,16 @@ take_folder(struct run *r, struct chex_error *err)
 
     if (r->crew->comm->size == 1)
         locked = r->share;
+    /* A part would remove what others have begun meanwhile. */
+    if (share_is_whole(locked) && r->c->whole_id[0])
+        options.replaces = r->c->whole_id;
     if (status == CHEX_OK)
         status = lock_take_share(&r->lock, &r->folder, locked, r->c->options->break_lock, err);
     if (status == CHEX_ERR_WRITE && r->folder.fd >= 0)
         return look_without_lock(r, &options, err);
     if (status == CHEX_OK)
         status = store_prepare(&r->folder, &r->c->plan, &options, &r->c->resumed, err);
+    r->c->replaced = status == CHEX_OK && r->c->resumed.replaced;
     return status == CHEX_OK && r->c->resumed.complete && share_is_whole(locked) ? retry(r, &options, err) : status;
 }
 

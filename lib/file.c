@@ -116,8 +116,8 @@ fail_write(const struct safe_file *f, const char *verb, int error, struct chex_e
     return chex_status_of_write_errno(error);
 }
 
-static enum chex_status
-reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
+enum chex_status
+safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
 {
 #ifdef HAVE_FALLOCATE
     /* The system call and not posix_fallocate(), whose emulation writes to every block over NFS. */
@@ -186,7 +186,7 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
         goto fail;
     }
     f->created = true;
-    status = reserve(f, size, err);
+    status = safe_file_reserve(f, size, err);
     if (status != CHEX_OK)
         goto fail;
     *out = f;

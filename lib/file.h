@@ -84,6 +84,9 @@ struct safe_file; /* used by one thread at a time, but for safe_file_pwrite() an
 enum chex_status safe_file_create(const struct folder *folder, const char *name, enum safe_file_kind kind,
                                   uint64_t size, struct safe_file **out, struct chex_error *err);
 
+/* Of a part that was begun without a size: reserve what it will take, now that this is known or likely. */
+enum chex_status safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err);
+
 /* Append. */
 enum chex_status safe_file_write(struct safe_file *f, const void *data, size_t size, struct chex_error *err);
 /* At an offset; thread-safe for ranges that do not overlap. */

@@ -285,6 +285,33 @@ check_journals(const struct folder *folder, const struct plan *plan, struct chex
     return status;
 }
 
+/*
+ * Does an unfinished data set of this id lie there?  Not one whose shards are all but there: that may be a published one
+ * in the middle of its --repair, which has no manifest for a while.
+ */
+static enum chex_status
+find_replaced(const struct folder *folder, const struct plan *plan, const char *id, bool *found, struct chex_error *err)
+{
+    struct shard_result *result = calloc(plan->shard_count, sizeof(*result));
+    size_t count = 0, finished = 0, i;
+    enum chex_status status;
+    char spec[256];
+    struct stat st;
+
+    *found = false;
+    if (!result)
+        return chex_fail_memory(err);
+    spec_format(&plan->spec, spec, sizeof(spec));
+    status = journal_read_all(folder, id, spec, result, plan->shard_count, &count, err);
+    for (i = 0; i < plan->shard_count; i++)
+        finished += result[i].done || result[i].was[0];
+    free(result);
+    if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
+        *found = errno == ENOENT &&
+                 (finished < plan->shard_count / 2 || file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
 enum chex_status
 store_prepare(const struct folder *folder, const struct plan *plan, const struct store_options *options,
               struct store_state *state, struct chex_error *err)
@@ -293,9 +320,14 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     static const bool all[FILE_KINDS] = {[FILE_LEFTOVER] = true, [FILE_JOURNAL] = true};
     const struct store view = {.folder = folder, .plan = plan, .options = *options};
     size_t count[FILE_KINDS] = {0};
-    enum chex_status status = options->force ? clear(folder, err) : CHEX_OK;
+    enum chex_status status = CHEX_OK;
+    bool replaced = false;
 
     *state = (struct store_state){0};
+    if (!options->force && options->replaces)
+        status = find_replaced(folder, plan, options->replaces, &replaced, err);
+    if (status == CHEX_OK && (options->force || replaced))
+        status = clear(folder, err);
     if (status == CHEX_OK)
         status = look_at_manifest(&view, state, err);
     /* Nothing is removed before it is known that the folder is this data set's. */
@@ -304,6 +336,7 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     /* A run may have ended behind the manifest's rename: the journals go when that is sure to stay. */
     if (status == CHEX_OK && state->complete)
         status = folder_sync(folder, err);
+    state->replaced = replaced;
     return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
 }
 

@@ -172,11 +172,16 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
         else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
             plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
                        cli->convert.force ? "without --force" : "again", cli->convert.out);
+        if (status == CHEX_ERR_MISSING && c->absent && !common->quiet)
+            report_incomplete(c);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
             report_shortage(err, common->threads);
-    } else if (!cli->dry_run && !share_is_whole(cli->convert.share) && !c->resumed.complete) {
+    } else if (cli->dry_run) {
+        if (!common->quiet)
+            report_unread(c);
+    } else if (!share_is_whole(cli->convert.share) && !c->resumed.complete) {
         report_part(c, common);
-    } else if (!cli->dry_run) {
+    } else {
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
         if (c->resumed.complete && (code != EXIT_GOOD || !common->quiet))

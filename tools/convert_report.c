@@ -59,22 +59,23 @@ report_images(const struct convert *c)
 {
     char found[PROGRESS_TEXT], inputs[PROGRESS_THINGS], missing[PROGRESS_TEXT], extra[PROGRESS_THINGS];
     size_t folders = c->source.folder_count, archives = c->source.archive_count;
+    bool expected = c->preflight.expected > 0;
 
     fprintf(stderr, "images   ");
-    if (archives == 0)
-        fprintf(stderr, "%s found in %s", format_count(c->preflight.found, found),
-                format_things(folders, "folder", inputs));
-    else if (folders > 0)
-        fprintf(stderr, "%s found in %s%s", format_count(c->preflight.found, found),
-                format_things(folders, "folder", inputs), c->preflight.expected > 0 ? ", " : " and ");
-    else if (c->preflight.expected == 0)
+    if (folders > 0 || !expected)
         fprintf(stderr, "%s found in ", format_count(c->preflight.found, found));
-    if (c->preflight.expected > 0)
+    if (folders > 0 || archives == 0)
+        fprintf(stderr, "%s%s", format_things(folders, "folder", inputs), archives == 0 ? "" : expected ? ", " : " and ");
+    if (expected)
         fprintf(stderr, "%s expected in ", format_count(c->preflight.expected, found));
     if (archives > 0)
         fprintf(stderr, "%s", format_things(archives, "archive", inputs));
-    fprintf(stderr, ", %s missing, %s without a row\n", format_count(c->preflight.missing, missing),
-            format_count(c->strays.count, extra));
+    /* Of what was not read yet nobody can say that nothing is missing. */
+    if (expected)
+        fprintf(stderr, ", not read yet");
+    else
+        fprintf(stderr, ", %s missing", format_count(c->preflight.missing, missing));
+    fprintf(stderr, ", %s without a row\n", format_count(c->strays.count, extra));
     if (c->source.repeated > 0)
         fprintf(stderr, "         %s identical %s ignored\n", format_count(c->source.repeated, extra),
                 c->source.repeated == 1 ? "copy" : "copies");
@@ -133,19 +134,38 @@ void
 report_missing(const struct convert *c)
 {
     const struct preflight *p = &c->preflight;
-    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS];
+    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS], name[PLAIN_TEXT];
     size_t i;
 
     if (p->missing == 0)
         return;
     fprintf(stderr, "missing  %s of %s", format_count(p->missing, found), format_things(p->wanted, "image", wanted));
     for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
-        fprintf(stderr, "%s%s", i ? ", " : ": ", p->sample[i]);
+        fprintf(stderr, "%s%s", i ? ", " : ": ", plain_text(p->sample[i], name));
     fprintf(stderr, "%s\n", p->missing > PREFLIGHT_SAMPLES ? ", ..." : "");
     for (i = 0; p->whole && p->found > 0 && i < PREFLIGHT_ARCHIVES; i++)
         if (p->archive[i].found < p->archive[i].wanted)
             fprintf(stderr, "         images_%03zu: %s of %s found\n", i + 1, format_count(p->archive[i].found, found),
                     format_count(p->archive[i].wanted, wanted));
+}
+
+void
+report_unread(const struct convert *c)
+{
+    char archives[PROGRESS_THINGS];
+
+    if (c->preflight.expected > 0)
+        fprintf(stderr,
+                "next     -n does not read %s: with --allow-missing it does, without decoding, and says what is missing\n",
+                c->source.archive_count == 1 ? "the archive" : format_things(c->source.archive_count, "archive", archives));
+}
+
+void
+report_incomplete(const struct convert *c)
+{
+    plain_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
+               c->options->out);
+    fprintf(stderr, "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
 }
 
 void
@@ -169,6 +189,9 @@ report_resumed(const struct convert *c)
 {
     char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
 
+    if (c->replaced)
+        fprintf(stderr, "again    the unfinished conversion here counted on the images that are missing: "
+                        "its plan is another, and begun anew\n");
     if (c->retried > 0)
         fprintf(stderr, "again    %s that could not be read, and can be now\n",
                 format_things(c->retried, "rejected image", images));

@@ -14,6 +14,12 @@ void report_plan(const struct convert *c, const struct cli_common *common, bool 
 /* What is missing, by archive where that can be told; after convert_prepare() failed for missing images. */
 void report_missing(const struct convert *c);
 
+/* After a dry run: what it did not look at, and how it would; nothing where it has looked at all. */
+void report_unread(const struct convert *c);
+
+/* After a run that has read all archives and misses images: the two ways to go on. */
+void report_incomplete(const struct convert *c);
+
 /* What earlier runs left; nothing where there was nothing. */
 void report_resumed(const struct convert *c);
 
