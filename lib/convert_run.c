@@ -435,8 +435,8 @@ publish(struct run *r, struct chex_error *err)
 {
     enum chex_status status = store_finish(r->store, err);
 
-    if (status == CHEX_OK && !lock_is_ours(&r->lock))
-        status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", r->folder.path);
+    if (status == CHEX_OK)
+        status = lock_check(&r->lock, err);
     if (status == CHEX_OK)
         status = write_indexes(r, err);
     return status == CHEX_OK ? convert_publish(r->c, r->store, err) : status;

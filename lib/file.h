@@ -56,6 +56,12 @@ enum chex_status folder_open(const char *path, bool create, struct folder *out, 
 void folder_close(struct folder *folder); /* zero-initialised or closed ones are allowed: fd 0 with path NULL */
 /* fsync the folder, so that renames in it survive a power loss. */
 enum chex_status folder_sync(const struct folder *folder, struct chex_error *err);
+/*
+ * Before a file that an earlier run left is written to: one that has other names (a hard link, be it of a backup) is
+ * copied, and the copy takes this name, since what the others have must stay.  One that is not there is fine.
+ * CHEX_ERR_WRITE, also where it is not a regular file; CHEX_ERR_MEMORY.
+ */
+enum chex_status folder_own(const struct folder *folder, const char *name, struct chex_error *err);
 /* Remove a file; one that is not there is fine. */
 enum chex_status folder_remove(const struct folder *folder, const char *name, struct chex_error *err);
 

@@ -172,8 +172,9 @@ read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
         status = read_lines(r, &b, end, err);
     else if (status == CHEX_ERR_MISSING)
         status = CHEX_OK;
-    else
-        status = chex_context(err, status, "'%s/%s'", r->folder->path, r->name);
+    else /* a folder or FIFO in its place is no fault of the images */
+        status = chex_context(err, chex_status_is_data(status) ? CHEX_ERR_INCOMPATIBLE : status, "'%s/%s'",
+                              r->folder->path, r->name);
     buffer_release(&b);
     return status;
 }
@@ -282,6 +283,8 @@ journal_open(const struct folder *folder, struct share share, const char *datase
     status = journal_read_all(folder, dataset_id, spec, result, shard_count, &count, err);
     if (status == CHEX_OK)
         status = read_one(&own, &out->end, err); /* its end, and it has the last word */
+    if (status == CHEX_OK)
+        status = folder_own(folder, out->name, err);
     if (status != CHEX_OK)
         return status;
     out->fd = file_openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);

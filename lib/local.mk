@@ -14,9 +14,11 @@ libchexcore_la_SOURCES = \
 	lib/file.c \
 	lib/file_calls.c \
 	lib/file_folder.c \
+	lib/file_own.c \
 	lib/file_same.c \
 	lib/file.h \
 	lib/lock.c \
+	lib/lock_holder.c \
 	lib/lock.h \
 	lib/image.c \
 	lib/image.h \

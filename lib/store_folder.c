@@ -55,6 +55,22 @@ is_temporary(const char *p)
     return digits > 0 && p[strlen(infix) + digits] == '\0';
 }
 
+/* "..NAME.part.tmp.PID": a copy that folder_own() began. */
+static bool
+is_copy_of_ours(const char *name)
+{
+    char base[PLAN_SHARD_NAME + 16];
+    const char *end = strstr(name, ".tmp.");
+
+    if (strncmp(name, "..", 2) != 0 || !end || !is_temporary(end) || (size_t)(end - name) > sizeof(base))
+        return false;
+    snprintf(base, sizeof(base), "%.*s", (int)(end - name - 1), name + 1);
+    if (journal_is_name(base))
+        return true;
+    end = behind_shard_name(base + 1);
+    return end && strcmp(end, ".part") == 0;
+}
+
 /* Names are ours only where they match to the last character: under force, files are removed by them. */
 static enum file_kind
 kind_of(const char *name)
@@ -67,6 +83,8 @@ kind_of(const char *name)
 
     if (journal_is_name(name))
         return FILE_JOURNAL;
+    if (is_copy_of_ours(name))
+        return FILE_LEFTOVER;
     for (i = 0; hidden && i < sizeof(small) / sizeof(small[0]); i++)
         if (strncmp(base, small[i], strlen(small[i])) == 0 && is_temporary(base + strlen(small[i])))
             return FILE_LEFTOVER;

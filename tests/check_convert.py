@@ -494,6 +494,34 @@ def _(work):
     same_tree(larger_straight()[0], f"{work}/out")
 
 
+@case("what is written to has one name: a hard link to an unfinished conversion keeps what it has")
+def _(work):
+    process = stopped_midway(larger(), f"{work}/out", *SLOWER)
+    process.kill()
+    process.communicate()
+    shutil.copytree(f"{work}/out", f"{work}/backup", copy_function=os.link)
+    before = tree(f"{work}/backup")
+    victim = write(f"{work}/victim", b"not a journal\n")
+    convert(larger(), f"{work}/out", *SLOWER)
+    same_tree(larger_straight()[0], f"{work}/out")
+    same_tree(before, f"{work}/backup")
+    os.mkdir(f"{work}/new")
+    os.link(victim, f"{work}/new/.chex-journal.jsonl")
+    convert(base(), f"{work}/new")
+    assert slurp(victim) == b"not a journal\n"
+
+
+@case("a FIFO, a folder or a link in the place of a file of ours ends with 4 or 6, and nobody waits for it")
+def _(work):
+    for name in (".chex.lock", ".chex-journal.jsonl", "manifest.json",
+                 ".chestxray14-test.tfrecord-00000-of-00002.part"):
+        for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
+            out = tempfile.mkdtemp(dir=work)
+            make(f"{out}/{name}")
+            done = convert(base(), out, code=None, timeout=60)
+            assert done.returncode in (4, 6), f"{name}: exit code {done.returncode}\n{done.stderr}"
+
+
 @case("a finished shard that was damaged while the run was interrupted is made again")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
