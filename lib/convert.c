@@ -98,19 +98,21 @@ check_found(const struct convert *c, struct chex_error *err)
 {
     const struct preflight *p = &c->preflight;
     const struct convert_options *o = c->options;
+    char hint[PREFLIGHT_HINT];
 
+    preflight_endings(&c->labels, c->missing, &c->strays, hint);
     if (p->found + p->expected == 0 && c->source.unopened > 0)
         return chex_fail(err, CHEX_ERR_MISSING,
                          "none of the %zu images of '%s' was found below '%s'; archives in a folder are not looked "
                          "into: give them by name, as -i '%s'",
                          p->wanted, o->labels, o->inputs[0], c->source.unopened_first);
     if (p->found + p->expected == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found %s '%s'", p->wanted,
-                         o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);
+        return chex_fail(err, CHEX_ERR_MISSING, "none of the %zu images of '%s' was found %s '%s'%s", p->wanted,
+                         o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0], hint);
     if (p->missing > 0 && !o->allow_missing && !o->plan_only)
         return chex_fail(err, CHEX_ERR_MISSING,
-                         "%zu of %zu images %s missing, the first is '%s' (--allow-missing converts the others)",
-                         p->missing, p->wanted, p->missing == 1 ? "is" : "are", p->sample[0]);
+                         "%zu of %zu images %s missing, the first is '%s'%s (--allow-missing converts the others)",
+                         p->missing, p->wanted, p->missing == 1 ? "is" : "are", p->sample[0], hint);
     return CHEX_OK;
 }
 
@@ -273,7 +275,9 @@ convert_check_output(const struct convert *c, struct chex_error *err)
 
         memcpy(id, chex_dataset_info(ds)->id, sizeof(id));
         chex_dataset_close(ds);
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %s (--force replaces it)", path, id);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it)", path, id,
+                         c->plan.dataset_id);
     }
     chex_dataset_close(ds);
     return CHEX_OK;

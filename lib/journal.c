@@ -81,10 +81,10 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
     if (strcmp(id, r->dataset_id) != 0)
         return chex_fail(
             err, CHEX_ERR_INCOMPATIBLE,
-            "'%s' holds an unfinished conversion of other data or options, %.8s and not %.8s "
+            "'%s' holds an unfinished conversion of other data or options, %.8s, and %.8s is wanted "
             "(--force replaces it): %s",
             r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)), r->dataset_id,
-            spec_difference(r->spec, ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), differ));
+            spec_difference(ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), r->spec, differ));
     return CHEX_OK;
 }
 

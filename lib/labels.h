@@ -15,6 +15,7 @@
 
 #include "digest.h"
 #include "mem.h"
+#include "notes.h"
 
 #include <stdatomic.h>
 
@@ -47,6 +48,9 @@ struct labels {
     float age_min, age_max;      /* of the known ones; NaN without any */
     struct label_reject *reject; /* rows whose name or findings cannot be used, in order of the file */
     size_t reject_count;
+
+    bool no_age, no_sex, no_view; /* there is no such column: unknown for all */
+    struct notes notes;           /* values that were read in another way than they stand there */
 
     struct arena strings; /* owns every string above */
 };

@@ -20,6 +20,7 @@ libchexcore_la_SOURCES = \
 	lib/lock.c \
 	lib/lock_holder.c \
 	lib/lock.h \
+	lib/lock_private.h \
 	lib/image.c \
 	lib/image.h \
 	lib/png.c \
@@ -67,6 +68,8 @@ libchexcore_la_SOURCES = \
 	lib/labels.c \
 	lib/labels.h \
 	lib/names.c \
+	lib/notes.c \
+	lib/notes.h \
 	lib/names.h \
 	lib/split.c \
 	lib/split.h \

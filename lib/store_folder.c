@@ -204,8 +204,8 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
              (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
              m->lenient ? ", lenient" : "");
     return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                     "'%s' holds another data set, %.8s and not %.8s (--force replaces it): %s", store->folder->path,
-                     m->dataset_id, store->plan->dataset_id, spec_difference(asked, there, differ));
+                     "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s", store->folder->path,
+                     m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
 }
 
 /*

@@ -132,9 +132,13 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
         report_plan(c, common, true);
         report_share(c, common);
     }
-    if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
-        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s missing (--allow-missing converts the others)",
-                           c->preflight.missing, c->preflight.wanted, c->preflight.missing == 1 ? "is" : "are");
+    if (status == CHEX_OK && c->preflight.missing > 0 && !allowed) {
+        char hint[PREFLIGHT_HINT];
+
+        preflight_endings(&c->labels, c->missing, &c->strays, hint);
+        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s missing%s (--allow-missing converts the others)",
+                           c->preflight.missing, c->preflight.wanted, c->preflight.missing == 1 ? "is" : "are", hint);
+    }
     return status == CHEX_OK ? convert_check_output(c, err) : status;
 }
 

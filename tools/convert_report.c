@@ -174,6 +174,7 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
     if (common->quiet)
         return;
     report_labels(c);
+    report_notes(c, common->verbose);
     report_images(c);
     if (dry_run || common->verbose)
         report_missing(c);
