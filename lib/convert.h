@@ -49,7 +49,7 @@ struct convert_options {
     bool index_dali; /* write a DALI index beside each shard */
     unsigned threads;
     const atomic_bool *stop; /* set by whoever wants convert_prepare() to end; may be NULL */
-    struct share share; /* --part: of the shards; nothing is published where it is not the whole */
+    struct share share;      /* --part: of the shards; nothing is published where it is not the whole */
 };
 
 struct convert_counts {
@@ -89,8 +89,8 @@ struct convert {
      * begun that one if it counted on archives that were not given.  "" else.
      */
     char whole_id[CHEX_ID_LENGTH + 1];
-    bool *absent;              /* [labels.count] planned, and found nowhere; NULL where there are none */
-    bool official_found;       /* the split was chosen because both lists lie there */
+    bool *absent;        /* [labels.count] planned, and found nowhere; NULL where there are none */
+    bool official_found; /* the split was chosen because both lists lie there */
 
     struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */
     struct convert_archive *archive; /* [source.archive_count] */

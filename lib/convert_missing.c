@@ -107,8 +107,9 @@ fail_absent(const struct convert *c, const struct folder *folder, bool lists, si
         return status;
     preflight_endings(&c->labels, c->absent, &c->strays, hint);
     return chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s in none of the inputs, the first is '%s'%s%s%s%s",
-                     count, p->wanted, count == 1 ? "is" : "are", p->sample[0], hint, lists ? "; all are listed in '" : "",
-                     lists ? folder->path : "", lists ? "/" STORE_MISSING_NAME "'" : "");
+                     count, p->wanted, count == 1 ? "is" : "are", p->sample[0], hint,
+                     lists ? "; all are listed in '" : "", lists ? folder->path : "",
+                     lists ? "/" STORE_MISSING_NAME "'" : "");
 }
 
 static enum chex_status

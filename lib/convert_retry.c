@@ -80,9 +80,8 @@ convert_look_for_retries(struct convert *c, const struct folder *folder, struct 
         size_t length = end ? (size_t)(end - text) : list.size - at;
         bool good = false;
 
-        status = c->options->stop && atomic_load(c->options->stop)
-                     ? chex_fail_stopped(err)
-                     : look_at_line(c, text, length, &image, &good, err);
+        status = c->options->stop && atomic_load(c->options->stop) ? chex_fail_stopped(err)
+                                                                   : look_at_line(c, text, length, &image, &good, err);
         c->retried += good;
         at += length + 1;
     }

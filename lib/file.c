@@ -387,8 +387,8 @@ unchanged(int fd, const struct stat *before)
 {
     struct stat now;
 
-    return file_stat(fd, "", AT_EMPTY_PATH, &now) && now.st_size == before->st_size && now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
-           now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+    return file_stat(fd, "", AT_EMPTY_PATH, &now) && now.st_size == before->st_size &&
+           now.st_mtim.tv_sec == before->st_mtim.tv_sec && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
 enum chex_status

@@ -139,8 +139,8 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
     if (!rest || strncmp(rest, stale, strlen(stale)) != 0)
         return false;
     lock_describe_self(&self);
-    return read_lock(folder, name, text, NULL) == CHEX_OK &&
-           lock_parse_holder(text, &holder) && lock_life(&holder, &self) == LOCK_DEAD;
+    return read_lock(folder, name, text, NULL) == CHEX_OK && lock_parse_holder(text, &holder) &&
+           lock_life(&holder, &self) == LOCK_DEAD;
 }
 
 /*
@@ -214,8 +214,8 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
         text[0] = '\0'; /* whatever it is */
     else if (status == CHEX_ERR_NOT_IMAGE)
         return chex_fail(err, CHEX_ERR_WRITE,
-                         "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)", folder->path,
-                         name);
+                         "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)",
+                         folder->path, name);
     else if (status != CHEX_OK)
         return chex_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
     lock_describe_self(&self);

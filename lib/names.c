@@ -34,14 +34,16 @@ behind_ending(const char *name, size_t length)
 
     for (size_t i = 0; i < length; i++)
         for (size_t k = 0; k < sizeof(endings) / sizeof(endings[0]); k++)
-            if (length - i >= strlen(endings[k]) && ascii_same(name + i, strlen(endings[k]), endings[k], strlen(endings[k])))
+            if (length - i >= strlen(endings[k]) &&
+                ascii_same(name + i, strlen(endings[k]), endings[k], strlen(endings[k])))
                 return name + i + strlen(endings[k]);
     return NULL;
 }
 
 /* A name that is none of an image, or two (00000001_000.png00000001_001.png), is added all the same: it matches nothing. */
 static enum chex_status
-note_odd(struct adding *a, const char *name, size_t length, const char *path, unsigned long line, struct chex_error *err)
+note_odd(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
+         struct chex_error *err)
 {
     const char *end = name + length, *behind = behind_ending(name, length);
 

@@ -17,7 +17,7 @@
 struct names {
     const char **name; /* sorted (strcmp), unique */
     size_t count;
-    size_t repeated; /* lines dropped because the name was there */
+    size_t repeated;    /* lines dropped because the name was there */
     struct notes notes; /* lines that name no image, or two */
     struct arena strings;
 };

@@ -51,7 +51,7 @@ struct split_set {
     size_t images[SPLIT_MAX];
     size_t patients[SPLIT_MAX];
     struct notes notes; /* of the lists: lines that name no image, or two */
-    size_t outside; /* entries in no list.  `official` and `file`: an error, see below */
+    size_t outside;     /* entries in no list.  `official` and `file`: an error, see below */
 };
 
 /*

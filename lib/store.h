@@ -44,7 +44,7 @@ struct store_options {
     bool uncertain;
     /* The id of an unfinished data set that this one takes the place of, where it lies in the folder; NULL: none. */
     const char *replaces;
-    bool repair;             /* read a complete data set, and make anew what is damaged or has rejects */
+    bool repair; /* read a complete data set, and make anew what is damaged or has rejects */
 };
 
 /* What was there when the store was opened. */

@@ -203,9 +203,9 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
              m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
              (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
              m->lenient ? ", lenient" : "");
-    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                     "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s", store->folder->path,
-                     m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
+    return chex_fail(
+        err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
+        store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
 }
 
 /*
@@ -325,8 +325,8 @@ find_replaced(const struct folder *folder, const struct plan *plan, const char *
         finished += result[i].done || result[i].was[0];
     free(result);
     if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
-        *found = errno == ENOENT &&
-                 (finished < plan->shard_count / 2 || file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+        *found = errno == ENOENT && (finished < plan->shard_count / 2 ||
+                                     file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 

@@ -89,18 +89,18 @@ WRAP(struct dirent *, readdir, CALL_LIST, NULL, (DIR * dir), (dir))
 WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))
 
 /* Of the C library: what is called with a mode is given one. */
-#define WRAP_OPEN(name, parameters, arguments)                \
-    int __real_##name parameters;                             \
-    int __wrap_##name parameters;                             \
-    int __wrap_##name parameters                              \
-    {                                                         \
-        mode_t mode = 0;                                      \
-        va_list args;                                         \
-                                                              \
-        va_start(args, flags);                                \
-        if (flags & O_CREAT)                                  \
-            mode = va_arg(args, mode_t);                      \
-        va_end(args);                                         \
+#define WRAP_OPEN(name, parameters, arguments)                  \
+    int __real_##name parameters;                               \
+    int __wrap_##name parameters;                               \
+    int __wrap_##name parameters                                \
+    {                                                           \
+        mode_t mode = 0;                                        \
+        va_list args;                                           \
+                                                                \
+        va_start(args, flags);                                  \
+        if (flags & O_CREAT)                                    \
+            mode = va_arg(args, mode_t);                        \
+        va_end(args);                                           \
         return fails(CALL_OPEN) ? -1 : __real_##name arguments; \
     }
 
@@ -198,6 +198,8 @@ calls_each(enum call kind, int error, calls_act *act, calls_after *then, enum ch
                 then();
         }
         /* What only reads is tried again, so of single failures none need be noticed. */
-        ck_assert_msg(n - 2 > spared || (!ever && spared <= spare && (kind == CALL_STAT || kind == CALL_OPEN || kind == CALL_LIST)), "%u calls, and not one was missed", n - 2);
+        ck_assert_msg(n - 2 > spared ||
+                          (!ever && spared <= spare && (kind == CALL_STAT || kind == CALL_OPEN || kind == CALL_LIST)),
+                      "%u calls, and not one was missed", n - 2);
     }
 }

@@ -136,8 +136,9 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
         char hint[PREFLIGHT_HINT];
 
         preflight_endings(&c->labels, c->missing, &c->strays, hint);
-        status = chex_fail(err, CHEX_ERR_MISSING, "%zu of %zu images %s missing%s (--allow-missing converts the others)",
-                           c->preflight.missing, c->preflight.wanted, c->preflight.missing == 1 ? "is" : "are", hint);
+        status = chex_fail(err, CHEX_ERR_MISSING,
+                           "%zu of %zu images %s missing%s (--allow-missing converts the others)", c->preflight.missing,
+                           c->preflight.wanted, c->preflight.missing == 1 ? "is" : "are", hint);
     }
     return status == CHEX_OK ? convert_check_output(c, err) : status;
 }

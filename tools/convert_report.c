@@ -65,7 +65,10 @@ report_images(const struct convert *c)
     if (folders > 0 || !expected)
         fprintf(stderr, "%s found in ", format_count(c->preflight.found, found));
     if (folders > 0 || archives == 0)
-        fprintf(stderr, "%s%s", format_things(folders, "folder", inputs), archives == 0 ? "" : expected ? ", " : " and ");
+        fprintf(stderr, "%s%s", format_things(folders, "folder", inputs),
+                archives == 0 ? ""
+                : expected    ? ", "
+                              : " and ");
     if (expected)
         fprintf(stderr, "%s expected in ", format_count(c->preflight.expected, found));
     if (archives > 0)
@@ -155,9 +158,10 @@ report_unread(const struct convert *c)
     char archives[PROGRESS_THINGS];
 
     if (c->preflight.expected > 0)
-        fprintf(stderr,
-                "next     -n does not read %s: with --allow-missing it does, without decoding, and says what is missing\n",
-                c->source.archive_count == 1 ? "the archive" : format_things(c->source.archive_count, "archive", archives));
+        fprintf(
+            stderr,
+            "next     -n does not read %s: with --allow-missing it does, without decoding, and says what is missing\n",
+            c->source.archive_count == 1 ? "the archive" : format_things(c->source.archive_count, "archive", archives));
 }
 
 void
@@ -165,7 +169,8 @@ report_incomplete(const struct convert *c)
 {
     plain_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
                c->options->out);
-    fprintf(stderr, "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
+    fprintf(stderr,
+            "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
 }
 
 void

@@ -20,7 +20,7 @@
 
 static atomic_bool requested;
 static volatile sig_atomic_t exit_code; /* not 0: see stop_signals_may_exit() */
-static char message[128]; /* made before a signal can come */
+static char message[128];               /* made before a signal can come */
 
 static void
 on_signal(int signal_number)
