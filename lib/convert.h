@@ -144,8 +144,8 @@ struct convert_watch {
 #define CONVERT_MISSING_NAME STORE_MISSING_NAME
 
 /*
- * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set is
- * complete, even if images were rejected: c->counts says so.
+ * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set
+ * is complete, even if images were rejected: c->counts says so.
  * CHEX_ERR_LOST     a process of the crew; a rerun goes on
  * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under

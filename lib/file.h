@@ -26,9 +26,9 @@
 /* ---- calls that are made again --------------------------------------------------------------------------------- */
 
 /*
- * A call that only reads has failed: make it once more?  Where it was interrupted, always; where errno is one that passes on
- * a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN), three times, after 20, 80 and 320 ms.  *failures is 0 before
- * the first; errno is kept.
+ * A call that only reads has failed: make it once more?  Where it was interrupted, always; where errno is one that
+ * passes on a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN), three times, after 20, 80 and 320 ms.  *failures is
+ * 0 before the first; errno is kept.
  *     do
  *         fd = openat(...);
  *     while (fd < 0 && file_try_again(&failures));

@@ -2,11 +2,11 @@
  * lock.h - one writer for a folder
  *
  * A file .chex.lock, since flock may be off on Lustre and NFS; it says who holds it: host, pid, boot id, pid namespace,
- * start of the process, machine-id, time.  It is written whole under another name, synced and linked to its own, so that neither a kill
- * nor a power loss leaves a lock of which nobody can say whose it was; where the file system has no links it is made
- * with O_EXCL.  A lock of a process of this host that is no more, or of an earlier boot of this machine, is taken over;
- * one that is alive never is.  Of another host or container, be it of the same name, it cannot be known: there the user's
- * word counts.
+ * start of the process, machine-id, time.  It is written whole under another name, synced and linked to its own, so
+ * that neither a kill nor a power loss leaves a lock of which nobody can say whose it was; where the file system has no
+ * links it is made with O_EXCL.  A lock of a process of this host that is no more, or of an earlier boot of this
+ * machine, is taken over; one that is alive never is.  Of another host or container, be it of the same name, it cannot
+ * be known: there the user's word counts.
  *
  * A process that does part 1 of 4 takes .chex.lock-00001-of-00004.  Parts of the same number of parts may work side by
  * side; a part and a whole conversion, or parts of 4 and of 5, may not.  Everyone makes his own file first and then

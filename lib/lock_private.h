@@ -32,9 +32,10 @@ bool lock_parse_holder(const char *text, struct lock_holder *out);
 enum lock_life { LOCK_ALIVE, LOCK_DEAD, LOCK_UNKNOWN };
 
 /*
- * Is the holder at work, as far as that can be seen from here?  Of another boot: it is dead only where that was an earlier
- * boot of this very machine.  Another machine, or a container on it, may have the same host name; so the machine-id must
- * be the same too, neither be in a container (which may have both from its image), and the lock be older than this boot.
+ * Is the holder at work, as far as that can be seen from here?  Of another boot: it is dead only where that was an
+ * earlier boot of this very machine.  Another machine, or a container on it, may have the same host name; so the
+ * machine-id must be the same too, neither be in a container (which may have both from its image), and the lock be
+ * older than this boot.
  */
 enum lock_life lock_life(const struct lock_holder *holder, const struct lock_holder *self);
 

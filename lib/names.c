@@ -40,7 +40,10 @@ behind_ending(const char *name, size_t length)
     return NULL;
 }
 
-/* A name that is none of an image, or two (00000001_000.png00000001_001.png), is added all the same: it matches nothing. */
+/*
+ * A name that is none of an image, or two (00000001_000.png00000001_001.png), is added all the same: it matches
+ * nothing.
+ */
 static enum chex_status
 note_odd(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
          struct chex_error *err)

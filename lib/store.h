@@ -38,8 +38,8 @@ struct store_options {
     void *context;
     const atomic_bool *stop; /* NULL: never */
     /*
-     * Nobody knows yet which images will come: space for a shard is reserved when a quarter of its images are there, and
-     * not when the first comes, which of an incomplete download would be most of a data set for a few images.
+     * Nobody knows yet which images will come: space for a shard is reserved when a quarter of its images are there,
+     * and not when the first comes, which of an incomplete download would be most of a data set for a few images.
      */
     bool uncertain;
     /* The id of an unfinished data set that this one takes the place of, where it lies in the folder; NULL: none. */

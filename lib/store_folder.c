@@ -304,8 +304,8 @@ check_journals(const struct folder *folder, const struct plan *plan, struct chex
 }
 
 /*
- * Does an unfinished data set of this id lie there?  Not one whose shards are all but there: that may be a published one
- * in the middle of its --repair, which has no manifest for a while.
+ * Does an unfinished data set of this id lie there?  Not one whose shards are all but there: that may be a published
+ * one in the middle of its --repair, which has no manifest for a while.
  */
 static enum chex_status
 find_replaced(const struct folder *folder, const struct plan *plan, const char *id, bool *found, struct chex_error *err)

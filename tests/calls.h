@@ -13,9 +13,9 @@
 #include "error.h"
 
 /*
- * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the same);
- * fstat and fstatat; openat, open and opendir; renameat, linkat (which with EEXIST links all the same, as over NFS when the answer is lost); unlinkat;
- * readdir.
+ * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the
+ * same); fstat and fstatat; openat, open and opendir; renameat, linkat (which with EEXIST links all the same, as over
+ * NFS when the answer is lost); unlinkat; readdir.
  */
 enum call {
     CALL_MEMORY,

@@ -472,7 +472,8 @@ def _(work):
 def _(work):
     a = tar(f"{work}/a.tar.gz", members(wanted()[:25]), "w:gz")
     done = convert(a, f"{work}/out", "-n")
-    says(done, "60 expected in 1 archive, not read yet, 0 without", "next     -n does not read the archive: with --allow-missing")
+    says(done, "60 expected in 1 archive, not read yet, 0 without",
+         "next     -n does not read the archive: with --allow-missing")
     assert "missing, " not in done.stderr, done.stderr
     says(convert(a, f"{work}/out", "-n", "--allow-missing"), "25 found in 1 archive, 35 missing")
     assert not os.path.exists(f"{work}/out")

@@ -1017,6 +1017,21 @@ def _(work):
     assert "another ending" not in convert(folder, f"{work}/out", code=None).stderr
 
 
+@case("a name that turns the writing, or has characters without width, is shown with their numbers")
+def _(work):
+    folder = copy_of(base(), work)
+    odd = "\u202egnp.exe\u200b\u0085.png"
+    header, rows = read_csv(labels_of(folder))
+    write_csv(labels_of(folder), header, [*rows, ["\u202egnp.exe\u2066.png", *rows[0][1:]]])
+    done = convert(folder, f"{work}/out\u202e", code=3)
+    says(done, r"\\u202egnp\.exe\\u2066\.png")
+    write_csv(labels_of(folder), header, rows)
+    done = convert(folder, f"{work}/{odd}\udc9b", "-n")
+    done.stderr += convert(folder, f"{work}/no/{odd}\udc9b", code=4).stderr
+    says(done, r"\\u202egnp\.exe\\u200b\\u0085\.png\\x9b")
+    assert not set(done.stderr) & set("\u202e\u200b\u0085\u2066"), repr(done.stderr)
+
+
 @case("what is read in another way than it is written is counted in the plan, and listed with -v")
 def _(work):
     folder = copy_of(base(), work)
@@ -1034,13 +1049,13 @@ def _(work):
          "1 line of a list that names no image", "1 line of a list with two names", "-v lists these")
     assert "Infiltrate" not in done.stderr
     done = convert(folder, f"{work}/out", "-n", "-v", "--exclude", f"{work}/exclude.txt")
-    says(done, r"csv:2: Infiltrate\n", r"csv:3: mass\|Effusion\n", r"csv:4: X\n", r"csv:5: old\n", r"exclude\.txt:1: #\n",
-         rf"exclude\.txt:2: {names[7]}{names[8]}\n")
+    says(done, r"csv:2: Infiltrate\n", r"csv:3: mass\|Effusion\n", r"csv:4: X\n", r"csv:5: old\n",
+         r"exclude\.txt:1: #\n", rf"exclude\.txt:2: {names[7]}{names[8]}\n")
     plain = convert(base(), f"{work}/out", "-n").stderr
     assert "-v lists" not in plain and "no column" not in plain, plain
     header, rows = read_csv(labels_of(folder))
     write_csv(f"{work}/short.csv", [header[0], header[1], header[3]], [[r[0], r[1], r[3]] for r in rows])
-    says(convert(folder, f"{work}/out", "-n", labels=f"{work}/short.csv"), "no column for age sex view: unknown for all")
+    says(convert(folder, f"{work}/out", "-n", labels=f"{work}/short.csv"), "no column for age sex view: unknown for")
     lists = copy_of(base(), work, "lists")
     text = slurp(f"{lists}/train_val_list.txt").decode().split("\n")
     write(f"{lists}/train_val_list.txt", "\n".join([text[0] + text[1], *text[2:]]))

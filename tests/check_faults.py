@@ -195,7 +195,7 @@ def _(work):
 
 
 def fail_input(c, fault):
-    """A fault of the input: once it is nothing; for ever an image is rejected by name, or the run ends, and a rerun heals."""
+    """A fault of the input: once it is nothing; for ever an image is rejected, or the run ends, and a rerun heals."""
     folder = c.new_folder()
     try:
         ended = harness.run(c.command(folder), [c.source], fault)
@@ -220,7 +220,8 @@ def fail_input(c, fault):
 def _(work):
     c = conversion(work)
     ended = harness.run(c.command(c.new_folder()), [c.source], report=c.new_folder())
-    kinds = {"read": ("EIO", "ESTALE", "EINTR", "short"), "open": ("EMFILE", "EIO", "ESTALE", "EINTR"), "list": ("EIO", "ESTALE")}
+    kinds = {"read": ("EIO", "ESTALE", "EINTR", "short"), "open": ("EMFILE", "EIO", "ESTALE", "EINTR"),
+             "list": ("EIO", "ESTALE")}
     cases = []
     for kind, what in ((kind, what) for kind, whats in kinds.items() for what in whats):
         tried = 8 if what in ("ESTALE", "EINTR") else 40
@@ -254,11 +255,12 @@ def _(work):
     archive = write(os.path.join(work, "images.tar"), b"")
     with tarfile.open(archive, "w") as tar:
         tar.add(images, "images")
-    packed = [a if a != images else archive for a in c.command(os.path.join(work, "no"), "--allow-missing")]
+    loose = c.command(os.path.join(work, "no"))
+    packed = [a if a != images else archive for a in [*loose, "--allow-missing"]]
     for command, below, fault in (
-            (c.command(os.path.join(work, "no")), os.path.join(c.source, "Data_Entry_2017_v2020.csv"), "read:1:once:wait"),
-            (c.command(os.path.join(work, "no")), images, "list:3:once:wait"),
-            (c.command(os.path.join(work, "no"), "-n"), images, "list:3:once:wait"),
+            (loose, os.path.join(c.source, "Data_Entry_2017_v2020.csv"), "read:1:once:wait"),
+            (loose, images, "list:3:once:wait"),
+            ([*loose, "-n"], images, "list:3:once:wait"),
             (packed, archive, "read:3:once:wait")):  # behind the first two the archive was only opened
         process = harness.start(command, [below], fault)
         while process.poll() is None and not caught(process, signal.SIGTERM):

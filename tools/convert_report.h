@@ -11,7 +11,9 @@
 /* The lines labels, images, plan; with dry_run also the table of what is missing by archive.  To stderr. */
 void report_plan(const struct convert *c, const struct cli_common *common, bool dry_run);
 
-/* Labels and lists that were read in another way than they are written: counts, and with list the first lines of each. */
+/*
+ * Labels and lists that were read in another way than they are written: counts, and with list the first lines of each.
+ */
 void report_notes(const struct convert *c, bool list);
 
 /* What is missing, by archive where that can be told; after convert_prepare() failed for missing images. */

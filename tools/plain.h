@@ -23,9 +23,9 @@ struct plain_character {
 };
 
 /*
- * Look at the character that begins at p, which is not the end.  Hidden are C0 and C1 control characters, the latter also
- * as bytes that are no UTF-8, and what shows nothing and changes what is shown: marks of the writing direction (Trojan
- * Source, CVE-2021-42574), of zero width or joining, variation selectors, tags, separators of lines.
+ * Look at the character that begins at p, which is not the end.  Hidden are C0 and C1 control characters, the latter
+ * also as bytes that are no UTF-8, and what shows nothing and changes what is shown: marks of the writing direction
+ * (Trojan Source, CVE-2021-42574), of zero width or joining, variation selectors, tags, separators of lines.
  */
 struct plain_character plain_look(const char *p);
 
@@ -33,8 +33,8 @@ struct plain_character plain_look(const char *p);
 #define PLAIN_TEXT (4 * PATH_MAX + 1)
 
 /*
- * A text, as a path, in which each hidden character stands as \xNN, one above U+007F as \uNNNN or \UNNNNNNNN; cut where it
- * does not fit.  Returns out.
+ * A text, as a path, in which each hidden character stands as \xNN, one above U+007F as \uNNNN or \UNNNNNNNN; cut where
+ * it does not fit.  Returns out.
  */
 char *plain_text(const char *text, char out[PLAIN_TEXT]);
 
