@@ -98,19 +98,23 @@ check_found(const struct convert *c, struct chex_error *err)
 {
     const struct preflight *p = &c->preflight;
     const struct convert_options *o = c->options;
+    char hint[PREFLIGHT_HINT];
 
+    preflight_endings(&c->labels, c->missing, &c->strays, hint);
     if (p->found + p->expected == 0 && c->source.unopened > 0)
         return chex_fail(err, CHEX_ERR_MISSING,
                          "none of the %s images of '%s' was found below '%s'; archives in a folder are not looked "
                          "into: give them by name, as -i '%s'",
                          COUNT_TEXT(p->wanted), o->labels, o->inputs[0], c->source.unopened_first);
     if (p->found + p->expected == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "none of the %s images of '%s' was found %s '%s'",
-                         COUNT_TEXT(p->wanted), o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0]);
+        return chex_fail(err, CHEX_ERR_MISSING, "none of the %s images of '%s' was found %s '%s'%s",
+                         COUNT_TEXT(p->wanted), o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0],
+                         hint);
     if (p->missing > 0 && !o->allow_missing && !o->plan_only)
         return chex_fail(err, CHEX_ERR_MISSING,
-                         "%s of %s images %s missing, the first is '%s' (--allow-missing converts the others)",
-                         COUNT_TEXT(p->missing), COUNT_TEXT(p->wanted), p->missing == 1 ? "is" : "are", p->sample[0]);
+                         "%s of %s images %s missing, the first is '%s'%s (--allow-missing converts the others)",
+                         COUNT_TEXT(p->missing), COUNT_TEXT(p->wanted), p->missing == 1 ? "is" : "are", p->sample[0],
+                         hint);
     return CHEX_OK;
 }
 
@@ -119,9 +123,10 @@ find_images(struct convert *c, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
     bool *missing;
-    size_t i;
-    enum chex_status status = source_scan(o->inputs, o->input_count, &c->source, err);
+    enum chex_status status;
 
+    c->source.stop = o->stop;
+    status = source_scan(o->inputs, o->input_count, &c->source, err);
     if (status != CHEX_OK)
         return status;
     missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
@@ -134,9 +139,7 @@ find_images(struct convert *c, struct chex_error *err)
     preflight_count(&c->labels, c->skip, &c->source, missing, &c->preflight);
     if (c->source.archive_count > 0)
         status = ask_archives(c, missing, err);
-    for (i = 0; i < c->labels.count; i++)
-        c->skip[i] |= missing[i];
-    free(missing);
+    c->missing = missing;
     if (status == CHEX_OK)
         status = note_strays(c, err);
     return status == CHEX_OK ? check_found(c, err) : status;
@@ -184,10 +187,32 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* Plan for the images that are there, and under --allow-missing ask what the data set with the others would be. */
+static enum chex_status
+make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
+{
+    struct plan whole = {0};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    if (c->options->allow_missing && c->preflight.missing > 0 && !c->options->plan_only) {
+        status = plan_make(spec, &c->labels, c->skip, &whole, err);
+        if (status == CHEX_OK)
+            memcpy(c->whole_id, whole.dataset_id, sizeof(c->whole_id));
+        plan_release(&whole);
+        /* Where there is none with all of them, nobody has begun it. */
+        if (status == CHEX_ERR_USAGE)
+            status = CHEX_OK;
+    }
+    for (i = 0; i < c->labels.count; i++)
+        c->skip[i] |= c->missing[i];
+    return status == CHEX_OK ? plan_make(spec, &c->labels, c->skip, &c->plan, err) : status;
+}
+
 enum chex_status
 convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
 {
-    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding};
+    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding, .stop = options->stop};
     struct spec spec = options->spec;
     enum chex_status status;
 
@@ -201,7 +226,7 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     if (status == CHEX_OK)
         status = choose_split(c, &spec, err);
     if (status == CHEX_OK)
-        status = plan_make(&spec, &c->labels, c->skip, &c->plan, err);
+        status = make_plan(c, &spec, err);
     if (status == CHEX_OK)
         c->counts.images = c->plan.image_count;
     return status;
@@ -252,7 +277,9 @@ convert_check_output(const struct convert *c, struct chex_error *err)
 
         memcpy(id, chex_dataset_info(ds)->id, sizeof(id));
         chex_dataset_close(ds);
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %s (--force replaces it)", path, id);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it)", path, id,
+                         c->plan.dataset_id);
     }
     chex_dataset_close(ds);
     return CHEX_OK;
@@ -270,6 +297,7 @@ convert_release(struct convert *c)
         freelocale(c->utf8);
     free(c->archive);
     free(c->absent);
+    free(c->missing);
     free(c->skip);
     *c = (struct convert){0};
 }

@@ -81,11 +81,17 @@ struct convert {
     struct preflight preflight;
     struct plan plan;
     bool *skip;                /* [labels.count] */
+    bool *missing;             /* [labels.count] whose image is in no input; false while archives may have it */
     size_t excluded, filtered; /* entries left out by --exclude, by --view */
     size_t unmatched;          /* names of --exclude that are in no row */
     struct strays strays;      /* images without a row, sorted; those in archives once the run has read them */
-    bool *absent;              /* [labels.count] planned, and found nowhere; NULL where there are none */
-    bool official_found;       /* the split was chosen because both lists lie there */
+    /*
+     * Under allow_missing, where images are missing: the id of the data set with them.  A run without allow_missing has
+     * begun that one if it counted on archives that were not given.  "" else.
+     */
+    char whole_id[CHEX_ID_LENGTH + 1];
+    bool *absent;        /* [labels.count] planned, and found nowhere; NULL where there are none */
+    bool official_found; /* the split was chosen because both lists lie there */
 
     struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */
     struct convert_archive *archive; /* [source.archive_count] */
@@ -95,6 +101,9 @@ struct convert {
 
     struct convert_counts counts;
     struct store_state resumed;
+    bool running;     /* convert_run() was called */
+    bool replaced;    /* it removed the unfinished data set whole_id */
+    uint64_t retried; /* rejects of a data set that was complete, for which it was opened again: they can be read now */
     unsigned threads_used;
     double seconds;
 };
@@ -104,6 +113,7 @@ struct convert {
  * Statuses as of labels_read(), names_read(), source_scan(), split_assign(), plan_make(); besides
  * CHEX_ERR_MISSING  images are missing and not options->allow_missing (c->preflight has the table)
  * CHEX_ERR_DAMAGED  under allow_missing: an archive is damaged, so that nobody knows what it held
+ * CHEX_ERR_STOPPED  options->stop was set; nothing was written
  */
 enum chex_status convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err);
 
@@ -135,7 +145,8 @@ struct convert_watch {
 #define CONVERT_MISSING_NAME STORE_MISSING_NAME
 
 /*
- * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set is complete, even if images were rejected: c->counts says so.
+ * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set
+ * is complete, even if images were rejected: c->counts says so.
  * CHEX_ERR_LOST     a process of the crew; a rerun goes on
  * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under

@@ -11,6 +11,7 @@
 #include "convert_private.h"
 
 #include "pipeline.h"
+#include "progress.h"
 
 #include <stdlib.h>
 
@@ -46,13 +47,13 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     }
     fault = image_archive_fault(archive);
     if (status == CHEX_OK && fault && fault->error.status == CHEX_ERR_LIMIT)
-        status = chex_fail(err, CHEX_ERR_LIMIT, "'%s' at byte %llu: %s", path, (unsigned long long)fault->offset,
+        status = chex_fail(err, CHEX_ERR_LIMIT, "'%s' at byte %s: %s", path, COUNT_TEXT(fault->offset),
                            fault->error.text);
     else if (status == CHEX_OK && fault)
         status = chex_fail(err, CHEX_ERR_DAMAGED,
-                           "'%s' is damaged at byte %llu: %s; what it held cannot be told, so --allow-missing cannot "
+                           "'%s' is damaged at byte %s: %s; what it held cannot be told, so --allow-missing cannot "
                            "leave it out: fetch it again, or give the other archives alone",
-                           path, (unsigned long long)fault->offset, fault->error.text);
+                           path, COUNT_TEXT(fault->offset), fault->error.text);
     image_archive_close(archive);
     return status;
 }

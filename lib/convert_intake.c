@@ -258,7 +258,7 @@ hash_of(const struct hash_key *key, const struct feed_place *p, uint64_t size)
     return (sum ^ size << 1) | UINT64_C(1) << 63;
 }
 
-/* *same: it is what the loose file of this name is.  A file that cannot be read is different. */
+/* *same: it is what the loose file of this name is.  One that is no file, or may not be read, is different. */
 static enum chex_status
 compare_with_loose(const struct feed_place *p, uint64_t size, const char *path, bool *same, struct chex_error *err)
 {
@@ -273,6 +273,8 @@ compare_with_loose(const struct feed_place *p, uint64_t size, const char *path, 
     status = file_read(AT_FDCWD, path, CONVERT_MAX_FILE, &b, err);
     *same = status == CHEX_OK && b.size == size && (size == 0 || memcmp(b.data, p->bytes.data, size) == 0);
     buffer_release(&b);
+    if (status == CHEX_ERR_READ)
+        return chex_context(err, status, "'%s', to be compared with the image of this name in an archive", path);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 

@@ -103,11 +103,13 @@ fail_absent(const struct convert *c, const struct folder *folder, bool lists, si
 {
     const struct preflight *p = &c->preflight;
     enum chex_status status = lists ? write_list(c, folder, err) : CHEX_OK;
+    char hint[PREFLIGHT_HINT];
 
     if (status != CHEX_OK)
         return status;
-    return chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s in none of the inputs, the first is '%s'%s%s%s",
-                     COUNT_TEXT(count), COUNT_TEXT(p->wanted), count == 1 ? "is" : "are", p->sample[0],
+    preflight_endings(&c->labels, c->absent, &c->strays, hint);
+    return chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s in none of the inputs, the first is '%s'%s%s%s%s",
+                     COUNT_TEXT(count), COUNT_TEXT(p->wanted), count == 1 ? "is" : "are", p->sample[0], hint,
                      lists ? "; all are listed in '" : "", lists ? folder->path : "",
                      lists ? "/" STORE_MISSING_NAME "'" : "");
 }

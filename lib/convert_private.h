@@ -68,6 +68,14 @@ enum chex_status convert_judge_absent(struct convert *c, const struct folder *fo
 enum chex_status convert_reject_absent(struct convert *c, struct store *store, const struct convert_watch *watch,
                                        struct chex_error *err);
 
+/* ---- convert_retry.c ------------------------------------------------------------------------------------------- */
+
+/*
+ * Of a complete data set: how many of the images that were rejected because they could not be read, or were not there,
+ * can be read now?  Into c->retried.  CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.
+ */
+enum chex_status convert_look_for_retries(struct convert *c, const struct folder *folder, struct chex_error *err);
+
 /* ---- convert_publish.c ----------------------------------------------------------------------------------------- */
 
 /* Count what became of the images, write rejects.jsonl and the manifest. */

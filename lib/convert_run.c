@@ -116,6 +116,7 @@ store_options_of(const struct run *r)
         .force = o->force,
         .repair = o->repair,
         .share = r->share,
+        .uncertain = r->c->preflight.expected > 0,
         .threads = o->threads,
         .tick = on_wait,
         .context = r->crew,
@@ -145,6 +146,23 @@ look_without_lock(struct run *r, const struct store_options *options, struct che
     return status;
 }
 
+/*
+ * The data set is complete, but images were rejected that can be read now: it is opened again for them.  Not by a part,
+ * beside which others look at it too.
+ */
+static enum chex_status
+retry(struct run *r, struct store_options *options, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (r->c->resumed.rejects > 0)
+        status = convert_look_for_retries(r->c, &r->folder, err);
+    if (status != CHEX_OK || r->c->retried == 0)
+        return status;
+    options->repair = true;
+    return store_prepare(&r->folder, &r->c->plan, options, &r->c->resumed, err);
+}
+
 /* The lead, or the one process: the lock, and a folder that is fit. */
 static enum chex_status
 take_folder(struct run *r, struct chex_error *err)
@@ -155,13 +173,17 @@ take_folder(struct run *r, struct chex_error *err)
 
     if (r->crew->comm->size == 1)
         locked = r->share;
+    /* A part would remove what others have begun meanwhile. */
+    if (share_is_whole(locked) && r->c->whole_id[0])
+        options.replaces = r->c->whole_id;
     if (status == CHEX_OK)
         status = lock_take_share(&r->lock, &r->folder, locked, r->c->options->break_lock, err);
     if (status == CHEX_ERR_WRITE && r->folder.fd >= 0)
         return look_without_lock(r, &options, err);
     if (status == CHEX_OK)
         status = store_prepare(&r->folder, &r->c->plan, &options, &r->c->resumed, err);
-    return status;
+    r->c->replaced = status == CHEX_OK && r->c->resumed.replaced;
+    return status == CHEX_OK && r->c->resumed.complete && share_is_whole(locked) ? retry(r, &options, err) : status;
 }
 
 /* The others: the same folder, which the lock of the lead in it proves. */
@@ -413,8 +435,8 @@ publish(struct run *r, struct chex_error *err)
 {
     enum chex_status status = store_finish(r->store, err);
 
-    if (status == CHEX_OK && !lock_is_ours(&r->lock))
-        status = chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", r->folder.path);
+    if (status == CHEX_OK)
+        status = lock_check(&r->lock, err);
     if (status == CHEX_OK)
         status = write_indexes(r, err);
     return status == CHEX_OK ? convert_publish(r->c, r->store, err) : status;
@@ -473,6 +495,7 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
     struct run r = {.c = c, .crew = c->crew, .watch = watch, .folder = {.fd = -1}, .share = c->options->share};
     enum chex_status status = CHEX_OK, dropped;
 
+    c->running = true;
     if (!r.crew) {
         status = crew_init(&own, &alone, err);
         r.crew = &own;

@@ -323,6 +323,20 @@ first_error(struct crew *crew, enum chex_status own, struct chex_error *err)
     return status;
 }
 
+/*
+ * How it ended for one whose crew is broken: an error of its own explains more than the loss that followed it.  But who
+ * only stopped, and not since the user wished it, stopped because of the loss.
+ */
+static enum chex_status
+broken_status(const struct crew *crew, enum chex_status own, struct chex_error *err)
+{
+    bool wished = crew->user_stop && atomic_load(crew->user_stop);
+
+    if (own != CHEX_OK && (own != CHEX_ERR_STOPPED || wished))
+        return own;
+    return chex_fail(err, crew->broken, "%s", crew->why.text);
+}
+
 enum chex_status
 crew_report(struct crew *crew, enum chex_status status, const struct buffer *data, struct chex_error *err)
 {
@@ -335,7 +349,8 @@ crew_report(struct crew *crew, enum chex_status status, const struct buffer *dat
         crew_stop(crew);
     while (!all_reported(crew) && crew->broken == CHEX_OK)
         pause_and_tick(crew);
-    return crew->broken == CHEX_OK ? first_error(crew, status, err) : status;
+    /* What the others reported, or did not, is nobody's result any more. */
+    return crew->broken == CHEX_OK ? first_error(crew, status, err) : broken_status(crew, status, err);
 }
 
 enum chex_status
@@ -365,8 +380,7 @@ crew_verdict(struct crew *crew, enum chex_status status, struct buffer *data, st
     }
     if (crew->broken == CHEX_OK)
         return status;
-    /* An error of one's own explains more than the loss that followed it. */
-    return status != CHEX_OK && crew_leads(crew) ? status : chex_fail(err, crew->broken, "%s", crew->why.text);
+    return crew_leads(crew) ? broken_status(crew, status, err) : chex_fail(err, crew->broken, "%s", crew->why.text);
 }
 
 enum chex_status

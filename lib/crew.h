@@ -77,6 +77,7 @@ void crew_sum(const struct crew *crew, uint64_t *done, uint64_t *rejects);
  * The end of a phase: how it was for this process (status and *err), and data for the lead.  The lead waits for all
  * others: *err is then the first error, with "rank 3 n07: " before it, of whoever did not just stop because another had
  * failed; crew->peer[r].data is what rank r reported.  Others get their own status back, and go on to crew_verdict().
+ * Where one is lost the lead gets CHEX_ERR_LOST and not CHEX_OK: what is there of the others must not be used.
  */
 enum chex_status crew_report(struct crew *crew, enum chex_status status, const struct buffer *data,
                              struct chex_error *err);

@@ -90,6 +90,12 @@ chex_fail_memory(struct chex_error *err)
     return chex_fail(err, CHEX_ERR_MEMORY, "out of memory");
 }
 
+enum chex_status
+chex_fail_stopped(struct chex_error *err)
+{
+    return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+}
+
 const char *
 chex_errno_text(int error)
 {

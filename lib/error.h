@@ -22,6 +22,9 @@ enum chex_status chex_context(struct chex_error *err, enum chex_status status, c
 /* "out of memory", the only text for a failed allocation. */
 enum chex_status chex_fail_memory(struct chex_error *err);
 
+/* "stopped on request", whatever was at hand. */
+enum chex_status chex_fail_stopped(struct chex_error *err);
+
 /* What an errno says, as strerror() has it; in plainer words where a user can do something about it. */
 const char *chex_errno_text(int error);
 

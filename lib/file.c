@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TEMPORARY_TRIES 100
@@ -50,9 +49,9 @@ sync_parent(const char *path)
     while (length > 0 && path[length - 1] != '/')
         length--;
     parent = length > 0 ? strndup(path, length) : strdup(".");
-    fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    fd = parent ? file_openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -1;
     free(parent);
-    failed = fd >= 0 && fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+    failed = fd >= 0 && file_fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
     if (fd >= 0)
         close(fd);
     return !failed;
@@ -61,11 +60,15 @@ sync_parent(const char *path)
 enum chex_status
 folder_open(const char *path, bool create, struct folder *out, struct chex_error *err)
 {
+    unsigned failures = 0;
+
     *out = (struct folder){.fd = -1};
     /* Also where it is there already: the run that made it may have been killed at once. */
     if (create && ((mkdir(path, 0777) != 0 && errno != EEXIST) || !sync_parent(path)))
         return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, chex_errno_text(errno));
-    out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    do
+        out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (out->fd < 0 && file_try_again(&failures));
     if (out->fd < 0)
         return chex_fail(err, create ? CHEX_ERR_WRITE : chex_status_of_read_errno(errno),
                          "cannot open the folder '%s': %s", path, chex_errno_text(errno));
@@ -91,7 +94,7 @@ enum chex_status
 folder_sync(const struct folder *folder, struct chex_error *err)
 {
     /* Some network file systems cannot sync a folder and say EINVAL: then there is nothing to do. */
-    if (fsync(folder->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+    if (file_fsync(folder->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
         return chex_fail(err, CHEX_ERR_WRITE, "cannot sync the folder '%s': %s", folder->path, chex_errno_text(errno));
     return CHEX_OK;
 }
@@ -115,8 +118,8 @@ fail_write(const struct safe_file *f, const char *verb, int error, struct chex_e
     return chex_status_of_write_errno(error);
 }
 
-static enum chex_status
-reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
+enum chex_status
+safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
 {
 #ifdef HAVE_FALLOCATE
     /* The system call and not posix_fallocate(), whose emulation writes to every block over NFS. */
@@ -147,13 +150,13 @@ open_temporary(struct safe_file *f, size_t size, int flags)
 
     if (f->kind == SAFE_FILE_PART) {
         snprintf(f->temporary, size, ".%s.part", f->name);
-        return openat(f->folder->fd, f->temporary, flags, 0666);
+        return file_openat(f->folder->fd, f->temporary, flags, 0666);
     }
     snprintf(f->temporary, size, ".%s.tmp.%ld", f->name, (long)getpid());
-    fd = openat(f->folder->fd, f->temporary, flags, 0666);
+    fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
     for (i = 0; fd < 0 && errno == EEXIST && i < TEMPORARY_TRIES; i++) {
         snprintf(f->temporary, size, ".%s.tmp.%ld%02u", f->name, (long)getpid(), i);
-        fd = openat(f->folder->fd, f->temporary, flags, 0666);
+        fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
     }
     return fd;
 }
@@ -185,7 +188,7 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
         goto fail;
     }
     f->created = true;
-    status = reserve(f, size, err);
+    status = safe_file_reserve(f, size, err);
     if (status != CHEX_OK)
         goto fail;
     *out = f;
@@ -273,7 +276,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     int fd = f->fd;
 
-    if (durable && fsync(f->fd) != 0) {
+    if (durable && file_fsync(f->fd) != 0) {
         status = fail_lost(f, "sync", err);
         goto out;
     }
@@ -336,13 +339,16 @@ safe_file_put(const struct folder *folder, const char *name, const void *data, s
 enum chex_status
 file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
 {
+    unsigned failures = 0;
     struct stat st;
 
     /* O_NONBLOCK: the open of a FIFO or of a device returns at once, and fstat() then says what it is. */
-    *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    do
+        *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (*fd < 0 && file_try_again(&failures));
     if (*fd < 0)
         return chex_fail(err, chex_status_of_read_errno(errno), "cannot open: %s", chex_errno_text(errno));
-    if (fstat(*fd, &st) != 0) {
+    if (!file_stat(*fd, "", AT_EMPTY_PATH, &st)) {
         enum chex_status status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
 
         close(*fd);
@@ -359,8 +365,8 @@ file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_
 enum chex_status
 file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err)
 {
+    unsigned failures = 0;
     uint8_t *p = data;
-    int failures = 0;
 
     *got = 0;
     while (*got < size) {
@@ -370,13 +376,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
             break;
         if (n > 0) {
             *got += (size_t)n;
-        } else if ((errno == EIO || errno == ESTALE) && failures < 3) {
-            /* A passing fault of a network file system: 20, 80, 320 ms. */
-            struct timespec pause = {.tv_nsec = 20000000L << (2 * failures)};
-
-            failures++;
-            nanosleep(&pause, NULL);
-        } else if (errno != EINTR) {
+        } else if (!file_try_again(&failures)) {
             return chex_fail(err, CHEX_ERR_READ, "read error at byte %s: %s", COUNT_TEXT(offset + *got),
                              chex_errno_text(errno));
         }
@@ -389,8 +389,8 @@ unchanged(int fd, const struct stat *before)
 {
     struct stat now;
 
-    return fstat(fd, &now) == 0 && now.st_size == before->st_size && now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
-           now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+    return file_stat(fd, "", AT_EMPTY_PATH, &now) && now.st_size == before->st_size &&
+           now.st_mtim.tv_sec == before->st_mtim.tv_sec && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
 enum chex_status
@@ -410,7 +410,7 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
                            COUNT_TEXT(max));
         goto out;
     }
-    if (fstat(fd, &before) != 0) {
+    if (!file_stat(fd, "", AT_EMPTY_PATH, &before)) {
         status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
         goto out;
     }

@@ -20,7 +20,25 @@
 
 #include "mem.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
+
+/* ---- calls that are made again --------------------------------------------------------------------------------- */
+
+/*
+ * A call that only reads has failed: make it once more?  Where it was interrupted, always; where errno is one that
+ * passes on a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN), three times, after 20, 80 and 320 ms.  *failures is
+ * 0 before the first; errno is kept.
+ *     do
+ *         fd = openat(...);
+ *     while (fd < 0 && file_try_again(&failures));
+ */
+bool file_try_again(unsigned *failures);
+/* fstatat() in that way; false with errno. */
+bool file_stat(int folder_fd, const char *path, int flags, struct stat *st);
+/* Of the output only an interruption is nothing: openat() and fsync() until they are not interrupted. */
+int file_openat(int folder_fd, const char *name, int flags, mode_t mode);
+int file_fsync(int fd);
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
@@ -38,6 +56,12 @@ enum chex_status folder_open(const char *path, bool create, struct folder *out, 
 void folder_close(struct folder *folder); /* zero-initialised or closed ones are allowed: fd 0 with path NULL */
 /* fsync the folder, so that renames in it survive a power loss. */
 enum chex_status folder_sync(const struct folder *folder, struct chex_error *err);
+/*
+ * Before a file that an earlier run left is written to: one that has other names (a hard link, be it of a backup) is
+ * copied, and the copy takes this name, since what the others have must stay.  One that is not there is fine.
+ * CHEX_ERR_WRITE, also where it is not a regular file; CHEX_ERR_MEMORY.
+ */
+enum chex_status folder_own(const struct folder *folder, const char *name, struct chex_error *err);
 /* Remove a file; one that is not there is fine. */
 enum chex_status folder_remove(const struct folder *folder, const char *name, struct chex_error *err);
 
@@ -65,6 +89,9 @@ struct safe_file; /* used by one thread at a time, but for safe_file_pwrite() an
  */
 enum chex_status safe_file_create(const struct folder *folder, const char *name, enum safe_file_kind kind,
                                   uint64_t size, struct safe_file **out, struct chex_error *err);
+
+/* Of a part that was begun without a size: reserve what it will take, now that this is known or likely. */
+enum chex_status safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err);
 
 /* Append. */
 enum chex_status safe_file_write(struct safe_file *f, const void *data, size_t size, struct chex_error *err);
@@ -97,11 +124,12 @@ enum chex_status safe_file_put(const struct folder *folder, const char *name, co
 
 /*
  * Open a regular file for reading, never blocking on a FIFO or a device.  *size is its size.  Closed by the caller.
+ * Here and below, what passes is tried again: file_try_again().
  * CHEX_ERR_MISSING; CHEX_ERR_NOT_IMAGE "not a regular file"; CHEX_ERR_READ.
  */
 enum chex_status file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err);
 
-/* Fill data from offset, looping over short reads and EINTR; EIO and ESTALE are tried 3 times, 20 ms apart and more. */
+/* Fill data from offset, looping over short reads. */
 enum chex_status file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err);
 
 /*
@@ -109,5 +137,11 @@ enum chex_status file_pread(int fd, uint64_t offset, void *data, size_t size, si
  * size or time changes meanwhile is CHEX_ERR_READ "changed while it was read".  The texts do not name the file.
  */
 enum chex_status file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struct chex_error *err);
+
+/*
+ * Are these two files one, or have they the same content?  One that is not there, may not be read or is no file is
+ * different; where reading fails it cannot be told: CHEX_ERR_READ, CHEX_ERR_MEMORY.
+ */
+enum chex_status file_same(const char *a, const char *b, bool *same, struct chex_error *err);
 
 #endif

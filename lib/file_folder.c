@@ -43,20 +43,37 @@ read_names(DIR *dir, bool (*wanted)(const char *name), struct folder_names *out,
     return errno == 0 ? CHEX_OK : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
 }
 
-enum chex_status
-folder_list(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
-            struct chex_error *err)
+/* errno is that of a failure. */
+static enum chex_status
+list_once(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
+          struct chex_error *err)
 {
     /* Opened anew, so that NFS asks the server what is there now. */
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), error;
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     enum chex_status status = dir ? read_names(dir, wanted, out, err)
                                   : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
 
+    error = errno;
     if (dir)
         closedir(dir);
     else if (fd >= 0)
         close(fd);
+    errno = error;
+    return status;
+}
+
+enum chex_status
+folder_list(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
+            struct chex_error *err)
+{
+    unsigned failures = 0;
+    enum chex_status status;
+
+    do {
+        folder_names_release(out);
+        status = list_once(folder, wanted, out, err);
+    } while (status == CHEX_ERR_READ && file_try_again(&failures));
     if (status != CHEX_OK && status != CHEX_ERR_MEMORY)
         return chex_context(err, status, "cannot list the folder '%s'", folder->path);
     if (out->count > 0)

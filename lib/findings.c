@@ -136,6 +136,26 @@ findings_scan(const char *text, size_t text_length, findings_unknown_fn *unknown
     return fault == FINDINGS_GOOD && none && *mask ? FINDINGS_CONTRADICTION : fault;
 }
 
+bool
+findings_are_exact(const char *text, size_t text_length)
+{
+    const char *end = text + text_length;
+
+    for (const char *part = text, *next; part; part = next) {
+        const char *bar = memchr(part, '|', (size_t)(end - part)), *name;
+        size_t length = (size_t)((bar ? bar : end) - part);
+        int index;
+
+        next = bar ? bar + 1 : NULL;
+        ascii_trim(&part, &length);
+        index = finding_index(part, length);
+        name = index < 0 ? "No Finding" : finding_names[index];
+        if (length != strlen(name) || memcmp(part, name, length) != 0)
+            return false;
+    }
+    return true;
+}
+
 struct unknown {
     const char *name;
     size_t length;

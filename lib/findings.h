@@ -39,6 +39,9 @@ typedef void findings_unknown_fn(const char *name, size_t length, void *context)
 enum findings_fault findings_scan(const char *text, size_t length, findings_unknown_fn *unknown, void *context,
                                   uint16_t *mask);
 
+/* Does a text that findings_scan() took write each name as NIH does, but for blanks around it? */
+bool findings_are_exact(const char *text, size_t length);
+
 /*
  * Parse "Atelectasis|Effusion" or "No Finding" into *mask.
  * CHEX_ERR_USAGE, with the text naming the fault: unknown label (and "did you mean ...?"), No Finding together with a

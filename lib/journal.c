@@ -81,10 +81,10 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
     if (strcmp(id, r->dataset_id) != 0)
         return chex_fail(
             err, CHEX_ERR_INCOMPATIBLE,
-            "'%s' holds an unfinished conversion of other data or options, %.8s and not %.8s "
+            "'%s' holds an unfinished conversion of other data or options, %.8s, and %.8s is wanted "
             "(--force replaces it): %s",
             r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)), r->dataset_id,
-            spec_difference(r->spec, ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), differ));
+            spec_difference(ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), r->spec, differ));
     return CHEX_OK;
 }
 
@@ -172,8 +172,9 @@ read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
         status = read_lines(r, &b, end, err);
     else if (status == CHEX_ERR_MISSING)
         status = CHEX_OK;
-    else
-        status = chex_context(err, status, "'%s/%s'", r->folder->path, r->name);
+    else /* a folder or FIFO in its place is no fault of the images */
+        status = chex_context(err, chex_status_is_data(status) ? CHEX_ERR_INCOMPATIBLE : status, "'%s/%s'",
+                              r->folder->path, r->name);
     buffer_release(&b);
     return status;
 }
@@ -226,7 +227,7 @@ append(struct journal *j, const struct buffer *line, struct chex_error *err)
             break;
         done += (size_t)n;
     }
-    if (done < line->size || fsync(j->fd) != 0)
+    if (done < line->size || file_fsync(j->fd) != 0)
         return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path, j->name,
                          chex_errno_text(errno));
     j->end += line->size;
@@ -282,9 +283,11 @@ journal_open(const struct folder *folder, struct share share, const char *datase
     status = journal_read_all(folder, dataset_id, spec, result, shard_count, &count, err);
     if (status == CHEX_OK)
         status = read_one(&own, &out->end, err); /* its end, and it has the last word */
+    if (status == CHEX_OK)
+        status = folder_own(folder, out->name, err);
     if (status != CHEX_OK)
         return status;
-    out->fd = openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    out->fd = file_openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* What is behind the last good line was torn by a crash. */
     if (out->fd < 0 || !cut(out)) {
         status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,

@@ -99,6 +99,35 @@ reject(struct reading *r, const struct table_row *row, enum chex_status status, 
     return CHEX_OK;
 }
 
+/* What of the row, which is the last entry, was not taken as it stands there. */
+static enum chex_status
+note_corrections(struct reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
+{
+    const struct label_columns *c = &r->columns;
+    const struct {
+        bool wrong;
+        int column;
+        enum note_kind kind;
+    } looks[] = {
+        {e->findings && !findings_are_exact(row->field[c->findings], row->length[c->findings]), c->findings,
+         NOTE_SPELLING},
+        {c->age >= 0 && isnan(e->age) && !e->impossible_age, c->age, NOTE_AGE},
+        {c->sex >= 0 && e->sex == 'U' && ascii_upper(row->field[c->sex][0]) != 'U', c->sex, NOTE_SEX},
+        {c->view >= 0 && strcmp(e->view, "U") == 0 && ascii_upper(row->field[c->view][0]) != 'U', c->view, NOTE_VIEW},
+    };
+    enum chex_status status = CHEX_OK;
+
+    for (size_t i = 0; status == CHEX_OK && i < sizeof(looks) / sizeof(looks[0]); i++) {
+        int column = looks[i].column;
+
+        /* An empty field says that it is unknown. */
+        if (looks[i].wrong && row->length[column] > 0)
+            status = notes_add(&r->out->notes, looks[i].kind, row->path, row->line, row->field[column],
+                               row->length[column], err);
+    }
+    return status;
+}
+
 static enum chex_status
 add_entry(struct reading *r, const struct table_row *row, const char *patient, uint16_t findings,
           struct chex_error *err)
@@ -128,7 +157,7 @@ add_entry(struct reading *r, const struct table_row *row, const char *patient, u
     if (c->view >= 0)
         label_view(row->field[c->view], row->length[c->view], e->view);
     out->count++;
-    return CHEX_OK;
+    return note_corrections(r, row, e, err);
 }
 
 static enum chex_status
@@ -188,9 +217,15 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
     enum chex_status status;
     const char *fault;
 
+    if (r->options->stop && atomic_load(r->options->stop))
+        return chex_fail_stopped(err);
     if (!r->have_header) {
         r->have_header = true;
-        return label_columns_find(row, &r->columns, err);
+        status = label_columns_find(row, &r->columns, err);
+        r->out->no_age = r->columns.age < 0;
+        r->out->no_sex = r->columns.sex < 0;
+        r->out->no_view = r->columns.view < 0;
+        return status;
     }
     status = check_field_count(r, row, err);
     if (status != CHEX_OK)
@@ -320,6 +355,7 @@ labels_release(struct labels *labels)
     free(labels->entry);
     free(labels->patient);
     free(labels->reject);
+    notes_release(&labels->notes);
     arena_release(&labels->strings);
     *labels = (struct labels){0};
 }

@@ -15,6 +15,9 @@
 
 #include "digest.h"
 #include "mem.h"
+#include "notes.h"
+
+#include <stdatomic.h>
 
 #define LABELS_MAX_NAME 255 /* bytes of an image's file name, of a patient id: 63 */
 
@@ -46,6 +49,9 @@ struct labels {
     struct label_reject *reject; /* rows whose name or findings cannot be used, in order of the file */
     size_t reject_count;
 
+    bool no_age, no_sex, no_view; /* there is no such column: unknown for all */
+    struct notes notes;           /* values that were read in another way than they stand there */
+
     struct arena strings; /* owns every string above */
 };
 
@@ -59,6 +65,7 @@ struct label_reject {
 
 struct labels_options {
     bool empty_is_no_finding; /* an empty label is No Finding, not a reject */
+    const atomic_bool *stop;  /* set: CHEX_ERR_STOPPED; may be NULL */
 };
 
 /*
@@ -72,7 +79,7 @@ struct labels_options {
  *                   and a suggestion), No Finding with a finding, an empty or overlong patient id, an id that is not
  *                   the prefix of an image name of NIH's form (NNNNNNNN_NNN.*), the same image with other values
  *                   (both lines), no rows; a list of boxes (BBox_List_2017.csv) is recognised and named as such
- * CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
 enum chex_status labels_read(const char *path, const struct labels_options *options, struct labels *out,
                              struct chex_error *err);

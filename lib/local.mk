@@ -12,10 +12,15 @@ libchexcore_la_SOURCES = \
 	lib/digest.c \
 	lib/digest.h \
 	lib/file.c \
+	lib/file_calls.c \
 	lib/file_folder.c \
+	lib/file_own.c \
+	lib/file_same.c \
 	lib/file.h \
 	lib/lock.c \
+	lib/lock_holder.c \
 	lib/lock.h \
+	lib/lock_private.h \
 	lib/image.c \
 	lib/image.h \
 	lib/png.c \
@@ -63,6 +68,8 @@ libchexcore_la_SOURCES = \
 	lib/labels.c \
 	lib/labels.h \
 	lib/names.c \
+	lib/notes.c \
+	lib/notes.h \
 	lib/names.h \
 	lib/split.c \
 	lib/split.h \
@@ -115,6 +122,7 @@ libchexcore_la_SOURCES = \
 	lib/convert_run.c \
 	lib/convert_image.c \
 	lib/convert_publish.c \
+	lib/convert_retry.c \
 	lib/convert_crew.c \
 	lib/convert_crew.h \
 	lib/convert.h \

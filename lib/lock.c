@@ -8,124 +8,17 @@
  */
 #include <config.h>
 
-#include "lock.h"
+#include "lock_private.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-struct holder {
-    char host[128];
-    long pid;
-    char boot[64];
-    unsigned long long space; /* the pid's namespace, its inode: a container has its own numbers */
-    unsigned long long start; /* of the process, in ticks since boot: a number may be used again */
-    char since[32];
-};
-
-static void
-boot_id(char *out, size_t size)
-{
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    out[0] = '\0';
-    if (f) {
-        if (fgets(out, (int)size, f))
-            out[strcspn(out, "\n")] = '\0';
-        fclose(f);
-    }
-    if (!out[0])
-        snprintf(out, size, "unknown");
-}
-
-/*
- * Field 22 of /proc/PID/stat; 0 where there is no such process, or no /proc.  *ended: it is a zombie, which its parent
- * (mpirun killed with its job, a container without an init) may never collect.
- */
-static unsigned long long
-process_start(long pid, bool *ended)
-{
-    unsigned long long start = 0;
-    char path[64], text[1024];
-    const char *p;
-    size_t got;
-    FILE *f;
-    int i;
-
-    *ended = false;
-    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-    f = fopen(path, "re");
-    if (!f)
-        return 0;
-    got = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[got] = '\0';
-    /* The second field is a name in brackets, with anything in it. */
-    p = strrchr(text, ')');
-    *ended = p && (strncmp(p, ") Z", 3) == 0 || strncmp(p, ") X", 3) == 0);
-    for (i = 2; p && i < 22; i++)
-        p = strchr(p + 1, ' ');
-    if (p && sscanf(p, "%llu", &start) != 1)
-        start = 0;
-    return start;
-}
-
-static void
-describe_self(struct holder *self)
-{
-    struct stat st;
-    bool ended;
-    time_t now = time(NULL);
-    struct tm tm;
-
-    if (gethostname(self->host, sizeof(self->host)) != 0 || !self->host[0])
-        snprintf(self->host, sizeof(self->host), "unknown");
-    self->host[sizeof(self->host) - 1] = '\0';
-    self->pid = (long)getpid();
-    self->space = stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long long)st.st_ino : 0;
-    self->start = process_start(self->pid, &ended);
-    boot_id(self->boot, sizeof(self->boot));
-    if (!localtime_r(&now, &tm) || strftime(self->since, sizeof(self->since), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-        snprintf(self->since, sizeof(self->since), "unknown");
-}
-
-/* A lock file's text; false where it is not one (torn, foreign). */
-static bool
-parse_holder(const char *text, struct holder *out)
-{
-    return sscanf(text, "host %127s\npid %ld\nboot %63s\nspace %llu\nstart %llu\nsince %31s", out->host, &out->pid,
-                  out->boot, &out->space, &out->start, out->since) == 6;
-}
-
-enum life { ALIVE, DEAD, UNKNOWN };
-
-/* Whether the holder is at work, as far as it can be seen from here. */
-static enum life
-life_of(const struct holder *holder)
-{
-    struct holder self;
-    unsigned long long start;
-    bool ended;
-
-    describe_self(&self);
-    if (strcmp(holder->host, self.host) != 0)
-        return UNKNOWN;
-    if (strcmp(holder->boot, self.boot) != 0)
-        return DEAD;
-    if (holder->space != self.space)
-        return UNKNOWN;
-    if (holder->pid <= 0 || (kill((pid_t)holder->pid, 0) != 0 && errno == ESRCH))
-        return DEAD;
-    start = process_start(holder->pid, &ended);
-    return ended || (start != 0 && start != holder->start) ? DEAD : ALIVE;
-}
 
 /* Nothing is allocated: the end of a run that has no memory left drops its lock too. */
 static enum chex_status
@@ -154,7 +47,7 @@ static bool
 write_text(const struct folder *folder, const char *name, const char *text)
 {
     size_t size = strlen(text), done = 0;
-    int fd = openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = file_openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     int error = 0;
 
     if (fd < 0)
@@ -167,7 +60,7 @@ write_text(const struct folder *folder, const char *name, const char *text)
         else if (n == 0 || errno != EINTR)
             error = n == 0 ? ENOSPC : errno;
     }
-    if (error == 0 && fsync(fd) != 0)
+    if (error == 0 && file_fsync(fd) != 0)
         error = errno;
     if (close(fd) != 0 && errno != EINTR && error == 0)
         error = errno;
@@ -197,15 +90,14 @@ is_same_file(const struct folder *folder, const char *a, const char *b)
 static bool
 create_lock(const struct folder *folder, const char *name, char *text)
 {
-    struct holder self;
+    struct lock_holder self;
     struct timespec now;
     char made[LOCK_NAME_SIZE + 64];
     bool good;
     int error;
 
-    describe_self(&self);
-    snprintf(text, LOCK_TEXT, "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince %s\n", self.host, self.pid,
-             self.boot, self.space, self.start, self.since);
+    lock_describe_self(&self);
+    lock_format_holder(&self, text);
     /* A pid is not enough for a name of its own: in containers everybody may be number 1. */
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(made, sizeof(made), "%s.new.%ld.%ld", name, self.pid, now.tv_nsec);
@@ -238,14 +130,17 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
 {
     static const char new[] = ".new.", stale[] = ".stale.";
     const char *rest = behind_lock_name(name, own);
-    struct holder holder;
+    struct lock_holder holder, self;
     char text[LOCK_TEXT];
 
     /* One that a rival is making at this moment may be among them: it then begins again, and finds our lock. */
     if (rest && strncmp(rest, new, strlen(new)) == 0)
         return true;
-    return rest && strncmp(rest, stale, strlen(stale)) == 0 && read_lock(folder, name, text, NULL) == CHEX_OK &&
-           parse_holder(text, &holder) && life_of(&holder) == DEAD;
+    if (!rest || strncmp(rest, stale, strlen(stale)) != 0)
+        return false;
+    lock_describe_self(&self);
+    return read_lock(folder, name, text, NULL) == CHEX_OK && lock_parse_holder(text, &holder) &&
+           lock_life(&holder, &self) == LOCK_DEAD;
 }
 
 /*
@@ -255,7 +150,7 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
 static void
 remove_leftovers(const struct folder *folder, const char *own)
 {
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *d;
 
@@ -281,7 +176,9 @@ remove_stale(const struct folder *folder, const char *name, const char *stale)
         linkat(folder->fd, aside, folder->fd, name, 0) != 0 &&
         !(knows_no_links(errno) && write_text(folder, name, text)))
         return;
-    unlinkat(folder->fd, aside, 0);
+    /* What the user's word removed may be a folder; one that holds something keeps its new name. */
+    if (unlinkat(folder->fd, aside, 0) != 0 && errno == EISDIR)
+        unlinkat(folder->fd, aside, AT_REMOVEDIR);
 }
 
 /* A lock cannot be opened: it was dropped meanwhile, or is a link that leads nowhere, which no converter made. */
@@ -306,8 +203,8 @@ clear_link(const struct folder *folder, const char *name, bool break_lock, struc
 static enum chex_status
 clear_away(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
 {
-    struct holder holder = {.pid = 0};
-    enum life life = UNKNOWN;
+    struct lock_holder holder = {.pid = 0}, self;
+    enum lock_life life = LOCK_UNKNOWN;
     char text[LOCK_TEXT];
     enum chex_status status = read_lock(folder, name, text, err);
 
@@ -315,13 +212,18 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
         return clear_link(folder, name, break_lock, err);
     if (status != CHEX_OK && break_lock)
         text[0] = '\0'; /* whatever it is */
+    else if (status == CHEX_ERR_NOT_IMAGE)
+        return chex_fail(err, CHEX_ERR_WRITE,
+                         "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)",
+                         folder->path, name);
     else if (status != CHEX_OK)
         return chex_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
-    if (parse_holder(text, &holder))
-        life = life_of(&holder);
+    lock_describe_self(&self);
+    if (lock_parse_holder(text, &holder))
+        life = lock_life(&holder, &self);
     else
         snprintf(holder.host, sizeof(holder.host), "unknown");
-    if (life == ALIVE || (life == UNKNOWN && !break_lock)) {
+    if (life == LOCK_ALIVE || (life == LOCK_UNKNOWN && !break_lock)) {
         struct share share;
         char part[48] = "";
 
@@ -329,7 +231,7 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
             snprintf(part, sizeof(part), "part %u of %u of ", share.part + 1, share.of);
         return chex_fail(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", part, folder->path,
                          holder.host, holder.pid, holder.since[0] ? holder.since : "unknown",
-                         life == ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
+                         life == LOCK_ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
     }
     remove_stale(folder, name, text);
     return CHEX_OK;
@@ -424,12 +326,19 @@ lock_has_text(const struct folder *folder, const char *text)
     return read_lock(folder, LOCK_NAME, there, NULL) == CHEX_OK && strcmp(there, text) == 0;
 }
 
-bool
-lock_is_ours(const struct lock *lock)
+enum chex_status
+lock_check(const struct lock *lock, struct chex_error *err)
 {
     char text[LOCK_TEXT];
+    enum chex_status status = lock->held ? read_lock(lock->folder, lock->name, text, err) : CHEX_ERR_MISSING;
 
-    return lock->held && read_lock(lock->folder, lock->name, text, NULL) == CHEX_OK && strcmp(text, lock->text) == 0;
+    if (status == CHEX_OK && strcmp(text, lock->text) == 0)
+        return CHEX_OK;
+    /* One that cannot be read may well be ours: that is the disk's fault, and nobody has taken it. */
+    if (status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY)
+        return chex_context(err, status == CHEX_ERR_READ ? CHEX_ERR_WRITE : status, "the lock '%s/%s'",
+                            lock->folder->path, lock->name);
+    return chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", lock->folder->path);
 }
 
 enum chex_status

@@ -26,6 +26,37 @@ struct adding {
     bool have_header;
 };
 
+/* The place behind the first ending of an image's name; NULL where there is none. */
+static const char *
+behind_ending(const char *name, size_t length)
+{
+    static const char *const endings[] = {".png", ".jpg", ".jpeg"};
+
+    for (size_t i = 0; i < length; i++)
+        for (size_t k = 0; k < sizeof(endings) / sizeof(endings[0]); k++)
+            if (length - i >= strlen(endings[k]) &&
+                ascii_same(name + i, strlen(endings[k]), endings[k], strlen(endings[k])))
+                return name + i + strlen(endings[k]);
+    return NULL;
+}
+
+/*
+ * A name that is none of an image, or two (00000001_000.png00000001_001.png), is added all the same: it matches
+ * nothing.
+ */
+static enum chex_status
+note_odd(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
+         struct chex_error *err)
+{
+    const char *end = name + length, *behind = behind_ending(name, length);
+
+    if (behind == end)
+        return CHEX_OK;
+    if (behind && behind[0] != '.' && behind_ending(behind, (size_t)(end - behind)) == end)
+        return notes_add(&a->out->notes, NOTE_GLUED, path, line, name, length, err);
+    return behind && behind[0] == '.' ? CHEX_OK : notes_add(&a->out->notes, NOTE_JUNK, path, line, name, length, err);
+}
+
 /* Add what is behind the last slash, without blanks around it, as a field of a table has none. */
 static enum chex_status
 add_name(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
@@ -54,7 +85,7 @@ add_name(struct adding *a, const char *name, size_t length, const char *path, un
     if (!copy)
         return chex_fail_memory(err);
     a->out->name[a->out->count++] = copy;
-    return CHEX_OK;
+    return note_odd(a, name, length, path, line, err);
 }
 
 /* ---- a CSV ---------------------------------------------------------------------------------------------------- */
@@ -184,6 +215,7 @@ void
 names_release(struct names *names)
 {
     free(names->name);
+    notes_release(&names->notes);
     arena_release(&names->strings);
     *names = (struct names){0};
 }

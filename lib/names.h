@@ -12,11 +12,13 @@
 #define CHEX_LIB_NAMES_H
 
 #include "mem.h"
+#include "notes.h"
 
 struct names {
     const char **name; /* sorted (strcmp), unique */
     size_t count;
-    size_t repeated; /* lines dropped because the name was there */
+    size_t repeated;    /* lines dropped because the name was there */
+    struct notes notes; /* lines that name no image, or two */
     struct arena strings;
 };
 

@@ -301,6 +301,6 @@ pipeline_run(struct pipeline *p, struct chex_error *err)
         return run.status;
     }
     if (was_stopped(&run))
-        return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+        return chex_fail_stopped(err);
     return CHEX_OK;
 }

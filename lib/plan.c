@@ -72,17 +72,17 @@ differing_parts(const char *of, const char *other, char *out, size_t size)
 }
 
 char *
-spec_difference(const char *asked, const char *there, char out[SPEC_DIFFERENCE])
+spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE])
 {
-    char a[SPEC_DIFFERENCE / 2 - 8], b[SPEC_DIFFERENCE / 2 - 8];
+    char a[SPEC_DIFFERENCE / 2 - 16], b[SPEC_DIFFERENCE / 2 - 16];
 
-    differing_parts(asked, there, a, sizeof(a));
-    differing_parts(there, asked, b, sizeof(b));
+    differing_parts(held, wanted, a, sizeof(a));
+    differing_parts(wanted, held, b, sizeof(b));
     if (!a[0] && !b[0])
         snprintf(out, SPEC_DIFFERENCE,
                  "the options are the same, the label file, the lists or what was left out are not");
     else
-        snprintf(out, SPEC_DIFFERENCE, "%s%s%s", a, a[0] && b[0] ? ", not " : a[0] ? "" : "not ", b);
+        snprintf(out, SPEC_DIFFERENCE, "it has %s, wanted is %s", a[0] ? a : "nothing", b[0] ? b : "nothing");
     return out;
 }
 

@@ -44,11 +44,11 @@ struct spec spec_default(void);
 /* One line for messages and the journal: "256x256 bilinear, 256 a shard, tail pad, ...".  Equal text, equal spec. */
 void spec_format(const struct spec *spec, char *out, size_t size);
 /*
- * Of two such lines only the parts that differ: "128x128 bilinear, seed 1, not 256x256 bilinear, seed 0"; equal ones
- * differ in what they were made from, and that is said.  Returns out.
+ * Of two such lines only the parts that differ: "it has 256x256 bilinear, seed 0, wanted is 128x128 bilinear, seed 1";
+ * equal ones differ in what they were made from, and that is said.  Returns out.
  */
 #define SPEC_DIFFERENCE 640
-char *spec_difference(const char *asked, const char *there, char out[SPEC_DIFFERENCE]);
+char *spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE]);
 
 struct plan_shard {
     unsigned split;

@@ -7,6 +7,7 @@
 
 #include "preflight.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WHOLE_COUNT 112120
@@ -71,4 +72,50 @@ preflight_expect(const struct labels *labels, bool *missing_image, struct prefli
     out->missing = 0;
     memset(out->sample, 0, sizeof(out->sample));
     memset(missing_image, 0, labels->count * sizeof(*missing_image));
+}
+
+/* The stray that has this name but for the ending; NULL where there is none. */
+static const char *
+find_stem(const struct strays *strays, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    size_t length = dot ? (size_t)(dot - name) + 1 : 0, low = 0, high = strays->count;
+
+    if (length == 0 || !source_is_image(name))
+        return NULL;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strncmp(strays->name[middle], name, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < strays->count && strncmp(strays->name[low], name, length) == 0; low++)
+        if (!strchr(strays->name[low] + length, '.') && source_is_image(strays->name[low]))
+            return strays->name[low];
+    return NULL;
+}
+
+size_t
+preflight_endings(const struct labels *labels, const bool *missing_image, const struct strays *strays,
+                  char text[PREFLIGHT_HINT])
+{
+    const char *name = NULL, *other = NULL;
+    size_t count = 0, i;
+
+    text[0] = '\0';
+    for (i = 0; i < labels->count; i++) {
+        const char *stem = missing_image[i] ? find_stem(strays, labels->entry[i].name) : NULL;
+
+        if (!stem)
+            continue;
+        name = name ? name : labels->entry[i].name;
+        other = other ? other : stem;
+        count++;
+    }
+    if (count > 0)
+        snprintf(text, PREFLIGHT_HINT, "; %zu %s there with another ending: '%s' where the label file says '%s'", count,
+                 count == 1 ? "is" : "are", other, name);
+    return count;
 }

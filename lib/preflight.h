@@ -12,6 +12,7 @@
 
 #include "labels.h"
 #include "source.h"
+#include "strays.h"
 
 #define PREFLIGHT_ARCHIVES 12
 #define PREFLIGHT_SAMPLES  5
@@ -39,6 +40,15 @@ void preflight_recount(const struct labels *labels, const bool *skip, const bool
 
 /* What is missing is expected to be in archives from now on: missing_image becomes false, found does not change. */
 void preflight_expect(const struct labels *labels, bool *missing_image, struct preflight *out);
+
+/*
+ * Of the images that are missing: how many lie there under another ending, as 00000001_000.jpg for 00000001_000.png?
+ * *text says so, with one of them; it is "" where there are none.
+ * strays  images without a row, sorted
+ */
+#define PREFLIGHT_HINT 700
+size_t preflight_endings(const struct labels *labels, const bool *missing_image, const struct strays *strays,
+                         char text[PREFLIGHT_HINT]);
 
 /* Which of NIH's archives, from 0, holds the image of this row where the label file is that of the whole data set. */
 size_t preflight_archive(size_t row);

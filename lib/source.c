@@ -23,7 +23,6 @@
 
 #define MAX_DEPTH 32
 #define MAX_PATH  4096
-#define COMPARED  16384 /* bytes of two files at a time */
 
 /* The folders that are open above the one at hand: a symbolic link back to one of them is a loop. */
 struct ancestor {
@@ -130,51 +129,93 @@ listing_add(struct listing *l, const char *name)
     return l->name[l->count] && ++l->count;
 }
 
-static bool
-is_folder(int fd, const struct dirent *d)
+/* A link that leads nowhere is no folder; where the system cannot tell, all that is behind it would be missing. */
+static enum chex_status
+is_folder(int fd, const struct dirent *d, const char *path, bool *folder, struct chex_error *err)
 {
     struct stat st;
 
-    if (d->d_type == DT_DIR)
-        return true;
+    *folder = d->d_type == DT_DIR;
     if (d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
-        return false;
-    return fstatat(fd, d->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+        return CHEX_OK;
+    if (file_stat(fd, d->d_name, 0, &st))
+        *folder = S_ISDIR(st.st_mode);
+    else if (chex_status_of_read_errno(errno) != CHEX_ERR_MISSING)
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s/%s': %s", path, d->d_name,
+                         chex_errno_text(errno));
+    return CHEX_OK;
 }
 
-/* List one open folder: files go to the source, folders to *below. */
+/* What a folder holds goes here: its place in the source, once it has an image, and the names of those below. */
+struct here {
+    const char *path;
+    bool known;
+    uint32_t folder;
+    struct listing below;
+};
+
 static enum chex_status
-list_folder(struct source *s, DIR *dir, const char *path, struct listing *below, struct chex_error *err)
+take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, struct chex_error *err)
+{
+    bool folder;
+    enum chex_status status;
+
+    /* Hidden ones too: "." and "..", and the ._NAME.png that macOS leaves behind. */
+    if (d->d_name[0] == '.')
+        return CHEX_OK;
+    status = is_folder(fd, d, here->path, &folder, err);
+    if (status != CHEX_OK)
+        return status;
+    if (folder)
+        return listing_add(&here->below, d->d_name) ? CHEX_OK : chex_fail_memory(err);
+    if (is_named_archive(d->d_name))
+        return note_unopened(s, here->path, d->d_name, err);
+    if (!source_is_image(d->d_name))
+        return CHEX_OK;
+    if (!here->known)
+        status = add_folder(s, here->path, &here->folder, err);
+    here->known = status == CHEX_OK;
+    return status == CHEX_OK ? add_file(s, here->folder, d->d_name, err) : status;
+}
+
+/* List one open folder: files go to the source, folders to here->below.  errno is that of a CHEX_ERR_READ. */
+static enum chex_status
+list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
 {
     struct dirent *d;
-    bool have_folder = false;
-    uint32_t folder = 0;
 
     while (errno = 0, (d = readdir(dir)) != NULL) {
-        enum chex_status status = CHEX_OK;
+        enum chex_status status = s->stop && atomic_load(s->stop) ? chex_fail_stopped(err)
+                                                                  : take_entry(s, dirfd(dir), d, here, err);
 
-        /* Hidden ones too: "." and "..", and the ._NAME.png that macOS leaves behind. */
-        if (d->d_name[0] == '.')
-            continue;
-        if (is_folder(dirfd(dir), d)) {
-            if (!listing_add(below, d->d_name))
-                return chex_fail_memory(err);
-        } else if (source_is_image(d->d_name)) {
-            if (!have_folder)
-                status = add_folder(s, path, &folder, err);
-            have_folder = true;
-            if (status == CHEX_OK)
-                status = add_file(s, folder, d->d_name, err);
-        } else if (is_named_archive(d->d_name)) {
-            status = note_unopened(s, path, d->d_name, err);
-        }
         if (status != CHEX_OK)
             return status;
     }
     if (errno != 0)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", path,
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", here->path,
                          chex_errno_text(errno));
     return CHEX_OK;
+}
+
+/* The same, from the beginning where the list broke off: what it had given is taken back. */
+static enum chex_status
+list_whole_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
+{
+    const struct source before = *s;
+    unsigned failures = 0;
+    enum chex_status status = list_folder(s, dir, here, err);
+
+    while (status == CHEX_ERR_READ && file_try_again(&failures)) {
+        s->count = before.count;
+        s->folder_count = before.folder_count;
+        s->unopened = before.unopened;
+        s->unopened_first = before.unopened_first;
+        listing_release(&here->below);
+        *here = (struct here){.path = here->path};
+        rewinddir(dir);
+        status = list_folder(s, dir, here, err);
+    }
+    return status;
 }
 
 static int
@@ -207,17 +248,30 @@ note_linked(struct source *s, const struct ancestor *here, bool *again, struct c
     return node ? CHEX_OK : chex_fail_memory(err);
 }
 
+static DIR *
+open_folder(const char *path)
+{
+    unsigned failures = 0;
+    DIR *dir;
+
+    do
+        dir = opendir(path);
+    while (!dir && file_try_again(&failures));
+    return dir;
+}
+
 static enum chex_status
 scan_folder(struct source *s, const char *path, const struct ancestor *up, struct chex_error *err)
 {
     struct ancestor here = {.up = up, .depth = up ? up->depth + 1 : 0};
     const struct ancestor *a;
-    struct listing below = {0};
+    struct here list = {.path = path};
+    struct listing *below = &list.below;
     struct stat st;
     enum chex_status status;
     bool again = false;
     size_t i;
-    DIR *dir = opendir(path);
+    DIR *dir = open_folder(path);
 
     /* One below that may not be read (lost+found) is counted: whether an image is missing is seen later. */
     if (!dir && up && errno == EACCES) {
@@ -227,7 +281,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     if (!dir)
         return chex_fail(err, chex_status_of_read_errno(errno), "cannot open the folder '%s': %s", path,
                          chex_errno_text(errno));
-    if (fstat(dirfd(dir), &st) == 0) {
+    if (file_stat(dirfd(dir), "", AT_EMPTY_PATH, &st)) {
         here.device = st.st_dev;
         here.inode = st.st_ino;
     }
@@ -238,22 +292,22 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
         }
     }
     status = CHEX_OK;
-    if (up && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+    if (up && file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st) && S_ISLNK(st.st_mode))
         status = note_linked(s, &here, &again, err);
     if (status == CHEX_OK && !again)
-        status = list_folder(s, dir, path, &below, err);
+        status = list_whole_folder(s, dir, &list, err);
     closedir(dir);
-    if (below.count > 1)
-        qsort(below.name, below.count, sizeof(*below.name), compare_names);
-    for (i = 0; status == CHEX_OK && i < below.count && here.depth < MAX_DEPTH; i++) {
+    if (below->count > 1)
+        qsort(below->name, below->count, sizeof(*below->name), compare_names);
+    for (i = 0; status == CHEX_OK && i < below->count && here.depth < MAX_DEPTH; i++) {
         char child[MAX_PATH];
 
-        if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, below.name[i]) >= sizeof(child))
+        if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, below->name[i]) >= sizeof(child))
             status = chex_fail(err, CHEX_ERR_MISSING, "the path '%s/...' is too long", path);
         else
             status = scan_folder(s, child, &here, err);
     }
-    listing_release(&below);
+    listing_release(below);
     return status;
 }
 
@@ -310,47 +364,6 @@ compare_files(const void *a, const void *b)
     return strcmp(((const struct source_file *)a)->name, ((const struct source_file *)b)->name);
 }
 
-/* Two open files, to their ends; a piece at a time, for nothing has looked at their sizes yet. */
-static bool
-same_bytes(int a, int b)
-{
-    uint8_t bytes_a[COMPARED], bytes_b[COMPARED];
-    uint64_t at = 0;
-    size_t got_a, got_b;
-
-    do {
-        if (file_pread(a, at, bytes_a, COMPARED, &got_a, NULL) != CHEX_OK ||
-            file_pread(b, at, bytes_b, COMPARED, &got_b, NULL) != CHEX_OK || got_a != got_b ||
-            memcmp(bytes_a, bytes_b, got_a) != 0)
-            return false;
-        at += got_a;
-    } while (got_a == COMPARED);
-    return true;
-}
-
-/* Are these two files one, or have they the same content?  One that cannot be read is different. */
-static bool
-is_same_content(const char *a, const char *b)
-{
-    uint64_t size_a, size_b;
-    struct stat sa, sb;
-    bool same = false;
-    int fd_a, fd_b;
-
-    if (stat(a, &sa) != 0 || stat(b, &sb) != 0)
-        return false;
-    if (sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino)
-        return true;
-    if (sa.st_size != sb.st_size || file_open(AT_FDCWD, a, &fd_a, &size_a, NULL) != CHEX_OK)
-        return false;
-    if (file_open(AT_FDCWD, b, &fd_b, &size_b, NULL) == CHEX_OK) {
-        same = size_a == size_b && same_bytes(fd_a, fd_b);
-        close(fd_b);
-    }
-    close(fd_a);
-    return same;
-}
-
 /*
  * Leave one of files of the same name.  Which of them does not matter where their content is the same, but sorting is
  * not stable: the first found is kept so that messages are.
@@ -363,6 +376,8 @@ drop_repeated(struct source *s, struct chex_error *err)
     for (i = 0; i < s->count; i++) {
         char a[MAX_PATH], b[MAX_PATH];
         struct source_file *last = kept > 0 ? &s->file[kept - 1] : NULL;
+        enum chex_status status;
+        bool same = false;
 
         if (!last || strcmp(last->name, s->file[i].name) != 0) {
             s->file[kept++] = s->file[i];
@@ -371,7 +386,10 @@ drop_repeated(struct source *s, struct chex_error *err)
         if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
             source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
             return chex_fail(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
-        if (!is_same_content(a, b))
+        status = s->stop && atomic_load(s->stop) ? chex_fail_stopped(err) : file_same(a, b, &same, err);
+        if (status != CHEX_OK)
+            return status;
+        if (!same)
             return chex_fail(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
                              s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
         if (s->file[i].folder < last->folder)
@@ -400,7 +418,7 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
             return chex_fail(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
         memcpy(path, paths[i], length);
         path[length] = '\0';
-        if (stat(path, &st) != 0)
+        if (!file_stat(AT_FDCWD, path, 0, &st))
             return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
                              chex_errno_text(errno));
         status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);

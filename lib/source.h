@@ -12,6 +12,8 @@
 
 #include "mem.h"
 
+#include <stdatomic.h>
+
 struct source_file {
     const char *name; /* within its folder */
     uint32_t folder;  /* index into source->folder */
@@ -31,6 +33,8 @@ struct source {
     const char *unopened_first; /* the path of one of them */
     struct arena strings;
 
+    const atomic_bool *stop; /* set before: it ends the search with CHEX_ERR_STOPPED; may be NULL */
+
     size_t file_capacity, folder_capacity, archive_capacity;
     void *linked; /* while a path is searched: the folders behind links */
 };
@@ -45,7 +49,8 @@ bool source_is_image(const char *name);
  * CHEX_ERR_MISSING  a path does not exist or may not be read; a file of no bytes in the place of an archive
  * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is neither
  *                   image nor archive; an archive, where this was built without libarchive
- * CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * CHEX_ERR_READ     something cannot be read, though it was tried again (file.h): nothing is left out for that
+ * CHEX_ERR_STOPPED, CHEX_ERR_MEMORY
  */
 enum chex_status source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err);
 void source_release(struct source *source);

@@ -275,6 +275,8 @@ assign_official(struct split_work *w, struct chex_error *err)
         put_listed(w, &train, percent, split);
         put_listed(w, &test, NULL, split_test);
     }
+    notes_move(&w->out->notes, &train.notes);
+    notes_move(&w->out->notes, &test.notes);
     names_release(&train);
     names_release(&test);
     free(percent);
@@ -337,9 +339,10 @@ check_outside(const struct split_work *w, struct chex_error *err)
     if (w->rule->kind == SPLIT_FILE)
         return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in no split of '%s', the first is %s",
                          COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", w->rule->path, shown);
-    return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s",
+    return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s%s%s",
                      COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", SPLIT_LIST_TRAIN,
-                     SPLIT_LIST_TEST, shown);
+                     SPLIT_LIST_TEST, shown, w->out->notes.count[NOTE_GLUED] > 0 ? "; two names in one line: " : "",
+                     w->out->notes.count[NOTE_GLUED] > 0 ? w->out->notes.text[NOTE_GLUED][0] : "");
 }
 
 /* train, val, test, then the others by name */
@@ -360,7 +363,7 @@ static enum chex_status
 finish(const struct split_work *w, struct chex_error *err)
 {
     struct split_set *set = w->out;
-    struct split_set sorted = {.of_entry = set->of_entry};
+    struct split_set sorted = {.of_entry = set->of_entry, .notes = set->notes};
     uint8_t place[SPLIT_MAX];
 
     for (size_t i = 0; i < w->labels->count; i++)
@@ -433,5 +436,6 @@ void
 split_set_release(struct split_set *set)
 {
     free(set->of_entry);
+    notes_release(&set->notes);
     *set = (struct split_set){0};
 }

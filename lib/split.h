@@ -18,6 +18,7 @@
 #define CHEX_LIB_SPLIT_H
 
 #include "labels.h"
+#include "notes.h"
 
 #define SPLIT_MAX        16
 #define SPLIT_NAME_MAX   24 /* with its terminator; [a-z0-9_]+ */
@@ -49,7 +50,8 @@ struct split_set {
     uint8_t *of_entry; /* [labels->count]: index of the split, or SPLIT_OUTSIDE for an image in no list */
     size_t images[SPLIT_MAX];
     size_t patients[SPLIT_MAX];
-    size_t outside; /* entries in no list.  `official` and `file`: an error, see below */
+    struct notes notes; /* of the lists: lines that name no image, or two */
+    size_t outside;     /* entries in no list.  `official` and `file`: an error, see below */
 };
 
 /*

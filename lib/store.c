@@ -18,15 +18,21 @@
 enum chex_status
 store_open_part(struct store *store, size_t shard, struct chex_error *err)
 {
-    const struct plan_shard *s = &store->plan->shard[shard];
-    enum chex_status status;
+    const struct plan_shard *plan = &store->plan->shard[shard];
+    struct store_shard *s = &store->shard[shard];
+    uint64_t size = (uint64_t)plan->records * store->plan->layout.stride;
+    bool likely = !store->options.uncertain || plan->images - s->left >= plan->images / 4;
+    enum chex_status status = CHEX_OK;
 
-    if (store->shard[shard].part)
-        return CHEX_OK;
-    status = safe_file_create(store->folder, s->name, SAFE_FILE_PART, (uint64_t)s->records * store->plan->layout.stride,
-                              &store->shard[shard].part, err);
-    if (status == CHEX_OK)
+    if (!s->part) {
+        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->part, err);
+        if (status != CHEX_OK)
+            return status;
         atomic_fetch_add(&store->open_parts, 1);
+    } else if (likely && !s->reserved) {
+        status = safe_file_reserve(s->part, size, err);
+    }
+    s->reserved |= likely;
     return status;
 }
 

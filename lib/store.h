@@ -23,6 +23,9 @@
 /* A list beside the shards of what is missing; removed when the data set is published. */
 #define STORE_MISSING_NAME "missing.txt"
 
+/* The list of what is not in the data set, beside its manifest. */
+#define STORE_REJECTS_NAME "rejects.jsonl"
+
 struct store;
 
 struct store_options {
@@ -34,7 +37,14 @@ struct store_options {
     void (*tick)(void *context);
     void *context;
     const atomic_bool *stop; /* NULL: never */
-    bool repair;             /* read a complete data set, and make anew what is damaged or has rejects */
+    /*
+     * Nobody knows yet which images will come: space for a shard is reserved when a quarter of its images are there,
+     * and not when the first comes, which of an incomplete download would be most of a data set for a few images.
+     */
+    bool uncertain;
+    /* The id of an unfinished data set that this one takes the place of, where it lies in the folder; NULL: none. */
+    const char *replaces;
+    bool repair; /* read a complete data set, and make anew what is damaged or has rejects */
 };
 
 /* What was there when the store was opened. */
@@ -46,11 +56,13 @@ struct store_state {
     uint64_t slots_full;  /* in shards that are not done */
     bool complete;        /* a data set with this id and a manifest: nothing is left to do */
     uint64_t rejects;     /* that its manifest counts */
+    bool replaced;        /* store_prepare() removed what options->replaces names */
 };
 
 /*
  * Make the folder (which the caller has locked) fit for this plan: under options->force it is emptied; what a killed
- * process left that nobody will use is removed.  By one process, before any opens the store.
+ * process left that nobody will use is removed, and so is an unfinished data set of the id options->replaces, but none
+ * that is published, or may have been.  By one process, before any opens the store.
  * CHEX_ERR_INCOMPATIBLE  the folder holds a data set, finished or not, of another id, and not options->force
  * CHEX_ERR_DAMAGED  the data set is complete, but for a shard
  * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED

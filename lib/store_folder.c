@@ -21,8 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REJECTS_NAME "rejects.jsonl"
-
 /* ---- files of ours -------------------------------------------------------------------------------------------- */
 
 enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PART, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
@@ -58,11 +56,27 @@ is_temporary(const char *p)
     return digits > 0 && p[strlen(infix) + digits] == '\0';
 }
 
+/* "..NAME.part.tmp.PID": a copy that folder_own() began. */
+static bool
+is_copy_of_ours(const char *name)
+{
+    char base[PLAN_SHARD_NAME + 16];
+    const char *end = strstr(name, ".tmp.");
+
+    if (strncmp(name, "..", 2) != 0 || !end || !is_temporary(end) || (size_t)(end - name) > sizeof(base))
+        return false;
+    snprintf(base, sizeof(base), "%.*s", (int)(end - name - 1), name + 1);
+    if (journal_is_name(base))
+        return true;
+    end = behind_shard_name(base + 1);
+    return end && strcmp(end, ".part") == 0;
+}
+
 /* Names are ours only where they match to the last character: under force, files are removed by them. */
 static enum file_kind
 kind_of(const char *name)
 {
-    static const char *const small[] = {MANIFEST_NAME, REJECTS_NAME, STORE_MISSING_NAME};
+    static const char *const small[] = {MANIFEST_NAME, STORE_REJECTS_NAME, STORE_MISSING_NAME};
     bool hidden = name[0] == '.';
     const char *base = hidden ? name + 1 : name;
     const char *rest = behind_shard_name(base);
@@ -70,6 +84,8 @@ kind_of(const char *name)
 
     if (journal_is_name(name))
         return FILE_JOURNAL;
+    if (is_copy_of_ours(name))
+        return FILE_LEFTOVER;
     for (i = 0; hidden && i < sizeof(small) / sizeof(small[0]); i++)
         if (strncmp(base, small[i], strlen(small[i])) == 0 && is_temporary(base + strlen(small[i])))
             return FILE_LEFTOVER;
@@ -90,7 +106,7 @@ kind_of(const char *name)
 static enum chex_status
 sweep(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
 {
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     enum chex_status status = CHEX_OK;
     struct dirent *d;
@@ -130,7 +146,7 @@ clear(const struct folder *folder, struct chex_error *err)
     if (status == CHEX_OK)
         status = sweep(folder, remove, count, err);
     if (status == CHEX_OK)
-        status = folder_remove(folder, REJECTS_NAME, err);
+        status = folder_remove(folder, STORE_REJECTS_NAME, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, STORE_MISSING_NAME, err);
     /* Last: what is left of shards by a kill is known to be ours. */
@@ -188,9 +204,9 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
              m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
              (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
              m->lenient ? ", lenient" : "");
-    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
-                     "'%s' holds another data set, %.8s and not %.8s (--force replaces it): %s", store->folder->path,
-                     m->dataset_id, store->plan->dataset_id, spec_difference(asked, there, differ));
+    return chex_fail(
+        err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
+        store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
 }
 
 /*
@@ -288,6 +304,33 @@ check_journals(const struct folder *folder, const struct plan *plan, struct chex
     return status;
 }
 
+/*
+ * Does an unfinished data set of this id lie there?  Not one whose shards are all but there: that may be a published
+ * one in the middle of its --repair, which has no manifest for a while.
+ */
+static enum chex_status
+find_replaced(const struct folder *folder, const struct plan *plan, const char *id, bool *found, struct chex_error *err)
+{
+    struct shard_result *result = calloc(plan->shard_count, sizeof(*result));
+    size_t count = 0, finished = 0, i;
+    enum chex_status status;
+    char spec[256];
+    struct stat st;
+
+    *found = false;
+    if (!result)
+        return chex_fail_memory(err);
+    spec_format(&plan->spec, spec, sizeof(spec));
+    status = journal_read_all(folder, id, spec, result, plan->shard_count, &count, err);
+    for (i = 0; i < plan->shard_count; i++)
+        finished += result[i].done || result[i].was[0];
+    free(result);
+    if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
+        *found = errno == ENOENT && (finished < plan->shard_count / 2 ||
+                                     file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
 enum chex_status
 store_prepare(const struct folder *folder, const struct plan *plan, const struct store_options *options,
               struct store_state *state, struct chex_error *err)
@@ -296,9 +339,14 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     static const bool all[FILE_KINDS] = {[FILE_LEFTOVER] = true, [FILE_JOURNAL] = true};
     const struct store view = {.folder = folder, .plan = plan, .options = *options};
     size_t count[FILE_KINDS] = {0};
-    enum chex_status status = options->force ? clear(folder, err) : CHEX_OK;
+    enum chex_status status = CHEX_OK;
+    bool replaced = false;
 
     *state = (struct store_state){0};
+    if (!options->force && options->replaces)
+        status = find_replaced(folder, plan, options->replaces, &replaced, err);
+    if (status == CHEX_OK && (options->force || replaced))
+        status = clear(folder, err);
     if (status == CHEX_OK)
         status = look_at_manifest(&view, state, err);
     /* Nothing is removed before it is known that the folder is this data set's. */
@@ -307,6 +355,7 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     /* A run may have ended behind the manifest's rename: the journals go when that is sure to stay. */
     if (status == CHEX_OK && state->complete)
         status = folder_sync(folder, err);
+    state->replaced = replaced;
     return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
 }
 
@@ -333,9 +382,9 @@ store_publish(struct store *store, const void *rejects, size_t rejects_size, con
     enum chex_status status;
 
     if (rejects_size > 0)
-        status = safe_file_put(folder, REJECTS_NAME, rejects, rejects_size, err);
+        status = safe_file_put(folder, STORE_REJECTS_NAME, rejects, rejects_size, err);
     else
-        status = folder_remove(folder, REJECTS_NAME, err);
+        status = folder_remove(folder, STORE_REJECTS_NAME, err);
     if (status == CHEX_OK)
         status = safe_file_put(folder, MANIFEST_NAME, manifest, manifest_size, err);
     if (status != CHEX_OK)

@@ -127,6 +127,9 @@ take_over(struct store *store, size_t shard, struct chex_error *err)
     if (renameat(store->folder->fd, s->name, store->folder->fd, part) != 0 && errno != ENOENT)
         return chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", store->folder->path, s->name,
                          chex_errno_text(errno));
+    status = folder_own(store->folder, part, err);
+    if (status != CHEX_OK)
+        return status;
     status = file_open(store->folder->fd, part, &fd, &size, err);
     if (status == CHEX_ERR_MISSING)
         return CHEX_OK;

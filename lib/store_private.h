@@ -21,6 +21,7 @@ struct store_shard {
         *slot; /* enum slot_state of each planned image; NULL once the shard is finished, and where it is not ours */
     uint32_t left;          /* images neither full nor rejected */
     struct safe_file *part; /* open from the first put on, or from put to put where too many are */
+    bool reserved;          /* space for all of it */
     unsigned users;         /* threads that write to it */
     bool borrows;           /* no image is usable: store_finish() borrows one */
     bool again;             /* the disk failed: begin anew once all slots are decided */

@@ -10,10 +10,13 @@
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct {
@@ -80,8 +83,38 @@ WRAP(ssize_t, pread, CALL_READ, -1, (int fd, void *data, size_t size, off_t at),
 WRAP(ssize_t, pwrite, CALL_WRITE, -1, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP(ssize_t, write, CALL_WRITE, -1, (int fd, const void *data, size_t size), (fd, data, size))
 WRAP(int, fstat, CALL_STAT, -1, (int fd, struct stat *st), (fd, st))
+WRAP(int, fstatat, CALL_STAT, -1, (int fd, const char *name, struct stat *st, int flags), (fd, name, st, flags))
+WRAP(DIR *, opendir, CALL_OPEN, NULL, (const char *path), (path))
 WRAP(struct dirent *, readdir, CALL_LIST, NULL, (DIR * dir), (dir))
 WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))
+
+/* Of the C library: what is called with a mode is given one. */
+#define WRAP_OPEN(name, parameters, arguments)                  \
+    int __real_##name parameters;                               \
+    int __wrap_##name parameters;                               \
+    int __wrap_##name parameters                                \
+    {                                                           \
+        mode_t mode = 0;                                        \
+        va_list args;                                           \
+                                                                \
+        va_start(args, flags);                                  \
+        if (flags & O_CREAT)                                    \
+            mode = va_arg(args, mode_t);                        \
+        va_end(args);                                           \
+        return fails(CALL_OPEN) ? -1 : __real_##name arguments; \
+    }
+
+WRAP_OPEN(openat, (int folder, const char *name, int flags, ...), (folder, name, flags, mode))
+WRAP_OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+
+int __real_nanosleep(const struct timespec *wanted, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
+
+int
+__wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    return plan.on ? 0 : __real_nanosleep(wanted, left);
+}
 
 int __real_renameat(int from, const char *old, int to, const char *new);
 int __wrap_renameat(int from, const char *old, int to, const char *new);
@@ -164,6 +197,9 @@ calls_each(enum call kind, int error, calls_act *act, calls_after *then, enum ch
             if (then)
                 then();
         }
-        ck_assert_msg(n - 2 > spared, "%u calls, and not one was missed", n - 2);
+        /* What only reads is tried again, so of single failures none need be noticed. */
+        ck_assert_msg(n - 2 > spared ||
+                          (!ever && spared <= spare && (kind == CALL_STAT || kind == CALL_OPEN || kind == CALL_LIST)),
+                      "%u calls, and not one was missed", n - 2);
     }
 }

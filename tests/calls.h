@@ -13,9 +13,9 @@
 #include "error.h"
 
 /*
- * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the same);
- * fstat; renameat, linkat (which with EEXIST links all the same, as over NFS when the answer is lost); unlinkat;
- * readdir.
+ * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the
+ * same); fstat and fstatat; openat, open and opendir; renameat, linkat (which with EEXIST links all the same, as over
+ * NFS when the answer is lost); unlinkat; readdir.
  */
 enum call {
     CALL_MEMORY,
@@ -24,6 +24,7 @@ enum call {
     CALL_SYNC,
     CALL_CLOSE,
     CALL_STAT,
+    CALL_OPEN,
     CALL_RENAME,
     CALL_UNLINK,
     CALL_LIST,
@@ -31,6 +32,8 @@ enum call {
 };
 
 /*
+ * Pauses between two tries take no time while calls fail.
+ *
  * From now on call number `nth` (1, 2, ...) of this kind fails with `error`; with `ever` all behind it too.  Meanwhile
  * no fsync() reaches the disk.
  */

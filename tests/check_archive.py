@@ -437,6 +437,30 @@ def _(work):
     same_tree(straight(), f"{work}/out")
 
 
+@case("a part of the archives: little space is taken, the end says how to go on, and --allow-missing can be added")
+def _(work):
+    some = tar(f"{work}/a.tar", members(wanted()[:6]))
+    rest = tar(f"{work}/b.tar", members(wanted()[6:]))
+    size = ("--size", "256", "--shard-size", "30")
+    done = convert(some, f"{work}/out", *size, code=3)
+    says(done, "next     the same command with the other archives too goes on", "or with --allow-missing")
+    taken = sum(e.stat(follow_symlinks=False).st_blocks * 512 for e in os.scandir(f"{work}/out"))
+    assert taken < 1 << 20, f"{taken} bytes for 6 images of 65 kB"
+    convert([some], f"{work}/new", "--allow-missing", *size)
+    convert([some], f"{work}/out", "--allow-missing", "--part", "1/2", *size, code=6)  # others may be at work beside it
+    says(convert([some], f"{work}/out", "--allow-missing", *size), "again    the unfinished conversion here counted on")
+    same_tree(f"{work}/new", f"{work}/out")
+    # What is published stays, and so does what another label file or other options have begun.
+    convert([some, rest], f"{work}/all", *size)
+    before = tree(f"{work}/all")
+    convert([some], f"{work}/all", "--allow-missing", *size, code=6)
+    same_tree(before, f"{work}/all")
+    convert(some, f"{work}/other", *size, "--seed", "7", code=3)
+    before = tree(f"{work}/other")
+    convert(some, f"{work}/other", "--allow-missing", *size, code=6)
+    same_tree(before, f"{work}/other")
+
+
 @case("an archive without a member is no error, nor is one without an image")
 def _(work):
     empty = tar(f"{work}/empty.tar.gz", [], "w:gz")
@@ -449,7 +473,10 @@ def _(work):
 @case("--dry-run reads no archive but says what it expects; with --allow-missing it looks")
 def _(work):
     a = tar(f"{work}/a.tar.gz", members(wanted()[:25]), "w:gz")
-    says(convert(a, f"{work}/out", "-n"), "60 expected in 1 archive, 0 missing")
+    done = convert(a, f"{work}/out", "-n")
+    says(done, "60 expected in 1 archive, not read yet, 0 without",
+         "next     -n does not read the archive: with --allow-missing")
+    assert "missing, " not in done.stderr, done.stderr
     says(convert(a, f"{work}/out", "-n", "--allow-missing"), "25 found in 1 archive, 35 missing")
     assert not os.path.exists(f"{work}/out")
 

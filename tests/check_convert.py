@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -494,6 +495,34 @@ def _(work):
     same_tree(larger_straight()[0], f"{work}/out")
 
 
+@case("what is written to has one name: a hard link to an unfinished conversion keeps what it has")
+def _(work):
+    process = stopped_midway(larger(), f"{work}/out", *SLOWER)
+    process.kill()
+    process.communicate()
+    shutil.copytree(f"{work}/out", f"{work}/backup", copy_function=os.link)
+    before = tree(f"{work}/backup")
+    victim = write(f"{work}/victim", b"not a journal\n")
+    convert(larger(), f"{work}/out", *SLOWER)
+    same_tree(larger_straight()[0], f"{work}/out")
+    same_tree(before, f"{work}/backup")
+    os.mkdir(f"{work}/new")
+    os.link(victim, f"{work}/new/.chex-journal.jsonl")
+    convert(base(), f"{work}/new")
+    assert slurp(victim) == b"not a journal\n"
+
+
+@case("a FIFO, a folder or a link in the place of a file of ours ends with 4 or 6, and nobody waits for it")
+def _(work):
+    for name in (".chex.lock", ".chex-journal.jsonl", "manifest.json",
+                 ".chestxray14-test.tfrecord-00000-of-00002.part"):
+        for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
+            out = tempfile.mkdtemp(dir=work)
+            make(f"{out}/{name}")
+            done = convert(base(), out, code=None, timeout=60)
+            assert done.returncode in (4, 6), f"{name}: exit code {done.returncode}\n{done.stderr}"
+
+
 @case("a finished shard that was damaged while the run was interrupted is made again")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
@@ -527,6 +556,9 @@ def _(work):
                     ["--resize", "area"], ["--tail", "short"], ["--view", "PA"]):
         done = convert(base(), f"{work}/out", *options, code=6)
         says(done, "--force")
+        if options[0] == "--seed":  # what is held first, then what is wanted: ids and options alike
+            says(done, f"holds another data set, {manifest(f'{work}/out')['dataset_id'][:8]}, and .* is wanted",
+                 "it has seed 0, wanted is seed 9")
         same_tree(before, f"{work}/out")
     convert(base(), f"{work}/out", "--seed", 9, "--force")
     assert slurp(f"{work}/out/notes.txt") == b"mine"
@@ -572,6 +604,26 @@ def _(work):
     convert(folder, out, code=1)
     same_tree(before, out)
     convert(folder, out, "--repair")
+    same_tree(straight(), out)
+
+
+@case("images that could not be read are tried again by the same command, also where the data set is complete")
+def _(work):
+    folder, out = copy_of(base(), work), f"{work}/out"
+    names = sorted(os.listdir(f"{folder}/images"))
+    for name in (names[4], names[9]):  # as of a file system that is not mounted
+        os.rename(f"{folder}/images/{name}", f"{work}/{name}")
+        os.symlink(f"{work}/away/{name}", f"{folder}/images/{name}")
+    says(convert(folder, out, code=1), "2 rejected: 2 missing", "the same command tries those again")
+    before = tree(out)
+    says(convert(folder, out, code=1), "complete already", "2 images of this data set were rejected")
+    same_tree(before, out)
+    os.mkdir(f"{work}/away")
+    os.rename(f"{work}/{names[4]}", f"{work}/away/{names[4]}")
+    says(convert(folder, out, code=1), "again    1 rejected image that could not be read", "1 rejected: 1 missing")
+    os.rename(f"{work}/{names[9]}", f"{work}/away/{names[9]}")
+    convert(folder, out, "--part", "1/2", code=1)  # parts leave it alone
+    convert(folder, out)
     same_tree(straight(), out)
 
 
@@ -1002,6 +1054,72 @@ def _(work):
     nothing_at(f"{work}/out")
     convert(folder, f"{work}/out", "--allow-missing")
     assert set(images(f"{work}/out")) == set(os.listdir(f"{folder}/images"))
+
+
+@case("a label file that says .png where the files are .jpg gets a hint, loose and in an archive")
+def _(work):
+    folder = copy_of(base(), work)
+    for path in glob.glob(f"{folder}/images/*.png"):
+        os.rename(path, path[:-4] + ".jpg")
+    hint = r"60 are there with another ending: '\S+\.jpg' where the label file says '\S+\.png'"
+    says(convert(folder, f"{work}/out", code=3), hint)
+    says(convert(folder, f"{work}/out", "-n", code=3), hint)
+    with tarfile.open(f"{work}/images.tar", "w") as tar:
+        tar.add(f"{folder}/images")
+    try:
+        says(run([program("chex-convert"), "-i", f"{work}/images.tar", "-l", labels_of(folder), "-o", f"{work}/out",
+                  *SMALL], code=3), hint)
+    except AssertionError as e:
+        if "libarchive" not in str(e):
+            raise
+    os.rename(f"{folder}/images", f"{folder}/other")
+    os.mkdir(f"{folder}/images")
+    assert "another ending" not in convert(folder, f"{work}/out", code=None).stderr
+
+
+@case("a name that turns the writing, or has characters without width, is shown with their numbers")
+def _(work):
+    folder = copy_of(base(), work)
+    odd = "\u202egnp.exe\u200b\u0085.png"
+    header, rows = read_csv(labels_of(folder))
+    write_csv(labels_of(folder), header, [*rows, ["\u202egnp.exe\u2066.png", *rows[0][1:]]])
+    done = convert(folder, f"{work}/out\u202e", code=3)
+    says(done, r"\\u202egnp\.exe\\u2066\.png")
+    write_csv(labels_of(folder), header, rows)
+    done = convert(folder, f"{work}/{odd}\udc9b", "-n")
+    done.stderr += convert(folder, f"{work}/no/{odd}\udc9b", code=4).stderr
+    says(done, r"\\u202egnp\.exe\\u200b\\u0085\.png\\x9b")
+    assert not set(done.stderr) & set("\u202e\u200b\u0085\u2066"), repr(done.stderr)
+
+
+@case("what is read in another way than it is written is counted in the plan, and listed with -v")
+def _(work):
+    folder = copy_of(base(), work)
+
+    def change(rows):
+        rows[0][1], rows[1][1] = "Infiltrate", "mass|Effusion"
+        rows[2][5], rows[3][4] = "X", "old"
+        return rows
+
+    change_rows(folder, change)
+    names = sorted(os.listdir(f"{folder}/images"))
+    write(f"{work}/exclude.txt", f"# not these\n{names[7]}{names[8]}\n{names[9]}\n")
+    done = convert(folder, f"{work}/out", "-n", "--exclude", f"{work}/exclude.txt")
+    says(done, "2 rows with a finding in another spelling", "1 age that is no number", "1 sex other than M and F",
+         "1 line of a list that names no image", "1 line of a list with two names", "-v lists these")
+    assert "Infiltrate" not in done.stderr
+    done = convert(folder, f"{work}/out", "-n", "-v", "--exclude", f"{work}/exclude.txt")
+    says(done, r"csv:2: Infiltrate\n", r"csv:3: mass\|Effusion\n", r"csv:4: X\n", r"csv:5: old\n",
+         r"exclude\.txt:1: #\n", rf"exclude\.txt:2: {names[7]}{names[8]}\n")
+    plain = convert(base(), f"{work}/out", "-n").stderr
+    assert "-v lists" not in plain and "no column" not in plain, plain
+    header, rows = read_csv(labels_of(folder))
+    write_csv(f"{work}/short.csv", [header[0], header[1], header[3]], [[r[0], r[1], r[3]] for r in rows])
+    says(convert(folder, f"{work}/out", "-n", labels=f"{work}/short.csv"), "no column for age sex view: unknown for")
+    lists = copy_of(base(), work, "lists")
+    text = slurp(f"{lists}/train_val_list.txt").decode().split("\n")
+    write(f"{lists}/train_val_list.txt", "\n".join([text[0] + text[1], *text[2:]]))
+    says(convert(lists, f"{work}/out", "--split", "official", code=2), "two names in one line: ", text[0] + text[1])
 
 
 @case("images without a row are listed, and no fault")

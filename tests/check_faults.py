@@ -110,6 +110,7 @@ def _(work):
 @case("convert: every fsync fails")
 def _(work):
     sweep(work, "sync", ["EIO", "ENOSPC", "EDQUOT"], (1, 4))
+    sweep(work, "sync", ["EINTR"], (1,), modes=("once",))
 
 
 @case("convert: every close fails")
@@ -126,6 +127,7 @@ def _(work):
 @case("convert: every open of the output fails")
 def _(work):
     sweep(work, "open", ["EMFILE", "EACCES", "EIO"], (1, 3, 4, 5))
+    sweep(work, "open", ["EINTR"], (1,), modes=("once",))
 
 
 @case("convert: every reservation of space fails")
@@ -240,7 +242,7 @@ def _(work):
 
 
 def fail_input(c, fault):
-    """A fault of the input: an image is rejected by name, or the run ends; begun anew it is as if nothing had been."""
+    """A fault of the input: once it is nothing; for ever an image is rejected, or the run ends, and a rerun heals."""
     folder = c.new_folder()
     try:
         ended = harness.run(c.command(folder), [c.source], fault)
@@ -251,7 +253,11 @@ def fail_input(c, fault):
             rejects = slurp(os.path.join(folder, "rejects.jsonl")).decode()
             assert "read error" in rejects, rejects
             assert c.say(folder) == 0, "chex-inspect finds faults in what is left"
-            shutil.rmtree(folder)
+            again = harness.run(c.command(folder), [])  # the fault was the system's: the same command mends it
+            assert again.code == 1, again.err
+            harness.differ(harness.read_tree(folder), c.tree)
+        passing = re.match(r"(read|open|list):\d+:once:(EIO|ESTALE|EINTR)$", fault)
+        assert not passing or harness.read_tree(folder) == c.tree, f"one call that failed in passing: {ended.err}"
         c.check_folder(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -261,9 +267,13 @@ def fail_input(c, fault):
 def _(work):
     c = conversion(work)
     ended = harness.run(c.command(c.new_folder()), [c.source], report=c.new_folder())
-    cases = [f"{kind}:{n}:{mode}:{what}" for kind, whats in (("read", ("EIO", "ESTALE", "short")),
-                                                             ("open", ("EMFILE", "EIO")), ("list", ("EIO",)))
-             for what in whats for mode in ("once", "ever") for n in numbers(ended.counts[kind], 8 if what == "ESTALE" else 40)]
+    kinds = {"read": ("EIO", "ESTALE", "EINTR", "short"), "open": ("EMFILE", "EIO", "ESTALE", "EINTR"),
+             "list": ("EIO", "ESTALE")}
+    cases = []
+    for kind, what in ((kind, what) for kind, whats in kinds.items() for what in whats):
+        tried = 8 if what in ("ESTALE", "EINTR") else 40
+        for mode in ("once",) if what == "EINTR" else ("once", "ever"):
+            cases += [f"{kind}:{n}:{mode}:{what}" for n in numbers(ended.counts[kind], tried if mode == "once" else 8)]
     harness.in_parallel(lambda fault: fail_input(c, fault), cases)
 
 
@@ -279,14 +289,41 @@ def _(work):
         assert ended.code == 0, ended.err
 
 
+def caught(process, number):
+    """Is there a handler yet?"""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
+        return int(re.search(r"^SigCgt:\s*(\S+)", f.read(), re.M)[1], 16) >> number - 1 & 1
+
+
+@case("convert: a signal while it plans ends it within two seconds with 75, and nothing is written")
+def _(work):
+    c = conversion(work)
+    images = os.path.join(c.source, "images")
+    archive = write(os.path.join(work, "images.tar"), b"")
+    with tarfile.open(archive, "w") as tar:
+        tar.add(images, "images")
+    loose = c.command(os.path.join(work, "no"))
+    packed = [a if a != images else archive for a in [*loose, "--allow-missing"]]
+    for command, below, fault in (
+            (loose, os.path.join(c.source, "Data_Entry_2017_v2020.csv"), "read:1:once:wait"),
+            (loose, images, "list:3:once:wait"),
+            ([*loose, "-n"], images, "list:3:once:wait"),
+            (packed, archive, "read:3:once:wait")):  # behind the first two the archive was only opened
+        process = harness.start(command, [below], fault)
+        while process.poll() is None and not caught(process, signal.SIGTERM):
+            time.sleep(0.02)
+        time.sleep(0.3)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        ended = harness.finish(process)
+        took = time.monotonic() - begun
+        assert ended.code == 75 and took < 2.8, f"{fault}: exit code {ended.code} after {took:.1f} s: {ended.err}"
+        assert not os.path.exists(os.path.join(work, "no")), "something was written"
+
+
 @case("a second signal, later than a second after the first, ends the process at once")
 def _(work):
     c = conversion(work)
-
-    def caught(process, number):
-        """Is there a handler yet?  Else one signal would be enough."""
-        with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
-            return int(re.search(r"^SigCgt:\s*(\S+)", f.read(), re.M)[1], 16) >> number - 1 & 1
 
     def end(number):
         folder = c.new_folder()

@@ -91,7 +91,8 @@ tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) 
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
 # What the library calls is to fail: tests/calls.c.
 tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite,--wrap=write \
-	-Wl,--wrap=fstat,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close,--wrap=readdir
+	-Wl,--wrap=fstat,--wrap=fstatat,--wrap=openat,--wrap=open,--wrap=opendir,--wrap=nanosleep \
+	-Wl,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close,--wrap=readdir
 if HAVE_CHECK
 unit_tests = tests/unit
 check_PROGRAMS += tests/unit

@@ -176,6 +176,20 @@ START_TEST(a_conversion_to_a_disk_that_fails)
 }
 END_TEST
 
+START_TEST(a_stop_ends_the_planning_and_nothing_is_written)
+{
+    atomic_bool stop = true;
+    struct chex_error err;
+    struct stat st;
+
+    options.stop = &stop;
+    ck_assert_int_eq(convert(&err), CHEX_ERR_STOPPED);
+    ck_assert(stat(out, &st) != 0);
+    options.stop = NULL;
+    convert_again();
+}
+END_TEST
+
 /* However often the archive was read. */
 static void
 count_members_and_convert_again(void)
@@ -208,6 +222,7 @@ convert_case(Suite *suite)
     tcase_add_test(convert, a_conversion_without_memory);
     tcase_add_test(convert, the_list_of_missing_images_without_memory_or_a_disk);
     tcase_add_test(convert, a_conversion_to_a_disk_that_fails);
+    tcase_add_test(convert, a_stop_ends_the_planning_and_nothing_is_written);
     tcase_add_test(convert, a_disk_that_fails_once_beside_a_damaged_archive);
     suite_add_tcase(suite, convert);
 }

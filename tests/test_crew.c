@@ -30,6 +30,7 @@ struct member {
     bool silent;             /* it says nothing at all */
     bool waits_for_stop;     /* it works until it is told to stop */
     double silence;
+    enum chex_status reported; /* what its report gave back */
     enum chex_status verdict;
     struct chex_error err;
     char word[32]; /* the lead's */
@@ -57,7 +58,7 @@ live(void *argument)
         chex_fail(&m->err, m->status, "error of %d", m->comm->rank);
     }
     (void)buffer_append(&word, "report", 6, NULL);
-    m->verdict = crew_report(&crew, m->status, &word, &m->err);
+    m->reported = m->verdict = crew_report(&crew, m->status, &word, &m->err);
     word.size = 0;
     if (crew_leads(&crew)) {
         for (int i = 1; i < RANKS; i++)
@@ -168,9 +169,25 @@ START_TEST(one_that_falls_silent_is_lost_and_nobody_waits_for_ever)
     run_crew();
     ck_assert_int_eq(member[0].verdict, CHEX_ERR_LOST);
     ck_assert_msg(strstr(member[0].err.text, "rank 3 is lost"), "%s", member[0].err.text);
+    /* Before the verdict, too: who goes on with a report that never came calls it torn, which is a bug. */
+    ck_assert_int_eq(member[0].reported, CHEX_ERR_LOST);
     /* The launcher ends them; where it does not, they notice that the lead is gone. */
     ck_assert_int_eq(member[1].verdict, CHEX_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(member[1].err.text, "rank 0"));
+}
+END_TEST
+
+/* A lead that works is stopped by the loss: that is the reason, and no wish to stop. */
+START_TEST(a_lead_that_is_stopped_by_the_loss_says_that_one_is_lost)
+{
+    for (int i = 0; i < RANKS; i++)
+        member[i].silence = i == 0 ? 0.3 : 2;
+    member[0].waits_for_stop = true;
+    member[3].silent = true;
+    run_crew();
+    ck_assert_int_eq(member[0].reported, CHEX_ERR_LOST);
+    ck_assert_int_eq(member[0].verdict, CHEX_ERR_LOST);
+    ck_assert_msg(strstr(member[0].err.text, "rank 3 is lost"), "%s", member[0].err.text);
 }
 END_TEST
 
@@ -222,6 +239,7 @@ crew_case(Suite *suite)
     tcase_add_test(tests, an_error_of_the_lead_needs_no_name);
     tcase_add_test(tests, an_error_stops_those_that_still_work);
     tcase_add_test(tests, one_that_falls_silent_is_lost_and_nobody_waits_for_ever);
+    tcase_add_test(tests, a_lead_that_is_stopped_by_the_loss_says_that_one_is_lost);
     tcase_add_test(tests, every_shard_is_in_one_share);
     tcase_add_test(tests, the_numbers_in_names_are_exact);
     suite_add_tcase(suite, tests);

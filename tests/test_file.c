@@ -470,6 +470,47 @@ START_TEST(a_piece_is_read_up_to_the_end)
 }
 END_TEST
 
+/* Of the output: an interruption alone, as often as it comes. */
+START_TEST(an_interrupted_call_is_no_failure)
+{
+    static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_WRITE, CALL_STAT, CALL_READ};
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        unsigned failed = 1;
+
+        for (unsigned n = 1; failed > 0; n++) {
+            struct buffer b = {0};
+
+            calls_fail(kinds[k], n, false, EINTR);
+            ck_assert_msg(safe_file_put(&folder, "small", "text", 4, &err) == CHEX_OK, "%s", err.text);
+            ck_assert_msg(file_read(folder.fd, "small", 9, &b, &err) == CHEX_OK, "%s", err.text);
+            failed = calls_end();
+            ck_assert_uint_eq(b.size, 4);
+            ck_assert(n > 1 || failed > 0);
+            buffer_release(&b);
+        }
+    }
+}
+END_TEST
+
+START_TEST(an_input_that_cannot_be_opened_for_a_moment_is_read)
+{
+    static const int errors[] = {EIO, ESTALE, ETIMEDOUT, EAGAIN};
+    struct buffer b = {0};
+
+    ck_assert_int_eq(safe_file_put(&folder, "small", "text", 4, &err), CHEX_OK);
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        calls_fail(CALL_OPEN, 1, false, errors[i]);
+        ck_assert_msg(file_read(folder.fd, "small", 9, &b, &err) == CHEX_OK, "%s", err.text);
+        ck_assert_uint_eq(calls_end(), 1);
+        calls_fail(CALL_OPEN, 1, true, errors[i]);
+        expect_error(file_read(folder.fd, "small", 9, &b, &err), CHEX_ERR_READ, "cannot open");
+        ck_assert_uint_eq(calls_end(), 4);
+    }
+    buffer_release(&b);
+}
+END_TEST
+
 /* The page at address 0 is not mapped: reading it through /proc/self/mem is EIO, like a bad block. */
 START_TEST(an_input_output_error_is_tried_again_and_then_reported)
 {
@@ -517,6 +558,8 @@ file_suite(void)
     tcase_add_test(file, more_bytes_than_the_size_said_are_noticed);
     tcase_add_test(file, a_file_that_grows_is_read_whole_or_not_at_all);
     tcase_add_test(file, a_piece_is_read_up_to_the_end);
+    tcase_add_test(file, an_interrupted_call_is_no_failure);
+    tcase_add_test(file, an_input_that_cannot_be_opened_for_a_moment_is_read);
     tcase_add_test(file, an_input_output_error_is_tried_again_and_then_reported);
     suite_add_tcase(suite, file);
     lock_case(suite);

@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "lock.h"
+#include "lock_private.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -200,10 +200,74 @@ START_TEST(a_lock_of_a_dead_process_is_taken_over)
 }
 END_TEST
 
+/* What this process would say had it locked before its machine was booted; *up is when that was. */
+static struct lock_holder
+holder_of_earlier_boot(struct lock_holder *self)
+{
+    struct lock_holder holder;
+
+    lock_describe_self(self);
+    snprintf(self->machine, sizeof(self->machine), "0123456789abcdef0123456789abcdef");
+    self->space = LOCK_FIRST_SPACE;
+    self->machine_up = self->made - 100;
+    holder = *self;
+    snprintf(holder.boot, sizeof(holder.boot), "00000000-1111-2222-3333-444444444444");
+    holder.made -= 200;
+    return holder;
+}
+
 START_TEST(a_lock_from_before_the_last_boot_is_taken_over)
 {
+    struct lock_holder self, holder = holder_of_earlier_boot(&self), read;
+    char text[LOCK_TEXT];
+
+    ck_assert_int_eq(lock_life(&holder, &self), LOCK_DEAD);
+    lock_format_holder(&holder, text);
+    ck_assert(lock_parse_holder(text, &read));
+    ck_assert_int_eq(lock_life(&read, &self), LOCK_DEAD);
+}
+END_TEST
+
+/* Virtual machines, containers: of one name, with other boot ids, and alive as far as anybody knows. */
+START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
+{
+    struct lock_holder self, holder = holder_of_earlier_boot(&self);
+
+    snprintf(holder.machine, sizeof(holder.machine), "ffffffffffffffffffffffffffffffff");
+    ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
+    holder = holder_of_earlier_boot(&self);
+    snprintf(self.machine, sizeof(self.machine), "unknown");
+    snprintf(holder.machine, sizeof(holder.machine), "unknown");
+    ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
+    /* Copies of one image have one machine-id: a lock that is younger than this boot is of no earlier one. */
+    holder = holder_of_earlier_boot(&self);
+    holder.made = self.machine_up + 1;
+    ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
+    holder = holder_of_earlier_boot(&self);
+    holder.space = 4026532000; /* in a container */
+    ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
+    holder = holder_of_earlier_boot(&self);
+    self.space = 4026532000;
+    ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
+    /* One of 0.1, which does not say. */
     write_holder(host, (long)getppid(), "00000000-1111-2222-3333-444444444444");
-    expect_taken(false);
+    expect_locked(false, "(--break-lock if that is dead)");
+    expect_taken(true);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_no_lock_and_is_not_waited_for)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(mkfifoat(folder.fd, LOCK_NAME, 0666), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_ERR_WRITE);
+        ck_assert_msg(strstr(err.text, "is not a file"), "%s", err.text);
+        expect_taken(true);
+        ck_assert_int_eq(mkdirat(folder.fd, LOCK_NAME, 0777), 0);
+    }
+    expect_taken(true);
 }
 END_TEST
 
@@ -263,9 +327,9 @@ START_TEST(a_lock_that_was_broken_is_noticed_and_left_alone)
     struct lock lock;
 
     ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
-    ck_assert(lock_is_ours(&lock));
+    ck_assert(lock_check(&lock, NULL) == CHEX_OK);
     write_holder("n07.cluster", 1, boot);
-    ck_assert(!lock_is_ours(&lock));
+    ck_assert(lock_check(&lock, NULL) != CHEX_OK);
     lock_drop(&lock, NULL);
     ck_assert_uint_eq(files(), 1);
     expect_taken(true);
@@ -486,18 +550,18 @@ START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
     ck_assert(lock_has_text(&folder, lock.text));
     ck_assert(!lock_has_text(&folder, "host n07.cluster"));
     calls_fail(CALL_READ, 1, true, ENXIO);
-    ck_assert(!lock_is_ours(&lock));
+    ck_assert_int_eq(lock_check(&lock, &err), CHEX_ERR_WRITE); /* the disk's fault, and nobody has taken it */
     ck_assert(!lock_has_text(&folder, lock.text));
     ck_assert_int_eq(lock_drop(&lock, &err), CHEX_ERR_WRITE);
     calls_end();
     ck_assert_msg(strstr(err.text, "cannot remove the lock"), "%s", err.text);
     ck_assert_uint_eq(files(), 1);
-    ck_assert(!lock_is_ours(&lock)); /* it was given up */
+    ck_assert(lock_check(&lock, NULL) != CHEX_OK); /* it was given up */
     unlinkat(folder.fd, LOCK_NAME, 0);
 
     ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
     unlinkat(folder.fd, LOCK_NAME, 0);
-    ck_assert(!lock_is_ours(&lock));
+    ck_assert_int_eq(lock_check(&lock, &err), CHEX_ERR_LOCKED);
     ck_assert(!lock_has_text(&folder, lock.text));
     ck_assert_int_eq(lock_drop(&lock, &err), CHEX_OK);
 }
@@ -548,6 +612,8 @@ lock_case(Suite *suite)
     tcase_add_test(lock, a_lock_of_a_living_process_is_not_taken);
     tcase_add_test(lock, a_lock_of_a_dead_process_is_taken_over);
     tcase_add_test(lock, a_lock_from_before_the_last_boot_is_taken_over);
+    tcase_add_test(lock, a_lock_of_another_machine_of_this_name_is_taken_only_by_force);
+    tcase_add_test(lock, what_is_no_file_is_no_lock_and_is_not_waited_for);
     tcase_add_test(lock, a_lock_of_another_host_is_taken_only_by_force);
     tcase_add_test(lock, a_lock_that_nobody_understands_is_taken_only_by_force);
     tcase_add_test(lock, a_lock_that_is_far_too_long_is_taken_only_by_force);

@@ -345,12 +345,12 @@ START_TEST(what_differs_in_a_specification_is_told_alone)
 
     ck_assert_str_eq(spec_difference("128x128 area, split patient:70,10,20:0, seed 0",
                                      "256x256 area, split patient:80,10,10:0, seed 0", text),
-                     "128x128 area, split patient:70,10,20:0, not 256x256 area, split patient:80,10,10:0");
-    ck_assert_str_eq(spec_difference("a, b, lenient", "a, b", text), "lenient");
-    ck_assert_str_eq(spec_difference("a, b", "a, b, lenient", text), "not lenient");
+                     "it has 128x128 area, split patient:70,10,20:0, wanted is 256x256 area, split patient:80,10,10:0");
+    ck_assert_str_eq(spec_difference("a, b, lenient", "a, b", text), "it has lenient, wanted is nothing");
+    ck_assert_str_eq(spec_difference("a, b", "a, b, lenient", text), "it has nothing, wanted is lenient");
     ck_assert_str_eq(spec_difference("a, b", "a, b", text),
                      "the options are the same, the label file, the lists or what was left out are not");
-    ck_assert_str_eq(spec_difference("x", ",, ,", text), "x, not ,, ,");
+    ck_assert_str_eq(spec_difference("x", ",, ,", text), "it has x, wanted is ,, ,");
 }
 END_TEST
 

@@ -7,9 +7,11 @@
 
 #include "unit.h"
 
+#include "calls.h"
 #include "cases.h"
 #include "preflight.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +194,61 @@ START_TEST(links_do_not_multiply)
     ck_assert_msg(scan(at("d00"), NULL) == CHEX_OK, "%s", err.text);
     ck_assert_uint_eq(source.count, 1);
     ck_assert_uint_eq(source.folder_count, 1);
+}
+END_TEST
+
+static const char *searched;
+
+static enum chex_status
+search(struct chex_error *e)
+{
+    enum chex_status status = scan(searched, NULL);
+
+    *e = err;
+    return status;
+}
+
+/* Each call of a search once: whatever passes is tried again, and nothing is twice in the list that is begun anew. */
+START_TEST(what_fails_in_passing_loses_no_image)
+{
+    static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_LIST};
+    static const int errors[] = {EIO, ESTALE, EINTR};
+
+    folder("a");
+    folder("b");
+    folder("a/c");
+    file("a/1.png", "same");
+    file("b/1.png", "same");
+    file("a/c/2.png", "");
+    file("a/images.zip", "");
+    link_to("../a", "b/over");
+    for (size_t k = 0; k < 3 * 3; k++) {
+        unsigned failed = 1;
+
+        for (unsigned n = 1; failed > 0; n++) {
+            calls_fail(kinds[k / 3], n, false, errors[k % 3]);
+            ck_assert_int_eq(scan(base, NULL), CHEX_OK);
+            failed = calls_end();
+            expect_files("a/1.png a/c/2.png");
+            ck_assert_uint_eq(source.unopened, 2); /* by two ways */
+            ck_assert(n > 1 || failed > 0);
+        }
+    }
+    /* What does not pass is an error: of a folder that cannot be read nobody knows what is missing. */
+    searched = base;
+    calls_each(CALL_OPEN, EIO, search, NULL, CHEX_ERR_READ, 99);
+    calls_each(CALL_LIST, EIO, search, NULL, CHEX_ERR_READ, 99);
+}
+END_TEST
+
+START_TEST(a_stop_ends_the_search)
+{
+    const char *paths[] = {base};
+    atomic_bool stop = true;
+
+    file("1.png", "");
+    source.stop = &stop;
+    ck_assert_int_eq(source_scan(paths, 1, &source, &err), CHEX_ERR_STOPPED);
 }
 END_TEST
 
@@ -444,6 +501,8 @@ source_case(Suite *suite)
     tcase_add_test(tests, an_empty_folder_has_no_images);
     tcase_add_test(tests, loops_of_links_end);
     tcase_add_test(tests, links_do_not_multiply);
+    tcase_add_test(tests, what_fails_in_passing_loses_no_image);
+    tcase_add_test(tests, a_stop_ends_the_search);
     tcase_add_test(tests, links_to_files_and_folders_are_followed);
     tcase_add_test(tests, copies_are_left_out_and_counted);
     tcase_add_test(tests, a_name_with_two_contents_is_an_error);

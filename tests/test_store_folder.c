@@ -312,6 +312,28 @@ END_TEST
 
 /* ---- unfinished ones ------------------------------------------------------------------------------------------ */
 
+/* By its id; but not one that is published, or all but published: that may be a published one in its --repair. */
+START_TEST(an_unfinished_data_set_is_replaced_by_who_names_it)
+{
+    bench_open(&bench);
+    bench_item(&bench, 0);
+    same_folder();
+    other.options.replaces = "0123456789abcdef";
+    expect_refused(&other, "holds an unfinished conversion");
+    other.options.replaces = bench.plan.dataset_id;
+    bench_open(&other);
+    ck_assert(other.state.shards_done == 0 && other.state.slots_full == 0);
+    bench_close(&other);
+    bench_move(&bench);
+    bench_open(&bench);
+    bench_fill(&bench, 1); /* all shards, and no manifest */
+    same_folder();
+    expect_refused(&other, "holds an unfinished conversion");
+    complete(&bench);
+    expect_refused(&other, "holds another data set");
+}
+END_TEST
+
 START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
 {
     bench_open(&bench);
@@ -320,7 +342,7 @@ START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
     same_folder();
     bench_text(&bench, "." MANIFEST_NAME ".tmp.17", "{");
     expect_refused(&other, "holds an unfinished conversion of other data or options");
-    ck_assert_msg(strstr(other.err.text, ": seed 1, not seed 0"), "%s", other.err.text);
+    ck_assert_msg(strstr(other.err.text, ": it has seed 0, wanted is seed 1"), "%s", other.err.text);
     other.options.force = true;
     bench_open(&other);
     ck_assert(other.state.shards_done == 0 && other.state.slots_full == 0);
@@ -466,6 +488,7 @@ folder_case(Suite *suite)
     tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
     tcase_add_test(tests, a_complete_data_set_that_was_damaged_is_refused);
+    tcase_add_test(tests, an_unfinished_data_set_is_replaced_by_who_names_it);
     tcase_add_test(tests, another_unfinished_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_journal_of_other_data_is_shown_without_control_characters);
     tcase_add_test(tests, a_journal_that_is_none_is_refused);

@@ -103,9 +103,10 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
                                   .damaged = on_damaged,
                                   .differs = on_differs,
                                   .context = &watcher,
-                                  .stop = stop_signals_catch("stopping after the images at hand")};
+                                  .stop = c->options->stop};
     enum chex_status status;
 
+    stop_signals_may_exit(0);
     meter_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
     meter_release(&watcher.meter);
@@ -134,10 +135,14 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
         report_plan(c, common, true);
         report_share(c, common);
     }
-    if (status == CHEX_OK && c->preflight.missing > 0 && !allowed)
-        status = chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s missing (--allow-missing converts the others)",
+    if (status == CHEX_OK && c->preflight.missing > 0 && !allowed) {
+        char hint[PREFLIGHT_HINT];
+
+        preflight_endings(&c->labels, c->missing, &c->strays, hint);
+        status = chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s missing%s (--allow-missing converts the others)",
                            COUNT_TEXT(c->preflight.missing), COUNT_TEXT(c->preflight.wanted),
-                           c->preflight.missing == 1 ? "is" : "are");
+                           c->preflight.missing == 1 ? "is" : "are", hint);
+    }
     return status == CHEX_OK ? convert_check_output(c, err) : status;
 }
 
@@ -170,14 +175,21 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
 
     if (status != CHEX_OK) {
         code = cli_error(&convert_program, common, err);
-        if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
+        if (status == CHEX_ERR_STOPPED && !c->running && !common->quiet)
+            fprintf(stderr, "next     the same command again; nothing was written yet\n");
+        else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
             plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
                        cli->convert.force ? "without --force" : "again", cli->convert.out);
+        if (status == CHEX_ERR_MISSING && c->absent && !common->quiet)
+            report_incomplete(c);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
             report_shortage(err, common->threads);
-    } else if (!cli->dry_run && !share_is_whole(cli->convert.share) && !c->resumed.complete) {
+    } else if (cli->dry_run) {
+        if (!common->quiet)
+            report_unread(c);
+    } else if (!share_is_whole(cli->convert.share) && !c->resumed.complete) {
         report_part(c, common);
-    } else if (!cli->dry_run) {
+    } else {
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
         /* What stays is said of a data set that is complete, and where the exit status says it in one line alone. */
@@ -223,9 +235,13 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     struct chex_error err = {.status = CHEX_OK};
     struct crew crew;
     struct comm comm;
-    enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
+    enum chex_status status;
     int code;
 
+    /* Before anything that may take long.  To plan is only to read. */
+    cli->convert.stop = stop_signals_catch("stopping after the images at hand");
+    stop_signals_may_exit(EXIT_STOPPED);
+    status = launcher_comm(launcher_look(), &comm, &err);
     if (crew_init(&crew, &comm, &err) != CHEX_OK) {
         code = cli_error(&convert_program, common, &err);
         comm.ops->abort(&comm, code);

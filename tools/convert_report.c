@@ -65,23 +65,23 @@ report_images(const struct convert *c)
 {
     char found[PROGRESS_TEXT], inputs[PROGRESS_THINGS], missing[PROGRESS_TEXT], extra[PROGRESS_THINGS];
     size_t folders = c->source.folder_count, archives = c->source.archive_count;
+    bool expected = c->preflight.expected > 0;
     struct wrap w = {.out = stderr};
 
-    if (folders > 0 || archives == 0)
+    if (folders > 0 || !expected)
         wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
-                 format_things(folders, "folder", inputs));
-    else if (c->preflight.expected == 0)
-        wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
-                 format_things(archives, "archive", inputs));
-    else
-        wrap_put(&w, "", "images   %s expected in %s", format_count(c->preflight.expected, found),
-                 format_things(archives, "archive", inputs));
-    if (folders > 0 && archives > 0 && c->preflight.expected > 0)
-        wrap_put(&w, ", ", "%s expected in %s", format_count(c->preflight.expected, found),
-                 format_things(archives, "archive", inputs));
+                 folders > 0 || archives == 0 ? format_things(folders, "folder", inputs)
+                                              : format_things(archives, "archive", inputs));
+    if (expected)
+        wrap_put(&w, folders > 0 ? ", " : "", "%s%s expected in %s", folders > 0 ? "" : "images   ",
+                 format_count(c->preflight.expected, found), format_things(archives, "archive", inputs));
     else if (folders > 0 && archives > 0)
         wrap_put(&w, " ", "and %s", format_things(archives, "archive", inputs));
-    wrap_put(&w, ", ", "%s missing", format_count(c->preflight.missing, missing));
+    /* Of what was not read yet nobody can say that nothing is missing. */
+    if (expected)
+        wrap_put(&w, ", ", "not read yet");
+    else
+        wrap_put(&w, ", ", "%s missing", format_count(c->preflight.missing, missing));
     wrap_put(&w, ", ", "%s without a row", format_count(c->strays.count, extra));
     wrap_end(&w);
     if (c->source.repeated > 0)
@@ -165,12 +165,34 @@ report_missing(const struct convert *c)
 }
 
 void
+report_unread(const struct convert *c)
+{
+    char archives[PROGRESS_THINGS];
+
+    if (c->preflight.expected > 0)
+        fprintf(
+            stderr,
+            "next     -n does not read %s: with --allow-missing it does, without decoding, and says what is missing\n",
+            c->source.archive_count == 1 ? "the archive" : format_things(c->source.archive_count, "archive", archives));
+}
+
+void
+report_incomplete(const struct convert *c)
+{
+    plain_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
+               c->options->out);
+    fprintf(stderr,
+            "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
+}
+
+void
 report_plan(const struct convert *c, const struct cli_common *common, bool dry_run)
 {
     if (common->quiet)
         return;
     meter_begin_log(common, convert_program.name);
     report_labels(c);
+    report_notes(c, common->verbose);
     report_images(c);
     if (dry_run || common->verbose)
         report_missing(c);
@@ -187,6 +209,12 @@ report_resumed(const struct convert *c)
     char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
     struct wrap w = {.out = stderr};
 
+    if (c->replaced)
+        fprintf(stderr, "again    the unfinished conversion here counted on the images that are missing: "
+                        "its plan is another, and begun anew\n");
+    if (c->retried > 0)
+        fprintf(stderr, "again    %s that could not be read, and can be now\n",
+                format_things(c->retried, "rejected image", images));
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         return;
     wrap_put(&w, "", "resume   %s of %s done and verified", format_count(c->resumed.shards_done, done),
@@ -229,6 +257,8 @@ report_rejects(const struct convert *c, const struct cli_common *common)
             first = false;
         }
         plain_line(stderr, "      %s/rejects.jsonl", c->options->out);
+        if (c->counts.reject_of[CHEX_ERR_READ] + c->counts.reject_of[CHEX_ERR_MISSING] > 0)
+            fprintf(stderr, "         the same command tries those again that could not be read\n");
     }
     if (c->labels.reject_count > 0)
         plain_line(stderr, "         %s not used      %s/rejects.jsonl",

@@ -11,8 +11,19 @@
 /* The lines labels, images, plan; with dry_run also the table of what is missing by archive.  To stderr. */
 void report_plan(const struct convert *c, const struct cli_common *common, bool dry_run);
 
+/*
+ * Labels and lists that were read in another way than they are written: counts, and with list the first lines of each.
+ */
+void report_notes(const struct convert *c, bool list);
+
 /* What is missing, by archive where that can be told; after convert_prepare() failed for missing images. */
 void report_missing(const struct convert *c);
+
+/* After a dry run: what it did not look at, and how it would; nothing where it has looked at all. */
+void report_unread(const struct convert *c);
+
+/* After a run that has read all archives and misses images: the two ways to go on. */
+void report_incomplete(const struct convert *c);
 
 /* What earlier runs left; nothing where there was nothing. */
 void report_resumed(const struct convert *c);

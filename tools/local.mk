@@ -55,6 +55,7 @@ chex_convert_SOURCES = \
 	tools/convert_json.c \
 	tools/convert_options.c \
 	tools/convert_options.h \
+	tools/convert_notes.c \
 	tools/convert_report.c \
 	tools/convert_report.h \
 	tools/convert_share.c \

@@ -1,5 +1,5 @@
 /*
- * plain.h - messages without control characters
+ * plain.h - messages without control characters, or others that nobody sees
  *
  * Names of files and folders come with a download, and a terminal obeys what is in them.
  *
@@ -11,21 +11,34 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
+/* One character of a text. */
+struct plain_character {
+    unsigned bytes; /* of it: 1 where it is no UTF-8 */
+    bool is_utf8;
+    uint32_t code; /* or that byte */
+    bool hidden;   /* no terminal should be given it */
+};
+
 /*
- * Is this byte of a text a C0 or C1 control character, or begins one?  The latter are two bytes of UTF-8, or one that is
- * no UTF-8 at all.  *inside, at first 0: so many bytes of a character are still to come.
+ * Look at the character that begins at p, which is not the end.  Hidden are C0 and C1 control characters, the latter
+ * also as bytes that are no UTF-8, and what shows nothing and changes what is shown: marks of the writing direction
+ * (Trojan Source, CVE-2021-42574), of zero width or joining, variation selectors, tags, separators of lines.
  */
-bool plain_is_control(const char *p, unsigned *inside);
+struct plain_character plain_look(const char *p);
 
 /* Room for any path. */
 #define PLAIN_TEXT (4 * PATH_MAX + 1)
 
-/* A text, as a path, in which each control character stands as \xNN; cut where it does not fit.  Returns out. */
+/*
+ * A text, as a path, in which each hidden character stands as \xNN, one above U+007F as \uNNNN or \UNNNNNNNN; cut where
+ * it does not fit.  Returns out.
+ */
 char *plain_text(const char *text, char out[PLAIN_TEXT]);
 
-/* A line as vfprintf() makes it, and a newline, without control characters too. */
+/* A line as vfprintf() makes it, and a newline, without hidden characters too. */
 void plain_vline(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 /* In a colour, and out of it again, both as the terminal wants it; empty: in none. */
 void plain_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)

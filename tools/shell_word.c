@@ -16,12 +16,10 @@
 
 /* One that no terminal should be given: in the quotes that know \\NNN. */
 static bool
-has_controls(const char *text)
+has_hidden(const char *text)
 {
-    unsigned inside = 0;
-
-    for (; *text; text++)
-        if (plain_is_control(text, &inside))
+    for (; *text; text += plain_look(text).bytes)
+        if (plain_look(text).hidden)
             return true;
     return false;
 }
@@ -29,15 +27,17 @@ has_controls(const char *text)
 static char *
 put_escaped(char *to, const char *text)
 {
-    unsigned inside = 0;
+    while (*text) {
+        struct plain_character c = plain_look(text);
 
-    for (; *text; text++) {
-        if (plain_is_control(text, &inside))
-            to += sprintf(to, "\\%03o", (unsigned char)*text);
-        else if (*text == '\'' || *text == '\\')
-            to += sprintf(to, "\\%c", *text);
-        else
-            *to++ = *text;
+        for (; c.bytes > 0; c.bytes--, text++) {
+            if (c.hidden)
+                to += sprintf(to, "\\%03o", (unsigned char)*text);
+            else if (*text == '\'' || *text == '\\')
+                to += sprintf(to, "\\%c", *text);
+            else
+                *to++ = *text;
+        }
     }
     return to;
 }
@@ -60,7 +60,7 @@ const char *
 shell_word(const char *text, char out[SHELL_WORD])
 {
     size_t length = strlen(text);
-    bool controls = has_controls(text);
+    bool hidden = has_hidden(text);
     char *to = out;
 
     if (length >= PATH_MAX || (length > 0 && text[0] != '-' && strspn(text, PLAIN) == length))
@@ -69,10 +69,10 @@ shell_word(const char *text, char out[SHELL_WORD])
         *to++ = '.';
         *to++ = '/';
     }
-    if (controls)
+    if (hidden)
         *to++ = '$';
     *to++ = '\'';
-    to = controls ? put_escaped(to, text) : put_quoted(to, text);
+    to = hidden ? put_escaped(to, text) : put_quoted(to, text);
     *to++ = '\'';
     *to = '\0';
     return out;

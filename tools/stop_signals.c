@@ -19,7 +19,8 @@
 #define ONE_SIGNAL 1
 
 static atomic_bool requested;
-static char message[128]; /* made before a signal can come */
+static volatile sig_atomic_t exit_code; /* not 0: see stop_signals_may_exit() */
+static char message[128];               /* made before a signal can come */
 
 static void
 on_signal(int signal_number)
@@ -38,8 +39,28 @@ on_signal(int signal_number)
         return;
     }
     first = now;
+    if (exit_code != 0)
+        alarm(1);
     if (signal_number == SIGINT && write(STDERR_FILENO, message, strlen(message)) < 0)
         errno = saved; /* write() failed: there is nobody to tell, and what was interrupted must not see it */
+}
+
+static void
+on_alarm(int signal_number)
+{
+    (void)signal_number;
+    if (exit_code != 0)
+        _exit(exit_code);
+}
+
+void
+stop_signals_may_exit(int code)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+
+    exit_code = code;
+    if (code != 0)
+        sigaction(SIGALRM, &action, NULL);
 }
 
 atomic_bool *

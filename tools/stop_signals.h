@@ -15,4 +15,10 @@
  */
 atomic_bool *stop_signals_catch(const char *what_next);
 
+/*
+ * While nothing is there that would have to be saved: a second after the first signal the process ends with exit_code,
+ * in whatever call it is (a file system that does not answer, a library that reads on).  0: that is over.
+ */
+void stop_signals_may_exit(int exit_code);
+
 #endif

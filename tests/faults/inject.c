@@ -13,6 +13,8 @@
  * realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open with O_CREAT
  * and reserve counted together).
  *
+ * Pauses (nanosleep) take no time once a call has failed, so that what is tried again is soon over.
+ *
  * It knows nothing of what it is loaded into but the names of system calls' wrappers, which are in wrap_files.c and
  * wrap_memory.c.
  *
@@ -213,10 +215,11 @@ count_one(enum kind kind)
     if (plan.what == FAIL_WAIT) {
         struct timespec left = {.tv_sec = 3};
 
-        while (nanosleep(&left, &left) != 0)
+        while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) != 0)
             continue; /* a signal does not end it */
         return 0;
     }
+    __atomic_store_n(&plan.failing, true, __ATOMIC_SEQ_CST);
     return plan.what;
 }
 

@@ -28,6 +28,7 @@ enum { FAIL_SHORT = -1, FAIL_KILL = -2, FAIL_WAIT = -3 };
 
 struct plan {
     bool on, ever;
+    bool failing; /* a call has failed */
     enum kind kind;
     unsigned long nth;
     int what; /* errno, FAIL_SHORT, FAIL_KILL or FAIL_WAIT */

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- content ---------------------------------------------------------------------------------------------------- */
@@ -338,4 +339,14 @@ int
 ftruncate64(int fd, off_t size)
 {
     return ftruncate(fd, size);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+int
+nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    REAL(int, "nanosleep", const struct timespec *, struct timespec *);
+
+    return __atomic_load_n(&plan.failing, __ATOMIC_SEQ_CST) ? 0 : real(wanted, left);
 }
