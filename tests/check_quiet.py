@@ -4,7 +4,7 @@
 
     check_quiet.py [PATTERN]
 
-Usage errors, of which --help is told, and data on standard output (the faults of chex-inspect, JSON) are no part of this.
+Data on standard output (the faults of chex-inspect, JSON) is no part of this.
 """
 import functools
 import os
@@ -89,6 +89,14 @@ def _(work):
     best = [os.path.join(out, "best.safetensors") for out in runs]
     says_one_line([program("chex-inspect"), "--diff", *best], 1, "differ")
     says_nothing([program("chex-inspect"), "--diff", best[0], best[0]])
+
+
+@case("a usage error behind -q does not tell of --help")
+def _(_work):
+    for name in ("chex-convert", "chex-inspect", "chex-synth", "chex-train"):
+        says_one_line([program(name), "-q", "--no-such-option"], 2, "unknown option '--no-such-option'")
+        says_one_line([program(name)], 2, "")
+    says_one_line([program("chex-train"), "-q", "--lr", "fast"], 2, "--lr")
 
 
 @case("chex-synth: a folder that cannot be")

@@ -222,7 +222,8 @@ main(int argc, char **argv)
         return code;
     if (options.images == 0 || !options.output) {
         cli_complain(&program, &common, "%s is missing", options.output ? "-n N" : "-o DIR");
-        fprintf(stderr, "Try '%s --help'.\n", program.name);
+        if (!common.quiet)
+            fprintf(stderr, "Try '%s --help'.\n", program.name);
         return cli_finish(&program, &common, EXIT_USAGE);
     }
     return cli_finish(&program, &common, synth(&options, &common));

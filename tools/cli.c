@@ -231,7 +231,8 @@ usage_error(const struct cli_program *program, const struct cli_common *common, 
     }
     if (code == CLI_GO_ON) {
         cli_complain(program, common, "%s", text);
-        fprintf(stderr, "Try '%s --help'.\n", program->name);
+        if (!common->quiet)
+            fprintf(stderr, "Try '%s --help'.\n", program->name);
         code = EXIT_USAGE;
     }
     return code;
