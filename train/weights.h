@@ -32,8 +32,8 @@ enum chex_status weights_read(const struct graph *g, const struct safetensors *f
                               float *stats, struct weights_report *report, struct chex_error *err);
 
 /*
- * Write them under torchvision's names, with the counters that its modules expect (num_batches_tracked = batches): the file
- * loads by load_state_dict(strict=True).  Statuses of safetensors_write().
+ * Write them under torchvision's names, with the counters that its modules expect (num_batches_tracked = batches, the
+ * micro-batches so far): the file loads by load_state_dict(strict=True).  Statuses of safetensors_write().
  */
 enum chex_status weights_write(const struct graph *g, const struct folder *folder, const char *name,
                                const float *params, const float *stats, uint64_t batches,
