@@ -9,10 +9,14 @@ source=$(cd "$(dirname "$0")" && pwd)
 
 usage() {
     cat << 'END'
-usage: ./run-tests.sh [--fast]
+usage: ./run-tests.sh [--fast | --slow]
 
 Installs Debian packages that are missing (as root, or with sudo), builds in the folder build/, runs `make check` and
-`make check-slow`.  With --fast only `make check`, and neither TensorFlow, PyTorch nor DALI are installed.
+`make check-compare`, which compares with TensorFlow, PyTorch and DALI.
+
+  --fast   only `make check`; neither TensorFlow, PyTorch nor DALI are installed
+  --slow   `make check-slow` instead of `make check-compare`: more kills, faults and mutations too
+
 A suite that cannot run, as the unit tests without Check, is a failure and named; single cases may be skipped.
 
 CHEX_NIH=FOLDER   a folder with files of the real data set (images/, csv/, lists/); tests with them are skipped without
@@ -20,9 +24,11 @@ END
 }
 
 fast=no
+second=compare
 for word in "$@"; do
     case $word in
         --fast) fast=yes ;;
+        --slow) second=slow ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; exit 2 ;;
     esac
@@ -75,7 +81,7 @@ headline "build"
 build_in "$build"
 
 run_tier check tally
-[ "$fast" = yes ] || run_tier check-slow tally-slow
+[ "$fast" = yes ] || run_tier "check-$second" "tally-$second"
 
 headline "all tests"
 make -C "$build" -s --no-print-directory missing-suites > "$totals.missing"

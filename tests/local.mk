@@ -195,17 +195,23 @@ TESTS += \
 	tests/check_interop.py \
 	tests/check_recipes.py \
 	tests/check_setup.py \
+	tests/check_smoke.py \
 	tests/check_source.py \
 	tests/check_synth.py \
 	tests/check_tables.py
-slow_tests = \
-	tests/check_resume.py \
+# With TensorFlow, PyTorch, DALI.
+compare_tests = \
 	tests/check_parity.py \
 	tests/check_interop.py \
 	tests/check_weights.py \
-	tests/check_convert.py \
-	tests/check_faults.py \
 	tests/check_recipes.py
+slow_tests = \
+	tests/check_faults.py \
+	tests/check_resume.py \
+	tests/check_convert.py \
+	$(compare_tests)
+# In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
+sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py
 
 EXTRA_DIST += \
 	quickstart.sh \
@@ -220,6 +226,7 @@ EXTRA_DIST += \
 	tests/check_interop.py \
 	tests/check_learns.py \
 	tests/check_setup.py \
+	tests/check_smoke.py \
 	tests/check_parity.py \
 	tests/check_recipes.py \
 	tests/check_scale.sh \
@@ -254,12 +261,13 @@ EXTRA_DIST += \
 	tests/requirements-dali.txt \
 	tests/requirements.txt \
 	tests/setup.sh \
+	tests/suites.sh \
 	tests/support.py \
 	tests/tally.sh \
 	tests/timed.sh
 
 TEST_EXTENSIONS = .py
-LOG_COMPILER = $(SHELL) $(srcdir)/tests/timed.sh
+LOG_COMPILER = $(SHELL) $(srcdir)/tests/timed.sh $(SHELL) $(srcdir)/tests/suites.sh
 PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
 
 # CHEX_NIH, a folder with files of the real data set: from the environment or the command line of make, else the one
@@ -301,12 +309,23 @@ endif
 check-slow:
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(slow_tests)'
 
-# What the last `make check`, or `make check-slow`, counted.
+# Those of them that need other software, which CI runs, but for the larger images of check_parity.py; the others are
+# kills, faults and mutations, more of each.
+check-compare:
+	CHEX_SLOW=compare; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(compare_tests)'
+
+check-sanitized:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)'
+
+# What the last `make check`, `make check-slow` or `make check-compare` counted.
 tally:
 	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
 
 tally-slow:
 	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
+
+tally-compare:
+	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(compare_tests)'
 
 # The NEON kernels, cross-compiled and run by qemu-aarch64; skipped by name where one of them is missing.
 check-aarch64:
@@ -332,8 +351,8 @@ check-kill: all tests/faults/inject.so
 check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
 
-.PHONY: check-aarch64 check-faults check-kill check-learns check-slow coverage missing-suites tally \
-	tally-slow
+.PHONY: check-aarch64 check-compare check-faults check-kill check-learns check-sanitized check-slow coverage \
+	missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 TESTS += tests/check_hardening.py
