@@ -181,8 +181,20 @@ else
 next       $build/chex-inspect --report report.html $out
            $build/chex-train -n -d $out -o runs/a        # the plan of a training run, and the memory it needs
            $build/chex-train -d $out -o runs/a
-           mpirun -np 4 --map-by socket $build/chex-train -d $out -o runs/a --batch 16
-           srun --mpi=pmix -K -n 4 -c 16 $build/chex-train -d $out -o runs/a --batch 16
+END
+    # As many ranks as there are cores, four at most; they share the 64 images of a step.
+    ranks=4
+    while [ "$ranks" -gt "$(slots)" ]; do ranks=$((ranks / 2)); done
+    if [ "$ranks" -gt 1 ] && ! make -C "$build" -s --no-print-directory missing-suites | grep -q MPI; then
+        root=
+        [ "$(id -u)" -ne 0 ] || root=' --allow-run-as-root'
+        batch=$((64 / ranks))
+        cat << END
+           mpirun$root -np $ranks --map-by socket $build/chex-train -d $out -o runs/a --batch $batch
+           srun --mpi=pmix -K -n $ranks -c 16 $build/chex-train -d $out -o runs/a --batch $batch
+END
+    fi
+    cat << END
            README.md, "Train", has a job script for Slurm that goes on where a job before it was stopped
 END
 fi

@@ -113,7 +113,7 @@ AC_DEFUN([CHEX_WITH_MPI], [
 AC_DEFUN([CHEX_WITH_CUDA], [
   AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit])
   AC_ARG_VAR([NVCC], [the CUDA compiler])
-  CHEX_WITH([cuda], [training on NVIDIA GPUs: CUDA toolkit and cuDNN], [
+  CHEX_WITH([cuda], [CUDA toolkit and cuDNN: looked for, not used yet], [
     AC_PATH_PROG([NVCC], [nvcc], [], [$CUDA_HOME/bin:$PATH:/usr/local/cuda/bin])
     AS_IF([test -n "$NVCC"], [
       AS_IF([test -z "$CUDA_HOME"], [CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$NVCC")")")])
@@ -130,7 +130,7 @@ AC_DEFUN([CHEX_WITH_CUDA], [
 ])
 
 AC_DEFUN([CHEX_WITH_NCCL], [
-  CHEX_WITH([nccl], [several GPUs], [
+  CHEX_WITH([nccl], [NCCL: looked for, not used yet], [
     AS_IF([test "$have_cuda" = yes], [
       chex_saved_cppflags=$CPPFLAGS
       CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
@@ -138,7 +138,10 @@ AC_DEFUN([CHEX_WITH_NCCL], [
       CPPFLAGS=$chex_saved_cppflags])])
 ])
 
+# There is no GPU backend yet: what was found for it is not used.
 AC_DEFUN([CHEX_SUMMARY], [
+  AS_IF([test "$have_cuda" = yes], [chex_cuda='found, not used yet'], [chex_cuda=no])
+  AS_IF([test "$have_nccl" = yes], [chex_nccl='found, not used yet'], [chex_nccl=no])
   AS_ECHO(["
   +---------------------------------------------------------------------------
   | chex-tools $PACKAGE_VERSION
@@ -152,10 +155,9 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   archives      $have_libarchive (libarchive, liblzma: images straight from .tar.gz and .zip)
   |   unit tests    $have_check (Check)
   |   mpi           $have_mpi (several machines)
-  |
-  |   found for the parts to come
-  |   cuda          $have_cuda (training on NVIDIA GPUs)
-  |   nccl          $have_nccl (several GPUs)
+  |   trains on     CPU
+  |   CUDA          $chex_cuda
+  |   NCCL          $chex_nccl
   +---------------------------------------------------------------------------
 "])
 ])

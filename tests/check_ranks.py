@@ -21,6 +21,7 @@ import time
 
 import ranks as mpi
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
+import support
 from support import Cases, Skip, complete, manifest, program, records, rejects, run, same_tree, says, slurp, synth, write
 
 case = Cases()
@@ -257,7 +258,7 @@ def _(work):
     environment = dict(os.environ, PMI_RANK="3", PMI_SIZE="16")
     done = run(command(base(), f"{work}/out"), None, env=environment)
     if "has no MPI" not in done.stderr:
-        raise Skip("this build has MPI")
+        raise support.OtherBuild("this build has MPI")
     assert done.returncode == 2
     says(done, "started as rank 3 of 16, but this build has no MPI: use --part, or build with it")
     assert not os.path.exists(f"{work}/out")

@@ -173,8 +173,18 @@ clean-local:
 	rm -rf tests/dataset tests/dataset.images
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
+# The longest first: with several jobs none of them begins last and alone.
 TESTS += \
+	tests/check_train_ranks.py \
+	tests/check_faults.py \
+	tests/check_ranks.py \
 	$(unit_tests) \
+	tests/check_events.py \
+	tests/check_resume.py \
+	tests/check_report.py \
+	tests/check_sheet.py \
+	tests/check_train_hostile.py \
+	tests/check_train.py \
 	tests/png_cases.py \
 	tests/check_archive.py \
 	tests/check_auroc.py \
@@ -183,35 +193,33 @@ TESTS += \
 	tests/check_convert.py \
 	tests/check_diff.py \
 	tests/check_docs.py \
-	tests/check_events.py \
-	tests/check_faults.py \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
 	tests/check_messages.py \
-	tests/check_ranks.py \
-	tests/check_recipes.py \
 	tests/check_quiet.py \
-	tests/check_report.py \
-	tests/check_resume.py \
-	tests/check_sheet.py \
+	tests/check_recipes.py \
+	tests/check_setup.py \
+	tests/check_smoke.py \
 	tests/check_source.py \
 	tests/check_synth.py \
 	tests/check_tables.py \
-	tests/check_train.py \
 	tests/check_train_again.py \
-	tests/check_train_hostile.py \
-	tests/check_train_plan.py \
-	tests/check_train_ranks.py
-slow_tests = \
-	tests/check_resume.py \
+	tests/check_train_plan.py
+# With TensorFlow, PyTorch, DALI.
+compare_tests = \
 	tests/check_parity.py \
-	tests/check_weights.py \
-	tests/check_convert.py \
-	tests/check_faults.py \
 	tests/check_interop.py \
-	tests/check_messages.py \
+	tests/check_weights.py \
 	tests/check_recipes.py
+slow_tests = \
+	tests/check_faults.py \
+	tests/check_resume.py \
+	tests/check_convert.py \
+	tests/check_messages.py \
+	$(compare_tests)
+# In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
+sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py
 
 EXTRA_DIST += \
 	quickstart.sh \
@@ -229,6 +237,8 @@ EXTRA_DIST += \
 	tests/check_interop.py \
 	tests/check_learns.py \
 	tests/check_messages.py \
+	tests/check_setup.py \
+	tests/check_smoke.py \
 	tests/check_parity.py \
 	tests/check_recipes.py \
 	tests/check_scale.sh \
@@ -266,10 +276,13 @@ EXTRA_DIST += \
 	tests/requirements-dali.txt \
 	tests/requirements.txt \
 	tests/setup.sh \
+	tests/suites.sh \
 	tests/support.py \
-	tests/tally.sh
+	tests/tally.sh \
+	tests/timed.sh
 
 TEST_EXTENSIONS = .py
+LOG_COMPILER = $(SHELL) $(srcdir)/tests/timed.sh $(SHELL) $(srcdir)/tests/suites.sh
 PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
 
 # CHEX_NIH, a folder with files of the real data set: from the environment or the command line of make, else the one
@@ -294,15 +307,40 @@ AM_TESTS_ENVIRONMENT = \
 	  CHEX_NIH='$(abs_srcdir)/../shared/nih'; fi; \
 	if test -n "$$CHEX_NIH"; then export CHEX_NIH; else unset CHEX_NIH; fi;
 
+# Suites that this build cannot run, with what is missing: run-tests.sh counts them as failures.
+missing-suites:
+if !HAVE_CHECK
+	@echo 'the unit tests: Check was not found (Debian: check)'
+endif
+if !HAVE_MPI
+	@echo 'the tests of ranks: a build without MPI (Debian: libopenmpi-dev openmpi-bin)'
+endif
+if !HAVE_LIBARCHIVE
+	@echo 'the tests of images in archives: a build without libarchive (Debian: libarchive-dev)'
+endif
+	@test -n '$(PYTHON)' || echo 'the tests in Python: there is no Python 3 (Debian: python3)'
+	@test -n '$(MPIRUN)' || echo 'the tests of ranks: there is no mpirun (Debian: openmpi-bin)'
+
 check-slow:
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(slow_tests)'
 
-# What the last `make check`, or `make check-slow`, counted.
+# Those of them that need other software, which CI runs, but for the larger images of check_parity.py; the others are
+# kills, faults and mutations, more of each.
+check-compare:
+	CHEX_SLOW=compare; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(compare_tests)'
+
+check-sanitized:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)'
+
+# What the last `make check`, `make check-slow` or `make check-compare` counted.
 tally:
 	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
 
 tally-slow:
 	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(slow_tests)'
+
+tally-compare:
+	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(compare_tests)'
 
 # The NEON kernels, cross-compiled and run by qemu-aarch64; skipped by name where one of them is missing.
 check-aarch64:
@@ -334,7 +372,8 @@ check-kill: all tests/faults/inject.so
 check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
 
-.PHONY: check-aarch64 check-configure check-dist check-faults check-kill check-learns check-slow coverage tally tally-slow
+.PHONY: check-aarch64 check-compare check-configure check-dist check-faults check-kill check-learns check-sanitized \
+	check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 TESTS += tests/check_hardening.py

@@ -7,4 +7,4 @@ if [ -z "${PYTHON:-}" ]; then
     echo "0 passed, 0 failed, 1 skipped"
     exit 77
 fi
-exec "$PYTHON" "$@"
+exec "${SHELL:-/bin/sh}" "$(dirname "$0")/timed.sh" "$PYTHON" "$@"

@@ -10,10 +10,11 @@ venv=$build/venv
 
 build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-compiler libpng-dev
     libjpeg62-turbo-dev zlib1g-dev libprotobuf-c-dev libjansson-dev libssl-dev libcsv-dev libisal-dev
-    libarchive-dev liblzma-dev libxxhash-dev"
+    libarchive-dev liblzma-dev libxxhash-dev libopenmpi-dev openmpi-bin"
 python_packages="python3 python3-venv python3-numpy ca-certificates"
 test_packages="check python3-pil python3-jsonschema python3-pandas python3-sklearn protobuf-compiler
-    mandoc libjpeg-turbo-progs locales libopenmpi-dev openmpi-bin zstd zsh fish gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+    mandoc libjpeg-turbo-progs libarchive-tools locales zstd zsh fish
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 slow_packages="python3-torch python3-torchvision chromium"
 
 headline() {
@@ -64,8 +65,8 @@ need_modules() (
         exit 0
     fi
     headline "Python modules: $(grep -v '^#' "$1" | tr '\n' ' ')into $venv"
-    [ -x "$venv/bin/pip" ] || "$python" -m venv "$venv" || exit 1
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-input -r "$1" || exit 1
+    "$venv/bin/python" -m pip --version > /dev/null 2>&1 || "$python" -m venv "$venv" || exit 1
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$1" || exit 1
     cp "$1" "$stamp"
 )
 
@@ -73,26 +74,96 @@ cores() {
     nproc 2> /dev/null || echo 1
 }
 
-# configure_in FOLDER OPTION...: make configure where that is needed, and run it in this folder.
-configure_in() (
-    folder=$1
-    shift
-    if [ ! -x "$source/configure" ] || [ -n "$(find "$source/configure.ac" "$source/m4" "$source/Makefile.am" \
-        "$source"/*/local.mk -newer "$source/configure" -print -quit)" ]; then
+# slots: as many ranks as mpirun starts when nothing else is said: the second threads of cores do not count.
+slots() (
+    count=$(lscpu -p=core,socket 2> /dev/null | grep -v '^#' | sort -u | wc -l)
+    [ "$count" -gt 0 ] || count=$(cores)
+    echo "$count"
+)
+
+# make_configure: make configure and Makefile.in where they are missing or older than what they are made of.
+make_configure() (
+    if [ ! -x "$source/configure" ] || [ ! -f "$source/Makefile.in" ] ||
+        [ -n "$(find "$source/configure.ac" "$source/m4" -newer "$source/configure" -print -quit)" ] ||
+        [ -n "$(find "$source/Makefile.am" "$source"/*/local.mk -newer "$source/Makefile.in" -print -quit)" ]; then
         "$source/autogen.sh" > "${TMPDIR:-/tmp}/chex-autogen.$$" 2>&1 || {
             cat "${TMPDIR:-/tmp}/chex-autogen.$$" >&2
             die "autogen.sh failed"
         }
         rm -f "${TMPDIR:-/tmp}/chex-autogen.$$"
     fi
-    mkdir -p "$folder"
-    (cd "$folder" && "$source/configure" --quiet PYTHON="$python" "$@")
 )
 
-# build_in FOLDER: make, configured first where that is needed, with the options of $CHEX_CONFIGURE.
+# configure_in FOLDER OPTION...: make configure where that is needed, and run it in this folder.
+configure_in() (
+    folder=$1
+    shift
+    make_configure || exit 1
+    mkdir -p "$folder"
+    cd "$folder" && "$source/configure" --quiet PYTHON="$python" "$@"
+)
+
+# The programs that configure looks for by path, but for pkg-config, and the modules that it asks pkg-config for.
+# configure itself says which: no second list can fall behind.
+programs_looked_for() {
+    awk '
+        /^ *for ac_prog in / { sub(/^ *for ac_prog in /, ""); sub(/;.*/, ""); list = $0 }
+        /^ *set dummy / { word = $3; sub(/;$/, "", word); if (word == "$ac_prog") word = list }
+        /ac_cv_prog_/ { word = "" }
+        /ac_cv_path_/ && word != "" { n = split(word, words, " "); for (i = 1; i <= n; i++) print words[i]; word = "" }
+    ' "$source/configure" | grep '^[a-z0-9_.+-]*$' | grep -vx pkg-config | sort -u
+}
+modules_looked_for() {
+    # shellcheck disable=SC2016  # a variable of configure
+    sed -n 's/.*\$PKG_CONFIG --exists --print-errors "\([A-Za-z0-9_.+-]*\)[ "].*/\1/p' "$source/configure" | sort -u
+}
+
+# answers: what configure would find now, a line for each module and program that is there.
+answers() (
+    for module in $(modules_looked_for); do
+        version=$("${PKG_CONFIG:-pkg-config}" --modversion "$module" 2> /dev/null) && echo "module $module $version"
+    done
+    for program in $(programs_looked_for); do
+        path=$(command -v "$program") && echo "program $program $(readlink -f "$path")"
+    done
+    true
+)
+
+# configure_again FOLDER: with the options that it was configured with, and the place of pkg-config's modules of now.
+configure_again() (
+    cd "$1" || exit 1
+    eval "set -- $(./config.status --config)"
+    [ -z "${PKG_CONFIG_PATH+set}" ] || set -- "$@" PKG_CONFIG_PATH="$PKG_CONFIG_PATH"
+    "$source/configure" --quiet "$@"
+)
+
+# configured FOLDER: configure there, with the options of $CHEX_CONFIGURE; once more, with the options it has, where it
+# would find something else than it found then.  What was built with a library that is gone or has another version now
+# is built once more too.
+configured() {
+    if [ ! -f "$1/Makefile" ]; then
+        # shellcheck disable=SC2086  # a list of words
+        configure_in "$1" ${CHEX_CONFIGURE:-} || return 1
+        answers > "$1/.answers"
+        return
+    fi
+    [ -x "$source/configure" ] || make_configure || return 1
+    answers > "$1/.answers.now"
+    if ! cmp -s "$1/.answers" "$1/.answers.now"; then
+        headline "configure again: what is installed has changed"
+        touch "$1/.answers"
+        diff "$1/.answers" "$1/.answers.now" > "$1/.answers.diff" ||
+            sed -n 's/^</gone/p; s/^>/come/p' "$1/.answers.diff"
+        configure_again "$1" || return 1
+        ! grep -q '^<' "$1/.answers.diff" || make -C "$1" -s clean || return 1
+        mv "$1/.answers.now" "$1/.answers"
+    fi
+    rm -f "$1/.answers.now" "$1/.answers.diff"
+}
+
+# build_in FOLDER: make, configured first where that is needed.
 build_in() {
-    # shellcheck disable=SC2086  # a list of words
-    [ -f "$1/Makefile" ] || configure_in "$1" ${CHEX_CONFIGURE:-}
+    configured "$1" || die "configure failed in $1"
     make -C "$1" -s -j"$(cores)" > "$1/make.log" 2>&1 || {
         tail -n 40 "$1/make.log" >&2
         die "the build failed; all of it is in $1/make.log"
