@@ -27,7 +27,7 @@
 /* libpng reads at most 8 KiB of image data at a time: more than this at the last row is data behind the pixels. */
 #define LATE_MOST (16u << 10)
 
-/* So much of that may be: times the size of the image, and bytes.  With what is read at a time LATE_MOST is 24 MiB at most. */
+/* So much of that may be: times the size of the image, and bytes.  LATE_MOST and one read more are 24 MiB at most. */
 #define SURPLUS_TIMES 4
 #define SURPLUS_BYTES (32u << 20)
 
