@@ -1,8 +1,8 @@
 /*
  * image_archive.c - see image_archive.h
  *
- * Three layers: the file, read in large pieces; a decompressor (image_archive_stream.c has both); libarchive's tar or zip
- * reader over that, here.
+ * Three layers: the file, read in large pieces; a decompressor (image_archive_stream.c has both); libarchive's tar or
+ * zip reader over that, here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -45,7 +45,7 @@ ask_for_header(struct image_archive *a)
     return code;
 }
 
-/* The next header, whatever it is of, into a->entry; false at the end, which is drained, or where there is no going on. */
+/* The next header, of whatever, into a->entry; false at the end, which is drained, or where there is no going on. */
 static bool
 read_header(struct image_archive *a)
 {
@@ -115,7 +115,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
     if (status != CHEX_OK || a->ended)
         return status;
     a->reader = archive_read_new();
-    /* An entry of our own: that of archive_read_new() is not there where there was no memory for it, and nobody looks. */
+    /* An entry of our own: without memory archive_read_new() makes none, and nobody looks whether it did. */
     a->store = a->reader ? archive_entry_new2(a->reader) : NULL;
     if (!a->store)
         return chex_fail_memory(err);
@@ -194,7 +194,7 @@ is_hidden(const char *path)
     return false;
 }
 
-/* The name of an image, without folders, into a->name; false for what is none, and with ENOMEM where there is no telling. */
+/* The name of an image, without folders, into a->name; false for what is none, or (ENOMEM) where it cannot be told. */
 static bool
 take_name(struct image_archive *a)
 {

@@ -18,8 +18,8 @@
  * More zeros are not read to their end, nor is a header of a tar above 4 MiB.
  *
  * What a header says takes no more memory than allowed: an xz stream whose decoder would need more is refused like a
- * damaged one, with CHEX_ERR_LIMIT in its fault, and so is a zip member of a method that may need more (lzma, xz, ppmd).
- * gzip takes less than 1 MiB, bzip2 5 MiB, zstd at most its window of 128 MiB, which libzstd holds to.
+ * damaged one, with CHEX_ERR_LIMIT in its fault, and so is a zip member of a method that may need more (lzma, xz,
+ * ppmd).  gzip takes less than 1 MiB, bzip2 5 MiB, zstd at most its window of 128 MiB, which libzstd holds to.
  *
  * No memory and a wish to stop are no faults of an archive: they come as statuses, and nothing is known about it then.
  * Built without libarchive, image_archive_open() is a CHEX_ERR_USAGE that says so.
@@ -61,7 +61,8 @@ struct image_archive_options {
 };
 
 /*
- * Open the archive and look at its beginning.  image_archive_close() frees it.  The options (NULL: all zero) are copied.
+ * Open the archive and look at its beginning.  image_archive_close() frees it.  The options (NULL: all zero) are
+ * copied.
  * CHEX_ERR_EMPTY       a file of no bytes
  * CHEX_ERR_NOT_IMAGE   not a regular file, or no archive of a kind that is known
  * CHEX_ERR_USAGE       built without libarchive; or the first file in it is encrypted
@@ -88,7 +89,8 @@ enum chex_status image_archive_read(struct image_archive *a, uint64_t max, struc
 
 /*
  * What was wrong first; NULL while nothing was.  CHEX_ERR_LIMIT: to read on would take more memory than allowed, or the
- * header of a member is too large; else CHEX_ERR_DAMAGED.  After the end that is final: a checksum of the stream is there.
+ * header of a member is too large; else CHEX_ERR_DAMAGED.  After the end that is final: a checksum of the stream is
+ * there.
  */
 const struct archive_fault *image_archive_fault(const struct image_archive *a);
 

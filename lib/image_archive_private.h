@@ -24,8 +24,8 @@
 #define IMAGE_ARCHIVE_END_MOST  ((1u << 20) + 1024)
 
 /*
- * What stands before the data of one member of a tar.  libarchive takes names and extended attributes up to 1 MiB each, but
- * lists of the pieces of a sparse file without a limit, at 18 bytes of memory for each of theirs.
+ * What stands before the data of one member of a tar.  libarchive takes names and extended attributes up to 1 MiB
+ * each, but lists of the pieces of a sparse file without a limit, at 18 bytes of memory for each of theirs.
  */
 #define IMAGE_ARCHIVE_HEADER_MOST (4u << 20)
 
@@ -78,9 +78,9 @@ void image_archive_note(struct image_archive *a, enum chex_status status, const 
 void image_archive_note_of(struct image_archive *a, struct archive *libarchive);
 
 /*
- * Before a call of libarchive, and after one that failed or went on without something.  It reports a lack of memory in many
- * ways, as damage in some; so does what it calls.  But all of them leave ENOMEM in errno.  After one that succeeded that
- * says nothing: malloc() itself tries elsewhere.
+ * Before a call of libarchive, and after one that failed or went on without something.  It reports a lack of memory
+ * in many ways, as damage in some; so does what it calls.  But all of them leave ENOMEM in errno.  After one that
+ * succeeded that says nothing: malloc() itself tries elsewhere.
  */
 void image_archive_call(void);
 /* Is there no going on, for lack of memory or because of a stop?  Then a->failed says so. */

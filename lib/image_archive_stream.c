@@ -1,8 +1,8 @@
 /*
  * image_archive_stream.c - the file, and what decompresses it; see image_archive_private.h
  *
- * gunzip.h and unxz.h, else a filter of libarchive of its own, apart from the reader so that it can be read to its end when
- * the archive's last member is behind us: only there it compares its checksum.
+ * gunzip.h and unxz.h, else a filter of libarchive of its own, apart from the reader so that it can be read to its
+ * end when the archive's last member is behind us: only there it compares its checksum.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,8 +39,8 @@ stops(const struct image_archive *a)
 }
 
 /*
- * A piece of the stream for the reader.  Where it looks for the header of a tar, what follows may be zeros to the end of a
- * disk, or of what a few bytes were decompressed to: enough of them are enough.
+ * A piece of the stream for the reader.  Where it looks for the header of a tar, what follows may be zeros to the end
+ * of a disk, or of what a few bytes were decompressed to: enough of them are enough.
  */
 static la_ssize_t
 deliver(struct image_archive *a, const uint8_t *data, size_t size)

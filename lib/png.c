@@ -25,10 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libpng reads at most 4 KiB of image data at a time: more than this at the last row is data behind the pixels. */
+/* libpng reads at most 8 KiB of image data at a time: more than this at the last row is data behind the pixels. */
 #define LATE_MOST (16u << 10)
 
-/* So much of that may be: times the size of the image, and bytes.  LATE_MOST can become 16.5 MiB: no more is overlooked. */
+/* So much of that may be: times the size of the image, and bytes.  LATE_MOST and one read more are 24 MiB at most. */
 #define SURPLUS_TIMES 4
 #define SURPLUS_BYTES (32u << 20)
 
@@ -121,8 +121,8 @@ stops(const struct job *job)
 }
 
 /*
- * With the last row libpng inflates what is left of the image data, a thousand times what was read.  Where that is more than
- * it can be for the row alone, how much comes of it is measured first.
+ * With the last row libpng inflates what is left of the image data, a thousand times what was read.  Where that is
+ * more than it can be for the row alone, how much comes of it is measured first.
  */
 static enum chex_status
 check_surplus(struct job *job, size_t size)

@@ -38,8 +38,8 @@ struct png_chunks {
 void png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out);
 
 /*
- * *small: the image data, inflated, is at most `most` bytes, or damaged before.  So a few bytes behind the pixels that would
- * become many cannot take time.  CHEX_ERR_MEMORY.
+ * *small: the image data, inflated, is at most `most` bytes, or damaged before.  So a few bytes behind the pixels
+ * that would become many cannot take time.  CHEX_ERR_MEMORY.
  */
 enum chex_status png_chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small,
                                    struct chex_error *err);

@@ -9,8 +9,8 @@
 #define CHEX_TOOLS_LIBRARY_EXIT_H
 
 /*
- * From now on an exit() for lack of memory (errno is ENOMEM in its thread) ends the process with EXIT_OUTPUT, and what was
- * written is as after kill -9.  Once, at the beginning of main().
+ * From now on an exit() for lack of memory (errno is ENOMEM in its thread) ends the process with EXIT_OUTPUT, and
+ * what was written is as after kill -9.  Once, at the beginning of main().
  */
 void library_exit_catch(void);
 /* At the end of main(): the exit that comes now is the program's own. */
