@@ -203,6 +203,7 @@ int
 main(int argc, char **argv)
 {
     static const struct cli_program program = {.name = "collective-ranks"};
+    static const struct cli_common common;
     struct collective_options options = {.timeout = 2, .hurry = &hurry, .hurried = on_hurried};
     struct collective *c = NULL;
     struct chex_error err;
@@ -222,7 +223,7 @@ main(int argc, char **argv)
     if (status == CHEX_OK)
         status = play(c, argv, &err);
     if (status != CHEX_OK && (!c || collective_speaks(c)))
-        code = cli_error(&program, &err);
+        code = cli_error(&program, &common, &err);
     if (c && collective_broken(c))
         collective_abort(c, code ? code : cli_exit_of(status));
     collective_free(c);

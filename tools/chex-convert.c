@@ -67,9 +67,8 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
     struct watcher *w = context;
 
     if (!w->common->quiet)
-        meter_fault(&w->meter, "%s  '%s' at byte %s: %s",
-                    fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged", path, COUNT_TEXT(fault->offset),
-                    fault->error.text);
+        meter_fault(&w->meter, "%s  '%s' at byte %s: %s", fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged",
+                    path, COUNT_TEXT(fault->offset), fault->error.text);
 }
 
 static void
