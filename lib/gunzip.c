@@ -103,7 +103,7 @@ refill(struct gunzip *g, size_t want, struct chex_error *err)
     if (left >= want)
         return CHEX_OK;
     if (g->stop && atomic_load(g->stop))
-        return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+        return chex_fail_stopped(err);
     for (i = 0; i < left; i++)
         g->in[i] = g->state.next_in[i];
     status = file_pread(g->fd, g->at, g->in + left, g->in_size - left, &got, err);

@@ -312,7 +312,7 @@ explain(struct job *job, enum chex_status status)
     if (status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
     if (status == CHEX_ERR_STOPPED)
-        return chex_fail(job->err, status, "stopped on request");
+        return chex_fail_stopped(job->err);
     if (status == CHEX_ERR_LIMIT)
         return chex_fail(job->err, CHEX_ERR_LIMIT, "%s", job->message);
     if (!job->ran_out)

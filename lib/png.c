@@ -342,7 +342,7 @@ static enum chex_status
 read_row(struct job *job, uint32_t count, uint8_t *to)
 {
     if (stops(job))
-        return chex_fail(job->err, CHEX_ERR_STOPPED, "stopped on request");
+        return chex_fail_stopped(job->err);
     job->rows_left--;
     if (job->samples == 1 && !job->traits->palette) {
         png_read_row(job->png, to, NULL);
@@ -433,7 +433,7 @@ explain(struct job *job)
     if (job->status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
     if (job->status == CHEX_ERR_STOPPED)
-        return chex_fail(job->err, CHEX_ERR_STOPPED, "stopped on request");
+        return chex_fail_stopped(job->err);
     if (job->status == CHEX_ERR_LIMIT)
         return chex_fail(job->err, CHEX_ERR_LIMIT, "more than %d times its size behind its pixels", SURPLUS_TIMES);
     if (job->status == CHEX_ERR_TRUNCATED && job->phase != END)

@@ -324,7 +324,7 @@ scan_archive(struct source *s, const char *path, struct chex_error *err)
         s->archive = grown;
     if (!grown || !copy)
         return chex_fail_memory(err);
-    status = image_archive_open(path, NULL, &archive, err);
+    status = image_archive_open(path, &(struct image_archive_options){.stop = s->stop}, &archive, err);
     image_archive_close(archive);
     if (status == CHEX_ERR_NOT_IMAGE)
         return chex_fail(err, CHEX_ERR_USAGE,

@@ -82,7 +82,7 @@ refill(struct unxz *x, struct chex_error *err)
     enum chex_status status;
 
     if (x->stop && atomic_load(x->stop))
-        return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+        return chex_fail_stopped(err);
     status = file_pread(x->fd, x->at, x->in, IN_SIZE, &got, err);
     if (status != CHEX_OK)
         return status;

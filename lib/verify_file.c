@@ -151,7 +151,7 @@ verify_file(struct verify *v, const char *path, struct chex_error *err)
         report_fault(&c.r, CHEX_ERR_EMPTY, 0, 0, NULL, "empty file");
     for (; c.offset < c.size && status == CHEX_OK; c.index++) {
         if (v->stop && atomic_load(v->stop))
-            status = chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+            status = chex_fail_stopped(err);
         else
             status = check_record(&c, err);
         if (v->tick)

@@ -280,7 +280,7 @@ check_all(struct check *c, struct chex_error *err)
     for (first = 0; first < records; first += count) {
         count = records - first < piece ? records - first : piece;
         if (c->v->stop && atomic_load(c->v->stop))
-            return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+            return chex_fail_stopped(err);
         if (!read_piece(c, first, count))
             break;
         if (c->v->sha256)
@@ -319,7 +319,7 @@ check_sample(struct check *c, struct chex_error *err)
         if (!chosen(c, index))
             continue;
         if (c->v->stop && atomic_load(c->v->stop))
-            return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+            return chex_fail_stopped(err);
         if (!read_piece(c, index, 1))
             break;
         check_record(c, c->worker->buffer.data, index);
