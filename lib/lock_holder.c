@@ -8,6 +8,7 @@
 #include "lock_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,18 +16,32 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The beginning of a file as a text, "" where there is none.  Without stdio: a lock is judged without memory too. */
+static void
+read_head(const char *path, char *out, size_t size)
+{
+    int fd = file_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    size_t used = 0;
+    ssize_t got = 1;
+
+    while (fd >= 0 && got > 0 && used + 1 < size) {
+        got = read(fd, out + used, size - used - 1);
+        if (got > 0)
+            used += (size_t)got;
+        else if (got < 0 && errno == EINTR)
+            got = 1;
+    }
+    if (fd >= 0)
+        close(fd);
+    out[used] = '\0';
+}
+
 /* The first word of a file; "unknown" where there is none. */
 static void
 read_word(const char *path, char *out, size_t size)
 {
-    FILE *f = fopen(path, "re");
-
-    out[0] = '\0';
-    if (f) {
-        if (fgets(out, (int)size, f))
-            out[strcspn(out, " \n")] = '\0';
-        fclose(f);
-    }
+    read_head(path, out, size);
+    out[strcspn(out, " \n")] = '\0';
     if (!out[0])
         snprintf(out, size, "unknown");
 }
@@ -39,20 +54,13 @@ machine_id(char *out, size_t size)
         read_word("/var/lib/dbus/machine-id", out, size);
 }
 
-/* The line "btime" of /proc/stat, seconds since 1970; 0: unknown. */
+/* When this machine was started, in seconds since 1970; 0: unknown. */
 static long long
 boot_time(void)
 {
-    FILE *f = fopen("/proc/stat", "re");
-    long long seconds = 0;
-    char line[256];
+    struct timespec up;
 
-    while (f && seconds == 0 && fgets(line, sizeof(line), f))
-        if (sscanf(line, "btime %lld", &seconds) != 1)
-            seconds = 0;
-    if (f)
-        fclose(f);
-    return seconds;
+    return clock_gettime(CLOCK_BOOTTIME, &up) == 0 ? (long long)time(NULL) - (long long)up.tv_sec : 0;
 }
 
 /*
@@ -65,18 +73,11 @@ process_start(long pid, bool *ended)
     unsigned long long start = 0;
     char path[64], text[1024];
     const char *p;
-    size_t got;
-    FILE *f;
     int i;
 
     *ended = false;
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-    f = fopen(path, "re");
-    if (!f)
-        return 0;
-    got = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[got] = '\0';
+    read_head(path, text, sizeof(text));
     /* The second field is a name in brackets, with anything in it. */
     p = strrchr(text, ')');
     *ended = p && (strncmp(p, ") Z", 3) == 0 || strncmp(p, ") X", 3) == 0);

@@ -281,7 +281,7 @@ def _(work):
             top["__metadata__"]["state"] = json.dumps(state)
         path = os.path.join(bad, last_step(whole()) + ".safetensors")
         with_header(path, behind)
-        says(train(out, "--resume", path, code=6), f"at step {batches} of an epoch of 6")
+        says(train(out, "--resume", path, code=6), f"at step {int(batches):,} of an epoch of 6")
 
 
 @case("T86 another batch: 6 unless allowed; the same images in other parts are no change")
