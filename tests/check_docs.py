@@ -415,7 +415,7 @@ def check_home_page(tally):
         match = re.search(r"^Home page: (.*)$", run([program(tool), "--help"]).stdout, re.M)
         found[f"{tool} --help"] = match.group(1) if match else ""
         lines = run([program(tool), "--version"]).stdout.splitlines()
-        found[f"{tool} --version"] = lines[1] if len(lines) > 1 else ""
+        found[f"{tool} --version"] = lines[1] if len(lines) > 1 and "://" in lines[1] else ""
     tally.check(f"configure.ac, CITATION.cff, --help and --version have one home page: {found['configure.ac'] or 'none'}",
                 [str(found)] if len(set(found.values())) > 1 else [])
 
@@ -424,7 +424,7 @@ def check_home_page(tally):
 
 # Which programs a file is in that reads the environment.
 READERS = {"tools/color.c": TOOLS, "tools/meter.c": TOOLS, "tools/launcher.c": ["chex-convert", "chex-train"],
-           "lib/lock.c": ["chex-convert", "chex-train"], "tools/inspect_show_terminal.c": ["chex-inspect"],
+           "lib/lock_holder.c": ["chex-convert", "chex-train"], "tools/inspect_show_terminal.c": ["chex-inspect"],
            "train/cpu/kernels_best.c": ["chex-train"]}
 
 

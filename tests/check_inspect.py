@@ -583,7 +583,7 @@ def check_usage(tally, ds, work):
             ("--sha256 without --full", ["--sha256", "--sample", "1", ds.folder], "--full"),
             ("--fields without --list", ["--fields", "name", ds.folder], "--list"),
             ("--where without a list", ["--where", "Mass", "--full", ds.folder], "--list, --labels or --sheet"),
-            ("-l without --source", ["-l", "x.csv", ds.folder], "-i and -l go with --source"),
+            ("-l without --source", ["-l", "x.csv", ds.folder], "-i, -l and --max-memory go with --source"),
             ("--source for the value of --labels", ["--labels", "--source", ds.folder], "label file of --source"),
             ("--extract without -o", ["--extract", "0:0", ds.folder], "-o"),
             ("an output of another kind", ["--extract", "0:0", "-o", "x.jpg", ds.folder], ".png or .pgm"),
