@@ -377,8 +377,11 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
         if (n > 0) {
             *got += (size_t)n;
         } else if (!file_try_again(&failures)) {
-            return chex_fail(err, CHEX_ERR_READ, "read error at byte %s: %s", COUNT_TEXT(offset + *got),
-                             chex_errno_text(errno));
+            /* what ran short is of this process or machine, not of one input: no reason to reject an image */
+            const bool ran_short = chex_status_of_read_errno(errno) == CHEX_ERR_MEMORY;
+
+            return chex_fail(err, ran_short ? CHEX_ERR_MEMORY : CHEX_ERR_READ, "read error at byte %s: %s",
+                             COUNT_TEXT(offset + *got), chex_errno_text(errno));
         }
     }
     return CHEX_OK;

@@ -462,6 +462,21 @@ def _(work):
     same_tree(before, f"{work}/other")
 
 
+@case("archives that come one by one: --allow-missing is offered with all of them, not with the last one alone")
+def _(work):
+    a = tar(f"{work}/a.tar", members(wanted()[:20]))
+    b = tar(f"{work}/b.tar", members(wanted()[20:40]))
+    done = convert(a, f"{work}/out", code=3)
+    says(done, "or with --allow-missing: it leaves out what is missing")
+    done = convert(b, f"{work}/out", code=3)
+    says(done, "resume ", "or with --allow-missing and all archives so far")
+    assert "--allow-missing: it leaves out" not in done.stderr, done.stderr
+    convert([a, b], f"{work}/out", "--allow-missing")
+    complete(f"{work}/out")
+    convert([a, b], f"{work}/new", "--allow-missing")
+    same_tree(f"{work}/new", f"{work}/out")
+
+
 @case("an archive without a member is no error, nor is one without an image")
 def _(work):
     empty = tar(f"{work}/empty.tar.gz", [], "w:gz")

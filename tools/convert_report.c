@@ -181,8 +181,12 @@ report_incomplete(const struct convert *c)
 {
     plain_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
                c->options->out);
-    fprintf(stderr,
-            "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
+    if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
+        fprintf(stderr,
+                "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
+    else /* what came from other inputs is missing in a plan of these alone */
+        fprintf(stderr, "         or with --allow-missing and all archives so far: they are decoded once more,\n"
+                        "         and what is in none of those named is left out\n");
 }
 
 void
