@@ -86,8 +86,7 @@ image_archive_lost(struct image_archive *a, struct archive *libarchive, bool cal
 enum chex_status
 image_archive_fail(struct image_archive *a, struct chex_error *err)
 {
-    return a->failed == CHEX_ERR_STOPPED ? chex_fail_stopped(err)
-                                         : chex_fail_memory(err);
+    return a->failed == CHEX_ERR_STOPPED ? chex_fail_stopped(err) : chex_fail_memory(err);
 }
 
 /* ---- the end, and what is too much ----------------------------------------------------------------------------- */
