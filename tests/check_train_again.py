@@ -182,5 +182,19 @@ def _(work):
     assert left > 0, "no kill came between the two"
 
 
+@case("an older checkpoint that cannot be removed at the start ends no run")
+def _(work):
+    out = run_folder(work)
+    more = ["--keep", 1, "--epochs", 1]
+    train(out, "-q", *more, "--checkpoint-every", "3steps", "--keep", 0)
+    newest = slurp(os.path.join(out, "latest")).decode().splitlines()[0]
+    write(os.path.join(out, "latest"), newest + "\n")
+    os.unlink(os.path.join(out, "step-000003.opt.safetensors"))
+    os.mkdir(os.path.join(out, "step-000003.opt.safetensors"))
+    done = train(out, *more)
+    says(done, "resume   step-000006", r"warning: an older checkpoint stays: cannot remove .*step-000003\.opt")
+    assert last_step(out) == "step-000006", slurp(os.path.join(out, "latest"))
+
+
 if __name__ == "__main__":
     sys.exit(finish(case))

@@ -20,7 +20,7 @@ except ImportError:
     jsonschema = None
 
 case = Cases()
-TIME = r"time     about [\d:]+ an epoch, [\d:]+ the run: [\d.e-]+ s a micro-batch, measured\n"
+TIME = r"time     about [\d:]+ an epoch, [\d:]+ the run:\s+[\d.e-]+ s a micro-batch, measured\n"
 
 
 @case("-n looks at the file of --init: the exit status and the message are those of the run")
@@ -56,7 +56,7 @@ def _(work):
 
 @case("-n times a micro-batch and writes nothing; what an epoch takes follows from it")
 def _(work):
-    out = shutil.copytree(whole(), os.path.join(work, "run"))
+    out = run_folder(work)
     before = tree(work)
     says(train(out, "-n"), r"init     random \(seed 1\)", TIME)
     assert tree(work) == before
@@ -71,6 +71,36 @@ def _(work):
     twice = json.loads(train(out, "-n", "--json", "-q", "--epochs", 300).stdout)["plan"]["estimate"]
     assert 300 * twice["epoch"] <= twice["run"] < 301 * twice["epoch"], twice
     assert json.loads(train(out, "--json", "-q").stdout)["plan"]["estimate"] is None
+
+
+@case("-n looks at what RUN holds: a run that goes on, or that cannot; and at its best model with --eval-only")
+def _(work):
+    out = shutil.copytree(whole(), os.path.join(work, "run"))
+    none = os.path.join(work, "none")
+    before = tree(work)
+    says(train(out, "-n", "--init", none), r"resume   step-\d+: .*: complete\n", "--init is not used", "what is left")
+    more = json.loads(train(out, "-n", "--json", "-q", "--epochs", 13).stdout)["plan"]["estimate"]
+    assert 10 * more["epoch"] <= more["run"] < 11 * more["epoch"], more
+    says(train(out, "-n", "--resume", "none"), r"init     random \(seed 1\)", TIME)
+    for options, code in ((("--seed", 2), 6), (("--resume", none), 3)):
+        dry = train(out, "-n", *options, code=code)
+        assert tree(work) == before
+        real = train(shutil.copytree(whole(), os.path.join(work, "real")), *options, code=code)
+        shutil.rmtree(os.path.join(work, "real"))
+        same = dry.stderr.splitlines()[-1], real.stderr.splitlines()[-1].replace("/real/", "/run/")
+        assert same[0] == same[1], same
+    base = [program("chex-train"), "-d", data(), "-n", "--eval-only"]
+    says(run([*base, "-o", out]), r"init     best\.safetensors,\s+(\d+) of \1 tensors\n")
+    run([*base, "-o", none], 3)
+    os.unlink(os.path.join(out, "best.safetensors"))
+    says(run([*base, "-o", out], 3), "'best.safetensors'")
+
+
+@case("what a micro-batch is filled up with takes no time in the estimate")
+def _(work):
+    options = ("-n", "--json", "-q", "--allow-batch-change", "--batch", 1024, "--micro-batch", 1024)
+    plan = json.loads(train(run_folder(work), *options).stdout)["plan"]
+    assert plan["steps_per_epoch"] == 1 and plan["estimate"]["epoch"] < plan["estimate"]["micro_batch"] / 2, plan
 
 
 @case("the estimate is that of the run, nearly")

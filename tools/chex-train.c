@@ -68,11 +68,11 @@ warn_of_binding(const struct cli_common *common, const struct collective *togeth
 static enum chex_status
 preview(struct train_report *report, struct trainer *t, bool leads, struct chex_error *err)
 {
-    struct weights_report weights;
-    enum chex_status status = trainer_look_at_weights(t, &weights, err);
+    struct trainer_start start;
+    enum chex_status status = trainer_look_at_start(t, &start, err);
 
     if (status == CHEX_OK && leads)
-        train_report_weights(report, t, trainer_options(t)->init, &weights);
+        train_report_start(report, t, &start);
     if (status == CHEX_OK)
         status = trainer_estimate(t, &report->estimate, err);
     if (status == CHEX_OK && leads)

@@ -152,16 +152,13 @@ begin_progress(struct train_report *r, const struct trainer *t)
     r->images.done = r->images.first;
 }
 
-void
-train_report_weights(const struct train_report *r, const struct trainer *t, const char *from,
-                     const struct weights_report *w)
+static void
+print_weights(const struct trainer *t, const char *from, const struct weights_report *w)
 {
     char tensors[PROGRESS_THINGS], found[PROGRESS_TEXT], text[PLAIN_TEXT];
     struct wrap line = {.out = stderr};
 
-    if (r->common->quiet)
-        return;
-    wrap_put(&line, "", "init     %s", plain_text(from ? from : "random", text));
+    wrap_put(&line, "", "init     %s", plain_text(from, text));
     if (w->wanted > 0)
         wrap_put(&line, ", ", "%s of %s", format_count(w->found, found), format_things(w->wanted, "tensor", tensors));
     else
@@ -175,10 +172,34 @@ train_report_weights(const struct train_report *r, const struct trainer *t, cons
 }
 
 void
+train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start)
+{
+    const struct trainer_options *o = trainer_options(t);
+    const struct checkpoint_state *state = trainer_state(t);
+    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], done[PROGRESS_TEXT], from[PLAIN_TEXT];
+    struct wrap w = {.out = stderr};
+
+    if (r->common->quiet)
+        return;
+    if (!start->resumed) {
+        print_weights(t, start->from, &start->weights);
+        return;
+    }
+    wrap_put(&w, "", "resume   %s", plain_text(start->from, from));
+    wrap_put(&w, ": ", "%s", format_things(state->step, "step", steps));
+    wrap_put(&w, ", ", "%s of %s%s", format_count(state->epoch, done), format_things(o->epochs, "epoch", epochs),
+             start->complete ? ": complete" : "");
+    wrap_end(&w);
+    if (o->init)
+        fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
+}
+
+void
 train_report_estimate(const struct train_report *r, const struct trainer *t)
 {
     const struct trainer_estimate *e = &r->estimate;
     char epoch[PROGRESS_TEXT], run[PROGRESS_TEXT];
+    struct wrap w = {.out = stderr};
     struct trainer_facts f;
 
     if (r->common->quiet)
@@ -186,44 +207,29 @@ train_report_estimate(const struct train_report *r, const struct trainer *t)
     trainer_facts(t, &f);
     format_seconds(e->epoch, epoch);
     format_seconds(e->run, run);
-    fprintf(stderr, "time     about ");
     if (r->cli->train.evaluate_only)
-        fprintf(stderr, "%s", run);
+        wrap_put(&w, "", "time     about %s", run);
     else
-        fprintf(stderr, "%s an epoch, %s the run%s", epoch, run, f.ranks > 1 ? " and the sums of the ranks" : "");
-    fprintf(stderr, ": %.2g s a micro-batch, measured\n", e->micro_batch);
+        wrap_put(&w, "", "time     about %s an epoch, %s %s", epoch, run,
+                 trainer_state(t)->step > 0 ? "what is left" : "the run");
+    if (f.ranks > 1 && !r->cli->train.evaluate_only)
+        wrap_put(&w, " ", "and the sums of the ranks");
+    wrap_put(&w, ": ", "%.2g s a micro-batch, measured", e->micro_batch);
+    wrap_end(&w);
 }
 
 void
 train_report_started(void *context, const struct trainer *t, const struct trainer_start *start)
 {
     struct train_report *r = context;
-    const struct trainer_options *o = trainer_options(t);
-    const struct checkpoint_state *state = trainer_state(t);
-    struct trainer_facts f;
-    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], done[PROGRESS_TEXT], from[PLAIN_TEXT];
-    struct wrap w = {.out = stderr};
 
-    trainer_facts(t, &f);
     r->started = true;
     r->resumed = start->resumed;
     r->complete = start->complete;
     snprintf(r->from, sizeof(r->from), "%s", start->from);
     begin_progress(r, t);
     train_watch_start(&r->watch, t, start);
-    if (r->common->quiet)
-        return;
-    if (start->resumed) {
-        wrap_put(&w, "", "resume   %s", plain_text(start->from, from));
-        wrap_put(&w, ": ", "%s", format_things(state->step, "step", steps));
-        wrap_put(&w, ", ", "%s of %s%s", format_count(state->epoch, done), format_things(o->epochs, "epoch", epochs),
-                 start->complete ? ": complete" : "");
-        wrap_end(&w);
-        if (o->init)
-            fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
-        return;
-    }
-    train_report_weights(r, t, start->from, &start->weights);
+    train_report_start(r, t, start);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */

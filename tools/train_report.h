@@ -47,9 +47,8 @@ void train_report_release(struct train_report *r);
 
 /* The lines before the first step. */
 void train_report_plan(const struct train_report *r, const struct trainer *t);
-/* Of a new run, or a dry one: where its weights come from; w->wanted is 0 where they are random. */
-void train_report_weights(const struct train_report *r, const struct trainer *t, const char *from,
-                          const struct weights_report *w);
+/* What a run, or a dry one, begins with. */
+void train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start);
 /* Of a dry run: how long it will take, as r->estimate has it. */
 void train_report_estimate(const struct train_report *r, const struct trainer *t);
 

@@ -203,16 +203,16 @@ enum chex_status trainer_run(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_evaluate(struct trainer *t, struct chex_error *err);
 
 /*
- * With plan_only, in the place of both, in this order; nothing is written, in RUN neither.  trainer_look_at_weights() reads
- * options->init, with the statuses of a run that begins with it, and takes random weights without: out->wanted is 0 then.
+ * With plan_only, in the place of both, in this order; nothing is written, in RUN neither.  trainer_look_at_start() finds
+ * what a run begins with, and reads it: a checkpoint, options->init or RUN's best model; with the statuses of that run.
  * trainer_estimate() times a micro-batch of noise, until it has taken half a second or once.  CHEX_ERR_STOPPED
  */
 struct trainer_estimate {
     double micro_batch; /* seconds, forward and backward, of the slowest rank; with evaluate_only forward alone */
     double epoch;       /* with its validation, without the sums of the ranks; 0 with evaluate_only */
-    double run;         /* all epochs from the first on, and the test split; without the bootstrap */
+    double run;         /* the epochs that are left, and the test split; without the bootstrap */
 };
-enum chex_status trainer_look_at_weights(struct trainer *t, struct weights_report *out, struct chex_error *err);
+enum chex_status trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err);
 enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err);
 
 void trainer_free(struct trainer *t); /* NULL is allowed */

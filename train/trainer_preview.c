@@ -1,5 +1,5 @@
 /*
- * trainer_preview.c - what a dry run does besides the plan: it looks at the weights to begin with, and times a micro-batch; see
+ * trainer_preview.c - what a dry run does besides the plan: it looks at what a run begins with, and times a micro-batch; see
  * trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -11,7 +11,6 @@
 #include "evaluate.h"
 #include "progress.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,23 +19,16 @@
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 enum chex_status
-trainer_look_at_weights(struct trainer *t, struct weights_report *out, struct chex_error *err)
+trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err)
 {
-    struct checkpoint_arrays a = {.params = calloc(t->graph->param_floats, sizeof(float)),
-                                  .stats = calloc(t->graph->stat_floats, sizeof(float))};
-    enum chex_status status = a.params && a.stats ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = trainer_look(t, out, err);
 
-    *out = (struct weights_report){.found = 0};
-    if (status == CHEX_OK) {
-        weights_random(t->graph, t->o->seed, a.params, a.stats);
-        if (t->leads && t->o->init)
-            status = trainer_read_model(t, AT_FDCWD, t->o->init, !t->o->evaluate_only, &a, out, err);
-    }
+    if (status == CHEX_OK && !t->leads)
+        weights_random(t->graph, t->o->seed, t->host.params, t->host.stats);
     if (status == CHEX_OK)
-        status = t->backend->write(t->plan, ARENA_PARAMETERS, a.params, err);
+        status = t->backend->write(t->plan, ARENA_PARAMETERS, t->host.params, err);
     if (status == CHEX_OK)
-        status = t->backend->write(t->plan, ARENA_STATISTICS, a.stats, err);
-    trainer_free_arrays(&a);
+        status = t->backend->write(t->plan, ARENA_STATISTICS, t->host.stats, err);
     return collective_agree(t->all, status, NULL, err);
 }
 
@@ -138,14 +130,23 @@ take_slowest(struct trainer *t, double *seconds, struct chex_error *err)
 
 /* ---- what follows from them -------------------------------------------------------------------------------------- */
 
-/* The rank with most micro-batches of an epoch is rank 0. */
+/* Seconds for so many images of one rank, of which a whole micro-batch takes so long: padding takes nothing. */
 static double
-epoch_seconds(const struct trainer *t, const double *seconds)
+image_seconds(const struct trainer *t, uint64_t images, double batch)
 {
-    uint64_t last = t->samples.count - (t->steps - 1) * t->global, batches = order_steps(last, t->micro);
+    return (double)images / t->micro * batch;
+}
 
-    batches = (t->steps - 1) * t->each + (batches < t->each ? batches : t->each);
-    return (double)batches * seconds[TIMED_BATCH] + (double)t->steps * seconds[TIMED_UPDATE];
+/* Of so many steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
+static double
+train_seconds(const struct trainer *t, uint64_t steps, const double *seconds)
+{
+    uint64_t each = (uint64_t)t->each * t->micro, last = t->samples.count - (t->steps - 1) * t->global;
+
+    if (steps == 0)
+        return 0;
+    return image_seconds(t, (steps - 1) * each + (last < each ? last : each), seconds[TIMED_BATCH]) +
+           (double)steps * seconds[TIMED_UPDATE];
 }
 
 static double
@@ -155,7 +156,19 @@ judge_seconds(const struct trainer *t, int split, const double *seconds)
     uint64_t batches = order_steps(order_steps(images, t->micro), (unsigned)collective_size(t->all));
     struct crop view[EVALUATE_VIEWS];
 
-    return (double)batches * seconds[TIMED_JUDGE] * evaluate_views(t->o->tta, t->side, t->plan_options.source, view);
+    if (batches * t->micro < images)
+        images = batches * t->micro;
+    return image_seconds(t, images, seconds[TIMED_JUDGE]) *
+           evaluate_views(t->o->tta, t->side, t->plan_options.source, view);
+}
+
+/* What is left of the run; of the epoch at hand some steps may have been made. */
+static double
+run_seconds(const struct trainer *t, double epoch, const double *seconds)
+{
+    double made = train_seconds(t, t->steps, seconds) - train_seconds(t, t->steps - t->state.batches, seconds);
+
+    return trainer_is_complete(t) ? 0 : epoch * (t->o->epochs - t->state.epoch) - made;
 }
 
 enum chex_status
@@ -177,7 +190,9 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
         return status;
     out->micro_batch = seconds[t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH];
     if (!t->o->evaluate_only)
-        out->epoch = epoch_seconds(t, seconds) + judge_seconds(t, t->validation, seconds);
-    out->run = out->epoch * t->o->epochs + judge_seconds(t, t->test, seconds);
+        out->epoch = train_seconds(t, t->steps, seconds) + judge_seconds(t, t->validation, seconds);
+    if (!t->o->evaluate_only)
+        out->run = run_seconds(t, out->epoch, seconds);
+    out->run += judge_seconds(t, t->test, seconds);
     return CHEX_OK;
 }

@@ -89,6 +89,8 @@ void trainer_warn(const struct trainer *t, const char *format, ...) __attribute_
 enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 /* The same for trainer_evaluate(): weights alone, and RUN where there is one. */
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
+/* Of a dry run: what either would begin with, to state and arrays of rank 0; nothing is written.  The same statuses. */
+enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err);
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
 /* Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MEMORY */

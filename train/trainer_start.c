@@ -12,6 +12,7 @@
 #include "checkpoint_private.h"
 #include "progress.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -346,6 +347,7 @@ static enum chex_status
 go_on_here(struct trainer *t, struct trainer_start *start, bool *found, struct chex_error *err)
 {
     char name[CHECKPOINT_NAME];
+    struct chex_error other;
     bool fallback;
     enum chex_status status = checkpoint_find(&t->folder, name, &fallback, err);
 
@@ -354,11 +356,14 @@ go_on_here(struct trainer *t, struct trainer_start *start, bool *found, struct c
         return CHEX_OK;
     if (status == CHEX_OK && fallback) {
         trainer_warn(t, "the latest checkpoint is damaged (%s); using %s", err->text, name);
-        status = checkpoint_set_aside(&t->folder, name, err);
+        if (!t->o->plan_only)
+            status = checkpoint_set_aside(&t->folder, name, err);
     }
     status = status == CHEX_OK ? go_on(t, &t->folder, name, start, err) : not_usable(status, err);
-    if (status == CHEX_OK && !fallback)
-        status = checkpoint_sweep(&t->folder, t->graph, &t->state, t->o->keep, err);
+    /* What stays behind once more harms nobody: no run ends for it. */
+    if (status == CHEX_OK && !fallback && !t->o->plan_only &&
+        checkpoint_sweep(&t->folder, t->graph, &t->state, t->o->keep, &other) != CHEX_OK)
+        trainer_warn(t, "an older checkpoint stays: %s", other.text);
     return status;
 }
 
@@ -496,6 +501,41 @@ trainer_begin(struct trainer *t, struct chex_error *err)
             status = folder_remove(&t->folder, TRAINER_BEST, err);
         status = collective_agree(t->all, status, NULL, err);
     }
+    return status;
+}
+
+/* Weights to judge are those of --init, or RUN's best. */
+static enum chex_status
+look_at_best(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+{
+    start->from = t->o->init ? t->o->init : TRAINER_BEST;
+    return trainer_read_model(t, t->o->init ? AT_FDCWD : t->folder.fd, start->from, false, &t->host, &start->weights,
+                              err);
+}
+
+enum chex_status
+trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+{
+    enum chex_status status = make_arrays(t, err);
+
+    *start = (struct trainer_start){.from = NULL};
+    new_state(t, &t->state);
+    if (t->leads && status == CHEX_OK && t->o->run && !(t->o->evaluate_only && t->o->init)) {
+        bool there = access(t->o->run, F_OK) == 0 || errno != ENOENT;
+
+        /* A run makes its folder. */
+        if (there || t->o->evaluate_only)
+            status = folder_open(t->o->run, false, &t->folder, err);
+        if (status == CHEX_OK && t->o->evaluate_only)
+            status = look_at_best(t, start, err);
+        else if (status == CHEX_OK && !there && strcmp(t->o->resume, "auto") == 0)
+            status = begin_anew(t, start, err);
+        else if (status == CHEX_OK)
+            status = find_start(t, start, err);
+    } else if (t->leads && status == CHEX_OK) {
+        status = look_at_best(t, start, err);
+    }
+    start->complete = trainer_is_complete(t);
     return status;
 }
 
