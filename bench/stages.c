@@ -17,15 +17,15 @@
  */
 #include <config.h>
 
-#include "decode.h"
-#include "digest.h"
-#include "file.h"
-#include "inflate.h"
-#include "layout.h"
-#include "png.h"
-#include "png_chunk.h"
-#include "resample.h"
-#include "unfilter.h"
+#include "image/decode.h"
+#include "base/sha256.h"
+#include "io/file.h"
+#include "kernels/inflate.h"
+#include "dataset/record.h"
+#include "image/png_decode.h"
+#include "image/png_chunk.h"
+#include "image/resample.h"
+#include "kernels/unfilter.h"
 
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>

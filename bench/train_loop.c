@@ -11,7 +11,7 @@
  */
 #include <config.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef CHEX_TESTS_ARCHIVE_FIXTURE_H
 #define CHEX_TESTS_ARCHIVE_FIXTURE_H
 
-#include "mem.h"
+#include "base/memory.h"
 
 /* Append a member in the form of POSIX 1003.1-1990, ustar; type '0': a file. */
 void archive_add_bytes(struct buffer *b, const char *name, char type, const void *data, size_t length);

@@ -10,7 +10,7 @@
 #ifndef CHEX_TESTS_CALLS_H
 #define CHEX_TESTS_CALLS_H
 
-#include "error.h"
+#include "base/error.h"
 
 /*
  * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the

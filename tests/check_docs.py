@@ -423,8 +423,8 @@ def check_home_page(tally):
 # ---- the environment -------------------------------------------------------------------------------------------------
 
 # Which programs a file is in that reads the environment.
-READERS = {"tools/color.c": TOOLS, "tools/meter.c": TOOLS, "tools/launcher.c": ["chex-convert", "chex-train"],
-           "lib/lock_holder.c": ["chex-convert", "chex-train"], "tools/inspect_show_terminal.c": ["chex-inspect"],
+READERS = {"tools/common/color.c": TOOLS, "tools/common/meter.c": TOOLS, "tools/common/launcher.c": ["chex-convert", "chex-train"],
+           "lib/io/lock_holder.c": ["chex-convert", "chex-train"], "tools/inspect/inspect_show_terminal.c": ["chex-inspect"],
            "train/cpu/kernels_best.c": ["chex-train"]}
 
 

@@ -12,8 +12,8 @@
  */
 #include <config.h>
 
-#include "decode.h"
-#include "resample.h"
+#include "image/decode.h"
+#include "image/resample.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  */
 #include <config.h>
 
-#include "convolve_private.h"
-#include "unfilter.h"
+#include "kernels/convolve_private.h"
+#include "kernels/unfilter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
  */
 #include <config.h>
 
-#include "metrics.h"
-#include "progress.h"
+#include "eval/metrics.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

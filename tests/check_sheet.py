@@ -4,7 +4,7 @@
 
     check_sheet.py [PATTERN]
 
-Writing on a sheet is looked for by the glyphs drawn in tools/font.c; what goes to a terminal is decoded again.  Files
+Writing on a sheet is looked for by the glyphs drawn in tools/draw/font.c; what goes to a terminal is decoded again.  Files
 are read by Pillow (python3-pil); checks that need it are skipped by name where it is missing.
 """
 import base64
@@ -73,7 +73,7 @@ def names(result):
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 def font(which):
-    """{character: rows} as drawn in tools/font.c."""
+    """{character: rows} as drawn in tools/draw/font.c."""
     with open(os.path.join(SOURCE, "tools", "font.c"), encoding="ascii") as f:
         body = re.search(rf"{which}_rows\[\] = {{\n(.*?)\n}};", f.read(), re.S).group(1)
     height = {"large": 12, "small": 9}[which]

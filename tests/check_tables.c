@@ -11,8 +11,8 @@
  */
 #include <config.h>
 
-#include "names.h"
-#include "split.h"
+#include "labels/name_list.h"
+#include "plan/split.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@
  */
 #include <config.h>
 
-#include "cli.h"
-#include "collective.h"
-#include "launcher.h"
-#include "progress.h"
+#include "common/cli.h"
+#include "comm/collective.h"
+#include "common/launcher.h"
+#include "base/progress.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef CHEX_TESTS_DEFLATE_FIXTURE_H
 #define CHEX_TESTS_DEFLATE_FIXTURE_H
 
-#include "inflate_private.h"
+#include "kernels/inflate_private.h"
 
 #define ROOM (1u << 17) /* bytes of a stream, and of what comes out of it */
 

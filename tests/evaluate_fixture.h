@@ -12,7 +12,7 @@
 
 #include "unit.h"
 
-#include "evaluate.h"
+#include "eval/evaluate.h"
 #include "small_dataset.h"
 
 enum { SIDE = 6, IMAGES = 6 };

@@ -15,11 +15,11 @@
  */
 #include <config.h>
 
-#include "collective.h"
-#include "launcher.h"
-#include "predictions.h"
-#include "roc_plot.h"
-#include "weights.h"
+#include "comm/collective.h"
+#include "common/launcher.h"
+#include "eval/predictions.h"
+#include "train/roc_plot.h"
+#include "checkpoint/weights.h"
 
 #include <fcntl.h>
 #include <stdio.h>

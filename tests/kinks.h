@@ -10,7 +10,7 @@
 #ifndef CHEX_TESTS_KINKS_H
 #define CHEX_TESTS_KINKS_H
 
-#include "graph.h"
+#include "graph/graph.h"
 
 /*
  * The least distance of an input of a ReLU from zero, and of the two largest values of a max pool's window from each

@@ -86,7 +86,7 @@ tests_unit_SOURCES = \
 	tests/test_evaluate.c \
 	tests/test_evaluate_ranks.c \
 	tests/test_inflate.c
-tests_unit_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
+tests_unit_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
 # What the library calls is to fail: tests/calls.c.
@@ -131,29 +131,13 @@ check_metrics_CPPFLAGS = $(train_cppflags)
 check_metrics_LDADD = libtrain.la
 
 check_PROGRAMS += evaluate-split
-evaluate_split_SOURCES = \
-	tests/evaluate_split.c \
-	tools/html.c \
-	tools/html.h \
-	tools/launcher.c \
-	tools/launcher.h \
-	tools/roc_plot.c \
-	tools/roc_plot.h \
-	tools/svg.c \
-	tools/svg.h
-evaluate_split_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tools $(JANSSON_CFLAGS)
-evaluate_split_LDADD = libtrain.la $(tools_ldadd)
-if HAVE_MPI
-evaluate_split_SOURCES += tools/comm_mpi.c
-evaluate_split_CPPFLAGS += $(MPI_CFLAGS)
-evaluate_split_LDADD += $(MPI_LIBS)
-else
-evaluate_split_SOURCES += tools/comm_none.c
-endif
+evaluate_split_SOURCES = tests/evaluate_split.c tools/train/roc_plot.c tools/train/roc_plot.h
+evaluate_split_CPPFLAGS = $(tools_cppflags)
+evaluate_split_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd)
 
 check_PROGRAMS += collective-ranks
 collective_ranks_SOURCES = tests/collective_ranks.c
-collective_ranks_CPPFLAGS = $(train_cppflags)
+collective_ranks_CPPFLAGS = $(tools_cppflags)
 collective_ranks_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd)
 
 check_PROGRAMS += write-run

@@ -3,7 +3,7 @@
 
 Runs check-images (CHECK_IMAGES names it, ./check-images by default) over
   - PNGs of every colour type, depth, interlacing and tRNS, written here with zlib alone and random row filters;
-    expected: the formulas of lib/image.h
+    expected: the formulas of lib/image/image.h
   - random sizes, shrunk and enlarged; expected: Pillow's resize(), and for `area` a mean in float64
   - the real images under CHEX_NIH, if that is set; expected: Pillow, djpeg
 and compares every byte.  Prints a line for each group, at the end "N passed, 0 failed, K skipped".
@@ -91,7 +91,7 @@ def same(a, b):
     return a is not None and a.shape == b.shape and np.array_equal(a, b)
 
 
-# ---- formulas of lib/image.h ---------------------------------------------------------------------------------------
+# ---- formulas of lib/image/image.h ---------------------------------------------------------------------------------------
 
 
 def luma(rgb):
@@ -240,7 +240,7 @@ def read_png16(path):
 
 
 def read_pillow(path):
-    """What lib/image.h says, with Pillow's samples; where nothing is transparent, Pillow's own convert("L")."""
+    """What lib/image/image.h says, with Pillow's samples; where nothing is transparent, Pillow's own convert("L")."""
     image = Image.open(path)
     rgba = np.array(image.convert("RGBA"))
     gray = gray_of(rgba, 6, 8)

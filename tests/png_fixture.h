@@ -6,7 +6,7 @@
 #ifndef CHEX_TESTS_PNG_FIXTURE_H
 #define CHEX_TESTS_PNG_FIXTURE_H
 
-#include "image.h"
+#include "image/image.h"
 
 #include <check.h>
 

@@ -9,7 +9,7 @@
 #ifndef CHEX_TESTS_POST_OFFICE_H
 #define CHEX_TESTS_POST_OFFICE_H
 
-#include "comm.h"
+#include "base/comm.h"
 
 #include <pthread.h>
 

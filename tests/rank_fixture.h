@@ -10,7 +10,7 @@
 
 #include "unit.h"
 
-#include "collective_private.h"
+#include "comm/collective_private.h"
 #include "post_office.h"
 
 struct rank {

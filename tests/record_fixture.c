@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "tfrecord.h"
+#include "dataset/tfrecord.h"
 
 #include <math.h>
 #include <stdio.h>

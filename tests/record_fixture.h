@@ -1,5 +1,5 @@
 /*
- * record_fixture.h - records made twice: by layout.h, and by protobuf-c from the same values
+ * record_fixture.h - records made twice: by record.h, and by protobuf-c from the same values
  *
  * The second is the witness: it knows nothing of varints, and finds its padding by trying.
  *
@@ -8,7 +8,7 @@
 #ifndef CHEX_TESTS_RECORD_FIXTURE_H
 #define CHEX_TESTS_RECORD_FIXTURE_H
 
-#include "layout.h"
+#include "dataset/record.h"
 #include "schemas/example.pb-c.h"
 
 /* ---- random numbers: SplitMix64 (Steele, Lea and Flood 2014), the same in every run ---------------------------- */
@@ -54,7 +54,7 @@ struct message {
     uint8_t zeros[16384];
 };
 
-/* The message of these values, in the order of layout.h, without padding.  It points to pixels and texts. */
+/* The message of these values, in the order of record.h, without padding.  It points to pixels and texts. */
 void message_make(struct message *m, uint32_t height, uint32_t width, const uint8_t *pixels,
                   const struct record_values *values);
 /* So many bytes of padding in _p0 and in _p1. */

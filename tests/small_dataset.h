@@ -1,7 +1,7 @@
 /*
  * small_dataset.h - a data set of three shards with three records each, made by hand
  *
- * Made from layout.h and manifest.h alone, so that its readers are tested without its usual writer.  Images are 8x8.
+ * Made from record.h and manifest.h alone, so that its readers are tested without its usual writer.  Images are 8x8.
  *
  *     train  2 shards: 6 images of patients 0 to 5, the last of which is constant
  *     val    1 shard: images of patients 6 and 7, and filling: a copy of the first
@@ -13,8 +13,8 @@
 #ifndef CHEX_TESTS_SMALL_DATASET_H
 #define CHEX_TESTS_SMALL_DATASET_H
 
-#include "digest.h"
-#include "manifest.h"
+#include "base/sha256.h"
+#include "dataset/manifest.h"
 
 enum { SMALL_SIDE = 8, SMALL_RECORDS = 3, SMALL_SHARDS = 3, SMALL_IMAGES = 8 };
 

@@ -10,7 +10,7 @@
 
 #include "unit.h"
 
-#include "backend.h"
+#include "backend/backend.h"
 
 #define OUTPUTS   5
 #define HEIGHT    25

@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "manifest.h"
+#include "dataset/manifest.h"
 #include "record_fixture.h"
 
 #include <dirent.h>

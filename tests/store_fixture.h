@@ -9,7 +9,7 @@
 #ifndef CHEX_TESTS_STORE_FIXTURE_H
 #define CHEX_TESTS_STORE_FIXTURE_H
 
-#include "store.h"
+#include "store/store.h"
 
 #define BENCH_MAX_IMAGES 64
 

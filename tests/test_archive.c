@@ -1,5 +1,5 @@
 /*
- * test_archive.c - images in archives (image_archive.h)
+ * test_archive.c - images in archives (archive.h)
  *
  * What a whole run makes of archives is in check_archive.py.
  *
@@ -12,8 +12,8 @@
 #include "archive_fixture.h"
 #include "calls.h"
 #include "cases.h"
-#include "image_archive.h"
-#include "strays.h"
+#include "input/archive.h"
+#include "input/unlabeled.h"
 
 #include <errno.h>
 #include <fcntl.h>

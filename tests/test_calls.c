@@ -11,16 +11,16 @@
 #include "calls.h"
 
 #include "cases.h"
-#include "decode.h"
-#include "lock.h"
-#include "names.h"
+#include "image/decode.h"
+#include "io/lock.h"
+#include "labels/name_list.h"
 #include "png_fixture.h"
 #include "small_dataset.h"
-#include "source.h"
-#include "split.h"
+#include "input/input_scan.h"
+#include "plan/split.h"
 #include "store_fixture.h"
 #include "unit.h"
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <dirent.h>
 #include <errno.h>

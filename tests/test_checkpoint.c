@@ -8,8 +8,8 @@
 #include "unit.h"
 
 #include "calls.h"
-#include "checkpoint.h"
-#include "weights.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/weights.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,12 +7,12 @@
  */
 #include <config.h>
 
-#include "convert.h"
+#include "convert/convert.h"
 
 #include "archive_fixture.h"
 #include "calls.h"
 #include "cases.h"
-#include "lock.h"
+#include "io/lock.h"
 #include "png_fixture.h"
 #include "store_fixture.h"
 #include "unit.h"

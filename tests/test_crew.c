@@ -10,9 +10,9 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "crew.h"
+#include "base/crew.h"
 #include "post_office.h"
-#include "share.h"
+#include "base/share.h"
 
 #include <stdio.h>
 #include <string.h>

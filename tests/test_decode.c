@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "decode.h"
+#include "image/decode.h"
 #include "png_fixture.h"
 #include "unit.h"
 

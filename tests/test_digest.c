@@ -1,12 +1,12 @@
 /*
- * test_digest.c - SHA-256 (digest.h)
+ * test_digest.c - SHA-256 (sha256.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "cases.h"
-#include "digest.h"
+#include "base/sha256.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * test_error.c - statuses and texts of errors (error.h), checked sizes and growing memory (mem.h)
+ * test_error.c - statuses and texts of errors (error.h), checked sizes and growing memory (memory.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "mem.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>

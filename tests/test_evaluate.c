@@ -8,7 +8,7 @@
 #include "cases.h"
 #include "evaluate_fixture.h"
 
-#include "predictions.h"
+#include "eval/predictions.h"
 
 #include <math.h>
 #include <stdio.h>

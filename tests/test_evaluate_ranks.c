@@ -8,7 +8,7 @@
 #include "cases.h"
 #include "evaluate_fixture.h"
 
-#include "collective.h"
+#include "comm/collective.h"
 #include "post_office.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "example.h"
+#include "dataset/example.h"
 #include "record_fixture.h"
 
 #include <stdio.h>

@@ -8,9 +8,9 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "feed.h"
-#include "pipeline.h"
-#include "progress.h"
+#include "base/feed.h"
+#include "base/pipeline.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "file.h"
+#include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "findings.h"
+#include "dataset/findings.h"
 
 #include <string.h>
 

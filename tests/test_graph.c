@@ -10,7 +10,7 @@
 
 #include "unit.h"
 
-#include "graph.h"
+#include "graph/graph.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include "archive_fixture.h"
 #include "cases.h"
-#include "gunzip.h"
+#include "io/gunzip.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

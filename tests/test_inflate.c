@@ -8,8 +8,8 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "inflate_private.h"
-#include "mem.h"
+#include "kernels/inflate_private.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "jpeg.h"
+#include "image/jpeg_decode.h"
 #include "unit.h"
 
 #include <stdio.h>

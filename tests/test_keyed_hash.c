@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "keyed_hash.h"
+#include "base/keyed_hash.h"
 
 #include <string.h>
 

@@ -10,8 +10,8 @@
 
 #include "unit.h"
 
-#include "label_row.h"
-#include "labels.h"
+#include "labels/label_row.h"
+#include "labels/label_file.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "loader.h"
+#include "data/loader.h"
 #include "small_dataset.h"
 
 #include <stdio.h>

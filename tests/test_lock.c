@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "lock_private.h"
+#include "io/lock_private.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "dataset.h"
+#include "dataset/dataset.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -17,7 +17,7 @@
 
 #include "cases.h"
 #include "small_dataset.h"
-#include "tfrecord.h"
+#include "dataset/tfrecord.h"
 #include "unit.h"
 
 /* The manifest of the small data set, terminated; the caller frees it. */

@@ -7,9 +7,9 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "journal.h"
+#include "store/journal.h"
 #include "small_dataset.h"
-#include "split.h"
+#include "plan/split.h"
 
 #include <errno.h>
 #include <math.h>

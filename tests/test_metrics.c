@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "metrics.h"
-#include "random.h"
+#include "eval/metrics.h"
+#include "math/random.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * test_names.c - lists of image names (names.h), names without a row (strays.h)
+ * test_names.c - lists of image names (name_list.h), names without a row (unlabeled.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "names.h"
-#include "strays.h"
+#include "labels/name_list.h"
+#include "input/unlabeled.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "pipeline.h"
+#include "base/pipeline.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -10,7 +10,7 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "record_fixture.h"
 
 #include <math.h>

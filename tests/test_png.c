@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "png.h"
+#include "image/png_decode.h"
 #include "png_fixture.h"
 #include "unit.h"
 

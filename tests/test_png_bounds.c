@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "decode.h"
-#include "png.h"
-#include "png_chunk.h"
+#include "image/decode.h"
+#include "image/png_decode.h"
+#include "image/png_chunk.h"
 #include "png_fixture.h"
 #include "unit.h"
 

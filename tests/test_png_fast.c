@@ -7,10 +7,10 @@
 
 #include "unit.h"
 
-#include "png.h"
-#include "png_fast.h"
+#include "image/png_decode.h"
+#include "image/png_fast.h"
 #include "png_fixture.h"
-#include "unfilter.h"
+#include "kernels/unfilter.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "progress.h"
+#include "base/progress.h"
 
 START_TEST(numbers_are_written_as_people_read_them)
 {

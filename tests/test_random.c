@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "random.h"
+#include "math/random.h"
 
 #include <math.h>
 #include <string.h>

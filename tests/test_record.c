@@ -1,5 +1,5 @@
 /*
- * test_record.c - the frame of a record (tfrecord.h) and its layout (layout.h)
+ * test_record.c - the frame of a record (tfrecord.h) and its layout (record.h)
  *
  * Damaged records: test_record_faults.c.  Any Example: test_example.c.  The witness for the encoding is protobuf-c, see
  * record_fixture.h.
@@ -11,9 +11,9 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "example.h"
+#include "dataset/example.h"
 #include "record_fixture.h"
-#include "tfrecord.h"
+#include "dataset/tfrecord.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "example.h"
+#include "dataset/example.h"
 #include "record_fixture.h"
-#include "tfrecord.h"
+#include "dataset/tfrecord.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 
 #include "unit.h"
 
-#include "digest.h"
-#include "safetensors.h"
+#include "base/sha256.h"
+#include "checkpoint/safetensors.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "settings.h"
-#include "trainer.h"
+#include "checkpoint/settings.h"
+#include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>

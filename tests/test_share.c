@@ -9,8 +9,8 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "convert_crew.h"
-#include "lock.h"
+#include "convert/convert_crew.h"
+#include "io/lock.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_source.c - which image files there are (source.h), and which are missing (preflight.h)
+ * test_source.c - which image files there are (input_scan.h), and which are missing (coverage.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "preflight.h"
+#include "plan/coverage.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "split.h"
+#include "plan/split.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "cases.h"
-#include "split.h"
+#include "plan/split.h"
 
 #include <stdio.h>
 #include <stdlib.h>

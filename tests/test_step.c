@@ -7,9 +7,9 @@
 
 #include "unit.h"
 
-#include "loss.h"
-#include "optimizer.h"
-#include "schedule.h"
+#include "math/loss.h"
+#include "math/optimizer.h"
+#include "math/schedule.h"
 
 #include <math.h>
 

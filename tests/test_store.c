@@ -11,7 +11,7 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "pipeline.h"
+#include "base/pipeline.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
 

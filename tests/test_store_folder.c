@@ -11,9 +11,9 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "dali_index.h"
-#include "lock.h"
-#include "manifest.h"
+#include "dataset/dali_index.h"
+#include "io/lock.h"
+#include "dataset/manifest.h"
 #include "store_fixture.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /*
- * test_table.c - lines of text (text.h), rows of CSV (table.h), characters (ascii.h)
+ * test_table.c - lines of text (line_reader.h), rows of CSV (csv.h), characters (ascii.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "ascii.h"
-#include "table.h"
+#include "base/ascii.h"
+#include "io/csv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "small_dataset.h"
-#include "tfrecord.h"
+#include "dataset/tfrecord.h"
 #include "unit.h"
 
 /* What verify said, one line each: "FILE[RECORD@OFFSET]: TEXT (IMAGE)". */

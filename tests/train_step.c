@@ -16,7 +16,7 @@
  */
 #include <config.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,11 +13,11 @@
  */
 #include <config.h>
 
-#include "progress.h"
-#include "prometheus.h"
-#include "run_file.h"
-#include "run_log.h"
-#include "trace.h"
+#include "base/progress.h"
+#include "log/prometheus.h"
+#include "log/run_file.h"
+#include "log/run_log.h"
+#include "log/trace.h"
 
 #include <math.h>
 #include <signal.h>

@@ -1,22 +1,22 @@
 /*
  * chex-convert.c - decode chest X-rays and their labels once, into TFRecord shards
  *
- * Options are in convert_options.c, what is said in convert_report.c and convert_json.c, the work in lib/convert.h.
+ * Options are in convert_options.c, what is said in convert_report.c and convert_json.c, the work in lib/convert/convert.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "convert_crew.h"
-#include "convert_options.h"
-#include "convert_report.h"
-#include "convert_share.h"
-#include "launcher.h"
-#include "library_exit.h"
-#include "meter.h"
-#include "plain.h"
-#include "progress.h"
-#include "stop_signals.h"
+#include "convert/convert_crew.h"
+#include "convert/convert_options.h"
+#include "convert/convert_report.h"
+#include "convert/convert_share.h"
+#include "common/launcher.h"
+#include "common/library_exit.h"
+#include "common/meter.h"
+#include "common/plain.h"
+#include "base/progress.h"
+#include "common/stop_signals.h"
 
 struct watcher {
     const struct crew *crew;

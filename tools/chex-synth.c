@@ -14,11 +14,11 @@
 
 #include <jansson.h>
 
-#include "cli.h"
-#include "meter.h"
-#include "progress.h"
-#include "shell_word.h"
-#include "synth_write.h"
+#include "common/cli.h"
+#include "common/meter.h"
+#include "base/progress.h"
+#include "common/shell_word.h"
+#include "synth/synth_write.h"
 
 enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD };
 

@@ -1,15 +1,15 @@
 /*
  * chex-train.c - train a network on a data set, and judge it
  *
- * Options are in train_options.c, what is said in train_report.c and train_json.c, the work in train/trainer.h.
+ * Options are in train_options.c, what is said in train_report.c and train_json.c, the work in train/run/trainer.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "launcher.h"
-#include "stop_signals.h"
-#include "train_report.h"
+#include "common/launcher.h"
+#include "common/stop_signals.h"
+#include "train/train_report.h"
 
 #include <signal.h>
 #include <string.h>

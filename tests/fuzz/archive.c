@@ -1,7 +1,7 @@
 /*
  * archive.c - fuzz target: images straight from tar and zip archives
  *
- * What image_archive.h promises of any bytes: names that are no paths and of images; no member larger than asked for; the
+ * What archive.h promises of any bytes: names that are no paths and of images; no member larger than asked for; the
  * same members again; a damaged archive says so, a plain tar without zeros at its end too; and, but for zips, whether a
  * member is read changes nothing about those behind it where there is no fault.
  *
@@ -11,8 +11,8 @@
 
 #include "fuzz.h"
 
-#include "image_archive.h"
-#include "source.h"
+#include "input/archive.h"
+#include "input/input_scan.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -11,9 +11,9 @@
 
 #include "fuzz.h"
 
-#include "checkpoint_private.h"
-#include "json.h"
-#include "weights.h"
+#include "checkpoint/checkpoint_private.h"
+#include "base/json.h"
+#include "checkpoint/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

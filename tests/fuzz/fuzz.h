@@ -14,7 +14,7 @@
 #ifndef CHEX_TESTS_FUZZ_H
 #define CHEX_TESTS_FUZZ_H
 
-#include "file.h"
+#include "io/file.h"
 
 /* ---- of the target --------------------------------------------------------------------------------------------- */
 

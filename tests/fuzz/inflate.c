@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 
-#include "inflate_private.h"
+#include "kernels/inflate_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 
-#include "journal.h"
+#include "store/journal.h"
 
 #include <string.h>
 #include <sys/stat.h>

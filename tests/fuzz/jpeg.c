@@ -1,8 +1,8 @@
 /*
- * jpeg.c - fuzz target: JPEG
+ * jpeg_decode.c - fuzz target: JPEG
  *
- * There is no second decoder to compare with: lib/jpeg.c asks the one that everybody has.  So what is required is what
- * jpeg.h promises: limits hold; the same bytes give the same result, whatever was in the buffers before; lenient
+ * There is no second decoder to compare with: lib/image/jpeg_decode.c asks the one that everybody has.  So what is required is what
+ * jpeg_decode.h promises: limits hold; the same bytes give the same result, whatever was in the buffers before; lenient
  * accepts what strict accepts, with the same pixels; of a file that is accepted without a warning every part that ends
  * inside the image is refused, or is at least not taken for whole.
  *
@@ -12,8 +12,8 @@
 
 #include "fuzz.h"
 
-#include "decode.h"
-#include "jpeg.h"
+#include "image/decode.h"
+#include "image/jpeg_decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

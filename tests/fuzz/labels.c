@@ -1,7 +1,7 @@
 /*
- * labels.c - fuzz target: the label file
+ * label_file.c - fuzz target: the label file
  *
- * Text, gzip or plain, to entries.  What comes out is what labels.h says it is, whoever wrote the file; written again as a
+ * Text, gzip or plain, to entries.  What comes out is what label_file.h says it is, whoever wrote the file; written again as a
  * CSV of one form it is read as the same entries; and compressed it gives what it gives as it is.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -10,9 +10,9 @@
 
 #include "fuzz.h"
 
-#include "findings.h"
-#include "label_row.h"
-#include "labels.h"
+#include "dataset/findings.h"
+#include "labels/label_row.h"
+#include "labels/label_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 #define MAX_UNPACKED (1u << 18)
 
-/* ---- what labels.h promises ------------------------------------------------------------------------------------ */
+/* ---- what label_file.h promises ------------------------------------------------------------------------------------ */
 
 static void
 require_entry(const struct labels *l, const struct entry *e)

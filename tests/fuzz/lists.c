@@ -11,8 +11,8 @@
 
 #include "fuzz.h"
 
-#include "names.h"
-#include "split.h"
+#include "labels/name_list.h"
+#include "plan/split.h"
 
 #include <stdio.h>
 #include <stdlib.h>

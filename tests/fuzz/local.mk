@@ -57,12 +57,12 @@ tests_fuzz_options_SOURCES = \
 	tests/fuzz/options.h \
 	tests/fuzz/options_inspect.c \
 	tests/fuzz/options_synth.c \
-	tools/convert_options.c \
+	tools/convert/convert_options.c \
 	$(inspect_parts) \
-	$(synth_parts)
-tests_fuzz_options_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/train $(JANSSON_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(XXHASH_CFLAGS)
+	$(synth_sources)
+tests_fuzz_options_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(XXHASH_CFLAGS)
 tests_fuzz_options_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libcli.la libtrain.la libchexcore.la $(XXHASH_LIBS)
+tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libdraw.la libcli.la libtrain.la libchexcore.la $(XXHASH_LIBS)
 tests_fuzz_png_SOURCES = tests/fuzz/png.c tests/fuzz/png_file.c tests/fuzz/png_file.h
 tests_fuzz_png_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_png_LDADD = $(fuzz_ldadd) $(ZLIB_LIBS)

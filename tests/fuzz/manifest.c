@@ -10,8 +10,8 @@
 
 #include "fuzz.h"
 
-#include "manifest.h"
-#include "manifest_json.h"
+#include "dataset/manifest.h"
+#include "dataset/manifest_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

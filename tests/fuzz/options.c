@@ -11,7 +11,7 @@
 
 #include "options.h"
 
-#include "convert_options.h"
+#include "convert/convert_options.h"
 
 #include <getopt.h>
 #include <inttypes.h>

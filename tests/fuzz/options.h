@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-#include "cli.h"
+#include "common/cli.h"
 
 /* As cli_parse(). */
 int options_inspect(int argc, char **argv, struct cli_common *common);

@@ -1,5 +1,5 @@
 /*
- * png.c - fuzz target: the fast path for PNGs against libpng
+ * png_decode.c - fuzz target: the fast path for PNGs against libpng
  *
  * What png_fast_decode() takes, libpng must take without a warning, with the same pixels and facts; so decode_image(),
  * which asks one and then the other, gives what libpng alone gives.  What is kept from image to image must not
@@ -11,9 +11,9 @@
 
 #include "fuzz.h"
 
-#include "decode.h"
-#include "png.h"
-#include "png_fast.h"
+#include "image/decode.h"
+#include "image/png_decode.h"
+#include "image/png_fast.h"
 #include "png_file.h"
 
 #include <stdio.h>

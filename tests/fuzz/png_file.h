@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-#include "mem.h"
+#include "base/memory.h"
 
 /* One image of noise and gradients, by random numbers. */
 struct png_form {

@@ -14,9 +14,9 @@
 
 #include "fuzz.h"
 
-#include "example.h"
-#include "layout.h"
-#include "tfrecord.h"
+#include "dataset/example.h"
+#include "dataset/record.h"
+#include "dataset/tfrecord.h"
 
 #include "schemas/example.pb-c.h"
 

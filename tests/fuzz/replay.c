@@ -16,7 +16,7 @@
 
 #include "fuzz.h"
 
-#include "mem.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -13,7 +13,7 @@
 
 #include "fuzz.h"
 
-#include "resample.h"
+#include "image/resample.h"
 
 #include <math.h>
 #include <stdio.h>

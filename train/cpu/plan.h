@@ -24,7 +24,7 @@
 #ifndef CHEX_TRAIN_CPU_PLAN_H
 #define CHEX_TRAIN_CPU_PLAN_H
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "cpu/kernels.h"
 #include "cpu/team.h"
 

@@ -8,8 +8,8 @@
 
 #include "cpu/plan.h"
 
-#include "host_memory.h"
-#include "progress.h"
+#include "backend/host_memory.h"
+#include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>

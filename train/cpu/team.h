@@ -10,7 +10,7 @@
 #ifndef CHEX_TRAIN_CPU_TEAM_H
 #define CHEX_TRAIN_CPU_TEAM_H
 
-#include "error.h"
+#include "base/error.h"
 
 #include <stddef.h>
 

@@ -10,7 +10,7 @@
 #ifndef CHEX_TRAIN_REF_OPS_H
 #define CHEX_TRAIN_REF_OPS_H
 
-#include "graph.h"
+#include "graph/graph.h"
 
 /* A slice of a buffer for all images of a batch: value (n, c, y, x) is at data[n * image + (c * height + y) * width + x]. */
 struct view {

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "ref/ops.h"
 
 #include <stdio.h>

@@ -1,0 +1,134 @@
+/*
+ * json.c - see json.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "base/json.h"
+
+#include "base/ascii.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum chex_status
+check_bounds(const uint8_t *text, size_t size, const struct json_bounds *bounds, struct chex_error *err)
+{
+    size_t i, depth = 0, values = 0;
+    bool quoted = false;
+
+    if (size > bounds->size)
+        return chex_fail(err, CHEX_ERR_LIMIT, "%zu bytes are more than the %zu allowed", size, bounds->size);
+    for (i = 0; i < size; i++) {
+        if (quoted) {
+            if (text[i] == '\\')
+                i++;
+            else if (text[i] == '"')
+                quoted = false;
+            continue;
+        }
+        quoted = text[i] == '"';
+        /* Each value but the first of its container comes behind a comma; a container counts double. */
+        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+        if (text[i] == '[' || text[i] == '{')
+            depth++;
+        else if ((text[i] == ']' || text[i] == '}') && depth > 0)
+            depth--;
+        if (depth > bounds->depth)
+            return chex_fail(err, CHEX_ERR_LIMIT, "nested deeper than %zu", bounds->depth);
+        if (values > bounds->values)
+            return chex_fail(err, CHEX_ERR_LIMIT, "more than %zu values", bounds->values);
+    }
+    return CHEX_OK;
+}
+
+/* jansson's words may quote the text: nothing unprintable goes to a terminal. */
+static enum chex_status
+fail_syntax(const json_error_t *e, struct chex_error *err)
+{
+    char words[JSON_ERROR_TEXT_LENGTH];
+    size_t i;
+
+    /* Whatever is wrong with a text jansson has words for it; it has none for a failed allocation. */
+    if (json_error_code(e) == json_error_out_of_memory || !e->text[0])
+        return chex_fail_memory(err);
+    for (i = 0; e->text[i] && i + 1 < sizeof(words); i++)
+        words[i] = e->text[i] >= 0x20 && e->text[i] <= 0x7e ? e->text[i] : '?';
+    words[i] = '\0';
+    return chex_fail(err, CHEX_ERR_DAMAGED, "line %d: %s", e->line, words);
+}
+
+enum chex_status
+json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out, struct chex_error *err)
+{
+    enum chex_status status = check_bounds(text, size, bounds, err);
+    json_t *again;
+    json_error_t e;
+
+    *out = NULL;
+    if (status != CHEX_OK)
+        return status;
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    if (!*out)
+        return fail_syntax(&e, err);
+    /*
+     * Where the buffer of a token cannot grow, jansson drops bytes of it and goes on: an id is cut short, a number is
+     * another one.  The next allocation may succeed, so nothing but a second reading shows it.
+     */
+    again = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    if (!again || !json_equal(*out, again)) {
+        json_decref(*out);
+        *out = NULL;
+        status = chex_fail_memory(err);
+    }
+    json_decref(again);
+    return status;
+}
+
+struct sink {
+    struct buffer *buffer;
+    bool failed; /* jansson does not look at the result everywhere */
+};
+
+static int
+append(const char *data, size_t size, void *context)
+{
+    struct sink *sink = context;
+
+    sink->failed = sink->failed || buffer_append(sink->buffer, data, size, NULL) != CHEX_OK;
+    return sink->failed ? -1 : 0;
+}
+
+enum chex_status
+json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
+{
+    struct sink sink = {.buffer = b};
+
+    if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
+        return chex_fail_memory(err);
+    return CHEX_OK;
+}
+
+json_t *
+json_text_n(const char *text, size_t size)
+{
+    json_t *string = json_stringn(text, size);
+    size_t room;
+    char *escaped;
+
+    if (string || !size_mul(size, 4, &room) || !size_add(room, 1, &room))
+        return string;
+    escaped = malloc(room);
+    if (!escaped)
+        return NULL;
+    string = json_string(ascii_escape(text, size, escaped, room));
+    free(escaped);
+    return string;
+}
+
+json_t *
+json_text(const char *text)
+{
+    return text ? json_text_n(text, strlen(text)) : json_null();
+}

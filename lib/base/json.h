@@ -1,0 +1,43 @@
+/*
+ * json.h - JSON that anybody may have made, bounded before it is parsed; and JSON that is written whole or not at all
+ *
+ * jansson itself recurses 2048 deep and makes about a hundred bytes of every value; so the depth and the number of
+ * values are counted first, which takes no memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_JSON_H
+#define CHEX_LIB_JSON_H
+
+#include "base/memory.h"
+
+#include <jansson.h>
+
+struct json_bounds {
+    size_t size;   /* bytes of text */
+    size_t depth;  /* of objects and arrays within each other */
+    size_t values; /* of all kinds, containers counted double */
+};
+
+/*
+ * Parse size bytes of text; keys must be unique within their object.  *out is the caller's: json_decref().
+ * CHEX_ERR_LIMIT a bound is exceeded;  CHEX_ERR_DAMAGED not JSON, with the line;  CHEX_ERR_MEMORY
+ */
+enum chex_status json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out,
+                           struct chex_error *err);
+
+/*
+ * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation fails
+ * in the middle it may leave out a key and go on.  value NULL is out of memory too.
+ * CHEX_ERR_MEMORY: then b has a part of it
+ */
+enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
+
+/*
+ * A JSON string of a text from anywhere, as a path: one that is not UTF-8 has its bytes outside ASCII as \xNN.  The
+ * caller's; NULL when out of memory.
+ */
+json_t *json_text_n(const char *text, size_t size);
+json_t *json_text(const char *text); /* NULL: null */
+
+#endif

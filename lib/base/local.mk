@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+libchexcore_la_SOURCES += \
+	lib/base/ascii.c \
+	lib/base/ascii.h \
+	lib/base/comm.c \
+	lib/base/comm.h \
+	lib/base/crc32c.c \
+	lib/base/crew.c \
+	lib/base/crew.h \
+	lib/base/error.c \
+	lib/base/error.h \
+	lib/base/feed.c \
+	lib/base/feed.h \
+	lib/base/json.c \
+	lib/base/json.h \
+	lib/base/keyed_hash.c \
+	lib/base/keyed_hash.h \
+	lib/base/memory.c \
+	lib/base/memory.h \
+	lib/base/pipeline.c \
+	lib/base/pipeline.h \
+	lib/base/progress.c \
+	lib/base/progress.h \
+	lib/base/sha256.c \
+	lib/base/sha256.h \
+	lib/base/share.h

@@ -1,0 +1,32 @@
+/*
+ * sha256.h - SHA-256 (libcrypto), in one call or piece by piece
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_DIGEST_H
+#define CHEX_LIB_DIGEST_H
+
+#include "base/error.h"
+
+#define DIGEST_SIZE 32
+#define DIGEST_HEX  65 /* with its terminator */
+#define CRC_HEX     9  /* of a CRC-32C, likewise */
+
+struct digest; /* opaque, reusable: digest_start() begins anew */
+
+/* NULL when out of memory.  One a thread. */
+struct digest *digest_new(void);
+void digest_free(struct digest *d); /* NULL is allowed */
+
+/* These cannot fail. */
+void digest_start(struct digest *d);
+void digest_add(struct digest *d, const void *data, size_t size);
+void digest_finish(struct digest *d, uint8_t out[DIGEST_SIZE]);
+
+/* A CRC-32C, most significant digit first. */
+void crc_hex(uint32_t crc, char out[CRC_HEX]);
+
+/* Lower-case hexadecimal of the first `bytes` bytes, terminated: needs 2 * bytes + 1 characters. */
+void digest_hex(const uint8_t *digest, size_t bytes, char *out);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * convert.c - everything before the first decode; see convert.h
+ *
+ * The running is in convert_run.c, what is written at the end in convert_publish.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert_private.h"
+
+#include "base/progress.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* Does the list "PA,AP" name this view? */
+static bool
+view_wanted(const char *views, const char *view)
+{
+    size_t length = strlen(view);
+
+    for (; *views; views += strcspn(views, ","), views += *views == ',')
+        if (strcspn(views, ",") == length && strncmp(views, view, length) == 0)
+            return true;
+    return false;
+}
+
+static enum chex_status
+choose_entries(struct convert *c, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    size_t i;
+
+    c->skip = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->skip));
+    if (!c->skip)
+        return chex_fail_memory(err);
+    if (o->exclude) {
+        enum chex_status status = names_read(o->exclude, &c->exclude, err);
+
+        if (status != CHEX_OK)
+            return status;
+    }
+    for (i = 0; i < c->labels.count; i++) {
+        const struct entry *e = &c->labels.entry[i];
+
+        if (o->exclude && names_have(&c->exclude, e->name))
+            c->excluded++;
+        else if (o->views && !view_wanted(o->views, e->view))
+            c->filtered++;
+        else
+            continue;
+        c->skip[i] = true;
+    }
+    for (i = 0; i < c->exclude.count; i++)
+        c->unmatched += labels_find(&c->labels, c->exclude.name[i]) == NULL;
+    if (c->excluded + c->filtered == c->labels.count)
+        return chex_fail(err, CHEX_ERR_USAGE, "--exclude and --view leave no image of '%s'", o->labels);
+    return CHEX_OK;
+}
+
+/* Images in folders that have no row. */
+static enum chex_status
+note_strays(struct convert *c, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < c->source.count; i++)
+        if (!labels_find(&c->labels, c->source.file[i].name))
+            status = strays_add(&c->strays, c->source.file[i].name, err);
+    strays_sort(&c->strays);
+    return status;
+}
+
+/* Rows whose image is in no folder: is it in an archive? */
+static enum chex_status
+ask_archives(struct convert *c, bool *missing, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (c->options->allow_missing) {
+        status = convert_index(c, missing, err);
+        preflight_recount(&c->labels, c->skip, missing, &c->preflight);
+    } else {
+        preflight_expect(&c->labels, missing, &c->preflight);
+    }
+    return status;
+}
+
+static enum chex_status
+check_found(const struct convert *c, struct chex_error *err)
+{
+    const struct preflight *p = &c->preflight;
+    const struct convert_options *o = c->options;
+    char hint[PREFLIGHT_HINT];
+
+    preflight_endings(&c->labels, c->missing, &c->strays, hint);
+    if (p->found + p->expected == 0 && c->source.unopened > 0)
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "none of the %s images of '%s' was found below '%s'; archives in a folder are not looked "
+                         "into: give them by name, as -i '%s'",
+                         COUNT_TEXT(p->wanted), o->labels, o->inputs[0], c->source.unopened_first);
+    if (p->found + p->expected == 0)
+        return chex_fail(err, CHEX_ERR_MISSING, "none of the %s images of '%s' was found %s '%s'%s",
+                         COUNT_TEXT(p->wanted), o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0],
+                         hint);
+    if (p->missing > 0 && !o->allow_missing && !o->plan_only)
+        return chex_fail(err, CHEX_ERR_MISSING,
+                         "%s of %s images %s missing, the first is '%s'%s (--allow-missing converts the others)",
+                         COUNT_TEXT(p->missing), COUNT_TEXT(p->wanted), p->missing == 1 ? "is" : "are", p->sample[0],
+                         hint);
+    return CHEX_OK;
+}
+
+static enum chex_status
+find_images(struct convert *c, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    bool *missing;
+    enum chex_status status;
+
+    c->source.stop = o->stop;
+    status = source_scan(o->inputs, o->input_count, &c->source, err);
+    if (status != CHEX_OK)
+        return status;
+    missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
+    c->archive = calloc(c->source.archive_count ? c->source.archive_count : 1, sizeof(*c->archive));
+    if (!missing || !c->archive) {
+        free(missing);
+        return chex_fail_memory(err);
+    }
+    c->repeated = c->source.repeated;
+    preflight_count(&c->labels, c->skip, &c->source, missing, &c->preflight);
+    if (c->source.archive_count > 0)
+        status = ask_archives(c, missing, err);
+    c->missing = missing;
+    if (status == CHEX_OK)
+        status = note_strays(c, err);
+    return status == CHEX_OK ? check_found(c, err) : status;
+}
+
+/* The folder of the official lists: as given, or that of the label file. */
+static enum chex_status
+lists_folder(const struct convert_options *o, char *out, size_t size, struct chex_error *err)
+{
+    const char *slash = strrchr(o->labels, '/');
+    size_t length = slash ? (size_t)(slash - o->labels) : 0;
+    int used;
+
+    if (o->lists)
+        used = snprintf(out, size, "%s", o->lists);
+    else if (slash && length == 0)
+        used = snprintf(out, size, "/");
+    else
+        used = snprintf(out, size, "%.*s", slash ? (int)length : 1, slash ? o->labels : ".");
+    if (used < 0 || (size_t)used >= size)
+        return chex_fail(err, CHEX_ERR_USAGE, "the path of the lists is too long");
+    return CHEX_OK;
+}
+
+static enum chex_status
+choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    char lists[sizeof(spec->split.path)];
+    enum chex_status status = lists_folder(o, lists, sizeof(lists), err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (!o->split_given && o->lists && !split_has_lists(lists))
+        return chex_fail(err, CHEX_ERR_MISSING, "'%s' does not hold both " SPLIT_LIST_TRAIN " and " SPLIT_LIST_TEST,
+                         lists);
+    if (!o->split_given && split_has_lists(lists)) {
+        spec->split = (struct split_rule){.kind = SPLIT_OFFICIAL};
+        c->official_found = true;
+    }
+    if (spec->split.kind == SPLIT_OFFICIAL)
+        snprintf(spec->split.path, sizeof(spec->split.path), "%s", lists);
+    else if (o->lists)
+        return chex_fail(err, CHEX_ERR_USAGE, "--lists goes with --split official");
+    return CHEX_OK;
+}
+
+/* Plan for the images that are there, and under --allow-missing ask what the data set with the others would be. */
+static enum chex_status
+make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
+{
+    struct plan whole = {0};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    if (c->options->allow_missing && c->preflight.missing > 0 && !c->options->plan_only) {
+        status = plan_make(spec, &c->labels, c->skip, &whole, err);
+        if (status == CHEX_OK)
+            memcpy(c->whole_id, whole.dataset_id, sizeof(c->whole_id));
+        plan_release(&whole);
+        /* Where there is none with all of them, nobody has begun it. */
+        if (status == CHEX_ERR_USAGE)
+            status = CHEX_OK;
+    }
+    for (i = 0; i < c->labels.count; i++)
+        c->skip[i] |= c->missing[i];
+    return status == CHEX_OK ? plan_make(spec, &c->labels, c->skip, &c->plan, err) : status;
+}
+
+enum chex_status
+convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
+{
+    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding, .stop = options->stop};
+    struct spec spec = options->spec;
+    enum chex_status status;
+
+    c->options = options;
+    c->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    status = labels_read(options->labels, &labels, &c->labels, err);
+    if (status == CHEX_OK)
+        status = choose_entries(c, err);
+    if (status == CHEX_OK)
+        status = find_images(c, err);
+    if (status == CHEX_OK)
+        status = choose_split(c, &spec, err);
+    if (status == CHEX_OK)
+        status = make_plan(c, &spec, err);
+    if (status == CHEX_OK)
+        c->counts.images = c->plan.image_count;
+    return status;
+}
+
+uint64_t
+convert_free_space(const char *path)
+{
+    struct statvfs fs;
+    char parent[4096];
+    size_t length = strlen(path);
+
+    if (statvfs(path, &fs) == 0)
+        return (uint64_t)fs.f_bavail * fs.f_frsize;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    if (length >= sizeof(parent))
+        return 0;
+    snprintf(parent, sizeof(parent), "%.*s", length > 0 ? (int)length : 1, length > 0 ? path : ".");
+    return statvfs(parent, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+}
+
+enum chex_status
+convert_check_output(const struct convert *c, struct chex_error *err)
+{
+    const char *path = c->options->out;
+    uint64_t needed = plan_size(&c->plan), there = convert_free_space(path);
+    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    struct chex_dataset *ds;
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return chex_fail(err, CHEX_ERR_WRITE, "'%s' is not a folder", path);
+    if (there == 0)
+        return chex_fail(err, CHEX_ERR_WRITE, "'%s' cannot be made: its parent folder is missing, or the disk is full",
+                         path);
+    if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
+        /* An unfinished one may hold some of it already: how much is seen when it is opened. */
+        if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
+            return chex_fail(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path, format_bytes(needed, a),
+                             format_bytes(there, b));
+        return CHEX_OK;
+    }
+    if (strcmp(chex_dataset_info(ds)->id, c->plan.dataset_id) != 0) {
+        char id[CHEX_ID_LENGTH + 1];
+
+        memcpy(id, chex_dataset_info(ds)->id, sizeof(id));
+        chex_dataset_close(ds);
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it)", path, id,
+                         c->plan.dataset_id);
+    }
+    chex_dataset_close(ds);
+    return CHEX_OK;
+}
+
+void
+convert_release(struct convert *c)
+{
+    plan_release(&c->plan);
+    source_release(&c->source);
+    names_release(&c->exclude);
+    labels_release(&c->labels);
+    strays_release(&c->strays);
+    if (c->utf8)
+        freelocale(c->utf8);
+    free(c->archive);
+    free(c->absent);
+    free(c->missing);
+    free(c->skip);
+    *c = (struct convert){0};
+}

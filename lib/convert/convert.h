@@ -1,0 +1,163 @@
+/*
+ * convert.h - from label file and images to a data set: what chex-convert(1) does, without printing
+ *
+ *     convert_prepare()   read labels and lists, search the images, plan; writes nothing
+ *     convert_run()       lock, decode, fill the slots, publish
+ *
+ * In between the caller shows the plan, or stops (--dry-run).
+ *
+ * What is in an archive is known only when it has been read.  So with archives among the inputs every image that is in
+ * no folder takes part in the plan, and what is missing shows at the end of the run: nothing is published then.  Only
+ * under allow_missing, where the plan itself depends on it, archives are read once before, without decoding.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_CONVERT_H
+#define CHEX_LIB_CONVERT_H
+
+#include "input/archive.h"
+#include "labels/label_file.h"
+#include "labels/name_list.h"
+#include "plan/plan.h"
+#include "plan/coverage.h"
+#include "input/input_scan.h"
+#include "store/store.h"
+#include "input/unlabeled.h"
+
+#include <stdatomic.h>
+
+/* No image file of the data set is above a megabyte; a radiograph of 64 megapixels in 16 bits stays below this. */
+#define CONVERT_MAX_FILE (256u << 20)
+
+struct convert_options {
+    const char *const *inputs;
+    size_t input_count;
+    const char *labels;  /* path */
+    const char *lists;   /* folder of the official lists; NULL: beside the label file */
+    const char *exclude; /* list of names to leave out, or NULL */
+    const char *views;   /* "PA", "AP", "PA,AP"; NULL: all */
+    const char *out;
+    struct spec spec;
+    bool split_given; /* else: official where both lists are found, else patient:70,10,20 */
+    bool empty_is_no_finding;
+    bool allow_missing;
+    bool plan_only;                /* missing images are no error of convert_prepare(); no archive is read for it */
+    uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
+    unsigned allow_reject_percent; /* ... or so many per cent of the images */
+    bool strict;                   /* the first reject ends the run */
+    bool force, repair, break_lock, verify;
+    bool index_dali; /* write a DALI index beside each shard */
+    unsigned threads;
+    uint64_t max_memory;     /* of the reader of an archive, see archive.h; 0: its default */
+    const atomic_bool *stop; /* or NULL; ends convert_prepare() with CHEX_ERR_STOPPED */
+    struct share share;      /* --part: of the shards; nothing is published where it is not the whole */
+};
+
+struct convert_counts {
+    uint64_t images;                      /* planned */
+    uint64_t converted;                   /* of these, now in a slot with weight 1 */
+    uint64_t resumed;                     /* of these, found in their slot or in a finished shard */
+    uint64_t rejects;                     /* images that could not be used */
+    uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
+    /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
+    uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
+    uint64_t shards_again; /* written a second time, since the disk failed */
+    uint64_t shards_other; /* made again, and not what they were: the images are others */
+};
+
+/* What was found in an archive, by the run. */
+struct convert_archive {
+    uint64_t images;            /* named like images, whether or not they have a row */
+    uint64_t others;            /* other files, links, devices */
+    bool damaged;               /* and then: */
+    struct archive_fault fault; /* what was wrong first */
+};
+
+struct convert {
+    const struct convert_options *options; /* not owned */
+    struct labels labels;
+    struct names exclude;
+    struct source source;
+    struct preflight preflight;
+    struct plan plan;
+    bool *skip;                /* [labels.count] */
+    bool *missing;             /* [labels.count] whose image is in no input; false while archives may have it */
+    size_t excluded, filtered; /* entries left out by --exclude, by --view */
+    size_t unmatched;          /* names of --exclude that are in no row */
+    struct strays strays;      /* images without a row, sorted; those in archives once the run has read them */
+    /*
+     * Under allow_missing, where images are missing: the id of the data set with them.  A run without allow_missing has
+     * begun that one if it counted on archives that were not given.  "" else.
+     */
+    char whole_id[CHEX_ID_LENGTH + 1];
+    bool *absent;        /* [labels.count] planned, and found nowhere; NULL where there are none */
+    bool official_found; /* the split was chosen because both lists lie there */
+
+    struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */
+    struct convert_archive *archive; /* [source.archive_count] */
+    locale_t utf8;                   /* for names in archives; 0: there is none here */
+    size_t archives_damaged;
+    uint64_t repeated; /* copies with the same content that were left out, in folders and archives */
+
+    struct convert_counts counts;
+    struct store_state resumed;
+    bool running;     /* convert_run() was called */
+    bool replaced;    /* it removed the unfinished data set whole_id */
+    uint64_t retried; /* rejects of a data set that was complete, for which it was opened again: they can be read now */
+    unsigned threads_used;
+    double seconds;
+};
+
+/*
+ * Everything before the first decode.  Zero-initialise *c; convert_release() frees it, also after a failure.
+ * Statuses as of labels_read(), names_read(), source_scan(), split_assign(), plan_make(); besides
+ * CHEX_ERR_MISSING  images are missing and not options->allow_missing (c->preflight has the table)
+ * CHEX_ERR_DAMAGED  under allow_missing: an archive is damaged, so that nobody knows what it held
+ * CHEX_ERR_STOPPED  options->stop was set; nothing was written
+ */
+enum chex_status convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err);
+
+/*
+ * Would convert_run() find a place for its output?  Looks, and writes nothing.
+ * CHEX_ERR_WRITE too little space, no parent folder, not a folder;  CHEX_ERR_INCOMPATIBLE another data set is there
+ */
+enum chex_status convert_check_output(const struct convert *c, struct chex_error *err);
+
+/* Free space in the file system of the folder (or of its parent, while it does not exist); 0 where unknown. */
+uint64_t convert_free_space(const char *path);
+
+/* While it runs; done counts images in their slots, those of earlier runs too. */
+struct convert_watch {
+    /* once, before the first image: c->resumed says what was there */
+    void (*begin)(void *context, const struct convert *c);
+    void (*tick)(void *context, const struct convert *c, uint64_t done, uint64_t rejects);
+    /* one image that was rejected; called by any thread, one at a time */
+    void (*reject)(void *context, const char *name, const struct chex_error *why);
+    /* an archive that is damaged, once it has been read; as reject */
+    void (*damaged)(void *context, const char *path, const struct archive_fault *fault);
+    /* a shard that was made again and is not what it was; by the calling thread */
+    void (*differs)(void *context, const char *shard);
+    void *context;
+    const atomic_bool *stop;
+};
+
+/* The list of missing images in the folder of the data set, where a run ended because of them. */
+#define CONVERT_MISSING_NAME STORE_MISSING_NAME
+
+/*
+ * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set
+ * is complete, even if images were rejected: c->counts says so.
+ * CHEX_ERR_LOST     a process of the crew; a rerun goes on
+ * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
+ * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
+ *                   strict; or no image of a split is usable; or an archive is damaged and more images are missing
+ *                   than may be rejected.  A rerun goes on.
+ * CHEX_ERR_MISSING  all archives were read and images are missing: c->preflight has the table, CONVERT_MISSING_NAME
+ *                   the list.  A rerun with more inputs goes on.
+ * CHEX_ERR_USAGE    two images of one name with different content
+ * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
+ */
+enum chex_status convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err);
+void convert_release(struct convert *c);
+
+#endif

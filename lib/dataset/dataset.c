@@ -1,0 +1,274 @@
+/*
+ * dataset.c - the data set, its shards and records, as chex.h shows them
+ *
+ * Everything is read by positioned reads into the caller's memory.  No mmap: a file that becomes shorter meanwhile,
+ * on a network file system say, would be a SIGBUS in the middle of a training run.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "dataset/dataset.h"
+
+#include "base/progress.h"
+#include "dataset/tfrecord.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- data set -------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+read_manifest(struct chex_dataset *ds, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = file_read(ds->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &text, err);
+
+    if (status == CHEX_ERR_NOT_IMAGE)
+        status = chex_fail(err, CHEX_ERR_DAMAGED, "not a regular file");
+    if (status == CHEX_OK)
+        status = manifest_parse(text.data, text.size, &ds->manifest, err);
+    if (status != CHEX_OK)
+        chex_context(err, status, "'%s/%s'", ds->folder.path, MANIFEST_NAME);
+    buffer_release(&text);
+    return status;
+}
+
+static void
+fill_info(struct chex_dataset *ds)
+{
+    const struct manifest *m = &ds->manifest;
+    unsigned i;
+
+    ds->info = (struct chex_dataset_info){
+        .format_version = MANIFEST_FORMAT,
+        .height = m->layout.height,
+        .width = m->layout.width,
+        .channels = m->layout.channels,
+        .stride = m->layout.stride,
+        .pixel_offset = m->layout.pixel_offset,
+        .shard_size = m->shard_size,
+        .split_count = m->split_count,
+        .shard_count = m->shard_count,
+        .pixel_mean = m->pixel_mean,
+        .pixel_deviation = m->pixel_deviation,
+    };
+    memcpy(ds->info.id, m->dataset_id, sizeof(ds->info.id));
+    for (i = 0; i < m->split_count; i++) {
+        const struct manifest_split *from = &m->split[i];
+
+        ds->split[i] = (struct chex_split_info){
+            from->name, from->members_sha256, from->first_shard, from->shard_count, from->images, from->patients, {0}};
+        memcpy(ds->split[i].positives, from->positives, sizeof(from->positives));
+        ds->info.image_count += from->images;
+    }
+    for (i = 0; i < m->shard_count; i++) {
+        const struct manifest_shard *from = &m->shard[i];
+
+        ds->shard[i] = (struct chex_shard_info){from->name,    from->sha256, from->split,
+                                                from->records, from->images, from->size};
+    }
+}
+
+enum chex_status
+chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error *err)
+{
+    struct chex_dataset *ds = calloc(1, sizeof(*ds));
+    enum chex_status status;
+
+    *out = NULL;
+    if (!ds)
+        return chex_fail_memory(err);
+    ds->folder.fd = -1;
+    status = folder_open(path, false, &ds->folder, err);
+    if (status == CHEX_OK)
+        status = read_manifest(ds, err);
+    if (status != CHEX_OK)
+        goto fail;
+    ds->split = calloc(ds->manifest.split_count, sizeof(*ds->split));
+    ds->shard = calloc(ds->manifest.shard_count, sizeof(*ds->shard));
+    if (!ds->split || !ds->shard) {
+        status = chex_fail_memory(err);
+        goto fail;
+    }
+    fill_info(ds);
+    *out = ds;
+    return CHEX_OK;
+fail:
+    chex_dataset_close(ds);
+    return status;
+}
+
+void
+chex_dataset_close(struct chex_dataset *ds)
+{
+    if (!ds)
+        return;
+    folder_close(&ds->folder);
+    manifest_release(&ds->manifest);
+    free(ds->split);
+    free(ds->shard);
+    free(ds);
+}
+
+const struct chex_dataset_info *
+chex_dataset_info(const struct chex_dataset *ds)
+{
+    return &ds->info;
+}
+
+const struct chex_split_info *
+chex_dataset_split(const struct chex_dataset *ds, unsigned split)
+{
+    return split < ds->info.split_count ? &ds->split[split] : NULL;
+}
+
+const struct chex_shard_info *
+chex_dataset_shard(const struct chex_dataset *ds, unsigned shard)
+{
+    return shard < ds->info.shard_count ? &ds->shard[shard] : NULL;
+}
+
+int
+chex_dataset_find_split(const struct chex_dataset *ds, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < ds->info.split_count; i++)
+        if (strcmp(ds->split[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* ---- shard ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+chex_shard_open(const struct chex_dataset *ds, unsigned shard, struct chex_shard **out, struct chex_error *err)
+{
+    const struct chex_shard_info *info = chex_dataset_shard(ds, shard);
+    struct chex_shard *s;
+    uint64_t size;
+    enum chex_status status;
+
+    *out = NULL;
+    if (!info)
+        return chex_fail(err, CHEX_ERR_USAGE, "shard %u: there are %u", shard, ds->info.shard_count);
+    s = malloc(sizeof(*s));
+    if (!s)
+        return chex_fail_memory(err);
+    *s = (struct chex_shard){.dataset = ds, .number = shard, .fd = -1};
+    status = file_open(ds->folder.fd, info->name, &s->fd, &size, err);
+    if (status != CHEX_OK) {
+        s->fd = -1;
+        if (status == CHEX_ERR_NOT_IMAGE)
+            status = CHEX_ERR_DAMAGED;
+    } else if (size != info->size) {
+        status = chex_fail(err, size < info->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED, "%s bytes, manifest says %s",
+                           COUNT_TEXT(size), COUNT_TEXT(info->size));
+    }
+    if (status != CHEX_OK) {
+        chex_shard_close(s);
+        return chex_context(err, status, "'%s/%s'", ds->folder.path, info->name);
+    }
+    *out = s;
+    return CHEX_OK;
+}
+
+void
+chex_shard_close(struct chex_shard *shard)
+{
+    if (!shard)
+        return;
+    if (shard->fd >= 0)
+        close(shard->fd);
+    free(shard);
+}
+
+enum chex_status
+chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, void *buffer, struct chex_error *err)
+{
+    const struct chex_dataset *ds = shard->dataset;
+    const struct chex_shard_info *info = &ds->shard[shard->number];
+    size_t size, got;
+    enum chex_status status;
+
+    if (first > info->record_count || count > info->record_count - first)
+        return chex_fail(err, CHEX_ERR_USAGE, "records %u + %u of a shard of %u", first, count, info->record_count);
+    if (!size_mul(count, ds->info.stride, &size))
+        return chex_fail(err, CHEX_ERR_USAGE, "%u records at once do not fit into memory", count);
+    status = file_pread(shard->fd, (uint64_t)first * ds->info.stride, buffer, size, &got, err);
+    if (status == CHEX_OK && got < size)
+        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside record %zu",
+                           COUNT_TEXT(got % ds->info.stride), first + got / ds->info.stride);
+    if (status != CHEX_OK)
+        chex_context(err, status, "'%s/%s'", ds->folder.path, info->name);
+    return status;
+}
+
+/* ---- record ---------------------------------------------------------------------------------------------------- */
+
+void
+record_view(const struct layout *layout, const struct record_values *values, const uint8_t *record,
+            struct chex_record *out)
+{
+    unsigned i;
+
+    *out = (struct chex_record){
+        .pixels = record + layout->pixel_offset,
+        .height = layout->height,
+        .width = layout->width,
+        .channels = layout->channels,
+        .weight = values->weight,
+        .age = values->age,
+        .sex = values->sex,
+        .view = values->view,
+        .name = values->name,
+        .patient = values->patient,
+        .shard = values->shard,
+        .index = values->index,
+    };
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        out->label[i] = (uint8_t)(values->findings >> i & 1);
+    memcpy(out->dataset_id, values->dataset_id, sizeof(out->dataset_id));
+}
+
+static enum chex_status
+check_place(const struct chex_dataset *ds, unsigned shard, uint32_t index, const struct record_values *v,
+            struct chex_error *err)
+{
+    if (strcmp(v->dataset_id, ds->info.id) != 0)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "record of another data set, not of %s", ds->info.id);
+    if (v->shard != shard || v->index != index)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "record of shard %u, place %u, not of shard %u, place %u",
+                         v->shard, v->index, shard, index);
+    return CHEX_OK;
+}
+
+enum chex_status
+chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index, const void *record, bool check_crc,
+                 struct chex_record *out, struct chex_error *err)
+{
+    const struct layout *layout = &ds->manifest.layout;
+    struct record_values values;
+    uint64_t data_size = layout->stride - TFRECORD_FRAME;
+    enum chex_status status = CHEX_OK;
+
+    if (check_crc)
+        status = tfrecord_length(record, layout->stride, &data_size, err);
+    if (status ==
+        CHEX_ERR_TRUNCATED) { /* longer than the stride: layout_decode() says so, as for one that is shorter */
+        status = CHEX_OK;
+        data_size = 0;
+    }
+    if (status == CHEX_OK && check_crc && data_size == layout->stride - TFRECORD_FRAME)
+        status = tfrecord_check_data(record, (size_t)data_size, err);
+    if (status == CHEX_OK)
+        status = layout_decode(layout, record, &values, err);
+    if (status == CHEX_OK)
+        status = check_place(ds, shard, index, &values, err);
+    if (status != CHEX_OK)
+        return status;
+    record_view(layout, &values, record, out);
+    return CHEX_OK;
+}

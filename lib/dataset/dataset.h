@@ -1,0 +1,30 @@
+/*
+ * dataset.h - what the tools see of a data set beyond chex.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_DATASET_H
+#define CHEX_LIB_DATASET_H
+
+#include "io/file.h"
+#include "dataset/manifest.h"
+
+struct chex_dataset {
+    struct folder folder;
+    struct manifest manifest;
+    struct chex_dataset_info info;
+    struct chex_split_info *split;
+    struct chex_shard_info *shard;
+};
+
+struct chex_shard {
+    const struct chex_dataset *dataset;
+    unsigned number;
+    int fd;
+};
+
+/* The view of a record from its decoded values; *out points into record. */
+void record_view(const struct layout *layout, const struct record_values *values, const uint8_t *record,
+                 struct chex_record *out);
+
+#endif

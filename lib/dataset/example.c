@@ -1,0 +1,204 @@
+/*
+ * example.c - see example.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "dataset/example.h"
+
+#include "dataset/record.h"
+#include "schemas/example.pb-c.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The public handle is the message itself. */
+static Chex__Example *
+message_of(struct example *e)
+{
+    return (Chex__Example *)(void *)e;
+}
+
+void
+example_free(struct example *e)
+{
+    if (e)
+        chex__example__free_unpacked(message_of(e), NULL);
+}
+
+/* Of a key that is there twice the last value counts, as in every map of protocol buffers, so that it is TensorFlow's. */
+static const Chex__Feature *
+find(const Chex__Example *m, const char *key)
+{
+    size_t i;
+
+    for (i = m->features ? m->features->n_feature : 0; i > 0; i--)
+        if (strcmp(m->features->feature[i - 1]->key, key) == 0)
+            return m->features->feature[i - 1]->value;
+    return NULL;
+}
+
+static bool
+get_bytes(const Chex__Example *m, const char *key, struct chex_bytes *out)
+{
+    const Chex__Feature *f = find(m, key);
+
+    if (!f || f->kind_case != CHEX__FEATURE__KIND_BYTES_LIST || f->bytes_list->n_value != 1)
+        return false;
+    *out = (struct chex_bytes){(const char *)f->bytes_list->value[0].data, f->bytes_list->value[0].len};
+    return true;
+}
+
+static bool
+get_int(const Chex__Example *m, const char *key, int64_t max, int64_t *out)
+{
+    const Chex__Feature *f = find(m, key);
+
+    if (!f || f->kind_case != CHEX__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != 1)
+        return false;
+    *out = f->int64_list->value[0];
+    return *out >= 0 && *out <= max;
+}
+
+static const char *
+get_labels(const Chex__Example *m, struct chex_record *r)
+{
+    const Chex__Feature *f = find(m, "image/label");
+    size_t i;
+
+    if (!f || f->kind_case != CHEX__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != CHEX_FINDINGS)
+        return "image/label";
+    for (i = 0; i < CHEX_FINDINGS; i++) {
+        if (f->int64_list->value[i] != 0 && f->int64_list->value[i] != 1)
+            return "image/label (a value is not 0 or 1)";
+        r->label[i] = (uint8_t)f->int64_list->value[i];
+    }
+    return NULL;
+}
+
+/* "7f3c9a12d0e4b5c6/00311/00037", see record.h; sscanf() alone would also take signs and blanks. */
+static bool
+get_slot(struct chex_bytes slot, struct chex_record *r)
+{
+    static const char digits[] = "0123456789";
+    char text[LAYOUT_SLOT + 1];
+    const char *shard = text + CHEX_ID_LENGTH + 1, *index = shard + 6;
+
+    if (slot.size != LAYOUT_SLOT)
+        return false;
+    memcpy(text, slot.data, LAYOUT_SLOT);
+    text[LAYOUT_SLOT] = '\0';
+    return strspn(text, "0123456789abcdef") == CHEX_ID_LENGTH && strspn(shard, digits) == 5 &&
+           strspn(index, digits) == 5 && sscanf(text, "%16[0-9a-f]/%5u/%5u", r->dataset_id, &r->shard, &r->index) == 3;
+}
+
+/* Fill r; the name of the first key that is missing or wrong, or NULL. */
+static const char *
+fill(const Chex__Example *m, struct chex_record *r)
+{
+    struct chex_bytes pixels, sex, slot;
+    const Chex__Feature *age = find(m, "patient/age");
+    int64_t height, width, channels, weight;
+
+    /* None of them 0: who looks at height * width pixels of a record finds as many bytes at least. */
+    if (!get_int(m, "image/height", LAYOUT_MAX_SIDE, &height) || height == 0)
+        return "image/height";
+    if (!get_int(m, "image/width", LAYOUT_MAX_SIDE, &width) || width == 0)
+        return "image/width";
+    if (!get_int(m, "image/channels", 4, &channels) || channels == 0)
+        return "image/channels";
+    if (!get_bytes(m, "image/raw", &pixels) || pixels.size != (size_t)height * (size_t)width * (size_t)channels)
+        return "image/raw";
+    if (!get_int(m, "image/weight", 1, &weight))
+        return "image/weight";
+    if (!age || age->kind_case != CHEX__FEATURE__KIND_FLOAT_LIST || age->float_list->n_value != 1)
+        return "patient/age";
+    if (!get_bytes(m, "patient/sex", &sex) || sex.size != 1)
+        return "patient/sex";
+    if (!get_bytes(m, "record/slot", &slot) || !get_slot(slot, r))
+        return "record/slot";
+    if (!get_bytes(m, "image/view", &r->view))
+        return "image/view";
+    if (!get_bytes(m, "patient/id", &r->patient))
+        return "patient/id";
+    if (!get_bytes(m, "image/filename", &r->name))
+        return "image/filename";
+    r->pixels = (const uint8_t *)pixels.data;
+    r->height = (uint32_t)height;
+    r->width = (uint32_t)width;
+    r->channels = (uint32_t)channels;
+    r->weight = (uint8_t)weight;
+    r->age = age->float_list->value[0];
+    r->sex = sex.data[0];
+    return get_labels(m, r);
+}
+
+/*
+ * protobuf-c says NULL to damage and to a failed allocation alike: note which.  Two bytes can be a list entry, of which it
+ * makes more than fifty: an Example with an image needs about as much as it has, and no more than this is given.
+ */
+#define MEMORY_LEAST 65536
+
+struct memory {
+    size_t left; /* what is freed meanwhile does not come back */
+    bool none, too_much;
+};
+
+static void *
+allocate(void *context, size_t size)
+{
+    struct memory *memory = context;
+    void *p;
+
+    if (size > memory->left) {
+        memory->too_much = true;
+        return NULL;
+    }
+    memory->left -= size;
+    p = malloc(size);
+    if (!p)
+        memory->none = true;
+    return p;
+}
+
+/* free() undoes malloc(), as usual. */
+static void
+release(void *memory, void *p)
+{
+    (void)memory;
+    free(p);
+}
+
+static enum chex_status
+fail_unpack(const struct memory *memory, struct chex_error *err)
+{
+    if (memory->none)
+        return chex_fail_memory(err);
+    if (memory->too_much)
+        return chex_fail(err, CHEX_ERR_LIMIT, "a tf.train.Example of too many parts for an image");
+    return chex_fail(err, CHEX_ERR_DAMAGED, "not a tf.train.Example");
+}
+
+enum chex_status
+example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,
+              struct chex_error *err)
+{
+    struct memory memory = {.left = size < SIZE_MAX / 4 ? 2 * size + MEMORY_LEAST : SIZE_MAX};
+    ProtobufCAllocator allocator = {.alloc = allocate, .free = release, .allocator_data = &memory};
+    Chex__Example *m = chex__example__unpack(&allocator, size, data);
+    const char *wrong;
+
+    *out = NULL;
+    if (!m)
+        return fail_unpack(&memory, err);
+    *record = (struct chex_record){0};
+    wrong = fill(m, record);
+    if (wrong) {
+        chex__example__free_unpacked(m, NULL);
+        return chex_fail(err, CHEX_ERR_DAMAGED, "missing or wrong key %s", wrong);
+    }
+    *out = (struct example *)(void *)m;
+    return CHEX_OK;
+}

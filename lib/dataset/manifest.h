@@ -1,0 +1,82 @@
+/*
+ * manifest.h - manifest.json: what is in a data set (schemas/manifest.schema.json)
+ *
+ * Written last and by rename: its presence means that the data set is complete.  It holds no time and no host, so a
+ * rerun writes the same bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_MANIFEST_H
+#define CHEX_LIB_MANIFEST_H
+
+#include "dataset/record.h"
+#include "base/memory.h"
+
+#define MANIFEST_NAME           "manifest.json"
+#define MANIFEST_MAX            (64u << 20)
+#define MANIFEST_FORMAT         1
+#define MANIFEST_MAX_SHARD_SIZE 100000  /* an index in a shard has five digits */
+#define MANIFEST_LUMA           "bt601" /* how colours become gray, see image.h */
+
+struct manifest_shard {
+    const char *name; /* [A-Za-z0-9._-]+, not starting with a dot */
+    const char *sha256;
+    unsigned split;
+    uint32_t number, of; /* within the split */
+    uint32_t records, images;
+    uint64_t size;
+    const char *crc32c; /* over the stored checksums of the data of its records, 8 digits; NULL: not known */
+};
+
+struct manifest_split {
+    const char *name;
+    const char *members_sha256;
+    unsigned first_shard, shard_count;
+    uint64_t images, patients;
+    uint64_t positives[CHEX_FINDINGS];
+};
+
+/* Rows of the label file that are not in the data set, though nothing is wrong with them. */
+struct manifest_left_out {
+    const char *views; /* "PA", "PA,AP": those that were wanted, where others were left out; else "" */
+    uint64_t other_views, excluded, missing;
+};
+
+struct manifest {
+    char dataset_id[CHEX_ID_LENGTH + 1];
+    const char *tool_version;
+    struct layout layout;
+    uint32_t shard_size;
+    const char *tail;       /* "pad", "short", "drop" */
+    const char *resize;     /* "bilinear", ... */
+    const char *split_rule; /* "official", "patient:70,10,20:0", ... */
+    uint64_t seed;
+    uint64_t max_pixels;
+    uint32_t min_side;
+    bool lenient;
+    const char *labels_sha256;                   /* of the label file's text */
+    uint32_t view_size, patient_size, name_size; /* bytes of these texts where all records agree, else 0 */
+    double pixel_mean, pixel_deviation;
+    uint64_t rejects;
+    struct manifest_left_out left_out; /* views may be NULL where nothing was */
+
+    struct manifest_split *split;
+    unsigned split_count;
+    struct manifest_shard *shard;
+    unsigned shard_count;
+
+    struct arena strings; /* owns the strings of a parsed manifest */
+};
+
+/* The text of the manifest, appended to b.  The strings in m stay the caller's. */
+enum chex_status manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *err);
+
+/*
+ * Parse and check: bounded size and depth, no repeated keys, known version, names without slashes, numbers within
+ * their ranges, sums that agree.  Zero-initialise *out; manifest_release() frees it, also after a failure.
+ * CHEX_ERR_INCOMPATIBLE a newer version;  CHEX_ERR_DAMAGED;  CHEX_ERR_LIMIT;  CHEX_ERR_MEMORY
+ */
+enum chex_status manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err);
+void manifest_release(struct manifest *m);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * png_chunk.c - see png_chunk.h
+ *
+ * PNG specification, third edition, chapter 5: a chunk is length, type, data, CRC of type and data; a type whose first
+ * letter is a capital is critical.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "image/png_chunk.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#define FRAME 12 /* length, type and CRC around the data */
+
+static uint32_t
+read_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+bool
+png_chunk_next(const uint8_t *data, size_t size, size_t *position, struct png_chunk *chunk)
+{
+    const uint8_t *p;
+
+    if (*position > size || size - *position < FRAME)
+        return false;
+    p = data + *position;
+    chunk->length = read_u32(p);
+    if (chunk->length > size - *position - FRAME)
+        return false;
+    memcpy(chunk->type, p + 4, 4);
+    chunk->type[4] = '\0';
+    for (int i = 0; i < 4; i++) {
+        int lower = chunk->type[i] | 0x20;
+
+        if (lower < 'a' || lower > 'z')
+            return false;
+    }
+    chunk->body = p + 4;
+    *position += FRAME + (size_t)chunk->length;
+    return true;
+}
+
+bool
+png_chunk_is_animated(const uint8_t *data, size_t size)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+
+    while (png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") != 0)
+        if (strcmp(chunk.type, "acTL") == 0)
+            return true;
+    return false;
+}
+
+bool
+png_chunk_is_image_data(const uint8_t *data, size_t size, size_t position)
+{
+    struct png_chunk chunk;
+
+    return png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") == 0 && chunk.length > 0;
+}
+
+void
+png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+
+    *out = (struct png_chunks){.bad = ""};
+    while (!out->ended && png_chunk_next(data, size, &position, &chunk)) {
+        bool critical = !(chunk.type[0] & 0x20);
+        size_t covered = (size_t)chunk.length + 4;
+
+        out->ended = strcmp(chunk.type, "IEND") == 0;
+        if (crc32_z(0, chunk.body, covered) == read_u32(chunk.body + covered))
+            continue;
+        if (!critical)
+            out->bad_other++;
+        else if (!out->bad[0])
+            memcpy(out->bad, chunk.type, sizeof(out->bad));
+    }
+}
+
+enum chex_status
+png_chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+    z_stream z = {0};
+    uint8_t out[16384];
+    uint64_t made = 0;
+    int code = inflateInit(&z);
+
+    while (code == Z_OK && made <= most && png_chunk_next(data, size, &position, &chunk)) {
+        if (strcmp(chunk.type, "IDAT") != 0)
+            continue;
+        z.next_in = (Bytef *)(uintptr_t)(chunk.body + 4);
+        z.avail_in = chunk.length;
+        do {
+            z.next_out = out;
+            z.avail_out = sizeof(out);
+            code = inflate(&z, Z_NO_FLUSH);
+            made += sizeof(out) - z.avail_out;
+        } while (code == Z_OK && z.avail_out == 0 && made <= most);
+        if (code == Z_BUF_ERROR) /* it wants more input */
+            code = Z_OK;
+    }
+    inflateEnd(&z);
+    *small = made <= most;
+    return code == Z_MEM_ERROR ? chex_fail_memory(err) : CHEX_OK;
+}

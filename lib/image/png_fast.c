@@ -1,0 +1,254 @@
+/*
+ * png_fast.c - see png_fast.h
+ *
+ * The form: signature; IHDR of 8 bits, colour type 0 or 6, no interlacing; chunks that say nothing about pixels, of the
+ * kinds that the data set has and in a valid shape; IDATs one after the other; IEND; nothing behind it.  All chunk
+ * checksums right.  The zlib stream has a 32 KiB window, ends with the last IDAT's last byte, holds exactly the
+ * image, and its Adler-32 is right.  Filter types are 0 to 4.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "image/png_fast.h"
+
+#include "kernels/inflate.h"
+#include "image/png_chunk.h"
+#include "kernels/unfilter.h"
+
+#include <isa-l/crc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANNELS_RGBA 4
+
+_Static_assert(UNFILTER_SLACK <= INFLATE_OUT_SLACK, "one slack serves both");
+
+struct png_fast {
+    struct inflate_tables *tables;
+    struct buffer packed; /* the IDATs' data, one behind the other */
+    struct buffer raw;    /* filtered rows, each behind its filter type */
+    struct buffer plane;  /* RGBA: the rows of one channel, filtered */
+    const struct unfilter_kind *kind;
+};
+
+struct png_fast *
+png_fast_new(void)
+{
+    struct png_fast *fast = calloc(1, sizeof(*fast));
+
+    if (!fast)
+        return NULL;
+    fast->kind = unfilter_best();
+    fast->tables = inflate_tables_new(inflate_best());
+    if (!fast->tables) {
+        png_fast_free(fast);
+        return NULL;
+    }
+    return fast;
+}
+
+void
+png_fast_free(struct png_fast *fast)
+{
+    if (!fast)
+        return;
+    inflate_tables_free(fast->tables);
+    buffer_release(&fast->packed);
+    buffer_release(&fast->raw);
+    buffer_release(&fast->plane);
+    free(fast);
+}
+
+static uint32_t
+get_u32be(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+struct header {
+    uint32_t width, height;
+    unsigned channels;
+};
+
+static bool
+read_header(const struct png_chunk *chunk, const struct decode_limits *limits, struct header *h)
+{
+    const uint8_t *p = chunk->body + 4;
+
+    if (strcmp(chunk->type, "IHDR") != 0 || chunk->length != 13)
+        return false;
+    h->width = get_u32be(p);
+    h->height = get_u32be(p + 4);
+    h->channels = p[9] == 6 ? CHANNELS_RGBA : 1;
+    /* depth, colour type, compression, filter method, interlacing */
+    return p[8] == 8 && (p[9] == 0 || p[9] == 6) && p[10] == 0 && p[11] == 0 && p[12] == 0 &&
+           h->width >= limits->min_side && h->height >= limits->min_side && h->width <= INT32_MAX / 8 &&
+           h->height <= INT32_MAX && h->width > 0 && h->height > 0 &&
+           (uint64_t)h->width * h->height <= limits->max_pixels;
+}
+
+/* Chunks of the data set's files that say nothing about the value of a pixel, with their only valid length. */
+static bool
+is_known_ancillary(const struct png_chunk *chunk)
+{
+    static const struct {
+        const char *type;
+        uint32_t length;
+    } known[] = {{"tIME", 7}, {"sRGB", 1}, {"gAMA", 4}, {"pHYs", 9}};
+    size_t i;
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(chunk->type, known[i].type) == 0)
+            return chunk->length == known[i].length;
+    return false;
+}
+
+static bool
+checksum_is_right(const struct png_chunk *chunk)
+{
+    return crc32_gzip_refl(0, chunk->body, 4 + (uint64_t)chunk->length) == get_u32be(chunk->body + 4 + chunk->length);
+}
+
+/* Walk through all chunks: the header to *h, the image data to fast->packed. */
+static bool
+read_chunks(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+            struct header *h)
+{
+    size_t position = PNG_FIRST_CHUNK;
+    struct png_chunk chunk;
+    enum { BEFORE, INSIDE, BEHIND } place = BEFORE;
+
+    if (size < PNG_FIRST_CHUNK || memcmp(data, "\x89PNG\r\n\x1a\n", PNG_FIRST_CHUNK) != 0)
+        return false;
+    if (!png_chunk_next(data, size, &position, &chunk) || !checksum_is_right(&chunk) || !read_header(&chunk, limits, h))
+        return false;
+    fast->packed.size = 0;
+    while (png_chunk_next(data, size, &position, &chunk)) {
+        if (!checksum_is_right(&chunk))
+            return false;
+        if (strcmp(chunk.type, "IEND") == 0)
+            return chunk.length == 0 && position == size && place != BEFORE;
+        if (strcmp(chunk.type, "IDAT") == 0) {
+            if (place == BEHIND || buffer_append(&fast->packed, chunk.body + 4, chunk.length, NULL) != CHEX_OK)
+                return false;
+            place = INSIDE;
+        } else if (place != BEFORE || !is_known_ancillary(&chunk)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Make room for `wanted` bytes of filtered rows, and begin. */
+static bool
+begin_rows(struct png_fast *fast, size_t wanted)
+{
+    size_t room, size = fast->packed.size;
+
+    if (!size_add(wanted, INFLATE_OUT_SLACK, &room) || buffer_reserve(&fast->raw, room, NULL) != CHEX_OK ||
+        buffer_reserve(&fast->packed, size + INFLATE_IN_SLACK, NULL) != CHEX_OK)
+        return false;
+    memset(fast->packed.data + size, 0, INFLATE_IN_SLACK);
+    return inflate_begin(fast->tables, fast->packed.data, size, fast->raw.data, wanted);
+}
+
+static bool
+filter_types_are_right(const uint8_t *raw, uint32_t from, uint32_t to, size_t row)
+{
+    uint32_t y;
+
+    for (y = from; y < to; y++)
+        if (raw[y * row] > 4)
+            return false;
+    return true;
+}
+
+/* The filtered byte of an alpha of 255 whose neighbours are 255 too, or outside the image. */
+static uint8_t
+opaque(unsigned type, bool at_left, bool at_top)
+{
+    int left = at_left ? 0 : 255, up = at_top ? 0 : 255;
+
+    return (uint8_t)(255 - unfilter_predict(type, left, up, left & up));
+}
+
+/*
+ * RGBA that is gray and opaque, as all of the data set's is.  Filters work on each channel alone, so channels with equal
+ * filtered bytes are equal: the first one, which goes to fast->plane, is undone as a gray image, and for the others it is
+ * enough to look at the filtered bytes.  False where they differ or alpha is not 255 throughout.
+ */
+static bool
+take_plane(struct png_fast *fast, const struct header *h, uint32_t from, uint32_t to)
+{
+    size_t row = 1 + (size_t)h->width * CHANNELS_RGBA, plane_row = 1 + (size_t)h->width;
+    uint32_t x, y;
+
+    for (y = from; y < to; y++) {
+        const uint8_t *raw = fast->raw.data + y * row, *p = raw + 1;
+        uint8_t *plane = fast->plane.data + y * plane_row;
+        uint8_t inner = opaque(raw[0], false, y == 0);
+        unsigned differ = p[3] ^ opaque(raw[0], true, y == 0);
+
+        plane[0] = raw[0];
+        for (x = 0; x < h->width; x++, p += CHANNELS_RGBA) {
+            differ |= (unsigned)(p[0] ^ p[1]) | (unsigned)(p[0] ^ p[2]) | (x > 0 ? (unsigned)(p[3] ^ inner) : 0);
+            plane[1 + x] = p[0];
+        }
+        if (differ)
+            return false;
+    }
+    return true;
+}
+
+static bool
+reserve_plane(struct png_fast *fast, const struct header *h)
+{
+    size_t size;
+
+    if (!size_mul(1 + (size_t)h->width, h->height, &size) || !size_add(size, UNFILTER_SLACK, &size) ||
+        buffer_reserve(&fast->plane, size, NULL) != CHEX_OK)
+        return false;
+    memset(fast->plane.data + size - UNFILTER_SLACK, 0, UNFILTER_SLACK);
+    return true;
+}
+
+/* Band by band, so that rows are in the cache when their filters are undone. */
+static bool
+decode_rows(struct png_fast *fast, const struct header *h, const struct decode_limits *limits, size_t row,
+            struct image *out)
+{
+    const uint8_t *raw = h->channels == 1 ? fast->raw.data : fast->plane.data;
+    uint32_t from, to;
+
+    for (from = 0; from < h->height; from = to) {
+        /* libpng's way ends at once then, and says so. */
+        if (limits->stop && atomic_load_explicit(limits->stop, memory_order_relaxed))
+            return false;
+        to = h->height - from > UNFILTER_BAND ? from + UNFILTER_BAND : h->height;
+        if (!inflate_until(fast->tables, to * row) || !filter_types_are_right(fast->raw.data, from, to, row) ||
+            (h->channels != 1 && !take_plane(fast, h, from, to)))
+            return false;
+        fast->kind->gray(raw, h->width, from, to, out->data, out->stride);
+    }
+    return inflate_end(fast->tables);
+}
+
+bool
+png_fast_decode(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+                struct image *out, struct image_traits *traits)
+{
+    struct header h;
+    size_t row, wanted;
+
+    if (!read_chunks(fast, data, size, limits, &h) || !size_mul(h.width, h.channels, &row) || !size_add(row, 1, &row) ||
+        !size_mul(row, h.height, &wanted))
+        return false;
+    if (!begin_rows(fast, wanted) || (h.channels != 1 && !reserve_plane(fast, &h)) ||
+        image_resize_buffer(out, h.width, h.height, NULL) != CHEX_OK)
+        return false;
+    if (!decode_rows(fast, &h, limits, row, out))
+        return false;
+    *traits = (struct image_traits){.container = IMAGE_PNG, .bit_depth = 8, .channels = h.channels};
+    return true;
+}

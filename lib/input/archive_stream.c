@@ -1,0 +1,339 @@
+/*
+ * archive_stream.c - the file, and what decompresses it; see archive_private.h
+ *
+ * gunzip.h and unxz.h, else a filter of libarchive of its own, apart from the reader so that it can be read to its
+ * end when the archive's last member is behind us: only there it compares its checksum.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "input/archive_private.h"
+
+#include "io/file.h"
+
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what libarchive calls ------------------------------------------------------------------------------------- */
+
+/* libarchive gets no text from here: it would need memory for it, and ends the process where there is none. */
+static la_ssize_t
+fail_stream(struct image_archive *a, enum chex_status status, const char *text)
+{
+    char shown[IMAGE_ARCHIVE_TEXT_MAX];
+
+    if (status == CHEX_ERR_MEMORY || status == CHEX_ERR_STOPPED)
+        a->failed = status;
+    chex_fail(&a->stream_error, status, "%s", image_archive_line(text, shown));
+    return ARCHIVE_FATAL;
+}
+
+static bool
+stops(const struct image_archive *a)
+{
+    return a->options.stop && atomic_load(a->options.stop);
+}
+
+/*
+ * A piece of the stream for the reader.  Where it looks for the header of a tar, what follows may be zeros to the end
+ * of a disk, or of what a few bytes were decompressed to: enough of them are enough.
+ */
+static la_ssize_t
+deliver(struct image_archive *a, const uint8_t *data, size_t size)
+{
+    size_t used = size;
+
+    while (used > 0 && data[used - 1] == 0)
+        used--;
+    if (used > 0)
+        a->content = a->came + used;
+    a->came += size;
+    if (!a->in_header)
+        return (la_ssize_t)size;
+    a->endless = a->content <= a->header && a->came - a->header > IMAGE_ARCHIVE_END_MOST;
+    if (a->endless)
+        return fail_stream(a, CHEX_ERR_DAMAGED,
+                           "more than 1 MiB of zeros behind its last member: download interrupted?");
+    if (a->came - a->header > IMAGE_ARCHIVE_HEADER_MOST)
+        return fail_stream(a, CHEX_ERR_LIMIT, "the header of a member has more than 4 MiB");
+    return (la_ssize_t)size;
+}
+
+static la_ssize_t
+read_file(struct archive *libarchive, void *context, const void **data)
+{
+    struct image_archive *a = context;
+    struct chex_error err;
+    size_t got;
+    enum chex_status status;
+
+    (void)libarchive;
+    if (stops(a))
+        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+    *data = a->block;
+    status = file_pread(a->fd, a->at, a->block, a->block_size, &got, &err);
+    if (status != CHEX_OK)
+        return fail_stream(a, status, err.text);
+    a->at += got;
+    return (la_ssize_t)got;
+}
+
+static la_ssize_t
+read_plain(struct archive *libarchive, void *context, const void **data)
+{
+    struct image_archive *a = context;
+    la_ssize_t got = read_file(libarchive, context, data);
+
+    return got > 0 && !a->zip ? deliver(a, *data, (size_t)got) : got;
+}
+
+static la_int64_t
+skip_file(struct archive *libarchive, void *context, la_int64_t request)
+{
+    struct image_archive *a = context;
+    uint64_t left = a->at < a->size ? a->size - a->at : 0;
+
+    (void)libarchive;
+    /* Never beyond the end: that the file is too short is seen by reading. */
+    if (request < 0 || (uint64_t)request > left)
+        request = (la_int64_t)left;
+    a->at += (uint64_t)request;
+    a->came += (uint64_t)request;
+    return request;
+}
+
+static la_int64_t
+seek_file(struct archive *libarchive, void *context, la_int64_t offset, int whence)
+{
+    struct image_archive *a = context;
+    int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? (int64_t)a->at : (int64_t)a->size;
+
+    if (__builtin_add_overflow(base, offset, &base) || base < 0) {
+        archive_set_error(libarchive, EINVAL, "a position outside the file");
+        return ARCHIVE_FATAL;
+    }
+    a->at = (uint64_t)base;
+    return base;
+}
+
+static la_ssize_t
+read_gunzip(struct archive *libarchive, void *context, const void **data)
+{
+    struct image_archive *a = context;
+    struct chex_error err;
+    const uint8_t *piece;
+    size_t size;
+    enum chex_status status;
+
+    (void)libarchive;
+    if (stops(a))
+        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+    status = gunzip_read(a->gunzip, &piece, &size, &err);
+    if (status != CHEX_OK)
+        return fail_stream(a, status, err.text);
+    *data = piece;
+    return deliver(a, piece, size);
+}
+
+static la_ssize_t
+read_unxz(struct archive *libarchive, void *context, const void **data)
+{
+    struct image_archive *a = context;
+    struct chex_error err;
+    const uint8_t *piece;
+    size_t size;
+    enum chex_status status;
+
+    (void)libarchive;
+    if (stops(a))
+        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+    status = unxz_read(a->unxz, &piece, &size, &err);
+    if (status != CHEX_OK)
+        return fail_stream(a, status, err.text);
+    *data = piece;
+    return deliver(a, piece, size);
+}
+
+static la_ssize_t
+read_filter(struct archive *libarchive, void *context, const void **data)
+{
+    struct image_archive *a = context;
+    la_int64_t offset;
+    size_t size = 0;
+    int code;
+
+    (void)libarchive;
+    if (stops(a))
+        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+    code = archive_read_data_block(a->filter, data, &size, &offset);
+    if (code == ARCHIVE_EOF)
+        return 0;
+    if (code == ARCHIVE_OK)
+        return deliver(a, *data, size);
+    if (errno == ENOMEM || archive_errno(a->filter) == ENOMEM)
+        return fail_stream(a, CHEX_ERR_MEMORY, NULL);
+    /* The file below it has told already what is wrong with it. */
+    if (a->stream_error.status == CHEX_OK)
+        fail_stream(a, CHEX_ERR_DAMAGED, archive_error_string(a->filter));
+    return ARCHIVE_FATAL;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------- */
+
+/* An error has a text, and where there is no memory for one libarchive ends the process: so there is some before. */
+static void
+keep_room_for_errors(struct archive *libarchive)
+{
+    char blank[IMAGE_ARCHIVE_TEXT_MAX];
+
+    memset(blank, ' ', sizeof(blank) - 1);
+    blank[sizeof(blank) - 1] = '\0';
+    archive_set_error(libarchive, 0, "%s", blank);
+    archive_clear_error(libarchive);
+}
+
+/* As archive_read_open(), which does not look whether there was memory for the data, and crashes without. */
+static int
+open_on(struct archive *libarchive, struct image_archive *a, archive_read_callback *read)
+{
+    int code = archive_read_set_read_callback(libarchive, read);
+
+    if (code == ARCHIVE_OK)
+        code = archive_read_set_callback_data(libarchive, a);
+    return code == ARCHIVE_OK ? archive_read_open1(libarchive) : code;
+}
+
+/* A decompressor of libarchive over the file.  ARCHIVE_WARN would be one that runs a program. */
+static int
+open_filter(struct image_archive *a, int (*support)(struct archive *))
+{
+    struct archive_entry *entry;
+    int code = ARCHIVE_FATAL;
+
+    a->filter = archive_read_new();
+    entry = a->filter ? archive_entry_new2(a->filter) : NULL;
+    if (!entry)
+        return ARCHIVE_FATAL;
+    keep_room_for_errors(a->filter);
+    if (support(a->filter) == ARCHIVE_OK && archive_read_support_format_raw(a->filter) == ARCHIVE_OK &&
+        open_on(a->filter, a, read_file) == ARCHIVE_OK)
+        code = archive_read_next_header2(a->filter, entry);
+    archive_entry_free(entry);
+    return code;
+}
+
+static bool
+begins_with(const uint8_t *data, size_t size, const char *magic, size_t length)
+{
+    return size >= length && memcmp(data, magic, length) == 0;
+}
+
+enum chex_status
+image_archive_open_stream(struct image_archive *a, struct chex_error *err)
+{
+    int code = ARCHIVE_OK;
+    size_t got;
+    enum chex_status status = file_pread(a->fd, 0, a->block, 512, &got, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (got == 0)
+        return chex_fail(err, CHEX_ERR_EMPTY, "empty file (download interrupted?)");
+    posix_fadvise(a->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    image_archive_call();
+    if (gunzip_magic(a->block, got)) {
+        a->gunzip = gunzip_new(a->fd, a->options.stop);
+        return a->gunzip ? CHEX_OK : chex_fail_memory(err);
+    }
+    if (unxz_magic(a->block, got)) {
+        a->unxz = unxz_new(a->fd, a->options.max_memory, a->options.stop);
+        return a->unxz ? CHEX_OK : chex_fail_memory(err);
+    }
+    if (begins_with(a->block, got, "\x28\xb5\x2f\xfd", 4))
+        code = open_filter(a, archive_read_support_filter_zstd);
+    else if (begins_with(a->block, got, "BZh", 3))
+        code = open_filter(a, archive_read_support_filter_bzip2);
+    else
+        a->zip = begins_with(a->block, got, "PK\3\4", 4) || begins_with(a->block, got, "PK\5\6", 4);
+    if (code != ARCHIVE_OK && !a->filter)
+        return chex_fail_memory(err);
+    if (a->filter && image_archive_lost(a, a->filter, code != ARCHIVE_OK))
+        return image_archive_fail(a, err);
+    if (code != ARCHIVE_OK)
+        image_archive_note_of(a, a->filter);
+    return CHEX_OK;
+}
+
+int
+image_archive_open_reader(struct image_archive *a)
+{
+    struct archive *r = a->reader;
+
+    keep_room_for_errors(r);
+    if ((a->zip ? archive_read_support_format_zip(r) : archive_read_support_format_tar(r)) != ARCHIVE_OK)
+        return ARCHIVE_FATAL;
+    /* Behind the end of a tar another one may follow, where somebody put two files together: its images count too. */
+    if (!a->zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
+        return ARCHIVE_FATAL;
+    if (a->gunzip || a->unxz || a->filter)
+        return open_on(r, a, a->gunzip ? read_gunzip : a->unxz ? read_unxz : read_filter);
+    archive_read_set_skip_callback(r, skip_file);
+    archive_read_set_seek_callback(r, seek_file);
+    return open_on(r, a, read_plain);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------- */
+
+/* libarchive stops behind a bzip2 stream, whatever follows that does not begin like another one; see gunzip.h. */
+static void
+check_padding(struct image_archive *a)
+{
+    uint64_t at = image_archive_offset(a);
+    struct chex_error err;
+    enum chex_status status;
+    size_t got, i;
+
+    do {
+        if (stops(a)) {
+            a->failed = CHEX_ERR_STOPPED;
+            return;
+        }
+        status = file_pread(a->fd, at, a->block, a->block_size, &got, &err);
+        if (status == CHEX_ERR_MEMORY)
+            a->failed = status;
+        if (status != CHEX_OK) {
+            image_archive_note(a, CHEX_ERR_DAMAGED, err.text);
+            return;
+        }
+        for (i = 0; i < got && a->block[i] == 0; i++)
+            continue;
+        if (i < got) {
+            image_archive_note(a, CHEX_ERR_DAMAGED,
+                               "what follows the compressed stream is neither another one nor zeros");
+            return;
+        }
+        at += got;
+    } while (got > 0);
+}
+
+void
+image_archive_drain(struct image_archive *a)
+{
+    const void *data;
+    la_ssize_t got = 1;
+
+    while (got > 0 && (a->gunzip || a->unxz || a->filter)) {
+        image_archive_call();
+        got = a->gunzip ? read_gunzip(NULL, a, &data)
+              : a->unxz ? read_unxz(NULL, a, &data)
+                        : read_filter(NULL, a, &data);
+    }
+    if (got < 0)
+        image_archive_note(a, a->stream_error.status, a->stream_error.text);
+    else if (a->filter)
+        check_padding(a);
+}

@@ -1,0 +1,465 @@
+/*
+ * input_scan.c - see input_scan.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "input/input_scan.h"
+
+#include "io/file.h"
+#include "input/archive.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_DEPTH 32
+#define MAX_PATH  4096
+
+/* The folders that are open above the one at hand: a symbolic link back to one of them is a loop. */
+struct ancestor {
+    const struct ancestor *up;
+    dev_t device;
+    ino_t inode;
+    unsigned depth;
+};
+
+bool
+source_is_image(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+}
+
+/* Only for a hint: what is an archive says its content. */
+static bool
+is_named_archive(const char *name)
+{
+    static const char *const endings[] = {".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip"};
+    size_t length = strlen(name), i;
+
+    for (i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (length > strlen(endings[i]) && strcasecmp(name + length - strlen(endings[i]), endings[i]) == 0)
+            return true;
+    return false;
+}
+
+/* An archive in a folder is passed by.  Of the first one the path is kept, of those in one folder the first by name. */
+static enum chex_status
+note_unopened(struct source *s, const char *folder, const char *name, struct chex_error *err)
+{
+    char path[MAX_PATH];
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path))
+        return CHEX_OK;
+    if (s->unopened == 0 ||
+        (strncmp(s->unopened_first, folder, strlen(folder)) == 0 && strcmp(path, s->unopened_first) < 0))
+        s->unopened_first = arena_copy(&s->strings, path, strlen(path));
+    s->unopened++;
+    return s->unopened_first ? CHEX_OK : chex_fail_memory(err);
+}
+
+static enum chex_status
+add_folder(struct source *s, const char *path, uint32_t *index, struct chex_error *err)
+{
+    const char **grown = array_grow(s->folder, &s->folder_capacity, s->folder_count, sizeof(*s->folder));
+    char *copy = arena_copy(&s->strings, path, strlen(path));
+
+    if (grown)
+        s->folder = grown;
+    if (!grown || !copy)
+        return chex_fail_memory(err);
+    *index = (uint32_t)s->folder_count;
+    s->folder[s->folder_count++] = copy;
+    return CHEX_OK;
+}
+
+static enum chex_status
+add_file(struct source *s, uint32_t folder, const char *name, struct chex_error *err)
+{
+    struct source_file *grown = array_grow(s->file, &s->file_capacity, s->count, sizeof(*s->file));
+    char *copy = arena_copy(&s->strings, name, strlen(name));
+
+    if (grown)
+        s->file = grown;
+    if (!grown || !copy)
+        return chex_fail_memory(err);
+    s->file[s->count++] = (struct source_file){copy, folder};
+    return CHEX_OK;
+}
+
+/* Names of folders below, kept until the listing is closed: one open folder at a time, however deep. */
+struct listing {
+    char **name;
+    size_t count, capacity;
+};
+
+static void
+listing_release(struct listing *l)
+{
+    while (l->count > 0)
+        free(l->name[--l->count]);
+    free(l->name);
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool
+listing_add(struct listing *l, const char *name)
+{
+    char **grown = array_grow(l->name, &l->capacity, l->count, sizeof(*l->name));
+
+    if (!grown)
+        return false;
+    l->name = grown;
+    l->name[l->count] = strdup(name);
+    return l->name[l->count] && ++l->count;
+}
+
+/* A link that leads nowhere is no folder; where the system cannot tell, all that is behind it would be missing. */
+static enum chex_status
+is_folder(int fd, const struct dirent *d, const char *path, bool *folder, struct chex_error *err)
+{
+    struct stat st;
+
+    *folder = d->d_type == DT_DIR;
+    if (d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
+        return CHEX_OK;
+    if (file_stat(fd, d->d_name, 0, &st))
+        *folder = S_ISDIR(st.st_mode);
+    else if (chex_status_of_read_errno(errno) != CHEX_ERR_MISSING)
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s/%s': %s", path, d->d_name,
+                         chex_errno_text(errno));
+    return CHEX_OK;
+}
+
+/* What a folder holds goes here: its place in the source, once it has an image, and the names of those below. */
+struct here {
+    const char *path;
+    bool known;
+    uint32_t folder;
+    struct listing below;
+};
+
+static enum chex_status
+take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, struct chex_error *err)
+{
+    bool folder;
+    enum chex_status status;
+
+    /* Hidden ones too: "." and "..", and the ._NAME.png that macOS leaves behind. */
+    if (d->d_name[0] == '.')
+        return CHEX_OK;
+    status = is_folder(fd, d, here->path, &folder, err);
+    if (status != CHEX_OK)
+        return status;
+    if (folder)
+        return listing_add(&here->below, d->d_name) ? CHEX_OK : chex_fail_memory(err);
+    if (is_named_archive(d->d_name))
+        return note_unopened(s, here->path, d->d_name, err);
+    if (!source_is_image(d->d_name))
+        return CHEX_OK;
+    if (!here->known)
+        status = add_folder(s, here->path, &here->folder, err);
+    here->known = status == CHEX_OK;
+    return status == CHEX_OK ? add_file(s, here->folder, d->d_name, err) : status;
+}
+
+/* List one open folder: files go to the source, folders to here->below.  errno is that of a CHEX_ERR_READ. */
+static enum chex_status
+list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
+{
+    struct dirent *d;
+
+    while (errno = 0, (d = readdir(dir)) != NULL) {
+        enum chex_status status = s->stop && atomic_load(s->stop) ? chex_fail_stopped(err)
+                                                                  : take_entry(s, dirfd(dir), d, here, err);
+
+        if (status != CHEX_OK)
+            return status;
+    }
+    if (errno != 0)
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", here->path,
+                         chex_errno_text(errno));
+    return CHEX_OK;
+}
+
+/* The same, from the beginning where the list broke off: what it had given is taken back. */
+static enum chex_status
+list_whole_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
+{
+    const struct source before = *s;
+    unsigned failures = 0;
+    enum chex_status status = list_folder(s, dir, here, err);
+
+    while (status == CHEX_ERR_READ && file_try_again(&failures)) {
+        s->count = before.count;
+        s->folder_count = before.folder_count;
+        s->unopened = before.unopened;
+        s->unopened_first = before.unopened_first;
+        listing_release(&here->below);
+        *here = (struct here){.path = here->path};
+        rewinddir(dir);
+        status = list_folder(s, dir, here, err);
+    }
+    return status;
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+    const struct ancestor *x = a, *y = b;
+
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/*
+ * A folder behind a symbolic link is searched once: two links to a folder with two links to another one, and so on, would
+ * make 2^32 ways to the last.
+ */
+static enum chex_status
+note_linked(struct source *s, const struct ancestor *here, bool *again, struct chex_error *err)
+{
+    struct ancestor *copy = malloc(sizeof(*copy));
+    void **node;
+
+    if (!copy)
+        return chex_fail_memory(err);
+    *copy = (struct ancestor){.device = here->device, .inode = here->inode};
+    node = tsearch(copy, &s->linked, compare_places);
+    *again = node && *node != copy;
+    if (!node || *again)
+        free(copy);
+    return node ? CHEX_OK : chex_fail_memory(err);
+}
+
+static DIR *
+open_folder(const char *path)
+{
+    unsigned failures = 0;
+    DIR *dir;
+
+    do
+        dir = opendir(path);
+    while (!dir && file_try_again(&failures));
+    return dir;
+}
+
+static enum chex_status
+scan_folder(struct source *s, const char *path, const struct ancestor *up, struct chex_error *err)
+{
+    struct ancestor here = {.up = up, .depth = up ? up->depth + 1 : 0};
+    const struct ancestor *a;
+    struct here list = {.path = path};
+    struct listing *below = &list.below;
+    struct stat st;
+    enum chex_status status;
+    bool again = false;
+    size_t i;
+    DIR *dir = open_folder(path);
+
+    /* One below that may not be read (lost+found) is counted: whether an image is missing is seen later. */
+    if (!dir && up && errno == EACCES) {
+        s->unreadable++;
+        return CHEX_OK;
+    }
+    if (!dir)
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open the folder '%s': %s", path,
+                         chex_errno_text(errno));
+    if (file_stat(dirfd(dir), "", AT_EMPTY_PATH, &st)) {
+        here.device = st.st_dev;
+        here.inode = st.st_ino;
+    }
+    for (a = up; a; a = a->up) {
+        if (a->device == here.device && a->inode == here.inode) {
+            closedir(dir);
+            return CHEX_OK;
+        }
+    }
+    status = CHEX_OK;
+    if (up && file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st) && S_ISLNK(st.st_mode))
+        status = note_linked(s, &here, &again, err);
+    if (status == CHEX_OK && !again)
+        status = list_whole_folder(s, dir, &list, err);
+    closedir(dir);
+    if (below->count > 1)
+        qsort(below->name, below->count, sizeof(*below->name), compare_names);
+    for (i = 0; status == CHEX_OK && i < below->count && here.depth < MAX_DEPTH; i++) {
+        char child[MAX_PATH];
+
+        if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, below->name[i]) >= sizeof(child))
+            status = chex_fail(err, CHEX_ERR_MISSING, "the path '%s/...' is too long", path);
+        else
+            status = scan_folder(s, child, &here, err);
+    }
+    listing_release(below);
+    return status;
+}
+
+/* An input that is neither folder nor image: an archive, or a mistake, which is found here and not hours later. */
+static enum chex_status
+scan_archive(struct source *s, const char *path, struct chex_error *err)
+{
+    const char **grown = array_grow(s->archive, &s->archive_capacity, s->archive_count, sizeof(*s->archive));
+    char *copy = arena_copy(&s->strings, path, strlen(path));
+    struct image_archive *archive;
+    enum chex_status status;
+
+    if (grown)
+        s->archive = grown;
+    if (!grown || !copy)
+        return chex_fail_memory(err);
+    status = image_archive_open(path, &(struct image_archive_options){.stop = s->stop}, &archive, err);
+    image_archive_close(archive);
+    if (status == CHEX_ERR_NOT_IMAGE)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "'%s' is neither a folder, nor a .png or .jpg file, nor a tar or zip archive", path);
+    if (status == CHEX_ERR_EMPTY)
+        return chex_context(err, CHEX_ERR_MISSING, "'%s'", path);
+    if (status != CHEX_OK)
+        return chex_context(err, status, "'%s'", path);
+    s->archive[s->archive_count++] = copy;
+    return CHEX_OK;
+}
+
+/* An input that is no folder: one image, or an archive. */
+static enum chex_status
+scan_file(struct source *s, const char *path, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    char folder[MAX_PATH];
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    uint32_t index = 0;
+    enum chex_status status;
+
+    if (!source_is_image(name))
+        return scan_archive(s, path, err);
+    if (length >= sizeof(folder))
+        return chex_fail(err, CHEX_ERR_MISSING, "the path '%s' is too long", path);
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    status = add_folder(s, length > 0 ? folder : slash ? "/" : ".", &index, err);
+    return status == CHEX_OK ? add_file(s, index, name, err) : status;
+}
+
+static int
+compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct source_file *)a)->name, ((const struct source_file *)b)->name);
+}
+
+/*
+ * Leave one of files of the same name.  Which of them does not matter where their content is the same, but sorting is
+ * not stable: the first found is kept so that messages are.
+ */
+static enum chex_status
+drop_repeated(struct source *s, struct chex_error *err)
+{
+    size_t i, kept = 0;
+
+    for (i = 0; i < s->count; i++) {
+        char a[MAX_PATH], b[MAX_PATH];
+        struct source_file *last = kept > 0 ? &s->file[kept - 1] : NULL;
+        enum chex_status status;
+        bool same = false;
+
+        if (!last || strcmp(last->name, s->file[i].name) != 0) {
+            s->file[kept++] = s->file[i];
+            continue;
+        }
+        if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
+            source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
+            return chex_fail(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
+        status = s->stop && atomic_load(s->stop) ? chex_fail_stopped(err) : file_same(a, b, &same, err);
+        if (status != CHEX_OK)
+            return status;
+        if (!same)
+            return chex_fail(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
+                             s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
+        if (s->file[i].folder < last->folder)
+            *last = s->file[i];
+        s->repeated++;
+    }
+    s->count = kept;
+    return CHEX_OK;
+}
+
+enum chex_status
+source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    out->input_count = path_count;
+    for (i = 0; status == CHEX_OK && i < path_count; i++) {
+        char path[MAX_PATH];
+        struct stat st;
+        size_t length = strlen(paths[i]);
+
+        while (length > 1 && paths[i][length - 1] == '/')
+            length--;
+        if (length == 0 || length >= sizeof(path))
+            return chex_fail(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
+        memcpy(path, paths[i], length);
+        path[length] = '\0';
+        if (!file_stat(AT_FDCWD, path, 0, &st))
+            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
+                             chex_errno_text(errno));
+        status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
+        tdestroy(out->linked, free);
+        out->linked = NULL;
+    }
+    if (status != CHEX_OK)
+        return status;
+    if (out->count > 1)
+        qsort(out->file, out->count, sizeof(*out->file), compare_files);
+    return drop_repeated(out, err);
+}
+
+void
+source_release(struct source *source)
+{
+    free(source->file);
+    free(source->folder);
+    free(source->archive);
+    arena_release(&source->strings);
+    *source = (struct source){0};
+}
+
+const struct source_file *
+source_find(const struct source *source, const char *name)
+{
+    struct source_file key = {.name = name};
+
+    if (source->count == 0)
+        return NULL;
+    return bsearch(&key, source->file, source->count, sizeof(*source->file), compare_files);
+}
+
+enum chex_status
+source_path(const struct source *source, const struct source_file *file, char *path, size_t size,
+            struct chex_error *err)
+{
+    const char *folder = source->folder[file->folder];
+    int length = snprintf(path, size, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", file->name);
+
+    if (length < 0 || (size_t)length >= size)
+        return chex_fail(err, CHEX_ERR_LIMIT, "the path is too long");
+    return CHEX_OK;
+}

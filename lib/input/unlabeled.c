@@ -1,0 +1,67 @@
+/*
+ * unlabeled.c - see unlabeled.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "input/unlabeled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names above the maximum that are kept until the next sorting. */
+#define SLACK 65536
+
+static int
+compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void
+strays_sort(struct strays *s)
+{
+    size_t i, kept = 0;
+
+    if (s->count > 1)
+        qsort(s->name, s->count, sizeof(*s->name), compare);
+    for (i = 0; i < s->count; i++) {
+        bool again = kept > 0 && strcmp(s->name[kept - 1], s->name[i]) == 0;
+
+        if (!again && kept < STRAYS_MAX) {
+            s->name[kept++] = s->name[i];
+        } else {
+            s->capped |= !again;
+            free(s->name[i]);
+        }
+    }
+    s->count = kept;
+}
+
+enum chex_status
+strays_add(struct strays *s, const char *name, struct chex_error *err)
+{
+    char **grown, *copy;
+
+    if (s->count >= STRAYS_MAX + SLACK)
+        strays_sort(s);
+    grown = array_grow(s->name, &s->capacity, s->count, sizeof(*s->name));
+    if (!grown)
+        return chex_fail_memory(err);
+    s->name = grown;
+    copy = strdup(name);
+    if (!copy)
+        return chex_fail_memory(err);
+    s->name[s->count++] = copy;
+    return CHEX_OK;
+}
+
+void
+strays_release(struct strays *s)
+{
+    while (s->count > 0)
+        free(s->name[--s->count]);
+    free(s->name);
+    *s = (struct strays){0};
+}

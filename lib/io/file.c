@@ -1,0 +1,431 @@
+/*
+ * file.c - see file.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "io/file.h"
+
+#include "base/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEMPORARY_TRIES 100
+
+struct safe_file {
+    const struct folder *folder;
+    enum safe_file_kind kind;
+    int fd;
+    bool created;    /* the temporary file is ours */
+    bool lost;       /* not all of it reached the disk, and nobody can tell what did */
+    uint64_t end;    /* where safe_file_write() appends */
+    char *name;      /* final */
+    char *temporary; /* what it is called until commit */
+};
+
+/* ---- folders -------------------------------------------------------------------------------------------------- */
+
+/*
+ * The folder's own name, so that a power loss does not take all that will be in it.  A parent that may not be read, or
+ * cannot be synced, is as it is.
+ */
+static bool
+sync_parent(const char *path)
+{
+    size_t length = strlen(path);
+    char *parent;
+    bool failed;
+    int fd;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    parent = length > 0 ? strndup(path, length) : strdup(".");
+    fd = parent ? file_openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+    free(parent);
+    failed = fd >= 0 && file_fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+    if (fd >= 0)
+        close(fd);
+    return !failed;
+}
+
+enum chex_status
+folder_open(const char *path, bool create, struct folder *out, struct chex_error *err)
+{
+    unsigned failures = 0;
+
+    *out = (struct folder){.fd = -1};
+    /* Also where it is there already: the run that made it may have been killed at once. */
+    if (create && ((mkdir(path, 0777) != 0 && errno != EEXIST) || !sync_parent(path)))
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, chex_errno_text(errno));
+    do
+        out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (out->fd < 0 && file_try_again(&failures));
+    if (out->fd < 0)
+        return chex_fail(err, create ? CHEX_ERR_WRITE : chex_status_of_read_errno(errno),
+                         "cannot open the folder '%s': %s", path, chex_errno_text(errno));
+    out->path = strdup(path);
+    if (!out->path) {
+        folder_close(out);
+        return chex_fail_memory(err);
+    }
+    return CHEX_OK;
+}
+
+void
+folder_close(struct folder *folder)
+{
+    /* A zeroed struct has fd 0, which was never ours. */
+    if (folder->fd > 0)
+        close(folder->fd);
+    free(folder->path);
+    *folder = (struct folder){.fd = -1};
+}
+
+enum chex_status
+folder_sync(const struct folder *folder, struct chex_error *err)
+{
+    /* Some network file systems cannot sync a folder and say EINVAL: then there is nothing to do. */
+    if (file_fsync(folder->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot sync the folder '%s': %s", folder->path, chex_errno_text(errno));
+    return CHEX_OK;
+}
+
+enum chex_status
+folder_remove(const struct folder *folder, const char *name, struct chex_error *err)
+{
+    if (unlinkat(folder->fd, name, 0) != 0 && errno != ENOENT)
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot remove '%s/%s': %s", folder->path, name, chex_errno_text(errno));
+    return CHEX_OK;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+fail_write(const struct safe_file *f, const char *verb, int error, struct chex_error *err)
+{
+    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, f->folder->path, f->name,
+              chex_errno_text(error));
+    errno = error;
+    return chex_status_of_write_errno(error);
+}
+
+enum chex_status
+safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
+{
+#ifdef HAVE_FALLOCATE
+    /* The system call and not posix_fallocate(), whose emulation writes to every block over NFS. */
+    while (size > 0 && fallocate(f->fd, 0, 0, (off_t)size) != 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+            return fail_write(f, "reserve space for", errno, err);
+        break;
+    }
+#endif
+    /* One that is longer, or has no room reserved, gets its size in this way. */
+    while (size > 0 && ftruncate(f->fd, (off_t)size) != 0)
+        if (errno != EINTR)
+            return fail_write(f, "reserve space for", errno, err);
+    return CHEX_OK;
+}
+
+/*
+ * A new file's name has the pid in it, but in containers everybody may be number 1: one that is there already, left by a
+ * process that was killed or in use by another host, is let be, and the next name taken.
+ */
+static int
+open_temporary(struct safe_file *f, size_t size, int flags)
+{
+    unsigned i;
+    int fd;
+
+    if (f->kind == SAFE_FILE_PART) {
+        snprintf(f->temporary, size, ".%s.part", f->name);
+        return file_openat(f->folder->fd, f->temporary, flags, 0666);
+    }
+    snprintf(f->temporary, size, ".%s.tmp.%ld", f->name, (long)getpid());
+    fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
+    for (i = 0; fd < 0 && errno == EEXIST && i < TEMPORARY_TRIES; i++) {
+        snprintf(f->temporary, size, ".%s.tmp.%ld%02u", f->name, (long)getpid(), i);
+        fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
+    }
+    return fd;
+}
+
+enum chex_status
+safe_file_create(const struct folder *folder, const char *name, enum safe_file_kind kind, uint64_t size,
+                 struct safe_file **out, struct chex_error *err)
+{
+    struct safe_file *f = calloc(1, sizeof(*f));
+    size_t length = strlen(name) + 32;
+    enum chex_status status;
+    int flags = O_CREAT | O_CLOEXEC | O_NOFOLLOW | (kind == SAFE_FILE_NEW ? O_EXCL | O_WRONLY : O_RDWR);
+
+    *out = NULL;
+    if (!f)
+        return chex_fail_memory(err);
+    f->folder = folder;
+    f->kind = kind;
+    f->fd = -1;
+    f->name = strdup(name);
+    f->temporary = malloc(length);
+    if (!f->name || !f->temporary) {
+        status = chex_fail_memory(err);
+        goto fail;
+    }
+    f->fd = open_temporary(f, length, flags);
+    if (f->fd < 0) {
+        status = fail_write(f, "create", errno, err);
+        goto fail;
+    }
+    f->created = true;
+    status = safe_file_reserve(f, size, err);
+    if (status != CHEX_OK)
+        goto fail;
+    *out = f;
+    return CHEX_OK;
+fail:
+    safe_file_free(f);
+    return status;
+}
+
+enum chex_status
+safe_file_pwrite(struct safe_file *f, uint64_t offset, const void *data, size_t size, struct chex_error *err)
+{
+    const uint8_t *p = data;
+
+    while (size > 0) {
+        ssize_t n = pwrite(f->fd, p, size, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail_write(f, "write", n < 0 ? errno : EIO, err);
+        p += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return CHEX_OK;
+}
+
+enum chex_status
+safe_file_write(struct safe_file *f, const void *data, size_t size, struct chex_error *err)
+{
+    enum chex_status status = safe_file_pwrite(f, f->end, data, size, err);
+
+    if (status == CHEX_OK)
+        f->end += size;
+    return status;
+}
+
+enum chex_status
+safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err)
+{
+    enum chex_status status = file_pread(f->fd, offset, data, size, got, err);
+
+    /* What was just written cannot be read: the output has failed. */
+    if (status == CHEX_ERR_READ)
+        status = CHEX_ERR_WRITE;
+    return status == CHEX_OK ? status : chex_context(err, status, "reading back '%s/%s'", f->folder->path, f->name);
+}
+
+void
+safe_file_begin_sync(struct safe_file *f)
+{
+#ifdef HAVE_SYNC_FILE_RANGE
+    /* No promise rests on it: an error shows again in fsync(). */
+    (void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)f;
+#endif
+}
+
+/* What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it. */
+static enum chex_status
+fail_lost(struct safe_file *f, const char *verb, struct chex_error *err)
+{
+    f->lost = true;
+    return fail_write(f, verb, errno, err);
+}
+
+enum chex_status
+safe_file_leave(struct safe_file *f, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int fd = f->fd;
+
+    f->fd = -1;
+    if (close(fd) != 0 && errno != EINTR)
+        status = fail_lost(f, "close", err);
+    safe_file_free(f);
+    return status;
+}
+
+enum chex_status
+safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int fd = f->fd;
+
+    if (durable && file_fsync(f->fd) != 0) {
+        status = fail_lost(f, "sync", err);
+        goto out;
+    }
+    /* A shard is written once, and read back before: its pages would only push out what others read. */
+    if (durable && f->kind == SAFE_FILE_PART)
+        posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
+    f->fd = -1;
+    if (close(fd) != 0 && errno != EINTR) {
+        status = fail_lost(f, "close", err);
+        goto out;
+    }
+    if (renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0) {
+        status = fail_write(f, "rename to", errno, err);
+        goto out;
+    }
+    /* The temporary name is gone: nothing is left for safe_file_free() to remove. */
+    f->created = false;
+    if (durable)
+        status = folder_sync(f->folder, err);
+out:
+    safe_file_free(f);
+    return status;
+}
+
+void
+safe_file_free(struct safe_file *f)
+{
+    int saved = errno;
+
+    if (!f)
+        return;
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->created && (f->kind == SAFE_FILE_NEW || f->lost))
+        unlinkat(f->folder->fd, f->temporary, 0);
+    free(f->name);
+    free(f->temporary);
+    free(f);
+    errno = saved;
+}
+
+enum chex_status
+safe_file_put(const struct folder *folder, const char *name, const void *data, size_t size, struct chex_error *err)
+{
+    struct safe_file *f;
+    enum chex_status status = safe_file_create(folder, name, SAFE_FILE_NEW, 0, &f, err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = safe_file_write(f, data, size, err);
+    if (status != CHEX_OK) {
+        safe_file_free(f);
+        return status;
+    }
+    return safe_file_commit(f, true, err);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
+{
+    unsigned failures = 0;
+    struct stat st;
+
+    /* O_NONBLOCK: the open of a FIFO or of a device returns at once, and fstat() then says what it is. */
+    do
+        *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (*fd < 0 && file_try_again(&failures));
+    if (*fd < 0)
+        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open: %s", chex_errno_text(errno));
+    if (!file_stat(*fd, "", AT_EMPTY_PATH, &st)) {
+        enum chex_status status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
+
+        close(*fd);
+        return status;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(*fd);
+        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
+    }
+    *size = (uint64_t)st.st_size;
+    return CHEX_OK;
+}
+
+enum chex_status
+file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err)
+{
+    unsigned failures = 0;
+    uint8_t *p = data;
+
+    *got = 0;
+    while (*got < size) {
+        ssize_t n = pread(fd, p + *got, size - *got, (off_t)(offset + *got));
+
+        if (n == 0)
+            break;
+        if (n > 0) {
+            *got += (size_t)n;
+        } else if (!file_try_again(&failures)) {
+            /* what ran short is of this process or machine, not of one input: no reason to reject an image */
+            const bool ran_short = chex_status_of_read_errno(errno) == CHEX_ERR_MEMORY;
+
+            return chex_fail(err, ran_short ? CHEX_ERR_MEMORY : CHEX_ERR_READ, "read error at byte %s: %s",
+                             COUNT_TEXT(offset + *got), chex_errno_text(errno));
+        }
+    }
+    return CHEX_OK;
+}
+
+static bool
+unchanged(int fd, const struct stat *before)
+{
+    struct stat now;
+
+    return file_stat(fd, "", AT_EMPTY_PATH, &now) && now.st_size == before->st_size &&
+           now.st_mtim.tv_sec == before->st_mtim.tv_sec && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+}
+
+enum chex_status
+file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struct chex_error *err)
+{
+    struct stat before;
+    uint64_t size;
+    size_t got;
+    int fd;
+    enum chex_status status = file_open(folder_fd, path, &fd, &size, err);
+
+    if (status != CHEX_OK)
+        return status;
+    b->size = 0;
+    if (size > max) {
+        status = chex_fail(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size),
+                           COUNT_TEXT(max));
+        goto out;
+    }
+    if (!file_stat(fd, "", AT_EMPTY_PATH, &before)) {
+        status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
+        goto out;
+    }
+    /* One byte more than the size: a file that grows is noticed. */
+    status = buffer_reserve(b, (size_t)size + 1, err);
+    if (status == CHEX_OK)
+        status = file_pread(fd, 0, b->data, (size_t)size + 1, &got, err);
+    if (status == CHEX_OK && (got != size || !unchanged(fd, &before)))
+        status = chex_fail(err, CHEX_ERR_READ, "changed while it was read");
+    if (status == CHEX_OK)
+        b->size = got;
+out:
+    close(fd);
+    return status;
+}

@@ -1,0 +1,91 @@
+/*
+ * file_folder.c - what is in a folder; see file.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "io/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum chex_status
+read_names(DIR *dir, bool (*wanted)(const char *name), struct folder_names *out, struct chex_error *err)
+{
+    size_t capacity = 0;
+    struct dirent *d;
+
+    while (errno = 0, (d = readdir(dir)) != NULL) {
+        char **grown;
+
+        if (!wanted(d->d_name))
+            continue;
+        grown = array_grow(out->name, &capacity, out->count, sizeof(*grown));
+        if (!grown)
+            return chex_fail_memory(err);
+        out->name = grown;
+        out->name[out->count] = strdup(d->d_name);
+        if (!out->name[out->count])
+            return chex_fail_memory(err);
+        out->count++;
+    }
+    return errno == 0 ? CHEX_OK : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
+}
+
+/* errno is that of a failure. */
+static enum chex_status
+list_once(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
+          struct chex_error *err)
+{
+    /* Opened anew, so that NFS asks the server what is there now. */
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), error;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    enum chex_status status = dir ? read_names(dir, wanted, out, err)
+                                  : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
+
+    error = errno;
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    errno = error;
+    return status;
+}
+
+enum chex_status
+folder_list(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
+            struct chex_error *err)
+{
+    unsigned failures = 0;
+    enum chex_status status;
+
+    do {
+        folder_names_release(out);
+        status = list_once(folder, wanted, out, err);
+    } while (status == CHEX_ERR_READ && file_try_again(&failures));
+    if (status != CHEX_OK && status != CHEX_ERR_MEMORY)
+        return chex_context(err, status, "cannot list the folder '%s'", folder->path);
+    if (out->count > 0)
+        qsort(out->name, out->count, sizeof(*out->name), compare_names);
+    return status;
+}
+
+void
+folder_names_release(struct folder_names *names)
+{
+    while (names->count > 0)
+        free(names->name[--names->count]);
+    free(names->name);
+    *names = (struct folder_names){0};
+}

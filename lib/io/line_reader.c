@@ -1,0 +1,343 @@
+/*
+ * text.c - see line_reader.h
+ *
+ * Two layers: a source of bytes (plain, or inflated by zlib, over file_pread() with its retries), and above it a
+ * window in which lines are found.  A byte is looked at once: the loop that seeks the end of the line also sees NUL
+ * and notes whether anything must be checked as UTF-8.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "io/line_reader.h"
+
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define WINDOW (4 * TEXT_MAX_LINE) /* above TEXT_MAX_LINE + 2, so that a line that is allowed always fits */
+#define INPUT  65536
+
+struct text {
+    const char *path;
+    int fd;
+    uint64_t offset; /* in the file */
+    uint64_t total;  /* bytes of text so far */
+
+    bool gzip;
+    bool member; /* gzip: inside a member, not between two */
+    z_stream z;
+    uint8_t input[INPUT];
+
+    struct digest *digest; /* NULL without hash */
+
+    unsigned long number; /* of the line that is being looked for */
+    bool begun;           /* the first bytes were looked at */
+    bool end_of_file;     /* nothing follows window[end] */
+    size_t begin, end;    /* of the text in the window */
+    size_t seen;          /* bytes from begin that were looked at */
+    bool high;            /* bytes of 0x80 and above among them */
+    char window[WINDOW];
+};
+
+static enum chex_status
+text_fail(const struct text *t, struct chex_error *err, const char *what)
+{
+    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s", t->path, t->number, what);
+}
+
+enum chex_status
+text_open(const char *path, bool hash, struct text **out, struct chex_error *err)
+{
+    struct text *t = calloc(1, sizeof(*t));
+    enum chex_status status = CHEX_OK;
+    uint64_t size;
+
+    *out = NULL;
+    if (!t)
+        return chex_fail_memory(err);
+    t->path = path;
+    t->number = 1;
+    t->fd = -1;
+    if (hash) {
+        t->digest = digest_new();
+        if (!t->digest)
+            status = chex_fail_memory(err);
+        else
+            digest_start(t->digest);
+    }
+    if (status == CHEX_OK) {
+        status = file_open(AT_FDCWD, path, &t->fd, &size, err);
+        if (status != CHEX_OK) {
+            t->fd = -1;
+            /* A folder or FIFO where a list should be is a missing list, not a bad image. */
+            status = chex_context(err, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_MISSING : status, "'%s'", path);
+        }
+    }
+    if (status != CHEX_OK) {
+        text_close(t);
+        return status;
+    }
+    *out = t;
+    return CHEX_OK;
+}
+
+void
+text_close(struct text *t)
+{
+    if (!t)
+        return;
+    if (t->gzip)
+        inflateEnd(&t->z);
+    if (t->fd >= 0)
+        close(t->fd);
+    digest_free(t->digest);
+    free(t);
+}
+
+void
+text_sha256(struct text *t, char hex[DIGEST_HEX])
+{
+    uint8_t sum[DIGEST_SIZE];
+
+    digest_finish(t->digest, sum);
+    digest_hex(sum, sizeof(sum), hex);
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+read_plain(struct text *t, void *data, size_t size, size_t *got, struct chex_error *err)
+{
+    enum chex_status status = file_pread(t->fd, t->offset, data, size, got, err);
+
+    if (status != CHEX_OK)
+        return chex_context(err, status, "'%s'", t->path);
+    t->offset += *got;
+    return CHEX_OK;
+}
+
+/* Fill z's input behind the file's first piece; zeros between and behind members are padding (tar, tape) and skipped. */
+static enum chex_status
+refill_input(struct text *t, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t got = 1;
+
+    while (status == CHEX_OK && t->z.avail_in == 0 && got > 0) {
+        status = read_plain(t, t->input, INPUT, &got, err);
+        t->z.next_in = t->input;
+        t->z.avail_in = (uInt)got;
+        while (!t->member && t->z.avail_in > 0 && t->z.next_in[0] == 0) {
+            t->z.next_in++;
+            t->z.avail_in--;
+        }
+    }
+    return status;
+}
+
+static enum chex_status
+read_gzip(struct text *t, void *data, size_t size, size_t *got, struct chex_error *err)
+{
+    enum chex_status status;
+    int result;
+
+    t->z.next_out = data;
+    t->z.avail_out = (uInt)size;
+    while (t->z.avail_out > 0) {
+        status = refill_input(t, err);
+        if (status != CHEX_OK)
+            return status;
+        if (t->z.avail_in == 0) {
+            if (t->member)
+                return text_fail(t, err, "the gzip data ends too early (download interrupted?)");
+            break;
+        }
+        if (!t->member && inflateReset(&t->z) != Z_OK)
+            return chex_fail(err, CHEX_ERR_BUG, "inflateReset() failed");
+        t->member = true;
+        result = inflate(&t->z, Z_NO_FLUSH);
+        if (result == Z_MEM_ERROR)
+            return chex_fail_memory(err);
+        if (result == Z_STREAM_END) {
+            t->member = false;
+            /* Padding that is already in the buffer; what refill_input() reads later it skips itself. */
+            for (; t->z.avail_in > 0 && t->z.next_in[0] == 0; t->z.avail_in--)
+                t->z.next_in++;
+        } else if (result != Z_OK) {
+            return text_fail(t, err, "damaged gzip data");
+        }
+    }
+    *got = size - t->z.avail_out;
+    return CHEX_OK;
+}
+
+/* Decide by the first bytes what the file is; those of a plain one are text already. */
+static enum chex_status
+begin_reading(struct text *t, struct chex_error *err)
+{
+    size_t got;
+    enum chex_status status = read_plain(t, t->input, INPUT, &got, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (got < 2 || t->input[0] != 0x1f || t->input[1] != 0x8b) {
+        t->offset = 0; /* read once more: simpler than a second way into the window */
+        return CHEX_OK;
+    }
+    if (inflateInit2(&t->z, 16 + MAX_WBITS) != Z_OK)
+        return chex_fail_memory(err);
+    t->gzip = true;
+    t->z.next_in = t->input;
+    t->z.avail_in = (uInt)got;
+    return CHEX_OK;
+}
+
+/* Move what is left in the window to its front and fill up behind it. */
+static enum chex_status
+refill_window(struct text *t, struct chex_error *err)
+{
+    enum chex_status status;
+    size_t room, got = 0;
+
+    memmove(t->window, t->window + t->begin, t->end - t->begin);
+    t->end -= t->begin;
+    t->begin = 0;
+    room = WINDOW - t->end;
+    status = t->gzip ? read_gzip(t, t->window + t->end, room, &got, err)
+                     : read_plain(t, t->window + t->end, room, &got, err);
+    if (status != CHEX_OK)
+        return status;
+    t->total += got;
+    if (t->total > TEXT_MAX_FILE)
+        return text_fail(t, err, "the file is larger than 256 MiB");
+    if (t->digest)
+        digest_add(t->digest, t->window + t->end, got);
+    t->end += got;
+    t->end_of_file = got < room;
+    return CHEX_OK;
+}
+
+static enum chex_status
+skip_byte_order_mark(struct text *t, struct chex_error *err)
+{
+    const char *p = t->window + t->begin;
+    size_t size = t->end - t->begin;
+
+    if (size >= 2 && (memcmp(p, "\xff\xfe", 2) == 0 || memcmp(p, "\xfe\xff", 2) == 0))
+        return text_fail(t, err, "the text is UTF-16; save it as UTF-8");
+    if (size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+        t->begin += 3;
+    return CHEX_OK;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------------------------- */
+
+/* RFC 3629, section 4: no overlong forms, no surrogates, nothing above U+10FFFF. */
+static bool
+is_utf8(const unsigned char *p, size_t size)
+{
+    for (size_t i = 0; i < size;) {
+        unsigned char c = p[i++];
+        unsigned char low = 0x80, high = 0xbf; /* the range of the second byte */
+        unsigned follow;
+
+        if (c < 0x80)
+            continue;
+        if (c < 0xc2 || c > 0xf4)
+            return false;
+        follow = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+        if (c == 0xe0)
+            low = 0xa0;
+        else if (c == 0xed)
+            high = 0x9f;
+        else if (c == 0xf0)
+            low = 0x90;
+        else if (c == 0xf4)
+            high = 0x8f;
+        if (size - i < follow)
+            return false;
+        for (; follow > 0; follow--, low = 0x80, high = 0xbf) {
+            if (p[i] < low || p[i] > high)
+                return false;
+            i++;
+        }
+    }
+    return true;
+}
+
+/*
+ * Look for the end of the line that starts at begin.  True where it is in the window: *size without, *full with its
+ * end.  Stops at NUL too, which text_next() then finds at data[size].
+ */
+static bool
+find_line(struct text *t, size_t *size, size_t *full)
+{
+    const unsigned char *p = (const unsigned char *)t->window + t->begin;
+    size_t rest = t->end - t->begin;
+    size_t i = t->seen;
+    bool high = t->high;
+
+    for (; i < rest; i++) {
+        if (p[i] >= 0x80)
+            high = true;
+        else if (p[i] == '\n' || p[i] == '\r' || p[i] == 0)
+            break;
+    }
+    t->seen = i;
+    t->high = high;
+    *size = *full = i;
+    if (i == rest)
+        return t->end_of_file;
+    if (p[i] == '\r') {
+        if (i + 1 == rest && !t->end_of_file)
+            return false; /* a LF may follow */
+        *full += i + 1 < rest && p[i + 1] == '\n';
+    }
+    *full += p[i] != 0;
+    return true;
+}
+
+enum chex_status
+text_next(struct text *t, struct text_line *line, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t size, full;
+
+    *line = (struct text_line){.number = t->number};
+    if (!t->begun) {
+        status = begin_reading(t, err);
+        if (status == CHEX_OK)
+            status = refill_window(t, err);
+        if (status == CHEX_OK)
+            status = skip_byte_order_mark(t, err);
+        t->begun = true;
+    }
+    while (status == CHEX_OK && !find_line(t, &size, &full)) {
+        if (t->seen > TEXT_MAX_LINE)
+            break;
+        status = refill_window(t, err);
+    }
+    if (status != CHEX_OK)
+        return status;
+    if (t->seen > TEXT_MAX_LINE)
+        return text_fail(t, err, "the line is longer than 65536 bytes");
+    if (t->begin == t->end)
+        return CHEX_OK;
+    line->data = t->window + t->begin;
+    if (t->begin + size < t->end && line->data[size] == '\0')
+        return text_fail(t, err, "a NUL byte, so this is no text");
+    if (t->high && !is_utf8((const unsigned char *)line->data, size))
+        return text_fail(t, err, "the text is not UTF-8");
+    line->size = size;
+    line->full = full;
+    t->begin += full;
+    t->seen = 0;
+    t->high = false;
+    t->number++;
+    return CHEX_OK;
+}

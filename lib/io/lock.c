@@ -1,0 +1,359 @@
+/*
+ * lock.c - see lock.h
+ *
+ * A dead holder's lock is moved aside by rename before it is removed, so that of two processes which both found it
+ * dead only one takes over: the other one's rename finds another file or none, and puts back what is not stale.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "io/lock_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Nothing is allocated: the end of a run that has no memory left drops its lock too. */
+static enum chex_status
+read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], struct chex_error *err)
+{
+    uint64_t size;
+    size_t got;
+    int fd;
+    enum chex_status status = file_open(folder->fd, name, &fd, &size, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (size >= LOCK_TEXT)
+        status = chex_fail(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %d allowed", (unsigned long long)size,
+                           LOCK_TEXT - 1);
+    else
+        status = file_pread(fd, 0, text, LOCK_TEXT - 1, &got, err);
+    if (status == CHEX_OK)
+        text[got] = '\0';
+    close(fd);
+    return status;
+}
+
+/* Make a file with this text; false with errno, and then there is none. */
+static bool
+write_text(const struct folder *folder, const char *name, const char *text)
+{
+    size_t size = strlen(text), done = 0;
+    int fd = file_openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int error = 0;
+
+    if (fd < 0)
+        return false;
+    while (done < size && error == 0) {
+        ssize_t n = write(fd, text + done, size - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            error = n == 0 ? ENOSPC : errno;
+    }
+    if (error == 0 && file_fsync(fd) != 0)
+        error = errno;
+    if (close(fd) != 0 && errno != EINTR && error == 0)
+        error = errno;
+    if (error != 0)
+        unlinkat(folder->fd, name, 0);
+    errno = error;
+    return error == 0;
+}
+
+static bool
+knows_no_links(int error)
+{
+    return error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK;
+}
+
+/* Over NFS the answer to a link may be lost, and the client's second try then fails, since there is one: ours. */
+static bool
+is_same_file(const struct folder *folder, const char *a, const char *b)
+{
+    struct stat sa, sb;
+
+    return fstatat(folder->fd, a, &sa, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(folder->fd, b, &sb, AT_SYMLINK_NOFOLLOW) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* Make the lock file; text[LOCK_TEXT] gets what is in it.  False with errno EEXIST where there is one. */
+static bool
+create_lock(const struct folder *folder, const char *name, char *text)
+{
+    struct lock_holder self;
+    struct timespec now;
+    char made[LOCK_NAME_SIZE + 64];
+    bool good;
+    int error;
+
+    lock_describe_self(&self);
+    lock_format_holder(&self, text);
+    /* A pid is not enough for a name of its own: in containers everybody may be number 1. */
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(made, sizeof(made), "%s.new.%ld.%ld", name, self.pid, now.tv_nsec);
+    if (!write_text(folder, made, text))
+        return false;
+    good = linkat(folder->fd, made, folder->fd, name, 0) == 0;
+    /* Who got the lock meanwhile took our file for a leftover. */
+    error = errno == ENOENT ? EAGAIN : errno;
+    good = good || (error == EEXIST && is_same_file(folder, made, name));
+    unlinkat(folder->fd, made, 0);
+    errno = error;
+    return good || (knows_no_links(error) && write_text(folder, name, text));
+}
+
+/* Behind the name of a lock, with a part or without: ".new." or ".stale."; only of the lock `own` where that is given. */
+static const char *
+behind_lock_name(const char *name, const char *own)
+{
+    const char *rest = name + strlen(own ? own : LOCK_NAME);
+    struct share share;
+
+    if (strncmp(name, own ? own : LOCK_NAME, strlen(own ? own : LOCK_NAME)) != 0)
+        return NULL;
+    return !own && share_parse_suffix(rest, &share) ? rest + SHARE_SUFFIX_LENGTH : rest;
+}
+
+/* May this one go?  What was moved aside by mistake is about to be put back. */
+static bool
+is_leftover(const struct folder *folder, const char *name, const char *own)
+{
+    static const char new[] = ".new.", stale[] = ".stale.";
+    const char *rest = behind_lock_name(name, own);
+    struct lock_holder holder, self;
+    char text[LOCK_TEXT];
+
+    /* One that a rival is making at this moment may be among them: it then begins again, and finds our lock. */
+    if (rest && strncmp(rest, new, strlen(new)) == 0)
+        return true;
+    if (!rest || strncmp(rest, stale, strlen(stale)) != 0)
+        return false;
+    lock_describe_self(&self);
+    return read_lock(folder, name, text, NULL) == CHEX_OK && lock_parse_holder(text, &holder) &&
+           lock_life(&holder, &self) == LOCK_DEAD;
+}
+
+/*
+ * Files of locks that were made or moved aside by processes that did not come to remove them; those of other parts only
+ * by who has the whole folder.
+ */
+static void
+remove_leftovers(const struct folder *folder, const char *own)
+{
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *d;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (d = readdir(dir)))
+        if (is_leftover(folder, d->d_name, own))
+            unlinkat(folder->fd, d->d_name, 0);
+    if (dir)
+        closedir(dir);
+}
+
+/* Move aside the lock whose text was `stale`; what was moved must be that one. */
+static void
+remove_stale(const struct folder *folder, const char *name, const char *stale)
+{
+    char aside[LOCK_NAME_SIZE + 32], text[LOCK_TEXT];
+
+    snprintf(aside, sizeof(aside), "%s.stale.%ld", name, (long)getpid());
+    if (renameat(folder->fd, name, folder->fd, aside) != 0)
+        return;
+    if (read_lock(folder, aside, text, NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
+        linkat(folder->fd, aside, folder->fd, name, 0) != 0 &&
+        !(knows_no_links(errno) && write_text(folder, name, text)))
+        return;
+    /* What the user's word removed may be a folder; one that holds something keeps its new name. */
+    if (unlinkat(folder->fd, aside, 0) != 0 && errno == EISDIR)
+        unlinkat(folder->fd, aside, AT_REMOVEDIR);
+}
+
+/* A lock cannot be opened: it was dropped meanwhile, or is a link that leads nowhere, which no converter made. */
+static enum chex_status
+clear_link(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
+{
+    struct stat st;
+
+    if (fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode))
+        return CHEX_OK;
+    if (!break_lock)
+        return chex_fail(err, CHEX_ERR_LOCKED, "'%s/%s' is a link that leads nowhere (--break-lock removes it)",
+                         folder->path, name);
+    unlinkat(folder->fd, name, 0);
+    return CHEX_OK;
+}
+
+/*
+ * Somebody's lock is in the way.  CHEX_OK: it is gone, since its holder is dead (or the user says so);
+ * CHEX_ERR_LOCKED: it stays.
+ */
+static enum chex_status
+clear_away(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
+{
+    struct lock_holder holder = {.pid = 0}, self;
+    enum lock_life life = LOCK_UNKNOWN;
+    char text[LOCK_TEXT];
+    enum chex_status status = read_lock(folder, name, text, err);
+
+    if (status == CHEX_ERR_MISSING)
+        return clear_link(folder, name, break_lock, err);
+    if (status != CHEX_OK && break_lock)
+        text[0] = '\0'; /* whatever it is */
+    else if (status == CHEX_ERR_NOT_IMAGE)
+        return chex_fail(err, CHEX_ERR_WRITE,
+                         "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)",
+                         folder->path, name);
+    else if (status != CHEX_OK)
+        return chex_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
+    lock_describe_self(&self);
+    if (lock_parse_holder(text, &holder))
+        life = lock_life(&holder, &self);
+    else
+        snprintf(holder.host, sizeof(holder.host), "unknown");
+    if (life == LOCK_ALIVE || (life == LOCK_UNKNOWN && !break_lock)) {
+        struct share share;
+        char part[48] = "";
+
+        if (share_parse_suffix(name + strlen(LOCK_NAME), &share))
+            snprintf(part, sizeof(part), "part %u of %u of ", share.part + 1, share.of);
+        return chex_fail(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", part, folder->path,
+                         holder.host, holder.pid, holder.since[0] ? holder.since : "unknown",
+                         life == LOCK_ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
+    }
+    remove_stale(folder, name, text);
+    return CHEX_OK;
+}
+
+/* ---- taking --------------------------------------------------------------------------------------------------- */
+
+static bool
+is_lock(const char *name)
+{
+    size_t length = strlen(LOCK_NAME);
+    struct share share;
+
+    if (strncmp(name, LOCK_NAME, length) != 0)
+        return false;
+    return name[length] == '\0' ||
+           (share_parse_suffix(name + length, &share) && name[length + SHARE_SUFFIX_LENGTH] == '\0');
+}
+
+/* May the holder of the lock `name` work beside this share? */
+static bool
+may_work_beside(struct share mine, const char *name)
+{
+    struct share share;
+
+    return !share_is_whole(mine) && share_parse_suffix(name + strlen(LOCK_NAME), &share) && share.of == mine.of;
+}
+
+/* With our lock there: is nobody at work whom it does not keep out? */
+static enum chex_status
+look_around(const struct lock *lock, struct share share, bool break_lock, struct chex_error *err)
+{
+    struct folder_names names = {0};
+    enum chex_status status = folder_list(lock->folder, is_lock, &names, err);
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < names.count; i++)
+        if (strcmp(names.name[i], lock->name) != 0 && !may_work_beside(share, names.name[i]))
+            status = clear_away(lock->folder, names.name[i], break_lock, err);
+    folder_names_release(&names);
+    return status;
+}
+
+enum chex_status
+lock_take_share(struct lock *lock, const struct folder *folder, struct share share, bool break_lock,
+                struct chex_error *err)
+{
+    bool may_break = break_lock;
+    int tries;
+
+    *lock = (struct lock){.folder = folder};
+    snprintf(lock->name, sizeof(lock->name), LOCK_NAME);
+    if (!share_is_whole(share))
+        snprintf(lock->name, sizeof(lock->name), LOCK_NAME SHARE_FORMAT, share.part + 1, share.of);
+    for (tries = 0; tries < 4; tries++) {
+        enum chex_status status;
+
+        if (create_lock(folder, lock->name, lock->text)) {
+            lock->held = true;
+            status = look_around(lock, share, break_lock, err);
+            if (status != CHEX_OK)
+                lock_drop(lock, NULL);
+            else
+                remove_leftovers(folder, share_is_whole(share) ? NULL : lock->name);
+            return status;
+        }
+        if (errno == EAGAIN)
+            continue;
+        if (errno != EEXIST)
+            return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path,
+                             chex_errno_text(errno));
+        status = clear_away(folder, lock->name, may_break, err);
+        if (status != CHEX_OK)
+            return status;
+        /* The user's word was about the lock that lay there, not about one that a rival makes at this moment. */
+        may_break = false;
+    }
+    return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
+}
+
+enum chex_status
+lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err)
+{
+    return lock_take_share(lock, folder, (struct share){0}, break_lock, err);
+}
+
+bool
+lock_has_text(const struct folder *folder, const char *text)
+{
+    char there[LOCK_TEXT];
+
+    return read_lock(folder, LOCK_NAME, there, NULL) == CHEX_OK && strcmp(there, text) == 0;
+}
+
+enum chex_status
+lock_check(const struct lock *lock, struct chex_error *err)
+{
+    char text[LOCK_TEXT];
+    enum chex_status status = lock->held ? read_lock(lock->folder, lock->name, text, err) : CHEX_ERR_MISSING;
+
+    if (status == CHEX_OK && strcmp(text, lock->text) == 0)
+        return CHEX_OK;
+    /* One that cannot be read may well be ours: that is the disk's fault, and nobody has taken it. */
+    if (status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY)
+        return chex_context(err, status == CHEX_ERR_READ ? CHEX_ERR_WRITE : status, "the lock '%s/%s'",
+                            lock->folder->path, lock->name);
+    return chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", lock->folder->path);
+}
+
+enum chex_status
+lock_drop(struct lock *lock, struct chex_error *err)
+{
+    char text[LOCK_TEXT];
+    enum chex_status status;
+
+    if (!lock->held)
+        return CHEX_OK;
+    lock->held = false;
+    status = read_lock(lock->folder, lock->name, text, err);
+    if ((status == CHEX_ERR_MISSING && errno == ENOENT) || (status == CHEX_OK && strcmp(text, lock->text) != 0))
+        return CHEX_OK;
+    if (status != CHEX_OK)
+        return chex_context(err, CHEX_ERR_WRITE, "cannot remove the lock '%s/%s'", lock->folder->path, lock->name);
+    return folder_remove(lock->folder, lock->name, err);
+}

@@ -1,0 +1,55 @@
+/*
+ * lock.h - one writer for a folder
+ *
+ * A file .chex.lock, since flock may be off on Lustre and NFS; it says who holds it: host, pid, boot id, pid namespace,
+ * start of the process, machine-id, time.  It is written whole under another name, synced and linked to its own, so
+ * that neither a kill nor a power loss leaves a lock of which nobody can say whose it was; where the file system has no
+ * links it is made with O_EXCL.  A lock of a process of this host that is no more, or of an earlier boot of this
+ * machine, is taken over; one that is alive never is.  Of another host or container, be it of the same name, it cannot
+ * be known: there the user's word counts.
+ *
+ * A process that does part 1 of 4 takes .chex.lock-00001-of-00004.  Parts of the same number of parts may work side by
+ * side; a part and a whole conversion, or parts of 4 and of 5, may not.  Everyone makes his own file first and then
+ * looks for those of others, so of two rivals at most one goes on (perhaps none, where both began at the same moment).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_LOCK_H
+#define CHEX_LIB_LOCK_H
+
+#include "io/file.h"
+#include "base/share.h"
+
+#define LOCK_NAME      ".chex.lock"
+#define LOCK_NAME_SIZE 64
+
+#define LOCK_TEXT 512
+
+struct lock {
+    const struct folder *folder;
+    char name[LOCK_NAME_SIZE];
+    bool held;
+    char text[LOCK_TEXT]; /* what is in our lock file */
+};
+
+/*
+ * Take the lock.  break_lock takes it also where nobody here can know whether its holder lives: the user's word that it is
+ * dead.
+ * CHEX_ERR_LOCKED "'out' is in use by host n07 pid 4242 since 10:31 (--break-lock if that is dead)"
+ * CHEX_ERR_WRITE  it cannot be made; or what has its name is no file
+ */
+enum chex_status lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err);
+/* The lock of this share of the folder. */
+enum chex_status lock_take_share(struct lock *lock, const struct folder *folder, struct share share, bool break_lock,
+                                 struct chex_error *err);
+/* Is this the text of the lock that now lies there?  What another process says that it holds, seen from here. */
+bool lock_has_text(const struct folder *folder, const char *text);
+/* Is it still ours?  CHEX_ERR_LOCKED: somebody broke it meanwhile.  CHEX_ERR_WRITE: it cannot be read. */
+enum chex_status lock_check(const struct lock *lock, struct chex_error *err);
+/*
+ * One that is not held, or is somebody else's by now, is left alone.
+ * CHEX_ERR_WRITE where it could not be removed: the next run takes it over.
+ */
+enum chex_status lock_drop(struct lock *lock, struct chex_error *err);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * convolve_neon.c - convolution with small factors (convolve_private.h) in NEON
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/convolve_private.h"
+
+#ifdef CONVOLVE_HAVE_NEON
+
+#include <arm_neon.h>
+
+#define WIDTH 16
+
+/* Factors are 0 .. 128 and sums below 2^15: unsigned arithmetic serves. */
+static inline uint8x16_t
+to_bytes(uint16x8_t first, uint16x8_t second, unsigned bits)
+{
+    int16x8_t shift = vdupq_n_s16((int16_t) - (int)bits);
+
+    /* vrshl adds the half that is rounded by; 0 bits are no shift. */
+    return vcombine_u8(vqmovn_u16(vrshlq_u16(first, shift)), vqmovn_u16(vrshlq_u16(second, shift)));
+}
+
+static inline void
+columns(const uint8_t *from, size_t stride, const struct small_factors *f, uint8_t *out)
+{
+    uint16x8_t first = vdupq_n_u16(0), second = first;
+    uint32_t t;
+
+    for (t = 0; t < f->count; t++, from += stride) {
+        uint8x16_t v = vld1q_u8(from);
+        uint8x8_t factor = vdup_n_u8((uint8_t)f->factor[t]);
+
+        first = vmlal_u8(first, vget_low_u8(v), factor);
+        second = vmlal_u8(second, vget_high_u8(v), factor);
+    }
+    vst1q_u8(out, to_bytes(first, second, f->bits));
+}
+
+void
+convolve_small_columns_neon(const uint8_t *from, size_t stride, const struct small_factors *f, uint32_t width,
+                            uint8_t *out)
+{
+    ptrdiff_t x = 0, end = (ptrdiff_t)width;
+
+    for (; end - x >= WIDTH; x += WIDTH)
+        columns(from + x, stride, f, out + x);
+    /* The last ones once more, so that a whole register ends with them. */
+    if (x < end && end >= WIDTH)
+        columns(from + end - WIDTH, stride, f, out + end - WIDTH), x = end;
+    for (; x < end; x++)
+        out[x] = convolve_small_one(from + x, stride, f);
+}
+
+/* vld4 parts the samples by their number modulo 4. */
+static inline void
+row(const uint8_t *from, const struct small_factors *f, uint8_t *out)
+{
+    uint16x8_t first = vdupq_n_u16(0), second = first;
+    int group, i;
+
+    for (group = 0; group < 8; group += 4) {
+        uint8x16x4_t v = vld4q_u8(from + group);
+
+        for (i = 0; i < 4; i++) {
+            uint8x8_t factor = vdup_n_u8((uint8_t)f->factor[group + i]);
+
+            first = vmlal_u8(first, vget_low_u8(v.val[i]), factor);
+            second = vmlal_u8(second, vget_high_u8(v.val[i]), factor);
+        }
+    }
+    vst1q_u8(out, to_bytes(first, second, f->bits));
+}
+
+void
+convolve_small_rows_neon(const uint8_t *from, const struct small_factors *f, uint32_t count, uint8_t *out)
+{
+    ptrdiff_t x = 0, end = (ptrdiff_t)count;
+
+    for (; end - x >= WIDTH; x += WIDTH)
+        row(from + 4 * x, f, out + x);
+    if (x < end && end >= WIDTH)
+        row(from + 4 * (end - WIDTH), f, out + end - WIDTH), x = end;
+    for (; x < end; x++)
+        out[x] = convolve_small_one(from + 4 * x, 1, f);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * convolve_private.h - kernels for factors that are small, behind convolve.h
+ *
+ * Where a side shrinks by a power of two, bilinear factors are small whole numbers over a power of two (1 3 5 7 7 5 3 1
+ * over 32 for 1024 to 256).  Then 8-bit factors and 16-bit sums are exact: factors are not negative, those of an output
+ * sample add up to at most 128, so a sum is at most 128 * 255 and with its rounding half, 64, below 2^15.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_CONVOLVE_PRIVATE_H
+#define CHEX_LIB_CONVOLVE_PRIVATE_H
+
+#include "kernels/convolve.h"
+
+/* The factors of one output sample, an even number of them (0 behind the last), and how far a sum is shifted. */
+struct small_factors {
+    const int8_t *factor;
+    uint32_t count; /* that are not padding */
+    unsigned bits;  /* 0 .. 7 */
+};
+
+/* Plain C: what is left over by the others. */
+uint8_t convolve_small_one(const uint8_t *from, size_t stride, const struct small_factors *f);
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define CONVOLVE_HAVE_X86 1
+bool convolve_sse41_supported(void);
+bool convolve_avx2_supported(void);
+convolve_small_columns_fn convolve_small_columns_sse41, convolve_small_columns_avx2;
+convolve_small_rows_fn convolve_small_rows_sse41, convolve_small_rows_avx2;
+#endif
+
+#if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define CONVOLVE_HAVE_NEON 1
+convolve_small_columns_fn convolve_small_columns_neon;
+convolve_small_rows_fn convolve_small_rows_neon;
+#endif
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * inflate.c - see inflate.h
+ *
+ * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_turn.h is the loop over the others.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/inflate_private.h"
+
+#include <isa-l/igzip_lib.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Making the tables of a block takes as long as thousands of bytes of output do, and a block may be of ten bits.  zlib's
+ * smallest buffer makes blocks of 127 symbols; whoever makes much smaller ones is left to zlib.
+ */
+#define BLOCK_OUTPUT 100
+#define BLOCKS_LEAST 256
+
+/* ---- block headers -------------------------------------------------------------------------------------------- */
+
+static inline uint32_t
+take(struct stream *s, unsigned n)
+{
+    uint32_t v = (uint32_t)(s->bits & (((uint64_t)1 << n) - 1));
+
+    s->bits >>= n;
+    s->count -= n;
+    return v;
+}
+
+static bool
+fixed_tables(struct inflate_tables *t)
+{
+    unsigned i;
+
+    for (i = 0; i < LITLEN_CODES; i++)
+        t->lengths[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    memset(t->lengths + LITLEN_CODES, 5, DIST_CODES);
+    return inflate_make_tables(t, LITLEN_CODES, DIST_CODES);
+}
+
+/* The code that the code lengths are in: symbol and bits for each value of the next 7 bits. */
+static bool
+read_length_code(struct stream *s, unsigned symbols, uint8_t *symbol, uint8_t *bits)
+{
+    static const uint8_t position[LENGTH_CODES] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+    uint8_t length[LENGTH_CODES] = {0};
+    unsigned i;
+
+    for (i = 0; i < symbols; i++) {
+        REFILL(*s);
+        length[position[i]] = (uint8_t)take(s, 3);
+    }
+    return inflate_make_small_table(length, LENGTH_CODES, symbol, bits);
+}
+
+static bool
+dynamic_tables(struct inflate_tables *t, struct stream *s)
+{
+    uint8_t symbol[128], bits[128];
+    unsigned litlen, dist, codes, i = 0;
+
+    REFILL(*s);
+    litlen = 257 + take(s, 5);
+    dist = 1 + take(s, 5);
+    codes = 4 + take(s, 4);
+    if (litlen > 286 || dist > 30 || !read_length_code(s, codes, symbol, bits))
+        return false;
+    while (i < litlen + dist) {
+        unsigned what, repeat = 1;
+        uint8_t value;
+
+        REFILL(*s);
+        if (!inflate_within(s))
+            return false;
+        what = symbol[s->bits & 127];
+        take(s, bits[s->bits & 127]);
+        value = (uint8_t)what;
+        if (what == 16) {
+            if (i == 0)
+                return false;
+            value = t->lengths[i - 1];
+            repeat = 3 + take(s, 2);
+        } else if (what > 16) {
+            value = 0;
+            repeat = what == 17 ? 3 + take(s, 3) : 11 + take(s, 7);
+        }
+        if (repeat > litlen + dist - i)
+            return false;
+        memset(t->lengths + i, value, repeat);
+        i += repeat;
+    }
+    return inflate_make_tables(t, litlen, dist);
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------------------- */
+
+static bool
+stored_block(struct stream *s)
+{
+    uint32_t size;
+
+    /* Back to the byte behind the last one used. */
+    take(s, s->count & 7);
+    s->in -= s->count >> 3;
+    s->bits = s->count = 0;
+    if (s->in > s->in_end || s->in_end - s->in < 4)
+        return false;
+    size = (uint32_t)s->in[0] | (uint32_t)s->in[1] << 8;
+    if ((size ^ 0xffff) != ((uint32_t)s->in[2] | (uint32_t)s->in[3] << 8))
+        return false;
+    s->in += 4;
+    if ((size_t)(s->in_end - s->in) < size || (size_t)(s->out_end - s->out) < size)
+        return false;
+    memcpy(s->out, s->in, size);
+    s->in += size;
+    s->out += size;
+    return true;
+}
+
+/* ---- blocks of codes ------------------------------------------------------------------------------------------ */
+
+static inline void
+spread(uint8_t *out, size_t distance)
+{
+    for (int i = 0; i < 16; i++)
+        out[i] = *(out + i - distance);
+}
+
+#define TURN_TARGET
+#define TURN_NAME(x)                     x##_c
+#define TURN_LOWEST(v, n)                ((v) & (((uint64_t)1 << ((n)&63)) - 1))
+#define TURN_UNLESS(to, condition, from) ((to) = (condition) ? (to) : (from))
+#define TURN_KEEP(pointer)               (void)(pointer)
+#define TURN_SPREAD(out, distance)       spread(out, distance)
+
+#include "kernels/inflate_turn.h"
+
+static bool
+always(void)
+{
+    return true;
+}
+
+const struct inflate_kind inflate_kinds[] = {
+#ifdef INFLATE_HAVE_X86
+    {"bmi2", inflate_bmi2_supported, inflate_block_bmi2},
+#endif
+    {"c", always, inflate_block_c},
+    {NULL, NULL, NULL},
+};
+
+const struct inflate_kind *
+inflate_best(void)
+{
+    const struct inflate_kind *kind = inflate_kinds;
+
+    while (!kind->supported())
+        kind++;
+    return kind;
+}
+
+struct inflate_tables *
+inflate_tables_new(const struct inflate_kind *kind)
+{
+    struct inflate_tables *t = malloc(sizeof(*t));
+
+    if (t) {
+        t->kind = kind;
+        inflate_prepare_tables(t);
+    }
+    return t;
+}
+
+void
+inflate_tables_free(struct inflate_tables *t)
+{
+    free(t);
+}
+
+bool
+inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+{
+    /* Deflate, a window of 32 KiB, no dictionary. */
+    if (in_size < 8 || in[0] != 0x78 || (in[1] & 0x20) != 0 || (in[0] * 256 + in[1]) % 31 != 0)
+        return false;
+    t->stream = (struct stream){
+        .in = in + 2,
+        .in_end = in + in_size - 4,
+        .out = out,
+        .out_begin = out,
+        .out_end = out + out_size,
+        .checked = out,
+        .adler = 1,
+        .tables = BLOCKS_LEAST + out_size / BLOCK_OUTPUT,
+    };
+    return true;
+}
+
+/* The header of a block, and all of one that is stored. */
+static bool
+begin_block(struct inflate_tables *t, struct stream *s)
+{
+    unsigned type;
+
+    if (!inflate_within(s))
+        return false;
+    REFILL(*s);
+    s->last = take(s, 1) == 1;
+    type = take(s, 2);
+    if (type == 0)
+        return stored_block(s);
+    if (s->tables == 0)
+        return false;
+    s->tables--;
+    s->in_block = true;
+    return type == 1 ? fixed_tables(t) : type == 2 && dynamic_tables(t, s);
+}
+
+/* To `stop`, or to the end of the last block. */
+static bool
+run_blocks(struct inflate_tables *t, const uint8_t *stop)
+{
+    struct stream *s = &t->stream;
+
+    while (s->in_block || !s->last) {
+        if (s->in_block) {
+            enum block_end end = t->kind->block(t, s, stop);
+
+            if (end == BLOCK_DAMAGED)
+                return false;
+            s->in_block = end == BLOCK_GOES_ON;
+        } else if (!begin_block(t, s)) {
+            return false;
+        }
+        if (s->out > stop)
+            break;
+    }
+    return true;
+}
+
+/* What may have been written behind the end is no part of the stream, which is refused then. */
+static void
+check_sum(struct stream *s)
+{
+    if (s->out <= s->out_end) {
+        s->adler = isal_adler32(s->adler, s->checked, (uint64_t)(s->out - s->checked));
+        s->checked = s->out;
+    }
+}
+
+bool
+inflate_until(struct inflate_tables *t, size_t wanted)
+{
+    struct stream *s = &t->stream;
+    const uint8_t *goal = s->out_begin + wanted;
+
+    if (s->out < goal && (!run_blocks(t, goal - 1) || s->out < goal))
+        return false;
+    check_sum(s);
+    return true;
+}
+
+bool
+inflate_end(struct inflate_tables *t)
+{
+    struct stream *s = &t->stream;
+    const uint8_t *p = s->in_end;
+
+    /* Whole bytes that were loaded and not used go back; then the stream must end where the checksum begins. */
+    if (!run_blocks(t, s->out_end) || s->in_block || !s->last || s->in - (s->count >> 3) != p || s->out != s->out_end)
+        return false;
+    check_sum(s);
+    return s->adler == ((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
+}
+
+bool
+inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+{
+    return inflate_begin(t, in, in_size, out, out_size) && inflate_end(t);
+}

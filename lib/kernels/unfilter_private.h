@@ -1,0 +1,29 @@
+/*
+ * unfilter_private.h - the implementations behind unfilter.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_UNFILTER_PRIVATE_H
+#define CHEX_LIB_UNFILTER_PRIVATE_H
+
+#include "kernels/unfilter.h"
+
+/* Plain C: also what is left over by those that take 16 or more rows at once. */
+unfilter_gray_fn unfilter_gray_c;
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define UNFILTER_HAVE_X86 1
+bool unfilter_sse41_supported(void);
+bool unfilter_avx2_supported(void);
+bool unfilter_avx512_supported(void);
+unfilter_gray_fn unfilter_gray_sse41;
+unfilter_gray_fn unfilter_gray_avx2;
+unfilter_gray_fn unfilter_gray_avx512;
+#endif
+
+#if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define UNFILTER_HAVE_NEON 1
+unfilter_gray_fn unfilter_gray_neon;
+#endif
+
+#endif

@@ -1,0 +1,380 @@
+/*
+ * label_file.c - see label_file.h
+ *
+ * One pass over the file makes entries and rejects, a sort by name puts repetitions side by side, a second pass over
+ * the entries merges those and counts.  An unknown finding is remembered while the reading goes on, so that the
+ * message can say how many rows have it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "labels/label_file.h"
+
+#include "base/ascii.h"
+#include "dataset/findings.h"
+#include "labels/label_row.h"
+#include "base/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first unknown finding of a file. */
+struct unknown {
+    char label[128]; /* cut, if need be: only for comparison and message */
+    size_t length;
+    unsigned long line;
+    size_t rows;    /* that have it */
+    size_t others;  /* rows that have only other unknown ones */
+    bool here, any; /* about the row that is being read: has it, has one at all */
+};
+
+struct reading {
+    const struct labels_options *options;
+    struct labels *out;
+    size_t capacity;
+    size_t reject_capacity;
+    bool have_header;
+    struct label_columns columns;
+    size_t fields; /* of the first data row, so of all */
+    struct patients patients;
+    struct unknown unknown;
+    unsigned long row_line;
+};
+
+/* ---- rows ----------------------------------------------------------------------------------------------------- */
+
+static void
+note_unknown(const char *name, size_t length, void *context)
+{
+    struct reading *r = context;
+    struct unknown *u = &r->unknown;
+
+    if (length > sizeof(u->label))
+        length = sizeof(u->label);
+    if (u->line == 0) {
+        memcpy(u->label, name, length);
+        u->length = length;
+        u->line = r->row_line;
+    }
+    u->any = true;
+    if (u->length == length && memcmp(u->label, name, length) == 0)
+        u->here = true;
+}
+
+static enum chex_status
+fail_unknown(const struct unknown *u, const char *path, struct chex_error *err)
+{
+    const char *suggestion = finding_suggest(u->label, u->length);
+    char shown[4 * sizeof(u->label) + 1], others[80] = "";
+
+    if (u->others > 0)
+        snprintf(others, sizeof(others), " (%s more with other unknown labels)", COUNT_TEXT(u->others));
+    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: unknown label \"%s\" (%s row%s, first line %lu)%s%s%s%s", path,
+                     u->line, ascii_escape(u->label, u->length, shown, sizeof(shown)), COUNT_TEXT(u->rows),
+                     u->rows == 1 ? "" : "s", u->line, suggestion ? "; did you mean " : "",
+                     suggestion ? suggestion : "", suggestion ? "?" : "", others);
+}
+
+static enum chex_status
+reject(struct reading *r, const struct table_row *row, enum chex_status status, const char *reason,
+       struct chex_error *err)
+{
+    struct labels *out = r->out;
+    const char *name = row->field[r->columns.image];
+    char shown[4 * LABELS_MAX_NAME + 4];
+    struct label_reject *grown;
+
+    grown = array_grow(out->reject, &r->reject_capacity, out->reject_count, sizeof(*grown));
+    if (!grown)
+        return chex_fail_memory(err);
+    out->reject = grown;
+    ascii_escape(name, row->length[r->columns.image], shown, sizeof(shown));
+    name = arena_copy(&out->strings, shown, strlen(shown));
+    if (!name)
+        return chex_fail_memory(err);
+    out->reject[out->reject_count++] = (struct label_reject){(uint32_t)row->line, status, name, reason};
+    return CHEX_OK;
+}
+
+/* What of the row, which is the last entry, was not taken as it stands there. */
+static enum chex_status
+note_corrections(struct reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
+{
+    const struct label_columns *c = &r->columns;
+    const struct {
+        bool wrong;
+        int column;
+        enum note_kind kind;
+    } looks[] = {
+        {e->findings && !findings_are_exact(row->field[c->findings], row->length[c->findings]), c->findings,
+         NOTE_SPELLING},
+        {c->age >= 0 && isnan(e->age) && !e->impossible_age, c->age, NOTE_AGE},
+        {c->sex >= 0 && e->sex == 'U' && ascii_upper(row->field[c->sex][0]) != 'U', c->sex, NOTE_SEX},
+        {c->view >= 0 && strcmp(e->view, "U") == 0 && ascii_upper(row->field[c->view][0]) != 'U', c->view, NOTE_VIEW},
+    };
+    enum chex_status status = CHEX_OK;
+
+    for (size_t i = 0; status == CHEX_OK && i < sizeof(looks) / sizeof(looks[0]); i++) {
+        int column = looks[i].column;
+
+        /* An empty field says that it is unknown. */
+        if (looks[i].wrong && row->length[column] > 0)
+            status = notes_add(&r->out->notes, looks[i].kind, row->path, row->line, row->field[column],
+                               row->length[column], err);
+    }
+    return status;
+}
+
+static enum chex_status
+add_entry(struct reading *r, const struct table_row *row, const char *patient, uint16_t findings,
+          struct chex_error *err)
+{
+    const struct label_columns *c = &r->columns;
+    struct labels *out = r->out;
+    struct entry *grown = array_grow(out->entry, &r->capacity, out->count, sizeof(*grown));
+    struct entry *e;
+    enum chex_status status;
+
+    if (!grown)
+        return chex_fail_memory(err);
+    out->entry = grown;
+    e = &out->entry[out->count];
+    *e = (struct entry){.line = (uint32_t)row->line, .age = NAN, .findings = findings, .sex = 'U', .view = "U"};
+    status = patients_add(&r->patients, patient, &out->strings, &e->patient_no, err);
+    if (status != CHEX_OK)
+        return status;
+    e->patient = r->patients.id[e->patient_no];
+    e->name = arena_copy(&out->strings, row->field[c->image], row->length[c->image]);
+    if (!e->name)
+        return chex_fail_memory(err);
+    if (c->age >= 0)
+        e->age = label_age(row->field[c->age], &e->impossible_age);
+    if (c->sex >= 0)
+        e->sex = label_sex(row->field[c->sex]);
+    if (c->view >= 0)
+        label_view(row->field[c->view], row->length[c->view], e->view);
+    out->count++;
+    return note_corrections(r, row, e, err);
+}
+
+static enum chex_status
+check_field_count(struct reading *r, const struct table_row *row, struct chex_error *err)
+{
+    size_t expected = r->fields;
+
+    if (expected == 0) { /* the first data row */
+        if (row->count >= r->columns.fields_min && row->count <= r->columns.fields_max) {
+            r->fields = row->count;
+            return CHEX_OK;
+        }
+        expected = r->columns.fields_min;
+    }
+    if (row->count == expected)
+        return CHEX_OK;
+    return table_fail(row, err, "expected %zu fields, got %zu", expected, row->count);
+}
+
+/* Add the row, with its findings parsed, or say what is wrong with them. */
+static enum chex_status
+read_findings(struct reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
+{
+    const char *text = row->field[r->columns.findings];
+    size_t length = row->length[r->columns.findings];
+    char shown[200];
+    uint16_t mask;
+
+    r->row_line = row->line;
+    r->unknown.any = r->unknown.here = false;
+    switch (findings_scan(text, length, note_unknown, r, &mask)) {
+    case FINDINGS_GOOD:
+        return add_entry(r, row, patient, mask, err);
+    case FINDINGS_EMPTY:
+        if (r->options->empty_is_no_finding)
+            return add_entry(r, row, patient, 0, err);
+        return reject(r, row, CHEX_ERR_EMPTY, "empty label", err);
+    case FINDINGS_EMPTY_PART:
+        return table_fail(row, err, "a part of the label \"%s\" is empty",
+                          ascii_escape(text, length, shown, sizeof(shown)));
+    case FINDINGS_CONTRADICTION:
+        return table_fail(row, err, "\"%s\" is No Finding and a finding",
+                          ascii_escape(text, length, shown, sizeof(shown)));
+    case FINDINGS_UNKNOWN:
+        r->unknown.rows += r->unknown.here;
+        r->unknown.others += !r->unknown.here;
+        break;
+    }
+    return CHEX_OK;
+}
+
+static enum chex_status
+on_row(const struct table_row *row, void *context, struct chex_error *err)
+{
+    struct reading *r = context;
+    char patient[PATIENT_MAX + 1];
+    enum chex_status status;
+    const char *fault;
+
+    if (r->options->stop && atomic_load(r->options->stop))
+        return chex_fail_stopped(err);
+    if (!r->have_header) {
+        r->have_header = true;
+        status = label_columns_find(row, &r->columns, err);
+        r->out->no_age = r->columns.age < 0;
+        r->out->no_sex = r->columns.sex < 0;
+        r->out->no_view = r->columns.view < 0;
+        return status;
+    }
+    status = check_field_count(r, row, err);
+    if (status != CHEX_OK)
+        return status;
+    r->out->row_count++;
+    fault = label_name_fault(row->field[r->columns.image], row->length[r->columns.image]);
+    if (fault)
+        return reject(r, row, CHEX_ERR_DAMAGED, fault, err);
+    status = label_patient(row, &r->columns, patient, err);
+    if (status != CHEX_OK)
+        return status;
+    return read_findings(r, row, patient, err);
+}
+
+/* ---- entries -------------------------------------------------------------------------------------------------- */
+
+static int
+compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* The files are sorted, or nearly: then a look is cheaper than a sort. */
+static void
+sort_entries(struct labels *labels)
+{
+    for (size_t i = 1; i < labels->count; i++) {
+        if (compare_entries(&labels->entry[i - 1], &labels->entry[i]) > 0) {
+            qsort(labels->entry, labels->count, sizeof(*labels->entry), compare_entries);
+            return;
+        }
+    }
+}
+
+static bool
+same_values(const struct entry *a, const struct entry *b)
+{
+    bool same_age = a->age == b->age || (isnan(a->age) && isnan(b->age));
+
+    return a->patient_no == b->patient_no && same_age && a->findings == b->findings && a->sex == b->sex &&
+           memcmp(a->view, b->view, sizeof(a->view)) == 0;
+}
+
+/* Drop repetitions; the first row stays.  Of those that disagree the first in the file is reported. */
+static enum chex_status
+merge_duplicates(struct labels *labels, const char *path, struct chex_error *err)
+{
+    struct entry first = {0}, other = {0}; /* copies: the array is moved together meanwhile */
+    size_t kept = 0, conflicts = 0;
+    char shown[300];
+
+    for (size_t i = 0; i < labels->count; i++) {
+        const struct entry *e = &labels->entry[i];
+        const struct entry *last = kept > 0 ? &labels->entry[kept - 1] : NULL;
+
+        if (!last || strcmp(last->name, e->name) != 0) {
+            labels->entry[kept++] = *e;
+            continue;
+        }
+        if (same_values(last, e)) {
+            labels->duplicate_rows++;
+            continue;
+        }
+        conflicts++;
+        if (other.line == 0 || e->line < other.line) {
+            other = *e;
+            first = *last;
+        }
+    }
+    labels->count = kept;
+    if (conflicts == 0)
+        return CHEX_OK;
+    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s has other values than in line %lu (%s such row%s)", path,
+                     (unsigned long)other.line, ascii_escape(first.name, strlen(first.name), shown, sizeof(shown)),
+                     (unsigned long)first.line, COUNT_TEXT(conflicts), conflicts == 1 ? "" : "s");
+}
+
+static void
+count_ages(struct labels *labels)
+{
+    labels->age_min = labels->age_max = NAN;
+    for (size_t i = 0; i < labels->count; i++) {
+        float age = labels->entry[i].age;
+
+        labels->impossible_ages += labels->entry[i].impossible_age;
+        if (isnan(age)) {
+            labels->unknown_ages++;
+            continue;
+        }
+        if (!(age >= labels->age_min)) /* NaN too: the first one */
+            labels->age_min = age;
+        if (!(age <= labels->age_max))
+            labels->age_max = age;
+    }
+}
+
+enum chex_status
+labels_read(const char *path, const struct labels_options *options, struct labels *out, struct chex_error *err)
+{
+    struct reading r = {.options = options, .out = out};
+    enum chex_status status = table_read(path, on_row, &r, out->sha256, err);
+
+    /* The ids themselves belong to out->strings. */
+    out->patient = r.patients.id;
+    out->patient_count = r.patients.count;
+    r.patients.id = NULL;
+    patients_release(&r.patients);
+    if (status != CHEX_OK)
+        return status;
+    if (r.unknown.line > 0)
+        return fail_unknown(&r.unknown, path, err);
+    if (out->row_count == 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "%s:1: no rows%s", path, r.have_header ? " below the header" : "");
+    sort_entries(out);
+    status = merge_duplicates(out, path, err);
+    if (status == CHEX_OK)
+        count_ages(out);
+    return status;
+}
+
+void
+labels_release(struct labels *labels)
+{
+    free(labels->entry);
+    free(labels->patient);
+    free(labels->reject);
+    notes_release(&labels->notes);
+    arena_release(&labels->strings);
+    *labels = (struct labels){0};
+}
+
+const struct entry *
+labels_find(const struct labels *labels, const char *name)
+{
+    size_t low = 0, high = labels->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(labels->entry[middle].name, name);
+
+        if (order == 0)
+            return &labels->entry[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}

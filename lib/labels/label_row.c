@@ -1,0 +1,225 @@
+/*
+ * label_row.c - see label_row.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "labels/label_row.h"
+
+#include "base/ascii.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AGE_MAX          120
+#define DAYS_A_YEAR      365.25
+#define COLUMN_FAR       3 /* edits between a column's name and one that may be meant */
+#define NIH_NAME_DIGITS  8 /* NNNNNNNN_NNN.png */
+#define NIH_NAME_DIGITS2 3
+
+/* ---- columns -------------------------------------------------------------------------------------------------- */
+
+static const char *const image_names[] = {"Image Index", NULL};
+static const char *const findings_names[] = {"Finding Labels", NULL};
+static const char *const patient_names[] = {"Patient ID", NULL};
+static const char *const age_names[] = {"Patient Age", "Age", NULL};
+static const char *const sex_names[] = {"Patient Gender", "Patient Sex", "Gender", "Sex", NULL};
+static const char *const view_names[] = {"View Position", "View", NULL};
+
+/* BBox_List_2017.csv: "Bbox [x,y,w,h]", whose commas are not quoted either. */
+static bool
+is_box_list(const struct table_row *header)
+{
+    for (size_t i = 0; i < header->count; i++)
+        if (header->length[i] >= 4 && ascii_same(header->field[i], 4, "Bbox", 4))
+            return true;
+    return false;
+}
+
+static enum chex_status
+missing_column(const struct table_row *header, const char *wanted, struct chex_error *err)
+{
+    char found[600], shown[64], hint[160] = "";
+    unsigned least = COLUMN_FAR + 1;
+    size_t used = 0;
+
+    found[0] = '\0';
+    for (size_t i = 0; i < header->count; i++) {
+        unsigned distance = ascii_distance(header->field[i], header->length[i], wanted, strlen(wanted));
+
+        ascii_escape(header->field[i], header->length[i], shown, sizeof(shown));
+        if (used + strlen(shown) + 3 < sizeof(found))
+            used += (size_t)sprintf(found + used, "%s%s", used > 0 ? ", " : "", shown);
+        if (distance < least) {
+            least = distance;
+            snprintf(hint, sizeof(hint), "; \"%s\": did you mean \"%s\"?", shown, wanted);
+        }
+    }
+    return table_fail(header, err, "no column \"%s\"%s (columns found: %s)", wanted, hint, found);
+}
+
+enum chex_status
+label_columns_find(const struct table_row *header, struct label_columns *out, struct chex_error *err)
+{
+    const char *const *const taken[] = {image_names, findings_names, patient_names, age_names, sex_names, view_names};
+    size_t named = header->count;
+    const char *missing = NULL;
+
+    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+        if (table_column_once(header, taken[i], err) != CHEX_OK)
+            return CHEX_ERR_USAGE;
+    out->image = table_column(header, image_names);
+    out->findings = table_column(header, findings_names);
+    out->patient = table_column(header, patient_names);
+    out->age = table_column(header, age_names);
+    out->sex = table_column(header, sex_names);
+    out->view = table_column(header, view_names);
+    if (out->patient < 0)
+        missing = patient_names[0];
+    if (out->findings < 0)
+        missing = findings_names[0];
+    if (out->image < 0)
+        missing = image_names[0];
+    if (missing && is_box_list(header))
+        return table_fail(header, err,
+                          "this is a list of boxes (BBox_List_2017.csv), not the label file "
+                          "(Data_Entry_2017_v2020.csv)");
+    if (missing)
+        return missing_column(header, missing, err);
+    while (named > 0 && header->length[named - 1] == 0)
+        named--;
+    out->fields_min = named;
+    out->fields_max = header->count;
+    return CHEX_OK;
+}
+
+/* ---- fields --------------------------------------------------------------------------------------------------- */
+
+const char *
+label_name_fault(const char *name, size_t length)
+{
+    if (length == 0)
+        return "empty file name";
+    if (length > LABELS_MAX_NAME)
+        return "file name longer than 255 bytes";
+    if (length <= 2 && memcmp(name, "..", length) == 0) /* in a record nothing terminates it */
+        return "unsafe file name";
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+
+        if (c == '/' || c == '\\' || c < 0x20 || c == 0x7f)
+            return "unsafe file name";
+        if (c == 0xc2 && (unsigned char)name[i + 1] < 0xa0) /* U+0080 to U+009F: control characters too */
+            return "unsafe file name";
+    }
+    return NULL;
+}
+
+/* True for NIH's form, NNNNNNNN_NNN.*, whose first part is the patient. */
+static bool
+is_nih_name(const char *name)
+{
+    size_t first = strspn(name, "0123456789");
+
+    return first == NIH_NAME_DIGITS && name[first] == '_' &&
+           strspn(name + first + 1, "0123456789") == NIH_NAME_DIGITS2 && name[first + 1 + NIH_NAME_DIGITS2] == '.';
+}
+
+enum chex_status
+label_patient(const struct table_row *row, const struct label_columns *columns, char out[PATIENT_MAX + 1],
+              struct chex_error *err)
+{
+    const char *name = row->field[columns->image];
+    const char *fault = patient_fold(row->field[columns->patient], row->length[columns->patient], out);
+    char shown_id[4 * PATIENT_MAX + 1], shown_name[300];
+
+    if (fault)
+        return table_fail(row, err, "%s", fault);
+    if (is_nih_name(name) && (strlen(out) != NIH_NAME_DIGITS || strncmp(name, out, NIH_NAME_DIGITS) != 0))
+        return table_fail(row, err, "patient id %s does not fit the image %s",
+                          ascii_escape(out, strlen(out), shown_id, sizeof(shown_id)),
+                          ascii_escape(name, strlen(name), shown_name, sizeof(shown_name)));
+    return CHEX_OK;
+}
+
+/* By hand: strtod() reads the locale's decimal point, hexadecimal and "nan". */
+static const char *
+parse_number(const char *p, double *out)
+{
+    double value = 0, unit = 1;
+    const char *first = p;
+
+    for (; ascii_is_digit(*p); p++)
+        value = value * 10 + (*p - '0');
+    if (p == first)
+        return NULL;
+    if (*p == '.') {
+        for (p++; ascii_is_digit(*p); p++) {
+            unit *= 10;
+            if (unit <= 1e9) /* more digits say nothing about an age */
+                value = value + (*p - '0') / unit;
+        }
+    }
+    *out = value;
+    return p;
+}
+
+float
+label_age(const char *text, bool *impossible)
+{
+    bool negative = text[0] == '-';
+    double years;
+    const char *p = parse_number(text + negative, &years);
+
+    *impossible = false;
+    if (!p)
+        return NAN;
+    while (ascii_is_blank(*p))
+        p++;
+    switch (ascii_upper(*p)) {
+    case 'M':
+        years /= 12;
+        break;
+    case 'W':
+        years *= 7 / DAYS_A_YEAR;
+        break;
+    case 'D':
+        years /= DAYS_A_YEAR;
+        break;
+    case 'Y':
+    case '\0':
+        break;
+    default:
+        return NAN;
+    }
+    if (*p != '\0' && p[1] != '\0')
+        return NAN;
+    *impossible = (negative && years > 0) || years > AGE_MAX;
+    return *impossible ? NAN : (float)years;
+}
+
+char
+label_sex(const char *text)
+{
+    char c = ascii_upper(text[0]);
+
+    return c == 'M' || c == 'F' ? c : 'U';
+}
+
+void
+label_view(const char *text, size_t length, char out[8])
+{
+    bool good = length > 0 && length < 8;
+
+    memset(out, 0, 8); /* all of it: entries are compared and copied whole */
+    for (size_t i = 0; good && i < length; i++) {
+        out[i] = ascii_upper(text[i]);
+        good = ascii_is_digit(out[i]) || (out[i] >= 'A' && out[i] <= 'Z');
+    }
+    if (!good) {
+        memset(out, 0, 8);
+        out[0] = 'U';
+    }
+}

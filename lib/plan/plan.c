@@ -1,0 +1,361 @@
+/*
+ * plan.c - see plan.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "plan/plan.h"
+
+#include "base/progress.h"
+#include "dataset/tfrecord.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop"};
+
+const char *
+tail_name(enum tail tail)
+{
+    return tail_names[tail];
+}
+
+struct spec
+spec_default(void)
+{
+    return (struct spec){
+        .size = 256,
+        .resize = RESAMPLE_BILINEAR,
+        .shard_size = 256,
+        .tail = TAIL_PAD,
+        .align = 64,
+        .split = {.kind = SPLIT_PATIENT, .percent = {70, 10, 20}},
+        .limits = {.max_pixels = 64u << 20, .min_side = 64},
+    };
+}
+
+void
+spec_format(const struct spec *spec, char *out, size_t size)
+{
+    char rule[64];
+
+    split_rule_format(&spec->split, rule, sizeof(rule));
+    snprintf(out, size,
+             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s",
+             spec->size, spec->size, resample_method_name(spec->resize), spec->shard_size, tail_name(spec->tail),
+             spec->align, rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels,
+             spec->limits.min_side, spec->limits.lenient ? ", lenient" : "");
+}
+
+/* Those parts of the line `of`, separated by ", ", for which the part of `other` in the same place is another. */
+static void
+differing_parts(const char *of, const char *other, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    while (*of) {
+        size_t length = strcspn(of, ","), against = strcspn(other, ",");
+
+        /* A comma without a blank behind it is within a part, as in patient:70,10,20. */
+        while (of[length] && of[length + 1] != ' ')
+            length += 1 + strcspn(of + length + 1, ",");
+        while (other[against] && other[against + 1] != ' ')
+            against += 1 + strcspn(other + against + 1, ",");
+        if ((length != against || memcmp(of, other, length) != 0) && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? ", " : "", (int)length, of);
+        of += length + (of[length] ? 2 : 0);
+        other += against + (other[against] ? 2 : 0);
+    }
+}
+
+char *
+spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE])
+{
+    char a[SPEC_DIFFERENCE / 2 - 16], b[SPEC_DIFFERENCE / 2 - 16];
+
+    differing_parts(held, wanted, a, sizeof(a));
+    differing_parts(wanted, held, b, sizeof(b));
+    if (!a[0] && !b[0])
+        snprintf(out, SPEC_DIFFERENCE,
+                 "the options are the same, the label file, the lists or what was left out are not");
+    else
+        snprintf(out, SPEC_DIFFERENCE, "it has %s, wanted is %s", a[0] ? a : "nothing", b[0] ? b : "nothing");
+    return out;
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------------- */
+
+struct ordered {
+    uint64_t key;
+    uint32_t entry;
+    uint8_t split;
+};
+
+static uint64_t
+order_key(struct digest *d, uint64_t seed, const char *name)
+{
+    uint8_t hash[DIGEST_SIZE];
+    char head[48];
+    uint64_t key = 0;
+    unsigned i;
+
+    digest_start(d);
+    digest_add(d, head, (size_t)snprintf(head, sizeof(head), "chex-order:%llu:", (unsigned long long)seed));
+    digest_add(d, name, strlen(name));
+    digest_finish(d, hash);
+    for (i = 0; i < 8; i++)
+        key = key << 8 | hash[i];
+    return key;
+}
+
+/* By split, then by key; entries are sorted by name, so for equal keys their number is the name's order. */
+static int
+compare_ordered(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+
+    if (x->split != y->split)
+        return x->split < y->split ? -1 : 1;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+/* The images of all splits, each in its order: count of them in *out (to be freed). */
+static enum chex_status
+order_images(const struct plan *plan, struct digest *d, struct ordered **out, size_t *count, struct chex_error *err)
+{
+    const struct labels *labels = plan->labels;
+    struct ordered *image = calloc(labels->count ? labels->count : 1, sizeof(*image));
+    size_t i;
+
+    *out = image;
+    *count = 0;
+    if (!image)
+        return chex_fail_memory(err);
+    for (i = 0; i < labels->count; i++) {
+        uint8_t split = plan->splits.of_entry[i];
+
+        if (split != SPLIT_OUTSIDE)
+            image[(*count)++] = (struct ordered){order_key(d, plan->spec.seed, labels->entry[i].name), (uint32_t)i,
+                                                 split};
+    }
+    qsort(image, *count, sizeof(*image), compare_ordered);
+    return CHEX_OK;
+}
+
+/* ---- shards --------------------------------------------------------------------------------------------------- */
+
+static size_t
+shards_for(const struct spec *spec, size_t images)
+{
+    size_t full = images / spec->shard_size;
+
+    return spec->tail == TAIL_DROP || images % spec->shard_size == 0 ? full : full + 1;
+}
+
+/* Cut each split into shards; images of a part that is dropped are not copied to plan->image. */
+static enum chex_status
+cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct chex_error *err)
+{
+    const struct spec *spec = &plan->spec;
+    size_t at = 0, i;
+    unsigned split;
+
+    for (split = 0; split < plan->splits.count; split++)
+        plan->shard_count += shards_for(spec, plan->splits.images[split]);
+    if (plan->shard_count == 0 || plan->shard_count > PLAN_MAX_SHARDS)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         plan->shard_count ? "%s shards are too many: choose a larger --shard-size"
+                                           : "no split fills a shard: nothing is left to convert",
+                         COUNT_TEXT(plan->shard_count));
+    plan->shard = calloc(plan->shard_count, sizeof(*plan->shard));
+    plan->image = malloc((count ? count : 1) * sizeof(*plan->image));
+    if (!plan->shard || !plan->image)
+        return chex_fail_memory(err);
+    plan->shard_count = 0;
+    for (split = 0; split < plan->splits.count; split++) {
+        size_t images = plan->splits.images[split];
+        size_t of = shards_for(spec, images), number;
+
+        for (number = 0; number < of; number++) {
+            struct plan_shard *s = &plan->shard[plan->shard_count++];
+            size_t left = images - number * spec->shard_size;
+
+            s->split = split;
+            s->number = (uint32_t)number;
+            s->of = (uint32_t)of;
+            s->first = plan->image_count;
+            s->images = left < spec->shard_size ? (uint32_t)left : spec->shard_size;
+            s->records = spec->tail == TAIL_PAD ? spec->shard_size : s->images;
+            snprintf(s->name, sizeof(s->name), "%s-%s.tfrecord-%05zu-of-%05zu", PLAN_PREFIX, plan->splits.name[split],
+                     number, of);
+            for (i = 0; i < s->images; i++)
+                plan->image[plan->image_count++] = image[at + number * spec->shard_size + i].entry;
+        }
+        at += images;
+    }
+    plan->dropped = count - plan->image_count;
+    return CHEX_OK;
+}
+
+/* ---- layout and identity -------------------------------------------------------------------------------------- */
+
+static size_t
+text_size_of(const struct entry *e)
+{
+    return layout_text_size(strlen(e->view), strlen(e->patient), strlen(e->name));
+}
+
+static int
+compare_sizes(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static enum chex_status
+choose_layout(struct plan *plan, struct chex_error *err)
+{
+    size_t *size = malloc((plan->image_count ? plan->image_count : 1) * sizeof(*size));
+    size_t i, distinct = 0;
+    enum chex_status status;
+
+    if (!size)
+        return chex_fail_memory(err);
+    for (i = 0; i < plan->image_count; i++)
+        size[i] = text_size_of(&plan->labels->entry[plan->image[i]]);
+    qsort(size, plan->image_count, sizeof(*size), compare_sizes);
+    for (i = 0; i < plan->image_count; i++)
+        if (i == 0 || size[i] != size[distinct - 1])
+            size[distinct++] = size[i];
+    status = layout_choose(plan->spec.size, plan->spec.size, plan->spec.align, size, distinct, &plan->layout, err);
+    free(size);
+    return status;
+}
+
+/* SHA-256 of the sorted names of each split; entries are sorted by name. */
+static void
+hash_members(struct plan *plan, struct digest *d)
+{
+    uint8_t hash[DIGEST_SIZE];
+    unsigned split;
+    size_t i;
+
+    for (split = 0; split < plan->splits.count; split++) {
+        digest_start(d);
+        for (i = 0; i < plan->labels->count; i++) {
+            const char *name = plan->labels->entry[i].name;
+
+            if (plan->splits.of_entry[i] != split)
+                continue;
+            digest_add(d, name, strlen(name));
+            digest_add(d, "\n", 1);
+        }
+        digest_finish(d, hash);
+        digest_hex(hash, DIGEST_SIZE, plan->members_sha256[split]);
+    }
+}
+
+static void
+identify(struct plan *plan, struct digest *d)
+{
+    uint8_t hash[DIGEST_SIZE];
+    char line[1024];
+    size_t shard;
+    uint32_t i;
+
+    digest_start(d);
+    digest_add(d, line, (size_t)snprintf(line, sizeof(line), "chex-shard %d\n", PLAN_FORMAT));
+    spec_format(&plan->spec, line, sizeof(line));
+    digest_add(d, line, strlen(line));
+    digest_add(d, "\n", 1);
+    for (shard = 0; shard < plan->shard_count; shard++) {
+        const struct plan_shard *s = &plan->shard[shard];
+
+        for (i = 0; i < s->images; i++) {
+            const struct entry *e = &plan->labels->entry[plan->image[s->first + i]];
+            uint32_t age;
+            int length;
+
+            memcpy(&age, &e->age, sizeof(age));
+            if (e->age != e->age)
+                age = 0x7fc00000u;
+            length = snprintf(line, sizeof(line), "%s %u %04x %08x %c %s %s\t%s\n", s->name, i, e->findings, age,
+                              e->sex, e->view, e->patient, e->name);
+            digest_add(d, line, (size_t)length);
+        }
+    }
+    digest_finish(d, hash);
+    digest_hex(hash, CHEX_ID_LENGTH / 2, plan->dataset_id);
+}
+
+enum chex_status
+plan_make(const struct spec *spec, const struct labels *labels, const bool *skip, struct plan *out,
+          struct chex_error *err)
+{
+    struct ordered *image = NULL;
+    struct digest *d = digest_new();
+    size_t count;
+    enum chex_status status;
+
+    *out = (struct plan){.spec = *spec, .labels = labels};
+    if (!d)
+        return chex_fail_memory(err);
+    status = split_assign(&spec->split, labels, skip, &out->splits, err);
+    if (status == CHEX_OK)
+        status = order_images(out, d, &image, &count, err);
+    if (status == CHEX_OK)
+        status = cut_shards(out, image, count, err);
+    if (status == CHEX_OK)
+        status = choose_layout(out, err);
+    if (status == CHEX_OK) {
+        hash_members(out, d);
+        identify(out, d);
+    }
+    free(image);
+    digest_free(d);
+    return status;
+}
+
+void
+plan_release(struct plan *plan)
+{
+    split_set_release(&plan->splits);
+    free(plan->image);
+    free(plan->shard);
+    *plan = (struct plan){0};
+}
+
+void
+plan_values(const struct plan *plan, const struct entry *entry, uint32_t shard, uint32_t index, uint8_t weight,
+            struct record_values *out)
+{
+    *out = (struct record_values){
+        .findings = entry->findings,
+        .weight = weight,
+        .age = entry->age,
+        .sex = entry->sex,
+        .shard = shard,
+        .index = index,
+        .view = {entry->view, strlen(entry->view)},
+        .patient = {entry->patient, strlen(entry->patient)},
+        .name = {entry->name, strlen(entry->name)},
+    };
+    memcpy(out->dataset_id, plan->dataset_id, sizeof(out->dataset_id));
+}
+
+uint64_t
+plan_size(const struct plan *plan)
+{
+    uint64_t records = 0;
+    size_t i;
+
+    for (i = 0; i < plan->shard_count; i++)
+        records += plan->shard[i].records;
+    return records * plan->layout.stride;
+}

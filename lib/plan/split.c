@@ -1,0 +1,441 @@
+/*
+ * split.c - see split.h
+ *
+ * However a rule finds its splits, all go through one gate at the end: no patient in two of them, no entry in none.
+ * Fractions are compared in whole numbers: u < p/100 where floor(100 u / 2^64) < p, without rounding.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "plan/split.h"
+
+#include "base/ascii.h"
+#include "labels/name_list.h"
+#include "base/progress.h"
+#include "plan/split_work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define OFFICIAL_VAL_PERCENT 10
+#define LEAKS_SHOWN          10
+#define LIST_PATH            4224 /* a folder, a slash, a list's name */
+
+/* ---- the rule ------------------------------------------------------------------------------------------------- */
+
+/* Decimal digits alone; *p moves behind them. */
+static bool
+parse_number(const char **p, uint64_t *out)
+{
+    uint64_t value = 0;
+    const char *first = *p;
+
+    for (; ascii_is_digit(**p); (*p)++)
+        if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, (uint64_t)(**p - '0'), &value))
+            return false;
+    *out = value;
+    return *p > first;
+}
+
+/* "70,10,20" or "70,10,20:5" */
+static enum chex_status
+parse_percents(const char *p, struct split_rule *out, struct chex_error *err)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < 3; i++) {
+        uint64_t percent;
+
+        if ((i > 0 && *p++ != ',') || !parse_number(&p, &percent) || percent > 100)
+            return chex_fail(err, CHEX_ERR_USAGE,
+                             "a split by patient is patient:TRAIN,VAL,TEST[:SEED] in whole per "
+                             "cent, such as patient:70,10,20");
+        out->percent[i] = (unsigned)percent;
+        sum += percent;
+    }
+    if (*p == ':') {
+        p++;
+        if (!parse_number(&p, &out->seed))
+            return chex_fail(err, CHEX_ERR_USAGE, "the seed of a split is a whole number below 2^64");
+    }
+    if (*p != '\0')
+        return chex_fail(err, CHEX_ERR_USAGE, "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it");
+    if (sum != 100)
+        return chex_fail(err, CHEX_ERR_USAGE, "the per cents of a split add up to %u, not 100", (unsigned)sum);
+    return CHEX_OK;
+}
+
+enum chex_status
+split_rule_parse(const char *text, struct split_rule *out, struct chex_error *err)
+{
+    char shown[100];
+
+    *out = (struct split_rule){0};
+    if (strcmp(text, "official") == 0) {
+        out->kind = SPLIT_OFFICIAL;
+        return CHEX_OK;
+    }
+    if (strcmp(text, "none") == 0) {
+        out->kind = SPLIT_NONE;
+        return CHEX_OK;
+    }
+    if (strncmp(text, "patient:", 8) == 0) {
+        out->kind = SPLIT_PATIENT;
+        return parse_percents(text + 8, out, err);
+    }
+    if (strncmp(text, "file:", 5) == 0) {
+        out->kind = SPLIT_FILE;
+        if (text[5] == '\0')
+            return chex_fail(err, CHEX_ERR_USAGE, "file: needs a path, as in file:splits.csv");
+        if (strlen(text + 5) >= sizeof(out->path))
+            return chex_fail(err, CHEX_ERR_USAGE, "the path of the split file is too long");
+        strcpy(out->path, text + 5);
+        return CHEX_OK;
+    }
+    return chex_fail(err, CHEX_ERR_USAGE,
+                     "unknown split \"%s\": official, patient:TRAIN,VAL,TEST[:SEED], file:PATH or "
+                     "none",
+                     ascii_escape(text, strlen(text), shown, sizeof(shown)));
+}
+
+void
+split_rule_format(const struct split_rule *rule, char *out, size_t size)
+{
+    static const char *const names[] = {
+        [SPLIT_OFFICIAL] = "official",
+        [SPLIT_PATIENT] = "patient",
+        [SPLIT_FILE] = "file",
+        [SPLIT_NONE] = "none",
+    };
+
+    if (rule->kind == SPLIT_PATIENT)
+        snprintf(out, size, "patient:%u,%u,%u:%llu", rule->percent[0], rule->percent[1], rule->percent[2],
+                 (unsigned long long)rule->seed);
+    else
+        snprintf(out, size, "%s", names[rule->kind]);
+}
+
+/* ---- splits in the making ------------------------------------------------------------------------------------- */
+
+int
+split_work_name(struct split_work *w, const char *name)
+{
+    struct split_set *set = w->out;
+
+    for (unsigned i = 0; i < set->count; i++)
+        if (strcmp(set->name[i], name) == 0)
+            return (int)i;
+    if (set->count == SPLIT_MAX)
+        return -1;
+    snprintf(set->name[set->count], SPLIT_NAME_MAX, "%s", name);
+    return (int)set->count++;
+}
+
+void
+split_work_put(struct split_work *w, size_t entry, int split)
+{
+    if (w->skip && w->skip[entry])
+        return;
+    w->out->of_entry[entry] = (uint8_t)split;
+    w->patient_in[w->labels->entry[entry].patient_no] |= (uint16_t)(1u << split);
+}
+
+/* floor(100 u) of each patient, u as in split.h; the caller frees it.  NULL when out of memory. */
+static uint8_t *
+hash_patients(const struct labels *labels, uint64_t seed)
+{
+    struct digest *d = digest_new();
+    uint8_t *percent = malloc(labels->patient_count + 1);
+    char prefix[64];
+    size_t length = (size_t)snprintf(prefix, sizeof(prefix), "chex-split:%llu:", (unsigned long long)seed);
+
+    for (size_t i = 0; d && percent && i < labels->patient_count; i++) {
+        uint8_t sum[DIGEST_SIZE];
+        uint64_t high = 0, low = 0;
+
+        digest_start(d);
+        digest_add(d, prefix, length);
+        digest_add(d, labels->patient[i], strlen(labels->patient[i]));
+        digest_finish(d, sum);
+        for (int k = 0; k < 4; k++) {
+            high = high << 8 | sum[k];
+            low = low << 8 | sum[4 + k];
+        }
+        percent[i] = (uint8_t)((high * 100 + (low * 100 >> 32)) >> 32);
+    }
+    if (!d) {
+        free(percent);
+        percent = NULL;
+    }
+    digest_free(d);
+    return percent;
+}
+
+static enum chex_status
+assign_by_patient(struct split_work *w, struct chex_error *err)
+{
+    const unsigned *share = w->rule->percent;
+    uint8_t *percent = hash_patients(w->labels, w->rule->seed);
+    /* One after the other: a split's number is how many were named before it. */
+    int train = split_work_name(w, "train"), val = split_work_name(w, "val"), test = split_work_name(w, "test");
+    const int split[3] = {train, val, test};
+
+    if (!percent)
+        return chex_fail_memory(err);
+    for (size_t i = 0; i < w->labels->count; i++) {
+        unsigned p = percent[w->labels->entry[i].patient_no];
+
+        split_work_put(w, i, split[p < share[0] ? 0 : p < share[0] + share[1] ? 1 : 2]);
+    }
+    free(percent);
+    return CHEX_OK;
+}
+
+/* ---- the official lists --------------------------------------------------------------------------------------- */
+
+static bool
+is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The path of a list, or else that of its .gz; false, and the first of them, where neither is a file. */
+static bool
+find_list(const char *folder, const char *name, char path[LIST_PATH])
+{
+    int length = snprintf(path, LIST_PATH, "%s%s%s", folder, folder[0] ? "/" : "", name);
+
+    if (length < 0 || (size_t)length + sizeof(".gz") > LIST_PATH)
+        return false;
+    if (is_file(path))
+        return true;
+    strcpy(path + length, ".gz");
+    if (is_file(path))
+        return true;
+    path[length] = '\0';
+    return false;
+}
+
+bool
+split_has_lists(const char *folder)
+{
+    char path[LIST_PATH];
+
+    return find_list(folder, SPLIT_LIST_TRAIN, path) && find_list(folder, SPLIT_LIST_TEST, path);
+}
+
+static enum chex_status
+read_list(const char *folder, const char *name, struct names *out, struct chex_error *err)
+{
+    char path[LIST_PATH];
+
+    find_list(folder, name, path);
+    return names_read(path, out, err);
+}
+
+/*
+ * Put the entries that are in the list into split[0], or, where percent is given, those of a tenth of the patients
+ * into split[1].  Entries and list are both sorted, so one walk along the two finds them.
+ */
+static void
+put_listed(struct split_work *w, const struct names *list, const uint8_t *percent, const int split[2])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->labels->count; i++) {
+        const struct entry *e = &w->labels->entry[i];
+
+        while (n < list->count && strcmp(list->name[n], e->name) < 0)
+            n++;
+        if (n < list->count && strcmp(list->name[n], e->name) == 0)
+            split_work_put(w, i, split[percent && percent[e->patient_no] < OFFICIAL_VAL_PERCENT]);
+    }
+}
+
+static enum chex_status
+assign_official(struct split_work *w, struct chex_error *err)
+{
+    struct names train = {0}, test = {0};
+    uint8_t *percent = hash_patients(w->labels, 0);
+    /* One after the other: a split's number is how many were named before it. */
+    int train_split = split_work_name(w, "train"), val_split = split_work_name(w, "val");
+    int split[2] = {train_split, val_split}, split_test[2] = {split_work_name(w, "test"), 0};
+    enum chex_status status = percent ? CHEX_OK : chex_fail_memory(err);
+
+    if (status == CHEX_OK)
+        status = read_list(w->rule->path, SPLIT_LIST_TRAIN, &train, err);
+    if (status == CHEX_OK)
+        status = read_list(w->rule->path, SPLIT_LIST_TEST, &test, err);
+    if (status == CHEX_OK) {
+        put_listed(w, &train, percent, split);
+        put_listed(w, &test, NULL, split_test);
+    }
+    notes_move(&w->out->notes, &train.notes);
+    notes_move(&w->out->notes, &test.notes);
+    names_release(&train);
+    names_release(&test);
+    free(percent);
+    return status;
+}
+
+/* ---- the gate ------------------------------------------------------------------------------------------------- */
+
+/* No patient in two splits. */
+static enum chex_status
+check_leaks(const struct split_work *w, struct chex_error *err)
+{
+    char text[900] = "", shown[200];
+    size_t used = 0, leaks = 0;
+
+    for (size_t i = 0; i < w->labels->patient_count; i++) {
+        unsigned in = w->patient_in[i];
+        int first, second;
+
+        if ((in & (in - 1)) == 0) /* none or one */
+            continue;
+        if (++leaks > LEAKS_SHOWN)
+            continue;
+        first = __builtin_ctz(in);
+        second = __builtin_ctz(in & (in - 1));
+        ascii_escape(w->labels->patient[i], strlen(w->labels->patient[i]), shown, sizeof(shown));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%spatient %s is in %s and %s", used > 0 ? ", " : "",
+                                 shown, w->out->name[first], w->out->name[second]);
+        if (used >= sizeof(text))
+            used = sizeof(text) - 1;
+    }
+    if (leaks == 0)
+        return CHEX_OK;
+    if (leaks == 1)
+        chex_fail(err, CHEX_ERR_USAGE, "%s", text);
+    else
+        chex_fail(err, CHEX_ERR_USAGE, "%s patients are in two splits: %s%s", COUNT_TEXT(leaks), text,
+                  leaks > LEAKS_SHOWN ? ", ..." : "");
+    if (w->rule->kind == SPLIT_OFFICIAL)
+        return chex_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
+    return chex_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
+}
+
+/* No entry in no split, but for those that are skipped. */
+static enum chex_status
+check_outside(const struct split_work *w, struct chex_error *err)
+{
+    const char *first = NULL;
+    char shown[300];
+
+    for (size_t i = 0; i < w->labels->count; i++) {
+        if (w->out->of_entry[i] == SPLIT_OUTSIDE && !(w->skip && w->skip[i])) {
+            first = first ? first : w->labels->entry[i].name;
+            w->out->outside++;
+        }
+    }
+    if (!first)
+        return CHEX_OK;
+    ascii_escape(first, strlen(first), shown, sizeof(shown));
+    if (w->rule->kind == SPLIT_FILE)
+        return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in no split of '%s', the first is %s",
+                         COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", w->rule->path, shown);
+    return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s%s%s",
+                     COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", SPLIT_LIST_TRAIN,
+                     SPLIT_LIST_TEST, shown, w->out->notes.count[NOTE_GLUED] > 0 ? "; two names in one line: " : "",
+                     w->out->notes.count[NOTE_GLUED] > 0 ? w->out->notes.text[NOTE_GLUED][0] : "");
+}
+
+/* train, val, test, then the others by name */
+static int
+compare_splits(const char *a, const char *b)
+{
+    static const char *const order[] = {"train", "val", "test"};
+
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(a, order[i]) == 0 || strcmp(b, order[i]) == 0)
+            return (strcmp(b, order[i]) == 0) - (strcmp(a, order[i]) == 0);
+    }
+    return strcmp(a, b);
+}
+
+/* Count, drop the splits without an image, and bring the others into their order. */
+static enum chex_status
+finish(const struct split_work *w, struct chex_error *err)
+{
+    struct split_set *set = w->out;
+    struct split_set sorted = {.of_entry = set->of_entry, .notes = set->notes};
+    uint8_t place[SPLIT_MAX];
+
+    for (size_t i = 0; i < w->labels->count; i++)
+        if (set->of_entry[i] != SPLIT_OUTSIDE)
+            set->images[set->of_entry[i]]++;
+    for (size_t i = 0; i < w->labels->patient_count; i++)
+        if (w->patient_in[i])
+            set->patients[__builtin_ctz(w->patient_in[i])]++;
+    for (unsigned i = 0; i < set->count; i++) {
+        unsigned before = 0;
+
+        for (unsigned k = 0; k < set->count; k++)
+            before += set->images[k] > 0 && compare_splits(set->name[k], set->name[i]) < 0;
+        place[i] = (uint8_t)before;
+        if (set->images[i] == 0)
+            continue;
+        memcpy(sorted.name[before], set->name[i], SPLIT_NAME_MAX);
+        sorted.images[before] = set->images[i];
+        sorted.patients[before] = set->patients[i];
+        sorted.count++;
+    }
+    for (size_t i = 0; i < w->labels->count; i++)
+        if (set->of_entry[i] != SPLIT_OUTSIDE)
+            set->of_entry[i] = place[set->of_entry[i]];
+    *set = sorted;
+    return set->count > 0 ? CHEX_OK : chex_fail(err, CHEX_ERR_USAGE, "there is no image to put into a split");
+}
+
+enum chex_status
+split_assign(const struct split_rule *rule, const struct labels *labels, const bool *skip, struct split_set *out,
+             struct chex_error *err)
+{
+    struct split_work w = {.rule = rule, .labels = labels, .skip = skip, .out = out};
+    enum chex_status status = CHEX_OK;
+
+    out->of_entry = malloc(labels->count + 1);
+    w.patient_in = calloc(labels->patient_count + 1, sizeof(*w.patient_in));
+    if (!out->of_entry || !w.patient_in) {
+        free(w.patient_in);
+        return chex_fail_memory(err);
+    }
+    memset(out->of_entry, SPLIT_OUTSIDE, labels->count + 1);
+    switch (rule->kind) {
+    case SPLIT_OFFICIAL:
+        status = assign_official(&w, err);
+        break;
+    case SPLIT_PATIENT:
+        status = assign_by_patient(&w, err);
+        break;
+    case SPLIT_FILE:
+        status = split_file_assign(&w, err);
+        break;
+    case SPLIT_NONE:
+        split_work_name(&w, "all");
+        for (size_t i = 0; i < labels->count; i++)
+            split_work_put(&w, i, 0);
+        break;
+    }
+    if (status == CHEX_OK)
+        status = check_leaks(&w, err);
+    if (status == CHEX_OK)
+        status = check_outside(&w, err);
+    if (status == CHEX_OK)
+        status = finish(&w, err);
+    free(w.patient_in);
+    return status;
+}
+
+void
+split_set_release(struct split_set *set)
+{
+    free(set->of_entry);
+    notes_release(&set->notes);
+    *set = (struct split_set){0};
+}

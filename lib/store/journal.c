@@ -1,0 +1,314 @@
+/*
+ * journal.c - the files of the journals; see journal.h.  A line is one JSON object (jansson), made in journal_line.c
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "store/journal.h"
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JOURNAL_VERSION 1
+#define JOURNAL_MAX     (256u << 20)
+
+static const struct json_bounds header_bounds = {.size = 65536, .depth = 2, .values = 100};
+
+/* ---- names ---------------------------------------------------------------------------------------------------- */
+
+void
+journal_name(struct share share, char out[JOURNAL_NAME_SIZE])
+{
+    if (share_is_whole(share))
+        snprintf(out, JOURNAL_NAME_SIZE, "%s", JOURNAL_NAME);
+    else
+        snprintf(out, JOURNAL_NAME_SIZE, JOURNAL_PREFIX SHARE_FORMAT JOURNAL_SUFFIX, share.part + 1, share.of);
+}
+
+bool
+journal_is_name(const char *name)
+{
+    size_t prefix = strlen(JOURNAL_PREFIX);
+    struct share share;
+
+    if (strcmp(name, JOURNAL_NAME) == 0)
+        return true;
+    return strncmp(name, JOURNAL_PREFIX, prefix) == 0 && share_parse_suffix(name + prefix, &share) &&
+           strcmp(name + prefix + SHARE_SUFFIX_LENGTH, JOURNAL_SUFFIX) == 0;
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+/* What the lines of one journal are read into, and what its first must say. */
+struct reading {
+    const struct folder *folder;
+    const char *name;
+    const char *dataset_id, *spec;
+    struct shard_result *result;
+    size_t shard_count;
+};
+
+static enum chex_status
+check_header(const struct reading *r, const json_t *line, struct chex_error *err)
+{
+    const char *id, *old_spec;
+    char differ[SPEC_DIFFERENCE], shown_id[CHEX_ID_LENGTH],
+        shown_spec[400]; /* what a file says may hold control characters */
+    json_int_t version;
+    json_error_t e;
+
+    if (json_unpack_ex((json_t *)(uintptr_t)line, &e, 0, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id,
+                       "spec", &old_spec) != 0)
+        return json_error_code(&e) == json_error_out_of_memory
+                   ? chex_fail_memory(err)
+                   : chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", r->folder->path,
+                               r->name);
+    if (version != JOURNAL_VERSION)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s/%s' has version %" JSON_INTEGER_FORMAT ", this build reads %d", r->folder->path, r->name,
+                         version, JOURNAL_VERSION);
+    if (strcmp(id, r->dataset_id) != 0)
+        return chex_fail(
+            err, CHEX_ERR_INCOMPATIBLE,
+            "'%s' holds an unfinished conversion of other data or options, %.8s, and %.8s is wanted "
+            "(--force replaces it): %s",
+            r->folder->path, ascii_escape(id, strlen(id), shown_id, sizeof(shown_id)), r->dataset_id,
+            spec_difference(ascii_escape(old_spec, strlen(old_spec), shown_spec, sizeof(shown_spec)), r->spec, differ));
+    return CHEX_OK;
+}
+
+/*
+ * A shard's line into its result.  A shard with rejects is not taken for done: their files may have been repaired
+ * since, and its good slots are found by looking at them.
+ */
+static enum chex_status
+take_line(const struct reading *r, const char *line, size_t size, struct chex_error *err)
+{
+    struct shard_result parsed;
+    size_t shard;
+    enum chex_status status = journal_parse(line, size, r->shard_count, &shard, &parsed, err);
+
+    if (status == CHEX_OK && parsed.reject) { /* they have no place in a file */
+        shard_result_release(&parsed);
+        status = chex_fail(err, CHEX_ERR_DAMAGED, "a line of another process");
+    }
+    if (status == CHEX_OK) {
+        parsed.done = parsed.reject_count == 0;
+        parsed.reject_count = 0;
+        /* The first word, of --repair before it, stays known when the shard is made again. */
+        if (r->result[shard].was[0])
+            memcpy(parsed.was, r->result[shard].was, sizeof(parsed.was));
+        else if (parsed.done)
+            memcpy(parsed.was, parsed.sha256, sizeof(parsed.was));
+        r->result[shard] = parsed;
+    }
+    return status;
+}
+
+/* The first line: CHEX_ERR_DAMAGED where it is no JSON, which is to say torn. */
+static enum chex_status
+take_header(const struct reading *r, const char *text, size_t size, struct chex_error *err)
+{
+    json_t *line;
+    enum chex_status status = json_read(text, size, &header_bounds, &line, err);
+
+    if (status == CHEX_OK)
+        status = check_header(r, line, err);
+    else if (status != CHEX_ERR_MEMORY)
+        status = chex_context(err, CHEX_ERR_DAMAGED, "the first line");
+    json_decref(line);
+    return status;
+}
+
+/*
+ * Read the lines in b; *end is where the last good one ends.  The first that is not good and all behind it
+ * are dropped.
+ */
+static enum chex_status
+read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struct chex_error *err)
+{
+    size_t at = 0;
+
+    *end = 0;
+    while (at < b->size) {
+        const char *text = (const char *)b->data + at;
+        const char *newline = memchr(text, '\n', b->size - at);
+        size_t length = newline ? (size_t)(newline - text) : 0;
+        enum chex_status status;
+
+        if (!newline)
+            break;
+        status = at == 0 ? take_header(r, text, length, err) : take_line(r, text, length, err);
+        if (status == CHEX_ERR_DAMAGED) /* torn; but a lack of memory says nothing about the line */
+            break;
+        if (status != CHEX_OK)
+            return status;
+        at += length + 1;
+        *end = at;
+    }
+    return CHEX_OK;
+}
+
+/* *end: bytes of it that are good; 0 where there is none. */
+static enum chex_status
+read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
+{
+    struct buffer b = {0};
+    enum chex_status status = file_read(r->folder->fd, r->name, JOURNAL_MAX, &b, err);
+
+    *end = 0;
+    if (status == CHEX_OK)
+        status = read_lines(r, &b, end, err);
+    else if (status == CHEX_ERR_MISSING)
+        status = CHEX_OK;
+    else /* a folder or FIFO in its place is no fault of the images */
+        status = chex_context(err, chex_status_is_data(status) ? CHEX_ERR_INCOMPATIBLE : status, "'%s/%s'",
+                              r->folder->path, r->name);
+    buffer_release(&b);
+    return status;
+}
+
+/* Another process may be writing to this one: it is read again where it changed under us. */
+static enum chex_status
+read_living(const struct reading *r, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 50000000};
+    enum chex_status status;
+    uint64_t end;
+    int tries = 0;
+
+    while ((status = read_one(r, &end, err)) == CHEX_ERR_READ && tries++ < 20)
+        nanosleep(&pause, NULL);
+    return status;
+}
+
+enum chex_status
+journal_read_all(const struct folder *folder, const char *dataset_id, const char *spec, struct shard_result *result,
+                 size_t shard_count, size_t *count, struct chex_error *err)
+{
+    struct folder_names names = {0};
+    enum chex_status status = folder_list(folder, journal_is_name, &names, err);
+    size_t i;
+
+    *count = names.count;
+    for (i = 0; status == CHEX_OK && i < names.count; i++) {
+        struct reading r = {folder, names.name[i], dataset_id, spec, result, shard_count};
+
+        status = read_living(&r, err);
+    }
+    folder_names_release(&names);
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+append(struct journal *j, const struct buffer *line, struct chex_error *err)
+{
+    size_t done = 0;
+
+    while (done < line->size) {
+        ssize_t n = pwrite(j->fd, line->data + done, line->size - done, (off_t)(j->end + done));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    if (done < line->size || file_fsync(j->fd) != 0)
+        return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path, j->name,
+                         chex_errno_text(errno));
+    j->end += line->size;
+    return CHEX_OK;
+}
+
+enum chex_status
+journal_add(struct journal *j, size_t shard, const struct shard_result *result, struct chex_error *err)
+{
+    struct buffer line = {0};
+    enum chex_status status = journal_format(shard, result, false, &line, err);
+
+    if (status == CHEX_OK)
+        status = append(j, &line, err);
+    buffer_release(&line);
+    return status;
+}
+
+static enum chex_status
+append_header(struct journal *j, const char *dataset_id, const char *spec, struct chex_error *err)
+{
+    json_t *line = json_pack("{s:I,s:s,s:s}", "journal", (json_int_t)JOURNAL_VERSION, "dataset_id", dataset_id, "spec",
+                             spec);
+    struct buffer b = {0};
+    enum chex_status status = json_append(line, JSON_COMPACT | JSON_ENSURE_ASCII, &b, err);
+
+    json_decref(line);
+    if (status == CHEX_OK)
+        status = append(j, &b, err);
+    buffer_release(&b);
+    return status;
+}
+
+static bool
+cut(const struct journal *j)
+{
+    while (ftruncate(j->fd, (off_t)j->end) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
+
+enum chex_status
+journal_open(const struct folder *folder, struct share share, const char *dataset_id, const char *spec,
+             struct shard_result *result, size_t shard_count, struct journal *out, struct chex_error *err)
+{
+    struct reading own = {folder, out->name, dataset_id, spec, result, shard_count};
+    size_t count;
+    enum chex_status status;
+
+    *out = (struct journal){.folder = folder, .fd = -1};
+    journal_name(share, out->name);
+    status = journal_read_all(folder, dataset_id, spec, result, shard_count, &count, err);
+    if (status == CHEX_OK)
+        status = read_one(&own, &out->end, err); /* its end, and it has the last word */
+    if (status == CHEX_OK)
+        status = folder_own(folder, out->name, err);
+    if (status != CHEX_OK)
+        return status;
+    out->fd = file_openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    /* What is behind the last good line was torn by a crash. */
+    if (out->fd < 0 || !cut(out)) {
+        status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,
+                           chex_errno_text(errno));
+        journal_close(out);
+        return status;
+    }
+    if (out->end > 0)
+        return CHEX_OK;
+    status = append_header(out, dataset_id, spec, err);
+    if (status == CHEX_OK)
+        status = folder_sync(folder, err);
+    if (status != CHEX_OK)
+        journal_close(out);
+    return status;
+}
+
+void
+journal_close(struct journal *j)
+{
+    if (j->folder && j->fd >= 0)
+        close(j->fd);
+    *j = (struct journal){.fd = -1};
+}

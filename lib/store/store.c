@@ -1,0 +1,239 @@
+/*
+ * store.c - slots: wanted, filled, rejected; see store.h
+ *
+ * Opening and resuming is in store_open.c, finishing a shard in store_finish.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "store/store_private.h"
+
+#include "dataset/tfrecord.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum chex_status
+store_open_part(struct store *store, size_t shard, struct chex_error *err)
+{
+    const struct plan_shard *plan = &store->plan->shard[shard];
+    struct store_shard *s = &store->shard[shard];
+    uint64_t size = (uint64_t)plan->records * store->plan->layout.stride;
+    bool likely = !store->options.uncertain || plan->images - s->left >= plan->images / 4;
+    enum chex_status status = CHEX_OK;
+
+    if (!s->part) {
+        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->part, err);
+        if (status != CHEX_OK)
+            return status;
+        atomic_fetch_add(&store->open_parts, 1);
+    } else if (likely && !s->reserved) {
+        status = safe_file_reserve(s->part, size, err);
+    }
+    s->reserved |= likely;
+    return status;
+}
+
+enum chex_status
+store_close_part(struct store *store, size_t shard, struct chex_error *err)
+{
+    struct safe_file *part = store->shard[shard].part;
+
+    if (!part)
+        return CHEX_OK;
+    atomic_fetch_sub(&store->open_parts, 1);
+    store->shard[shard].part = NULL;
+    return safe_file_leave(part, err);
+}
+
+enum chex_status
+store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
+                   struct record_values *values, struct chex_error *err)
+{
+    const struct layout *layout = &store->plan->layout;
+    uint64_t data_size;
+    enum chex_status status = tfrecord_length(record, layout->stride, &data_size, err);
+
+    if (status == CHEX_OK)
+        status = layout_decode(layout, record, values, err);
+    if (status == CHEX_OK)
+        status = tfrecord_check_data(record, layout->stride - TFRECORD_FRAME, err);
+    if (status != CHEX_OK)
+        return status;
+    if (strcmp(values->dataset_id, store->plan->dataset_id) != 0 || values->shard != shard || values->index != index)
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "the record belongs to another slot");
+    return CHEX_OK;
+}
+
+/* Sums in 32 bits, for pieces that cannot overflow (4096 * 255 * 255 < 2^32), so that the loop is vectorised. */
+void
+store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
+{
+    while (count > 0) {
+        size_t piece = count < 4096 ? count : 4096, i;
+        uint32_t sum = 0, squares = 0;
+
+        for (i = 0; i < piece; i++) {
+            uint32_t v = pixel[i];
+
+            sum += v;
+            squares += v * v;
+        }
+        r->sum += sum;
+        r->squares += squares;
+        pixel += piece;
+        count -= piece;
+    }
+}
+
+bool
+store_wants(const struct store *store, size_t shard, uint32_t index)
+{
+    struct store_shard *s = &store->shard[shard];
+    bool wants;
+
+    pthread_mutex_lock(&s->lock);
+    wants = s->slot && s->slot[index] == SLOT_EMPTY;
+    pthread_mutex_unlock(&s->lock);
+    return wants;
+}
+
+/* Note what became of a slot; true for the last one of its shard. */
+static bool
+decide(struct store_shard *s, uint32_t index, enum slot_state state)
+{
+    bool last;
+
+    pthread_mutex_lock(&s->lock);
+    s->slot[index] = (uint8_t)state;
+    last = --s->left == 0;
+    pthread_mutex_unlock(&s->lock);
+    return last;
+}
+
+bool
+store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status)
+{
+    /* No other failure is over when one tries again at once: a full disk stays full. */
+    return (status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && errno == EIO && !store->shard[shard].begun_anew;
+}
+
+uint64_t
+store_begun_anew(struct store *store, unsigned *shards)
+{
+    uint64_t images = 0;
+    size_t i;
+
+    *shards = 0;
+    for (i = 0; i < store->plan->shard_count; i++) {
+        if (!store->shard[i].waits)
+            continue;
+        images += store->shard[i].left;
+        store->shard[i].waits = false;
+        (*shards)++;
+    }
+    return images;
+}
+
+enum chex_status
+store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record, struct chex_error *err)
+{
+    struct store_shard *s = &store->shard[shard];
+    size_t stride = store->plan->layout.stride;
+    enum chex_status status;
+    bool again, anew;
+
+    pthread_mutex_lock(&s->lock);
+    again = s->again;
+    status = again ? CHEX_OK : store_open_part(store, shard, err);
+    s->users++;
+    pthread_mutex_unlock(&s->lock);
+    if (status == CHEX_OK && !again)
+        status = safe_file_pwrite(s->part, (uint64_t)index * stride, record, stride, err);
+    anew = status != CHEX_OK && store_may_begin_anew(store, shard, status); /* looks at errno */
+    /* Images from archives go to all shards at once, which may be more than files can be open. */
+    pthread_mutex_lock(&s->lock);
+    if (--s->users == 0 && atomic_load(&store->open_parts) > store->max_open && status == CHEX_OK) {
+        status = store_close_part(store, shard, err);
+        anew = status != CHEX_OK && store_may_begin_anew(store, shard, status);
+    }
+    s->again |= anew;
+    pthread_mutex_unlock(&s->lock);
+    if (status != CHEX_OK && !anew)
+        return status;
+    return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
+}
+
+enum chex_status
+store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why, struct chex_error *err)
+{
+    struct shard_result *r = &store->result[shard];
+    struct store_shard *s = &store->shard[shard];
+    char *text = strdup(why->text);
+    struct reject *grown;
+    size_t i;
+
+    if (!text)
+        return chex_fail_memory(err);
+    pthread_mutex_lock(&s->lock);
+    grown = realloc(r->reject, (r->reject_count + 1) * sizeof(*grown));
+    if (grown) {
+        r->reject = grown;
+        /* They come nearly in their order: a search from the end is short. */
+        for (i = r->reject_count++; i > 0 && grown[i - 1].index > index; i--)
+            grown[i] = grown[i - 1];
+        grown[i] = (struct reject){index, why->status, text};
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!grown) {
+        free(text);
+        return chex_fail_memory(err);
+    }
+    return decide(s, index, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
+}
+
+void
+store_take(struct store *store, size_t shard, struct shard_result *result)
+{
+    shard_result_release(&store->result[shard]);
+    store->result[shard] = *result;
+    *result = (struct shard_result){0};
+    store->shard[shard].borrows = !store->result[shard].done;
+}
+
+bool
+store_differs(const struct store *store, size_t shard)
+{
+    const char *was = store->shard[shard].was;
+
+    return store->result[shard].done && was[0] && strcmp(was, store->result[shard].sha256) != 0;
+}
+
+const struct shard_result *
+store_results(const struct store *store)
+{
+    return store->result;
+}
+
+void
+store_free(struct store *store)
+{
+    size_t i;
+
+    if (!store)
+        return;
+    for (i = 0; store->shard && i < store->plan->shard_count; i++) {
+        store_close_part(store, i, NULL);
+        free(store->shard[i].slot);
+        pthread_mutex_destroy(&store->shard[i].lock);
+    }
+    for (i = 0; store->result && i < store->plan->shard_count; i++)
+        shard_result_release(&store->result[i]);
+    journal_close(&store->journal);
+    pthread_mutex_destroy(&store->journal_lock);
+    free(store->shard);
+    free(store->result);
+    free(store);
+}

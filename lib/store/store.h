@@ -1,0 +1,131 @@
+/*
+ * store.h - the shards of a conversion while their slots are filled, in any order and by any thread
+ *
+ * A shard that is not finished is a part file of its final size (file.h); slot i lies at i * stride.  A slot is full
+ * when its record is there with good checksums, of this data set and for this slot: nothing else is believed, so
+ * after a kill the next run takes over what is full and fills the rest.  Who fills the last slot of a shard finishes
+ * it: rejected slots and the tail get copies of other images with weight 0, everything is read back, checked and
+ * hashed, and the file gets its name.
+ *
+ * Several processes may fill the shards of one folder, each those of its share: store_wants() is false for all others.
+ * One of them takes over the results of all (store_take()) and publishes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_LIB_STORE_H
+#define CHEX_LIB_STORE_H
+
+#include "store/journal.h"
+#include "plan/plan.h"
+
+#include <stdatomic.h>
+
+/* A list beside the shards of what is missing; removed when the data set is published. */
+#define STORE_MISSING_NAME "missing.txt"
+
+/* The list of what is not in the data set, beside its manifest. */
+#define STORE_REJECTS_NAME "rejects.jsonl"
+
+struct store;
+
+struct store_options {
+    bool verify; /* read each finished shard once more, under its name and from the disk, and compare */
+    bool force;  /* replace a data set made with other options */
+    struct share share;
+    unsigned threads; /* for reading what is there already; 0: one */
+    /* Called meanwhile by the calling thread, about five times a second; NULL: never. */
+    void (*tick)(void *context);
+    void *context;
+    const atomic_bool *stop; /* NULL: never */
+    /*
+     * Nobody knows yet which images will come: space for a shard is reserved when a quarter of its images are there,
+     * and not when the first comes, which of an incomplete download would be most of a data set for a few images.
+     */
+    bool uncertain;
+    /* The id of an unfinished data set that this one takes the place of, where it lies in the folder; NULL: none. */
+    const char *replaces;
+    bool repair; /* read a complete data set, and make anew what is damaged or has rejects */
+};
+
+/* What was there when the store was opened. */
+struct store_state {
+    size_t shards;   /* of this share */
+    uint64_t images; /* planned in them */
+    size_t shards_done;
+    uint64_t images_done; /* planned in shards that are done */
+    uint64_t slots_full;  /* in shards that are not done */
+    bool complete;        /* a data set with this id and a manifest: nothing is left to do */
+    uint64_t rejects;     /* that its manifest counts */
+    bool replaced;        /* store_prepare() removed what options->replaces names */
+};
+
+/*
+ * Make the folder (which the caller has locked) fit for this plan: under options->force it is emptied; what a killed
+ * process left that nobody will use is removed, and so is an unfinished data set of the id options->replaces, but none
+ * that is published, or may have been.  By one process, before any opens the store.
+ * CHEX_ERR_INCOMPATIBLE  the folder holds a data set, finished or not, of another id, and not options->force
+ * CHEX_ERR_DAMAGED  the data set is complete, but for a shard
+ * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
+ */
+enum chex_status store_prepare(const struct folder *folder, const struct plan *plan,
+                               const struct store_options *options, struct store_state *state, struct chex_error *err);
+/*
+ * Is the data set complete?  Looks only, so that the folder need not be locked, nor be one that can be written to.
+ * The same errors.
+ */
+enum chex_status store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+                            struct store_state *state, struct chex_error *err);
+/*
+ * Open this share of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
+ * The same errors.
+ */
+enum chex_status store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+                            struct store **out, struct store_state *state, struct chex_error *err);
+void store_free(struct store *store); /* NULL is allowed; what is unfinished stays for the next run */
+
+/* Bytes that the unfinished shards will still take. */
+uint64_t store_space_needed(const struct store *store);
+
+/* True where slot `index` of `shard` still needs its image.  Thread-safe. */
+bool store_wants(const struct store *store, size_t shard, uint32_t index);
+
+/*
+ * Put a sealed record of `stride` bytes into its slot.  Thread-safe; each slot by one thread.  May finish the shard.
+ * CHEX_ERR_WRITE: the part stays, a rerun goes on.
+ */
+enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
+                           struct chex_error *err);
+/*
+ * After each image was put or rejected once: images of the shards that were begun anew since the last call, because the disk
+ * failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from their
+ * sources again, once; the second failure is an error.  *shards: how many shards that is.
+ */
+uint64_t store_begun_anew(struct store *store, unsigned *shards);
+
+/* Say that the slot's image cannot be used.  Thread-safe.  May finish the shard. */
+enum chex_status store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why,
+                              struct chex_error *err);
+
+/*
+ * What another process did with a shard: it is not of this share, and no longer that process's.  The rejects become the
+ * store's.  One that is not done borrows an image in store_finish().
+ */
+void store_take(struct store *store, size_t shard, struct shard_result *result);
+
+/*
+ * After the last slot: finish the shards without any usable image, which borrow one from their split, and check that
+ * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
+ */
+enum chex_status store_finish(struct store *store, struct chex_error *err);
+
+/* Was the shard, one of this share, made again, and has another SHA-256 than before?  Its images are others then. */
+bool store_differs(const struct store *store, size_t shard);
+
+/* The results of all shards, plan->shard_count of them, once store_finish() was good. */
+const struct shard_result *store_results(const struct store *store);
+
+/* Write rejects.jsonl and the manifest, and remove the journals: the data set is complete. */
+enum chex_status store_publish(struct store *store, const void *rejects, size_t rejects_size, const void *manifest,
+                               size_t manifest_size, struct chex_error *err);
+
+#endif

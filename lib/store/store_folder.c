@@ -1,0 +1,395 @@
+/*
+ * store_folder.c - a folder before its first slot and after its last: whose files lie there, and publishing
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "store/store_private.h"
+
+#include "dataset/dali_index.h"
+#include "dataset/manifest.h"
+#include "base/pipeline.h"
+#include "base/progress.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- files of ours -------------------------------------------------------------------------------------------- */
+
+enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PART, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
+
+/* What is behind chestxray14-SPLIT.tfrecord-NNNNN-of-NNNNN, as plan.c makes names; NULL where it is another name. */
+static const char *
+behind_shard_name(const char *p)
+{
+    static const char infix[] = ".tfrecord-", digits[] = "0123456789";
+
+    if (strncmp(p, PLAN_PREFIX "-", strlen(PLAN_PREFIX "-")) != 0)
+        return NULL;
+    p += strlen(PLAN_PREFIX "-");
+    p += strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    if (strncmp(p, infix, strlen(infix)) != 0)
+        return NULL;
+    p += strlen(infix);
+    if (strspn(p, digits) != 5 || strncmp(p + 5, "-of-", 4) != 0 || strspn(p + 9, digits) != 5)
+        return NULL;
+    return p + 14;
+}
+
+/* ".tmp.PID", as file.c makes names. */
+static bool
+is_temporary(const char *p)
+{
+    static const char infix[] = ".tmp.";
+    size_t digits;
+
+    if (strncmp(p, infix, strlen(infix)) != 0)
+        return false;
+    digits = strspn(p + strlen(infix), "0123456789");
+    return digits > 0 && p[strlen(infix) + digits] == '\0';
+}
+
+/* "..NAME.part.tmp.PID": a copy that folder_own() began. */
+static bool
+is_copy_of_ours(const char *name)
+{
+    char base[PLAN_SHARD_NAME + 16];
+    const char *end = strstr(name, ".tmp.");
+
+    if (strncmp(name, "..", 2) != 0 || !end || !is_temporary(end) || (size_t)(end - name) > sizeof(base))
+        return false;
+    snprintf(base, sizeof(base), "%.*s", (int)(end - name - 1), name + 1);
+    if (journal_is_name(base))
+        return true;
+    end = behind_shard_name(base + 1);
+    return end && strcmp(end, ".part") == 0;
+}
+
+/* Names are ours only where they match to the last character: under force, files are removed by them. */
+static enum file_kind
+kind_of(const char *name)
+{
+    static const char *const small[] = {MANIFEST_NAME, STORE_REJECTS_NAME, STORE_MISSING_NAME};
+    bool hidden = name[0] == '.';
+    const char *base = hidden ? name + 1 : name;
+    const char *rest = behind_shard_name(base);
+    size_t i;
+
+    if (journal_is_name(name))
+        return FILE_JOURNAL;
+    if (is_copy_of_ours(name))
+        return FILE_LEFTOVER;
+    for (i = 0; hidden && i < sizeof(small) / sizeof(small[0]); i++)
+        if (strncmp(base, small[i], strlen(small[i])) == 0 && is_temporary(base + strlen(small[i])))
+            return FILE_LEFTOVER;
+    if (!rest)
+        return FILE_FOREIGN;
+    if (hidden && strcmp(rest, ".part") == 0)
+        return FILE_PART;
+    if (strncmp(rest, DALI_INDEX_SUFFIX, strlen(DALI_INDEX_SUFFIX)) == 0)
+        rest += strlen(DALI_INDEX_SUFFIX);
+    if (hidden)
+        return is_temporary(rest) ? FILE_LEFTOVER : FILE_FOREIGN;
+    return rest[0] == '\0' ? FILE_SHARD : FILE_FOREIGN;
+}
+
+/*
+ * Go through the folder.  remove[kind]: remove files of that kind; count[kind] says how many there were.
+ */
+static enum chex_status
+sweep(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
+{
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    enum chex_status status = CHEX_OK;
+    struct dirent *d;
+
+    if (!dir) {
+        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
+                           chex_errno_text(errno));
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    while (status == CHEX_OK && (errno = 0, d = readdir(dir)) != NULL) {
+        enum file_kind kind = kind_of(d->d_name);
+
+        count[kind]++;
+        if (remove[kind])
+            status = folder_remove(folder, d->d_name, err);
+    }
+    if (status == CHEX_OK && errno != 0)
+        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
+                           chex_errno_text(errno));
+    closedir(dir);
+    return status;
+}
+
+/* Remove the data set in the folder: its mark of completion first. */
+static enum chex_status
+clear(const struct folder *folder, struct chex_error *err)
+{
+    static const bool remove[FILE_KINDS] = {[FILE_SHARD] = true, [FILE_PART] = true, [FILE_LEFTOVER] = true};
+    static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true};
+    size_t count[FILE_KINDS] = {0};
+    enum chex_status status = folder_remove(folder, MANIFEST_NAME, err);
+
+    if (status == CHEX_OK)
+        status = folder_sync(folder, err);
+    if (status == CHEX_OK)
+        status = sweep(folder, remove, count, err);
+    if (status == CHEX_OK)
+        status = folder_remove(folder, STORE_REJECTS_NAME, err);
+    if (status == CHEX_OK)
+        status = folder_remove(folder, STORE_MISSING_NAME, err);
+    /* Last: what is left of shards by a kill is known to be ours. */
+    return status == CHEX_OK ? sweep(folder, journals, count, err) : status;
+}
+
+/* ---- a complete data set -------------------------------------------------------------------------------------- */
+
+struct completeness {
+    const struct store *store;
+    const struct manifest *m;
+};
+
+/* A shard of a complete data set: is it there?  With --verify also: has it the content that the manifest says? */
+static enum chex_status
+check_shard(void *context, void *worker, size_t item, struct chex_error *err)
+{
+    const struct completeness *c = context;
+    const struct manifest_shard *shard = &c->m->shard[item];
+    const char *path = c->store->folder->path;
+    char hex[DIGEST_HEX];
+    struct stat st;
+    enum chex_status status = CHEX_OK;
+
+    (void)worker;
+    if (fstatat(c->store->folder->fd, shard->name, &st, 0) != 0 || (uint64_t)st.st_size != shard->size)
+        return chex_fail(err, CHEX_ERR_DAMAGED,
+                         "'%s' has a manifest, but shard '%s' is missing or of another size (--repair makes it again)",
+                         path, shard->name);
+    if (c->store->options.verify)
+        status = store_hash_file(c->store, shard->name, hex, err);
+    if (status == CHEX_OK && c->store->options.verify && strcmp(hex, shard->sha256) != 0)
+        status = chex_fail(err, CHEX_ERR_DAMAGED,
+                           "'%s/%s' differs from what the manifest says (--repair makes it again)", path, shard->name);
+    return status;
+}
+
+static enum chex_status
+check_complete(const struct store *store, const struct manifest *m, struct chex_error *err)
+{
+    struct completeness c = {store, m};
+
+    return store_each(store, m->shard_count, check_shard, &c, err);
+}
+
+/* In what it differs from the plan; the line is that of spec_format(). */
+static enum chex_status
+fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
+{
+    char asked[256], there[512], differ[SPEC_DIFFERENCE];
+
+    spec_format(&store->plan->spec, asked, sizeof(asked));
+    snprintf(there, sizeof(there),
+             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s",
+             m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
+             (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
+             m->lenient ? ", lenient" : "");
+    return chex_fail(
+        err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
+        store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
+}
+
+/*
+ * Files of shards, but no journal?  *files: how many, then.  Looked at twice: another part may have made its journal and
+ * then a shard while the folder was listed.
+ */
+static enum chex_status
+find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
+{
+    static const bool none[FILE_KINDS] = {false};
+    int tries;
+
+    for (tries = 0; tries < 2; tries++) {
+        size_t count[FILE_KINDS] = {0};
+        enum chex_status status = sweep(folder, none, count, err);
+
+        *files = count[FILE_JOURNAL] > 0 ? 0 : count[FILE_SHARD] + count[FILE_PART];
+        if (status != CHEX_OK || *files == 0)
+            return status;
+    }
+    return CHEX_OK;
+}
+
+/* No manifest: unfinished, or nothing at all, where the shards are not orphans.  --repair makes a manifest again. */
+static enum chex_status
+look_without_manifest(const struct store *store, struct chex_error *err)
+{
+    bool damaged;
+    size_t files;
+    enum chex_status status = find_orphans(store->folder, &files, err);
+
+    if (status != CHEX_OK || files == 0)
+        return status;
+    if (store->options.repair)
+        return store_repair(store, NULL, &damaged, err);
+    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                     "'%s' holds %s files of shards, but neither a manifest nor a journal (--repair makes the "
+                     "manifest again, --force replaces them)",
+                     store->folder->path, COUNT_TEXT(files));
+}
+
+/* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; so is none, with orphans. */
+static enum chex_status
+look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
+{
+    const struct folder *folder = store->folder;
+    struct manifest m = {0};
+    struct buffer b = {0};
+    bool damaged = false;
+    enum chex_status status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
+
+    if (status == CHEX_ERR_MISSING) {
+        buffer_release(&b);
+        return look_without_manifest(store, err);
+    }
+    if (status == CHEX_OK)
+        status = manifest_parse(b.data, b.size, &m, err);
+    if (status == CHEX_ERR_DAMAGED && store->options.repair)
+        status = store_repair(store, NULL, &damaged, err);
+    else if (status != CHEX_OK)
+        status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
+                     ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
+                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)",
+                                    folder->path, MANIFEST_NAME,
+                                    status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
+    else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
+        status = fail_other(store, &m, err);
+    else if (store->options.repair)
+        status = store_repair(store, &m, &damaged, err);
+    else
+        status = check_complete(store, &m, err);
+    if (status == CHEX_OK && !damaged)
+        *state = (struct store_state){.complete = true, .rejects = m.rejects};
+    manifest_release(&m);
+    buffer_release(&b);
+    return status;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------------------------- */
+
+/* The journals that are there are of this data set. */
+static enum chex_status
+check_journals(const struct folder *folder, const struct plan *plan, struct chex_error *err)
+{
+    struct shard_result *unused = calloc(plan->shard_count, sizeof(*unused));
+    char spec[256];
+    size_t count;
+    enum chex_status status;
+
+    if (!unused)
+        return chex_fail_memory(err);
+    spec_format(&plan->spec, spec, sizeof(spec));
+    status = journal_read_all(folder, plan->dataset_id, spec, unused, plan->shard_count, &count, err);
+    free(unused);
+    return status;
+}
+
+/*
+ * Does an unfinished data set of this id lie there?  Not one whose shards are all but there: that may be a published
+ * one in the middle of its --repair, which has no manifest for a while.
+ */
+static enum chex_status
+find_replaced(const struct folder *folder, const struct plan *plan, const char *id, bool *found, struct chex_error *err)
+{
+    struct shard_result *result = calloc(plan->shard_count, sizeof(*result));
+    size_t count = 0, finished = 0, i;
+    enum chex_status status;
+    char spec[256];
+    struct stat st;
+
+    *found = false;
+    if (!result)
+        return chex_fail_memory(err);
+    spec_format(&plan->spec, spec, sizeof(spec));
+    status = journal_read_all(folder, id, spec, result, plan->shard_count, &count, err);
+    for (i = 0; i < plan->shard_count; i++)
+        finished += result[i].done || result[i].was[0];
+    free(result);
+    if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
+        *found = errno == ENOENT && (finished < plan->shard_count / 2 ||
+                                     file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
+enum chex_status
+store_prepare(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+              struct store_state *state, struct chex_error *err)
+{
+    static const bool leftovers[FILE_KINDS] = {[FILE_LEFTOVER] = true};
+    static const bool all[FILE_KINDS] = {[FILE_LEFTOVER] = true, [FILE_JOURNAL] = true};
+    const struct store view = {.folder = folder, .plan = plan, .options = *options};
+    size_t count[FILE_KINDS] = {0};
+    enum chex_status status = CHEX_OK;
+    bool replaced = false;
+
+    *state = (struct store_state){0};
+    if (!options->force && options->replaces)
+        status = find_replaced(folder, plan, options->replaces, &replaced, err);
+    if (status == CHEX_OK && (options->force || replaced))
+        status = clear(folder, err);
+    if (status == CHEX_OK)
+        status = look_at_manifest(&view, state, err);
+    /* Nothing is removed before it is known that the folder is this data set's. */
+    if (status == CHEX_OK && !state->complete)
+        status = check_journals(folder, plan, err);
+    /* A run may have ended behind the manifest's rename: the journals go when that is sure to stay. */
+    if (status == CHEX_OK && state->complete)
+        status = folder_sync(folder, err);
+    state->replaced = replaced;
+    return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
+}
+
+enum chex_status
+store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+           struct store_state *state, struct chex_error *err)
+{
+    struct store view = {.folder = folder, .plan = plan, .options = *options};
+
+    view.options.repair = view.options.force = false;
+    *state = (struct store_state){0};
+    return look_at_manifest(&view, state, err);
+}
+
+/* ---- publishing ------------------------------------------------------------------------------------------------ */
+
+enum chex_status
+store_publish(struct store *store, const void *rejects, size_t rejects_size, const void *manifest, size_t manifest_size,
+              struct chex_error *err)
+{
+    static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true};
+    const struct folder *folder = store->folder;
+    size_t count[FILE_KINDS] = {0};
+    enum chex_status status;
+
+    if (rejects_size > 0)
+        status = safe_file_put(folder, STORE_REJECTS_NAME, rejects, rejects_size, err);
+    else
+        status = folder_remove(folder, STORE_REJECTS_NAME, err);
+    if (status == CHEX_OK)
+        status = safe_file_put(folder, MANIFEST_NAME, manifest, manifest_size, err);
+    if (status != CHEX_OK)
+        return status;
+    journal_close(&store->journal);
+    status = sweep(folder, journals, count, err);
+    return status == CHEX_OK ? folder_sync(folder, err) : status;
+}

@@ -1,0 +1,366 @@
+/*
+ * verify.c - a whole data set: its shards by several threads, then what else lies in the folder; see verify.h
+ *
+ * The threads take the shards in order and finish them in any; a report waits until those before it are told.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "verify/verify_private.h"
+
+#include "store/journal.h"
+#include "io/lock.h"
+#include "base/pipeline.h"
+#include "base/progress.h"
+#include "plan/split.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct split_sums {
+    bool damaged; /* some shard had faults: the sums say nothing */
+    uint64_t positives[CHEX_FINDINGS];
+};
+
+struct run {
+    struct verify *v;
+    unsigned first, end; /* the shards that are meant */
+    _Atomic uint64_t bytes;
+    uint64_t total;
+
+    pthread_mutex_t lock;   /* for what follows */
+    struct report **report; /* [shard_count]: those that are done and not told yet */
+    unsigned told;
+    struct split_sums sums[SPLIT_MAX];
+    bool read_failed;
+    struct chex_error read_error;
+};
+
+/* ---- shards ---------------------------------------------------------------------------------------------------- */
+
+static void
+free_report(struct report *r)
+{
+    if (r)
+        report_release(r);
+    free(r);
+}
+
+static void
+add_sums(struct run *run, unsigned shard, const struct report *r)
+{
+    struct split_sums *sums = &run->sums[run->v->dataset->shard[shard].split];
+    unsigned i;
+
+    sums->damaged |= r->faults > 0;
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        sums->positives[i] += r->positives[i];
+    if (r->read_failed && !run->read_failed) {
+        run->read_failed = true;
+        chex_fail(&run->read_error, CHEX_ERR_READ, "'%s/%s' could not be read", run->v->dataset->folder.path,
+                  run->v->dataset->shard[shard].name);
+    }
+}
+
+static enum chex_status
+work(void *context, void *worker, size_t item, struct chex_error *err)
+{
+    struct run *run = context;
+    unsigned shard = run->first + (unsigned)item;
+    const struct chex_dataset *ds = run->v->dataset;
+    struct report *r = calloc(1, sizeof(*r));
+    enum chex_status status;
+
+    if (!r)
+        return chex_fail_memory(err);
+    status = verify_shard(run->v, worker, shard, &run->bytes, r, err);
+    if (status != CHEX_OK) {
+        free_report(r);
+        return status;
+    }
+    pthread_mutex_lock(&run->lock);
+    run->report[shard] = r;
+    while (run->told < run->end && run->report[run->told]) {
+        unsigned i = run->told++;
+
+        report_tell(run->report[i], run->v, ds->shard[i].name);
+        add_sums(run, i, run->report[i]);
+        run->v->shards_good += run->report[i]->faults == 0;
+        free_report(run->report[i]);
+        run->report[i] = NULL;
+    }
+    pthread_mutex_unlock(&run->lock);
+    return CHEX_OK;
+}
+
+static void *
+worker_new(void *context)
+{
+    struct verify_worker *w = calloc(1, sizeof(*w));
+
+    (void)context;
+    if (!w)
+        return NULL;
+    w->digest = digest_new();
+    if (!w->digest) {
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+static void
+worker_free(void *worker)
+{
+    struct verify_worker *w = worker;
+
+    digest_free(w->digest);
+    buffer_release(&w->buffer);
+    free(w);
+}
+
+static void
+tick(void *context, size_t done)
+{
+    struct run *run = context;
+    uint64_t bytes = atomic_load(&run->bytes);
+
+    (void)done;
+    run->v->tick(run->v->context, bytes, bytes > run->total ? bytes : run->total);
+}
+
+static uint64_t
+expected_bytes(const struct run *run)
+{
+    const struct verify *v = run->v;
+    double share = v->depth == VERIFY_FULL ? 1 : v->depth == VERIFY_SAMPLE ? v->sample_percent / 100 : 0;
+    uint64_t total = 0;
+    unsigned i;
+
+    for (i = run->first; i < run->end; i++)
+        total += v->dataset->shard[i].size;
+    return (uint64_t)(share * (double)total);
+}
+
+static enum chex_status
+check_shards(struct run *run, struct chex_error *err)
+{
+    struct pipeline p = {
+        .count = run->end - run->first,
+        .threads = run->v->threads,
+        .work = work,
+        .worker_new = worker_new,
+        .worker_free = worker_free,
+        .context = run,
+        .tick = run->v->tick ? tick : NULL,
+        .stop = run->v->stop,
+    };
+
+    return pipeline_run(&p, err);
+}
+
+/* ---- sums over a split ----------------------------------------------------------------------------------------- */
+
+static void
+check_sums(struct run *run)
+{
+    const struct chex_dataset *ds = run->v->dataset;
+    struct report r = {0};
+    unsigned i, j;
+
+    for (i = 0; i < ds->info.split_count; i++)
+        for (j = 0; j < CHEX_FINDINGS && !run->sums[i].damaged; j++)
+            if (run->sums[i].positives[j] != ds->split[i].positives[j])
+                report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL, "split '%s': %s images with %s, the records have %s",
+                             ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), chex_finding_name(j),
+                             COUNT_TEXT(run->sums[i].positives[j]));
+    report_tell(&r, run->v, MANIFEST_NAME);
+    report_release(&r);
+}
+
+/* ---- what else lies in the folder ------------------------------------------------------------------------------ */
+
+struct name_list {
+    char **name;
+    size_t count, capacity;
+};
+
+static void
+release_names(struct name_list *list)
+{
+    while (list->count > 0)
+        free(list->name[--list->count]);
+    free(list->name);
+}
+
+static bool
+add_name(struct name_list *list, const char *name)
+{
+    char **grown = array_grow(list->name, &list->capacity, list->count, sizeof(*grown));
+
+    if (!grown)
+        return false;
+    list->name = grown;
+    list->name[list->count] = strdup(name);
+    return list->name[list->count] && ++list->count > 0;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool
+ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* NAME.tfrecord-00012-of-00338 */
+static bool
+is_shard_name(const char *name)
+{
+    const char *number = strstr(name, ".tfrecord-");
+    unsigned a, b;
+    int end = 0;
+
+    return number && sscanf(number, ".tfrecord-%5u-of-%5u%n", &a, &b, &end) == 2 && number[end] == '\0';
+}
+
+/* What is wrong with this file being here, or NULL.  known: the names of the shards, sorted. */
+static const char *
+judge(const struct name_list *known, char *name)
+{
+    if (journal_is_name(name))
+        return "journal of an unfinished conversion";
+    if (strncmp(name, LOCK_NAME, strlen(LOCK_NAME)) == 0)
+        return "lock of a conversion that is running or was killed";
+    if (name[0] == '.' && (ends_with(name, ".part") || strstr(name, ".tmp.")))
+        return "left over from a conversion that was interrupted";
+    if (is_shard_name(name) && !bsearch(&name, known->name, known->count, sizeof(*known->name), compare_names))
+        return "a shard that is not in the manifest";
+    return NULL;
+}
+
+static bool
+list_known(const struct chex_dataset *ds, struct name_list *known)
+{
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++)
+        if (!add_name(known, ds->shard[i].name))
+            return false;
+    qsort(known->name, known->count, sizeof(*known->name), compare_names);
+    return true;
+}
+
+/* The names in the folder for which judge() has something to say. */
+static enum chex_status
+list_strangers(const struct chex_dataset *ds, const struct name_list *known, struct name_list *list,
+               struct chex_error *err)
+{
+    int fd = openat(ds->folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    enum chex_status status = CHEX_OK;
+    struct dirent *d;
+
+    if (!dir) {
+        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list '%s': %s", ds->folder.path,
+                           chex_errno_text(errno));
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    errno = 0;
+    while (status == CHEX_OK && (d = readdir(dir))) {
+        if (judge(known, d->d_name) && !add_name(list, d->d_name))
+            status = chex_fail_memory(err);
+        errno = 0;
+    }
+    if (status == CHEX_OK && errno != 0)
+        status = chex_fail(err, CHEX_ERR_READ, "cannot list '%s': %s", ds->folder.path, chex_errno_text(errno));
+    closedir(dir);
+    return status;
+}
+
+static enum chex_status
+check_folder(struct verify *v, struct chex_error *err)
+{
+    struct name_list known = {0}, list = {0};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    if (list_known(v->dataset, &known))
+        status = list_strangers(v->dataset, &known, &list, err);
+    else
+        status = chex_fail_memory(err);
+    if (list.count > 1)
+        qsort(list.name, list.count, sizeof(*list.name), compare_names);
+    for (i = 0; i < list.count && status == CHEX_OK; i++) {
+        struct verify_fault fault = {CHEX_ERR_DAMAGED, list.name[i], -1, 0, judge(&known, list.name[i]), NULL};
+
+        if (v->fault)
+            v->fault(v->context, &fault);
+        v->faults++;
+    }
+    release_names(&list);
+    release_names(&known);
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+verify_run(struct verify *v, struct chex_error *err)
+{
+    unsigned shard_count = v->dataset->info.shard_count, i;
+    struct run run = {.v = v, .end = shard_count, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct chex_error index_error;
+    enum chex_status status;
+
+    v->shards_good = v->records_read = v->bytes_read = v->faults = v->notes = 0;
+    if (v->only) {
+        run.first = run.told = v->only_shard;
+        run.end = v->only_shard + 1;
+    }
+    run.total = expected_bytes(&run);
+    run.report = calloc(shard_count, sizeof(struct report *));
+    if (!run.report)
+        return chex_fail_memory(err);
+    status = check_shards(&run, err);
+    if (status == CHEX_OK && v->depth == VERIFY_FULL && !v->only)
+        check_sums(&run);
+    for (i = run.first; i < run.end && status == CHEX_OK && v->depth == VERIFY_FULL; i++) {
+        status = verify_index(v, i, &index_error);
+        if (status == CHEX_ERR_READ && !run.read_failed) {
+            run.read_failed = true;
+            run.read_error = index_error;
+        } else if (status != CHEX_OK && status != CHEX_ERR_READ && err) {
+            *err = index_error;
+        }
+        if (status == CHEX_ERR_READ)
+            status = CHEX_OK;
+    }
+    if (status == CHEX_OK && !v->only)
+        status = check_folder(v, err);
+    if (status == CHEX_OK && run.read_failed) {
+        status = run.read_error.status;
+        if (err)
+            *err = run.read_error;
+    }
+    for (i = 0; i < shard_count; i++)
+        free_report(run.report[i]);
+    free(run.report);
+    pthread_mutex_destroy(&run.lock);
+    return status;
+}

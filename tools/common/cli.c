@@ -1,0 +1,598 @@
+/*
+ * cli.c - see cli.h; the parsing is getopt_long's
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "common/cli.h"
+
+#include "base/ascii.h"
+#include "common/color.h"
+#include "common/completion.h"
+#include "common/plain.h"
+#include "common/versions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ids of the common options: above those of any tool. */
+enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS, ID_COMPLETION };
+
+static const struct cli_option common_options[] = {
+    {ID_THREADS, 'j', "threads", "N", NULL, "Common", "threads; default: the cores that affinity and cgroup allow"},
+    {ID_JSON, 0, "json", NULL, NULL, NULL, "one JSON document on stdout, for scripts"},
+    {ID_PROGRESS, 0, "progress", "WHEN", "auto|bar|line|none", NULL,
+     "auto (a line that is redrawn on a terminal, one a minute\noff it), bar, line, none"},
+    {ID_COLOR, 0, "color", "WHEN", "auto|always|never", NULL, "auto (NO_COLOR and TERM=dumb count), always, never"},
+    {ID_QUIET, 'q', "quiet", NULL, NULL, NULL, "only errors"},
+    {ID_VERBOSE, 'v', "verbose", NULL, NULL, NULL, "say more; with --version: versions of the libraries"},
+    {ID_COMPLETION, 0, "completion", "SHELL", "bash|zsh|fish", NULL, "print the completion script for this shell"},
+    {ID_HELP, 'h', "help", NULL, NULL, NULL, "this page"},
+    {ID_VERSION, 'V', "version", NULL, NULL, NULL, "the version"},
+    {0, 0, NULL, NULL, NULL, NULL, NULL},
+};
+
+#define MAX_OPTIONS 96
+#define MESSAGE     12288 /* bytes, more than any */
+
+static bool
+offered(const struct cli_program *program, const struct cli_option *o)
+{
+    return !(o->id == ID_THREADS && !program->threads) && !(o->id == ID_PROGRESS && !program->progress);
+}
+
+static const struct cli_option *
+find_option(const struct cli_program *program, int id)
+{
+    const struct cli_option *o;
+
+    for (o = program->options; o->id; o++)
+        if (o->id == id)
+            return o;
+    for (o = common_options; o->id; o++)
+        if (o->id == id)
+            return o;
+    return NULL;
+}
+
+static void
+help_option(const struct cli_option *o)
+{
+    char left[64];
+    const char *text = o->help;
+    int used = snprintf(left, sizeof(left), "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+                        o->letter ? "," : " ", o->name, o->value ? " " : "", o->value ? o->value : "");
+
+    if (o->group)
+        printf("\n%s\n", o->group);
+    if (used > 26)
+        printf("%s\n%-28s", left, "");
+    else
+        printf("%-28s", left);
+    for (;;) {
+        size_t line = strcspn(text, "\n");
+
+        printf("%.*s\n", (int)line, text);
+        if (!text[line])
+            break;
+        text += line + 1;
+        printf("%-28s", "");
+    }
+}
+
+static void
+help(const struct cli_program *program)
+{
+    const struct cli_option *o;
+    const char *line;
+    bool first = true;
+
+    printf("%s - %s\n\n", program->name, program->summary);
+    for (line = program->examples; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        printf("    %.*s\n", (int)strcspn(line, "\n"), line);
+    printf("\n");
+    for (line = program->usage; *line; line += strcspn(line, "\n"), line += *line == '\n', first = false)
+        printf("%s %*s %.*s\n", first ? "usage:" : "      ", (int)strlen(program->name),
+               *line == ' ' ? "" : program->name, (int)strcspn(line, "\n"), line);
+    for (o = program->options; o->id; o++)
+        help_option(o);
+    for (o = common_options; o->id; o++)
+        if (offered(program, o))
+            help_option(o);
+    if (program->notes)
+        printf("\n%s\n", program->notes);
+    printf("\nExit status: 0 good, 1 faults in the data, 2 usage, 3 input missing, 4 output failed,\n"
+           "5 in use, 6 incompatible, 70 bug, 75 stopped after a clean save.  See %s(1).\n"
+           "Research use only, not for diagnosis.\n",
+           program->name);
+    if (PACKAGE_URL[0])
+        printf("Home page: %s\n", PACKAGE_URL);
+}
+
+static bool
+choice_allowed(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+
+    for (; *choices; choices += strcspn(choices, "|"), choices += *choices == '|')
+        if (strcspn(choices, "|") == length && strncmp(choices, value, length) == 0)
+            return true;
+    return false;
+}
+
+static unsigned
+choice_index(const char *choices, const char *value)
+{
+    unsigned i = 0;
+
+    for (; *choices; choices += strcspn(choices, "|"), choices += *choices == '|', i++)
+        if (strcspn(choices, "|") == strlen(value) && strncmp(choices, value, strlen(value)) == 0)
+            break;
+    return i;
+}
+
+/* One option: a common one is kept here, others go to the tool. */
+static enum chex_status
+take(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
+     struct cli_common *common, struct chex_error *err)
+{
+    uint64_t number = 0;
+    enum chex_status status = CHEX_OK;
+
+    if (o->choices && !choice_allowed(o->choices, value))
+        return chex_fail(err, CHEX_ERR_USAGE, "takes %s, not '%s'", o->choices, value);
+    switch (o->id) {
+    case ID_QUIET:
+        common->quiet = true;
+        break;
+    case ID_VERBOSE:
+        common->verbose++;
+        break;
+    case ID_JSON:
+        common->json = true;
+        break;
+    case ID_COLOR:
+        common->color = (enum cli_when)choice_index(o->choices, value);
+        break;
+    case ID_PROGRESS:
+        common->progress = (enum cli_progress)choice_index(o->choices, value);
+        break;
+    case ID_THREADS:
+        status = cli_number(value, 1, 1024, &number, err);
+        if (status == CHEX_OK)
+            common->threads = (unsigned)number;
+        break;
+    default:
+        status = program->apply(options, o, value, err);
+    }
+    return status;
+}
+
+/* What getopt finds is a letter, or this and the id of a long option: no id may be taken for a letter, '?' or ':'. */
+enum {
+    LONG_OPTION = 1 << 16,
+};
+
+struct getopt_tables {
+    struct option longs[MAX_OPTIONS + 1];
+    char shorts[3 * MAX_OPTIONS + 2];
+    size_t count, letters;
+};
+
+static void
+add_options(const struct cli_program *program, int argc, char **argv, struct getopt_tables *t,
+            const struct cli_option *o)
+{
+    for (; o->id && t->count < MAX_OPTIONS; o++) {
+        if (!offered(program, o))
+            continue;
+        if (!program->means || program->means(o, argc, argv))
+            t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                                   LONG_OPTION + o->id};
+        if (o->letter) {
+            t->shorts[t->letters++] = o->letter;
+            if (o->value)
+                t->shorts[t->letters++] = ':';
+        }
+    }
+}
+
+static int
+id_of_letter(const struct cli_program *program, int letter)
+{
+    const struct cli_option *o;
+
+    for (o = program->options; o->id; o++)
+        if (o->letter == letter)
+            return o->id;
+    for (o = common_options; o->id; o++)
+        if (o->letter == letter)
+            return o->id;
+    return 0;
+}
+
+static int
+usage_error(const struct cli_program *program, const struct cli_common *common, const char *text)
+{
+    struct chex_error err;
+    int code = CLI_GO_ON;
+
+    if (program->misused) {
+        chex_fail(&err, CHEX_ERR_USAGE, "%s", text);
+        code = program->misused(&err);
+    }
+    if (code == CLI_GO_ON) {
+        cli_complain(program, common, "%s", text);
+        if (!common->quiet)
+            fprintf(stderr, "Try '%s --help'.\n", program->name);
+        code = EXIT_USAGE;
+    }
+    return code;
+}
+
+/* An option's value or an operand was refused: misuse, or no memory to keep it. */
+static int
+refused(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err)
+{
+    return err->status == CHEX_ERR_USAGE ? usage_error(program, common, err->text) : cli_error(program, common, err);
+}
+
+/* The option that was perhaps meant by NAME[=VALUE], or NULL; ASCII_FAR and a third of the name are too far. */
+static const char *
+nearest_option(const struct cli_program *program, const char *name)
+{
+    const struct cli_option *const tables[] = {program->options, common_options};
+    size_t length = strcspn(name, "="), i;
+    const char *found = NULL;
+    unsigned best = (unsigned)(length / 3 + 1);
+
+    for (i = 0; i < 2; i++) {
+        const struct cli_option *o;
+
+        for (o = tables[i]; o->id; o++) {
+            unsigned distance = ascii_distance(name, length, o->name, strlen(o->name));
+
+            if (offered(program, o) && distance < best) {
+                best = distance;
+                found = o->name;
+            }
+        }
+    }
+    return found;
+}
+
+/* More than one option begins with it. */
+static bool
+is_ambiguous(const struct cli_program *program, const char *name)
+{
+    const struct cli_option *const tables[] = {program->options, common_options};
+    size_t length = strcspn(name, "="), i;
+    unsigned count = 0;
+
+    for (i = 0; i < 2; i++) {
+        const struct cli_option *o;
+
+        for (o = tables[i]; o->id; o++)
+            count += offered(program, o) && strncmp(o->name, name, length) == 0;
+    }
+    return count > 1;
+}
+
+static int
+unknown_option(const struct cli_program *program, const struct cli_common *common, const char *argument)
+{
+    const char *name = argument + strspn(argument, "-");
+    const char *nearest = nearest_option(program, name);
+    char text[320];
+
+    if (*name && is_ambiguous(program, name))
+        snprintf(text, sizeof(text), "'%.200s' may be several options", argument);
+    else
+        snprintf(text, sizeof(text), "unknown option '%.200s'%s%s%s", argument, nearest ? " (did you mean '--" : "",
+                 nearest ? nearest : "", nearest ? "'?)" : "");
+    return usage_error(program, common, text);
+}
+
+/* Within letters behind one dash getopt is still at the argument, else behind it. */
+static const char *
+unknown_argument(char **argv)
+{
+    const char *at = argv[optind];
+
+    return optopt && at && at[0] == '-' && at[1] != '-' && strchr(at, optopt) ? at : argv[optind - 1];
+}
+
+/* What getopt did not understand, in words. */
+static int
+misuse(const struct cli_program *program, const struct cli_common *common, int what, char **argv)
+{
+    char text[256];
+
+    if (optopt < LONG_OPTION && what == ':')
+        snprintf(text, sizeof(text), "option -%c needs a value", optopt);
+    else if (optopt >= LONG_OPTION)
+        snprintf(text, sizeof(text), what == ':' ? "option '%.200s' needs a value" : "option '%.200s' takes no value",
+                 argv[optind - 1]);
+    else
+        return unknown_option(program, common, unknown_argument(argv));
+    return usage_error(program, common, text);
+}
+
+/*
+ * A standard stream that is closed (cron, >&-) would give its number to the next file that is opened, and messages
+ * would be written into a shard.  Opened so that reading and writing still fail.
+ */
+static void
+occupy_standard_streams(void)
+{
+    int fd;
+
+    for (fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
+/* Another one of the same name stands further down in the table. */
+static bool
+comes_again(const struct cli_option *option)
+{
+    const struct cli_option *o;
+
+    for (o = option + 1; o->id; o++)
+        if (strcmp(o->name, option->name) == 0)
+            return true;
+    return false;
+}
+
+static int
+print_completion(const struct cli_program *program, const struct cli_common *common, const char *shell)
+{
+    const struct cli_option *offer[2 * MAX_OPTIONS], *o;
+    size_t count = 0;
+
+    for (o = program->options; o->id && count < MAX_OPTIONS; o++)
+        if (!comes_again(o))
+            offer[count++] = o;
+    for (o = common_options; o->id; o++)
+        if (offered(program, o))
+            offer[count++] = o;
+    completion_print(program, offer, count, shell);
+    return cli_finish(program, common, EXIT_GOOD);
+}
+
+int
+cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common)
+{
+    struct getopt_tables tables = {.letters = 1, .shorts = ":"};
+    struct chex_error err;
+    bool version = false;
+    int found;
+
+    occupy_standard_streams();
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    *common = (struct cli_common){.threads = cli_cores()};
+    add_options(program, argc, argv, &tables, program->options);
+    add_options(program, argc, argv, &tables, common_options);
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
+        const struct cli_option *o;
+
+        if (found == '?' || found == ':')
+            return misuse(program, common, found, argv);
+        o = find_option(program, found >= LONG_OPTION ? found - LONG_OPTION : id_of_letter(program, found));
+        if (o->id == ID_HELP) {
+            help(program);
+            return cli_finish(program, common, EXIT_GOOD);
+        }
+        if (o->id == ID_COMPLETION && choice_allowed(o->choices, optarg))
+            return print_completion(program, common, optarg);
+        version |= o->id == ID_VERSION;
+        if (o->id != ID_VERSION && take(program, o, optarg, options, common, &err) != CHEX_OK) {
+            chex_context(&err, err.status, "--%s", o->name);
+            return refused(program, common, &err);
+        }
+    }
+    if (version) {
+        versions_print(program->name, common->verbose > 0);
+        if (program->versions && common->verbose > 0)
+            program->versions();
+        return cli_finish(program, common, EXIT_GOOD);
+    }
+    for (; optind < argc; optind++)
+        if (program->apply(options, NULL, argv[optind], &err) != CHEX_OK)
+            return refused(program, common, &err);
+    return CLI_GO_ON;
+}
+
+int
+cli_finish(const struct cli_program *program, const struct cli_common *common, int code)
+{
+    int failed = ferror(stdout);
+
+    if (fclose(stdout) != 0 || failed) {
+        /* Who reads on the other side of a pipe may stop, as head(1) does. */
+        if (errno != EPIPE)
+            cli_complain(program, common, "cannot write to standard output: %s", chex_errno_text(errno));
+        return EXIT_OUTPUT;
+    }
+    return code;
+}
+
+enum cli_exit
+cli_exit_of(enum chex_status status)
+{
+    switch (status) {
+    case CHEX_OK:
+        return EXIT_GOOD;
+    case CHEX_ERR_USAGE:
+        return EXIT_USAGE;
+    case CHEX_ERR_MISSING:
+    case CHEX_ERR_READ:
+        return EXIT_MISSING;
+    case CHEX_ERR_MEMORY:
+    case CHEX_ERR_WRITE:
+        return EXIT_OUTPUT;
+    case CHEX_ERR_LOCKED:
+        return EXIT_LOCKED;
+    case CHEX_ERR_INCOMPATIBLE:
+        return EXIT_INCOMPATIBLE;
+    case CHEX_ERR_STOPPED:
+        return EXIT_STOPPED;
+    case CHEX_ERR_LOST:
+        return EXIT_LOST;
+    case CHEX_ERR_DIVERGED:
+        return EXIT_DIVERGED;
+    case CHEX_ERR_EMPTY:
+    case CHEX_ERR_TRUNCATED:
+    case CHEX_ERR_CHECKSUM:
+    case CHEX_ERR_DAMAGED:
+    case CHEX_ERR_UNSUPPORTED:
+    case CHEX_ERR_LIMIT:
+    case CHEX_ERR_NOT_IMAGE:
+        return EXIT_DATA;
+    case CHEX_ERR_BUG:
+        break;
+    }
+    return EXIT_BUG;
+}
+
+static void
+print_in(const char *color, const char *off, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    plain_vline_in(stderr, color, off, format, args);
+    va_end(args);
+}
+
+int
+cli_error(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err)
+{
+    struct color color = color_for(common, stderr);
+
+    print_in(color.red, color.off, "%s: %s", program->name, err->text);
+    return cli_exit_of(err->status);
+}
+
+void
+cli_complain(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
+{
+    struct color color = color_for(common, stderr);
+    char text[MESSAGE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    print_in(color.red, color.off, "%s: %s", program->name, text);
+}
+
+void
+cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
+{
+    struct color color = color_for(common, stderr);
+    char text[MESSAGE];
+    va_list args;
+
+    if (common->quiet)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    print_in(color.yellow, color.off, "%s: warning: %s", program->name, text);
+}
+
+enum chex_status
+cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err)
+{
+    uint64_t value = 0;
+    const char *p = text;
+
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            break;
+    if (p == text || *p || value < min || value > max)
+        return chex_fail(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu, not '%s'", (unsigned long long)min,
+                         (unsigned long long)max, text);
+    *out = value;
+    return CHEX_OK;
+}
+
+enum chex_status
+cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err)
+{
+    size_t length = strlen(text);
+    uint64_t unit = 1;
+    char digits[32];
+
+    if (length > 1 && length < sizeof(digits)) {
+        switch (text[length - 1]) {
+        case 'K':
+        case 'k':
+            unit = 1u << 10;
+            break;
+        case 'M':
+            unit = 1u << 20;
+            break;
+        case 'G':
+            unit = 1u << 30;
+            break;
+        default:
+            break;
+        }
+    }
+    if (unit == 1)
+        return cli_number(text, min, max, out, err);
+    memcpy(digits, text, length - 1);
+    digits[length - 1] = '\0';
+    if (cli_number(digits, 0, max / unit, out, NULL) != CHEX_OK || *out * unit < min)
+        return chex_fail(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
+                         (unsigned long long)min, (unsigned long long)max, text);
+    *out *= unit;
+    return CHEX_OK;
+}
+
+/* cpu.max of the cgroup (version 2): "max 100000" or "200000 100000"; 0 where there is no limit. */
+static unsigned
+cgroup_cores(void)
+{
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    unsigned long quota = 0, period = 0;
+    unsigned cores = 0;
+
+    if (!f)
+        return 0;
+    if (fscanf(f, "%lu %lu", &quota, &period) == 2 && period > 0 && quota > 0)
+        cores = (unsigned)((quota + period - 1) / period);
+    fclose(f);
+    return cores;
+}
+
+unsigned
+cli_cores(void)
+{
+    unsigned limit = cgroup_cores();
+    unsigned cores = 0;
+#ifdef HAVE_SCHED_GETAFFINITY
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        cores = (unsigned)CPU_COUNT(&set);
+#endif
+    if (cores == 0) {
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+        cores = online > 0 ? (unsigned)online : 1;
+    }
+    return limit > 0 && limit < cores ? limit : cores;
+}

@@ -1,0 +1,18 @@
+/*
+ * completion.h - the completion of a tool's command line for bash, zsh and fish, made of its option table
+ *
+ * What can follow an option is told by the table: its choices; else its words (struct cli_words); else by what --help
+ * calls its argument: a FILE or PATH is a file, a DIR a folder, anything else is typed by the user.  Operands are files.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_COMPLETION_H
+#define CHEX_TOOLS_COMPLETION_H
+
+#include "common/cli.h"
+
+/* Print the script for this shell ("bash", "zsh", "fish") to stdout. */
+void completion_print(const struct cli_program *program, const struct cli_option *const *options, size_t count,
+                      const char *shell);
+
+#endif

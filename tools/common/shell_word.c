@@ -1,0 +1,79 @@
+/*
+ * shell_word.c - see shell_word.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "common/shell_word.h"
+
+#include "common/plain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,/:@%"
+
+/* One that no terminal should be given: in the quotes that know \\NNN. */
+static bool
+has_hidden(const char *text)
+{
+    for (; *text; text += plain_look(text).bytes)
+        if (plain_look(text).hidden)
+            return true;
+    return false;
+}
+
+static char *
+put_escaped(char *to, const char *text)
+{
+    while (*text) {
+        struct plain_character c = plain_look(text);
+
+        for (; c.bytes > 0; c.bytes--, text++) {
+            if (c.hidden)
+                to += sprintf(to, "\\%03o", (unsigned char)*text);
+            else if (*text == '\'' || *text == '\\')
+                to += sprintf(to, "\\%c", *text);
+            else
+                *to++ = *text;
+        }
+    }
+    return to;
+}
+
+static char *
+put_quoted(char *to, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\'') { /* out of the quotes, one of its own, into them again */
+            memcpy(to, "'\\''", 4);
+            to += 4;
+        } else {
+            *to++ = *text;
+        }
+    }
+    return to;
+}
+
+const char *
+shell_word(const char *text, char out[SHELL_WORD])
+{
+    size_t length = strlen(text);
+    bool hidden = has_hidden(text);
+    char *to = out;
+
+    if (length >= PATH_MAX || (length > 0 && text[0] != '-' && strspn(text, PLAIN) == length))
+        return text;
+    if (text[0] == '-') { /* else it would be an option */
+        *to++ = '.';
+        *to++ = '/';
+    }
+    if (hidden)
+        *to++ = '$';
+    *to++ = '\'';
+    to = hidden ? put_escaped(to, text) : put_quoted(to, text);
+    *to++ = '\'';
+    *to = '\0';
+    return out;
+}

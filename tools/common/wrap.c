@@ -1,0 +1,55 @@
+/*
+ * wrap.c - see wrap.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "common/wrap.h"
+
+#include "common/plain.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define COLUMNS 79 /* and one for the separator behind a piece */
+#define INDENT  9
+
+/* Of UTF-8, each character taken as one. */
+static unsigned
+columns(const char *text)
+{
+    unsigned count = 0;
+
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
+void
+wrap_put(struct wrap *w, const char *separator, const char *format, ...)
+{
+    char text[PLAIN_TEXT + 128];
+    size_t length = strlen(separator);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (w->column > INDENT && w->column + length + columns(text) > COLUMNS) {
+        while (length > 0 && separator[length - 1] == ' ')
+            length--;
+        fprintf(w->out, "%.*s\n%*s%s", (int)length, separator, INDENT, "", text);
+        w->column = INDENT + columns(text);
+    } else {
+        fprintf(w->out, "%s%s", separator, text);
+        w->column += (unsigned)length + columns(text);
+    }
+}
+
+void
+wrap_end(struct wrap *w)
+{
+    fputc('\n', w->out);
+    w->column = 0;
+}

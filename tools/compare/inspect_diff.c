@@ -1,0 +1,434 @@
+/*
+ * inspect_diff.c - --diff: how do two data sets differ? see inspect_diff.h, inspect.h
+ *
+ * Images are matched by name, never by place: two data sets of other shard sizes or other splits can be compared.
+ * Pixels are compared by a hash where the images have one size.  Where both manifests name the same shards with the
+ * same SHA-256 nothing is read: whether the files are what their manifest says is --full's question.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "compare/inspect_diff.h"
+
+#include "base/sha256.h"
+#include "plan/split.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(SPLIT_MAX == 16, "struct diff counts moves between so many splits");
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+struct reading {
+    struct inspect *in; /* first: inspect_walk_fault() */
+    struct diff_side *side;
+    uint32_t *first; /* [shard]: number of its first record */
+    pthread_mutex_t lock;
+    struct progress progress;
+    const char *which; /* "A", "B" */
+};
+
+/* Several threads; each record has its own place. */
+static enum chex_status
+on_record(void *context, const struct walk_record *r, struct chex_error *err)
+{
+    struct reading *reading = context;
+    struct diff_side *s = reading->side;
+    struct diff_item *item = &s->item[reading->first[r->shard] + r->index];
+    const struct record_values *v = r->values;
+
+    if (v->weight != 1)
+        return CHEX_OK;
+    *item = (struct diff_item){.age = v->age,
+                               .shard = r->shard,
+                               .index = r->index,
+                               .findings = v->findings,
+                               .split = (uint8_t)s->target.dataset->shard[r->shard].split,
+                               .sex = v->sex};
+    if (r->hash)
+        memcpy(item->hash, r->hash, sizeof(item->hash));
+    pthread_mutex_lock(&reading->lock);
+    item->name = arena_copy(&s->strings, v->name.data, v->name.size);
+    item->patient = arena_copy(&s->strings, v->patient.data, v->patient.size);
+    item->view = arena_copy(&s->strings, v->view.data, v->view.size);
+    pthread_mutex_unlock(&reading->lock);
+    return item->name && item->patient && item->view ? CHEX_OK : chex_fail_memory(err);
+}
+
+static void
+on_tick(void *context, uint64_t done, uint64_t total)
+{
+    struct reading *r = context;
+
+    inspect_tick(r->in, &r->progress, r->which, done, total);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const struct diff_item *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    if (order != 0)
+        return order;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static enum chex_status
+read_side(struct diff *d, unsigned which, struct chex_error *err)
+{
+    struct diff_side *s = &d->side[which];
+    const struct chex_dataset *ds = s->target.dataset;
+    struct reading r = {.in = d->in, .side = s, .lock = PTHREAD_MUTEX_INITIALIZER, .which = which ? "B" : "A"};
+    struct walk w = {.target = &s->target,
+                     .depth = d->pixels ? WALK_XXH128 : WALK_TEXTS,
+                     .record = on_record,
+                     .fault = inspect_walk_fault,
+                     .tick = on_tick,
+                     .context = &r,
+                     .threads = d->in->common->threads};
+    enum chex_status status;
+    size_t records = 0, i;
+
+    r.first = calloc(ds->info.shard_count, sizeof(*r.first));
+    for (i = 0; r.first && i < ds->info.shard_count; i++) {
+        r.first[i] = (uint32_t)records;
+        records += ds->shard[i].record_count;
+    }
+    s->item = calloc(records ? records : 1, sizeof(*s->item));
+    status = r.first && s->item ? walk_run(&w, err) : chex_fail_memory(err);
+    free(r.first);
+    pthread_mutex_destroy(&r.lock);
+    meter_clear(&d->in->meter);
+    s->faults = w.faults;
+    s->read_failed = w.read_failed;
+    /* Leave out the places without an image. */
+    for (i = 0; s->item && i < records; i++)
+        if (s->item[i].name)
+            s->item[s->count++] = s->item[i];
+    if (s->count > 1)
+        qsort(s->item, s->count, sizeof(*s->item), by_name);
+    return status;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------------------------- */
+
+const char *
+diff_kind_name(enum diff_kind kind)
+{
+    static const char *const names[DIFF_KINDS] = {"spec", "only_a", "only_b", "split",  "labels", "patient",
+                                                  "age",  "sex",    "view",   "pixels", "place"};
+
+    return names[kind];
+}
+
+struct telling {
+    struct diff *d;
+    diff_fn *fn;
+    void *context;
+};
+
+static void
+tell(const struct telling *t, enum diff_kind kind, const char *name, const char *a, const char *b)
+{
+    t->fn(t->context, kind, name, a, b);
+}
+
+static void
+tell_number(const struct telling *t, const char *name, uint64_t a, uint64_t b)
+{
+    char x[32], y[32];
+
+    if (a == b)
+        return;
+    snprintf(x, sizeof(x), "%llu", (unsigned long long)a);
+    snprintf(y, sizeof(y), "%llu", (unsigned long long)b);
+    tell(t, DIFF_SPEC, name, x, y);
+}
+
+static void
+tell_word(const struct telling *t, const char *name, const char *a, const char *b)
+{
+    char x[INSPECT_TEXT], y[INSPECT_TEXT];
+
+    if (strcmp(a, b) != 0)
+        tell(t, DIFF_SPEC, name, inspect_text((struct chex_bytes){a, strnlen(a, LAYOUT_MAX_TEXT)}, x),
+             inspect_text((struct chex_bytes){b, strnlen(b, LAYOUT_MAX_TEXT)}, y));
+}
+
+/* What the data set id is made of, and the id itself. */
+static void
+compare_specs(const struct telling *t)
+{
+    const struct chex_dataset *a = t->d->side[0].target.dataset, *b = t->d->side[1].target.dataset;
+    const struct manifest *m = &a->manifest, *n = &b->manifest;
+    unsigned i;
+
+    tell_word(t, "dataset_id", a->info.id, b->info.id);
+    tell_number(t, "format", a->info.format_version, b->info.format_version);
+    tell_number(t, "width", m->layout.width, n->layout.width);
+    tell_number(t, "height", m->layout.height, n->layout.height);
+    tell_word(t, "resize", m->resize, n->resize);
+    tell_word(t, "split_rule", m->split_rule, n->split_rule);
+    tell_number(t, "seed", m->seed, n->seed);
+    tell_number(t, "shard_size", m->shard_size, n->shard_size);
+    tell_word(t, "tail", m->tail, n->tail);
+    tell_number(t, "align", m->layout.align, n->layout.align);
+    tell_number(t, "stride", m->layout.stride, n->layout.stride);
+    tell_number(t, "max_pixels", m->max_pixels, n->max_pixels);
+    tell_number(t, "min_side", m->min_side, n->min_side);
+    tell_number(t, "lenient", m->lenient, n->lenient);
+    tell_word(t, "labels_sha256", m->labels_sha256, n->labels_sha256);
+    tell_number(t, "splits", a->info.split_count, b->info.split_count);
+    tell_number(t, "shards", a->info.shard_count, b->info.shard_count);
+    tell_number(t, "images", a->info.image_count, b->info.image_count);
+    tell_number(t, "rejects", m->rejects, n->rejects);
+    tell_number(t, "other_views", m->left_out.other_views, n->left_out.other_views);
+    tell_number(t, "excluded", m->left_out.excluded, n->left_out.excluded);
+    tell_number(t, "missing", m->left_out.missing, n->left_out.missing);
+    for (i = 0; i < a->info.split_count; i++) {
+        int other = chex_dataset_find_split(b, a->split[i].name);
+        char name[64];
+
+        snprintf(name, sizeof(name), "members of %.40s", a->split[i].name);
+        tell_word(t, name, a->split[i].members_sha256, other < 0 ? "-" : b->split[other].members_sha256);
+    }
+    for (i = 0; i < b->info.split_count; i++)
+        if (chex_dataset_find_split(a, b->split[i].name) < 0) {
+            char name[64];
+
+            snprintf(name, sizeof(name), "members of %.40s", b->split[i].name);
+            tell_word(t, name, "-", b->split[i].members_sha256);
+        }
+}
+
+static const char *
+split_of(const struct diff_side *s, const struct diff_item *item)
+{
+    return s->target.dataset->split[item->split].name;
+}
+
+static void
+age_text(float age, char out[32])
+{
+    if (isnan(age))
+        snprintf(out, 32, "unknown");
+    else
+        snprintf(out, 32, "%.9g", (double)age);
+}
+
+/* The same image here and there. */
+static void
+compare_items(const struct telling *t, const char *name, const struct diff_item *x, const struct diff_item *y)
+{
+    struct diff *d = t->d;
+    const char *a = split_of(&d->side[0], x), *b = split_of(&d->side[1], y);
+    char left[INSPECT_LABELS_TEXT], right[INSPECT_LABELS_TEXT], p[INSPECT_TEXT], q[INSPECT_TEXT];
+
+    if (strcmp(a, b) != 0)
+        tell(t, DIFF_SPLIT, name, a, b);
+    if (x->findings != y->findings)
+        tell(t, DIFF_LABELS, name, inspect_labels_text(x->findings, left), inspect_labels_text(y->findings, right));
+    if (strcmp(x->patient, y->patient) != 0)
+        tell(t, DIFF_PATIENT, name, inspect_text((struct chex_bytes){x->patient, strlen(x->patient)}, p),
+             inspect_text((struct chex_bytes){y->patient, strlen(y->patient)}, q));
+    age_text(x->age, left);
+    age_text(y->age, right);
+    if (strcmp(left, right) != 0)
+        tell(t, DIFF_AGE, name, left, right);
+    if (x->sex != y->sex)
+        tell(t, DIFF_SEX, name, (char[]){x->sex, '\0'}, (char[]){y->sex, '\0'});
+    if (strcmp(x->view, y->view) != 0)
+        tell(t, DIFF_VIEW, name, inspect_text((struct chex_bytes){x->view, strlen(x->view)}, p),
+             inspect_text((struct chex_bytes){y->view, strlen(y->view)}, q));
+    if (d->pixels && memcmp(x->hash, y->hash, sizeof(x->hash)) != 0) {
+        digest_hex(x->hash, 8, left);
+        digest_hex(y->hash, 8, right);
+        tell(t, DIFF_PIXELS, name, left, right);
+    }
+    if (strcmp(a, b) == 0 && (x->shard != y->shard || x->index != y->index)) {
+        snprintf(left, sizeof(left), "%u:%u", x->shard, x->index);
+        snprintf(right, sizeof(right), "%u:%u", y->shard, y->index);
+        tell(t, DIFF_PLACE, name, left, right);
+    }
+}
+
+void
+diff_walk(struct diff *d, diff_fn *fn, void *context)
+{
+    const struct telling t = {d, fn, context};
+    const struct diff_side *a = &d->side[0], *b = &d->side[1];
+    char name[INSPECT_TEXT];
+    size_t i = 0, j = 0;
+
+    compare_specs(&t);
+    while (i < a->count || j < b->count) {
+        int order = i == a->count ? 1 : j == b->count ? -1 : strcmp(a->item[i].name, b->item[j].name);
+        const char *raw = order <= 0 ? a->item[i].name : b->item[j].name;
+
+        inspect_text((struct chex_bytes){raw, strlen(raw)}, name);
+        if (order < 0)
+            tell(&t, DIFF_ONLY_A, name, split_of(a, &a->item[i]), "");
+        else if (order > 0)
+            tell(&t, DIFF_ONLY_B, name, "", split_of(b, &b->item[j]));
+        else
+            compare_items(&t, name, &a->item[i], &b->item[j]);
+        i += order <= 0;
+        j += order >= 0;
+    }
+}
+
+static void
+on_count(void *context, enum diff_kind kind, const char *name, const char *a, const char *b)
+{
+    struct diff *d = context;
+
+    (void)name;
+    (void)a;
+    (void)b;
+    d->count[kind]++;
+}
+
+/* What needs both items: moves and findings. */
+static void
+count_pairs(struct diff *d)
+{
+    const struct diff_side *a = &d->side[0], *b = &d->side[1];
+    size_t i = 0, j = 0;
+    unsigned f;
+
+    while (i < a->count && j < b->count) {
+        int order = strcmp(a->item[i].name, b->item[j].name);
+
+        if (order == 0) {
+            d->both++;
+            d->moved[a->item[i].split][b->item[j].split]++;
+            for (f = 0; f < CHEX_FINDINGS; f++) {
+                d->gained[f] += ~a->item[i].findings >> f & b->item[j].findings >> f & 1;
+                d->lost[f] += a->item[i].findings >> f & ~b->item[j].findings >> f & 1;
+            }
+        }
+        i += order <= 0;
+        j += order >= 0;
+    }
+}
+
+bool
+diff_is_same(const struct diff *d)
+{
+    unsigned i;
+
+    for (i = 0; i < DIFF_KINDS; i++)
+        if (d->count[i] > 0)
+            return false;
+    return d->side[0].faults == 0 && d->side[1].faults == 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+static bool
+same_shards(const struct chex_dataset *a, const struct chex_dataset *b)
+{
+    unsigned i;
+
+    if (strcmp(a->info.id, b->info.id) != 0 || a->info.shard_count != b->info.shard_count)
+        return false;
+    for (i = 0; i < a->info.shard_count; i++)
+        if (strcmp(a->shard[i].name, b->shard[i].name) != 0 || strcmp(a->shard[i].sha256, b->shard[i].sha256) != 0)
+            return false;
+    return true;
+}
+
+static enum chex_status
+open_side(struct diff_side *s, const char *path, struct chex_error *err)
+{
+    enum chex_status status = target_open(path, &s->target, err);
+
+    if (status == CHEX_OK && s->target.kind == TARGET_UNFINISHED)
+        return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", path, s->target.unfinished);
+    if (status == CHEX_OK && s->target.kind != TARGET_DATASET && s->target.kind != TARGET_CHECKPOINT)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--diff takes the folders of two data sets, or two checkpoints; '%s' is neither", path);
+    return status;
+}
+
+static enum chex_status
+open_both(struct diff *d, const char *const path[2], int *failed, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    int i;
+
+    for (i = 0; i < 2 && status == CHEX_OK; i++) {
+        status = open_side(&d->side[i], path[i], err);
+        *failed = i;
+    }
+    if (status == CHEX_OK && d->side[0].target.kind != d->side[1].target.kind)
+        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes two of a kind: '%s' is a data set, '%s' a checkpoint",
+                         path[d->side[0].target.kind == TARGET_DATASET ? 0 : 1],
+                         path[d->side[0].target.kind == TARGET_DATASET ? 1 : 0]);
+    return status;
+}
+
+/* Two data sets, both open. */
+static enum chex_status
+compare_datasets(struct diff *d, int *failed, struct chex_error *err)
+{
+    const struct chex_dataset *a = d->side[0].target.dataset, *b = d->side[1].target.dataset;
+    enum chex_status status = CHEX_OK;
+    int i;
+
+    d->same_shards = same_shards(a, b);
+    d->pixels = a->info.width == b->info.width && a->info.height == b->info.height;
+    for (i = 0; i < 2 && status == CHEX_OK && !d->same_shards; i++) {
+        status = read_side(d, (unsigned)i, err);
+        *failed = i;
+    }
+    if (status == CHEX_OK) {
+        diff_walk(d, on_count, d);
+        count_pairs(d);
+    }
+    return status;
+}
+
+void
+inspect_say_different(const struct inspect *in, const char *a, const char *b)
+{
+    if (in->common->quiet && !in->common->json && in->options->format != ROWS_CSV && in->options->format != ROWS_JSONL)
+        plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);
+}
+
+int
+inspect_diff(struct inspect *in, const char *const path[2])
+{
+    struct diff d = {.in = in};
+    struct chex_error err;
+    int code, failed = 0, i;
+    enum chex_status status = open_both(&d, path, &failed, &err);
+    bool checkpoints = status == CHEX_OK && d.side[0].target.kind == TARGET_CHECKPOINT;
+
+    if (status == CHEX_OK && !checkpoints)
+        status = compare_datasets(&d, &failed, &err);
+    if (status != CHEX_OK) {
+        code = inspect_fail(in, path[failed], &err);
+    } else if (checkpoints) {
+        code = inspect_checkpoint_diff(in, &d.side[0].target, &d.side[1].target);
+    } else {
+        diff_report(&d);
+        code = diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
+        if (code != EXIT_GOOD && d.side[0].faults + d.side[1].faults == 0)
+            inspect_say_different(in, path[0], path[1]);
+        if (d.side[0].read_failed || d.side[1].read_failed)
+            code = EXIT_OUTPUT;
+    }
+    for (i = 0; i < 2; i++) {
+        target_close(&d.side[i].target);
+        free(d.side[i].item);
+        arena_release(&d.side[i].strings);
+    }
+    return code;
+}

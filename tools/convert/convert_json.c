@@ -1,0 +1,142 @@
+/*
+ * convert_json.c - the --json document of chex-convert (schemas/convert.schema.json)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert_report.h"
+
+#include "base/crew.h"
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+static json_t *
+number(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *
+splits_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < c->plan.splits.count; i++)
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o}", "name", c->plan.splits.name[i], "images",
+                                              number(c->plan.splits.images[i]), "patients",
+                                              number(c->plan.splits.patients[i])));
+    return list;
+}
+
+static json_t *
+rejects_json(const struct convert *c)
+{
+    json_t *object = json_object();
+    int status;
+
+    for (status = 0; status < CHEX_ERR_BUG; status++)
+        if (c->counts.reject_of[status] > 0)
+            json_object_set_new(object, chex_status_name((enum chex_status)status),
+                                number(c->counts.reject_of[status]));
+    return object;
+}
+
+static json_t *
+missing_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; c->preflight.whole && i < PREFLIGHT_ARCHIVES; i++)
+        json_array_append_new(list, json_pack("{s:o,s:o}", "wanted", number(c->preflight.archive[i].wanted), "found",
+                                              number(c->preflight.archive[i].found)));
+    return list;
+}
+
+/* The archives that were given, and what the run found in them. */
+static json_t *
+inputs_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; c->archive && i < c->source.archive_count; i++) {
+        const struct convert_archive *a = &c->archive[i];
+        json_t *damage = a->damaged ? json_pack("{s:o,s:o}", "byte", number(a->fault.offset), "reason",
+                                                json_text(a->fault.error.text))
+                                    : json_null();
+
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "path", json_text(c->source.archive[i]), "images",
+                                              number(a->images), "others", number(a->others), "damage", damage));
+    }
+    return list;
+}
+
+static json_t *
+noticed_json(const struct convert_counts *k)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rgba", number(k->rgba), "colour",
+                     number(k->colour), "composited", number(k->composited), "deep", number(k->deep), "palette",
+                     number(k->palette), "interlaced", number(k->interlaced), "jpeg", number(k->jpeg), "animated",
+                     number(k->animated), "mismatched", number(k->mismatched), "warned", number(k->warned),
+                     "shards_again", number(k->shards_again));
+}
+
+static json_t *
+share_json(const struct convert *c)
+{
+    struct share share = c->options ? c->options->share : (struct share){0};
+
+    return json_pack("{s:i,s:o,s:o}", "ranks", c->crew ? c->crew->comm->size : 1, "part",
+                     share.of ? number(share.part + 1) : json_null(), "parts",
+                     share.of ? number(share.of) : json_null());
+}
+
+static json_t *
+plan_json(const struct convert *c)
+{
+    char rule[64];
+
+    if (c->plan.shard_count == 0)
+        return json_null();
+    split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "dataset_id", c->plan.dataset_id, "split_rule", rule,
+                     "splits", splits_json(c), "shards", number(c->plan.shard_count), "images",
+                     number(c->plan.image_count), "dropped", number(c->plan.dropped), "stride",
+                     number(c->plan.layout.stride), "bytes", number(plan_size(&c->plan)));
+}
+
+void
+report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run)
+{
+    json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:o}", "tool", "chex-convert", "version", chex_version(),
+                                 "exit_code", exit_code, "error", json_text(err ? err->text : NULL), "dry_run", dry_run,
+                                 "output", json_text(c->options ? c->options->out : NULL));
+
+    json_object_set_new(document, "share", share_json(c));
+    json_object_set_new(document, "labels",
+                        json_pack("{s:o,s:o,s:o,s:o,s:o}", "rows", number(c->labels.row_count), "patients",
+                                  number(c->labels.patient_count), "rejected_rows", number(c->labels.reject_count),
+                                  "duplicate_rows", number(c->labels.duplicate_rows), "impossible_ages",
+                                  number(c->labels.impossible_ages)));
+    json_object_set_new(document, "images",
+                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
+                                  "found", number(c->preflight.found), "missing", number(c->preflight.missing),
+                                  "expected", number(c->preflight.expected), "unlabelled", number(c->strays.count),
+                                  "repeated", number(c->repeated), "excluded", number(c->excluded + c->filtered),
+                                  "archives", missing_json(c), "inputs", inputs_json(c)));
+    json_object_set_new(document, "plan", plan_json(c));
+    json_object_set_new(document, "result",
+                        json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,
+                                  "converted", number(c->counts.converted), "resumed", number(c->counts.resumed),
+                                  "rejects", number(c->counts.rejects), "rejects_by_reason", rejects_json(c), "noticed",
+                                  noticed_json(&c->counts), "seconds", c->seconds, "threads", (int)c->threads_used));
+    json_dumpf(document, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(document);
+}

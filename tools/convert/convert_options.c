@@ -1,0 +1,352 @@
+/*
+ * convert_options.c - the option table of chex-convert and what each option does
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    OPT_INPUT = 1,
+    OPT_LABELS,
+    OPT_OUTPUT,
+    OPT_SIZE,
+    OPT_RESIZE,
+    OPT_SPLIT,
+    OPT_LISTS,
+    OPT_SHARD_SIZE,
+    OPT_TAIL,
+    OPT_SEED,
+    OPT_ALIGN,
+    OPT_INDEX,
+    OPT_VIEW,
+    OPT_EXCLUDE,
+    OPT_ALLOW_MISSING,
+    OPT_EMPTY,
+    OPT_ALLOW_REJECTS,
+    OPT_STRICT,
+    OPT_LENIENT,
+    OPT_MAX_PIXELS,
+    OPT_MAX_MEMORY,
+    OPT_MIN_SIZE,
+    OPT_VERIFY,
+    OPT_DRY_RUN,
+    OPT_FORCE,
+    OPT_REPAIR,
+    OPT_BREAK_LOCK,
+    OPT_PART
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_INPUT, 'i', "input", "PATH", NULL, "Input and output",
+     "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
+    {OPT_LABELS, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
+    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
+    {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "begin anew, whatever data set the folder holds"},
+    {OPT_REPAIR, 0, "repair", NULL, NULL, NULL, "read a complete data set, and make anew what is damaged"},
+    {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
+    {OPT_PART, 0, "part", "I/N", NULL, NULL,
+     "only every N-th shard, from the I-th on: for job arrays.\nThe same command without it publishes"},
+    {OPT_VERIFY, 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
+
+    {OPT_SIZE, 0, "size", "N", NULL, "Images", "N x N pixels; default 256 (1024 with --resize none)"},
+    {OPT_RESIZE, 0, "resize", "METHOD", "bilinear|area|lanczos|none", NULL,
+     "bilinear (default; equal to Pillow and torchvision),\narea, lanczos, none"},
+    {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject larger images; default 64M"},
+    {OPT_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
+     "what unpacking an archive (.tar.xz) may take, K, M or G;\ndefault 128M"},
+    {OPT_MIN_SIZE, 0, "min-size", "N", NULL, NULL, "reject images with a smaller side; default 64"},
+    {OPT_LENIENT, 0, "lenient", NULL, NULL, NULL,
+     "keep images whose pixels are whole though the file's\nend is cut off"},
+
+    {OPT_VIEW, 0, "view", "LIST", NULL, "Selection", "only these views: PA, AP or PA,AP; default all"},
+    {OPT_EXCLUDE, 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
+    {OPT_ALLOW_MISSING, 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is not there"},
+    {OPT_EMPTY, 0, "empty-is-no-finding", NULL, NULL, NULL, "take an empty label as No Finding"},
+    {OPT_ALLOW_REJECTS, 0, "allow-rejects", "N|P%", NULL, NULL,
+     "so many images may be damaged: exit status 0;\ndefault 0.  More than 1 % (and 20) end the run early"},
+    {OPT_STRICT, 0, "strict", NULL, NULL, NULL, "stop at the first damaged image"},
+
+    {OPT_SPLIT, 0, "split", "RULE", NULL, "Split and shards",
+     "official, patient:70,10,20[:SEED], file:PATH or none;\ndefault official where both lists are found,\n"
+     "else patient:70,10,20"},
+    {OPT_LISTS, 0, "lists", "DIR", NULL, NULL,
+     "where train_val_list.txt and test_list.txt are; default\nthe folder of the label file"},
+    {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "images in a shard; default 256"},
+    {OPT_TAIL, 0, "tail", "HOW", "pad|short|drop", NULL,
+     "the last shard of a split: pad (default) fills it with\ncopies of weight 0, short, drop"},
+    {OPT_SEED, 0, "seed", "N", NULL, NULL, "of the order within a split; default 0"},
+    {OPT_ALIGN, 0, "align", "N", "64|512|4096", NULL, "record size is a multiple of this; default 64"},
+    {OPT_INDEX, 0, "index", "KIND", "dali|none", NULL, "dali: write a DALI index beside each shard; default none"},
+    {0, 0, NULL, NULL, NULL, NULL, NULL},
+};
+
+static enum chex_status
+add_input(struct convert_cli *cli, const char *path, struct chex_error *err)
+{
+    const char **grown = array_grow(cli->inputs, &cli->input_capacity, cli->convert.input_count, sizeof(*grown));
+
+    if (!grown)
+        return chex_fail_memory(err);
+    cli->inputs = grown;
+    cli->inputs[cli->convert.input_count++] = path;
+    cli->convert.inputs = cli->inputs;
+    return CHEX_OK;
+}
+
+/* "PA", "AP", "PA,AP": words of capital letters and digits. */
+static enum chex_status
+set_views(struct convert_options *o, const char *value, struct chex_error *err)
+{
+    size_t i, word = 0;
+
+    for (i = 0;; i++) {
+        char c = value[i];
+
+        if (c == ',' || c == '\0') {
+            if (word == 0 || word > 7)
+                break;
+            word = 0;
+            if (c == '\0') {
+                o->views = value;
+                return CHEX_OK;
+            }
+        } else if ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
+            word++;
+        } else {
+            break;
+        }
+    }
+    return chex_fail(err, CHEX_ERR_USAGE, "takes views such as PA or PA,AP, not '%s'", value);
+}
+
+static enum chex_status
+set_allowed_rejects(struct convert_options *o, const char *value, struct chex_error *err)
+{
+    size_t length = strlen(value);
+    uint64_t number;
+    char digits[8];
+    enum chex_status status;
+
+    /* The last one given counts. */
+    o->allow_rejects = o->allow_reject_percent = 0;
+    if (length > 1 && length < sizeof(digits) && value[length - 1] == '%') {
+        memcpy(digits, value, length - 1);
+        digits[length - 1] = '\0';
+        status = cli_number(digits, 0, 100, &number, NULL);
+        if (status == CHEX_OK)
+            o->allow_reject_percent = (unsigned)number;
+    } else {
+        status = cli_number(value, 0, 1000000000, &o->allow_rejects, NULL);
+    }
+    return status == CHEX_OK
+               ? status
+               : chex_fail(err, CHEX_ERR_USAGE, "takes a number or whole per cent such as 2%%, not '%s'", value);
+}
+
+static enum chex_status
+set_number(uint32_t *out, const char *value, uint64_t min, uint64_t max, struct chex_error *err)
+{
+    uint64_t number;
+    enum chex_status status = cli_number(value, min, max, &number, err);
+
+    if (status == CHEX_OK)
+        *out = (uint32_t)number;
+    return status;
+}
+
+/* "3/16" */
+static enum chex_status
+set_part(struct share *out, const char *value, struct chex_error *err)
+{
+    const char *slash = strchr(value, '/');
+    size_t length = slash ? (size_t)(slash - value) : 0;
+    uint64_t part, of;
+    char digits[8];
+
+    if (length > 0 && length < sizeof(digits)) {
+        memcpy(digits, value, length);
+        digits[length] = '\0';
+        if (cli_number(slash + 1, 1, SHARE_MAX, &of, NULL) == CHEX_OK &&
+            cli_number(digits, 1, of, &part, NULL) == CHEX_OK) {
+            *out = (struct share){(unsigned)part - 1, (unsigned)of};
+            return CHEX_OK;
+        }
+    }
+    return chex_fail(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", SHARE_MAX, value);
+}
+
+static enum tail
+parse_tail(const char *name)
+{
+    enum tail tail = TAIL_PAD;
+
+    while (strcmp(tail_name(tail), name) != 0)
+        tail++;
+    return tail;
+}
+
+/* Options of images, split and shards: all of them go into the specification. */
+static enum chex_status
+apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error *err)
+{
+    struct spec *spec = &cli->convert.spec;
+
+    switch (id) {
+    case OPT_SIZE:
+        cli->size_given = true;
+        return set_number(&spec->size, value, 1, LAYOUT_MAX_SIDE, err);
+    case OPT_RESIZE:
+        return resample_method_parse(value, &spec->resize) ? CHEX_OK : CHEX_ERR_BUG;
+    case OPT_MAX_PIXELS:
+        return cli_count(value, 1, (uint64_t)1 << 32, &spec->limits.max_pixels, err);
+    case OPT_MIN_SIZE:
+        return set_number(&spec->limits.min_side, value, 1, LAYOUT_MAX_SIDE, err);
+    case OPT_LENIENT:
+        spec->limits.lenient = true;
+        return CHEX_OK;
+    case OPT_SPLIT:
+        cli->convert.split_given = true;
+        return split_rule_parse(value, &spec->split, err);
+    case OPT_SHARD_SIZE:
+        return set_number(&spec->shard_size, value, 1, 65536, err);
+    case OPT_TAIL:
+        spec->tail = parse_tail(value);
+        return CHEX_OK;
+    case OPT_SEED:
+        return cli_number(value, 0, INT64_MAX, &spec->seed, err);
+    case OPT_ALIGN:
+        return set_number(&spec->align, value, 64, 4096, err);
+    default:
+        return chex_fail(err, CHEX_ERR_BUG, "option %d is in no table", id);
+    }
+}
+
+static enum chex_status
+apply(void *options, const struct cli_option *option, const char *value, struct chex_error *err)
+{
+    struct convert_cli *cli = options;
+    struct convert_options *o = &cli->convert;
+
+    /* What a shell makes of -i images_*.tar.gz. */
+    if (!option)
+        return add_input(cli, value, err);
+    switch (option->id) {
+    case OPT_INPUT:
+        return add_input(cli, value, err);
+    case OPT_LABELS:
+        o->labels = value;
+        break;
+    case OPT_OUTPUT:
+        o->out = value;
+        break;
+    case OPT_LISTS:
+        o->lists = value;
+        break;
+    case OPT_EXCLUDE:
+        o->exclude = value;
+        break;
+    case OPT_VIEW:
+        return set_views(o, value, err);
+    case OPT_ALLOW_REJECTS:
+        return set_allowed_rejects(o, value, err);
+    case OPT_MAX_MEMORY:
+        return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
+    case OPT_INDEX:
+        o->index_dali = strcmp(value, "dali") == 0;
+        break;
+    case OPT_ALLOW_MISSING:
+        o->allow_missing = true;
+        break;
+    case OPT_EMPTY:
+        o->empty_is_no_finding = true;
+        break;
+    case OPT_STRICT:
+        o->strict = true;
+        break;
+    case OPT_REPAIR:
+        o->repair = true;
+        break;
+    case OPT_VERIFY:
+        o->verify = true;
+        break;
+    case OPT_DRY_RUN:
+        cli->dry_run = true;
+        break;
+    case OPT_PART:
+        return set_part(&o->share, value, err);
+    case OPT_FORCE:
+        o->force = true;
+        break;
+    case OPT_BREAK_LOCK:
+        o->break_lock = true;
+        break;
+    default:
+        return apply_spec(cli, option->id, value, err);
+    }
+    return CHEX_OK;
+}
+
+static const struct cli_words words[] = {
+    {OPT_VIEW, true, "PA|AP"},
+    {OPT_SPLIT, false, "official|none"},
+    {0, false, NULL},
+};
+
+const struct cli_program convert_program = {
+    .name = "chex-convert",
+    .summary = "decode chest X-rays and their labels once, into TFRecord shards",
+    .usage = "-i PATH... -l LABELS -o DIR [OPTION...]",
+    .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
+                "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
+                "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
+                "chex-convert -i images_001 images_002 -l Data_Entry_2017_v2020.csv -o part --allow-missing\n"
+                "chex-inspect --full shards",
+    .notes = "A run that was stopped or killed goes on where it was: give the same command again.",
+    .options = option_table,
+    .words = words,
+    .threads = true,
+    .progress = true,
+    .apply = apply,
+};
+
+struct convert_cli
+convert_cli_default(void)
+{
+    return (struct convert_cli){.convert = {.spec = spec_default()}};
+}
+
+void
+convert_cli_release(struct convert_cli *cli)
+{
+    free(cli->inputs);
+    cli->inputs = NULL;
+}
+
+enum chex_status
+convert_cli_check(struct convert_cli *cli, struct chex_error *err)
+{
+    struct convert_options *o = &cli->convert;
+
+    if (o->input_count == 0)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "no images: give a folder or an archive with -i (chex-convert --help says more)");
+    if (!o->labels)
+        return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
+    if (!o->out || !o->out[0])
+        return chex_fail(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+    if (o->share.of > 0 && o->force)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--force with --part: each part would remove the work of the others; empty the folder first");
+    if (o->repair && o->force)
+        return chex_fail(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: one of them");
+    if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
+        o->spec.size = 1024;
+    return CHEX_OK;
+}

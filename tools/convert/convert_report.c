@@ -1,0 +1,394 @@
+/*
+ * convert_report.c - see convert_report.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert_report.h"
+
+#include "common/meter.h"
+#include "common/plain.h"
+#include "base/progress.h"
+#include "common/shell_word.h"
+#include "common/wrap.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+bool
+rejects_allowed(const struct convert *c)
+{
+    const struct convert_options *o = c->options;
+
+    return c->counts.rejects <= o->allow_rejects ||
+           c->counts.rejects * 100 <= (uint64_t)o->allow_reject_percent * c->counts.images;
+}
+
+/* ---- plan ----------------------------------------------------------------------------------------------------- */
+
+static void
+report_labels(const struct convert *c)
+{
+    const struct labels *l = &c->labels;
+    char n[PROGRESS_THINGS], patients[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "labels   %s, %s, %d findings", format_things(l->row_count, "row", n),
+             format_things(l->patient_count, "patient", patients), CHEX_FINDINGS);
+    if (!isnan(l->age_min))
+        wrap_put(&w, ", ", "ages %d-%d", (int)l->age_min, (int)l->age_max);
+    if (l->impossible_ages > 0)
+        wrap_put(&w, " ", "(%s taken as unknown)", format_things(l->impossible_ages, "impossible one", n));
+    wrap_end(&w);
+    if (l->duplicate_rows > 0)
+        fprintf(stderr, "         %s dropped\n", format_things(l->duplicate_rows, "repeated row", n));
+    if (l->reject_count > 0) {
+        wrap_put(&w, "", "         %s that cannot be used", format_things(l->reject_count, "row", n));
+        wrap_put(&w, ", ", "the first in line %u", l->reject[0].line);
+        wrap_put(&w, ": ", "%s", l->reject[0].reason);
+        wrap_end(&w);
+    }
+    if (c->excluded > 0)
+        fprintf(stderr, "         %s left out by --exclude\n", format_things(c->excluded, "image", n));
+    if (c->unmatched > 0)
+        fprintf(stderr, "         %s of --exclude %s in no row\n", format_things(c->unmatched, "name", n),
+                c->unmatched == 1 ? "is" : "are");
+    if (c->filtered > 0)
+        fprintf(stderr, "         %s left out by --view\n", format_things(c->filtered, "image", n));
+}
+
+static void
+report_images(const struct convert *c)
+{
+    char found[PROGRESS_TEXT], inputs[PROGRESS_THINGS], missing[PROGRESS_TEXT], extra[PROGRESS_THINGS];
+    size_t folders = c->source.folder_count, archives = c->source.archive_count;
+    bool expected = c->preflight.expected > 0;
+    struct wrap w = {.out = stderr};
+
+    if (folders > 0 || !expected)
+        wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
+                 folders > 0 || archives == 0 ? format_things(folders, "folder", inputs)
+                                              : format_things(archives, "archive", inputs));
+    if (expected)
+        wrap_put(&w, folders > 0 ? ", " : "", "%s%s expected in %s", folders > 0 ? "" : "images   ",
+                 format_count(c->preflight.expected, found), format_things(archives, "archive", inputs));
+    else if (folders > 0 && archives > 0)
+        wrap_put(&w, " ", "and %s", format_things(archives, "archive", inputs));
+    /* Of what was not read yet nobody can say that nothing is missing. */
+    if (expected)
+        wrap_put(&w, ", ", "not read yet");
+    else
+        wrap_put(&w, ", ", "%s missing", format_count(c->preflight.missing, missing));
+    wrap_put(&w, ", ", "%s without a row", format_count(c->strays.count, extra));
+    wrap_end(&w);
+    if (c->source.repeated > 0)
+        fprintf(stderr, "         %s identical %s ignored\n", format_count(c->source.repeated, extra),
+                c->source.repeated == 1 ? "copy" : "copies");
+    if (c->source.unopened > 0)
+        fprintf(stderr, "         %s in these folders not looked into;\n         give archives by name, with -i\n",
+                format_things(c->source.unopened, "archive", extra));
+    if (c->source.unreadable > 0)
+        fprintf(stderr, "         %s that may not be read left out\n",
+                format_things(c->source.unreadable, "folder", extra));
+}
+
+static void
+report_shards(const struct convert *c)
+{
+    const struct plan *p = &c->plan;
+    char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_THINGS];
+    uint64_t there = convert_free_space(c->options->out);
+    struct wrap w = {.out = stderr};
+    unsigned split;
+    size_t i;
+
+    for (split = 0; split < p->splits.count; split++) {
+        size_t shards = 0;
+
+        for (i = 0; i < p->shard_count; i++)
+            shards += p->shard[i].split == split;
+        wrap_put(&w, split ? " + " : "", "%s%s %s", split ? "" : "plan     ", p->splits.name[split],
+                 format_count(shards, n));
+    }
+    wrap_put(&w, " ", "shard%s of %s x %ux%u gray8", p->shard_count == 1 ? "" : "s",
+             format_count(p->spec.shard_size, n), p->spec.size, p->spec.size);
+    wrap_put(&w, ", ", "%s", format_bytes(plan_size(p), bytes));
+    if (there > 0)
+        wrap_put(&w, " ", "(%s free)", format_bytes(there, space));
+    wrap_put(&w, ", ", "%s", format_things(c->options->threads, "thread", n));
+    wrap_end(&w);
+    if (p->dropped > 0)
+        fprintf(stderr, "         %s left out by --tail drop\n", format_things(p->dropped, "image", n));
+}
+
+static void
+report_splits(const struct convert *c)
+{
+    char rule[64], images[PROGRESS_THINGS], patients[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
+    unsigned split;
+
+    split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
+    wrap_put(&w, "", "split    %s", rule);
+    for (split = 0; split < c->plan.splits.count; split++)
+        wrap_put(&w, split ? ", " : ": ", "%s %s of %s", c->plan.splits.name[split],
+                 format_things(c->plan.splits.images[split], "image", images),
+                 format_things(c->plan.splits.patients[split], "patient", patients));
+    wrap_end(&w);
+    if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
+        fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
+}
+
+void
+report_missing(const struct convert *c)
+{
+    const struct preflight *p = &c->preflight;
+    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS], name[PLAIN_TEXT];
+    struct wrap w = {.out = stderr};
+    size_t i;
+
+    if (p->missing == 0)
+        return;
+    wrap_put(&w, "", "missing  %s of %s", format_count(p->missing, found), format_things(p->wanted, "image", wanted));
+    for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
+        wrap_put(&w, i ? ", " : ": ", "%s", plain_text(p->sample[i], name));
+    if (p->missing > PREFLIGHT_SAMPLES)
+        wrap_put(&w, ", ", "...");
+    wrap_end(&w);
+    for (i = 0; p->whole && p->found > 0 && i < PREFLIGHT_ARCHIVES; i++)
+        if (p->archive[i].found < p->archive[i].wanted)
+            fprintf(stderr, "         images_%03zu: %s of %s found\n", i + 1, format_count(p->archive[i].found, found),
+                    format_count(p->archive[i].wanted, wanted));
+}
+
+void
+report_unread(const struct convert *c)
+{
+    char archives[PROGRESS_THINGS];
+
+    if (c->preflight.expected > 0)
+        fprintf(
+            stderr,
+            "next     -n does not read %s: with --allow-missing it does, without decoding, and says what is missing\n",
+            c->source.archive_count == 1 ? "the archive" : format_things(c->source.archive_count, "archive", archives));
+}
+
+void
+report_incomplete(const struct convert *c)
+{
+    plain_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
+               c->options->out);
+    if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
+        fprintf(stderr,
+                "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
+    else /* what came from other inputs is missing in a plan of these alone */
+        fprintf(stderr, "         or with --allow-missing and all archives so far: they are decoded once more,\n"
+                        "         and what is in none of those named is left out\n");
+}
+
+void
+report_plan(const struct convert *c, const struct cli_common *common, bool dry_run)
+{
+    if (common->quiet)
+        return;
+    meter_begin_log(common, convert_program.name);
+    report_labels(c);
+    report_notes(c, common->verbose);
+    report_images(c);
+    if (dry_run || common->verbose)
+        report_missing(c);
+    report_splits(c);
+    report_shards(c);
+    if (dry_run || common->verbose)
+        fprintf(stderr, "data     %s, stride %s bytes, pixels at byte %s of a record\n", c->plan.dataset_id,
+                COUNT_TEXT(c->plan.layout.stride), COUNT_TEXT(c->plan.layout.pixel_offset));
+}
+
+void
+report_resumed(const struct convert *c)
+{
+    char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
+
+    if (c->replaced)
+        fprintf(stderr, "again    the unfinished conversion here counted on the images that are missing: "
+                        "its plan is another, and begun anew\n");
+    if (c->retried > 0)
+        fprintf(stderr, "again    %s that could not be read, and can be now\n",
+                format_things(c->retried, "rejected image", images));
+    if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
+        return;
+    wrap_put(&w, "", "resume   %s of %s done and verified", format_count(c->resumed.shards_done, done),
+             format_things(c->plan.shard_count, "shard", all));
+    wrap_put(&w, ", ", "%s in their slots", format_things(c->resumed.slots_full, "more image", images));
+    wrap_end(&w);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------- */
+
+void
+report_progress(const struct progress *p, uint64_t rejects, char *text, size_t size)
+{
+    char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT], bad[PROGRESS_TEXT];
+    double seconds = progress_left(p);
+
+    snprintf(text, size, "convert  %3u %%  %s/%s  %s img/s  rejects %s  %s left",
+             (unsigned)(p->total ? p->done * 100 / p->total : 100), format_count(p->done, done),
+             format_count(p->total, total), format_count((uint64_t)p->rate, rate), format_count(rejects, bad),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+}
+
+/* ---- summary -------------------------------------------------------------------------------------------------- */
+
+static void
+report_rejects(const struct convert *c, const struct cli_common *common)
+{
+    struct color color = color_for(common, stderr);
+    char n[PROGRESS_THINGS];
+    bool first = true;
+    int status;
+
+    if (c->counts.rejects > 0) {
+        fprintf(stderr, "         %s%s rejected%s:", color.red, format_count(c->counts.rejects, n), color.off);
+        for (status = 0; status < CHEX_ERR_BUG; status++) {
+            if (c->counts.reject_of[status] == 0)
+                continue;
+            fprintf(stderr, "%s %s %s", first ? "" : ",", format_count(c->counts.reject_of[status], n),
+                    chex_status_name((enum chex_status)status));
+            first = false;
+        }
+        plain_line(stderr, "      %s/rejects.jsonl", c->options->out);
+        if (c->counts.reject_of[CHEX_ERR_READ] + c->counts.reject_of[CHEX_ERR_MISSING] > 0)
+            fprintf(stderr, "         the same command tries those again that could not be read\n");
+    }
+    if (c->labels.reject_count > 0)
+        plain_line(stderr, "         %s not used      %s/rejects.jsonl",
+                   format_things(c->labels.reject_count, "row", n), c->options->out);
+    if (c->strays.count > 0)
+        plain_line(stderr, "         %s without a row skipped      %s/rejects.jsonl",
+                   format_things(c->strays.count, "image", n), c->options->out);
+}
+
+static void
+report_noticed(const struct convert *c)
+{
+    const struct convert_counts *k = &c->counts;
+    const struct {
+        uint64_t count;
+        const char *noun, *rest;
+    } lines[] = {
+        {k->rgba, "RGBA image", "normalised to gray"},
+        {k->colour, "image", "in colour reduced to luma: are these X-rays?"},
+        {k->composited, "image", "with transparent pixels, put on black"},
+        {k->deep, "image", "of 16 bits scaled to 8"},
+        {k->palette, "image", "with a palette expanded"},
+        {k->interlaced, "image", "interlaced or progressive"},
+        {k->jpeg, "image", "in JPEG"},
+        {k->animated, "image", "animated: first frame taken"},
+        {k->mismatched, "image", "named like the other of PNG and JPEG"},
+        {k->warned, "image", "with damage that does not touch pixels"},
+        {k->shards_again, "shard", "written once more, since the disk failed: look after it"},
+    };
+    char n[PROGRESS_THINGS];
+    size_t i;
+
+    for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (lines[i].count > 0)
+            fprintf(stderr, "         %s %s\n", format_things(lines[i].count, lines[i].noun, n), lines[i].rest);
+}
+
+/* What was in the archives beside the images. */
+static void
+report_archives(const struct convert *c)
+{
+    char n[PROGRESS_THINGS];
+    uint64_t others = 0;
+    size_t i;
+
+    for (i = 0; i < c->source.archive_count; i++)
+        others += c->archive[i].others;
+    if (c->repeated > c->source.repeated)
+        fprintf(stderr, "         %s identical %s in archives ignored\n",
+                format_count(c->repeated - c->source.repeated, n),
+                c->repeated - c->source.repeated == 1 ? "copy" : "copies");
+    if (others > 0)
+        fprintf(stderr, "         %s of archives passed over\n", format_things(others, "other member", n));
+    if (c->archives_damaged > 0)
+        fprintf(stderr, "         %s\n", format_things(c->archives_damaged, "damaged archive", n));
+}
+
+void
+report_shortage(const struct chex_error *err, unsigned threads)
+{
+    struct rusage used;
+    char bytes[PROGRESS_TEXT], n[PROGRESS_THINGS], fewer[64];
+
+    if (strstr(err->text, strerror(EMFILE))) {
+        /* Of each thread an image and perhaps a shard; journal, folders, standard streams. */
+        fprintf(stderr, "next     %s need%s up to %s open files: 'ulimit -n' raises the limit\n",
+                format_things(threads, "thread", n), threads == 1 ? "s" : "", COUNT_TEXT(2 * threads + 8));
+        return;
+    }
+    if (getrusage(RUSAGE_SELF, &used) != 0)
+        return;
+    snprintf(fewer, sizeof(fewer), threads > 1 ? "try --threads %u" : "more is needed", (threads + 3) / 4);
+    fprintf(stderr, "next     %s were in use with %s; %s\n", format_bytes((uint64_t)used.ru_maxrss * 1024, bytes),
+            format_things(threads, "thread", n), fewer);
+}
+
+void
+report_left(const struct convert *c, const struct cli_common *common)
+{
+    const struct {
+        uint64_t count;
+        const char *noun, *one, *several;
+    } part[] = {
+        {c->counts.rejects, "image", "of this data set was rejected", "of this data set were rejected"},
+        {c->labels.reject_count, "row", "of the label file cannot be used", "of the label file cannot be used"},
+        {c->archives_damaged, "archive", "is damaged", "are damaged"},
+        {c->counts.shards_other, "shard", "came out with another SHA-256", "came out with another SHA-256"},
+    };
+    char text[400] = "", n[PROGRESS_THINGS];
+    size_t used = 0, i;
+
+    for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+        if (part[i].count > 0)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s", used > 0 ? ", " : "",
+                                     format_things(part[i].count, part[i].noun, n),
+                                     part[i].count == 1 ? part[i].one : part[i].several);
+    if (used == 0)
+        return;
+    if (c->counts.rejects + c->labels.reject_count > 0)
+        cli_complain(&convert_program, common, "%s, see %s/rejects.jsonl%s", text, c->options->out,
+                     c->counts.rejects > 0 ? " (--repair tries again)" : "");
+    else
+        cli_complain(&convert_program, common, "%s", text);
+}
+
+void
+report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
+{
+    char shards[PROGRESS_THINGS], images[PROGRESS_THINGS], bytes[PROGRESS_TEXT], word[SHELL_WORD];
+
+    if (common->quiet)
+        return;
+    if (c->resumed.complete) {
+        plain_line(stderr, "done     '%s' is complete already: nothing to do", c->options->out);
+    } else {
+        uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
+
+        fprintf(stderr, "done     %s, %s, %s in %s.%llu s\n", format_things(c->plan.shard_count, "shard", shards),
+                format_things(c->counts.converted, "image", images), format_bytes(plan_size(&c->plan), bytes),
+                COUNT_TEXT(tenths / 10), (unsigned long long)(tenths % 10));
+        report_rejects(c, common);
+        report_noticed(c);
+        report_archives(c);
+        if (c->counts.rejects > 0 && within_allowance && c->labels.reject_count == 0)
+            fprintf(stderr, "         within --allow-rejects\n");
+    }
+    fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
+    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(c->options->out, word));
+}

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+convert_sources = \
+	tools/convert/convert_json.c \
+	tools/convert/convert_notes.c \
+	tools/convert/convert_options.c \
+	tools/convert/convert_options.h \
+	tools/convert/convert_report.c \
+	tools/convert/convert_report.h \
+	tools/convert/convert_share.c \
+	tools/convert/convert_share.h

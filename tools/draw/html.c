@@ -1,0 +1,143 @@
+/*
+ * html.c - see html.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "draw/html.h"
+
+#include "base/ascii.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE 4096 /* bytes that one html_format() may give */
+
+static void
+append(struct html *h, const void *data, size_t size)
+{
+    if (!h->failed && buffer_append(&h->b, data, size, NULL) != CHEX_OK)
+        h->failed = true;
+}
+
+void
+html_raw(struct html *h, const char *markup)
+{
+    append(h, markup, strlen(markup));
+}
+
+void
+html_format(struct html *h, const char *format, ...)
+{
+    char line[LINE];
+    va_list args;
+    int size;
+
+    va_start(args, format);
+    size = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof(line))
+        h->failed = true;
+    else
+        append(h, line, (size_t)size);
+}
+
+static void
+put_escaped(struct html *h, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '&':
+            html_raw(h, "&amp;");
+            break;
+        case '<':
+            html_raw(h, "&lt;");
+            break;
+        case '>':
+            html_raw(h, "&gt;");
+            break;
+        case '"':
+            html_raw(h, "&quot;");
+            break;
+        case '\'':
+            html_raw(h, "&#39;");
+            break;
+        default:
+            append(h, text, 1);
+        }
+    }
+}
+
+void
+html_bytes(struct html *h, struct chex_bytes text)
+{
+    char piece[4 * 256 + 1];
+    size_t at, size;
+
+    for (at = 0; at < text.size; at += size) {
+        size = text.size - at < 256 ? text.size - at : 256;
+        put_escaped(h, ascii_escape(text.data + at, size, piece, sizeof(piece)));
+    }
+}
+
+void
+html_text(struct html *h, const char *text)
+{
+    html_bytes(h, (struct chex_bytes){text, strlen(text)});
+}
+
+/* RFC 4648, section 4. */
+static void
+put_base64(struct html *h, const uint8_t *data, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t i;
+
+    for (i = 0; i < size; i += 3) {
+        uint32_t bits = (uint32_t)data[i] << 16;
+        size_t left = size - i;
+        char four[4];
+
+        bits |= left > 1 ? (uint32_t)data[i + 1] << 8 : 0;
+        bits |= left > 2 ? data[i + 2] : 0;
+        four[0] = digits[bits >> 18];
+        four[1] = digits[bits >> 12 & 63];
+        four[2] = left > 1 ? digits[bits >> 6 & 63] : '=';
+        four[3] = left > 2 ? digits[bits & 63] : '=';
+        append(h, four, sizeof(four));
+    }
+}
+
+void
+html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
+             const char *alt)
+{
+    html_format(h, "<img width=\"%u\" height=\"%u\" alt=\"%s\" src=\"data:image/%s;base64,", width, height, alt,
+                kind == HTML_JPEG ? "jpeg" : "png");
+    put_base64(h, file->data, file->size);
+    html_raw(h, "\">");
+}
+
+void
+html_fold_begin(struct html *h, const char *id, const char *title, bool open)
+{
+    html_format(h,
+                "<div class=\"fold\"><input type=\"checkbox\" id=\"%s\"%s><label for=\"%s\">%s</label>"
+                "<div class=\"folded\">\n",
+                id, open ? " checked" : "", id, title);
+}
+
+void
+html_fold_end(struct html *h)
+{
+    html_raw(h, "</div></div>\n");
+}
+
+void
+html_release(struct html *h)
+{
+    buffer_release(&h->b);
+}

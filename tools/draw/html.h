@@ -1,0 +1,36 @@
+/*
+ * html.h - a page that grows in memory
+ *
+ * What comes from a data set goes through html_text(), which leaves no byte outside printable ASCII and no character
+ * with a meaning in HTML; html_format() is for what the program itself says.  The first failure (no memory) is kept and
+ * all later calls do nothing: the end is where to look at it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_HTML_H
+#define CHEX_TOOLS_HTML_H
+
+#include "base/memory.h"
+
+struct html {
+    struct buffer b; /* the page so far, not terminated */
+    bool failed;
+};
+
+void html_raw(struct html *h, const char *markup);
+void html_format(struct html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void html_text(struct html *h, const char *text);
+void html_bytes(struct html *h, struct chex_bytes text);
+enum html_picture { HTML_PNG, HTML_JPEG };
+/* An <img> with the file in it.  alt is the program's own text, width and height those on the page in CSS pixels. */
+void html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
+                  const char *alt);
+/*
+ * What a reader unfolds by its title, without a script, and what is open on paper: browsers print <details> closed.
+ * id and title are the program's own text.
+ */
+void html_fold_begin(struct html *h, const char *id, const char *title, bool open);
+void html_fold_end(struct html *h);
+void html_release(struct html *h);
+
+#endif

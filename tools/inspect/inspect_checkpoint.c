@@ -1,0 +1,388 @@
+/*
+ * inspect_checkpoint.c - a checkpoint: its state, and its tensors one by one; see inspect.h
+ *
+ * It is read by the reader of the trainer itself (train/checkpoint/safetensors.h), which believes nothing.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/inspect_checkpoint.h"
+
+#include "base/json.h"
+#include "base/progress.h"
+#include "common/rows.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN 10
+
+static const struct json_bounds state_bounds = {.size = 65536, .depth = 4, .values = 1000};
+
+/* What is known of a file; sums has an element for each tensor, or is NULL where the values were not asked for. */
+struct checkpoint {
+    struct inspect *in;
+    const struct target *target;
+    struct safetensors file;
+    json_t *state;                /* or NULL */
+    struct value_sums *sums, all; /* all: without integers, which are counters and masks */
+    uint64_t numbers;
+    char what[256], fault[sizeof(((struct chex_error *)0)->text)]; /* fault: "" where there is none */
+};
+
+/* ---- pieces that --diff has too -------------------------------------------------------------------------------- */
+
+enum chex_status
+checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err)
+{
+    const char *text = safetensors_metadata(s, "state");
+    enum chex_status status;
+
+    *out = NULL;
+    if (!text)
+        return CHEX_OK;
+    status = json_read(text, strlen(text), &state_bounds, out, err);
+    if (status == CHEX_OK || status == CHEX_ERR_MEMORY)
+        return status;
+    /* No JSON, as far as one reading tells: without memory jansson loses bytes of a token, and calls the rest faulty. */
+    if (json_read(text, strlen(text), &state_bounds, out, err) != CHEX_OK)
+        return CHEX_OK;
+    json_decref(*out);
+    *out = NULL;
+    return chex_fail_memory(err);
+}
+
+char *
+checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE])
+{
+    size_t used = 0;
+    unsigned i;
+
+    snprintf(out, CHECKPOINT_SHAPE, "a single value");
+    for (i = 0; i < e->rank; i++)
+        used += (size_t)snprintf(out + used, CHECKPOINT_SHAPE - used, "%s%llu", i > 0 ? "x" : "",
+                                 (unsigned long long)e->shape[i]);
+    return out;
+}
+
+json_t *
+checkpoint_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* What chex-train would not load: it names the first of the tensors. */
+static void
+find_fault(struct checkpoint *c)
+{
+    char name[INSPECT_TEXT], count[PROGRESS_THINGS];
+    size_t i;
+
+    for (i = 0; i < c->file.count; i++)
+        if (value_sums_bad(&c->sums[i]) > 0)
+            break;
+    if (i == c->file.count)
+        return;
+    snprintf(c->fault, sizeof(c->fault), "%s not finite, the first in '%.200s'",
+             format_things(value_sums_bad(&c->all), "value", count),
+             inspect_text(inspect_bytes(c->file.entry[i].name), name));
+}
+
+static enum chex_status
+read_values(struct checkpoint *c, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    c->sums = calloc(c->file.count + 1, sizeof(*c->sums));
+    if (!c->sums)
+        return chex_fail_memory(err);
+    for (i = 0; status == CHEX_OK && i < c->file.count; i++) {
+        status = value_sums_read(&c->file, &c->file.entry[i], &c->sums[i], err);
+        if (!dtype_is_integer(c->file.entry[i].type))
+            value_sums_add(&c->all, &c->sums[i]);
+    }
+    return status;
+}
+
+/* A fault of the data is told in c->fault, with CHEX_OK. */
+static enum chex_status
+read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
+{
+    char a[PROGRESS_THINGS], b[PROGRESS_THINGS], text[PROGRESS_TEXT];
+    enum chex_status status = safetensors_open(AT_FDCWD, c->target->file, &c->file, err);
+    size_t i;
+
+    snprintf(c->what, sizeof(c->what), "a checkpoint (safetensors)");
+    if (status == CHEX_OK) {
+        for (i = 0; i < c->file.count; i++)
+            c->numbers += c->file.entry[i].count;
+        snprintf(c->what, sizeof(c->what), "a checkpoint (safetensors): %s, %s, %s",
+                 format_things(c->file.count, "tensor", a), format_things(c->numbers, "number", b),
+                 format_bytes(c->file.size, text));
+        status = checkpoint_state_of(&c->file, &c->state, err);
+        if (status == CHEX_OK && values)
+            status = read_values(c, err);
+        if (status == CHEX_OK && values)
+            find_fault(c);
+    }
+    if (chex_status_is_data(status)) {
+        memcpy(c->fault, err->text, sizeof(c->fault));
+        free(c->sums);
+        c->sums = NULL;
+        status = CHEX_OK;
+        c->file.count = 0;
+    }
+    if (c->target->passed_over[0])
+        meter_warn(&c->in->meter, "%s: warning: %s", c->in->program->name, c->target->passed_over);
+    return status;
+}
+
+static void
+release(struct checkpoint *c)
+{
+    free(c->sums);
+    json_decref(c->state);
+    safetensors_close(&c->file);
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------------- */
+
+static const char *
+text_in(const json_t *state, const char *key, char out[INSPECT_TEXT])
+{
+    const char *text = json_string_value(json_object_get(state, key));
+
+    return text ? inspect_text(inspect_bytes(text), out) : "unknown";
+}
+
+static void
+print_state(const struct checkpoint *c)
+{
+    const char *const names[] = {"tool", "version", "labels", "note"};
+    const struct color *color = &c->in->color;
+    const json_t *state = c->state;
+    char a[INSPECT_TEXT], b[INSPECT_TEXT], text[INSPECT_TEXT], step[PROGRESS_TEXT];
+    size_t i;
+
+    if (state) {
+        printf("%srun%s      %s, step %s, epoch %s", color->bold, color->off, text_in(state, "model", a),
+               inspect_count(text_in(state, "step", b), step),
+               COUNT_TEXT(json_integer_value(json_object_get(state, "epoch"))));
+        printf(", data set %s, seed %s\n", text_in(state, "dataset_id", a), text_in(state, "seed", text));
+    }
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (safetensors_metadata(&c->file, names[i]))
+            printf("%-8s %s\n", names[i], inspect_text(inspect_bytes(safetensors_metadata(&c->file, names[i])), a));
+}
+
+static void
+print_tensor(const struct checkpoint *c, size_t i, int width)
+{
+    const struct tensor_entry *e = &c->file.entry[i];
+    const struct value_sums *v = &c->sums[i];
+    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE], bad[PROGRESS_TEXT];
+
+    printf("         %-*s  %-14s %-4s %11.4g %11.4g %11.4g %11.4g", width, inspect_text(inspect_bytes(e->name), name),
+           checkpoint_shape(e, shape), dtype_name(e->type), value_sums_min(v), value_sums_mean(v), value_sums_max(v),
+           value_sums_norm(v));
+    if (value_sums_bad(v) > 0)
+        printf("  %s%s not finite%s", c->in->color.red, format_count(value_sums_bad(v), bad), c->in->color.off);
+    printf("\n");
+}
+
+/* All of them, or the first ones with a value that is not finite. */
+static void
+print_tensors(const struct checkpoint *c, bool all)
+{
+    char name[INSPECT_TEXT], more[PROGRESS_TEXT];
+    int width = 6;
+    size_t i, shown = 0;
+
+    for (i = 0; i < c->file.count; i++) {
+        int length = (int)strlen(inspect_text(inspect_bytes(c->file.entry[i].name), name));
+
+        if ((all || value_sums_bad(&c->sums[i]) > 0) && length > width && length < 60)
+            width = length;
+    }
+    printf("%stensors%s  %-*s  %-14s %-4s %11s %11s %11s %11s\n", c->in->color.bold, c->in->color.off, width, "name",
+           "shape", "type", "min", "mean", "max", "L2 norm");
+    for (i = 0; i < c->file.count; i++)
+        if ((all || value_sums_bad(&c->sums[i]) > 0) && (all || shown++ < SHOWN))
+            print_tensor(c, i, width);
+    if (shown > SHOWN)
+        printf("         and %s more: -v, or --list\n", format_count(shown - SHOWN, more));
+}
+
+static void
+print_values(const struct checkpoint *c)
+{
+    const struct value_sums *v = &c->all;
+    char zeros[PROGRESS_THINGS], nan[PROGRESS_TEXT], infinite[PROGRESS_TEXT];
+
+    printf("%svalues%s   ", c->in->color.bold, c->in->color.off);
+    if (value_sums_bad(v) == 0)
+        printf("all finite, ");
+    else
+        printf("%s%s NaN, %s infinite%s, ", c->in->color.red, format_count(v->nan, nan),
+               format_count(v->infinite, infinite), c->in->color.off);
+    printf("%.6g to %.6g, mean %.6g, L2 norm %.6g, %s\n", value_sums_min(v), value_sums_max(v), value_sums_mean(v),
+           value_sums_norm(v), format_things(v->zeros, "zero", zeros));
+}
+
+static void
+print_checkpoint(const struct checkpoint *c)
+{
+    char file[PLAIN_TEXT];
+
+    if (!c->in->common->quiet && strcmp(c->target->file, c->target->path) != 0)
+        printf("file     %s\n", plain_text(c->target->file, file));
+    if (!c->in->common->quiet)
+        print_state(c);
+    if (!c->sums || c->file.count == 0)
+        return;
+    if (!c->in->common->quiet)
+        print_values(c);
+    if (c->in->common->verbose > 0 || value_sums_bad(&c->all) > 0)
+        print_tensors(c, c->in->common->verbose > 0);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+static json_t *
+sums_json(const struct value_sums *v)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "min", checkpoint_real(value_sums_min(v)), "mean",
+                     checkpoint_real(value_sums_mean(v)), "max", checkpoint_real(value_sums_max(v)), "l2",
+                     checkpoint_real(value_sums_norm(v)), "zeros", inspect_number(v->zeros), "nan",
+                     inspect_number(v->nan), "infinite", inspect_number(v->infinite));
+}
+
+static json_t *
+checkpoint_json(const struct checkpoint *c)
+{
+    const struct safetensors *s = &c->file;
+    json_t *metadata = json_object();
+    size_t i;
+
+    for (i = 0; i < s->metadata_count; i++)
+        inspect_json_set(&metadata, s->metadata[i].key, inspect_json_text(inspect_bytes(s->metadata[i].value)));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", inspect_json_text(inspect_bytes(c->target->file)),
+                     "tensors", inspect_number(s->count), "numbers", inspect_number(c->numbers), "bytes",
+                     inspect_number(s->size), "metadata", metadata, "values",
+                     c->sums ? sums_json(&c->all) : json_null());
+}
+
+/* The same keys as the columns of CSV. */
+static json_t *
+tensor_json(const struct checkpoint *c, size_t i)
+{
+    const struct tensor_entry *e = &c->file.entry[i];
+    json_t *shape = json_array(), *tensor;
+    unsigned k;
+
+    for (k = 0; k < e->rank; k++)
+        inspect_json_push(&shape, inspect_number(e->shape[k]));
+    tensor = json_pack("{s:o, s:s, s:o, s:o}", "name", inspect_json_text(inspect_bytes(e->name)), "dtype",
+                       dtype_name(e->type), "shape", shape, "count", inspect_number(e->count));
+    if (tensor) {
+        json_t *values = sums_json(&c->sums[i]);
+
+        if (!values || json_object_update(tensor, values) != 0) {
+            json_decref(tensor);
+            tensor = NULL;
+        }
+        json_decref(values);
+    }
+    return tensor;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+int
+inspect_checkpoint(struct inspect *in, const struct target *t)
+{
+    struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
+    struct chex_error err;
+    /* Where nothing was asked for the values are looked at too: it takes no time. */
+    bool values = in->options->action != INSPECT_VERIFY || in->options->depth != VERIFY_QUICK;
+    enum chex_status status = read_checkpoint(&c, values, &err);
+    const char *fault = c.fault[0] ? c.fault : NULL;
+    int code = fault ? EXIT_DATA : EXIT_GOOD;
+
+    if (status != CHEX_OK) {
+        code = inspect_fail(in, t->path, &err);
+    } else if (in->common->json) {
+        inspect_json_file(in, t, "checkpoint", c.what, fault, fault && !c.sums ? json_null() : checkpoint_json(&c));
+    } else {
+        inspect_print_head(in, t, c.what, fault);
+        if (!fault || c.sums)
+            print_checkpoint(&c);
+    }
+    release(&c);
+    return code;
+}
+
+static void
+list_rows(struct checkpoint *c, struct rows *r)
+{
+    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE];
+    size_t i;
+
+    for (i = 0; i < c->file.count; i++) {
+        const struct tensor_entry *e = &c->file.entry[i];
+        const struct value_sums *v = &c->sums[i];
+        double real[] = {value_sums_min(v), value_sums_mean(v), value_sums_max(v), value_sums_norm(v)};
+        size_t k;
+
+        rows_text(r, inspect_text(inspect_bytes(e->name), name));
+        rows_text(r, dtype_name(e->type));
+        rows_text(r, e->rank == 0 ? "" : checkpoint_shape(e, shape));
+        rows_count(r, e->count);
+        for (k = 0; k < 4; k++)
+            rows_number(r, isfinite(real[k]) ? real[k] : (double)NAN);
+        rows_count(r, v->zeros);
+        rows_count(r, v->nan);
+        rows_count(r, v->infinite);
+        rows_next(r);
+    }
+}
+
+int
+inspect_tensors(struct inspect *in, const struct target *t)
+{
+    static const char *const columns[] = {"name", "dtype", "shape", "count", "min",      "mean",
+                                          "max",  "l2",    "zeros", "nan",   "infinite", NULL};
+    struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
+    struct chex_error err;
+    enum chex_status status = read_checkpoint(&c, true, &err);
+    int code = c.fault[0] ? EXIT_DATA : EXIT_GOOD;
+    struct rows r;
+    size_t i;
+
+    if (status == CHEX_OK && c.fault[0] && !c.sums)
+        status = chex_fail(&err, CHEX_ERR_DAMAGED, "'%s': %s", t->file, c.fault);
+    if (status != CHEX_OK) {
+        code = inspect_fail(in, t->path, &err);
+    } else if (in->common->json) {
+        json_t *list = json_array();
+
+        for (i = 0; i < c.file.count; i++)
+            inspect_json_push(&list, tensor_json(&c, i));
+        inspect_json_add(in, json_pack("{s:o, s:o, s:o}", "path", inspect_json_text(inspect_bytes(t->path)), "file",
+                                       inspect_json_text(inspect_bytes(t->file)), "tensors", list));
+    } else if (in->options->format != ROWS_TABLE) {
+        rows_begin(&r, in->options->format, columns);
+        list_rows(&c, &r);
+        in->json_failed |= r.failed;
+    } else {
+        print_tensors(&c, true);
+    }
+    release(&c);
+    return code;
+}

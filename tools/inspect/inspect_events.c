@@ -1,0 +1,140 @@
+/*
+ * inspect_events.c - an event file of TensorBoard; see inspect.h
+ *
+ * It is read by the reader of the trainer itself (train/log/events_read.h), which believes nothing.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/inspect.h"
+
+#include "log/events_read.h"
+#include "io/file.h"
+#include "base/progress.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS (2 * PROGRESS_TEXT + 8)
+
+/* "30", "10 to 1,030" */
+static char *
+format_steps(int64_t first, int64_t last, char out[STEPS])
+{
+    if (first == last)
+        snprintf(out, STEPS, "%s%s", first < 0 ? "-" : "", COUNT_TEXT(first < 0 ? -(uint64_t)first : (uint64_t)first));
+    else
+        snprintf(out, STEPS, "%s%s to %s%s", first < 0 ? "-" : "",
+                 COUNT_TEXT(first < 0 ? -(uint64_t)first : (uint64_t)first), last < 0 ? "-" : "",
+                 COUNT_TEXT(last < 0 ? -(uint64_t)last : (uint64_t)last));
+    return out;
+}
+
+static void
+print_tags(const struct inspect *in, const struct event_contents *c)
+{
+    char tag[INSPECT_TEXT], kind[INSPECT_TEXT], steps[STEPS], count[PROGRESS_TEXT];
+    size_t i, width = 3;
+
+    for (i = 0; i < c->count; i++) {
+        size_t length = strlen(inspect_text(inspect_bytes(c->tag[i].tag), tag));
+
+        width = length > width && length < 60 ? length : width;
+    }
+    printf("%s%-*s  %-10s %8s  %-20s %s%s\n", in->color.bold, (int)width, "tag", "kind", "values", "steps",
+           "last value", in->color.off);
+    for (i = 0; i < c->count; i++) {
+        const struct event_tag *t = &c->tag[i];
+
+        printf("%-*s  %-10s %8s  ", (int)width, inspect_text(inspect_bytes(t->tag), tag),
+               inspect_text(inspect_bytes(t->kind), kind), format_count(t->count, count));
+        if (isnan(t->value))
+            printf("%s\n", format_steps(t->first, t->last, steps));
+        else
+            printf("%-20s %.6g\n", format_steps(t->first, t->last, steps), t->value);
+    }
+}
+
+static void
+print_events(const struct inspect *in, const struct event_contents *c)
+{
+    char values[PROGRESS_THINGS], records[PROGRESS_THINGS], steps[STEPS], starts[PROGRESS_THINGS];
+
+    printf("%sevents%s   %s in %s", in->color.bold, in->color.off, format_things(c->values, "value", values),
+           format_things(c->records, "record", records));
+    if (c->values > 0)
+        printf(", steps %s", format_steps(c->first_step, c->last_step, steps));
+    if (c->sessions > 0)
+        printf(", %s", format_things(c->sessions, "start", starts));
+    printf("\n");
+    if (c->opaque > 0)
+        printf("         note: %s that this program cannot read\n", format_things(c->opaque, "record", records));
+    if (c->hidden > 0)
+        printf("         note: %s of more than %s tags are not shown\n", format_things(c->hidden, "value", values),
+               COUNT_TEXT(EVENTS_TAGS_MAX));
+    if (c->count > 0)
+        print_tags(in, c);
+}
+
+static json_t *
+real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *
+events_json(const struct event_contents *c)
+{
+    json_t *tags = json_array();
+    size_t i;
+
+    for (i = 0; i < c->count; i++) {
+        const struct event_tag *t = &c->tag[i];
+
+        inspect_json_push(&tags,
+                          json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "tag", inspect_json_text(inspect_bytes(t->tag)),
+                                    "kind", inspect_json_text(inspect_bytes(t->kind)), "values",
+                                    inspect_number(t->count), "first_step", (json_int_t)t->first, "last_step",
+                                    (json_int_t)t->last, "last", real(t->value)));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+                     inspect_json_text(inspect_bytes(c->version)), "records", inspect_number(c->records), "values",
+                     inspect_number(c->values), "starts", inspect_number(c->sessions), "unreadable",
+                     inspect_number(c->opaque), "hidden", inspect_number(c->hidden), "first_time", real(c->first_time),
+                     "last_time", real(c->last_time), "tags", tags);
+}
+
+int
+inspect_events(struct inspect *in, const struct target *t)
+{
+    struct event_contents c = {.records = 0};
+    struct chex_error err;
+    char what[256], version[INSPECT_TEXT], size_text[PROGRESS_TEXT];
+    uint64_t size = 0;
+    const char *fault;
+    int fd = -1, code;
+    enum chex_status status = file_open(AT_FDCWD, t->path, &fd, &size, &err);
+
+    if (status == CHEX_OK)
+        status = events_read(fd, size, &c, &err);
+    if (fd >= 0)
+        close(fd);
+    fault = status == CHEX_OK ? NULL : err.text;
+    snprintf(what, sizeof(what), "an event file of TensorBoard (%.100s), %s",
+             inspect_text(inspect_bytes(c.version), version), format_bytes(size, size_text));
+    code = fault ? EXIT_DATA : EXIT_GOOD;
+    if (status != CHEX_OK && status != CHEX_ERR_CHECKSUM && status != CHEX_ERR_TRUNCATED)
+        code = inspect_fail(in, t->path, &err);
+    else if (in->common->json)
+        inspect_json_file(in, t, "events", what, fault, events_json(&c));
+    else {
+        code = inspect_print_head(in, t, what, fault);
+        if (!in->common->quiet)
+            print_events(in, &c);
+    }
+    event_contents_release(&c);
+    return code;
+}

@@ -1,0 +1,268 @@
+/*
+ * inspect_labels.c - --labels: how often each finding is there, by split, and which come together; see inspect.h
+ *
+ * Counted from the records, filling left out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/inspect.h"
+
+#include "base/progress.h"
+#include "plan/split.h"
+
+#include <string.h>
+
+#define SPLITS_A_TABLE 3 /* of 20 columns each, behind the names: 80 */
+
+struct counts {
+    uint64_t images, none; /* none: No Finding */
+    uint64_t labels;       /* of all findings */
+    uint64_t with[CHEX_FINDINGS];
+    uint64_t together[CHEX_FINDINGS][CHEX_FINDINGS];
+};
+
+struct tally {
+    struct inspect *in; /* first: inspect_walk_fault() */
+    const struct chex_dataset *dataset;
+    struct counts split[SPLIT_MAX];
+    struct counts all;
+};
+
+static void
+count(struct counts *c, uint16_t findings)
+{
+    unsigned i, j;
+
+    c->images++;
+    c->none += findings == 0;
+    for (i = 0; i < CHEX_FINDINGS; i++) {
+        if (!(findings >> i & 1))
+            continue;
+        c->labels++;
+        c->with[i]++;
+        for (j = 0; j < CHEX_FINDINGS; j++)
+            c->together[i][j] += findings >> j & 1;
+    }
+}
+
+static enum chex_status
+on_record(void *context, const struct walk_record *r, struct chex_error *err)
+{
+    struct tally *t = context;
+
+    (void)err;
+    if (r->values->weight != 1 || !where_holds(&t->in->options->where, r->values))
+        return CHEX_OK;
+    count(&t->split[t->dataset->shard[r->shard].split], r->values->findings);
+    count(&t->all, r->values->findings);
+    return CHEX_OK;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------------------------- */
+
+static void
+print_cell(uint64_t n, uint64_t of)
+{
+    char text[PROGRESS_TEXT];
+
+    printf(" %10s", format_count(n, text));
+    if (of > 0)
+        printf(" %6.2f %%", 100 * (double)n / (double)of);
+    else
+        printf(" %6s  ", "-");
+}
+
+static void
+print_row(const struct tally *t, const char *name, const unsigned *split, unsigned splits, unsigned finding)
+{
+    unsigned i;
+
+    printf("%-18s", name);
+    for (i = 0; i < splits; i++) {
+        const struct counts *c = &t->split[split[i]];
+
+        print_cell(finding < CHEX_FINDINGS ? c->with[finding] : c->none, c->images);
+    }
+    printf("\n");
+}
+
+/* Prevalence of up to SPLITS_A_TABLE splits. */
+static void
+print_prevalence(const struct tally *t, const unsigned *split, unsigned splits)
+{
+    char text[PROGRESS_TEXT];
+    unsigned i;
+
+    printf("%s%-18s", t->in->color.bold, "");
+    for (i = 0; i < splits; i++)
+        printf(" %19.19s", t->dataset->split[split[i]].name);
+    printf("%s\n", t->in->color.off);
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        print_row(t, chex_finding_name(i), split, splits, i);
+    print_row(t, "No Finding", split, splits, CHEX_FINDINGS);
+    printf("%-18s", "images");
+    for (i = 0; i < splits; i++)
+        printf(" %10s%*s", format_count(t->split[split[i]].images, text), i + 1 < splits ? 9 : 0, "");
+    printf("\n%-18s", "findings an image");
+    for (i = 0; i < splits; i++)
+        printf(" %10.2f%*s", (double)t->split[split[i]].labels / (double)t->split[split[i]].images,
+               i + 1 < splits ? 9 : 0, "");
+    printf("\n");
+}
+
+/* The names in four letters. */
+static const char *const short_names[CHEX_FINDINGS] = {"Atel", "Card", "Effu", "Infi", "Mass", "Nodu", "Pnmn",
+                                                       "Pnth", "Cons", "Edem", "Emph", "Fibr", "PlTh", "Hern"};
+
+/* How wide a column of pairs is: four letters, or its longest number. */
+static int
+pair_width(const struct tally *t, unsigned column)
+{
+    char text[PROGRESS_TEXT];
+    int width = 4;
+    unsigned i;
+
+    for (i = column + 1; i < CHEX_FINDINGS; i++) {
+        int length = (int)strlen(format_count(t->all.together[i][column], text));
+
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+/* Below the diagonal: the table is symmetric, and the diagonal is in the one above. */
+static void
+print_together(const struct tally *t)
+{
+    char text[PROGRESS_TEXT];
+    unsigned i, j;
+
+    printf("\n%simages with both%s\n%4s", t->in->color.bold, t->in->color.off, "");
+    for (j = 0; j + 1 < CHEX_FINDINGS; j++)
+        printf(" %*s", pair_width(t, j), short_names[j]);
+    printf("\n");
+    for (i = 1; i < CHEX_FINDINGS; i++) {
+        printf("%4s", short_names[i]);
+        for (j = 0; j < i; j++)
+            printf(" %*s", pair_width(t, j), format_count(t->all.together[i][j], text));
+        printf("\n");
+    }
+}
+
+static void
+print_tables(const struct tally *t)
+{
+    unsigned split[SPLITS_A_TABLE], used = 0, i;
+
+    for (i = 0; i < t->dataset->info.split_count; i++) {
+        if (t->split[i].images > 0)
+            split[used++] = i;
+        if (used == SPLITS_A_TABLE || (i + 1 == t->dataset->info.split_count && used > 0)) {
+            print_prevalence(t, split, used);
+            used = 0;
+        }
+    }
+    print_together(t);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+static void
+write_row(struct rows *r, const char *split, const char *finding, const char *with, uint64_t n, uint64_t of)
+{
+    rows_text(r, split);
+    rows_text(r, finding);
+    if (with)
+        rows_text(r, with);
+    else
+        rows_none(r);
+    rows_count(r, n);
+    rows_count(r, of);
+    rows_number(r, of > 0 ? (double)n / (double)of : 0);
+    rows_next(r);
+}
+
+/* Each finding, of the images; then each pair, of the images with the first finding. */
+static void
+write_rows(struct inspect *in, const struct tally *t)
+{
+    static const char *const columns[] = {"split", "finding", "together_with", "images", "of", "share", NULL};
+    struct rows r;
+    unsigned s, i, j;
+
+    rows_begin(&r, in->options->format, columns);
+    for (s = 0; s < t->dataset->info.split_count; s++) {
+        const struct counts *c = &t->split[s];
+        const char *name = t->dataset->split[s].name;
+
+        if (c->images == 0)
+            continue;
+        for (i = 0; i < CHEX_FINDINGS; i++)
+            write_row(&r, name, chex_finding_name(i), NULL, c->with[i], c->images);
+        write_row(&r, name, "No Finding", NULL, c->none, c->images);
+        for (i = 0; i < CHEX_FINDINGS; i++)
+            for (j = 0; j < CHEX_FINDINGS; j++)
+                if (i != j)
+                    write_row(&r, name, chex_finding_name(i), chex_finding_name(j), c->together[i][j], c->with[i]);
+    }
+    in->json_failed |= r.failed;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+static json_t *
+counts_json(const char *name, const struct counts *c)
+{
+    json_t *findings = json_object();
+    unsigned i, j;
+
+    for (i = 0; i < CHEX_FINDINGS; i++) {
+        json_t *with = json_object();
+
+        for (j = 0; j < CHEX_FINDINGS; j++)
+            if (i != j)
+                inspect_json_set(&with, chex_finding_name(j), inspect_number(c->together[i][j]));
+        inspect_json_set(&findings, chex_finding_name(i),
+                         json_pack("{s:o, s:f, s:o}", "images", inspect_number(c->with[i]), "prevalence",
+                                   c->images ? (double)c->with[i] / (double)c->images : 0.0, "together_with", with));
+    }
+    return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "images", inspect_number(c->images), "no_finding",
+                     inspect_number(c->none), "findings", findings);
+}
+
+static json_t *
+tally_json(const struct tally *t, const char *path, uint64_t faults)
+{
+    json_t *splits = json_array();
+    unsigned i;
+
+    for (i = 0; i < t->dataset->info.split_count; i++)
+        if (t->split[i].images > 0)
+            inspect_json_push(&splits, counts_json(t->dataset->split[i].name, &t->split[i]));
+    return json_pack("{s:o, s:o, s:o}", "path", inspect_json_text((struct chex_bytes){path, strlen(path)}), "splits",
+                     splits, "faults", inspect_number(faults));
+}
+
+int
+inspect_labels(struct inspect *in, struct target *t)
+{
+    struct tally tally = {.in = in, .dataset = t->dataset};
+    struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &tally, .threads = 1};
+    struct chex_error err;
+
+    if (walk_run(&w, &err) != CHEX_OK)
+        return inspect_fail(in, t->path, &err);
+    if (in->options->where.text_count > 0 && tally.all.images == 0) {
+        chex_fail(&err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+        return inspect_fail(in, t->path, &err);
+    }
+    if (in->common->json)
+        inspect_json_add(in, tally_json(&tally, t->path, w.faults));
+    else if (in->options->format != ROWS_TABLE)
+        write_rows(in, &tally);
+    else
+        print_tables(&tally);
+    return inspect_walk_code(in, &w);
+}

@@ -1,0 +1,433 @@
+/*
+ * inspect_options.c - see inspect_options.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/inspect_options.h"
+
+#include "base/ascii.h"
+#include "inspect/inspect.h"
+#include "inspect/inspect_sheet.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- command line ---------------------------------------------------------------------------------------------- */
+
+enum {
+    ID_QUICK = 1,
+    ID_SAMPLE,
+    ID_FULL,
+    ID_SHA256,
+    ID_LIST,
+    ID_EXTRACT,
+    ID_SHOW,
+    ID_SHEET,
+    ID_LABELS,
+    ID_CHECK_SPLIT,
+    ID_REPORT,
+    ID_DIFF,
+    ID_SOURCE,
+    ID_FIELDS,
+    ID_SPLIT,
+    ID_FILLING,
+    ID_FORMAT,
+    ID_OUTPUT,
+    ID_WHERE,
+    ID_FIRST,
+    ID_RANDOM,
+    ID_SEED,
+    ID_COLUMNS,
+    ID_PROTOCOL,
+    ID_INPUT,
+    ID_LABEL_FILE,
+    ID_LABEL_FILE_LONG,
+    ID_MAX_MEMORY
+};
+
+static const struct cli_option options_table[] = {
+    {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest", "every shard is there and has its size"},
+    {ID_SAMPLE, 0, "sample", "P%", NULL, NULL, "besides, P per cent of the records, always the same ones"},
+    {ID_FULL, 0, "full", NULL, NULL, NULL,
+     "every record: framing, checksums, form and place; counts;\nthe checksum of every shard"},
+    {ID_SHA256, 0, "sha256", NULL, NULL, NULL, "--full: the SHA-256 of every shard too, against tampering"},
+    {ID_LIST, 0, "list", NULL, NULL, "Look",
+     "a line for each image, fields separated by tabs; for each\ntensor of a checkpoint"},
+    {ID_EXTRACT, 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
+    {ID_SHOW, 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
+    {ID_SHEET, 0, "sheet", "FILE", NULL, NULL,
+     "a contact sheet, FILE.png or FILE.jpg: images with name,\npatient and findings"},
+    {ID_LABELS, 0, "labels", NULL, NULL, NULL, "prevalence of the findings by split, and which come\ntogether"},
+    {ID_CHECK_SPLIT, 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
+    {ID_REPORT, 0, "report", "FILE", NULL, NULL,
+     "all of it on one page with plots and pictures, FILE.html,\nor - for standard output"},
+    {ID_DIFF, 0, "diff", NULL, NULL, NULL,
+     "two data sets, A B: images, splits, findings, pixels; or\ntwo checkpoints: tensors, values; exit status 1 where "
+     "they\ndiffer"},
+    {ID_SOURCE, 0, "source", NULL, NULL, NULL,
+     "a download before any conversion (-i, -l), archives too:\nwhat is missing, cut, damaged, or no image"},
+    {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
+     "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
+     "default: slot,name,patient,labels"},
+    {ID_SPLIT, 0, "split", "NAME", NULL, NULL, "--list, --labels, --sheet: this split only"},
+    {ID_WHERE, 0, "where", "TERMS", NULL, NULL,
+     "--list, --labels, --sheet: images for which one of these\nholds, separated by commas: a finding, No_Finding,\n"
+     "FINDING=0, view=PA, sex=F, age=40-59, patient=ID,\nname=NAME; given again: both"},
+    {ID_FILLING, 0, "filling", NULL, NULL, NULL, "--list: filling records (weight 0) too"},
+    {ID_FORMAT, 0, "format", "HOW", "table|csv|json|jsonl", NULL,
+     "table (default), csv (RFC 4180), json (as --json), jsonl:\nof --list, --labels, --check-split, --diff, --source"},
+    {ID_OUTPUT, 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
+    {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "the first N images of the selection; default 24"},
+    {ID_RANDOM, 0, "random", "N", NULL, NULL, "N of them by a draw that depends on --seed and names only"},
+    {ID_SEED, 0, "seed", "N", NULL, NULL, "of --random; default 0"},
+    {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
+    {ID_PROTOCOL, 0, "protocol", "NAME", "auto|kitty|iterm|sixel|blocks|ascii", "For --show",
+     "how the terminal is given pictures; default auto: what\nit says that it can"},
+    {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
+     "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
+    {ID_LABEL_FILE_LONG, 0, "label-file", "FILE", NULL, NULL, "the same as -l"},
+    {ID_LABEL_FILE, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+    {ID_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
+     "what unpacking an archive (.tar.xz) may take, K, M or G;\ndefault 128M"},
+    {0, 0, NULL, NULL, NULL, NULL, NULL},
+};
+
+/* Of --source, or the beginning of it that getopt_long() takes for it. */
+static bool
+is_source(const char *argument)
+{
+    size_t length = strlen(argument);
+
+    return length >= strlen("--so") && strncmp(argument, "--source", length) == 0;
+}
+
+/* --labels is the label file of --source, as it is that of chex-convert, and an action by itself. */
+static bool
+means(const struct cli_option *option, int argc, char **argv)
+{
+    bool source = false;
+    int i;
+
+    for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        source |= is_source(argv[i]);
+    return option->id == ID_LABELS ? !source : option->id == ID_LABEL_FILE ? source : true;
+}
+
+static enum chex_status
+set_action(struct inspect_options *o, enum inspect_action action, struct chex_error *err)
+{
+    if (o->action_given)
+        return chex_fail(err, CHEX_ERR_USAGE, "only one action at a time");
+    o->action = action;
+    o->action_given = true;
+    return CHEX_OK;
+}
+
+static enum chex_status
+set_depth(struct inspect_options *o, enum verify_depth depth, struct chex_error *err)
+{
+    o->depth = depth;
+    return set_action(o, INSPECT_VERIFY, err);
+}
+
+/* "5%", "0.5%", "5": above 0, at most 100.  Without strtod(), which follows the locale. */
+static enum chex_status
+parse_percent(const char *text, double *out, struct chex_error *err)
+{
+    const char *p = text;
+    double value = 0, unit = 1;
+
+    for (; ascii_is_digit(*p) && value < 1000; p++)
+        value = value * 10 + (*p - '0');
+    if (*p == '.' && p > text)
+        for (p++; ascii_is_digit(*p) && unit > 1e-9; p++)
+            value += (*p - '0') * (unit /= 10);
+    if (*p == '%')
+        p++;
+    if (p == text || *p || !(value > 0 && value <= 100))
+        return chex_fail(err, CHEX_ERR_USAGE, "takes a percentage above 0 and up to 100, not '%s'", text);
+    *out = value;
+    return CHEX_OK;
+}
+
+static enum chex_status
+take_number(const char *text, unsigned min, unsigned max, unsigned *out, struct chex_error *err)
+{
+    uint64_t number = 0;
+    enum chex_status status = cli_number(text, min, max, &number, err);
+
+    *out = (unsigned)number;
+    return status;
+}
+
+static enum chex_status
+add_text(const char ***list, size_t *count, size_t *capacity, const char *text, struct chex_error *err)
+{
+    const char **grown = array_grow(*list, capacity, *count, sizeof(*grown));
+
+    if (!grown)
+        return chex_fail_memory(err);
+    *list = grown;
+    grown[(*count)++] = text;
+    return CHEX_OK;
+}
+
+/* One of the choices of the table. */
+static enum rows_format
+parse_format(const char *text)
+{
+    return text[0] == 't' ? ROWS_TABLE : text[0] == 'c' ? ROWS_CSV : strcmp(text, "json") == 0 ? ROWS_JSON : ROWS_JSONL;
+}
+
+static enum chex_status
+apply(void *context, const struct cli_option *option, const char *value, struct chex_error *err)
+{
+    struct inspect_options *o = context;
+
+    if (!option)
+        return add_text(&o->path, &o->path_count, &o->path_capacity, value, err);
+    switch (option->id) {
+    case ID_QUICK:
+        return set_depth(o, VERIFY_QUICK, err);
+    case ID_FULL:
+        return set_depth(o, VERIFY_FULL, err);
+    case ID_SHA256:
+        o->sha256 = true;
+        break;
+    case ID_SAMPLE:
+        if (parse_percent(value, &o->sample_percent, err) != CHEX_OK)
+            return CHEX_ERR_USAGE;
+        return set_depth(o, VERIFY_SAMPLE, err);
+    case ID_LIST:
+        return set_action(o, INSPECT_LIST, err);
+    case ID_EXTRACT:
+        o->extract = value;
+        return set_action(o, INSPECT_EXTRACT, err);
+    case ID_LABELS:
+        return set_action(o, INSPECT_LABELS, err);
+    case ID_CHECK_SPLIT:
+        return set_action(o, INSPECT_SPLIT, err);
+    case ID_REPORT:
+        o->report = value;
+        return set_action(o, INSPECT_REPORT, err);
+    case ID_DIFF:
+        return set_action(o, INSPECT_DIFF, err);
+    case ID_SOURCE:
+        return set_action(o, INSPECT_SOURCE, err);
+    case ID_INPUT:
+        return add_text(&o->input, &o->input_count, &o->input_capacity, value, err);
+    case ID_LABEL_FILE:
+    case ID_LABEL_FILE_LONG:
+        if (is_source(value))
+            return chex_fail(err, CHEX_ERR_USAGE, "takes the label file of --source, not '%s'", value);
+        o->labels = value;
+        break;
+    case ID_MAX_MEMORY:
+        return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
+    case ID_FORMAT:
+        o->format = parse_format(value);
+        break;
+    case ID_FIELDS:
+        o->fields = value;
+        return inspect_fields_known(value, err) ? CHEX_OK : CHEX_ERR_USAGE;
+    case ID_SPLIT:
+        o->split = value;
+        break;
+    case ID_FILLING:
+        o->filling = true;
+        break;
+    case ID_OUTPUT:
+        o->output = value;
+        break;
+    case ID_SHOW:
+        o->extract = value;
+        return set_action(o, INSPECT_SHOW, err);
+    case ID_PROTOCOL:
+        o->protocol = value;
+        break;
+    case ID_SHEET:
+        o->sheet = value;
+        return set_action(o, INSPECT_SHEET, err);
+    case ID_WHERE:
+        return where_add(&o->where, value, err);
+    case ID_FIRST:
+        return take_number(value, 1, SHEET_MAX_IMAGES, &o->first, err);
+    case ID_RANDOM:
+        return take_number(value, 1, SHEET_MAX_IMAGES, &o->random, err);
+    case ID_COLUMNS:
+        return take_number(value, 1, SHEET_MAX_COLUMNS, &o->columns, err);
+    case ID_SEED:
+        o->seed_given = true;
+        return cli_number(value, 0, UINT64_MAX, &o->seed, err);
+    default:
+        return chex_fail(err, CHEX_ERR_BUG, "option not handled");
+    }
+    return CHEX_OK;
+}
+
+#define FINDINGS                                                                                             \
+    "Atelectasis|Cardiomegaly|Effusion|Infiltration|Mass|Nodule|Pneumonia|Pneumothorax|Consolidation|Edema|" \
+    "Emphysema|Fibrosis|Pleural_Thickening|Hernia|No_Finding"
+
+static const struct cli_words words[] = {
+    {ID_FIELDS, true, "slot|split|shard|index|name|patient|labels|weight|age|sex|view|sha256"},
+    {ID_SPLIT, false, "train|val|test|all"},
+    {ID_WHERE, true, FINDINGS "|view=PA|view=AP|sex=F|sex=M|age=|patient=|name="},
+    {0, false, NULL},
+};
+
+const struct cli_program inspect_program = {
+    .name = "chex-inspect",
+    .summary = "look at data sets and shards, and check them",
+    .usage = "[--quick | --sample P% | --full [--sha256]] PATH...\n"
+             "--list [--fields LIST] [--where TERMS]... [--split NAME] PATH...\n"
+             "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
+             "--show NAME|SHARD:INDEX [--protocol NAME] PATH\n"
+             "--sheet FILE.png|FILE.jpg [--where TERMS]... [--columns N]\n"
+             "  [--first N | --random N [--seed N]] [--split NAME] PATH\n"
+             "--labels [--where TERMS]... [--split NAME] PATH...\n"
+             "--check-split PATH...\n"
+             "--report FILE.html PATH\n"
+             "--diff A B\n"
+             "--source -l CSV -i PATH...",
+    .examples = "chex-inspect shards                    # what it is, and a quick check\n"
+                "chex-inspect --full shards             # every byte\n"
+                "chex-inspect --list --fields name,labels,age shards > list.tsv\n"
+                "chex-inspect --extract 00000013_004.png -o x.png shards\n"
+                "chex-inspect --sheet hernia.png --where Hernia --random 24 shards\n"
+                "chex-inspect --check-split shards      # is a patient in train and test?\n"
+                "chex-inspect --report report.html shards\n"
+                "chex-inspect --diff runs/a runs/b         # the newest checkpoints of two runs\n"
+                "chex-inspect --source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
+    .notes = "A PATH is the folder of a data set or one of its shards; a checkpoint, or the folder\n"
+             "of a run for its newest one; an event file.  A TFRecord file without a manifest\n"
+             "beside it is checked by itself.",
+    .options = options_table,
+    .words = words,
+    .threads = true,
+    .progress = true,
+    .means = means,
+    .apply = apply,
+};
+
+struct inspect_options
+inspect_options_default(void)
+{
+    return (struct inspect_options){.depth = VERIFY_QUICK};
+}
+
+void
+inspect_options_release(struct inspect_options *o)
+{
+    free(o->path);
+    free(o->input);
+}
+
+/* ---- what goes together ---------------------------------------------------------------------------------------- */
+
+/* --sheet, --show and what goes with them. */
+static enum chex_status
+check_pictures(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    bool sheet = o->action == INSPECT_SHEET, show = o->action == INSPECT_SHOW;
+
+    if (!sheet && (o->first || o->random || o->seed_given || o->columns))
+        return chex_fail(err, CHEX_ERR_USAGE, "--first, --random, --seed and --columns go with --sheet");
+    if (o->protocol && !show)
+        return chex_fail(err, CHEX_ERR_USAGE, "--protocol goes with --show");
+    if (o->first && o->random)
+        return chex_fail(err, CHEX_ERR_USAGE, "--first and --random cannot go together");
+    if (o->seed_given && !o->random)
+        return chex_fail(err, CHEX_ERR_USAGE, "--seed goes with --random");
+    if (show && common->json)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json and a picture cannot both go to standard output");
+    if ((sheet || show) && o->path_count > 1)
+        return chex_fail(err, CHEX_ERR_USAGE, "--%s takes one PATH", sheet ? "sheet" : "show");
+    if (sheet && !picture_name_ends(o->sheet, ".png") && !picture_name_ends(o->sheet, ".jpg") &&
+        !picture_name_ends(o->sheet, ".jpeg"))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->sheet);
+    return CHEX_OK;
+}
+
+static enum chex_status
+check_format(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    bool rows = o->format == ROWS_CSV || o->format == ROWS_JSONL;
+
+    if (rows && common->json)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json goes with --format json");
+    if (rows && o->action != INSPECT_LIST && o->action != INSPECT_LABELS && o->action != INSPECT_SPLIT &&
+        o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "--format csv and jsonl go with --list, --labels, --check-split, --diff and --source");
+    if (rows && o->path_count > 1 && o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
+        return chex_fail(err, CHEX_ERR_USAGE, "--format csv and jsonl take one PATH");
+    return CHEX_OK;
+}
+
+static enum chex_status
+check_extract(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    bool to_stdout = o->output && strcmp(o->output, "-") == 0;
+
+    if (o->action != INSPECT_EXTRACT)
+        return o->output ? chex_fail(err, CHEX_ERR_USAGE, "--output goes with --extract") : CHEX_OK;
+    if (!o->output)
+        return chex_fail(err, CHEX_ERR_USAGE, "--extract needs -o FILE.png, FILE.pgm or -");
+    if (o->path_count > 1)
+        return chex_fail(err, CHEX_ERR_USAGE, "--extract takes one PATH");
+    if (!to_stdout && !picture_name_ends(o->output, ".png") && !picture_name_ends(o->output, ".pgm"))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .pgm", o->output);
+    if (to_stdout && common->json)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json and an image cannot both go to standard output");
+    if (to_stdout && isatty(STDOUT_FILENO))
+        return chex_fail(err, CHEX_ERR_USAGE, "standard output is a terminal: give -o FILE.png, or a pipe");
+    return CHEX_OK;
+}
+
+static enum chex_status
+check_source(const struct inspect_options *o, struct chex_error *err)
+{
+    if (o->action != INSPECT_SOURCE)
+        return o->input_count > 0 || o->labels || o->max_memory
+                   ? chex_fail(err, CHEX_ERR_USAGE, "-i, -l and --max-memory go with --source")
+                   : CHEX_OK;
+    if (o->input_count + o->path_count == 0 || !o->labels)
+        return chex_fail(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");
+    return CHEX_OK;
+}
+
+enum chex_status
+inspect_options_check(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    if (check_format(o, common, err) != CHEX_OK || check_source(o, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
+    if (o->action == INSPECT_DIFF && o->path_count != 2)
+        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes two PATHs, A and B");
+    if (o->action != INSPECT_SOURCE && o->path_count == 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "no PATH given; try 'chex-inspect --help'");
+    if (o->sha256 && o->depth != VERIFY_FULL)
+        return chex_fail(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
+    if (o->fields && o->action != INSPECT_LIST)
+        return chex_fail(err, CHEX_ERR_USAGE, "--fields goes with --list");
+    if (o->filling && o->action != INSPECT_LIST)
+        return chex_fail(err, CHEX_ERR_USAGE, "--filling goes with --list");
+    if ((o->split || o->where.text_count > 0) && o->action != INSPECT_LIST && o->action != INSPECT_LABELS &&
+        o->action != INSPECT_SHEET)
+        return chex_fail(err, CHEX_ERR_USAGE, "--%s goes with --list, --labels or --sheet",
+                         o->split ? "split" : "where");
+    if (check_pictures(o, common, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
+    if (o->action == INSPECT_REPORT && o->path_count > 1)
+        return chex_fail(err, CHEX_ERR_USAGE, "--report takes one PATH");
+    /* Else a slip, as `--report shards/00001 shards`, would replace what is looked at. */
+    if (o->action == INSPECT_REPORT && strcmp(o->report, "-") != 0 && !picture_name_ends(o->report, ".html") &&
+        !picture_name_ends(o->report, ".htm"))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->report);
+    if (o->action == INSPECT_REPORT && common->json && strcmp(o->report, "-") == 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
+    return check_extract(o, common, err);
+}

@@ -1,0 +1,252 @@
+/*
+ * inspect_output.c - see inspect.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/inspect.h"
+
+#include "base/ascii.h"
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- exit codes ------------------------------------------------------------------------------------------------ */
+
+static int
+badness(int code)
+{
+    static const int order[] = {EXIT_GOOD, EXIT_DATA, EXIT_MISSING, EXIT_INCOMPATIBLE, EXIT_USAGE, EXIT_OUTPUT};
+    int i;
+
+    for (i = 0; i < (int)(sizeof(order) / sizeof(order[0])); i++)
+        if (order[i] == code)
+            return i;
+    return i;
+}
+
+int
+inspect_worse(int a, int b)
+{
+    return badness(a) >= badness(b) ? a : b;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------------------------- */
+
+char *
+inspect_text(struct chex_bytes text, char out[INSPECT_TEXT])
+{
+    return ascii_escape(text.data, text.size, out, INSPECT_TEXT);
+}
+
+struct chex_bytes
+inspect_bytes(const char *text)
+{
+    return (struct chex_bytes){text, strlen(text)};
+}
+
+const char *
+inspect_count(const char *text, char out[PROGRESS_TEXT])
+{
+    size_t length = strlen(text);
+
+    if (length == 0 || length > 15 || strspn(text, "0123456789") != length)
+        return text;
+    return format_count(strtoull(text, NULL, 10), out);
+}
+
+json_t *
+inspect_json_text(struct chex_bytes text)
+{
+    return json_text_n(text.data, text.size);
+}
+
+void
+inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total)
+{
+    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    double seconds;
+
+    if (p->started == 0)
+        progress_start(p, total);
+    progress_update(p, done);
+    if (total == 0 || !meter_due(&in->meter))
+        return;
+    seconds = progress_left(p);
+    snprintf(text, sizeof(text), "reading %s%s%3u %%  %s/%s records  %s left", what, what[0] ? "  " : " ",
+             (unsigned)(100 * done / total), format_count(done, a), format_count(total, b),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+    meter_tick(&in->meter, text);
+}
+
+char *
+inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT])
+{
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        if (findings >> i & 1)
+            used += (size_t)snprintf(out + used, INSPECT_LABELS_TEXT - used, "%s%s", used ? "|" : "",
+                                     chex_finding_name(i));
+    if (used == 0)
+        snprintf(out, INSPECT_LABELS_TEXT, "No Finding");
+    return out;
+}
+
+uint16_t
+inspect_findings(const struct chex_record *r)
+{
+    uint16_t findings = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        findings |= (uint16_t)(r->label[i] << i);
+    return findings;
+}
+
+json_t *
+inspect_json_labels(uint16_t findings)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        if (findings >> i & 1)
+            inspect_json_push(&list, json_string(chex_finding_name(i)));
+    return list;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+json_t *
+inspect_number(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+void
+inspect_json_push(json_t **list, json_t *value)
+{
+    if (json_array_append_new(*list, value) != 0) {
+        json_decref(*list);
+        *list = NULL;
+    }
+}
+
+void
+inspect_json_set(json_t **object, const char *key, json_t *value)
+{
+    if (json_object_set_new(*object, key, value) != 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+}
+
+void
+inspect_json_begin(struct inspect *in)
+{
+    static const char *const names[] = {
+        [INSPECT_DESCRIBE] = "describe", [INSPECT_VERIFY] = "verify", [INSPECT_LIST] = "list",
+        [INSPECT_EXTRACT] = "extract",   [INSPECT_LABELS] = "labels", [INSPECT_SPLIT] = "check-split",
+        [INSPECT_SHEET] = "sheet",       [INSPECT_SHOW] = "show",     [INSPECT_REPORT] = "report",
+        [INSPECT_DIFF] = "diff",         [INSPECT_SOURCE] = "source"};
+
+    printf("{\"tool\": \"%s\", \"version\": \"%s\", \"action\": \"%s\", \"results\": [", in->program->name,
+           chex_version(), names[in->options->action]);
+}
+
+void
+inspect_json_next(struct inspect *in)
+{
+    printf("%s\n", in->have_result ? "," : "");
+    in->have_result = true;
+}
+
+void
+inspect_json_add(struct inspect *in, json_t *result)
+{
+    inspect_json_next(in);
+    if (!result || json_dumpf(result, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0) {
+        in->json_failed = true;
+        printf("null");
+    }
+    json_decref(result);
+}
+
+int
+inspect_json_end(struct inspect *in, int code)
+{
+    if (in->json_failed) {
+        code = EXIT_OUTPUT;
+        if (!ferror(stdout))
+            cli_complain(in->program, in->common, "out of memory");
+    }
+    printf("\n], \"exit_code\": %d}\n", code);
+    return code;
+}
+
+/* ---- a file of the trainer ------------------------------------------------------------------------------------- */
+
+int
+inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault)
+{
+    char path[PLAIN_TEXT], text[PLAIN_TEXT];
+
+    if (fault)
+        printf("%s: %s%s: %s%s\n", plain_text(t->path, path), in->color.red, what, plain_text(fault, text),
+               in->color.off);
+    else if (!in->common->quiet)
+        printf("%s: %s\n", plain_text(t->path, path), what);
+    return fault ? EXIT_DATA : EXIT_GOOD;
+}
+
+void
+inspect_json_file(struct inspect *in, const struct target *t, const char *kind, const char *what, const char *fault,
+                  json_t *details)
+{
+    inspect_json_add(in, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", inspect_json_text(inspect_bytes(t->path)),
+                                   "kind", kind, "text", inspect_json_text(inspect_bytes(what)), "fault",
+                                   fault ? inspect_json_text(inspect_bytes(fault)) : json_null(), kind, details));
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+int
+inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
+{
+    struct chex_bytes text = {err->text, strlen(err->text)};
+    struct chex_bytes name = {path, strlen(path)};
+    int code;
+
+    meter_clear(&in->meter);
+    fflush(stdout);
+    code = cli_error(in->program, in->common, err);
+    if (in->common->json)
+        inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", inspect_json_text(name), "error", "status",
+                                       chex_status_name(err->status), "text", inspect_json_text(text)));
+    /* What could not be read here is no missing input: the next attempt may find it. */
+    return err->status == CHEX_ERR_READ ? EXIT_OUTPUT : code;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    struct folder folder = {.fd = -1};
+    enum chex_status status = parent ? folder_open(parent, false, &folder, err) : chex_fail_memory(err);
+
+    if (status == CHEX_ERR_MISSING)
+        err->status = status = CHEX_ERR_WRITE;
+    if (status == CHEX_OK)
+        status = safe_file_put(&folder, slash ? slash + 1 : path, data->data, data->size, err);
+    if (folder.fd >= 0)
+        folder_close(&folder);
+    free(parent);
+    return status;
+}

@@ -1,0 +1,318 @@
+/*
+ * inspect_split_report.c - the words and the JSON of --check-split; see inspect_split.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/inspect_split.h"
+#include "base/progress.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SHOWN 10
+#define GROUP 4 /* equal images that are all named */
+
+static struct chex_bytes
+bytes_of(const char *text)
+{
+    return (struct chex_bytes){text, strlen(text)};
+}
+
+static const char *
+split_name(const struct split_check *c, unsigned split)
+{
+    return c->dataset->split[split].name;
+}
+
+/* ---- patients -------------------------------------------------------------------------------------------------- */
+
+static void
+print_patients(const struct inspect *in, const struct split_check *c)
+{
+    uint64_t images[SPLIT_MAX], shown = 0;
+    char text[PROGRESS_THINGS], name[INSPECT_TEXT];
+    size_t i, next;
+    unsigned s;
+
+    if (c->shared_patients == 0) {
+        printf("patients %sno patient is in two splits%s (%s)\n", in->color.green, in->color.off,
+               format_things(c->patients, "patient", text));
+        return;
+    }
+    printf("patients %s%s in more than one split%s\n", in->color.red,
+           format_things(c->shared_patients, "patient", text), in->color.off);
+    for (i = 0; i < c->count && shown < SHOWN; i = next) {
+        bool first = true;
+
+        if (!split_check_patient(c, i, &next, images))
+            continue;
+        printf("         %s:", inspect_text(bytes_of(c->seen[i].patient), name));
+        for (s = 0; s < c->dataset->info.split_count; s++) {
+            if (images[s] > 0)
+                printf("%s %s %s", first ? "" : ",", split_name(c, s), format_things(images[s], "image", text));
+            first &= images[s] == 0;
+        }
+        printf("\n");
+        shown++;
+    }
+    if (c->shared_patients > shown)
+        printf("         and %s\n", format_things(c->shared_patients - shown, "more patient", text));
+}
+
+static json_t *
+patients_json(const struct split_check *c)
+{
+    json_t *list = json_array();
+    uint64_t images[SPLIT_MAX];
+    size_t i, next;
+    unsigned s;
+
+    for (i = 0; i < c->count; i = next) {
+        json_t *splits;
+
+        if (!split_check_patient(c, i, &next, images))
+            continue;
+        splits = json_object();
+        for (s = 0; s < c->dataset->info.split_count; s++)
+            if (images[s] > 0)
+                inspect_json_set(&splits, split_name(c, s), inspect_number(images[s]));
+        inspect_json_push(&list, json_pack("{s:o, s:o}", "patient", inspect_json_text(bytes_of(c->seen[i].patient)),
+                                           "images", splits));
+    }
+    return list;
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------------- */
+
+static void
+print_images(const struct inspect *in, const struct split_check *c)
+{
+    char text[PROGRESS_THINGS], name[INSPECT_TEXT];
+    uint64_t shown = 0;
+    size_t i, j, next;
+
+    if (c->shared_images == 0)
+        printf("images   %sno image is in two splits%s (%s)\n", in->color.green, in->color.off,
+               format_things(c->count, "image", text));
+    else
+        printf("images   %s%s in more than one split%s\n", in->color.red,
+               format_things(c->shared_images, "image", text), in->color.off);
+    for (i = 0; i < c->count && shown < SHOWN; i = next) {
+        if (!split_check_image(c, i, &next))
+            continue;
+        for (j = i; j < next; j++) {
+            /* Of many, which stand in the order of the splits, the first of each split. */
+            if (next - i > GROUP && j > i && c->by_hash[j]->split == c->by_hash[j - 1]->split)
+                continue;
+            printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),
+                   inspect_text(bytes_of(c->by_hash[j]->name), name));
+        }
+        if (next - i > GROUP)
+            printf(", %s in all", format_things(next - i, "image", text));
+        printf("\n");
+        shown++;
+    }
+    if (c->shared_images > shown)
+        printf("         and %s\n", format_things(c->shared_images - shown, "more image", text));
+    if (c->repeated_images > 0)
+        printf("         note: %s equal to another one of the same split\n",
+               format_things(c->repeated_images, "image", text));
+}
+
+static json_t *
+images_json(const struct split_check *c)
+{
+    json_t *list = json_array();
+    size_t i, j, next;
+
+    for (i = 0; i < c->count; i = next) {
+        json_t *group;
+
+        if (!split_check_image(c, i, &next))
+            continue;
+        group = json_array();
+        for (j = i; j < next; j++) {
+            const struct seen *seen = c->by_hash[j];
+
+            inspect_json_push(&group,
+                              json_pack("{s:o, s:s, s:s, s:o}", "name", inspect_json_text(bytes_of(seen->name)),
+                                        "split", split_name(c, seen->split), "shard",
+                                        c->dataset->shard[seen->shard].name, "index", inspect_number(seen->index)));
+        }
+        inspect_json_push(&list, group);
+    }
+    return list;
+}
+
+/* ---- prevalence ------------------------------------------------------------------------------------------------ */
+
+/* Split s against the first one: the findings that differ. */
+static void
+print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
+{
+    const struct split_sums *a = &c->sums[0], *b = &c->sums[s];
+    unsigned f, differ = 0;
+
+    for (f = 0; f < CHEX_FINDINGS; f++)
+        differ += fabs(split_z(a, b, f)) >= SPLIT_Z;
+    if (differ == 0) {
+        printf("labels   %s has the prevalences of %s, as far as chance allows\n", split_name(c, s), split_name(c, 0));
+        return;
+    }
+    printf("labels   %s%s differs from %s in %u of %d findings%s\n", in->color.yellow, split_name(c, s),
+           split_name(c, 0), differ, CHEX_FINDINGS, in->color.off);
+    printf("         %s%-20s %11.11s %11.11s %7s %7s%s\n", in->color.dim, "", split_name(c, 0), split_name(c, s),
+           "ratio", "z", in->color.off);
+    for (f = 0; f < CHEX_FINDINGS; f++) {
+        double z = split_z(a, b, f), p = ratio_value(&a->finding[f]), q = ratio_value(&b->finding[f]);
+
+        if (fabs(z) < SPLIT_Z)
+            continue;
+        printf("         %-20s %9.2f %% %9.2f %%", chex_finding_name(f), 100 * p, 100 * q);
+        if (p > 0)
+            printf(" %7.2f", q / p);
+        else
+            printf(" %7s", "-");
+        printf(" %7.1f\n", z);
+    }
+}
+
+static json_t *
+drift_json(const struct split_check *c)
+{
+    json_t *list = json_array();
+    unsigned s, f;
+
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        for (f = 0; f < CHEX_FINDINGS; f++) {
+            double z = split_z(&c->sums[0], &c->sums[s], f);
+
+            inspect_json_push(&list,
+                              json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b}", "finding", chex_finding_name(f),
+                                        "reference", split_name(c, 0), "split", split_name(c, s),
+                                        "reference_prevalence", ratio_value(&c->sums[0].finding[f]), "prevalence",
+                                        ratio_value(&c->sums[s].finding[f]), "z", z, "differs", fabs(z) >= SPLIT_Z));
+        }
+    }
+    return list;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+void
+split_check_print(const struct inspect *in, const struct split_check *c)
+{
+    bool differs = false;
+    unsigned s, f;
+
+    print_patients(in, c);
+    print_images(in, c);
+    if (in->common->quiet)
+        return;
+    if (c->dataset->info.split_count == 1)
+        printf("labels   one split: nothing to compare\n");
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        print_drift(in, c, s);
+        for (f = 0; f < CHEX_FINDINGS; f++)
+            differs |= fabs(split_z(&c->sums[0], &c->sums[s], f)) >= SPLIT_Z;
+    }
+    if (differs)
+        printf("         |z| above %.2f is shown (p < .001; images of one patient count as a cluster).\n"
+               "         Not a fault, but thresholds and class weights of %s do not carry over.\n",
+               SPLIT_Z, split_name(c, 0));
+}
+
+json_t *
+split_check_json(const struct split_check *c, const char *path, uint64_t faults)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", inspect_json_text(bytes_of(path)),
+                     "patients", inspect_number(c->patients), "images", inspect_number(c->count),
+                     "patients_in_two_splits", patients_json(c), "images_in_two_splits", images_json(c),
+                     "repeated_within_split", inspect_number(c->repeated_images), "z_threshold", SPLIT_Z, "drift",
+                     drift_json(c), "faults", inspect_number(faults));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+/* A patient in the split of its first image and in another one; how many images it has in both. */
+static void
+patient_rows(struct rows *r, const struct split_check *c)
+{
+    uint64_t images[SPLIT_MAX];
+    char name[INSPECT_TEXT];
+    size_t i, next;
+    unsigned s, first;
+
+    for (i = 0; i < c->count; i = next) {
+        if (!split_check_patient(c, i, &next, images))
+            continue;
+        for (first = 0; images[first] == 0;)
+            first++;
+        for (s = first + 1; s < c->dataset->info.split_count; s++) {
+            if (images[s] == 0)
+                continue;
+            rows_text(r, "patient");
+            rows_text(r, inspect_text(bytes_of(c->seen[i].patient), name));
+            rows_none(r);
+            rows_text(r, split_name(c, first));
+            rows_text(r, split_name(c, s));
+            rows_count(r, images[first]);
+            rows_count(r, images[s]);
+            rows_none(r);
+            rows_next(r);
+        }
+    }
+}
+
+/* The first of equal images, and each other one, where they are in more than one split. */
+static void
+image_rows(struct rows *r, const struct split_check *c)
+{
+    char name[INSPECT_TEXT];
+    size_t i, j, next;
+
+    for (i = 0; i < c->count; i = next) {
+        if (!split_check_image(c, i, &next))
+            continue;
+        for (j = i + 1; j < next; j++) {
+            rows_text(r, "image");
+            rows_text(r, inspect_text(bytes_of(c->by_hash[i]->name), name));
+            rows_text(r, inspect_text(bytes_of(c->by_hash[j]->name), name));
+            rows_text(r, split_name(c, c->by_hash[i]->split));
+            rows_text(r, split_name(c, c->by_hash[j]->split));
+            rows_none(r);
+            rows_none(r);
+            rows_none(r);
+            rows_next(r);
+        }
+    }
+}
+
+void
+split_check_rows(struct inspect *in, const struct split_check *c)
+{
+    static const char *const columns[] = {"check", "name",        "other_name", "split", "other_split",
+                                          "value", "other_value", "z",          NULL};
+    struct rows r;
+    unsigned s, f;
+
+    rows_begin(&r, in->options->format, columns);
+    patient_rows(&r, c);
+    image_rows(&r, c);
+    for (s = 1; s < c->dataset->info.split_count; s++) {
+        for (f = 0; f < CHEX_FINDINGS; f++) {
+            rows_text(&r, "prevalence");
+            rows_text(&r, chex_finding_name(f));
+            rows_none(&r);
+            rows_text(&r, split_name(c, 0));
+            rows_text(&r, split_name(c, s));
+            rows_number(&r, ratio_value(&c->sums[0].finding[f]));
+            rows_number(&r, ratio_value(&c->sums[s].finding[f]));
+            rows_number(&r, split_z(&c->sums[0], &c->sums[s], f));
+            rows_next(&r);
+        }
+    }
+    in->json_failed |= r.failed;
+}

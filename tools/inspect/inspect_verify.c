@@ -1,0 +1,297 @@
+/*
+ * inspect_verify.c - --quick, --sample, --full, and what is shown where no action is asked for; see inspect.h
+ *
+ * Faults are the result: they go to stdout, grouped by file.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "dataset/dali_index.h"
+#include "inspect/inspect_describe.h"
+#include "base/json.h"
+#include "common/shell_word.h"
+#include "common/spec_words.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define WIDTH 80
+
+struct report {
+    struct inspect *in;
+    const struct chex_dataset *dataset; /* or NULL */
+    char last_file[4096];               /* whose heading was printed */
+    json_t *faults;                     /* with --json */
+    const char *depth;
+    struct progress progress;
+    uint64_t beside; /* faults of files that lie beside those of the data set */
+    bool sums;       /* a fault of the manifest itself */
+};
+
+static const char *
+depth_name(const struct inspect *in, const struct target *t)
+{
+    const struct inspect_options *options = in->options;
+
+    /* Without a manifest there is only one way to check. */
+    if (options->depth == VERIFY_FULL || !t->dataset)
+        return "full";
+    return options->depth == VERIFY_SAMPLE ? "sample" : "quick";
+}
+
+/* ---- while it runs --------------------------------------------------------------------------------------------- */
+
+static void
+on_tick(void *context, uint64_t done, uint64_t total)
+{
+    struct report *r = context;
+    char text[256], read[PROGRESS_TEXT], all[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    double seconds;
+    int used;
+
+    if (r->progress.started == 0)
+        progress_start(&r->progress, total);
+    progress_update(&r->progress, done);
+    if (total == 0 || !meter_due(&r->in->meter))
+        return;
+    seconds = progress_left(&r->progress);
+    used = snprintf(text, sizeof(text), "%-8s %3u %%  %s of %s", r->depth,
+                    (unsigned)(100 * (double)done / (double)total), format_bytes(done, read), format_bytes(total, all));
+    if (seconds >= 0)
+        snprintf(text + used, sizeof(text) - (size_t)used, "  %s/s  %s left",
+                 format_bytes((uint64_t)r->progress.rate, rate), format_seconds(seconds, left));
+    meter_tick(&r->in->meter, text);
+}
+
+static json_t *
+fault_json(const struct verify_fault *fault)
+{
+    struct chex_bytes file = {fault->file, strlen(fault->file)};
+    struct chex_bytes image = {fault->image, fault->image ? strlen(fault->image) : 0};
+    bool placed = fault->record >= 0;
+
+    return json_pack("{s:o, s:o, s:o, s:s, s:s, s:o}", "file", inspect_json_text(file), "record",
+                     placed ? inspect_number((uint64_t)fault->record) : json_null(), "offset",
+                     placed ? inspect_number(fault->offset) : json_null(), "status", chex_status_name(fault->status),
+                     "text", fault->text, "image", fault->image ? inspect_json_text(image) : json_null());
+}
+
+/* "  record 37 @2,430,789: TEXT  (IMAGE)", with the image on its own line where there is no room. */
+static void
+print_fault(const struct report *r, const struct verify_fault *fault)
+{
+    char line[512], offset[PROGRESS_TEXT], image[INSPECT_TEXT];
+    int used = 0;
+
+    if (fault->record >= 0)
+        used = snprintf(line, sizeof(line), "record %lld @%s: ", (long long)fault->record,
+                        format_count(fault->offset, offset));
+    snprintf(line + used, sizeof(line) - (size_t)used, "%s", fault->text);
+    printf("  %s%s%s", r->in->color.red, line, r->in->color.off);
+    if (fault->image) {
+        inspect_text((struct chex_bytes){fault->image, strlen(fault->image)}, image);
+        printf("%s(%s)", 2 + strlen(line) + strlen(image) + 4 > WIDTH ? "\n    " : "  ", image);
+    }
+    printf("\n");
+}
+
+/* Is it a shard of the manifest, or an index beside one? */
+static bool
+is_part(const struct chex_dataset *ds, const char *file)
+{
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++) {
+        size_t length = strlen(ds->shard[i].name);
+
+        if (strncmp(file, ds->shard[i].name, length) == 0 &&
+            (file[length] == '\0' || strcmp(file + length, DALI_INDEX_SUFFIX) == 0))
+            return true;
+    }
+    return false;
+}
+
+static void
+on_fault(void *context, const struct verify_fault *fault)
+{
+    struct report *r = context;
+    char name[INSPECT_TEXT];
+
+    r->sums |= strcmp(fault->file, MANIFEST_NAME) == 0;
+    r->beside += r->dataset && strcmp(fault->file, MANIFEST_NAME) != 0 && !is_part(r->dataset, fault->file);
+    if (r->in->common->json) {
+        inspect_json_push(&r->faults, fault_json(fault));
+        return;
+    }
+    meter_clear(&r->in->meter);
+    if (strcmp(r->last_file, fault->file) != 0) {
+        printf("%s%s%s\n", r->in->color.bold, inspect_text((struct chex_bytes){fault->file, strlen(fault->file)}, name),
+               r->in->color.off);
+        snprintf(r->last_file, sizeof(r->last_file), "%s", fault->file);
+    }
+    print_fault(r, fault);
+    fflush(stdout);
+}
+
+/* ---- afterwards ------------------------------------------------------------------------------------------------ */
+
+static void
+print_speed(const struct verify *v, double seconds)
+{
+    char bytes[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
+
+    printf(", %s, %s", format_things(v->records_read, "record", records), format_bytes(v->bytes_read, bytes));
+    /* Below a tenth of a second a rate says nothing. */
+    if (seconds >= 0.1)
+        printf(" in %.1f s (%s/s)", seconds, format_bytes((uint64_t)((double)v->bytes_read / seconds), rate));
+}
+
+/* Was it made with --index dali?  The manifest does not say. */
+static bool
+has_index(const struct chex_dataset *ds)
+{
+    char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
+    struct stat st;
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++) {
+        snprintf(name, sizeof(name), "%s%s", ds->shard[i].name, DALI_INDEX_SUFFIX);
+        if (fstatat(ds->folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A manifest names no input: a rerun elsewhere has to write the same bytes.  --repair believes a manifest that can be
+ * read, and leaves alone what is not of the data set.
+ */
+static void
+print_repair(const struct report *r, uint64_t faults)
+{
+    const struct chex_dataset *ds = r->dataset;
+    char words[SPEC_WORDS], folder[SHELL_WORD];
+
+    if (r->beside == faults) {
+        printf("next     remove the files named above, unless a conversion is running\n");
+        return;
+    }
+    printf("         no manifest has --view, --exclude, --allow-missing, --empty-is-no-finding:\n"
+           "         give those that it was made with\n");
+    printf("next     ");
+    if (r->sums)
+        printf("rm %s/" MANIFEST_NAME " && ", shell_word(ds->folder.path, folder));
+    printf("chex-convert --repair -i IMAGES -l LABELS.csv -o %s%s%s\n", shell_word(ds->folder.path, folder),
+           spec_words(&ds->manifest, words), has_index(ds) ? " --index dali" : "");
+}
+
+static void
+print_summary(const struct report *r, const struct target *t, const struct verify *v, double seconds)
+{
+    const struct inspect *in = r->in;
+    char good[PROGRESS_TEXT], all[PROGRESS_THINGS], text[PROGRESS_THINGS], word[SHELL_WORD];
+    unsigned count = t->kind == TARGET_DATASET ? t->dataset->info.shard_count : 1;
+
+    if (in->common->quiet)
+        return;
+    printf("%-8s %s of %s good", depth_name(in, t), format_count(v->shards_good, good),
+           format_things(count, t->dataset ? "shard" : "file", all));
+    if (v->records_read > 0)
+        print_speed(v, seconds);
+    printf("\n");
+    if (v->faults > 0)
+        printf("         %s%s%s\n", in->color.red, format_things(v->faults, "fault", text), in->color.off);
+    if (v->notes > 0)
+        printf("         note: %s of one value only\n", format_things(v->notes, "image", text));
+    if (!t->dataset)
+        printf("         in no manifest: only framing, checksums and order are known\n");
+    else if (v->faults > 0)
+        print_repair(r, v->faults);
+    else if (in->options->depth != VERIFY_FULL)
+        printf("next     chex-inspect --full %s\n", shell_word(t->path, word));
+}
+
+static json_t *
+result_json(const struct inspect *in, const struct target *t, const struct verify *v, json_t *faults)
+{
+    struct chex_bytes path = {t->path, strlen(t->path)};
+    const char *kind = t->kind == TARGET_DATASET ? "dataset" : t->kind == TARGET_SHARD ? "shard" : "file";
+
+    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path",
+                     inspect_json_text(path), "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(),
+                     "check", "depth", depth_name(in, t), "manifest", t->dataset != NULL, "sha256", in->options->sha256,
+                     "shards_good", inspect_number(v->shards_good), "records_read", inspect_number(v->records_read),
+                     "bytes_read", inspect_number(v->bytes_read), "faults", inspect_number(v->faults),
+                     "constant_images", inspect_number(v->notes), "fault_list", faults);
+}
+
+static int
+unfinished(struct inspect *in, const struct target *t)
+{
+    char text[PLAIN_TEXT];
+
+    if (in->common->json) {
+        inspect_json_add(
+            in, json_pack("{s:o, s:s, s:s}", "path", json_text(t->path), "kind", "unfinished", "text", t->unfinished));
+        return EXIT_DATA;
+    }
+    printf("%s: %s%s%s\n", plain_text(t->path, text), in->color.yellow, t->unfinished, in->color.off);
+    if (t->spec[0])
+        printf("         %s\n", t->spec);
+    printf("next     %s\n", t->next);
+    return EXIT_DATA;
+}
+
+static enum chex_status
+run_target(struct verify *v, const struct target *t, struct chex_error *err)
+{
+    if (!t->dataset)
+        return verify_file(v, t->path, err);
+    v->dataset = t->dataset;
+    v->only = t->kind == TARGET_SHARD;
+    v->only_shard = t->first;
+    return verify_run(v, err);
+}
+
+int
+inspect_verify(struct inspect *in, struct target *t)
+{
+    struct report r = {.in = in, .dataset = t->dataset, .depth = depth_name(in, t)};
+    struct verify v = {.depth = in->options->depth,
+                       .sha256 = in->options->sha256,
+                       .sample_percent = in->options->sample_percent,
+                       .threads = in->common->threads,
+                       .fault = on_fault,
+                       .tick = on_tick,
+                       .context = &r};
+    struct chex_error err;
+    double started = progress_clock();
+    enum chex_status status;
+
+    if (t->kind == TARGET_UNFINISHED)
+        return unfinished(in, t);
+    if (t->kind == TARGET_CHECKPOINT || t->kind == TARGET_EVENTS)
+        return t->kind == TARGET_EVENTS ? inspect_events(in, t) : inspect_checkpoint(in, t);
+    if (in->common->json)
+        r.faults = json_array();
+    else if (t->dataset && !in->common->quiet)
+        describe_head(in, t);
+    if (in->options->action == INSPECT_DESCRIBE && t->dataset && !in->common->json && !in->common->quiet)
+        describe_rest(in, t);
+    fflush(stdout);
+    status = run_target(&v, t, &err);
+    meter_clear(&in->meter);
+    if (status != CHEX_OK && status != CHEX_ERR_READ) {
+        json_decref(r.faults);
+        return inspect_fail(in, t->path, &err);
+    }
+    if (in->common->json)
+        inspect_json_add(in, result_json(in, t, &v, r.faults));
+    else
+        print_summary(&r, t, &v, progress_clock() - started);
+    if (status == CHEX_ERR_READ)
+        return EXIT_OUTPUT;
+    return v.faults > 0 ? EXIT_DATA : EXIT_GOOD;
+}

@@ -1,0 +1,97 @@
+/*
+ * inspect_report.c - --report: a data set on one page; see inspect.h, report.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "report/report.h"
+
+#include "base/progress.h"
+
+#include <string.h>
+
+static json_t *
+checks_json(const struct report *r)
+{
+    static const char *const names[] = {[LEVEL_GOOD] = "good", [LEVEL_LOOK] = "look", [LEVEL_FAULT] = "fault"};
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < r->check_count; i++) {
+        const struct report_check *c = &r->checks[i];
+
+        inspect_json_push(&list, json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
+                                           names[c->level], "count", inspect_number(c->count), "text",
+                                           inspect_json_text((struct chex_bytes){c->text, strlen(c->text)})));
+    }
+    return list;
+}
+
+static void
+tell(struct inspect *in, const struct report *r, const char *output, size_t size, double seconds)
+{
+    struct chex_bytes path = {r->target->path, strlen(r->target->path)}, out = {output, strlen(output)};
+    char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS];
+    unsigned level[3] = {0}, i;
+
+    for (i = 0; i < r->check_count; i++)
+        level[r->checks[i].level]++;
+    if (in->common->json) {
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", inspect_json_text(path), "output",
+                                       inspect_json_text(out), "dataset", r->dataset->info.id, "images",
+                                       inspect_number(r->all.images), "bytes", inspect_number(size), "checks",
+                                       checks_json(r), "faults", inspect_number(r->walk.faults)));
+        return;
+    }
+    if (in->common->quiet)
+        return;
+    plain_line(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s",
+               strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
+               format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
+               level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
+    for (i = 0; i < r->check_count; i++)
+        if (r->checks[i].level == LEVEL_FAULT)
+            meter_fault(&in->meter, "fault    %s", r->checks[i].text);
+}
+
+static enum chex_status
+write_page(const char *output, const struct html *h, struct chex_error *err)
+{
+    if (strcmp(output, "-") != 0)
+        return inspect_put_file(output, &h->b, err);
+    fwrite(h->b.data, 1, h->b.size, stdout); /* cli_finish() notices a failure */
+    return CHEX_OK;
+}
+
+int
+inspect_report(struct inspect *in, struct target *t)
+{
+    struct report r = {.in = in, .target = t, .dataset = t->dataset};
+    struct html h = {{0}, false};
+    struct chex_error err;
+    double started = progress_clock();
+    int code;
+    enum chex_status status = report_scan(&r, &err);
+
+    if (status == CHEX_OK)
+        status = report_read_rejects(&r, &err);
+    if (status == CHEX_OK) {
+        report_count(&r);
+        report_judge(&r);
+        status = report_page(&r, &h, &err);
+    }
+    if (status == CHEX_OK)
+        status = write_page(in->options->report, &h, &err);
+    if (status == CHEX_OK) {
+        tell(in, &r, in->options->report, h.b.size, progress_clock() - started);
+        code = inspect_walk_code(in, &r.walk);
+        if (report_has_fault(&r))
+            code = inspect_worse(code, EXIT_DATA);
+    } else {
+        code = inspect_fail(in, t->path, &err);
+    }
+    html_release(&h);
+    report_close(&r);
+    return code;
+}

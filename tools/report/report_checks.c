@@ -1,0 +1,402 @@
+/*
+ * report_checks.c - the sentences of --report: what a careful reviewer would ask, and the answers; see report.h
+ *
+ * A fault is what makes results wrong whatever one does: damaged records, a patient or an image in two splits.  To look
+ * at is what may be right, and has to be known by whoever reports results.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "report/report_checks.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FEW        30 /* positives of a finding in a split */
+#define FEW_NAMED  4  /* of such findings in a split */
+#define OLD        100
+#define NIH_IMAGES 112120 /* rows of both label files of NIH */
+#define DIFFERENT  SPLIT_Z
+#define AUROC      0.85
+
+/* ---- records --------------------------------------------------------------------------------------------------- */
+
+static void
+judge_records(struct report *r)
+{
+    struct report_check *c = report_check_begin(r, "records", "Records", r->walk.faults ? LEVEL_FAULT : LEVEL_GOOD,
+                                                r->walk.faults);
+    uint64_t wanted = r->dataset->info.image_count;
+    unsigned i, named = 0;
+
+    if (r->walk.faults == 0) {
+        report_check_say(
+            c, "All %s records are whole: framing, both checksums, the one form of writing and the place of each.",
+            TEXT(r->records));
+    } else {
+        report_check_say(
+            c, "%s fault%s: records that cannot be used are left out of this page, which shows %s of %s images.",
+            TEXT(r->walk.faults), report_plural(r->walk.faults), TEXT(r->check.count), TEXT(wanted));
+        for (i = 0; i < r->dataset->info.shard_count && named < EXAMPLES; i++)
+            if (r->shard[i].bad > 0) {
+                report_check_say(c, " %s: %s.", r->dataset->shard[i].name, r->shard[i].why);
+                named++;
+            }
+    }
+}
+
+static void
+judge_rejects(struct report *r)
+{
+    uint64_t n = r->dataset->manifest.rejects;
+    struct report_check *c = report_check_begin(r, "rejects", "Rejected images", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+
+    if (n == 0)
+        report_check_say(c, "No image was rejected at conversion.");
+    else
+        report_check_say(
+            c,
+            "%s image%s could not be used at conversion. If they are of one kind (a scanner, a view, a finding), their "
+            "absence is a bias; their names and reasons stand below.",
+            TEXT(n), report_plural(n));
+    if (r->reject_count > n)
+        report_check_say(c, " Besides, %s line%s of rejects.jsonl name rows or images without their other half.",
+                         TEXT(r->reject_count - n), report_plural(r->reject_count - n));
+}
+
+/* Is it the whole of ChestX-ray14, where the label file is one of NIH's? */
+static void
+judge_complete(struct report *r)
+{
+    const char *labels = report_label_file(r->dataset->manifest.labels_sha256);
+    uint64_t here = r->dataset->info.image_count + r->dataset->manifest.rejects;
+    uint64_t n = here < NIH_IMAGES ? NIH_IMAGES - here : 0;
+    struct report_check *c;
+
+    if (!labels)
+        return;
+    c = report_check_begin(r, "complete", "Completeness", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    if (n == 0)
+        report_check_say(c, "Every image of the label file is here or among the rejects.");
+    else
+        report_check_say(
+            c,
+            "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, --tail drop), so "
+            "results are none of the whole of ChestX-ray14.",
+            TEXT(here), TEXT(NIH_IMAGES));
+}
+
+static void
+judge_filling(struct report *r)
+{
+    uint64_t n = r->all.filling;
+    struct report_check *c = report_check_begin(r, "filling", "Filling records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+
+    if (n == 0)
+        report_check_say(c, "No record is filling.");
+    else
+        report_check_say(
+            c,
+            "%s record%s of weight 0 fill%s the shards: copies of other images, to be left out of loss, metric and "
+            "statistics. They are left out here. A reader that ignores image/weight sees them twice.",
+            TEXT(n), report_plural(n), n == 1 ? "s" : "");
+}
+
+/* ---- drift ----------------------------------------------------------------------------------------------------- */
+
+/* One split against the first one, in the findings and No Finding; whether there is a difference. */
+static unsigned
+drift_of(const struct report *r, struct report_check *c, unsigned s)
+{
+    const struct ratio *a = r->split[0].variable, *b = r->split[s].variable;
+    unsigned f, differ = 0;
+
+    for (f = 0; f <= VARIABLE_NONE; f++)
+        differ += fabs(ratio_z(&a[f], &b[f], SPLIT_EXPECTED)) >= DIFFERENT;
+    if (differ == 0)
+        return 0;
+    report_check_say(c, "%s differs from %s in %u of %d: ", report_split_name(r, s), report_split_name(r, 0), differ,
+                     VARIABLE_NONE + 1);
+    for (f = 0; f <= VARIABLE_NONE; f++) {
+        double z = ratio_z(&a[f], &b[f], SPLIT_EXPECTED);
+
+        if (fabs(z) >= DIFFERENT)
+            report_check_say(c, "%s %.2f to %.2f %% (z %+.1f)%s", report_finding_name(f), 100 * ratio_value(&a[f]),
+                             100 * ratio_value(&b[f]), z, --differ ? ", " : ". ");
+    }
+    return 1;
+}
+
+static void
+judge_drift(struct report *r)
+{
+    struct report_check *c = report_check_begin(r, "prevalence", "Drift of prevalence", LEVEL_GOOD, 0);
+    unsigned s;
+
+    for (s = 1; s < r->dataset->info.split_count; s++)
+        c->count += drift_of(r, c, s);
+    if (c->count > 0)
+        c->level = LEVEL_LOOK;
+    else if (r->dataset->info.split_count == 1)
+        report_check_say(c, "One split: nothing to compare. ");
+    else
+        report_check_say(c, "All splits have the prevalences of %s, No Finding too, as far as chance allows. ",
+                         report_split_name(r, 0));
+    if (c->count > 0)
+        report_check_say(c, "Thresholds, class weights and precision do not carry over. ");
+    report_check_say(c, "Shown is |z| from %.2f (p < .001, patients as clusters).", DIFFERENT);
+}
+
+static void
+judge_people(struct report *r)
+{
+    static const struct {
+        enum report_variable variable;
+        const char *name, *unit;
+        double scale;
+    } of[] = {{VARIABLE_AGE, "mean age", " years", 1},
+              {VARIABLE_FEMALE, "share of women", " %", 100},
+              {VARIABLE_AP, "share of AP views", " %", 100}};
+    struct report_check *c = report_check_begin(r, "people", "Drift of age, sex, view", LEVEL_GOOD, 0);
+    unsigned s, i;
+
+    for (s = 1; s < r->dataset->info.split_count; s++) {
+        for (i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+            const struct ratio *a = &r->split[0].variable[of[i].variable], *b = &r->split[s].variable[of[i].variable];
+            double z = ratio_z(a, b, SPLIT_EXPECTED);
+
+            if (fabs(z) < DIFFERENT)
+                continue;
+            c->count++;
+            report_check_say(c, "%s: %s %.1f%s, %.1f in %s (z %+.1f). ", report_split_name(r, s), of[i].name,
+                             of[i].scale * ratio_value(b), of[i].unit, of[i].scale * ratio_value(a),
+                             report_split_name(r, 0), z);
+        }
+    }
+    if (c->count > 0) {
+        c->level = LEVEL_LOOK;
+        report_check_say(
+            c, "AP films are mostly taken at the bed of sicker patients, so a network can learn the view in place of "
+               "the finding: report results by view.");
+    } else if (r->dataset->info.split_count == 1) {
+        report_check_say(c, "One split: nothing to compare.");
+    } else {
+        report_check_say(c, "Mean age and the shares of women and AP views agree with %s (|z| below %.2f).",
+                         report_split_name(r, 0), DIFFERENT);
+    }
+}
+
+/* ---- few positives --------------------------------------------------------------------------------------------- */
+
+/* Half the 95 % interval of an AUROC (Hanley and McNeil, Radiology 143, 1982, 29-36). */
+static double
+half_interval(double positives, double negatives)
+{
+    double a = AUROC, q1 = a / (2 - a), q2 = 2 * a * a / (1 + a);
+
+    return 1.96 * sqrt((a * (1 - a) + (positives - 1) * (q1 - a * a) + (negatives - 1) * (q2 - a * a)) /
+                       (positives * negatives));
+}
+
+/* The findings of a split with too few positives, the rarest first; how many there are. */
+static unsigned
+find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
+{
+    unsigned f, i, used = 0;
+
+    for (f = 0; s->images > 0 && f < CHEX_FINDINGS; f++) {
+        if (s->variable[f].y >= FEW)
+            continue;
+        for (i = used++; i > 0 && s->variable[few[i - 1]].y > s->variable[f].y; i--)
+            few[i] = few[i - 1];
+        few[i] = f;
+    }
+    return used;
+}
+
+static void
+judge_positives(struct report *r)
+{
+    struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
+    const struct ratio *least = NULL;
+    unsigned s, i, few[CHEX_FINDINGS];
+
+    for (s = 0; s < r->dataset->info.split_count; s++) {
+        const struct ratio *v = r->split[s].variable;
+        unsigned used = find_few(&r->split[s], few);
+
+        if (used == 0)
+            continue;
+        report_check_say(c, "%s%s: ", c->count ? "; " : "", report_split_name(r, s));
+        for (i = 0; i < used && i < FEW_NAMED; i++)
+            report_check_say(c, "%s%s %.0f", i ? ", " : "", chex_finding_name(few[i]), v[few[i]].y);
+        if (used > FEW_NAMED)
+            report_check_say(c, " and %u more", used - FEW_NAMED);
+        least = !least || v[few[0]].y < least->y ? &v[few[0]] : least;
+        c->count += used;
+    }
+    if (c->count == 0) {
+        report_check_say(c, "Every finding has at least %d positives in every split.", FEW);
+        return;
+    }
+    c->level = LEVEL_LOOK;
+    if (least->y < 1)
+        report_check_say(c, ". Without a positive there is no AUROC.");
+    else if (least->n > least->y)
+        report_check_say(
+            c,
+            ". With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since images of a "
+            "patient "
+            "are alike.",
+            least->y, AUROC, half_interval(least->y, least->n - least->y));
+    report_check_say(c, " Named are those with fewer than %d.", FEW);
+}
+
+/* ---- pixels ---------------------------------------------------------------------------------------------------- */
+
+static void
+judge_flag(struct report *r, unsigned flag, const char *id, const char *title, const char *rule)
+{
+    uint64_t n = r->flagged[flag];
+    struct report_check *c = report_check_begin(r, id, title, n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    unsigned shown = 0;
+    size_t i;
+
+    if (n == 0)
+        report_check_say(c, "None (%s).", rule);
+    else
+        report_check_say(c, "%s image%s (%s):", TEXT(n), report_plural(n), rule);
+    for (i = 0; n > 0 && i < r->check.count && shown < EXAMPLES; i++) {
+        const struct seen *seen = &r->check.seen[i];
+
+        if (!(report_image_of(r, seen)->flags >> flag & 1))
+            continue;
+        report_check_say(c, "%s ", shown++ ? "," : "");
+        report_check_name(c, seen->name);
+    }
+    if (n > shown)
+        report_check_say(c, ", ...");
+}
+
+static void
+judge_pixels(struct report *r)
+{
+    judge_flag(r, 0, "constant", "Constant images", "all pixels have one value");
+    judge_flag(r, 1, "black", "Near-black images", "99 % of the pixels below 32");
+    judge_flag(r, 2, "white", "Near-white images", "99 % of the pixels above 223");
+    judge_flag(r, 3, "flat", "Low contrast", "1st to 99th percentile spans fewer than 32 levels");
+    judge_flag(r, 4, "inverted", "Inverted gray",
+               "8x8 means correlate below -0.2 with the mean image: white air, MONOCHROME1 taken for MONOCHROME2");
+    if (r->all_inverted) {
+        struct report_check *c = &r->checks[r->check_count - 1];
+
+        c->level = LEVEL_LOOK;
+        report_check_say(
+            c, " The mean of all images is brighter in its upper corners than in its centre: the whole data set may be "
+               "inverted.");
+    }
+    judge_flag(r, 5, "unlike", "Unlike the others",
+               "8x8 means correlate between -0.2 and 0.2 with the mean image: rotated, cropped, another body part, or "
+               "only unusual");
+}
+
+/* ---- people ---------------------------------------------------------------------------------------------------- */
+
+static void
+judge_ages(struct report *r)
+{
+    uint64_t unknown = r->all.unknown_age, old = 0;
+    struct report_check *c;
+    unsigned i;
+
+    for (i = OLD + 1; i < REPORT_YEARS; i++)
+        old += r->all.years[i];
+    c = report_check_begin(r, "ages", "Ages", unknown + old ? LEVEL_LOOK : LEVEL_GOOD, unknown + old);
+    if (unknown > 0)
+        report_check_say(
+            c, "%s image%s of unknown age: the label file has none, or an impossible one (negative, above 120). ",
+            TEXT(unknown), report_plural(unknown));
+    if (old > 0)
+        report_check_say(c, "%s above %d years. ", TEXT(old), OLD);
+    if (unknown + old == 0)
+        report_check_say(c, "All ages are known and at most %d years. ", OLD);
+    if (r->all.years[0] > 0)
+        report_check_say(c, "%s in the first year of life: children are other images, decide whether they belong.",
+                         TEXT(r->all.years[0]));
+}
+
+static void
+judge_texts(struct report *r)
+{
+    uint64_t views = r->all.view[VIEW_UNKNOWN] + r->all.view[VIEW_OTHER], sexes = r->all.sex[SEX_U];
+    struct report_check *c = report_check_begin(r, "views", "Views", views ? LEVEL_LOOK : LEVEL_GOOD, views);
+
+    if (views == 0)
+        report_check_say(c, "Every image is PA or AP.");
+    else
+        report_check_say(c, "%s image%s of unknown view, %s of another one than PA and AP.",
+                         TEXT(r->all.view[VIEW_UNKNOWN]), report_plural(r->all.view[VIEW_UNKNOWN]),
+                         TEXT(r->all.view[VIEW_OTHER]));
+    c = report_check_begin(r, "sexes", "Sex", sexes || r->two_sexes ? LEVEL_LOOK : LEVEL_GOOD, sexes + r->two_sexes);
+    if (sexes == 0 && r->two_sexes == 0)
+        report_check_say(c, "Known for every image, and one for each patient.");
+    if (sexes > 0)
+        report_check_say(c, "Unknown for %s image%s. ", TEXT(sexes), report_plural(sexes));
+    if (r->two_sexes > 0)
+        report_check_say(c, "%s patient%s F and M both: two people under one id, or an error of the label file.",
+                         TEXT(r->two_sexes), r->two_sexes == 1 ? " has" : "s have");
+}
+
+/* Do the sums of the manifest agree with the records? */
+static void
+judge_manifest(struct report *r)
+{
+    const struct chex_dataset *ds = r->dataset;
+    struct report_check *c;
+    uint64_t differ = 0;
+    unsigned s, f;
+
+    for (s = 0; s < ds->info.split_count; s++) {
+        differ += ds->split[s].image_count != r->split[s].images;
+        differ += ds->split[s].patient_count != r->split[s].patients;
+        for (f = 0; f < CHEX_FINDINGS; f++)
+            differ += (double)ds->split[s].positives[f] != r->split[s].variable[f].y;
+    }
+    c = report_check_begin(r, "manifest", "Sums of the manifest", differ ? LEVEL_FAULT : LEVEL_GOOD, differ);
+    if (differ == 0)
+        report_check_say(
+            c, "Images, patients and positives of each finding, counted from the records, are those of the manifest.");
+    else
+        report_check_say(c, "%s number%s of images, patients or positives differ%s from the manifest.", TEXT(differ),
+                         report_plural(differ), differ == 1 ? "s" : "");
+}
+
+void
+report_judge(struct report *r)
+{
+    judge_records(r);
+    judge_manifest(r);
+    report_judge_patients(r);
+    report_judge_equal(r);
+    judge_drift(r);
+    judge_people(r);
+    judge_positives(r);
+    judge_pixels(r);
+    judge_ages(r);
+    judge_texts(r);
+    judge_rejects(r);
+    judge_complete(r);
+    judge_filling(r);
+}
+
+bool
+report_has_fault(const struct report *r)
+{
+    unsigned i;
+
+    for (i = 0; i < r->check_count; i++)
+        if (r->checks[i].level == LEVEL_FAULT)
+            return true;
+    return false;
+}

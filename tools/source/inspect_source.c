@@ -1,0 +1,264 @@
+/*
+ * inspect_source.c - --source: is a download whole, before anything is converted? see inspect_source.h, inspect.h
+ *
+ * The label file is read as chex-convert reads it, the folders are searched in the same way, archives are read by the
+ * same reader.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "source/inspect_source.h"
+
+#include "base/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PATH 4096
+
+/* ---- threads --------------------------------------------------------------------------------------------------- */
+
+/* Archives first, since they take longest: items 0 .. archive_count - 1; then the loose files. */
+static enum chex_status
+work(void *context, void *worker, size_t item, struct chex_error *err)
+{
+    struct source_check *c = context;
+    struct source_item *file;
+    char path[PATH];
+
+    if (item < c->archive_count)
+        return source_read_archive(c, item, worker, err);
+    item -= c->archive_count;
+    file = &c->item[item];
+    if (source_path(&c->source, &c->source.file[item], path, sizeof(path), NULL) == CHEX_OK)
+        source_look_at_file(c, file, path);
+    else
+        file->fault = SOURCE_UNREADABLE;
+    return CHEX_OK;
+}
+
+static void *
+reader_new(void *context)
+{
+    (void)context;
+    return calloc(1, sizeof(struct source_reader));
+}
+
+static void
+reader_free(void *worker)
+{
+    struct source_reader *r = worker;
+
+    if (!r)
+        return;
+    buffer_release(&r->member);
+    buffer_release(&r->loose);
+    free(r);
+}
+
+static void
+tick(void *context, size_t done)
+{
+    struct source_check *c = context;
+    char text[128], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+
+    /* Where there are archives, they tell how far they are. */
+    if (c->archive_count > 0 || !meter_due(&c->in->meter))
+        return;
+    snprintf(text, sizeof(text), "looking  %3u %%  %s of %s files", (unsigned)(c->count ? 100 * done / c->count : 100),
+             format_count(done, a), format_count(c->count, b));
+    meter_tick(&c->in->meter, text);
+}
+
+/* Places for the folders and archives, and an item for each loose file. */
+static enum chex_status
+make_room(struct source_check *c, struct chex_error *err)
+{
+    const struct source *s = &c->source;
+    size_t i;
+
+    c->place_count = s->folder_count + c->archive_count;
+    c->count = s->count;
+    c->place = calloc(c->place_count ? c->place_count : 1, sizeof(*c->place));
+    c->archive = calloc(c->archive_count ? c->archive_count : 1, sizeof(*c->archive));
+    c->item = calloc(c->count ? c->count : 1, sizeof(*c->item));
+    if (!c->place || !c->archive || !c->item)
+        return chex_fail_memory(err);
+    for (i = 0; i < s->folder_count; i++)
+        c->place[i].path = s->folder[i];
+    for (i = 0; i < s->count; i++) {
+        c->item[i].name = s->file[i].name;
+        c->item[i].place = s->file[i].folder;
+    }
+    return CHEX_OK;
+}
+
+static enum chex_status
+look_at_all(struct source_check *c, struct chex_error *err)
+{
+    struct pipeline p = {.count = c->archive_count + c->source.count,
+                         .threads = c->in->common->threads,
+                         .work = work,
+                         .worker_new = reader_new,
+                         .worker_free = reader_free,
+                         .context = c,
+                         .tick = tick};
+    enum chex_status status = pipeline_run(&p, err);
+
+    meter_clear(&c->in->meter);
+    return status;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------------------------- */
+
+/* What was named, by kind: folders and single images, and all else, which should be archives. */
+struct inputs {
+    const char **loose, **archive;
+    size_t loose_count, archive_count;
+};
+
+static enum chex_status
+sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_error *err)
+{
+    size_t i, count = o->input_count + o->path_count;
+
+    in->loose = calloc(count, sizeof(*in->loose));
+    in->archive = calloc(count, sizeof(*in->archive));
+    if (!in->loose || !in->archive)
+        return chex_fail_memory(err);
+    for (i = 0; i < count; i++) {
+        const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
+        struct stat st;
+
+        if (stat(path, &st) != 0)
+            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
+                             chex_errno_text(errno));
+        if (S_ISDIR(st.st_mode) || source_is_image(path))
+            in->loose[in->loose_count++] = path;
+        else
+            in->archive[in->archive_count++] = path;
+    }
+    return CHEX_OK;
+}
+
+/*
+ * A label file or folders that cannot be used are what this is to find out, not misuse: they are told with the rest.
+ * Files that are not there are no result.
+ */
+static enum chex_status
+read_inputs(struct source_check *c, const struct inputs *in, struct chex_error *err)
+{
+    struct labels_options options = {.empty_is_no_finding = false};
+    enum chex_status status = labels_read(c->in->options->labels, &options, &c->labels, &c->labels_err);
+    size_t i;
+
+    if (status != CHEX_OK && status != CHEX_ERR_USAGE) {
+        *err = c->labels_err;
+        return status;
+    }
+    status = source_scan(in->loose, in->loose_count, &c->source, &c->source_err);
+    if (status != CHEX_OK && status != CHEX_ERR_USAGE) {
+        *err = c->source_err;
+        return status;
+    }
+    /* Folders that contradict each other: there is no telling which image is meant. */
+    c->archive_count = status == CHEX_OK ? in->archive_count : 0;
+    if (status != CHEX_OK)
+        c->source.count = c->source.folder_count = 0;
+    status = make_room(c, err);
+    for (i = 0; status == CHEX_OK && i < c->archive_count; i++)
+        c->place[c->source.folder_count + i] = (struct source_place){.path = in->archive[i], .archive = true};
+    return status;
+}
+
+static enum chex_status
+gather(struct source_check *c, struct inputs *in, struct chex_error *err)
+{
+    enum chex_status status = sort_inputs(c->in->options, in, err);
+    uint64_t total = 0;
+    struct stat st;
+    size_t i;
+
+    if (status == CHEX_OK)
+        status = read_inputs(c, in, err);
+    for (i = 0; status == CHEX_OK && i < c->archive_count; i++)
+        total += stat(in->archive[i], &st) == 0 ? (uint64_t)st.st_size : 0;
+    progress_start(&c->progress, total);
+    if (status == CHEX_OK)
+        status = look_at_all(c, err);
+    if (status == CHEX_OK)
+        status = source_sum(c, err);
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+const char *
+source_fault_name(enum source_fault fault)
+{
+    static const char *const names[SOURCE_FAULTS] = {"good", "empty",    "short",   "type",    "unreadable", "large",
+                                                     "lost", "conflict", "archive", "missing", "extra",      "row"};
+
+    return names[fault];
+}
+
+bool
+source_check_good(const struct source_check *c)
+{
+    unsigned i;
+
+    for (i = SOURCE_GOOD + 1; i < SOURCE_FAULTS; i++)
+        if (i != SOURCE_EXTRA && c->count_of[i] > 0)
+            return false;
+    return c->labels_err.status == CHEX_OK && c->source_err.status == CHEX_OK && c->source.unreadable == 0 &&
+           c->count > 0;
+}
+
+static void
+release(struct source_check *c)
+{
+    size_t i;
+
+    for (i = 0; c->archive && i < c->archive_count; i++) {
+        free(c->archive[i].item);
+        arena_release(&c->archive[i].strings);
+    }
+    free(c->archive);
+    free(c->place);
+    free(c->item);
+    free(c->conflict);
+    free(c->missing);
+    arena_release(&c->strings);
+    source_release(&c->source);
+    labels_release(&c->labels);
+    pthread_mutex_destroy(&c->lock);
+    if (c->utf8)
+        freelocale(c->utf8);
+}
+
+int
+inspect_source(struct inspect *in)
+{
+    struct source_check c = {
+        .in = in, .lock = PTHREAD_MUTEX_INITIALIZER, .utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0)};
+    struct inputs inputs = {.loose = NULL};
+    struct chex_error err;
+    int code;
+    enum chex_status status;
+
+    hash_key_make(&c.key);
+    status = gather(&c, &inputs, &err);
+    if (status == CHEX_OK) {
+        source_report(&c);
+        code = source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
+    } else {
+        code = inspect_fail(in, in->options->labels, &err);
+    }
+    free(inputs.loose);
+    free(inputs.archive);
+    release(&c);
+    return code;
+}

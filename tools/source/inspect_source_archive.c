@@ -1,0 +1,211 @@
+/*
+ * inspect_source_archive.c - --source: one archive, from its beginning to its end; see inspect_source.h
+ *
+ * Every member is read whole, also where there is an image of that name already: the checksums of an archive are
+ * behind its data, and two images of one name are compared by size and a keyed hash as chex-convert does it.  In memory
+ * there is one member a thread, at most CONVERT_MAX_FILE, and a source_item for each image.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert.h"
+#include "io/file.h"
+#include "source/inspect_source.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Images of one archive that are looked at; the largest public sets have a few hundred thousand in all. */
+#define MAX_IMAGES 2000000
+
+/* ---- what it is instead ---------------------------------------------------------------------------------------- */
+
+/* "not a tar or zip archive", and in words what it looks like: mostly a login page that was saved. */
+static void
+name_the_type(struct source_check *c, struct source_place *place)
+{
+    uint8_t head[SOURCE_HEAD];
+    const char *type = "not a PNG or JPEG";
+    uint64_t size;
+    size_t got;
+    int fd;
+
+    if (file_open(AT_FDCWD, place->path, &fd, &size, NULL) != CHEX_OK)
+        return;
+    if (file_pread(fd, 0, head, sizeof(head), &got, NULL) == CHEX_OK && got > 0)
+        type = source_type(c, head, got);
+    close(fd);
+    if (strncmp(type, "not ", 4) != 0)
+        chex_fail(&place->error, place->error.status, "not a tar or zip archive: %s", type);
+}
+
+/* ---- one member ------------------------------------------------------------------------------------------------ */
+
+/* With the name of its row, or a copy. */
+static enum chex_status
+add_item(struct source_check *c, struct source_archive *a, uint32_t place, const char *name, struct source_item **out,
+         struct chex_error *err)
+{
+    struct source_item *grown = array_grow(a->item, &a->capacity, a->count, sizeof(*a->item));
+    const struct entry *entry = labels_find(&c->labels, name);
+
+    if (!grown)
+        return chex_fail_memory(err);
+    a->item = grown;
+    *out = &a->item[a->count];
+    **out = (struct source_item){.name = entry ? entry->name : arena_copy(&a->strings, name, strlen(name)),
+                                 .place = place};
+    if (!(*out)->name)
+        return chex_fail_memory(err);
+    a->count++;
+    return CHEX_OK;
+}
+
+/* Is there a loose file of this name that is another image?  One that cannot be read is told as such. */
+static bool
+differs_from_loose(const struct source_check *c, const struct source_item *item, struct source_reader *r)
+{
+    const struct source_file *file = source_find(&c->source, item->name);
+    char path[4096];
+    struct stat st;
+
+    if (!file || source_path(&c->source, file, path, sizeof(path), NULL) != CHEX_OK)
+        return false;
+    if (stat(path, &st) != 0)
+        return false;
+    if ((uint64_t)st.st_size != item->size)
+        return true;
+    if (item->fault == SOURCE_LARGE || file_read(AT_FDCWD, path, CONVERT_MAX_FILE, &r->loose, NULL) != CHEX_OK)
+        return false;
+    return r->loose.size != item->size || (item->size > 0 && memcmp(r->loose.data, r->member.data, r->loose.size) != 0);
+}
+
+static enum chex_status
+read_member(struct source_check *c, struct image_archive *archive, const struct image_member *member,
+            struct source_item *item, struct source_reader *r, struct chex_error *err)
+{
+    struct buffer *b = &r->member;
+    enum chex_status status = image_archive_read(archive, CONVERT_MAX_FILE, b, err);
+
+    item->size = status == CHEX_OK ? b->size : member->size_known ? member->size : 0;
+    if (status == CHEX_OK)
+        source_look(c, item, b->data, b->data + b->size - (b->size < SOURCE_TAIL ? b->size : SOURCE_TAIL));
+    else if (status == CHEX_ERR_LIMIT)
+        item->fault = SOURCE_LARGE;
+    else if (status == CHEX_ERR_DAMAGED)
+        item->fault = SOURCE_LOST;
+    else
+        return status;
+    if (item->fault != SOURCE_LOST) {
+        uint64_t sum = status == CHEX_OK ? keyed_hash(&c->key, b->data, b->size) : 0;
+
+        item->hash = sum ^ item->size << 1;
+        item->differs = differs_from_loose(c, item, r);
+    }
+    return CHEX_OK;
+}
+
+/* ---- the archive ----------------------------------------------------------------------------------------------- */
+
+/* Called by all who read. */
+static void
+tick(struct source_check *c)
+{
+    char text[160], left[PROGRESS_TEXT];
+    double seconds;
+
+    if (!meter_due(&c->in->meter))
+        return;
+    pthread_mutex_lock(&c->lock);
+    progress_update(&c->progress, atomic_load(&c->archive_bytes));
+    seconds = progress_left(&c->progress);
+    snprintf(text, sizeof(text), "looking  %3u %%  %s of %s  %s images  %s/s  %s left",
+             (unsigned)(c->progress.total ? 100 * c->progress.done / c->progress.total : 100),
+             format_bytes(c->progress.done, (char[PROGRESS_TEXT]){0}),
+             format_bytes(c->progress.total, (char[PROGRESS_TEXT]){0}),
+             format_count(atomic_load(&c->images_read), (char[PROGRESS_TEXT]){0}),
+             format_bytes((uint64_t)c->progress.rate, (char[PROGRESS_TEXT]){0}),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+    pthread_mutex_unlock(&c->lock);
+    meter_tick(&c->in->meter, text);
+}
+
+static void
+note_progress(struct source_check *c, const struct image_archive *archive, uint64_t *told)
+{
+    uint64_t now = image_archive_offset(archive);
+
+    atomic_fetch_add(&c->archive_bytes, now - *told);
+    *told = now;
+    atomic_fetch_add(&c->images_read, 1);
+    tick(c);
+}
+
+static enum chex_status
+read_members(struct source_check *c, struct image_archive *archive, struct source_archive *a,
+             struct source_place *place, struct source_reader *r, struct chex_error *err)
+{
+    struct image_member member;
+    struct source_item *item = NULL;
+    uint64_t told = 0;
+    bool found = true;
+    enum chex_status status = image_archive_next(archive, &member, &found, err);
+
+    while (status == CHEX_OK && found) {
+        if (a->count == MAX_IMAGES) {
+            place->offset = image_archive_offset(archive);
+            chex_fail(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: no more are looked at");
+            return CHEX_OK;
+        }
+        status = add_item(c, a, (uint32_t)(place - c->place), member.name, &item, err);
+        if (status == CHEX_OK)
+            status = read_member(c, archive, &member, item, r, err);
+        if (status == CHEX_OK && item->fault != SOURCE_LOST) {
+            bool damaged = image_archive_fault(archive) != NULL;
+
+            place->before += !damaged;
+            place->after += damaged;
+            if (!damaged)
+                place->last = item->name;
+        }
+        note_progress(c, archive, &told);
+        if (status == CHEX_OK)
+            status = image_archive_next(archive, &member, &found, err);
+    }
+    return status;
+}
+
+enum chex_status
+source_read_archive(struct source_check *c, size_t index, struct source_reader *r, struct chex_error *err)
+{
+    struct source_place *place = &c->place[c->source.folder_count + index];
+    const struct archive_fault *fault;
+    struct image_archive *archive;
+    const struct image_archive_options options = {.utf8 = c->utf8, .max_memory = c->in->options->max_memory};
+    struct stat st;
+    enum chex_status status = image_archive_open(place->path, &options, &archive, &place->error);
+
+    if (stat(place->path, &st) == 0)
+        place->size = (uint64_t)st.st_size;
+    if (status != CHEX_OK) {
+        *err = place->error;
+        if (status == CHEX_ERR_NOT_IMAGE)
+            name_the_type(c, place);
+        return status == CHEX_ERR_USAGE || status == CHEX_ERR_MEMORY ? chex_context(err, status, "'%s'", place->path)
+                                                                     : CHEX_OK;
+    }
+    place->error.status = CHEX_OK;
+    place->opened = true;
+    status = read_members(c, archive, &c->archive[index], place, r, err);
+    fault = image_archive_fault(archive);
+    if (fault) {
+        place->error = fault->error;
+        place->offset = fault->offset;
+    }
+    place->others = image_archive_others(archive);
+    image_archive_close(archive);
+    return status;
+}

@@ -1,0 +1,120 @@
+/*
+ * inspect_source_look.c - how one image begins and ends; see inspect_source.h
+ *
+ * Of each image the size, the first 1024 bytes and the last 64 are looked at, nothing is decoded.  A PNG ends with its
+ * IEND chunk and a JPEG with an EOI marker, so a download that was cut is noticed; damage in the middle is not.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert.h"
+#include "image/decode.h"
+#include "io/file.h"
+#include "source/inspect_source.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static bool
+named_png(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && strcasecmp(dot, ".png") == 0;
+}
+
+static bool
+begins_with(const uint8_t *head, size_t size, const char *signature)
+{
+    return size >= strlen(signature) && memcmp(head, signature, strlen(signature)) == 0;
+}
+
+/* IEND and its checksum (PNG specification, 11.2.5), or the marker EOI, perhaps with a little behind it. */
+static bool
+ends_as_it_should(const uint8_t *tail, size_t size, bool png)
+{
+    size_t i;
+
+    for (i = 0; png && i + 8 <= size; i++)
+        if (memcmp(tail + i, "IEND\xae\x42\x60\x82", 8) == 0)
+            return true;
+    for (i = 0; !png && i + 2 <= size; i++)
+        if (tail[i] == 0xff && tail[i + 1] == 0xd9)
+            return true;
+    return false;
+}
+
+/* The words of decode.c, each kept once: they are few, whatever the inputs. */
+const char *
+source_type(struct source_check *c, const uint8_t *head, size_t size)
+{
+    const char *found = "not a PNG or JPEG";
+    struct decoder none = {NULL};
+    struct decode_limits limits = {.max_pixels = 1};
+    struct image image = {0};
+    struct image_traits traits;
+    struct chex_error err = {.text = ""};
+    size_t i;
+
+    decode_image(&none, head, size, &limits, &image, &traits, &err);
+    image_release(&image);
+    pthread_mutex_lock(&c->lock);
+    for (i = 0; i < c->details && strcmp(c->detail[i], err.text) != 0; i++)
+        ;
+    if (i == c->details && i < SOURCE_DETAILS && (c->detail[i] = arena_copy(&c->strings, err.text, strlen(err.text))))
+        c->details++;
+    if (i < c->details)
+        found = c->detail[i];
+    pthread_mutex_unlock(&c->lock);
+    return found;
+}
+
+void
+source_look(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail)
+{
+    size_t of_head = item->size < SOURCE_HEAD ? (size_t)item->size : SOURCE_HEAD;
+    size_t of_tail = item->size < SOURCE_TAIL ? (size_t)item->size : SOURCE_TAIL;
+    bool png = begins_with(head, of_head, "\x89PNG\r\n\x1a\n");
+
+    if (item->size == 0) {
+        item->fault = SOURCE_EMPTY;
+    } else if (item->size > CONVERT_MAX_FILE) {
+        item->fault = SOURCE_LARGE;
+    } else if (!png && !begins_with(head, of_head, "\xff\xd8\xff")) {
+        item->fault = SOURCE_TYPE;
+        item->detail = source_type(c, head, of_head);
+    } else {
+        item->misnamed = png != named_png(item->name);
+        item->fault = ends_as_it_should(tail, of_tail, png) ? SOURCE_GOOD : SOURCE_SHORT;
+    }
+}
+
+/* Both ends of an open file, of which item has the size. */
+static bool
+read_ends(int fd, const struct source_item *item, uint8_t head[SOURCE_HEAD], uint8_t tail[SOURCE_TAIL])
+{
+    size_t of_head = item->size < SOURCE_HEAD ? (size_t)item->size : SOURCE_HEAD, got_head;
+    size_t of_tail = item->size < SOURCE_TAIL ? (size_t)item->size : SOURCE_TAIL, got_tail;
+
+    return file_pread(fd, 0, head, of_head, &got_head, NULL) == CHEX_OK && got_head == of_head &&
+           file_pread(fd, item->size - of_tail, tail, of_tail, &got_tail, NULL) == CHEX_OK && got_tail == of_tail;
+}
+
+void
+source_look_at_file(struct source_check *c, struct source_item *item, const char *path)
+{
+    uint8_t head[SOURCE_HEAD], tail[SOURCE_TAIL];
+    int fd;
+
+    item->fault = SOURCE_UNREADABLE;
+    if (file_open(AT_FDCWD, path, &fd, &item->size, NULL) != CHEX_OK) {
+        item->size = 0;
+        return;
+    }
+    if (read_ends(fd, item, head, tail))
+        source_look(c, item, head, tail);
+    close(fd);
+}

@@ -1,0 +1,318 @@
+/*
+ * synth_people.c - see synth_people.h
+ *
+ * All proportions were counted in Data_Entry_2017_v2020.csv (112,120 images of 30,805 patients).
+ *
+ * Which findings an image has: first whether it has any.  That is likelier for patients with many images, and a study
+ * repeats the one before it with a probability of 0.4, as diseases last.  Then each finding is drawn on its own, and
+ * all of them again until there is one.  That gives 60, 28 and 9 % of the ill images one, two and three findings, which
+ * is what the real data has.  Last come companions: pairs that are seen together more often than that.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "synth/synth_people.h"
+
+#include <stdlib.h>
+
+#include "synth/synth_random.h"
+
+/* What each sequence of draws is for. */
+enum { FOR_COUNTS = 1, FOR_PERSON, FOR_STUDY, FOR_SPLIT, FOR_FORM };
+
+/* Share of the images with each finding, in 1/10,000, in the order of chex_finding_name(). */
+static const unsigned prevalence[CHEX_FINDINGS] = {
+    1031, /* Atelectasis */
+    248,  /* Cardiomegaly */
+    1188, /* Effusion */
+    1774, /* Infiltration */
+    516,  /* Mass */
+    565,  /* Nodule */
+    128,  /* Pneumonia */
+    473,  /* Pneumothorax */
+    416,  /* Consolidation */
+    205,  /* Edema */
+    224,  /* Emphysema */
+    150,  /* Fibrosis */
+    302,  /* Pleural_Thickening */
+    100,  /* Hernia: 20 in the real data, too few to learn anything from a small set */
+};
+
+#define SHARE_ILL      0.46f   /* 1 - No Finding */
+#define SHARE_TEST     0.2283f /* images of test_list.txt */
+#define SHARE_MALE     0.565f
+#define REPEATS        0.4f /* a study shows what the one before it did */
+#define SPLIT_ATTEMPTS 64
+
+/* Where `first` is seen, `second` is added with this probability. */
+static const struct {
+    uint8_t first, second;
+    float probability;
+} companions[] = {
+    {1, 2, 0.20f},   /* Cardiomegaly, Effusion */
+    {9, 6, 0.12f},   /* Edema, Pneumonia */
+    {10, 7, 0.22f},  /* Emphysema, Pneumothorax */
+    {11, 12, 0.06f}, /* Fibrosis, Pleural_Thickening */
+    {4, 5, 0.08f},   /* Mass, Nodule */
+    {8, 0, 0.10f},   /* Consolidation, Atelectasis */
+};
+#define COMPANIONS (sizeof(companions) / sizeof(companions[0]))
+
+/* How many images patients have: a share (in 1/10,000) of them has at most so many.  Straight lines in between. */
+static const struct {
+    uint16_t images, share;
+} image_counts[] = {
+    {0, 0},     {1, 5682},  {2, 7017},  {3, 7699},  {4, 8130},  {6, 8690},  {9, 9174},   {12, 9445},
+    {16, 9636}, {20, 9739}, {30, 9871}, {40, 9924}, {60, 9970}, {80, 9989}, {110, 9996}, {184, 10000},
+};
+
+/* Age at the first study, in steps of ten per cent of the patients. */
+static const uint8_t age_deciles[] = {1, 22, 30, 37, 43, 49, 54, 59, 64, 71, 92};
+
+/* The detectors that the table of original sizes in synth_lists.c describes, and how often each is used. */
+static const uint8_t pa_detectors[] = {0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3};
+static const uint8_t ap_detectors[] = {1, 1, 1, 1, 1, 1, 1, 1, 4, 4, 4, 4};
+#define DETECTORS sizeof(pa_detectors)
+
+/* Among a hundred odd images: nearly all real ones are RGBA (519 of 112,120 files), the others are met in copies. */
+static const uint8_t odd_forms[FORMS] = {
+    [FORM_RGBA] = 50,  [FORM_GRAY16] = 10,     [FORM_PALETTE] = 10,
+    [FORM_ADAM7] = 10, [FORM_GRAY_ALPHA] = 10, [FORM_RGB] = 10,
+};
+
+static unsigned
+draw_image_count(struct draws *d, unsigned most)
+{
+    float share = draw(d) * 10000.0f;
+    unsigned images, i = 1;
+
+    while (share >= (float)image_counts[i].share)
+        i++;
+    images = image_counts[i - 1].images + 1;
+    images += (unsigned)((share - (float)image_counts[i - 1].share) *
+                         (float)(image_counts[i].images - image_counts[i - 1].images) /
+                         (float)(image_counts[i].share - image_counts[i - 1].share));
+    return images < most ? images : most;
+}
+
+/* How likely a study of a patient with so many images shows anything. */
+static float
+share_ill(unsigned images)
+{
+    if (images > 20)
+        return 0.62f;
+    if (images > 8)
+        return 0.50f;
+    if (images > 3)
+        return 0.42f;
+    return images > 1 ? 0.35f : 0.27f;
+}
+
+/*
+ * The probability of drawing each finding in one attempt, so that the prevalences come out right after empty attempts
+ * were repeated and companions were added.
+ */
+static void
+attempt_rates(float rate[CHEX_FINDINGS])
+{
+    float none = 0.4f;
+    unsigned i, round;
+    size_t k;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        rate[i] = (float)prevalence[i] / 10000.0f / SHARE_ILL;
+    for (k = 0; k < COMPANIONS; k++) {
+        float brought = companions[k].probability * rate[companions[k].first];
+
+        rate[companions[k].second] = (rate[companions[k].second] - brought) / (1.0f - brought);
+    }
+    /* P(empty) depends on the rates and the rates on it: a fixed point, reached in a few rounds. */
+    for (round = 0; round < 40; round++) {
+        float product = 1.0f;
+
+        for (i = 0; i < CHEX_FINDINGS; i++)
+            product *= 1.0f - rate[i] * (1.0f - none);
+        none = product;
+    }
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        rate[i] *= 1.0f - none;
+}
+
+static uint16_t
+draw_findings(struct draws *d, const float rate[CHEX_FINDINGS])
+{
+    unsigned set = 0;
+    unsigned i;
+    size_t k;
+
+    while (set == 0)
+        for (i = 0; i < CHEX_FINDINGS; i++)
+            if (draw_chance(d, rate[i]))
+                set |= 1u << i;
+    for (k = 0; k < COMPANIONS; k++)
+        if (set >> companions[k].first & 1 && draw_chance(d, companions[k].probability))
+            set |= 1u << companions[k].second;
+    return (uint16_t)set;
+}
+
+static enum form
+draw_form(struct draws *d, unsigned odd_percent)
+{
+    int left = draw_whole(d, 0, 99);
+    enum form form = FORM_RGBA;
+
+    if (!draw_chance(d, (float)odd_percent / 100.0f))
+        return FORM_GRAY8;
+    while (left >= odd_forms[form])
+        left -= odd_forms[form++];
+    return form;
+}
+
+static uint8_t
+draw_age(struct draws *d)
+{
+    float place = draw(d) * 10.0f;
+    unsigned i = (unsigned)place;
+
+    return (uint8_t)((float)age_deciles[i] + (place - (float)i) * (float)(age_deciles[i + 1] - age_deciles[i]));
+}
+
+/* All studies of one patient; study[] has room for them. */
+static void
+make_studies(const struct population *p, uint32_t index, const float rate[CHEX_FINDINGS], unsigned odd_percent)
+{
+    struct person *person = &p->person[index];
+    struct study *study = &p->study[person->first_study];
+    struct draws d = draws_of(random_hash(p->seed, FOR_PERSON), index);
+    unsigned images = person->study_count;
+    float ap = images == 1 ? 0.07f : 0.92f * draw(&d);
+    uint8_t age = draw_age(&d);
+    unsigned i;
+
+    person->sex = draw_chance(&d, SHARE_MALE) ? 'M' : 'F';
+    for (i = 0; i < images; i++) {
+        struct draws e = draws_of(random_hash(p->seed, FOR_STUDY), ((uint64_t)index << 16) + i);
+        struct draws f = draws_of(random_hash(p->seed, FOR_FORM), ((uint64_t)index << 16) + i);
+
+        if (i > 0 && age < 95 && draw_chance(&e, 0.1f))
+            age++;
+        study[i] = (struct study){.person = index, .number = (uint16_t)i, .age = age};
+        study[i].ap = draw_chance(&e, ap);
+        study[i].detector = (study[i].ap ? ap_detectors : pa_detectors)[draw_whole(&e, 0, DETECTORS - 1)];
+        study[i].form = draw_form(&f, odd_percent);
+        if (i > 0 && draw_chance(&e, REPEATS))
+            study[i].findings = study[i - 1].findings;
+        else if (draw_chance(&e, share_ill(images)))
+            study[i].findings = draw_findings(&e, rate);
+    }
+}
+
+/* Give the patients their numbers of images, until there are as many as asked for. */
+static enum chex_status
+make_persons(struct population *p, uint32_t studies, struct chex_error *err)
+{
+    struct draws d = draws_of(p->seed, FOR_COUNTS);
+    /* In a small set one patient must not be everybody. */
+    unsigned most = studies < 10 ? 1 : studies < 1840 ? studies / 10 : 184;
+    size_t capacity = 0;
+    uint32_t done = 0;
+
+    while (done < studies) {
+        unsigned images = draw_image_count(&d, most);
+        struct person *person = array_grow(p->person, &capacity, p->person_count, sizeof(*person));
+
+        if (!person)
+            return chex_fail_memory(err);
+        p->person = person;
+        if (images > studies - done)
+            images = studies - done;
+        p->person[p->person_count++] = (struct person){.first_study = done, .study_count = (uint16_t)images};
+        done += images;
+    }
+    return CHEX_OK;
+}
+
+/* How bad one way to split is: a finding that only one side has counts like 2 % too many test images. */
+static float
+judge_split(const struct population *p, uint64_t key)
+{
+    uint32_t images[2] = {0, 0}, seen[2] = {0, 0};
+    float off;
+    size_t i;
+
+    for (i = 0; i < p->study_count; i++) {
+        struct draws d = draws_of(key, p->study[i].person);
+        bool test = draw_chance(&d, SHARE_TEST);
+
+        images[test]++;
+        seen[test] |= p->study[i].findings;
+    }
+    off = (float)images[1] / (float)p->study_count - SHARE_TEST;
+    return (off < 0.0f ? -off : off) + 0.02f * (float)__builtin_popcount(seen[0] ^ seen[1]) +
+           (images[0] == 0 || images[1] == 0 ? 10.0f : 0.0f);
+}
+
+/*
+ * Who is a test patient: of some random splits by patient the one that comes closest to the official share and has
+ * the most findings on both sides, which matters for a small set only.
+ */
+static void
+make_split(struct population *p)
+{
+    uint64_t best = 0;
+    float best_badness = 100.0f;
+    unsigned attempt;
+    size_t i;
+
+    for (attempt = 0; attempt < SPLIT_ATTEMPTS; attempt++) {
+        uint64_t key = random_hash(random_hash(p->seed, FOR_SPLIT), attempt);
+        float badness = judge_split(p, key);
+
+        if (badness < best_badness) {
+            best_badness = badness;
+            best = key;
+        }
+        /* A large set is well split by any draw; do not read a million studies 64 times. */
+        if (badness < 0.002f)
+            break;
+    }
+    for (i = 0; i < p->person_count; i++) {
+        struct draws d = draws_of(best, i);
+
+        p->person[i].test = draw_chance(&d, SHARE_TEST);
+    }
+    /* Two patients can all land on one side every time; and one alone is for training. */
+    if (best_badness >= 10.0f)
+        for (i = 0; i < p->person_count; i++)
+            p->person[i].test = p->person_count > 1 && i == p->person_count - 1;
+}
+
+enum chex_status
+population_make(uint32_t studies, uint64_t seed, unsigned odd_percent, struct population *out, struct chex_error *err)
+{
+    float rate[CHEX_FINDINGS];
+    enum chex_status status;
+    uint32_t i;
+
+    *out = (struct population){.seed = seed, .study_count = studies};
+    status = make_persons(out, studies, err);
+    if (status != CHEX_OK)
+        return status;
+    out->study = calloc(studies, sizeof(*out->study));
+    if (!out->study)
+        return chex_fail_memory(err);
+    attempt_rates(rate);
+    for (i = 0; i < out->person_count; i++)
+        make_studies(out, i, rate, odd_percent);
+    make_split(out);
+    return CHEX_OK;
+}
+
+void
+population_release(struct population *p)
+{
+    free(p->person);
+    free(p->study);
+    *p = (struct population){0};
+}

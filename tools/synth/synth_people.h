@@ -1,0 +1,56 @@
+/*
+ * synth_people.h - the population of a synthetic data set: patients, their studies, findings and the split
+ *
+ * Nobody here exists: every value is drawn at random, with the proportions of ChestX-ray14.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_SYNTH_PEOPLE_H
+#define CHEX_TOOLS_SYNTH_PEOPLE_H
+
+#include "base/memory.h"
+
+/* How an image is stored.  All but FORM_GRAY8 are odd ones: valid, but not what nearly all of the real files are. */
+enum form { FORM_GRAY8, FORM_RGBA, FORM_GRAY16, FORM_PALETTE, FORM_ADAM7, FORM_GRAY_ALPHA, FORM_RGB, FORMS };
+
+struct person {
+    uint32_t first_study;
+    uint16_t study_count;
+    char sex; /* 'M', 'F' */
+    bool test;
+};
+
+struct study {
+    uint32_t person;
+    uint16_t number; /* of the person's studies: the NNN of NNNNNNNN_NNN.png */
+    uint16_t findings;
+    uint8_t age;
+    uint8_t detector; /* row of the table of original sizes */
+    bool ap;
+    enum form form;
+};
+
+struct population {
+    struct person *person;
+    size_t person_count;
+    struct study *study; /* sorted by person and number, so by file name too */
+    size_t study_count;
+    uint64_t seed;
+};
+
+#define PEOPLE_MAX_STUDIES 1000000
+
+/* Zero-initialise *out; population_release() frees it, also after a failure.  CHEX_ERR_MEMORY */
+enum chex_status population_make(uint32_t studies, uint64_t seed, unsigned odd_percent, struct population *out,
+                                 struct chex_error *err);
+void population_release(struct population *p);
+
+#define STUDY_NAME 32 /* bytes for "00000001_000.png" and its terminator, with room */
+
+void study_name(const struct study *study, char out[STUDY_NAME]);
+
+/* The texts of the three files beside the images, in the form of the real ones; appended to out.  CHEX_ERR_MEMORY */
+enum chex_status population_csv(const struct population *p, struct buffer *out, struct chex_error *err);
+enum chex_status population_list(const struct population *p, bool test, struct buffer *out, struct chex_error *err);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * synth_scene.h - one synthetic radiograph: from a study to pixels
+ *
+ *   scene_make()      the numbers: geometry of this patient and this study, exposure, film
+ *   body_draw()       anatomy without bones        (synth_body.c)
+ *   findings_draw()   the 14 findings              (synth_findings.c)
+ *   bones_draw()      ribs, clavicles, shoulders   (synth_bones.c)
+ *   film_expose()     canvas to 8-bit pixels       (synth_film.c)
+ *
+ * Sides: 0 is the patient's right lung, at the left of the picture; 1 the left one.  A place in a lung is (u, y), where
+ * u is the distance from the midline, so both sides are drawn by the same code.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_SYNTH_SCENE_H
+#define CHEX_TOOLS_SYNTH_SCENE_H
+
+#include "synth/synth_canvas.h"
+#include "synth/synth_people.h"
+#include "synth/synth_random.h"
+
+enum finding {
+    ATELECTASIS,
+    CARDIOMEGALY,
+    EFFUSION,
+    INFILTRATION,
+    MASS,
+    NODULE,
+    PNEUMONIA,
+    PNEUMOTHORAX,
+    CONSOLIDATION,
+    EDEMA,
+    EMPHYSEMA,
+    FIBROSIS,
+    PLEURAL_THICKENING,
+    HERNIA
+};
+
+struct lung {
+    float apex, dome;              /* y of the top, and of the highest point of the diaphragm */
+    float medial, centre, lateral; /* u of the border at the spine, of the apex, of the wall */
+    float drop;                    /* how far the diaphragm falls toward the wall */
+};
+
+struct scene {
+    uint64_t study_key; /* for draws of this study */
+    uint64_t body_key;  /* for draws that are the same in all studies of the patient */
+    unsigned findings;
+    bool female, ap;
+
+    struct lung lung[2];
+    float lung_density; /* how much darker than soft tissue */
+    struct point heart;
+    float heart_width, heart_height;
+    float torso, shoulder; /* half width of the torso, y of the shoulders */
+    float rib_first, rib_pitch, rib_slope;
+
+    struct {
+        float turn, zoom, x, y;  /* how the patient stands before the film: a slope, a factor, shifts */
+        float gain, bias, curve; /* exposure */
+        float grain;             /* standard deviation in grey levels */
+        float blind[4];          /* collimated: share of the film at left, right, top, bottom */
+        bool marker;             /* an "L" at the patient's left */
+    } film;
+};
+
+static inline bool
+scene_has(const struct scene *s, enum finding f)
+{
+    return s->findings >> f & 1;
+}
+
+/* Draws for one finding of one study: its place and look do not depend on the other findings. */
+static inline struct draws
+scene_draws(const struct scene *s, unsigned purpose)
+{
+    return draws_of(s->study_key, purpose);
+}
+
+void scene_make(const struct population *p, const struct study *study, struct scene *out);
+
+/* The inner distance from (u, y) to the nearest border of the lung, negative outside; and to its wall alone. */
+float lung_depth(const struct lung *l, float u, float y);
+float lung_wall_depth(const struct lung *l, float u, float y);
+/* u of the outer border at this height; y of the diaphragm. */
+float lung_lateral(const struct lung *l, float y);
+float lung_diaphragm(const struct lung *l, float u);
+
+/* The picture's x for u on this side. */
+static inline float
+side_x(int side, float u)
+{
+    return side ? u : -u;
+}
+
+void body_draw(struct canvas *c, const struct scene *s);
+void findings_draw(struct canvas *c, const struct scene *s);
+void bones_draw(struct canvas *c, const struct scene *s);
+
+#define FILM_MOST 4096
+
+/* film holds CANVAS * CANVAS values, out size * size; size is at most FILM_MOST. */
+void film_expose(const struct canvas *c, const struct scene *s, uint16_t *film, unsigned size, uint8_t *out);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * synth_write.c - see synth_write.h
+ *
+ * A thread takes the next image number from a counter, paints, encodes and writes it; nothing is shared but that
+ * counter and the sums, and nothing in an image depends on another one.  The calling thread works as well and shows
+ * the progress between two of its images.
+ *
+ * The folder might be that of the real data set, which no one wants replaced by drawings.  So a folder is written to
+ * only where it is empty of such files or its lists and its CSV, as far as they are there, are exactly those that this
+ * run would write.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "synth/synth_write.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/file.h"
+#include "base/progress.h"
+#include "plan/split.h"
+#include "synth/synth_png.h"
+#include "synth/synth_scene.h"
+
+enum { FOR_FILTERS = 61 };
+
+enum { TEXT_TRAIN, TEXT_TEST, TEXT_CSV, TEXTS };
+static const char *const text_names[TEXTS] = {SPLIT_LIST_TRAIN, SPLIT_LIST_TEST, SYNTH_CSV};
+
+/* What the threads share. */
+struct work {
+    struct synth_job *job;
+    struct folder images;
+    struct progress progress; /* of the calling thread */
+    atomic_uint_fast64_t next, done, bytes;
+    atomic_bool failed;
+    pthread_mutex_t lock; /* for err and status */
+    enum chex_status status;
+    struct chex_error err;
+};
+
+/* What one thread needs to make images. */
+struct studio {
+    struct canvas canvas;
+    uint16_t film[CANVAS * CANVAS];
+    struct buffer png;
+    uint8_t pixels[];
+};
+
+static enum chex_status
+make_image(struct work *w, struct studio *studio, const struct study *study, struct chex_error *err)
+{
+    const struct synth_job *job = w->job;
+    struct scene scene;
+    struct safe_file *file;
+    char name[STUDY_NAME];
+    enum chex_status status;
+
+    scene_make(job->population, study, &scene);
+    body_draw(&studio->canvas, &scene);
+    findings_draw(&studio->canvas, &scene);
+    bones_draw(&studio->canvas, &scene);
+    film_expose(&studio->canvas, &scene, studio->film, job->size, studio->pixels);
+    status = synth_png(studio->pixels, job->size, study->form, random_hash(scene.study_key, FOR_FILTERS), &studio->png,
+                       err);
+    if (status != CHEX_OK)
+        return status;
+    study_name(study, name);
+    status = safe_file_create(&w->images, name, SAFE_FILE_NEW, 0, &file, err);
+    if (status != CHEX_OK)
+        return status;
+    status = safe_file_write(file, studio->png.data, studio->png.size, err);
+    if (status != CHEX_OK) {
+        safe_file_free(file);
+        return status;
+    }
+    atomic_fetch_add(&w->bytes, studio->png.size);
+    return safe_file_commit(file, false, err);
+}
+
+static void
+fail_work(struct work *w, enum chex_status status, const struct chex_error *err)
+{
+    pthread_mutex_lock(&w->lock);
+    if (w->status == CHEX_OK) {
+        w->status = status;
+        w->err = *err;
+    }
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->failed, true);
+}
+
+static void
+show_progress(struct work *w)
+{
+    struct progress *p = &w->progress;
+    char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    char text[256];
+
+    progress_update(p, atomic_load(&w->done));
+    snprintf(text, sizeof(text), "synth    %3u %%  %s/%s  %s img/s  %s left", (unsigned)(100 * p->done / p->total),
+             format_count(p->done, done), format_count(p->total, total), format_count((uint64_t)p->rate, rate),
+             progress_left(p) < 0 ? "?" : format_seconds(progress_left(p), left));
+    meter_tick(w->job->meter, text);
+}
+
+/* Make images until there are no more; `leader` is the calling thread. */
+static void
+work_on(struct work *w, bool leader)
+{
+    const struct population *p = w->job->population;
+    struct studio *studio = calloc(1, sizeof(*studio) + (size_t)w->job->size * w->job->size);
+    struct chex_error err;
+    uint64_t number;
+
+    if (!studio) {
+        fail_work(w, chex_fail_memory(&err), &err);
+        return;
+    }
+    while (!atomic_load(&w->failed) && (number = atomic_fetch_add(&w->next, 1)) < p->study_count) {
+        enum chex_status status = make_image(w, studio, &p->study[number], &err);
+
+        if (status != CHEX_OK)
+            fail_work(w, status, &err);
+        atomic_fetch_add(&w->done, 1);
+        if (leader && meter_due(w->job->meter))
+            show_progress(w);
+    }
+    buffer_release(&studio->png);
+    free(studio);
+}
+
+static void *
+helper_main(void *argument)
+{
+    work_on(argument, false);
+    return NULL;
+}
+
+static enum chex_status
+make_images(struct work *w, struct chex_error *err)
+{
+    unsigned helpers = w->job->threads - 1, started = 0;
+    pthread_t *thread = calloc(helpers + 1, sizeof(*thread));
+
+    if (!thread)
+        return chex_fail_memory(err);
+    progress_start(&w->progress, w->job->population->study_count);
+    while (started < helpers && pthread_create(&thread[started], NULL, helper_main, w) == 0)
+        started++;
+    work_on(w, true);
+    while (started > 0)
+        pthread_join(thread[--started], NULL);
+    free(thread);
+    if (w->status != CHEX_OK && err)
+        *err = w->err;
+    w->job->bytes = atomic_load(&w->bytes);
+    return w->status;
+}
+
+/* ---- is this folder ours? -------------------------------------------------------------------------------------- */
+
+/* Whether a text is there; one with another content is an error. */
+static enum chex_status
+compare_text(const struct folder *folder, const char *name, const struct buffer *text, bool *found,
+             struct chex_error *err)
+{
+    struct buffer there = {0};
+    enum chex_status status = file_read(folder->fd, name, text->size, &there, err);
+
+    *found = status != CHEX_ERR_MISSING;
+    /* Longer than ours, or no file at all, is different too. */
+    if (chex_status_is_data(status) ||
+        (status == CHEX_OK && (there.size != text->size || memcmp(there.data, text->data, text->size) != 0)))
+        status = chex_fail(err, CHEX_ERR_USAGE,
+                           "'%s' holds another data set (its %s differs); choose another folder, or remove that one",
+                           folder->path, name);
+    else if (status == CHEX_ERR_MISSING)
+        status = CHEX_OK;
+    else if (status != CHEX_OK)
+        chex_context(err, status, "%s/%s", folder->path, name);
+    buffer_release(&there);
+    return status;
+}
+
+/* Any entry of the folder "images" that is not hidden. */
+static enum chex_status
+refuse_unknown_images(const struct folder *folder, struct chex_error *err)
+{
+    int fd = openat(folder->fd, SYNTH_IMAGES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    bool empty = true;
+
+    if (fd < 0 && errno == ENOENT)
+        return CHEX_OK;
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return chex_fail(err, CHEX_ERR_WRITE, "cannot open the folder '%s/%s': %s", folder->path, SYNTH_IMAGES,
+                         chex_errno_text(errno));
+    }
+    while ((entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.')
+            empty = false;
+    closedir(dir);
+    if (!empty)
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "'%s/%s' holds files and no list says that they were made by this command; "
+                         "choose another folder, or remove them",
+                         folder->path, SYNTH_IMAGES);
+    return CHEX_OK;
+}
+
+static enum chex_status
+check_folder(const struct folder *folder, const struct buffer text[TEXTS], struct chex_error *err)
+{
+    bool found[TEXTS];
+    enum chex_status status;
+    int k;
+
+    for (k = 0; k < TEXTS; k++) {
+        status = compare_text(folder, text_names[k], &text[k], &found[k], err);
+        if (status != CHEX_OK)
+            return status;
+    }
+    return found[TEXT_TRAIN] ? CHEX_OK : refuse_unknown_images(folder, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+make_texts(const struct population *p, struct buffer text[TEXTS], struct chex_error *err)
+{
+    enum chex_status status = population_list(p, false, &text[TEXT_TRAIN], err);
+
+    if (status == CHEX_OK)
+        status = population_list(p, true, &text[TEXT_TEST], err);
+    return status == CHEX_OK ? population_csv(p, &text[TEXT_CSV], err) : status;
+}
+
+static enum chex_status
+open_images(const struct folder *folder, struct folder *out, struct chex_error *err)
+{
+    size_t length = strlen(folder->path) + sizeof("/" SYNTH_IMAGES);
+    char *path = malloc(length);
+    enum chex_status status;
+
+    if (!path)
+        return chex_fail_memory(err);
+    snprintf(path, length, "%s/%s", folder->path, SYNTH_IMAGES);
+    status = folder_open(path, true, out, err);
+    free(path);
+    return status;
+}
+
+static enum chex_status
+write_all(struct synth_job *job, struct folder *folder, const struct buffer text[TEXTS], struct chex_error *err)
+{
+    struct work w = {.job = job};
+    enum chex_status status = folder_remove(folder, SYNTH_CSV, err);
+    int k;
+
+    for (k = TEXT_TRAIN; k <= TEXT_TEST && status == CHEX_OK; k++)
+        status = safe_file_put(folder, text_names[k], text[k].data, text[k].size, err);
+    if (status == CHEX_OK)
+        status = open_images(folder, &w.images, err);
+    if (status != CHEX_OK)
+        return status;
+    pthread_mutex_init(&w.lock, NULL);
+    status = make_images(&w, err);
+    pthread_mutex_destroy(&w.lock);
+    folder_close(&w.images);
+    if (status == CHEX_OK)
+        status = safe_file_put(folder, SYNTH_CSV, text[TEXT_CSV].data, text[TEXT_CSV].size, err);
+    return status;
+}
+
+enum chex_status
+synth_write(struct synth_job *job, struct chex_error *err)
+{
+    struct buffer text[TEXTS] = {0};
+    struct folder folder = {.fd = -1};
+    enum chex_status status = make_texts(job->population, text, err);
+    int k;
+
+    if (status == CHEX_OK)
+        status = folder_open(job->folder, true, &folder, err);
+    if (status == CHEX_OK)
+        status = check_folder(&folder, text, err);
+    if (status == CHEX_OK)
+        status = write_all(job, &folder, text, err);
+    folder_close(&folder);
+    for (k = 0; k < TEXTS; k++)
+        buffer_release(&text[k]);
+    return status;
+}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+train_sources = \
+	tools/train/roc_plot.c \
+	tools/train/roc_plot.h \
+	tools/train/train_json.c \
+	tools/train/train_options.c \
+	tools/train/train_options.h \
+	tools/train/train_report.c \
+	tools/train/train_report.h \
+	tools/train/train_report_reading.c \
+	tools/train/train_report_result.c \
+	tools/train/train_values.c \
+	tools/train/train_values.h \
+	tools/train/train_watch.c \
+	tools/train/train_watch.h

@@ -1,0 +1,22 @@
+/*
+ * roc_plot.h - auroc.svg and auroc-SPLIT.svg: what an evaluation found, on one page
+ *
+ * The findings from the best AUROC to the worst, each with its interval, its numbers and the images that have it; the mean;
+ * the ROC curve of each; and in the title what the numbers are of.  Complete in itself: no font, script or style is
+ * loaded.  Like the documents of predictions.h it holds no time, host or path.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_ROC_PLOT_H
+#define CHEX_TOOLS_ROC_PLOT_H
+
+#include "eval/predictions.h"
+
+/*
+ * An evaluation in which a logit is not finite gets a page that says so.
+ * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ */
+enum chex_status roc_plot_write(const struct evaluation *e, const struct evaluation_source *from,
+                                const struct folder *folder, const char *name, struct chex_error *err);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * train_json.c - the --json document of chex-train (schemas/train.schema.json)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "train/train_report.h"
+
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+static json_t *
+number(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+/* JSON has no NaN. */
+static json_t *
+real(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *
+interval_json(const struct interval *i)
+{
+    return isnan(i->low) ? json_null() : json_pack("[f,f]", i->low, i->high);
+}
+
+static json_t *
+splits_json(const struct trainer_facts *f)
+{
+    const int split[] = {f->train, f->validation, f->test};
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; i < sizeof(split) / sizeof(split[0]); i++) {
+        const struct chex_split_info *s = split[i] >= 0 ? chex_dataset_split(f->ds, (unsigned)split[i]) : NULL;
+
+        if (s)
+            json_array_append_new(list,
+                                  json_pack("{s:s,s:s,s:o,s:o}", "name", s->name, "sha256", s->members_sha256, "images",
+                                            number(s->image_count), "patients", number(s->patient_count)));
+    }
+    return list;
+}
+
+/* Null where it was not asked for, or failed. */
+static json_t *
+estimate_json(const struct trainer_estimate *e)
+{
+    if (e->run <= 0)
+        return json_null();
+    return json_pack("{s:f,s:o,s:f}", "micro_batch", e->micro_batch, "epoch",
+                     e->epoch > 0 ? json_real(e->epoch) : json_null(), "run", e->run);
+}
+
+static json_t *
+plan_json(const struct train_report *r, const struct trainer *t)
+{
+    struct trainer_facts f;
+
+    if (!t)
+        return json_null();
+    trainer_facts(t, &f);
+    if (!f.graph || f.memory_all == 0)
+        return json_null();
+    return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o}", "dataset_id",
+                     chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "model", f.graph->model, "parameters",
+                     number(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device", f.device,
+                     "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches", (int)f.micro_batches,
+                     "global_batch", number(f.global_batch), "steps_per_epoch", number(f.steps), "memory",
+                     number(f.memory_all), "window", (int)f.reading.window, "cached", f.reading.kept, "estimate",
+                     estimate_json(&r->estimate));
+}
+
+static json_t *
+times_json(const struct step_times *times)
+{
+    json_t *object = json_object();
+    int i;
+
+    for (i = 0; i < PART_COUNT; i++)
+        json_object_set_new(object, step_part_name[i], json_real(times->seconds[i]));
+    return object;
+}
+
+static json_t *
+result_json(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_result *result;
+    const struct checkpoint_state *state;
+    struct trainer_facts f;
+
+    if (!t || !r->started)
+        return json_null();
+    trainer_facts(t, &f);
+    result = trainer_result(t);
+    state = trainer_state(t);
+    return json_pack("{s:o,s:b,s:o,s:i,s:o,s:o,s:f,s:o,s:s,s:o,s:o,s:o,s:b,s:o}", "from", json_text(r->from), "resumed",
+                     r->resumed, "step", number(state->step), "epochs", (int)state->epoch, "steps",
+                     number(result->steps), "images", number(result->images), "seconds", result->seconds, "times",
+                     times_json(&result->times), "select", f.select == SELECT_LOSS ? "loss" : "auroc", "best",
+                     real(state->best), "best_step", number(state->best_step), "checkpoint",
+                     result->last[0] ? json_string(result->last) : json_null(), "ended_early", result->early, "skipped",
+                     number(result->skipped));
+}
+
+static json_t *
+findings_json(const struct metrics *m)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < m->outputs; i++) {
+        const struct finding_metrics *f = &m->finding[i];
+
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", chex_finding_name(i), "positives",
+                                              number(f->positives), "auroc", real(f->auroc), "auroc_95",
+                                              interval_json(&f->auroc_95), "auprc", real(f->auprc), "auprc_95",
+                                              interval_json(&f->auprc_95)));
+    }
+    return list;
+}
+
+static json_t *
+judgement_json(const struct train_judgement *j)
+{
+    const struct metrics *m = &j->metrics;
+
+    if (!j->there)
+        return json_null();
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "split", j->split, "sha256", j->sha256, "step",
+                     number(j->step), "images", number(m->images), "patients", number(m->patients), "loss",
+                     real(j->loss), "auroc", real(m->mean_auroc), "auroc_95", interval_json(&m->mean_auroc_95), "auprc",
+                     real(m->mean_auprc), "defined", (int)m->defined, "findings", findings_json(m));
+}
+
+void
+train_report_json(const struct train_report *r, const struct trainer *t, const struct chex_error *err, int code)
+{
+    json_t *document = json_pack(
+        "{s:s,s:s,s:s,s:i,s:o,s:o,s:b,s:o,s:o,s:o,s:o}", "tool", train_program.name, "version", chex_version(), "note",
+        "research use only, not for diagnosis", "exit_code", code, "error", json_text(err ? err->text : NULL), "output",
+        json_text(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
+        result_json(r, t), "validation", judgement_json(&r->validation), "final", judgement_json(&r->final));
+
+    json_dumpf(document, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(document);
+}

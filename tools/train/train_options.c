@@ -1,0 +1,501 @@
+/*
+ * train_options.c - the option table of chex-train and what each option does
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "train/train_options.h"
+
+#include "log/prometheus.h"
+#include "train/train_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPT_DATA = 1,
+    OPT_OUTPUT,
+    OPT_MODEL,
+    OPT_INIT,
+    OPT_RESUME,
+    OPT_CROP,
+    OPT_AUGMENT,
+    OPT_EPOCHS,
+    OPT_BATCH,
+    OPT_ACCUMULATE,
+    OPT_MICRO_BATCH,
+    OPT_LR,
+    OPT_SCHEDULE,
+    OPT_PATIENCE,
+    OPT_WARMUP,
+    OPT_OPTIMIZER,
+    OPT_WEIGHT_DECAY,
+    OPT_CLIP,
+    OPT_EMA,
+    OPT_LOSS,
+    OPT_POS_WEIGHT,
+    OPT_SEED,
+    OPT_DEVICE,
+    OPT_PRECISION,
+    OPT_DETERMINISTIC,
+    OPT_SELECT,
+    OPT_EARLY_STOP,
+    OPT_KEEP,
+    OPT_CHECKPOINT_EVERY,
+    OPT_TIME_LIMIT,
+    OPT_TIMEOUT,
+    OPT_STAGE,
+    OPT_CACHE,
+    OPT_SHUFFLE,
+    OPT_CRC,
+    OPT_ON_BAD_RECORD,
+    OPT_ALLOW_NEW_DATA,
+    OPT_ALLOW_BATCH_CHANGE,
+    OPT_BREAK_LOCK,
+    OPT_EVAL_ONLY,
+    OPT_SPLIT,
+    OPT_PREDICT,
+    OPT_TTA,
+    OPT_BOOTSTRAP,
+    OPT_DRY_RUN,
+    OPT_METRICS_FILE,
+    OPT_TRACE
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_DATA, 'd', "data", "DIR", NULL, "Input and output", "folder of the data set, as chex-convert wrote it"},
+    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "RUN, the folder of this run; made if missing"},
+    {OPT_INIT, 0, "init", "FILE", NULL, NULL, "begin with these weights (safetensors); default random"},
+    {OPT_RESUME, 0, "resume", "WHAT", NULL, NULL,
+     "auto (default): go on where RUN stopped; none: begin anew;\nPATH: from this checkpoint"},
+    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; look at --init; end"},
+    {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
+
+    {OPT_MODEL, 0, "model", "NAME", "densenet121|resnet50|densenet-micro", "Model and images",
+     "densenet121 (default), resnet50, densenet-micro"},
+    {OPT_CROP, 0, "crop", "N", NULL, NULL, "the network sees N x N pixels; default 224, or all of\nsmaller images"},
+    {OPT_AUGMENT, 0, "augment", "LIST", NULL, NULL, "flip,crop (default), flip, crop or none"},
+
+    {OPT_EPOCHS, 0, "epochs", "N", NULL, "Training", "passes over the training split; default 10"},
+    {OPT_BATCH, 0, "batch", "N", NULL, NULL, "images of a step on each rank; default 64"},
+    {OPT_ACCUMULATE, 0, "accumulate", "N", NULL, NULL, "batches whose gradients are added up for a step; default 1"},
+    {OPT_MICRO_BATCH, 0, "micro-batch", "N", NULL, NULL,
+     "images computed at once, a divisor of --batch; batch\nstatistics are those of a micro-batch.  Default on a CPU:\n"
+     "the largest divisor up to 16"},
+    {OPT_LR, 0, "lr", "X", NULL, NULL, "learning rate; default 1e-3"},
+    {OPT_SCHEDULE, 0, "schedule", "NAME", "plateau|cosine|constant", NULL,
+     "plateau (default; a tenth after an epoch without a lower\nvalidation loss), cosine, constant"},
+    {OPT_PATIENCE, 0, "patience", "N", NULL, NULL, "epochs without a lower loss that plateau bears; default 0"},
+    {OPT_WARMUP, 0, "warmup", "STEPS", NULL, NULL, "the rate rises from 0 over so many steps; default 0"},
+    {OPT_OPTIMIZER, 0, "optimizer", "NAME", "adam|adamw|sgd", NULL, "adam (default), adamw, sgd (momentum 0.9)"},
+    {OPT_WEIGHT_DECAY, 0, "weight-decay", "X", NULL, NULL, "default 0; with adamw 0.01"},
+    {OPT_CLIP, 0, "clip", "NORM", NULL, NULL, "scale larger gradients down to this norm; default never"},
+    {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "judge and keep a moving average of the weights, as 0.999"},
+    {OPT_LOSS, 0, "loss", "NAME", "bce|focal", NULL, "bce (default), focal (gamma 2)"},
+    {OPT_POS_WEIGHT, 0, "pos-weight", "WHAT", NULL, NULL,
+     "weight of positives: none (default); auto: negatives /\npositives of the training split; FILE: lines "
+     "NAME,WEIGHT"},
+    {OPT_SEED, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
+
+    {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
+     "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
+    {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL,
+     "auto (default) and fp32; the others: not there yet"},
+    {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
+    {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
+
+    {OPT_STAGE, 0, "stage", "DIR", NULL, "Reading",
+     "copy the shards once to this disk of each machine, and check them"},
+    {OPT_CACHE, 0, "cache", "WHERE", "auto|device|host|none", NULL,
+     "keep the images between epochs: auto (default; in memory\nwhere they fit), host, none; device: not there yet"},
+    {OPT_SHUFFLE, 0, "shuffle", "HOW", NULL, NULL,
+     "order of a new run: auto (default), whole; N: the shards,\nand the images of N shards at a time"},
+    {OPT_CRC, 0, "crc", "WHEN", "first|always|never", NULL,
+     "check an image when it is read for the first time\n(default), always or never"},
+
+    {OPT_SELECT, 0, "select", "WHAT", "auroc|loss", "Checkpoints",
+     "the best model is that with the highest validation AUROC\n(default), or the lowest loss"},
+    {OPT_EARLY_STOP, 0, "early-stop", "N", NULL, NULL, "end after N epochs without a better one; default never"},
+    {OPT_KEEP, 0, "keep", "N", NULL, NULL, "checkpoints that stay; default 2; 0: all"},
+    {OPT_CHECKPOINT_EVERY, 0, "checkpoint-every", "TIME", NULL, NULL,
+     "besides after each epoch; default 10m; such as 500steps,\nor never"},
+    {OPT_TIME_LIMIT, 0, "time-limit", "TIME", NULL, NULL, "save and end (75) after this time, as a signal would"},
+    {OPT_ON_BAD_RECORD, 0, "on-bad-record", "WHAT", "stop|skip", NULL,
+     "stop (default), or skip: take the next good one"},
+    {OPT_ALLOW_NEW_DATA, 0, "allow-new-data", NULL, NULL, NULL, "go on with another data set"},
+    {OPT_ALLOW_BATCH_CHANGE, 0, "allow-batch-change", NULL, NULL, NULL, "go on with another global batch"},
+
+    {OPT_EVAL_ONLY, 0, "eval-only", NULL, NULL, "Evaluation", "judge RUN's best model, or that of --init; no training"},
+    {OPT_SPLIT, 0, "split", "NAME", NULL, NULL, "with --eval-only: this split; default test"},
+    {OPT_PREDICT, 0, "predict", "FILE", NULL, NULL, "predictions of the last evaluation as CSV, besides RUN's"},
+    {OPT_TTA, 0, "tta", "NAME", "none|flip|tencrop", NULL, "views of an image that are averaged; default none"},
+    {OPT_BOOTSTRAP, 0, "bootstrap", "N", NULL, NULL, "draws of patients for the intervals; default 1000; 0: none"},
+
+    {OPT_METRICS_FILE, 0, "metrics-file", "FILE", NULL, "Watching",
+     "the state of the run for Prometheus; ends in .prom"},
+    {OPT_TRACE, 0, "trace", "FILE", NULL, NULL, "when each part of each step ran, for ui.perfetto.dev; .json"},
+    {0, 0, NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+set_number(unsigned *out, const char *value, uint64_t min, uint64_t max, struct chex_error *err)
+{
+    uint64_t number;
+    enum chex_status status = cli_number(value, min, max, &number, err);
+
+    if (status == CHEX_OK)
+        *out = (unsigned)number;
+    return status;
+}
+
+/* The place of a word among the choices of its option, which the parser has checked. */
+static unsigned
+choice(const struct cli_option *option, const char *value)
+{
+    const char *at = option->choices;
+    unsigned place = 0;
+
+    while (strncmp(at, value, strlen(value)) != 0 || (at[strlen(value)] != '|' && at[strlen(value)] != '\0')) {
+        at += strcspn(at, "|") + 1;
+        place++;
+    }
+    return place;
+}
+
+static enum chex_status
+set_augment(unsigned *out, const char *value, struct chex_error *err)
+{
+    static const struct {
+        const char *text;
+        unsigned bits;
+    } known[] = {{"none", 0},
+                 {"flip", AUGMENT_FLIP},
+                 {"crop", AUGMENT_CROP},
+                 {"flip,crop", AUGMENT_FLIP | AUGMENT_CROP},
+                 {"crop,flip", AUGMENT_FLIP | AUGMENT_CROP}};
+    size_t i;
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(value, known[i].text) == 0) {
+            *out = known[i].bits;
+            return CHEX_OK;
+        }
+    }
+    return chex_fail(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
+}
+
+/* "10m", "500steps", "never" */
+static enum chex_status
+set_interval(struct trainer_options *o, const char *value, struct chex_error *err)
+{
+    size_t digits = strspn(value, "0123456789");
+    char number[20];
+
+    o->checkpoint_seconds = 0;
+    o->checkpoint_steps = 0;
+    if (strcmp(value, "never") == 0)
+        return CHEX_OK;
+    if (digits > 0 && digits < sizeof(number) &&
+        (strcmp(value + digits, "steps") == 0 || strcmp(value + digits, "step") == 0)) {
+        memcpy(number, value, digits);
+        number[digits] = '\0';
+        return cli_number(number, 1, UINT32_MAX, &o->checkpoint_steps, err);
+    }
+    return value_duration(value, &o->checkpoint_seconds, err);
+}
+
+/* "auto", "whole", "64" */
+static enum chex_status
+set_shuffle(struct trainer_options *o, const char *value, struct chex_error *err)
+{
+    o->choose_window = strcmp(value, "auto") == 0;
+    o->window = 0;
+    return o->choose_window || strcmp(value, "whole") == 0 ? CHEX_OK : set_number(&o->window, value, 1, 1000000, err);
+}
+
+static void
+set_optimizer(struct optimizer_options *o, enum optimizer_kind kind)
+{
+    double average = o->average;
+
+    *o = optimizer_default(kind);
+    o->average = average;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* Those of training. */
+static enum chex_status
+apply_training(struct train_cli *cli, const struct cli_option *option, const char *value, struct chex_error *err)
+{
+    struct trainer_options *o = &cli->train;
+
+    switch (option->id) {
+    case OPT_EPOCHS:
+        return set_number(&o->epochs, value, 1, 1000000, err);
+    case OPT_BATCH:
+        return set_number(&o->batch, value, 1, 65536, err);
+    case OPT_ACCUMULATE:
+        return set_number(&o->accumulate, value, 1, 65536, err);
+    case OPT_MICRO_BATCH:
+        return set_number(&o->micro_batch, value, 1, 65536, err);
+    case OPT_LR:
+        return value_real(value, 0, 1e30, &o->schedule.base, err);
+    case OPT_SCHEDULE:
+        o->schedule.kind = (enum schedule_kind)choice(option, value);
+        return CHEX_OK;
+    case OPT_PATIENCE:
+        return set_number(&o->schedule.patience, value, 0, 1000000, err);
+    case OPT_WARMUP:
+        return cli_number(value, 0, UINT32_MAX, &o->schedule.warmup, err);
+    case OPT_OPTIMIZER:
+        set_optimizer(&o->optimizer, (enum optimizer_kind)choice(option, value));
+        return CHEX_OK;
+    case OPT_WEIGHT_DECAY:
+        return value_real(value, 0, 1e3, &cli->decay, err);
+    case OPT_CLIP:
+        return value_real(value, 0, 1e30, &o->clip, err);
+    case OPT_EMA:
+        o->average = true;
+        return value_real(value, 0, 1 - 1e-9, &o->optimizer.average, err);
+    case OPT_LOSS:
+        o->loss = (enum loss_kind)choice(option, value);
+        return CHEX_OK;
+    case OPT_POS_WEIGHT:
+        o->positive = strcmp(value, "none") == 0   ? POSITIVE_NONE
+                      : strcmp(value, "auto") == 0 ? POSITIVE_AUTO
+                                                   : POSITIVE_GIVEN;
+        cli->positive_file = value;
+        return CHEX_OK;
+    case OPT_SEED:
+        return cli_number(value, 0, INT64_MAX, &o->seed, err);
+    default:
+        return chex_fail(err, CHEX_ERR_BUG, "option %d is in no table", option->id);
+    }
+}
+
+/* Those of checkpoints and evaluation. */
+static enum chex_status
+apply_judging(struct train_cli *cli, const struct cli_option *option, const char *value, struct chex_error *err)
+{
+    struct trainer_options *o = &cli->train;
+
+    switch (option->id) {
+    case OPT_SELECT:
+        o->select = (enum select_metric)choice(option, value);
+        break;
+    case OPT_EARLY_STOP:
+        return set_number(&o->patience, value, 1, 1000000, err);
+    case OPT_KEEP:
+        return set_number(&o->keep, value, 0, 1000000, err);
+    case OPT_CHECKPOINT_EVERY:
+        return set_interval(o, value, err);
+    case OPT_TIME_LIMIT:
+        return value_duration(value, &o->time_limit, err);
+    case OPT_ON_BAD_RECORD:
+        o->skip_bad = strcmp(value, "skip") == 0;
+        break;
+    case OPT_ALLOW_NEW_DATA:
+        o->allow_new_data = true;
+        break;
+    case OPT_ALLOW_BATCH_CHANGE:
+        o->allow_batch_change = true;
+        break;
+    case OPT_EVAL_ONLY:
+        o->evaluate_only = true;
+        break;
+    case OPT_SPLIT:
+        o->split = value;
+        break;
+    case OPT_PREDICT:
+        o->predict = value;
+        break;
+    case OPT_TTA:
+        o->tta = (enum tta)choice(option, value);
+        break;
+    case OPT_METRICS_FILE:
+        cli->metrics_file = value;
+        break;
+    case OPT_TRACE:
+        cli->trace = value;
+        break;
+    case OPT_BOOTSTRAP:
+        return set_number(&o->replicates, value, 0, 1000000, err);
+    default:
+        return apply_training(cli, option, value, err);
+    }
+    return CHEX_OK;
+}
+
+static enum chex_status
+apply(void *options, const struct cli_option *option, const char *value, struct chex_error *err)
+{
+    struct train_cli *cli = options;
+    struct trainer_options *o = &cli->train;
+
+    if (!option)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is not an option; the data set is given with -d", value);
+    switch (option->id) {
+    case OPT_DATA:
+        o->data = value;
+        break;
+    case OPT_OUTPUT:
+        o->run = value;
+        break;
+    case OPT_INIT:
+        o->init = strcmp(value, "random") == 0 ? NULL : value;
+        break;
+    case OPT_RESUME:
+        o->resume = value;
+        break;
+    case OPT_DRY_RUN:
+        cli->dry_run = true;
+        break;
+    case OPT_BREAK_LOCK:
+        o->break_lock = true;
+        break;
+    case OPT_MODEL:
+        o->model = value;
+        break;
+    case OPT_CROP:
+        return set_number(&o->side, value, 1, LAYOUT_MAX_SIDE, err);
+    case OPT_AUGMENT:
+        return set_augment(&o->augment, value, err);
+    case OPT_DEVICE:
+        o->device = value;
+        break;
+    case OPT_PRECISION:
+        o->precision = (enum precision)choice(option, value);
+        break;
+    case OPT_DETERMINISTIC:
+        break; /* what a CPU computes is; a GPU backend will ask */
+    case OPT_STAGE:
+        o->stage = value;
+        break;
+    case OPT_CACHE:
+        o->cache = (enum cache_kind)choice(option, value);
+        break;
+    case OPT_SHUFFLE:
+        return set_shuffle(o, value, err);
+    case OPT_CRC:
+        o->check = (enum reader_check)choice(option, value);
+        break;
+    case OPT_TIMEOUT:
+        return value_duration(value, &o->timeout, err);
+    default:
+        return apply_judging(cli, option, value, err);
+    }
+    return CHEX_OK;
+}
+
+static const struct cli_words words[] = {
+    {OPT_RESUME, false, "auto|none"},   {OPT_AUGMENT, true, "flip|crop"},     {OPT_POS_WEIGHT, false, "none|auto"},
+    {OPT_SHUFFLE, false, "auto|whole"}, {OPT_SPLIT, false, "train|val|test"}, {0, false, NULL},
+};
+
+const struct cli_program train_program = {
+    .name = "chex-train",
+    .summary = "train a network on a data set of chest X-rays, and judge it",
+    .usage = "-d SHARDS -o RUN [OPTION...]\n-d SHARDS -o RUN --eval-only [--split NAME] [OPTION...]\n"
+             "-d SHARDS --init FILE --eval-only --predict OUT.csv [OPTION...]",
+    .examples = "chex-train -d shards -o runs/a\n"
+                "chex-train -d shards -o runs/a --init densenet121-imagenet.safetensors --lr 1e-4\n"
+                "chex-train -d synth96 -o runs/small --model densenet-micro\n"
+                "chex-train -d shards -o runs/a --eval-only --split test --tta tencrop\n"
+                "mpirun -np 2 --map-by socket chex-train -d shards -o runs/a --batch 32",
+    .notes = "A run that was stopped or killed goes on where it was: give the same command again.\n"
+             "SIGTERM and SIGUSR1 save and end it (75), SIGUSR2 saves and goes on.\n"
+             "Besides: exit status 7 where the loss is not finite, 8 where a rank is lost.",
+    .options = option_table,
+    .words = words,
+    .threads = true,
+    .progress = true,
+    .apply = apply,
+};
+
+struct train_cli
+train_cli_default(void)
+{
+    return (struct train_cli){
+        .train = {.resume = "auto",
+                  .epochs = 10,
+                  .batch = 64,
+                  .accumulate = 1,
+                  .schedule = {.kind = SCHEDULE_PLATEAU, .base = TRAINER_RATE, .factor = 0.1},
+                  .optimizer = optimizer_default(OPTIMIZER_ADAM),
+                  .gamma = 2,
+                  .augment = AUGMENT_FLIP | AUGMENT_CROP,
+                  .seed = 1,
+                  .choose_window = true,
+                  .device = "auto",
+                  .keep = 2,
+                  .checkpoint_seconds = 600,
+                  .timeout = COLLECTIVE_TIMEOUT,
+                  .replicates = 1000},
+        .decay = -1,
+    };
+}
+
+/* Without training. */
+static enum chex_status
+check_evaluation(const struct train_cli *cli, struct chex_error *err)
+{
+    const struct trainer_options *o = &cli->train;
+
+    if (cli->metrics_file || cli->trace)
+        return chex_fail(err, CHEX_ERR_USAGE, "%s goes with training, not with --eval-only",
+                         cli->metrics_file ? "--metrics-file" : "--trace");
+    if (!o->run && !o->init)
+        return chex_fail(err, CHEX_ERR_USAGE, "--eval-only needs RUN (-o) or weights (--init)");
+    if (!o->run && !o->predict)
+        return chex_fail(err, CHEX_ERR_USAGE, "give a folder for the results with -o, or a file with --predict");
+    if (strcmp(o->resume, "auto") != 0)
+        return chex_fail(
+            err, CHEX_ERR_USAGE,
+            "--eval-only judges the best model of RUN: another checkpoint is given by --init, not --resume");
+    return CHEX_OK;
+}
+
+/* As "$SCRATCH" is where nobody has set it. */
+static enum chex_status
+check_folders(const struct trainer_options *o, struct chex_error *err)
+{
+    const char *const folder[] = {o->run, o->stage, o->predict}, *const option[] = {"--output", "--stage", "--predict"};
+    size_t i;
+
+    for (i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
+        if (folder[i] && !*folder[i])
+            return chex_fail(err, CHEX_ERR_USAGE, "%s: the path is empty", option[i]);
+    return CHEX_OK;
+}
+
+enum chex_status
+train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err)
+{
+    struct trainer_options *o = &cli->train;
+
+    o->threads = common->threads;
+    o->plan_only = cli->dry_run;
+    if (cli->decay >= 0)
+        o->optimizer.decay = cli->decay;
+    if (!o->data)
+        return chex_fail(err, CHEX_ERR_USAGE, "no data set: -d SHARDS");
+    if (o->evaluate_only) {
+        enum chex_status status = check_evaluation(cli, err);
+
+        if (status != CHEX_OK)
+            return status;
+    } else if (!o->run && !cli->dry_run) {
+        return chex_fail(err, CHEX_ERR_USAGE, "no folder for the run: -o RUN");
+    }
+    if (check_folders(o, err) != CHEX_OK)
+        return err->status;
+    if (o->split && !o->evaluate_only)
+        return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
+    if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
+        return chex_context(err, err->status, "--metrics-file");
+    return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
+}

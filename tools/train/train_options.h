@@ -1,0 +1,29 @@
+/*
+ * train_options.h - the command line of chex-train
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_TRAIN_OPTIONS_H
+#define CHEX_TOOLS_TRAIN_OPTIONS_H
+
+#include "common/cli.h"
+#include "run/trainer.h"
+
+struct train_cli {
+    struct trainer_options train;
+    const char *positive_file; /* --pos-weight FILE, read by train_cli_check() */
+    double decay;              /* --weight-decay; negative: that of the optimizer */
+    bool dry_run;
+    const char *metrics_file, *trace; /* or NULL */
+    int argc;                         /* the command line itself, for run.json */
+    char **argv;
+};
+
+extern const struct cli_program train_program;
+
+struct train_cli train_cli_default(void);
+
+/* After parsing: what must be there, what goes together, and files of options.  CHEX_ERR_USAGE, CHEX_ERR_MISSING */
+enum chex_status train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err);
+
+#endif

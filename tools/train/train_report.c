@@ -1,0 +1,383 @@
+/*
+ * train_report.c - the plan, the start, steps and epochs; see train_report.h.  What came out is in train_report_result.c
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "train/train_report.h"
+
+#include "dataset/dataset.h"
+#include "common/wrap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SMOOTHING 0.98
+
+static void
+on_watch_warning(void *context, const char *text)
+{
+    train_report_warn(context, NULL, text);
+}
+
+void
+train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common)
+{
+    *r = (struct train_report){.cli = cli, .common = common};
+    meter_init(&r->meter, common);
+    r->watch = (struct train_watch){.cli = cli, .warn = on_watch_warning, .context = r};
+}
+
+void
+train_report_release(struct train_report *r)
+{
+    meter_release(&r->meter);
+}
+
+/* ---- before the first step --------------------------------------------------------------------------------------- */
+
+static void
+print_split(struct wrap *w, const struct trainer_facts *f, const char *role, int split)
+{
+    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(f->ds, (unsigned)split) : NULL;
+    char n[PROGRESS_TEXT];
+
+    if (s)
+        wrap_put(w, *role ? ", " : ": ", "%s %s (%.8s)", s->name, format_count(s->image_count, n), s->members_sha256);
+}
+
+static void
+print_data(const struct trainer_facts *f, bool evaluate_only)
+{
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "data     %s", chex_dataset_info(f->ds)->id);
+    wrap_put(&w, ", ", "split %s", f->ds->manifest.split_rule);
+    if (!evaluate_only) {
+        print_split(&w, f, "", f->train);
+        print_split(&w, f, "val", f->validation);
+    }
+    print_split(&w, f, evaluate_only ? "" : "test", f->test);
+    wrap_end(&w);
+    if (evaluate_only)
+        return;
+    if (strcmp(chex_dataset_split(f->ds, (unsigned)f->train)->name, "train") != 0)
+        fprintf(stderr, "         no split train: trained on all images\n");
+    if (f->validation < 0)
+        fprintf(stderr, "         no split val: the learning rate follows the training loss,\n"
+                        "         the last model is the best\n");
+    else if (f->select == SELECT_LOSS)
+        fprintf(stderr, "         the best model is that with the lowest validation loss\n");
+}
+
+static void
+print_memory(const struct trainer_facts *f)
+{
+    char all[PROGRESS_TEXT], there[PROGRESS_TEXT];
+
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "memory   %s", format_bytes(f->memory_all, all));
+    if (f->memory_there > 0)
+        wrap_put(&w, " ", "of %s", format_bytes(f->memory_there, there));
+    wrap_put(&w, " ", "a rank");
+    wrap_put(&w, ": ", "parameters %s", format_bytes(f->memory.parameters, all));
+    if (f->memory.optimizer > 0)
+        wrap_put(&w, ", ", "optimizer %s", format_bytes(f->memory.optimizer, all));
+    wrap_put(&w, ", ", "activations %s", format_bytes(f->memory.activations, all));
+    wrap_put(&w, ", ", "workspace %s", format_bytes(f->memory.workspace, there));
+    wrap_end(&w);
+}
+
+static void
+print_batches(const struct trainer_facts *f, const struct trainer_options *o)
+{
+    char a[PROGRESS_THINGS], b[PROGRESS_TEXT], c[PROGRESS_TEXT];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "batch    %s a step", format_things(f->global_batch, "image", a));
+    if (f->ranks > 1 || f->micro_batches > 1)
+        wrap_put(&w, " ", "= %s x %s micro-batch%s of %s", format_things((unsigned)f->ranks, "rank", a),
+                 format_count(f->micro_batches, b), f->micro_batches == 1 ? "" : "es", format_count(f->micro_batch, c));
+    wrap_put(&w, ", ", "%s an epoch", format_things(f->steps, "step", a));
+    wrap_put(&w, ", ", "%s", format_things(o->epochs, "epoch", a));
+    wrap_end(&w);
+}
+
+void
+train_report_plan(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_options *o = trainer_options(t);
+    struct trainer_facts f;
+    struct wrap w = {.out = stderr};
+    char text[PROGRESS_THINGS];
+
+    if (r->common->quiet)
+        return;
+    meter_begin_log(r->common, train_program.name);
+    trainer_facts(t, &f);
+    wrap_put(&w, "", "%s %s   %s", train_program.name, chex_version(), format_things((unsigned)f.ranks, "rank", text));
+    wrap_put(&w, ", ", "%s", f.device);
+    wrap_put(&w, ", ", "%s", format_things(o->threads, "thread", text));
+    wrap_end(&w);
+    print_data(&f, o->evaluate_only);
+    wrap_put(&w, "", "model    %s, %.2f M parameters", f.graph->model, (double)f.graph->param_floats / 1e6);
+    wrap_put(&w, ", ", "input %u x %u", f.side, f.side);
+    wrap_put(&w, " ", "of images of %u x %u", f.source, f.source);
+    wrap_end(&w);
+    print_memory(&f);
+    if (!o->evaluate_only)
+        print_batches(&f, o);
+    if (!o->evaluate_only)
+        train_report_reading(&f, o);
+}
+
+/* ---- the start --------------------------------------------------------------------------------------------------- */
+
+static void
+begin_progress(struct train_report *r, const struct trainer *t)
+{
+    const struct checkpoint_state *state = trainer_state(t);
+    struct trainer_facts f;
+    uint64_t epoch;
+
+    trainer_facts(t, &f);
+    if (f.train < 0)
+        return;
+    epoch = chex_dataset_split(f.ds, (unsigned)f.train)->image_count;
+    progress_start(&r->images, epoch * trainer_options(t)->epochs);
+    r->images.first = r->images.sampled_done = epoch * state->epoch + state->batches * f.global_batch;
+    r->images.done = r->images.first;
+}
+
+static void
+print_weights(const struct trainer *t, const char *from, const struct weights_report *w)
+{
+    char tensors[PROGRESS_THINGS], found[PROGRESS_TEXT], text[PLAIN_TEXT];
+    struct wrap line = {.out = stderr};
+
+    wrap_put(&line, "", "init     %s", plain_text(from, text));
+    if (w->wanted > 0)
+        wrap_put(&line, ", ", "%s of %s", format_count(w->found, found), format_things(w->wanted, "tensor", tensors));
+    else
+        wrap_put(&line, " ", "(seed %llu)", (unsigned long long)trainer_options(t)->seed);
+    if (w->head_left)
+        wrap_put(&line, ", ", "the last layer random");
+    wrap_end(&line);
+    if (w->unused > 0)
+        fprintf(stderr, "         %s of the file %s not used\n", format_things(w->unused, "tensor", tensors),
+                w->unused == 1 ? "is" : "are");
+}
+
+void
+train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start)
+{
+    const struct trainer_options *o = trainer_options(t);
+    const struct checkpoint_state *state = trainer_state(t);
+    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], done[PROGRESS_TEXT], from[PLAIN_TEXT];
+    struct wrap w = {.out = stderr};
+
+    if (r->common->quiet)
+        return;
+    if (!start->resumed) {
+        print_weights(t, start->from, &start->weights);
+        return;
+    }
+    wrap_put(&w, "", "resume   %s", plain_text(start->from, from));
+    wrap_put(&w, ": ", "%s", format_things(state->step, "step", steps));
+    wrap_put(&w, ", ", "%s of %s%s", format_count(state->epoch, done), format_things(o->epochs, "epoch", epochs),
+             start->complete ? ": complete" : "");
+    wrap_end(&w);
+    if (o->init)
+        fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
+}
+
+void
+train_report_estimate(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_estimate *e = &r->estimate;
+    char epoch[PROGRESS_TEXT], run[PROGRESS_TEXT];
+    struct wrap w = {.out = stderr};
+    struct trainer_facts f;
+
+    if (r->common->quiet)
+        return;
+    trainer_facts(t, &f);
+    format_seconds(e->epoch, epoch);
+    format_seconds(e->run, run);
+    if (r->cli->train.evaluate_only)
+        wrap_put(&w, "", "time     about %s", run);
+    else
+        wrap_put(&w, "", "time     about %s an epoch, %s %s", epoch, run,
+                 trainer_state(t)->step > 0 ? "what is left" : "the run");
+    if (f.ranks > 1 && !r->cli->train.evaluate_only)
+        wrap_put(&w, " ", "and the sums of the ranks");
+    wrap_put(&w, ": ", "%.2g s a micro-batch, measured", e->micro_batch);
+    wrap_end(&w);
+}
+
+void
+train_report_started(void *context, const struct trainer *t, const struct trainer_start *start)
+{
+    struct train_report *r = context;
+
+    r->started = true;
+    r->resumed = start->resumed;
+    r->complete = start->complete;
+    snprintf(r->from, sizeof(r->from), "%s", start->from);
+    begin_progress(r, t);
+    train_watch_start(&r->watch, t, start);
+    train_report_start(r, t, start);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static void
+smooth(struct train_report *r, const struct trainer_step *step)
+{
+    r->loss = SMOOTHING * r->loss + (1 - SMOOTHING) * step->loss;
+    r->loss_weight = SMOOTHING * r->loss_weight + (1 - SMOOTHING);
+    r->waited += step->times.seconds[PART_WAIT];
+    r->worked += step->seconds;
+}
+
+static double
+percent(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+char *
+train_report_rate(double rate, char out[PROGRESS_TEXT])
+{
+    if (rate >= 10)
+        return format_count((uint64_t)(rate + 0.5), out);
+    snprintf(out, PROGRESS_TEXT, "%.1f", rate);
+    return out;
+}
+
+static void
+format_left(double images, double rate, char out[PROGRESS_TEXT])
+{
+    if (rate > 0)
+        format_seconds(images / rate, out);
+    else
+        snprintf(out, PROGRESS_TEXT, "-:--");
+}
+
+void
+train_report_part(void *context, enum step_part part, double begin, double end)
+{
+    struct train_report *r = context;
+
+    trace_part(r->watch.trace, part, begin, end);
+}
+
+void
+train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step)
+{
+    struct train_report *r = context;
+    const struct checkpoint_state *state = trainer_state(t);
+    char rate[PROGRESS_TEXT], epoch_left[PROGRESS_TEXT], run_left[PROGRESS_TEXT], text[256];
+    char step_text[PROGRESS_TEXT], steps[PROGRESS_TEXT];
+    struct trainer_facts f;
+
+    smooth(r, step);
+    train_watch_step(&r->watch, t, step);
+    progress_update(&r->images, r->images.done + step->images);
+    if (!meter_due(&r->meter))
+        return;
+    trainer_facts(t, &f);
+    format_left((double)(f.steps - state->batches) * (double)f.global_batch, r->images.rate, epoch_left);
+    format_left((double)(r->images.total > r->images.done ? r->images.total - r->images.done : 0), r->images.rate,
+                run_left);
+    snprintf(text, sizeof(text), "ep %u/%u step %s/%s  loss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s",
+             state->epoch + 1, trainer_options(t)->epochs, format_count(state->batches, step_text),
+             format_count(f.steps, steps), r->loss / r->loss_weight, train_report_rate(r->images.rate, rate),
+             percent(r->waited, r->worked), epoch_left, run_left);
+    meter_tick(&r->meter, text);
+    r->waited = r->worked = 0;
+}
+
+static void
+print_times(struct train_report *r, const struct trainer_epoch *e)
+{
+    char text[256] = "";
+    size_t used = 0;
+    int i;
+
+    for (i = 0; i < PART_COUNT; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %.1f %%", i > 0 ? "  " : "", step_part_name[i],
+                                 percent(e->times.seconds[i], e->seconds));
+    meter_print(&r->meter, "time     %s", text);
+}
+
+void
+train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *e)
+{
+    struct train_report *r = context;
+    char seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
+
+    train_watch_epoch(&r->watch, t, e);
+    if (r->common->quiet)
+        return;
+    meter_print(&r->meter, "ep %u/%u   loss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
+                trainer_options(t)->epochs, e->loss, e->rate,
+                train_report_rate(e->seconds > 0 ? (double)e->images / e->seconds : 0, rate),
+                percent(e->times.seconds[PART_WAIT], e->seconds), format_seconds(e->seconds, seconds));
+    if (r->common->verbose > 0) {
+        print_times(r, e);
+        meter_print(&r->meter, "order    %s", e->order);
+    }
+    if (e->skipped > 0)
+        meter_print(&r->meter, "         %s passed over so far",
+                    format_things(trainer_result(t)->damaged, "damaged record", records));
+}
+
+void
+train_report_saved(void *context, const struct trainer *t, const char *name, double seconds)
+{
+    struct train_report *r = context;
+
+    train_watch_note(&r->watch, t, "checkpoint", name);
+    if (r->common->verbose > 0 && !r->common->quiet)
+        meter_print(&r->meter, "saved    %s in %.2f s", name, seconds);
+}
+
+void
+train_report_note(void *context, const struct trainer *t, const char *text)
+{
+    struct train_report *r = context;
+
+    train_watch_note(&r->watch, t, "note", text);
+    if (!r->common->quiet)
+        meter_print(&r->meter, "note     %s", text);
+}
+
+void
+train_report_warn(void *context, const struct trainer *t, const char *text)
+{
+    struct train_report *r = context;
+
+    if (t)
+        train_watch_note(&r->watch, t, "warning", text);
+    if (!r->common->quiet)
+        meter_warn(&r->meter, "%s: warning: %s", train_program.name, text);
+}
+
+/* ---- evaluations ------------------------------------------------------------------------------------------------- */
+
+void
+train_report_evaluating(void *context, const struct trainer *t, uint64_t done, uint64_t of)
+{
+    struct train_report *r = context;
+    char text[64];
+
+    (void)t;
+    if (!meter_due(&r->meter))
+        return;
+    snprintf(text, sizeof(text), "evaluate %.0f %%", percent((double)done, (double)of));
+    meter_tick(&r->meter, text);
+}

@@ -1,0 +1,79 @@
+/*
+ * train_report.h - what chex-train says: the plan, progress, epochs, evaluations, the end; as text or one JSON document
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_TRAIN_REPORT_H
+#define CHEX_TOOLS_TRAIN_REPORT_H
+
+#include "common/meter.h"
+#include "common/plain.h"
+#include "base/progress.h"
+#include "train/train_options.h"
+#include "train/train_watch.h"
+
+/* The numbers of an evaluation that are still wanted at the end. */
+struct train_judgement {
+    bool there;
+    char split[32];
+    const char *sha256; /* as long as the data set is open */
+    double loss, seconds;
+    uint64_t step;
+    struct metrics metrics;
+};
+
+/* All that is remembered between callbacks; rank 0. */
+struct train_report {
+    const struct train_cli *cli;
+    const struct cli_common *common;
+    struct meter meter;
+    struct progress images; /* of the whole run */
+    bool training;
+    double loss; /* of the last steps, smoothed */
+    double loss_weight;
+    double waited, worked;                          /* seconds since the line was last shown */
+    struct train_judgement validation, best, final; /* best: of validation */
+    bool started, resumed, complete;
+    char from[CHECKPOINT_NAME];
+    struct train_watch watch;
+    struct trainer_estimate estimate; /* run is 0: none was made */
+};
+
+/* "1,234", or "0.7" where a whole number says too little.  Returns out. */
+char *train_report_rate(double rate, char out[PROGRESS_TEXT]);
+
+void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
+void train_report_release(struct train_report *r);
+
+/* The lines before the first step. */
+void train_report_plan(const struct train_report *r, const struct trainer *t);
+/* What a run, or a dry one, begins with. */
+void train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start);
+/* Of a dry run: how long it will take, as r->estimate has it. */
+void train_report_estimate(const struct train_report *r, const struct trainer *t);
+
+/* Of them: where the images of an epoch come from, and in which order. */
+void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
+
+/* Callbacks of struct trainer_watch; context is the report. */
+void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);
+void train_report_part(void *context, enum step_part part, double begin, double end);
+void train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step);
+void train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
+void train_report_staging(void *context, const struct trainer *t, uint64_t done, uint64_t of);
+void train_report_evaluating(void *context, const struct trainer *t, uint64_t done, uint64_t of);
+void train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
+void train_report_saved(void *context, const struct trainer *t, const char *name, double seconds);
+void train_report_note(void *context, const struct trainer *t, const char *text);
+void train_report_warn(void *context, const struct trainer *t, const char *text);
+
+/* The last lines.  err is NULL on success; t may be NULL. */
+void train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err);
+
+/* What is left for those who watched; before the trainer is freed.  err as above. */
+void train_report_close(struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
+
+/* The document of schemas/train.schema.json on stdout; t may be NULL. */
+void train_report_json(const struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
+
+#endif

@@ -1,0 +1,264 @@
+/*
+ * train_report_result.c - evaluations, and the end of a run; see train_report.h.  The document of --json is in train_json.c
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "train/train_report.h"
+
+#include "dataset/dataset.h"
+#include "train/roc_plot.h"
+#include "common/shell_word.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PICTURE_NAME 48
+
+static const char notice[] = "research use only, not for diagnosis";
+
+/* ---- evaluations ------------------------------------------------------------------------------------------------- */
+
+/* "0.812 [0.806, 0.818]" or "n/a" */
+static const char *
+format_auroc(double value, const struct interval *i, char *out, size_t size)
+{
+    if (isnan(value))
+        snprintf(out, size, "n/a");
+    else if (isnan(i->low))
+        snprintf(out, size, "%.3f", value);
+    else
+        snprintf(out, size, "%.3f [%.3f, %.3f]", value, i->low, i->high);
+    return out;
+}
+
+static void
+print_findings(struct train_report *r, const struct metrics *m)
+{
+    char auroc[64], auprc[64], positives[PROGRESS_TEXT];
+    unsigned i;
+
+    meter_print(&r->meter, "         %-20s %9s   %-22s %s", "finding", "positives", "AUROC", "AUPRC");
+    for (i = 0; i < m->outputs; i++) {
+        const struct finding_metrics *f = &m->finding[i];
+
+        meter_print(&r->meter, "         %-20s %9s   %-22s %s", chex_finding_name(i),
+                    format_count(f->positives, positives),
+                    isnan(f->auroc) && f->positives == 0 ? "n/a (0 positives)"
+                    : isnan(f->auroc)                    ? "n/a (0 negatives)"
+                                                         : format_auroc(f->auroc, &f->auroc_95, auroc, sizeof(auroc)),
+                    format_auroc(f->auprc, &f->auprc_95, auprc, sizeof(auprc)));
+    }
+}
+
+static void
+keep_judgement(struct train_judgement *j, const struct trainer_verdict *v)
+{
+    *j = (struct train_judgement){.there = true,
+                                  .sha256 = v->sha256,
+                                  .loss = v->evaluation->loss,
+                                  .seconds = v->evaluation->seconds,
+                                  .step = v->step,
+                                  .metrics = v->evaluation->metrics};
+    snprintf(j->split, sizeof(j->split), "%s", v->split);
+}
+
+/* Of the best model so far auroc.svg; a final evaluation, or one alone, has a picture of its own for each split. */
+static char *
+picture_name(const char *split, bool final, char out[PICTURE_NAME])
+{
+    snprintf(out, PICTURE_NAME, "auroc%s%s.svg", final ? "-" : "", final ? split : "");
+    return out;
+}
+
+static void
+draw(struct train_report *r, const struct trainer *t, const struct trainer_verdict *v)
+{
+    struct trainer_facts f;
+    struct chex_error err;
+    char name[PICTURE_NAME];
+
+    trainer_facts(t, &f);
+    if (f.folder &&
+        roc_plot_write(v->evaluation, v->source, f.folder, picture_name(v->split, v->final, name), &err) != CHEX_OK)
+        train_report_warn(r, t, err.text);
+}
+
+/* Else there would be no more than a loss that is no number, of 0 images. */
+static void
+warn_of_output(struct train_report *r, const struct trainer *t, const struct trainer_verdict *v)
+{
+    char images[PROGRESS_THINGS], text[256];
+
+    if (v->evaluation->not_finite == 0)
+        return;
+    snprintf(text, sizeof(text), "the network's output is not finite for %s of %.100s: nothing is judged",
+             format_things(v->evaluation->not_finite, "image", images), v->split);
+    train_report_warn(r, t, text);
+}
+
+void
+train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *v)
+{
+    struct train_report *r = context;
+    const struct metrics *m = &v->evaluation->metrics;
+    const struct checkpoint_state *state = trainer_state(t);
+    char auroc[64], seconds[PROGRESS_TEXT], findings[PROGRESS_THINGS], images[PROGRESS_THINGS],
+        patients[PROGRESS_THINGS];
+
+    keep_judgement(v->final ? &r->final : &r->validation, v);
+    if (v->best && !v->final)
+        r->best = r->validation;
+    train_watch_evaluation(&r->watch, t, v);
+    warn_of_output(r, t, v);
+    if (v->final || v->best)
+        draw(r, t, v);
+    if (r->common->quiet)
+        return;
+    format_auroc(m->mean_auroc, &m->mean_auroc_95, auroc, sizeof(auroc));
+    if (!v->final) {
+        struct trainer_facts f;
+
+        trainer_facts(t, &f);
+        meter_print(&r->meter, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split, state->epoch,
+                    v->evaluation->loss, auroc, format_things(m->defined, "finding", findings),
+                    f.select == SELECT_LOSS ? "loss " : "", state->best, state->epoch - state->bad_epochs,
+                    format_seconds(v->evaluation->seconds, seconds));
+        return;
+    }
+    meter_print(&r->meter, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
+                format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
+                v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
+    print_findings(r, m);
+    if (v->evaluation->skipped_count > 0)
+        meter_print(&r->meter, "         %s left out",
+                    format_things(v->evaluation->skipped_count, "damaged record", images));
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static void
+print_sum(const struct trainer *t)
+{
+    const struct trainer_result *result = trainer_result(t);
+    char steps[PROGRESS_THINGS], images[PROGRESS_THINGS], seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT];
+
+    if (result->steps == 0)
+        return;
+    fprintf(stderr, "         %s, %s in %s (%s img/s)%s\n", format_things(result->steps, "step", steps),
+            format_things(result->images, "image", images), format_seconds(result->seconds, seconds),
+            train_report_rate(result->seconds > 0 ? (double)result->images / result->seconds : 0, rate),
+            result->early ? ", ended early: no better model" : "");
+}
+
+static void
+print_judgement(const struct train_report *r, const struct trainer *t, const struct train_judgement *j)
+{
+    const char *run = trainer_options(t)->run;
+    char auroc[64], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PLAIN_TEXT];
+    struct trainer_facts f;
+
+    trainer_facts(t, &f);
+    fprintf(stderr, "%s (%s, %.8s): AUROC %s over %s", j->split, f.ds->manifest.split_rule, j->sha256,
+            format_auroc(j->metrics.mean_auroc, &j->metrics.mean_auroc_95, auroc, sizeof(auroc)),
+            format_things(j->metrics.defined, "finding", findings));
+    if (run && !trainer_options(t)->init)
+        fprintf(stderr, "   %s/" TRAINER_BEST, plain_text(run, path));
+    if (run)
+        fprintf(stderr, "   %s/%s", plain_text(run, path), picture_name(j->split, j == &r->final, name));
+    fprintf(stderr, "\n");
+}
+
+/* To judge with more views: the split that was judged, or what there is; ten crops are one where all is seen anyway. */
+static void
+print_next(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_options *o = &r->cli->train;
+    char data[SHELL_WORD], run[SHELL_WORD];
+    struct trainer_facts f;
+
+    trainer_facts(t, &f);
+    fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta %s\n", shell_word(o->data, data),
+            shell_word(o->run, run),
+            r->final.there        ? r->final.split
+            : r->validation.there ? r->validation.split
+                                  : chex_dataset_split(f.ds, (unsigned)f.train)->name,
+            f.side < f.source ? "tencrop" : "flip");
+}
+
+/* A record, or a shard, is damaged. */
+static void
+print_repair(const struct train_report *r, const struct trainer *t)
+{
+    const struct trainer_options *o = &r->cli->train;
+    const char *last = trainer_result(t)->last;
+    char data[SHELL_WORD];
+
+    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(o->data, data));
+    if (o->evaluate_only)
+        fprintf(stderr, "         names all that is damaged; --on-bad-record skip leaves it out\n");
+    else
+        fprintf(stderr,
+                "         names all that is damaged; repaired, or with --on-bad-record skip, the same command goes on "
+                "from %s\n",
+                last[0] ? last : "the start");
+}
+
+void
+train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err)
+{
+    const struct trainer_options *o = &r->cli->train;
+    char records[PROGRESS_THINGS], data[SHELL_WORD];
+
+    if (!t)
+        return;
+    if (r->common->quiet) { /* what is no error of its own, but an exit status */
+        if (!err && trainer_result(t)->skipped > 0)
+            fprintf(stderr, "%s: %s passed over\n", train_program.name,
+                    format_things(trainer_result(t)->damaged, "damaged record", records));
+        return;
+    }
+    if (err) {
+        if (cli_exit_of(err->status) == EXIT_DATA)
+            print_repair(r, t);
+        if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
+            plain_line(stderr, "next     the same command again goes on from %s",
+                       trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
+        return;
+    }
+    fprintf(stderr, "done     ");
+    if (r->final.there)
+        print_judgement(r, t, &r->final);
+    else if (r->best.there) /* not the last one: what is named beside it is the best model */
+        print_judgement(r, t, &r->best);
+    else
+        plain_line(stderr, "%s/" TRAINER_BEST, o->run);
+    print_sum(t);
+    if (trainer_result(t)->damaged > 0)
+        fprintf(stderr, "         %s passed over: chex-inspect --full %s names all\n",
+                format_things(trainer_result(t)->damaged, "damaged record", records), shell_word(o->data, data));
+    fprintf(stderr, "         %s\n", notice);
+    if (o->run && !o->evaluate_only)
+        print_next(r, t);
+}
+
+static size_t
+add_result(const struct train_judgement *j, struct run_result *out)
+{
+    if (j->there)
+        *out = (struct run_result){
+            .split = j->split, .sha256 = j->sha256, .weights = TRAINER_BEST, .step = j->step, .metrics = &j->metrics};
+    return j->there;
+}
+
+void
+train_report_close(struct train_report *r, const struct trainer *t, const struct chex_error *err, int code)
+{
+    struct run_result result[2];
+    size_t results = add_result(&r->best, result);
+
+    results += add_result(&r->final, result + results);
+    train_watch_end(&r->watch, t, result, results, code, err ? err->text : NULL);
+}

@@ -1,0 +1,152 @@
+/*
+ * train_values.c - see train_values.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "train/train_values.h"
+
+#include "dataset/findings.h"
+#include "io/line_reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Only digits, point, sign and exponent: strtod() takes "nan", "0x1p3" and blanks too. */
+static bool
+parse_real(const char *text, double *out)
+{
+    char *end;
+
+    if (!*text || strspn(text, "0123456789.eE+-") != strlen(text))
+        return false;
+    *out = strtod(text, &end);
+    return *end == '\0' && isfinite(*out);
+}
+
+enum chex_status
+value_real(const char *text, double min, double max, double *out, struct chex_error *err)
+{
+    double value;
+
+    if (!parse_real(text, &value) || value < min || value > max)
+        return chex_fail(err, CHEX_ERR_USAGE, "takes a number from %g to %g, not '%s'", min, max, text);
+    *out = value;
+    return CHEX_OK;
+}
+
+/* "1:30:00" and "10:00" */
+static bool
+parse_clock(const char *text, double *out)
+{
+    double sum = 0;
+    int parts = 0;
+
+    while (parts < 3) {
+        size_t digits = strspn(text, "0123456789");
+
+        if (digits == 0 || digits > 6 || (parts > 0 && digits != 2))
+            return false;
+        sum = sum * 60 + atof(text);
+        parts++;
+        text += digits;
+        if (*text == '\0')
+            break;
+        if (*text++ != ':')
+            return false;
+    }
+    *out = sum;
+    return parts > 1 && *text == '\0';
+}
+
+enum chex_status
+value_duration(const char *text, double *out, struct chex_error *err)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    size_t length = strlen(text), i;
+    char number[32];
+    double value = 0, unit = 1;
+    bool good;
+
+    if (strchr(text, ':')) {
+        good = parse_clock(text, &value);
+    } else {
+        for (i = 0; length > 0 && i < sizeof(units) / sizeof(units[0]); i++)
+            if (text[length - 1] == units[i].letter)
+                unit = units[i].seconds;
+        length -= unit != 1 || (length > 0 && text[length - 1] == 's');
+        good = length > 0 && length < sizeof(number);
+        if (good) {
+            memcpy(number, text, length);
+            number[length] = '\0';
+            good = parse_real(number, &value);
+        }
+        value *= unit;
+    }
+    if (!good || value <= 0 || value > 1e9)
+        return chex_fail(err, CHEX_ERR_USAGE, "takes a time such as 30s, 10m, 2h or 1:30:00, not '%s'", text);
+    *out = value;
+    return CHEX_OK;
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* "Hernia,57.3" */
+static enum chex_status
+take_weight(const char *path, const struct text_line *line, bool seen[CHEX_FINDINGS], double out[CHEX_FINDINGS],
+            struct chex_error *err)
+{
+    char text[128];
+    size_t split, length;
+    int finding;
+    double value;
+
+    if (line->size == 0 || line->data[0] == '#')
+        return CHEX_OK;
+    if (line->size < sizeof(text)) {
+        memcpy(text, line->data, line->size);
+        text[line->size] = '\0';
+        split = strcspn(text, ",\t");
+        if (text[split] == '\0')
+            split = strcspn(text, " ");
+        finding = finding_index(text, split);
+        length = split + strspn(text + split, ", \t");
+        if (finding >= 0 && parse_real(text + length, &value) && value > 0) {
+            if (seen[finding])
+                return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", path, line->number,
+                                 chex_finding_name((unsigned)finding));
+            seen[finding] = true;
+            out[finding] = value;
+            return CHEX_OK;
+        }
+    }
+    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: not a line such as 'Hernia,57.3'", path, line->number);
+}
+
+enum chex_status
+value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *err)
+{
+    bool seen[CHEX_FINDINGS] = {false};
+    struct text_line line = {.data = NULL};
+    struct text *text;
+    enum chex_status status = text_open(path, false, &text, err);
+    unsigned i;
+
+    if (status != CHEX_OK)
+        return status;
+    do {
+        status = text_next(text, &line, err);
+        if (status == CHEX_OK && line.data)
+            status = take_weight(path, &line, seen, out, err);
+    } while (status == CHEX_OK && line.data);
+    text_close(text);
+    for (i = 0; status == CHEX_OK && i < CHEX_FINDINGS; i++)
+        if (!seen[i])
+            status = chex_fail(err, CHEX_ERR_USAGE, "%s: no weight for %s", path, chex_finding_name(i));
+    return status;
+}

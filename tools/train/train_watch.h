@@ -1,0 +1,40 @@
+/*
+ * train_watch.h - what a run leaves for people who watch it: metrics.jsonl, TensorBoard's event file, run.json, a file for
+ * Prometheus, a trace
+ *
+ * Rank 0 alone.  Called from the callbacks of train_report.h; whatever cannot be written is a warning.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_TRAIN_WATCH_H
+#define CHEX_TOOLS_TRAIN_WATCH_H
+
+#include "log/run_file.h"
+#include "log/run_log.h"
+#include "log/trace.h"
+#include "train/train_options.h"
+
+struct train_watch {
+    const struct train_cli *cli;
+    struct run_log *log;
+    struct run_file *file;
+    struct trace *trace;
+    struct run_log_step steps; /* since the last line of metrics.jsonl */
+    double loss_sum;           /* over their images */
+    uint64_t interval;         /* steps of a line */
+    void (*warn)(void *context, const char *text);
+    void *context;
+};
+
+/* RUN is open and the state is known; without RUN (an evaluation alone) nothing is opened.  warn stands in w. */
+void train_watch_start(struct train_watch *w, const struct trainer *t, const struct trainer_start *start);
+void train_watch_step(struct train_watch *w, const struct trainer *t, const struct trainer_step *step);
+void train_watch_epoch(struct train_watch *w, const struct trainer *t, const struct trainer_epoch *epoch);
+void train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v);
+/* what: a word for programs, see run_log_note(). */
+void train_watch_note(struct train_watch *w, const struct trainer *t, const char *what, const char *text);
+/* The end, with results of evaluations; frees everything.  Without a start nothing happens. */
+void train_watch_end(struct train_watch *w, const struct trainer *t, const struct run_result *result, size_t results,
+                     int code, const char *reason);
+
+#endif

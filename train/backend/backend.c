@@ -1,0 +1,99 @@
+/*
+ * backend.c - what is common to all backends: how images enter, and which one has a name
+ *
+ * The list itself is made by configure: train/backends.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "backend/backend.h"
+
+#include <string.h>
+
+const float input_mean[INPUT_CHANNELS] = {0.485f, 0.456f, 0.406f};
+const float input_deviation[INPUT_CHANNELS] = {0.229f, 0.224f, 0.225f};
+
+const struct backend *
+backend_find(const char *name)
+{
+    size_t i;
+
+    for (i = 0; backends[i]; i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return backends[i];
+    return NULL;
+}
+
+size_t
+arena_floats(const struct graph *g, enum arena_id arena)
+{
+    return arena == ARENA_STATISTICS ? g->stat_floats : g->param_floats;
+}
+
+bool
+arena_is_wanted(const struct plan_options *o, enum arena_id arena)
+{
+    switch (arena) {
+    case ARENA_PARAMETERS:
+    case ARENA_STATISTICS:
+        return true;
+    case ARENA_MOMENT2:
+        return o->train && o->optimizer.kind != OPTIMIZER_SGD;
+    case ARENA_AVERAGE:
+        return o->train && o->average;
+    default:
+        return o->train;
+    }
+}
+
+void
+arena_start_statistics(const struct graph *g, float *statistics)
+{
+    size_t i, k;
+
+    for (i = 0; i < g->stat_count; i++)
+        for (k = 0; g->stat[i].role == GRAPH_VARIANCE && k < g->stat[i].count; k++)
+            statistics[g->stat[i].offset + k] = 1;
+}
+
+static void
+fade(const struct graph_tensor *t, float factor, float *statistics)
+{
+    size_t i;
+
+    for (i = 0; i < t->count; i++)
+        statistics[t->offset + i] *= factor;
+}
+
+void
+arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics)
+{
+    double factor = 1;
+    uint64_t k;
+    size_t i;
+
+    /* Not pow(), which may differ in a last bit from machine to machine. */
+    for (k = 0; k < times && factor > 0; k++)
+        factor *= (double)(1 - GRAPH_NORM_MOMENTUM);
+    for (i = 0; i < g->node_count; i++) {
+        const struct graph_node *n = &g->node[i];
+        const struct graph_buffer *in = &g->buffer[n->in.buffer];
+
+        if (n->op != GRAPH_NORM || (size_t)images * in->height * in->width < GRAPH_NORM_LEAST)
+            continue;
+        fade(&g->stat[n->mean], (float)factor, statistics);
+        fade(&g->stat[n->variance], (float)factor, statistics);
+    }
+}
+
+unsigned
+batch_images(const struct batch *batch, unsigned size, unsigned *place)
+{
+    unsigned images = 0, i;
+
+    for (i = 0; i < size; i++)
+        if (!batch->weight || batch->weight[i] != 0)
+            place[images++] = i;
+    return images;
+}

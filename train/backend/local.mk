@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/backend/backend.c \
+	train/backend/backend.h \
+	train/backend/host_memory.c \
+	train/backend/host_memory.h \
+	train/backend/step_parts.c \
+	train/backend/step_parts.h

@@ -1,0 +1,11 @@
+/*
+ * step_parts.c - see step_parts.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "backend/step_parts.h"
+
+const char *const step_part_name[PART_COUNT] = {"data_wait", "forward", "backward", "reduce",
+                                                "optimizer", "meet",    "save"};

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/checkpoint/checkpoint.c \
+	train/checkpoint/checkpoint.h \
+	train/checkpoint/checkpoint_find.c \
+	train/checkpoint/checkpoint_private.h \
+	train/checkpoint/checkpoint_state.c \
+	train/checkpoint/run_value.h \
+	train/checkpoint/safetensors.c \
+	train/checkpoint/safetensors.h \
+	train/checkpoint/safetensors_write.c \
+	train/checkpoint/settings.c \
+	train/checkpoint/settings.h \
+	train/checkpoint/weights.c \
+	train/checkpoint/weights.h

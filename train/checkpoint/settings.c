@@ -1,0 +1,196 @@
+/*
+ * settings.c - see settings.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "checkpoint/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+static struct run_value *
+add(struct settings *s, enum setting_kind kind, const char *name)
+{
+    if (s->count == SETTINGS_MAX) {
+        s->failed = true;
+        return NULL;
+    }
+    s->kind[s->count] = kind;
+    s->value[s->count] = (struct run_value){.name = name};
+    return &s->value[s->count++];
+}
+
+void
+settings_add_text(struct settings *s, enum setting_kind kind, const char *name, const char *text)
+{
+    struct run_value *v = add(s, kind, name);
+
+    if (!v)
+        return;
+    v->kind = RUN_TEXT;
+    v->text = text ? arena_copy(&s->strings, text, strlen(text)) : NULL;
+    s->failed |= text && !v->text;
+}
+
+void
+settings_add_number(struct settings *s, enum setting_kind kind, const char *name, double number)
+{
+    struct run_value *v = add(s, kind, name);
+
+    if (!v)
+        return;
+    v->kind = RUN_NUMBER;
+    v->number = number;
+}
+
+void
+settings_add_bool(struct settings *s, enum setting_kind kind, const char *name, bool yes)
+{
+    struct run_value *v = add(s, kind, name);
+
+    if (!v)
+        return;
+    v->kind = RUN_BOOL;
+    v->yes = yes;
+}
+
+void
+settings_release(struct settings *s)
+{
+    arena_release(&s->strings);
+    *s = (struct settings){.count = 0};
+}
+
+/* ---- as text --------------------------------------------------------------------------------------------------- */
+
+char *
+settings_format(double number, char out[SETTINGS_NUMBER])
+{
+    int digits;
+
+    for (digits = 15; digits <= 17; digits++) {
+        snprintf(out, SETTINGS_NUMBER, "%.*g", digits, number);
+        if (strtod(out, NULL) == number)
+            break;
+    }
+    return out;
+}
+
+static const char *
+value_text(const struct run_value *v, char number[SETTINGS_NUMBER])
+{
+    switch (v->kind) {
+    case RUN_NUMBER:
+        return settings_format(v->number, number);
+    case RUN_BOOL:
+        return v->yes ? "yes" : "no";
+    case RUN_TEXT:
+        break;
+    }
+    return v->text ? v->text : "none";
+}
+
+static enum chex_status
+append_lines(const struct settings *s, enum setting_kind least, struct buffer *b, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < s->count; i++) {
+        char number[SETTINGS_NUMBER];
+        const char *parts[] = {s->value[i].name, " ", value_text(&s->value[i], number), "\n"};
+        size_t k;
+
+        for (k = 0; status == CHEX_OK && s->kind[i] >= least && k < 4; k++)
+            status = buffer_append(b, parts[k], strlen(parts[k]), err);
+    }
+    return status;
+}
+
+enum chex_status
+settings_common(const struct settings *s, struct buffer *b, struct chex_error *err)
+{
+    enum chex_status status = append_lines(s, SETTING_SHARED, b, err);
+
+    return status == CHEX_OK ? buffer_append(b, "", 1, err) : status;
+}
+
+enum chex_status
+settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_error *err)
+{
+    struct buffer b = {0};
+    enum chex_status status = append_lines(s, SETTING_FREE, &b, err);
+
+    if (status == CHEX_OK && b.size >= SETTINGS_TEXT)
+        status = chex_fail(err, CHEX_ERR_BUG, "%zu bytes of settings are too many for a checkpoint", b.size);
+    if (status == CHEX_OK) {
+        memcpy(out, b.data, b.size);
+        out[b.size] = '\0';
+    }
+    buffer_release(&b);
+    return status;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------------------------- */
+
+/* The value behind "NAME " in lines of text; false where there is none. */
+static bool
+find_kept(const char *kept, const char *name, char *out, size_t size)
+{
+    size_t length = strlen(name);
+
+    for (; *kept; kept += strcspn(kept, "\n"), kept += *kept == '\n') {
+        if (strncmp(kept, name, length) == 0 && kept[length] == ' ') {
+            snprintf(out, size, "%.*s", (int)strcspn(kept + length + 1, "\n"), kept + length + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One more difference behind those that are there. */
+static void
+note(char *out, size_t size, const char *name, const char *before, const char *now)
+{
+    size_t used = strlen(out);
+
+    snprintf(out + used, size - used, "%s%s %.60s -> %.60s", used > 0 ? ", " : "", name, before, now);
+}
+
+enum chex_status
+settings_compare(const struct settings *s, const char *kept, bool allow_batch, bool allow_data,
+                 struct settings_change *out, struct chex_error *err)
+{
+    char refused[CHEX_ERROR_TEXT - 200] = "";
+    const char *advice = "";
+    size_t i;
+
+    *out = (struct settings_change){.batch = false};
+    for (i = 0; i < s->count; i++) {
+        char number[SETTINGS_NUMBER], before[512];
+        const char *now = value_text(&s->value[i], number), *name = s->value[i].name;
+        enum setting_kind kind = s->kind[i];
+
+        if (kind < SETTING_FREE || !find_kept(kept, name, before, sizeof(before)) ||
+            strncmp(before, now, sizeof(before) - 1) == 0)
+            continue;
+        if (kind == SETTING_FIXED || (kind == SETTING_BATCH && !allow_batch) || (kind == SETTING_DATA && !allow_data)) {
+            note(refused, sizeof(refused), name, before, now);
+            if (kind != SETTING_FIXED && !*advice)
+                advice = kind == SETTING_DATA ? " (--allow-new-data goes on with it)"
+                                              : " (--allow-batch-change goes on with it)";
+            continue;
+        }
+        out->batch |= kind == SETTING_BATCH;
+        out->data |= kind == SETTING_DATA;
+        note(out->text, sizeof(out->text), name, before, now);
+    }
+    if (refused[0])
+        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused, advice);
+    return CHEX_OK;
+}

@@ -1,0 +1,61 @@
+/*
+ * weights.h - parameters and running statistics by name: torchvision's, and the other names under which people keep them
+ *
+ * A tensor is looked for under its own name and under those that differ by a prefix ("module." of DataParallel, "model.",
+ * "densenet121.", "resnet50.", "backbone."), by "norm.1" for "norm1" (torchvision before 0.3, CheXNet's published weights), and by
+ * "classifier.0." or "head." for the last layer.  timm's names are torchvision's.  The last norm of densenet-micro was called
+ * norm4 before 0.1.0, and is norm5 as in torchvision's class, whatever the number of blocks: weights_old_name().
+ *
+ * Every tensor of the graph must be found with its shape, or none is used: the error names up to five that do not fit.
+ * With other_head the last layer may have another number of outputs: it is then left as it is, and said so.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_WEIGHTS_H
+#define CHEX_TRAIN_WEIGHTS_H
+
+#include "graph/graph.h"
+#include "checkpoint/safetensors.h"
+
+/* How many tensors were found, of how many; whether the last layer was left. */
+struct weights_report {
+    size_t found, wanted, unused; /* unused: tensors of the file that no name matches, but for num_batches_tracked */
+    bool head_left;
+};
+
+/*
+ * Read all tensors of the graph from an open file into the two arenas.
+ * CHEX_ERR_INCOMPATIBLE "3 of 606 tensors do not fit: features.conv0.weight: wanted 64x3x7x7, found 64x1x7x7; ..."
+ * CHEX_ERR_READ, CHEX_ERR_TRUNCATED, CHEX_ERR_UNSUPPORTED, CHEX_ERR_MEMORY;  CHEX_ERR_DAMAGED a value is not finite
+ */
+enum chex_status weights_read(const struct graph *g, const struct safetensors *file, bool other_head, float *params,
+                              float *stats, struct weights_report *report, struct chex_error *err);
+
+/*
+ * Write them under torchvision's names, with the counters that its modules expect (num_batches_tracked = batches, the
+ * micro-batches so far): the file loads by load_state_dict(strict=True).  Statuses of safetensors_write().
+ */
+enum chex_status weights_write(const struct graph *g, const struct folder *folder, const char *name,
+                               const float *params, const float *stats, uint64_t batches,
+                               const struct metadata *metadata, size_t metadata_count, char *hex,
+                               struct chex_error *err);
+
+/*
+ * Random initial values as torchvision's models have them: convolutions normal by He et al. (ICCV 2015; fan in for DenseNet,
+ * fan out for ResNet), gamma 1, beta 0, running mean 0 and variance 1; the last layer uniform in
+ * +- 1 / sqrt(fan in), its bias 0 for DenseNet and uniform for ResNet.
+ */
+void weights_random(const struct graph *g, uint64_t seed, float *params, float *stats);
+
+/*
+ * What files from before 0.1.0 call a tensor of this name, and the other way round; false where the name is the same, or too long.
+ * Moments of the optimizer have their prefix before it.
+ */
+#define WEIGHTS_NAME 160
+bool weights_old_name(const char *name, char out[WEIGHTS_NAME]);
+bool weights_new_name(const char *name, char out[WEIGHTS_NAME]);
+
+/* Is every value finite?  The name of the first tensor with one that is not, or NULL. */
+const char *weights_fault(const struct graph *g, const float *params, const float *stats);
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * collective_wait.c - see collective_private.h: listening, telling that one lives, waiting, and who is lost
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "comm/collective_private.h"
+
+#include "base/progress.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Seconds between two words to all others while waiting; less where the timeout is short. */
+#define BEAT_SECONDS 1.0
+
+/* A turn of waiting counts at most this: what is longer was this process being stopped. */
+#define TURN_SECONDS 1.0
+
+/* So long after the hurry, or half of the grace, it is told whom this rank waits for. */
+#define HURRIED_SECONDS 0.5
+
+/* Turns without a pause, then with longer and longer ones. */
+#define BUSY_TURNS  100
+#define SHORT_PAUSE 20000
+#define LONG_PAUSE  1000000 /* ns */
+
+/* ---- messages ------------------------------------------------------------------------------------------------- */
+
+void
+letter_free(struct letter *letter)
+{
+    if (letter)
+        buffer_release(&letter->data);
+    free(letter);
+}
+
+struct letter *
+letter_take(struct peer *peer)
+{
+    struct letter *letter = peer->first;
+
+    if (letter) {
+        peer->first = letter->next;
+        if (!peer->first)
+            peer->last = &peer->first;
+    }
+    return letter;
+}
+
+static enum chex_status
+keep(struct peer *peer, struct comm_message *m, struct chex_error *err)
+{
+    struct letter *letter;
+
+    if ((m->tag != TAG_GATHER && m->tag != TAG_MEET) || m->data.size < sizeof(struct head))
+        return chex_fail(err, CHEX_ERR_BUG, "a message of rank %d that is none of ours", m->from);
+    letter = calloc(1, sizeof(*letter));
+    if (!letter)
+        return chex_fail_memory(err);
+    letter->tag = m->tag;
+    memcpy(&letter->head, m->data.data, sizeof(letter->head));
+    letter->data = m->data; /* taken over */
+    m->data = (struct buffer){0};
+    *peer->last = letter;
+    peer->last = &letter->next;
+    return CHEX_OK;
+}
+
+enum chex_status
+collective_lose(struct collective *c, struct chex_error *err)
+{
+    return chex_fail(err, c->why.status, "%s", c->why.text);
+}
+
+/* An error of the comm itself: its peers are gone. */
+static enum chex_status
+fail_comm(struct collective *c, enum chex_status status, struct chex_error *err)
+{
+    if (status == CHEX_ERR_LOST && !c->lost) {
+        c->lost = true;
+        c->why = *err;
+    }
+    return status;
+}
+
+static enum chex_status
+listen_to_all(struct collective *c, struct chex_error *err)
+{
+    struct chex_error why = {.status = CHEX_OK};
+    enum chex_status status = CHEX_OK;
+    bool arrived = true;
+
+    for (;;) {
+        struct peer *peer;
+
+        status = c->comm->ops->poll(c->comm, &c->message, &arrived, &why);
+        if (status != CHEX_OK) {
+            fail_comm(c, status, &why);
+            return chex_fail(err, status, "%s", why.text);
+        }
+        if (!arrived)
+            return CHEX_OK;
+        peer = &c->peer[c->message.from];
+        if (c->waited - peer->heard > c->silence)
+            c->silence = c->waited - peer->heard;
+        peer->heard = c->waited;
+        if (c->message.tag != TAG_BEAT)
+            status = keep(peer, &c->message, err);
+        if (status != CHEX_OK)
+            return status;
+    }
+}
+
+static enum chex_status
+beat(struct collective *c, struct chex_error *err)
+{
+    double every = c->options.timeout / 10 < BEAT_SECONDS ? c->options.timeout / 10 : BEAT_SECONDS;
+    double now = progress_clock();
+    enum chex_status status = CHEX_OK;
+    int i;
+
+    if (now - c->spoke < every)
+        return CHEX_OK;
+    c->spoke = now;
+    for (i = 0; status == CHEX_OK && i < c->comm->size; i++)
+        if (i != c->comm->rank)
+            status = c->comm->ops->send(c->comm, i, TAG_BEAT, NULL, 0, err);
+    return status == CHEX_OK ? CHEX_OK : fail_comm(c, status, err);
+}
+
+/* ---- errors of others ----------------------------------------------------------------------------------------- */
+
+enum chex_status
+letter_error(const struct collective *c, int rank, const struct letter *letter, struct chex_error *err)
+{
+    int size = (int)(letter->data.size - sizeof(letter->head));
+    const char *text = (const char *)letter->data.data + sizeof(letter->head);
+
+    return chex_fail(err, (enum chex_status)letter->head.status, "rank %d %s: %.*s", rank, c->peer[rank].host, size,
+                     text);
+}
+
+/* Does this letter say that its sender will not take part in the call that this rank waits in? */
+static enum chex_status
+look_at_letter(struct collective *c, const struct task *task, int rank, const struct letter *letter,
+               struct chex_error *err)
+{
+    const struct head *head = &letter->head;
+    bool elsewhere = letter->tag == TAG_MEET ? head->ended <= task->index
+                                             : task->transfers && head->begun >= task->index && head->begun < c->begun;
+
+    if (head->meeting != c->meeting || !elsewhere)
+        return CHEX_OK;
+    if (letter->tag != TAG_MEET || head->status == CHEX_OK)
+        return chex_fail(err, CHEX_ERR_BUG, "rank %d %s is in another call than this rank", rank, c->peer[rank].host);
+    c->secondhand = true;
+    return letter_error(c, rank, letter, err);
+}
+
+static enum chex_status
+look_for_failed(struct collective *c, const struct task *task, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    const struct letter *letter;
+    int i;
+
+    for (i = 0; i < c->comm->size; i++)
+        for (letter = c->peer[i].first; status == CHEX_OK && letter; letter = letter->next)
+            status = look_at_letter(c, task, i, letter, err);
+    return status;
+}
+
+/* ---- who is lost ---------------------------------------------------------------------------------------------- */
+
+/* "rank 3 n07, rank 5 n09": those that are missing and of whom nothing was heard for so long. */
+static int
+name_silent(const struct collective *c, double patience, char *text, size_t size)
+{
+    int count = 0, i;
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (i = 0; i < c->comm->size; i++) {
+        const struct peer *peer = &c->peer[i];
+
+        if (!peer->missing || i == c->comm->rank || c->waited - peer->heard < patience)
+            continue;
+        if (at < size - 1)
+            at += (size_t)snprintf(text + at, size - at, "%srank %d%s%s", count > 0 ? ", " : "", i,
+                                   peer->host[0] ? " " : "", peer->host);
+        count++;
+    }
+    return count;
+}
+
+static enum chex_status
+call_lost(struct collective *c, double patience, struct chex_error *err)
+{
+    char who[600];
+    int i;
+
+    if (name_silent(c, patience, who, sizeof(who)) == 0)
+        return CHEX_OK;
+    for (i = 0; i < c->comm->size; i++)
+        c->peer[i].lost = c->peer[i].missing && i != c->comm->rank && c->waited - c->peer[i].heard >= patience;
+    c->lost = true;
+    chex_fail(&c->why, CHEX_ERR_LOST, "no progress for %.3g s; waiting for %s", patience, who);
+    return collective_lose(c, err);
+}
+
+/* Told by the rank that would speak if those were lost. */
+static void
+tell_hurried(struct collective *c, double silent)
+{
+    char who[600], text[640];
+    int i;
+
+    if (c->told || c->waited - c->hurry_at < silent || name_silent(c, silent, who, sizeof(who)) == 0)
+        return;
+    c->told = true;
+    for (i = 0; i < c->comm->rank; i++)
+        if (!c->peer[i].missing || c->waited - c->peer[i].heard < silent)
+            return;
+    snprintf(text, sizeof(text), "waiting for %s", who);
+    if (c->options.hurried)
+        c->options.hurried(c->options.context, text);
+}
+
+/* After SIGTERM: soon nobody waits any longer. */
+static enum chex_status
+look_in_hurry(struct collective *c, double patience, struct chex_error *err)
+{
+    double hurry = 3 * c->silence > c->options.grace ? 3 * c->silence : c->options.grace;
+
+    if (c->hurry_at < 0)
+        c->hurry_at = c->waited;
+    tell_hurried(c, hurry / 2 < HURRIED_SECONDS ? hurry / 2 : HURRIED_SECONDS);
+    /* What was silence before the hurry counts too, but the grace begins with it. */
+    return hurry < patience && c->waited - c->hurry_at >= hurry ? call_lost(c, hurry, err) : CHEX_OK;
+}
+
+static enum chex_status
+look_for_lost(struct collective *c, struct chex_error *err)
+{
+    double patience = c->options.timeout * (c->meeting == 0 ? 6 : 1);
+    enum chex_status status = call_lost(c, patience, err);
+
+    if (status == CHEX_OK && !c->calm && c->options.hurry && atomic_load(c->options.hurry))
+        status = look_in_hurry(c, patience, err);
+    return status;
+}
+
+/* ---- waiting -------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+collective_try(struct collective *c, const struct task *task, bool *done, struct chex_error *err)
+{
+    enum chex_status status;
+    int i;
+
+    *done = false;
+    if (c->lost)
+        return collective_lose(c, err);
+    status = listen_to_all(c, err);
+    for (i = 0; i < c->comm->size; i++)
+        c->peer[i].missing = false;
+    if (status == CHEX_OK)
+        status = fail_comm(c, task->advance(c, task->context, done, err), err);
+    if (status == CHEX_OK && !*done && !task->meets)
+        status = look_for_failed(c, task, err);
+    return status == CHEX_OK ? beat(c, err) : status;
+}
+
+static void
+make_pause(unsigned turn)
+{
+    struct timespec pause = {.tv_nsec = SHORT_PAUSE * (long)(turn - BUSY_TURNS + 1)};
+
+    if (turn < BUSY_TURNS) {
+        sched_yield();
+        return;
+    }
+    if (pause.tv_nsec > LONG_PAUSE)
+        pause.tv_nsec = LONG_PAUSE;
+    nanosleep(&pause, NULL);
+}
+
+enum chex_status
+collective_wait(struct collective *c, const struct task *task, struct chex_error *err)
+{
+    double then = progress_clock();
+    unsigned turn;
+
+    for (turn = 0;; turn++) {
+        bool done;
+        enum chex_status status = collective_try(c, task, &done, err);
+        double now = progress_clock();
+
+        c->waited += now - then < TURN_SECONDS ? now - then : TURN_SECONDS;
+        c->told = c->told || now - then > TURN_SECONDS; /* this process was stopped: the others waited for it */
+        then = now;
+        if (status == CHEX_OK && !done)
+            status = look_for_lost(c, err);
+        if (status != CHEX_OK || done)
+            return status;
+        make_pause(turn);
+        if (turn >= BUSY_TURNS && c->options.idle)
+            c->options.idle(c->options.context);
+    }
+}

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/comm/collective.c \
+	train/comm/collective.h \
+	train/comm/collective_broadcast.c \
+	train/comm/collective_bulk.c \
+	train/comm/collective_private.h \
+	train/comm/collective_wait.c

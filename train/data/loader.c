@@ -1,0 +1,422 @@
+/*
+ * loader.c - see loader.h
+ *
+ * A ring of `ahead` batches.  Workers take whole micro-batches, number by number; batch n lives in place n % ahead, and may be
+ * begun when that place has been returned.  The caller takes them in order.  Before a worker reads a batch it tells the system of
+ * one that comes later, so that a disk has something to do whatever the number of workers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "data/loader.h"
+
+#include "base/progress.h"
+#include "math/random.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum place_state { PLACE_EMPTY, PLACE_FILLING, PLACE_FULL, PLACE_TAKEN };
+
+struct place {
+    struct loaded loaded;
+    uint8_t *pixels, *label;
+    struct crop *crop;
+    uint32_t *sample;
+    struct loaded_text *text;
+    enum place_state state;
+};
+
+struct loader {
+    struct loader_options o;
+    unsigned source;
+    size_t stride, image_size, outputs;
+    struct reader *reader, *own; /* own: NULL where the caller gave one */
+    uint64_t expect;             /* micro-batches ahead of the one that is read */
+    struct place *place;         /* [ahead] */
+    pthread_t *thread;
+    unsigned threads;
+
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t filled, freed;
+    uint64_t begun, given; /* micro-batches */
+    bool stop;
+    bool failed;
+    uint64_t failed_at; /* the lowest batch that failed; earlier ones are still given */
+    struct chex_error error;
+    double waited;
+    uint64_t skipped;
+    struct buffer places; /* struct sample_place of skipped ones that nobody has taken yet */
+};
+
+/* ---- one batch ------------------------------------------------------------------------------------------------- */
+
+struct crop
+loader_crop(const struct loader_options *o, const struct sample_place *place, unsigned source)
+{
+    const struct random_stream stream = {o->seed, RANDOM_AUGMENT, o->epoch, place->shard};
+    unsigned room = source - o->side, number = 3 * place->index;
+    struct crop crop = {.x = (uint16_t)(room / 2), .y = (uint16_t)(room / 2)};
+
+    if (o->augment & AUGMENT_CROP) {
+        crop.x = (uint16_t)random_below(&stream, number, room + 1);
+        crop.y = (uint16_t)random_below(&stream, number + 1, room + 1);
+    }
+    if (o->augment & AUGMENT_FLIP)
+        crop.flip = random_below(&stream, number + 2, 2);
+    return crop;
+}
+
+/* Read one sample and look into it. */
+static enum chex_status
+read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, struct chex_record *view,
+            struct chex_error *err)
+{
+    enum chex_status status = reader_read(l->reader, at->shard, at->index, record, view, err);
+
+    if (status == CHEX_OK && !view->weight)
+        status = chex_fail(err, CHEX_ERR_DAMAGED, "a filling record where an image was");
+    return status;
+}
+
+static enum chex_status
+note_skipped(struct loader *l, const struct sample_place *place, struct chex_error *err)
+{
+    enum chex_status status;
+
+    pthread_mutex_lock(&l->lock);
+    l->skipped++;
+    status = buffer_append(&l->places, place, sizeof(*place), err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+/* The sample at this position of the order, or the next good one behind it; its index in *sample. */
+static enum chex_status
+find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_record *view, uint32_t *sample,
+            struct chex_error *err)
+{
+    const struct samples *s = l->o.samples;
+    enum chex_status status = CHEX_OK;
+    size_t tries;
+
+    for (tries = 0; tries < s->count; tries++) {
+        *sample = l->o.order[(position + tries) % s->count];
+        status = read_sample(l, &s->place[*sample], record, view, err);
+        if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
+            break;
+    }
+    /* The record of this position alone: another that is damaged has a position of its own, and filling is of no sample. */
+    if (status == CHEX_OK && tries > 0 && position < s->count)
+        return note_skipped(l, &s->place[l->o.order[position]], err);
+    if (status != CHEX_OK) {
+        const struct sample_place *at = &s->place[*sample];
+        char text[READER_TEXT];
+
+        return chex_context(err, status, "%s", reader_describe(l->reader, at->shard, at->index, record, text));
+    }
+    return CHEX_OK;
+}
+
+static uint64_t
+first_position(const struct loader_options *o, uint64_t number)
+{
+    return o->start + number / o->each * o->stride + number % o->each * o->batch;
+}
+
+/* The strict reader has bounded both. */
+static void
+keep_texts(const struct chex_record *view, struct loaded_text *out)
+{
+    out->name_size = (uint8_t)view->name.size;
+    out->patient_size = (uint8_t)view->patient.size;
+    memcpy(out->name, view->name.data, out->name_size);
+    memcpy(out->patient, view->patient.data, out->patient_size);
+}
+
+static enum chex_status
+fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct chex_error *err)
+{
+    uint64_t position = first_position(&l->o, number);
+    unsigned i;
+
+    p->loaded.number = number;
+    p->loaded.images = 0;
+    for (i = 0; i < l->o.batch; i++, position++) {
+        struct chex_record view;
+        enum chex_status status = find_sample(l, position, record, &view, &p->sample[i], err);
+
+        if (status != CHEX_OK)
+            return status;
+        memcpy(p->pixels + i * l->image_size, view.pixels, l->image_size);
+        memcpy(p->label + i * l->outputs, view.label, l->outputs);
+        keep_texts(&view, &p->text[i]);
+        p->crop[i] = loader_crop(&l->o, &l->o.samples->place[p->sample[i]], l->source);
+        p->loaded.weights[i] = position < l->o.samples->count ? 1 : 0;
+        p->loaded.images += position < l->o.samples->count;
+    }
+    return CHEX_OK;
+}
+
+/* ---- what comes later ------------------------------------------------------------------------------------------ */
+
+/* Tell of the samples of a micro-batch. */
+static void
+expect(struct loader *l, uint64_t number)
+{
+    const struct samples *s = l->o.samples;
+    uint64_t position = first_position(&l->o, number), i;
+
+    for (i = position; i < position + l->o.batch && i < s->count; i++)
+        reader_expect(l->reader, s->place[l->o.order[i]].shard, s->place[l->o.order[i]].index);
+}
+
+/* Before batch `number` is read: tell of the one that comes l->expect later, at the beginning of all up to there. */
+static void
+look_ahead(struct loader *l, uint64_t number)
+{
+    uint64_t last = number + l->expect, i;
+
+    for (i = number == 0 ? 1 : last; l->expect > 0 && i <= last && i < l->o.count; i++)
+        expect(l, i);
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------------- */
+
+/* The next micro-batch to be filled; false when there is none, or nobody wants one. */
+static bool
+take_number(struct loader *l, uint64_t *number)
+{
+    bool got = false;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop && !l->failed && l->begun < l->o.count && l->place[l->begun % l->o.ahead].state != PLACE_EMPTY)
+        pthread_cond_wait(&l->freed, &l->lock);
+    if (!l->stop && !l->failed && l->begun < l->o.count) {
+        *number = l->begun++;
+        l->place[*number % l->o.ahead].state = PLACE_FILLING;
+        got = true;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return got;
+}
+
+static void
+note_failure(struct loader *l, uint64_t number, const struct chex_error *err)
+{
+    if (!l->failed || number < l->failed_at) {
+        l->failed_at = number;
+        l->error = *err;
+    }
+    l->failed = true;
+    pthread_cond_broadcast(&l->freed);
+}
+
+static void *
+work(void *argument)
+{
+    struct loader *l = argument;
+    uint8_t *record = malloc(l->stride);
+    struct chex_error err = {.status = CHEX_OK};
+    uint64_t number;
+
+    while (take_number(l, &number)) {
+        struct place *p = &l->place[number % l->o.ahead];
+        enum chex_status status;
+
+        look_ahead(l, number);
+        status = record ? fill(l, p, number, record, &err) : chex_fail_memory(&err);
+        pthread_mutex_lock(&l->lock);
+        if (status == CHEX_OK)
+            p->state = PLACE_FULL;
+        else
+            note_failure(l, number, &err);
+        pthread_cond_broadcast(&l->filled);
+        pthread_mutex_unlock(&l->lock);
+    }
+    free(record);
+    return NULL;
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+static bool
+make_place(const struct loader *l, struct place *p)
+{
+    size_t batch = l->o.batch;
+
+    p->pixels = malloc(batch * l->image_size);
+    p->label = malloc(batch * l->outputs);
+    p->crop = malloc(batch * sizeof(*p->crop));
+    p->sample = malloc(batch * sizeof(*p->sample));
+    p->text = malloc(batch * sizeof(*p->text));
+    p->loaded.weights = malloc(batch * sizeof(*p->loaded.weights));
+    p->loaded.sample = p->sample;
+    p->loaded.text = p->text;
+    p->loaded.batch = (struct batch){
+        .pixels = p->pixels, .crop = p->crop, .label = p->label, .weight = p->loaded.weights, .scale = 1};
+    return p->pixels && p->label && p->crop && p->sample && p->text && p->loaded.weights;
+}
+
+static bool
+make_places(struct loader *l)
+{
+    unsigned i;
+
+    l->place = calloc(l->o.ahead, sizeof(*l->place));
+    l->thread = calloc(l->o.threads, sizeof(*l->thread));
+    if (!l->place || !l->thread)
+        return false;
+    for (i = 0; i < l->o.ahead; i++)
+        if (!make_place(l, &l->place[i]))
+            return false;
+    return true;
+}
+
+static enum chex_status
+make_reader(struct loader *l, struct chex_error *err)
+{
+    const struct reader_options o = {.ds = l->o.ds, .check = l->o.check_crc ? READER_ALWAYS : READER_NEVER};
+    enum chex_status status = l->o.reader ? CHEX_OK : reader_new(&o, &l->own, err);
+
+    l->reader = l->o.reader ? l->o.reader : l->own;
+    return status;
+}
+
+enum chex_status
+loader_start(const struct loader_options *options, struct loader **out, struct chex_error *err)
+{
+    const struct chex_dataset_info *info = chex_dataset_info(options->ds);
+    struct loader *l = calloc(1, sizeof(*l));
+    enum chex_status status;
+    unsigned i;
+
+    *out = NULL;
+    if (!l)
+        return chex_fail_memory(err);
+    l->o = *options;
+    l->expect = (l->o.expect + l->o.batch - 1) / l->o.batch;
+    l->source = info->width;
+    l->stride = info->stride;
+    l->image_size = (size_t)info->width * info->height;
+    l->outputs = CHEX_FINDINGS;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->filled, NULL);
+    pthread_cond_init(&l->freed, NULL);
+    status = make_places(l) ? make_reader(l, err) : chex_fail_memory(err);
+    if (status != CHEX_OK) {
+        loader_free(l);
+        return status;
+    }
+    for (i = 0; i < l->o.threads && pthread_create(&l->thread[i], NULL, work, l) == 0; i++)
+        l->threads++;
+    if (l->threads == 0) {
+        loader_free(l);
+        return chex_fail(err, CHEX_ERR_MEMORY, "no thread can be started");
+    }
+    *out = l;
+    return CHEX_OK;
+}
+
+void
+loader_free(struct loader *l)
+{
+    unsigned i;
+
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->lock);
+    for (i = 0; i < l->threads; i++)
+        pthread_join(l->thread[i], NULL);
+    for (i = 0; l->place && i < l->o.ahead; i++) {
+        free(l->place[i].pixels);
+        free(l->place[i].label);
+        free(l->place[i].crop);
+        free(l->place[i].sample);
+        free(l->place[i].text);
+        free(l->place[i].loaded.weights);
+    }
+    reader_free(l->own);
+    buffer_release(&l->places);
+    pthread_cond_destroy(&l->filled);
+    pthread_cond_destroy(&l->freed);
+    pthread_mutex_destroy(&l->lock);
+    free(l->place);
+    free(l->thread);
+    free(l);
+}
+
+/* ---- taking ---------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+loader_next(struct loader *l, struct loaded **out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    struct place *p;
+
+    *out = NULL;
+    pthread_mutex_lock(&l->lock);
+    p = &l->place[l->given % l->o.ahead];
+    if (l->given < l->o.count && p->state != PLACE_FULL && !(l->failed && l->failed_at <= l->given)) {
+        double since = progress_clock();
+
+        while (p->state != PLACE_FULL && !(l->failed && l->failed_at <= l->given))
+            pthread_cond_wait(&l->filled, &l->lock);
+        l->waited += progress_clock() - since;
+    }
+    if (l->given < l->o.count && p->state == PLACE_FULL) {
+        p->state = PLACE_TAKEN;
+        l->given++;
+        *out = &p->loaded;
+    } else if (l->given < l->o.count) {
+        status = l->error.status;
+        if (err)
+            *err = l->error;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+void
+loader_return(struct loader *l, struct loaded *b)
+{
+    pthread_mutex_lock(&l->lock);
+    l->place[b->number % l->o.ahead].state = PLACE_EMPTY;
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+double
+loader_wait(const struct loader *l)
+{
+    return l->waited;
+}
+
+uint64_t
+loader_skipped(struct loader *l)
+{
+    uint64_t skipped;
+
+    pthread_mutex_lock(&l->lock);
+    skipped = l->skipped;
+    pthread_mutex_unlock(&l->lock);
+    return skipped;
+}
+
+enum chex_status
+loader_take_skipped(struct loader *l, struct buffer *places, struct chex_error *err)
+{
+    enum chex_status status;
+
+    pthread_mutex_lock(&l->lock);
+    status = buffer_append(places, l->places.data, l->places.size, err);
+    if (status == CHEX_OK)
+        l->places.size = 0;
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/data/loader.c \
+	train/data/loader.h \
+	train/data/order.c \
+	train/data/order.h \
+	train/data/reader.c \
+	train/data/reader.h \
+	train/data/staging.c \
+	train/data/staging.h \
+	train/data/staging_private.h \
+	train/data/staging_shard.c

@@ -1,0 +1,67 @@
+/*
+ * staging.h - a copy of a data set on a disk that is nearer, made once and used by all processes of a node
+ *
+ * In the folder of --stage, DIR/chex-ID with ID the id of the data set: so a copy of another data set is never taken for
+ * this one, and several may lie there.  A shard gets its name when it is whole (safe_file) and has the SHA-256 of the
+ * manifest; one that is there already is read, and believed only where all its checksums are right, and that of the
+ * manifest over them (where it has none, the SHA-256).  manifest.json comes last.  The copy
+ * stays for the next run; who wants the space removes DIR/chex-ID.
+ *
+ * A lock (lock.h) keeps processes apart; who does not get it waits, and then finds what the other one has copied.  A shard
+ * whose source is damaged is left out: its records are read, and judged, where they are.
+ *
+ *     staging_start(&options, &s, err)       in threads of its own
+ *     while (!staging_progress(s, &p))       the caller meets other ranks meanwhile
+ *         ...
+ *     staging_end(s, err)
+ *     staging_open(folder, ds, &copy, err)   in every process of the node
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_STAGING_H
+#define CHEX_TRAIN_STAGING_H
+
+#include "base/error.h"
+
+#include <stdatomic.h>
+
+struct staging_options {
+    const struct chex_dataset *ds;
+    const char *folder;      /* DIR; made where it is missing, its parent must be there */
+    const bool *split;       /* [split_count]: shards of these are copied */
+    unsigned threads;        /* at least 1 */
+    bool break_lock;         /* take over a lock of which nobody here can know whether its holder lives */
+    const atomic_bool *stop; /* NULL: never */
+};
+
+struct staging;
+
+/* The options are copied, what they point to outlives it.  CHEX_ERR_MEMORY */
+enum chex_status staging_start(const struct staging_options *options, struct staging **out, struct chex_error *err);
+
+struct staging_progress {
+    uint64_t done, total;      /* bytes looked at or copied; total is 0 until it is known */
+    uint64_t copied;           /* bytes */
+    unsigned shards;           /* to be there in the end */
+    unsigned there;            /* that were there already, and good */
+    unsigned left_out;         /* damaged at their source */
+    bool waiting;              /* for another process that is at work there */
+    char why[CHEX_ERROR_TEXT]; /* who that is; else of the first shard that was left out; "" */
+};
+
+/* True once it has ended, well or not. */
+bool staging_progress(struct staging *s, struct staging_progress *out);
+
+/*
+ * Free s (NULL is allowed).  One that has not ended is stopped: what it has copied stays.
+ * CHEX_ERR_WRITE    no space ("'/scratch' has 2.0 GB free, 7.4 GB are needed for ..."), or what the disk said
+ * CHEX_ERR_USAGE    DIR/chex-ID belongs to another user
+ * CHEX_ERR_MISSING, CHEX_ERR_READ of the data set;  CHEX_ERR_STOPPED;  CHEX_ERR_MEMORY
+ */
+enum chex_status staging_end(struct staging *s, struct chex_error *err);
+
+/* Open the copy that lies in DIR.  It is of the same id as ds, else CHEX_ERR_INCOMPATIBLE.  chex_dataset_close() */
+enum chex_status staging_open(const char *folder, const struct chex_dataset *ds, struct chex_dataset **out,
+                              struct chex_error *err);
+
+#endif

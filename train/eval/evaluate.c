@@ -1,0 +1,316 @@
+/*
+ * evaluate.c - see evaluate.h: the views, scoring one's share, meeting the other ranks
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "eval/evaluate_private.h"
+
+#include "comm/collective.h"
+#include "base/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So many forward passes lie between two meetings: there a fault of one rank becomes that of all. */
+#define PASSES_A_MEETING 8
+
+#define EXPECT 256 /* images of which the system is told before they are read */
+
+/* ---- views ----------------------------------------------------------------------------------------------------- */
+
+const char *
+evaluate_tta_name(enum tta tta)
+{
+    return tta == TTA_TENCROP ? "tencrop" : tta == TTA_FLIP ? "flip" : "none";
+}
+
+/* Half of the room, a half rounded to even, as Python's round(). */
+static unsigned
+middle(unsigned room)
+{
+    return room % 4 == 3 ? room / 2 + 1 : room / 2;
+}
+
+unsigned
+evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EVALUATE_VIEWS])
+{
+    unsigned room = source - side, centre = middle(room), k;
+    const unsigned left[5] = {0, room, 0, room, centre}, top[5] = {0, 0, room, room, centre};
+
+    if (tta != TTA_TENCROP) {
+        view[0] = view[1] = (struct crop){.x = (uint16_t)centre, .y = (uint16_t)centre};
+        view[1].flip = true;
+        return tta == TTA_FLIP ? 2 : 1;
+    }
+    for (k = 0; k < 5; k++) {
+        view[k] = (struct crop){.x = (uint16_t)left[k], .y = (uint16_t)top[k]};
+        /* What lies at `left` of the mirrored image lies as far from the right edge of this one. */
+        view[5 + k] = (struct crop){.x = (uint16_t)(room - left[k]), .y = (uint16_t)top[k], .flip = true};
+    }
+    return 10;
+}
+
+/* ---- one rank's share ------------------------------------------------------------------------------------------ */
+
+struct share_of_scores {
+    const struct evaluate_options *o;
+    unsigned outputs, views;
+    struct crop view[EVALUATE_VIEWS];
+    uint64_t rounds;  /* of every rank: micro-batches, of which one with fewer has none in the last round */
+    uint64_t batches; /* of this rank */
+    struct loader *loader;
+    uint32_t *order;            /* 0, 1, ... */
+    struct crop *crop;          /* [batch] */
+    float *logit, *probability; /* [batch][outputs] */
+    double *yes, *no;           /* the same: sums of p and of 1 - p over the views */
+    struct buffer entries;
+};
+
+static void
+share_release(struct share_of_scores *s)
+{
+    loader_free(s->loader);
+    free(s->order);
+    free(s->crop);
+    free(s->logit);
+    free(s->probability);
+    free(s->yes);
+    free(s->no);
+    buffer_release(&s->entries);
+}
+
+static enum chex_status
+share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct chex_error *err)
+{
+    const struct evaluate_options *o = s->o;
+    size_t values = (size_t)o->batch * s->outputs, count = o->samples->count, i;
+    struct loader_options loader = {
+        .ds = o->ds,
+        .samples = o->samples,
+        .side = o->side,
+        .batch = o->batch,
+        .start = first * o->batch,
+        .stride = ranks * o->batch,
+        .count = s->batches,
+        .each = 1,
+        .threads = o->threads,
+        .ahead = o->ahead,
+        .reader = o->reader,
+        .expect = EXPECT,
+        .check_crc = o->check_crc,
+        .skip_bad = o->skip_bad,
+    };
+
+    s->order = malloc(count * sizeof(*s->order));
+    s->crop = malloc(o->batch * sizeof(*s->crop));
+    s->logit = malloc(values * sizeof(*s->logit));
+    s->probability = malloc(values * sizeof(*s->probability));
+    s->yes = malloc(values * sizeof(*s->yes));
+    s->no = malloc(values * sizeof(*s->no));
+    if (!s->order || !s->crop || !s->logit || !s->probability || !s->yes || !s->no)
+        return chex_fail_memory(err);
+    for (i = 0; i < count; i++)
+        s->order[i] = (uint32_t)i;
+    loader.order = s->order;
+    return loader_start(&loader, &s->loader, err);
+}
+
+static double
+sigmoid(double x)
+{
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
+/* The mean over the views; of one view its logit as it is. */
+static void
+join_views(struct share_of_scores *s)
+{
+    size_t values = (size_t)s->o->batch * s->outputs, i;
+
+    for (i = 0; i < values; i++) {
+        s->probability[i] = (float)(s->yes[i] / s->views);
+        if (s->views > 1)
+            s->logit[i] = (float)(log(s->yes[i]) - log(s->no[i]));
+    }
+}
+
+static enum chex_status
+score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_error *err)
+{
+    const struct evaluate_options *o = s->o;
+    const struct batch batch = {
+        .pixels = loaded->batch.pixels, .crop = s->crop, .weight = loaded->batch.weight, .scale = 1};
+    size_t values = (size_t)o->batch * s->outputs, i;
+    enum chex_status status = CHEX_OK;
+    unsigned v;
+
+    memset(s->yes, 0, values * sizeof(*s->yes));
+    memset(s->no, 0, values * sizeof(*s->no));
+    for (v = 0; status == CHEX_OK && v < s->views; v++) {
+        for (i = 0; i < o->batch; i++)
+            s->crop[i] = s->view[v];
+        status = o->backend->forward(o->plan, &batch, FORWARD_EVALUATE, s->logit, NULL, err);
+        for (i = 0; status == CHEX_OK && i < values; i++) {
+            s->yes[i] += sigmoid((double)s->logit[i]);
+            s->no[i] += sigmoid(-(double)s->logit[i]);
+        }
+        if (status == CHEX_OK && o->collective)
+            status = collective_sum_poll(o->collective, err);
+    }
+    join_views(s);
+    return status;
+}
+
+/* Positions behind the last sample, and those in whose place the loader had to take another one, are left out. */
+static enum chex_status
+keep_scores(struct share_of_scores *s, const struct loaded *loaded, uint64_t position, struct chex_error *err)
+{
+    const struct evaluate_options *o = s->o;
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < o->batch && position + i < o->samples->count; i++)
+        if (loaded->sample[i] == position + i)
+            status = entry_append(&s->entries, (uint32_t)(position + i), &loaded->text[i], s->logit + i * s->outputs,
+                                  s->probability + i * s->outputs, loaded->batch.label + i * s->outputs, s->outputs,
+                                  err);
+    return status;
+}
+
+static enum chex_status
+score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t number, struct chex_error *err)
+{
+    const struct evaluate_options *o = s->o;
+    struct loaded *loaded = NULL;
+    enum chex_status status = CHEX_OK;
+
+    if ((o->stop && atomic_load(o->stop)) || (o->until > 0 && progress_clock() >= o->until))
+        return chex_fail(err, CHEX_ERR_STOPPED, "stopped during an evaluation");
+    if (number < s->batches)
+        status = loader_next(s->loader, &loaded, err);
+    if (!loaded)
+        return status;
+    status = score_views(s, loaded, err);
+    if (status == CHEX_OK)
+        status = keep_scores(s, loaded, (first + number * ranks) * o->batch, err);
+    loader_return(s->loader, loaded);
+    if (status == CHEX_OK && o->progress)
+        o->progress(o->context, number + 1, s->batches);
+    return status;
+}
+
+/* ---- all ranks ------------------------------------------------------------------------------------------------- */
+
+/* Who has a fault, or is to stop, goes to the next meeting at once; so all come to the same ones. */
+static enum chex_status
+meet(const struct evaluate_options *o, enum chex_status status, struct chex_error *err)
+{
+    return o->collective ? collective_agree(o->collective, status, NULL, err) : status;
+}
+
+static enum chex_status
+score_share(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct chex_error *err)
+{
+    unsigned each = s->views < PASSES_A_MEETING ? PASSES_A_MEETING / s->views : 1;
+    enum chex_status status = share_start(s, first, ranks, err);
+    uint64_t number = 0, end;
+
+    do {
+        end = s->rounds - number > each ? number + each : s->rounds;
+        for (; status == CHEX_OK && number < end; number++)
+            status = score_batch(s, first, ranks, number, err);
+        status = meet(s->o, status, err);
+    } while (status == CHEX_OK && number < s->rounds);
+    return status;
+}
+
+static enum chex_status
+gather(const struct evaluate_options *o, const struct buffer *own, struct buffer *all, struct chex_error *err)
+{
+    enum chex_status status;
+
+    if (!o->collective)
+        return buffer_append(all, own->data, own->size, err);
+    status = collective_gather(o->collective, own->data, own->size, all, NULL, err);
+    return meet(o, status, err);
+}
+
+/* Rank 0 computes and the others are told: so they agree even where their mathematical libraries do not. */
+static enum chex_status
+judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (!o->collective || collective_rank(o->collective) == 0)
+        status = evaluation_judge(o, out, err);
+    status = meet(o, status, err);
+    if (!o->collective || status != CHEX_OK)
+        return status;
+    status = collective_broadcast(o->collective, &out->loss, sizeof(out->loss), err);
+    if (status == CHEX_OK)
+        status = collective_broadcast(o->collective, &out->not_finite, sizeof(out->not_finite), err);
+    if (status == CHEX_OK)
+        status = collective_broadcast(o->collective, &out->metrics, sizeof(out->metrics), err);
+    return meet(o, status, err);
+}
+
+static enum chex_status
+gather_and_judge(const struct evaluate_options *o, const struct buffer *own, struct evaluation *out,
+                 struct chex_error *err)
+{
+    double since = progress_clock();
+    struct buffer all = {0};
+    enum chex_status status = gather(o, own, &all, err);
+
+    out->gather = progress_clock() - since;
+    since = progress_clock();
+    if (status == CHEX_OK)
+        status = meet(o, evaluation_unpack(o, &all, out, err), err);
+    buffer_release(&all);
+    if (status == CHEX_OK)
+        status = judge(o, out, err);
+    out->judging = progress_clock() - since;
+    return status;
+}
+
+enum chex_status
+evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+{
+    uint64_t first = o->collective ? (uint64_t)collective_rank(o->collective) : 0;
+    uint64_t ranks = o->collective ? (uint64_t)collective_size(o->collective) : 1;
+    uint64_t batches = order_steps(o->samples->count, o->batch);
+    struct share_of_scores s = {.o = o, .outputs = CHEX_FINDINGS};
+    double since = progress_clock();
+    enum chex_status status;
+
+    *out = (struct evaluation){.split = o->split, .outputs = CHEX_FINDINGS, .tta = o->tta, .seed = o->seed};
+    metrics_undefined(&out->metrics);
+    out->loss = (double)NAN;
+    if (o->samples->count == 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "split '%s' has no image", chex_dataset_split(o->ds, o->split)->name);
+    s.views = out->views = evaluate_views(o->tta, o->side, chex_dataset_info(o->ds)->width, s.view);
+    s.rounds = order_steps(batches, ranks);
+    s.batches = batches / ranks + (first < batches % ranks);
+    status = score_share(&s, first, ranks, err);
+    out->wait = s.loader ? loader_wait(s.loader) : 0;
+    if (status == CHEX_OK)
+        status = gather_and_judge(o, &s.entries, out, err);
+    share_release(&s);
+    out->seconds = progress_clock() - since;
+    return status;
+}
+
+void
+evaluation_release(struct evaluation *e)
+{
+    free(e->image);
+    free(e->logit);
+    free(e->probability);
+    free(e->label);
+    free(e->skipped);
+    arena_release(&e->strings);
+    *e = (struct evaluation){0};
+}

@@ -1,0 +1,37 @@
+/*
+ * evaluate_private.h - between scoring (evaluate.c) and judging (evaluate_judge.c)
+ *
+ * A rank keeps what it has scored as one text of entries, which is also the message to the others:
+ *     u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8 label[outputs],
+ *     name, patient id
+ * in the byte order of the machine.  A position of which there is no entry was damaged.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_EVALUATE_PRIVATE_H
+#define CHEX_TRAIN_EVALUATE_PRIVATE_H
+
+#include "eval/evaluate.h"
+#include "data/loader.h"
+
+struct entry_head {
+    uint32_t position;
+    uint8_t name_size, patient_size;
+    uint8_t unused[2];
+};
+
+/* Append the image at this position. */
+enum chex_status entry_append(struct buffer *b, uint32_t position, const struct loaded_text *text, const float *logit,
+                              const float *probability, const uint8_t *label, unsigned outputs, struct chex_error *err);
+
+/*
+ * Put all entries into the order of the positions: fills count, image, logit, probability, label, patients, skipped.
+ * CHEX_ERR_DAMAGED  no image is left;  CHEX_ERR_BUG  these are no entries;  CHEX_ERR_MEMORY
+ */
+enum chex_status evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries,
+                                   struct evaluation *out, struct chex_error *err);
+
+/* Loss and metrics from what was unpacked. */
+enum chex_status evaluation_judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err);
+
+#endif

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/eval/evaluate.c \
+	train/eval/evaluate.h \
+	train/eval/evaluate_judge.c \
+	train/eval/evaluate_private.h \
+	train/eval/metrics.c \
+	train/eval/metrics.h \
+	train/eval/metrics_document.c \
+	train/eval/predictions.c \
+	train/eval/predictions.h

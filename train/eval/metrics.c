@@ -1,0 +1,481 @@
+/*
+ * metrics.c - see metrics.h
+ *
+ * Each finding is sorted once, by falling score, and cut into steps: a step is a positive with all images of the same
+ * score, and the negatives before it.  A bootstrap replicate is then one pass with a multiplicity for each image (how
+ * often its patient was drawn), so that a thousand of them cost a thousand passes and no sorting; and LANES of them go
+ * through the images together.  The pass over negatives, most of the images, is then nothing but additions, side by side.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "eval/metrics.h"
+
+#include "base/pipeline.h"
+#include "math/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES 8 /* replicates that go through the images together */
+
+/* Images in the order of their scores, those of a step in this order: */
+struct step {
+    uint32_t before;    /* negatives with scores between this step's and the one above */
+    uint32_t negatives; /* of this score */
+    uint32_t positives; /* of this score, at least one */
+    float score;
+};
+
+/* One finding, sorted. */
+struct ranking {
+    uint32_t *patient; /* of the images, by falling score as above; behind the last step negatives */
+    struct step *step;
+    size_t steps;
+};
+
+struct job {
+    const struct scores *s;
+    uint64_t seed;
+    unsigned replicates;
+    struct ranking *ranking; /* [outputs] */
+    double *auroc, *auprc;   /* [outputs + 1][replicates]; the last row: their means */
+};
+
+/* ---- one pass -------------------------------------------------------------------------------------------------- */
+
+/* One number for each replicate of a pass. */
+struct lanes {
+    uint32_t x[LANES];
+};
+
+struct pass {
+    double auroc[LANES], auprc[LANES];
+};
+
+static void
+add_images(struct lanes *restrict sum, const struct lanes *restrict times, const uint32_t *restrict patient,
+           size_t count)
+{
+    struct lanes local = *sum; /* in registers */
+    size_t i;
+    int l;
+
+    for (i = 0; i < count; i++) {
+        const struct lanes *m = &times[patient[i]];
+
+        for (l = 0; l < LANES; l++)
+            local.x[l] += m->x[l];
+    }
+    *sum = local;
+}
+
+/*
+ * times[patient] is how often it counts.  AUROC from integers: of twice the number of pairs of a positive and a negative,
+ * less those in which the negative stands above, ties counted once.  AUPRC is the average precision, sum of precision
+ * times the step in recall, with tied scores as one step (as sklearn.metrics.average_precision_score).  All counts are
+ * below 2^31: see within_limits().
+ */
+static void
+walk(const struct ranking *r, const struct lanes *times, size_t count, struct pass *out)
+{
+    struct lanes above_p = {{0}}, above_n = {{0}};
+    uint64_t lost[LANES] = {0};
+    double precision[LANES] = {0};
+    size_t at = 0, i;
+    int l;
+
+    for (i = 0; i < r->steps; i++) {
+        const struct step *step = &r->step[i];
+        struct lanes p = {{0}}, n = {{0}};
+
+        add_images(&above_n, times, r->patient + at, step->before);
+        at += step->before;
+        add_images(&n, times, r->patient + at, step->negatives);
+        at += step->negatives;
+        add_images(&p, times, r->patient + at, step->positives);
+        at += step->positives;
+        for (l = 0; l < LANES; l++) {
+            uint32_t all;
+
+            lost[l] += (uint64_t)p.x[l] * (2 * above_n.x[l] + n.x[l]);
+            above_n.x[l] += n.x[l];
+            above_p.x[l] += p.x[l];
+            all = above_p.x[l] + above_n.x[l];
+            precision[l] += (double)(int32_t)p.x[l] *
+                            ((double)(int32_t)above_p.x[l] / (all ? (double)(int32_t)all : 1));
+        }
+    }
+    add_images(&above_n, times, r->patient + at, count - at);
+    for (l = 0; l < LANES; l++) {
+        double p = (double)above_p.x[l], n = (double)above_n.x[l];
+        uint64_t twice = 2 * (uint64_t)above_p.x[l] * above_n.x[l] - lost[l];
+
+        out->auroc[l] = p > 0 && n > 0 ? (double)twice / (2 * p * n) : (double)NAN;
+        out->auprc[l] = p > 0 && n > 0 ? precision[l] / p : (double)NAN;
+    }
+}
+
+/* ---- sorting --------------------------------------------------------------------------------------------------- */
+
+struct item {
+    float score;
+    uint32_t image;
+};
+
+static int
+compare_items(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return x->image < y->image ? -1 : x->image > y->image;
+}
+
+/* Take the images of one score, item[begin .. end - 1], behind the first `at` ones: negatives, then positives. */
+static void
+add_tied(const struct scores *s, unsigned finding, const struct item *item, size_t begin, size_t end, size_t *before,
+         struct ranking *r)
+{
+    struct step step = {.score = item[begin].score};
+    size_t at = begin, i;
+    int wanted;
+
+    for (wanted = 0; wanted < 2; wanted++) {
+        for (i = begin; i < end; i++) {
+            size_t image = item[i].image;
+
+            if ((s->label[image * s->outputs + finding] != 0) == wanted)
+                r->patient[at++] = s->patient[image];
+        }
+        if (wanted == 0)
+            step.negatives = (uint32_t)(at - begin);
+    }
+    step.positives = (uint32_t)(end - begin) - step.negatives;
+    if (step.positives == 0) {
+        *before += step.negatives;
+        return;
+    }
+    step.before = (uint32_t)*before;
+    *before = 0;
+    r->step[r->steps++] = step;
+}
+
+static enum chex_status
+rank_finding(const struct scores *s, unsigned finding, struct ranking *r, struct item *item, struct chex_error *err)
+{
+    size_t positives = 0, before = 0, i, end;
+
+    for (i = 0; i < s->count; i++) {
+        float score = s->score[i * s->outputs + finding];
+
+        if (isnan(score))
+            return chex_fail(err, CHEX_ERR_USAGE, "the score of image %zu for finding %u is not a number", i, finding);
+        item[i] = (struct item){score, (uint32_t)i};
+        positives += s->label[i * s->outputs + finding] != 0;
+    }
+    r->patient = malloc(s->count * sizeof(*r->patient));
+    r->step = malloc((positives ? positives : 1) * sizeof(*r->step));
+    if (!r->patient || !r->step)
+        return chex_fail_memory(err);
+    qsort(item, s->count, sizeof(*item), compare_items);
+    for (i = 0; i < s->count; i = end) {
+        for (end = i + 1; end < s->count && item[end].score == item[i].score; end++)
+            ;
+        add_tied(s, finding, item, i, end, &before, r);
+    }
+    return CHEX_OK;
+}
+
+/* ---- thresholds ------------------------------------------------------------------------------------------------ */
+
+/* Of equally good thresholds the highest: fewer alarms. */
+static void
+consider(struct operating_point *best, double value, double threshold, uint64_t true_positives,
+         uint64_t false_positives)
+{
+    if (value > best->value)
+        *best = (struct operating_point){threshold, value, true_positives, false_positives};
+}
+
+/* Below a step that ends in negatives alone neither is ever better. */
+static void
+find_thresholds(const struct ranking *r, uint64_t negatives, struct finding_metrics *out)
+{
+    uint64_t above_p = 0, above_n = 0;
+    size_t i;
+
+    out->youden.value = out->f1.value = -1;
+    for (i = 0; i < r->steps; i++) {
+        double score = (double)r->step[i].score;
+
+        above_p += r->step[i].positives;
+        above_n += r->step[i].before + r->step[i].negatives;
+        consider(&out->youden, (double)above_p / (double)out->positives - (double)above_n / (double)negatives, score,
+                 above_p, above_n);
+        consider(&out->f1, 2 * (double)above_p / (double)(above_p + above_n + out->positives), score, above_p, above_n);
+    }
+}
+
+static const struct interval no_interval = {(double)NAN, (double)NAN};
+static const struct operating_point no_point = {.threshold = (double)NAN, .value = (double)NAN};
+
+void
+metrics_undefined(struct metrics *out)
+{
+    unsigned k;
+
+    *out = (struct metrics){.mean_auroc = (double)NAN, .mean_auprc = (double)NAN};
+    out->mean_auroc_95 = out->mean_auprc_95 = no_interval;
+    for (k = 0; k < METRICS_OUTPUTS; k++) {
+        struct finding_metrics *f = &out->finding[k];
+
+        f->auroc = f->auprc = (double)NAN;
+        f->auroc_95 = f->auprc_95 = no_interval;
+        f->youden = f->f1 = no_point;
+    }
+}
+
+/* ---- bootstrap ------------------------------------------------------------------------------------------------- */
+
+static void *
+times_new(void *context)
+{
+    const struct job *job = context;
+
+    return malloc(job->s->patients * sizeof(struct lanes));
+}
+
+static double
+mean_of_row(const double *values, size_t stride, unsigned count)
+{
+    double sum = 0;
+    unsigned i, defined = 0;
+
+    for (i = 0; i < count; i++) {
+        if (!isnan(values[i * stride])) {
+            sum += values[i * stride];
+            defined++;
+        }
+    }
+    return defined > 0 ? sum / defined : (double)NAN;
+}
+
+/* How often each patient is drawn in replicates first .. first + lanes - 1. */
+static void
+draw(const struct job *job, size_t first, unsigned lanes, struct lanes *times)
+{
+    uint32_t patients = job->s->patients, i;
+    unsigned l;
+
+    memset(times, 0, patients * sizeof(*times));
+    for (l = 0; l < lanes; l++) {
+        struct random_stream stream = {job->seed, RANDOM_BOOTSTRAP, (uint32_t)(first + l), 0};
+
+        for (i = 0; i < patients; i++)
+            times[random_below(&stream, i, patients)].x[l]++;
+    }
+}
+
+static enum chex_status
+replicate(void *context, void *worker, size_t item, struct chex_error *err)
+{
+    struct job *job = context;
+    const struct scores *s = job->s;
+    size_t n = job->replicates, first = item * LANES;
+    unsigned lanes = n - first < LANES ? (unsigned)(n - first) : LANES, k, l;
+    struct lanes *times = worker;
+    struct pass pass;
+
+    (void)err;
+    draw(job, first, lanes, times);
+    for (k = 0; k < s->outputs; k++) {
+        walk(&job->ranking[k], times, s->count, &pass);
+        memcpy(job->auroc + k * n + first, pass.auroc, lanes * sizeof(double));
+        memcpy(job->auprc + k * n + first, pass.auprc, lanes * sizeof(double));
+    }
+    for (l = 0; l < lanes; l++) {
+        job->auroc[k * n + first + l] = mean_of_row(job->auroc + first + l, n, s->outputs);
+        job->auprc[k * n + first + l] = mean_of_row(job->auprc + first + l, n, s->outputs);
+    }
+    return CHEX_OK;
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The value below which a share q of the sorted ones lies, interpolated (numpy.percentile's default). */
+static double
+quantile(const double *sorted, size_t count, double q)
+{
+    double at = q * (double)(count - 1);
+    size_t below = (size_t)at;
+
+    return below + 1 < count ? sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below])
+                             : sorted[count - 1];
+}
+
+/* Sorts the values in place. */
+static struct interval
+interval_of(double *values, unsigned count)
+{
+    size_t defined = 0, i;
+
+    for (i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            values[defined++] = values[i];
+    if (defined == 0 || defined * 2 < count)
+        return (struct interval){(double)NAN, (double)NAN};
+    qsort(values, defined, sizeof(*values), compare_doubles);
+    return (struct interval){quantile(values, defined, 0.025), quantile(values, defined, 0.975)};
+}
+
+static enum chex_status
+bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_error *err)
+{
+    struct pipeline pipeline = {
+        .count = (job->replicates + LANES - 1) / LANES,
+        .threads = threads,
+        .work = replicate,
+        .worker_new = times_new,
+        .worker_free = free,
+        .context = job,
+    };
+    size_t rows = job->s->outputs + 1, n = job->replicates;
+    enum chex_status status;
+    unsigned k;
+
+    job->auroc = calloc(rows * n, sizeof(double));
+    job->auprc = calloc(rows * n, sizeof(double));
+    if (!job->auroc || !job->auprc)
+        return chex_fail_memory(err);
+    status = pipeline_run(&pipeline, err);
+    if (status != CHEX_OK)
+        return status;
+    for (k = 0; k < job->s->outputs; k++) {
+        out->finding[k].auroc_95 = interval_of(job->auroc + k * n, job->replicates);
+        out->finding[k].auprc_95 = interval_of(job->auprc + k * n, job->replicates);
+    }
+    out->mean_auroc_95 = interval_of(job->auroc + k * n, job->replicates);
+    out->mean_auprc_95 = interval_of(job->auprc + k * n, job->replicates);
+    return CHEX_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+/* Where every draw takes the patient with the most images, no count reaches 2^31. */
+static bool
+within_limits(const struct scores *s, uint32_t *images)
+{
+    uint32_t most = 0;
+    size_t i;
+
+    if (s->outputs > METRICS_OUTPUTS || s->count == 0 || s->count > INT32_MAX)
+        return false;
+    memset(images, 0, s->patients * sizeof(*images));
+    for (i = 0; i < s->count; i++) {
+        if (s->patient[i] >= s->patients)
+            return false;
+        if (++images[s->patient[i]] > most)
+            most = images[s->patient[i]];
+    }
+    return (uint64_t)most * s->patients <= INT32_MAX;
+}
+
+static void
+measure(const struct job *job, struct lanes *times, struct metrics *out)
+{
+    const struct scores *s = job->s;
+    double auroc = 0, auprc = 0;
+    struct pass pass;
+    uint32_t i;
+    unsigned k;
+    size_t n;
+    int l;
+
+    for (i = 0; i < s->patients; i++)
+        for (l = 0; l < LANES; l++)
+            times[i].x[l] = 1;
+    for (k = 0; k < s->outputs; k++) {
+        struct finding_metrics *f = &out->finding[k];
+
+        walk(&job->ranking[k], times, s->count, &pass);
+        for (n = 0; n < job->ranking[k].steps; n++)
+            f->positives += job->ranking[k].step[n].positives;
+        f->auroc = pass.auroc[0];
+        f->auprc = pass.auprc[0];
+        if (isnan(f->auroc))
+            continue;
+        find_thresholds(&job->ranking[k], s->count - f->positives, f);
+        auroc += f->auroc;
+        auprc += f->auprc;
+        out->defined++;
+    }
+    out->mean_auroc = out->defined > 0 ? auroc / out->defined : (double)NAN;
+    out->mean_auprc = out->defined > 0 ? auprc / out->defined : (double)NAN;
+}
+
+static enum chex_status
+rank_all(struct job *job, struct chex_error *err)
+{
+    struct item *item = malloc(job->s->count * sizeof(*item));
+    enum chex_status status = item ? CHEX_OK : chex_fail_memory(err);
+    unsigned k;
+
+    for (k = 0; status == CHEX_OK && k < job->s->outputs; k++)
+        status = rank_finding(job->s, k, &job->ranking[k], item, err);
+    free(item);
+    return status;
+}
+
+static void
+job_release(struct job *job)
+{
+    unsigned k;
+
+    for (k = 0; job->ranking && k < job->s->outputs; k++) {
+        free(job->ranking[k].patient);
+        free(job->ranking[k].step);
+    }
+    free(job->ranking);
+    free(job->auroc);
+    free(job->auprc);
+}
+
+enum chex_status
+metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads, struct metrics *out,
+                struct chex_error *err)
+{
+    struct job job = {.s = s, .seed = seed, .replicates = replicates};
+    struct lanes *times = calloc(s->patients ? s->patients : 1, sizeof(*times));
+    enum chex_status status = CHEX_OK;
+
+    metrics_undefined(out);
+    out->images = s->count;
+    out->patients = s->patients;
+    out->outputs = s->outputs;
+    out->replicates = replicates;
+    job.ranking = calloc(s->outputs ? s->outputs : 1, sizeof(*job.ranking));
+    if (!times || !job.ranking)
+        status = chex_fail_memory(err);
+    else if (!within_limits(s, times[0].x))
+        status = chex_fail(err, CHEX_ERR_USAGE, "metrics of %zu images of %u patients with %u findings", s->count,
+                           s->patients, s->outputs);
+    if (status == CHEX_OK)
+        status = rank_all(&job, err);
+    if (status == CHEX_OK)
+        measure(&job, times, out);
+    if (status == CHEX_OK && replicates > 0 && out->defined > 0)
+        status = bootstrap(&job, threads, out, err);
+    job_release(&job);
+    free(times);
+    return status;
+}

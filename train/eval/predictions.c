@@ -1,0 +1,103 @@
+/*
+ * predictions.c - see predictions.h: the CSV
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "eval/predictions.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A text that grows; the first failure is kept. */
+struct text {
+    struct buffer b;
+    bool failed;
+};
+
+static void
+put(struct text *t, const char *data, size_t size)
+{
+    t->failed = t->failed || buffer_append(&t->b, data, size, NULL) != CHEX_OK;
+}
+
+static void put_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+put_format(struct text *t, const char *format, ...)
+{
+    char piece[128]; /* names of findings and numbers only */
+    va_list args;
+    int size;
+
+    va_start(args, format);
+    size = vsnprintf(piece, sizeof(piece), format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof(piece))
+        t->failed = true;
+    else
+        put(t, piece, (size_t)size);
+}
+
+/* Quoted where RFC 4180 asks for it. */
+static void
+put_field(struct text *t, const char *field)
+{
+    if (field[strcspn(field, "\",\r\n")] == '\0') {
+        put(t, field, strlen(field));
+        return;
+    }
+    put(t, "\"", 1);
+    for (; *field; field++)
+        put(t, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
+    put(t, "\"", 1);
+}
+
+static void
+put_header(struct text *t, unsigned outputs)
+{
+    unsigned k;
+
+    put_format(t, "image,patient,split");
+    for (k = 0; k < outputs; k++)
+        put_format(t, ",prob_%s", chex_finding_name(k));
+    for (k = 0; k < outputs; k++)
+        put_format(t, ",label_%s", chex_finding_name(k));
+    put(t, "\n", 1);
+}
+
+static void
+put_image(struct text *t, const struct evaluation *e, size_t i, const char *split)
+{
+    unsigned k;
+
+    put_field(t, e->image[i].name);
+    put(t, ",", 1);
+    put_field(t, e->image[i].person);
+    put(t, ",", 1);
+    put_field(t, split);
+    for (k = 0; k < e->outputs; k++)
+        put_format(t, ",%.9g", (double)e->probability[i * e->outputs + k]);
+    for (k = 0; k < e->outputs; k++)
+        put_format(t, ",%u", e->label[i * e->outputs + k]);
+    put(t, "\n", 1);
+}
+
+enum chex_status
+predictions_write(const struct evaluation *e, const struct evaluation_source *from, const struct folder *folder,
+                  const char *name, struct chex_error *err)
+{
+    const char *split = chex_dataset_split(from->ds, e->split)->name;
+    struct text t = {.failed = false};
+    enum chex_status status;
+    size_t i;
+
+    put_header(&t, e->outputs);
+    for (i = 0; !t.failed && i < e->count; i++)
+        put_image(&t, e, i, split);
+    status = t.failed ? chex_fail_memory(err) : safe_file_put(folder, name, t.b.data, t.b.size, err);
+    buffer_release(&t.b);
+    return status;
+}

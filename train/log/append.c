@@ -1,0 +1,156 @@
+/*
+ * append.c - see append.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/append.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct append {
+    const struct folder *folder;
+    char *name;
+    int fd;
+    uint64_t end; /* of what was written whole */
+    struct buffer pending;
+    uint64_t dropped;
+};
+
+static enum chex_status
+fail(const struct append *a, const char *verb, int error, struct chex_error *err)
+{
+    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, a->folder->path, a->name,
+              chex_errno_text(error));
+    errno = error;
+    return chex_status_of_write_errno(error);
+}
+
+enum chex_status
+append_open(const struct folder *folder, const char *name, bool fresh, struct append **out, struct chex_error *err)
+{
+    struct append *a = calloc(1, sizeof(*a));
+    enum chex_status status;
+    struct stat st;
+
+    *out = NULL;
+    if (!a)
+        return chex_fail_memory(err);
+    a->folder = folder;
+    a->fd = -1;
+    a->name = strdup(name);
+    if (!a->name) {
+        status = chex_fail_memory(err);
+        goto fail;
+    }
+    /* Never through a link, and never waiting for the reader of a FIFO. */
+    a->fd = openat(folder->fd, name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_EXCL : 0),
+                   0666);
+    if (a->fd < 0 || fstat(a->fd, &st) != 0) {
+        status = fail(a, "create", errno, err);
+        goto fail;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        status = chex_fail(err, CHEX_ERR_WRITE, "cannot write '%s/%s': not a regular file", folder->path, name);
+        goto fail;
+    }
+    a->end = (uint64_t)st.st_size;
+    *out = a;
+    return CHEX_OK;
+fail:
+    append_free(a);
+    return status;
+}
+
+enum chex_status
+append_put(struct append *a, const void *data, size_t size, struct chex_error *err)
+{
+    struct chex_error ignored;
+    size_t all;
+
+    if (!size_add(a->pending.size, size, &all))
+        return chex_fail_memory(err);
+    if (a->pending.size > 0 && all > APPEND_LIMIT && append_flush(a, &ignored) != CHEX_OK) {
+        a->dropped++;
+        return chex_fail(err, CHEX_ERR_LIMIT, "dropped for '%s/%s': %s", a->folder->path, a->name, ignored.text);
+    }
+    return buffer_append(&a->pending, data, size, err);
+}
+
+static enum chex_status
+write_pending(struct append *a, struct chex_error *err)
+{
+    const struct buffer *b = &a->pending;
+    size_t done = 0;
+
+    while (done < b->size) {
+        ssize_t n = pwrite(a->fd, b->data + done, b->size - done, (off_t)(a->end + done));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(a, "write", n < 0 ? errno : EIO, err);
+        done += (size_t)n;
+    }
+    return CHEX_OK;
+}
+
+enum chex_status
+append_flush(struct append *a, struct chex_error *err)
+{
+    enum chex_status status;
+    struct stat st;
+
+    if (a->pending.size == 0)
+        return CHEX_OK;
+    status = write_pending(a, err);
+    if (status != CHEX_OK) {
+        int error = errno;
+
+        /* Half a piece goes away again; where even that fails, the next flush writes over it. */
+        while (ftruncate(a->fd, (off_t)a->end) != 0 && errno == EINTR)
+            ;
+        errno = error;
+        return status;
+    }
+    a->end += a->pending.size;
+    a->pending.size = 0;
+    /* What is written to a file without a name is seen by nobody. */
+    if (fstat(a->fd, &st) == 0 && st.st_nlink == 0)
+        return chex_fail(err, CHEX_ERR_WRITE, "'%s/%s' was removed", a->folder->path, a->name);
+    return CHEX_OK;
+}
+
+enum chex_status
+append_sync(struct append *a, struct chex_error *err)
+{
+    enum chex_status status = append_flush(a, err);
+
+    if (status == CHEX_OK && fsync(a->fd) != 0)
+        status = fail(a, "sync", errno, err);
+    return status;
+}
+
+uint64_t
+append_dropped(const struct append *a)
+{
+    return a->dropped;
+}
+
+void
+append_free(struct append *a)
+{
+    if (!a)
+        return;
+    if (a->fd >= 0)
+        close(a->fd);
+    buffer_release(&a->pending);
+    free(a->name);
+    free(a);
+}

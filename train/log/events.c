@@ -1,0 +1,279 @@
+/*
+ * events.c - Event messages and the file that they are appended to; see events.h.  Curves and hyperparameters are made in
+ * events_plugin.c
+ *
+ * A value is packed as soon as it is complete and unpacked again: so its message tree may stand on the stack of the function
+ * that makes it, and what is kept has one owner and one way to be freed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/events.h"
+
+#include "log/events_private.h"
+#include "dataset/tfrecord.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_VERSION "brain.Event:2"
+#define BUCKETS      50
+#define NAME_SIZE    256
+#define NAME_PREFIX  "events.out.tfevents."
+#define NAME_TRIES   100
+
+struct events {
+    struct append *file;
+    char name[NAME_SIZE];
+    Chex__Summary__Value **value; /* of the next Event */
+    size_t count, capacity;
+    struct buffer record;
+};
+
+/* ---- one Event --------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+append_event(struct events *e, const Chex__Event *event, struct chex_error *err)
+{
+    size_t size = chex__event__get_packed_size(event), need;
+    enum chex_status status;
+
+    if (!size_add(size, TFRECORD_FRAME, &need))
+        return chex_fail_memory(err);
+    status = buffer_reserve(&e->record, need, err);
+    if (status != CHEX_OK)
+        return status;
+    chex__event__pack(event, e->record.data + TFRECORD_HEADER);
+    tfrecord_frame(e->record.data, size);
+    return append_put(e->file, e->record.data, need, err);
+}
+
+enum chex_status
+events_add(struct events *e, const Chex__Summary__Value *value, struct chex_error *err)
+{
+    size_t size = protobuf_c_message_get_packed_size(&value->base);
+    ProtobufCMessage *copy;
+    void *grown = array_grow(e->value, &e->capacity, e->count, sizeof(*e->value));
+    enum chex_status status;
+
+    if (!grown)
+        return chex_fail_memory(err);
+    e->value = grown;
+    status = buffer_reserve(&e->record, size, err);
+    if (status != CHEX_OK)
+        return status;
+    protobuf_c_message_pack(&value->base, e->record.data);
+    copy = protobuf_c_message_unpack(&chex__summary__value__descriptor, NULL, size, e->record.data);
+    if (!copy)
+        return chex_fail_memory(err);
+    e->value[e->count++] = (Chex__Summary__Value *)(void *)copy;
+    return CHEX_OK;
+}
+
+static void
+drop_values(struct events *e)
+{
+    while (e->count > 0)
+        protobuf_c_message_free_unpacked(&e->value[--e->count]->base, NULL);
+}
+
+enum chex_status
+events_write(struct events *e, uint64_t step, double time, struct chex_error *err)
+{
+    Chex__Summary summary = CHEX__SUMMARY__INIT;
+    Chex__Event event = CHEX__EVENT__INIT;
+    enum chex_status status = CHEX_OK;
+
+    summary.n_value = e->count;
+    summary.value = e->value;
+    event.wall_time = time;
+    event.step = (int64_t)step;
+    event.what_case = CHEX__EVENT__WHAT_SUMMARY;
+    event.summary = &summary;
+    if (e->count > 0)
+        status = append_event(e, &event, err);
+    drop_values(e);
+    return status;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static bool
+is_event_file(const char *name)
+{
+    return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0;
+}
+
+/* Now, but later than every event file that is there: its name must be the last of them. */
+static enum chex_status
+first_second(const struct folder *folder, unsigned long long *out, struct chex_error *err)
+{
+    struct folder_names names = {0};
+    enum chex_status status = folder_list(folder, is_event_file, &names, err);
+    unsigned long long second = (unsigned long long)time(NULL);
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && i < names.count; i++) {
+        const char *digits = names.name[i] + strlen(NAME_PREFIX);
+        size_t length = strspn(digits, "0123456789");
+
+        /* TensorBoard compares names, so numbers of another length say nothing. */
+        if (length == 10 && strtoull(digits, NULL, 10) >= second)
+            second = strtoull(digits, NULL, 10) + 1;
+    }
+    folder_names_release(&names);
+    *out = second;
+    return status == CHEX_ERR_READ ? chex_context(err, CHEX_ERR_WRITE, "event file") : status;
+}
+
+/* Of the host's name only what is harmless in a file name. */
+static void
+host_for_name(char *out, size_t size)
+{
+    size_t i;
+
+    if (gethostname(out, size) != 0)
+        snprintf(out, size, "localhost");
+    out[size - 1] = '\0';
+    for (i = 0; out[i]; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.", out[i]))
+            out[i] = '_';
+}
+
+static enum chex_status
+create_file(struct events *e, const struct folder *folder, struct chex_error *err)
+{
+    char host[64];
+    unsigned long long second;
+    unsigned tries;
+    enum chex_status status = first_second(folder, &second, err);
+
+    host_for_name(host, sizeof(host));
+    for (tries = 0; status == CHEX_OK && tries < NAME_TRIES; tries++) {
+        snprintf(e->name, sizeof(e->name), NAME_PREFIX "%010llu.%s.%ld", second + tries, host, (long)getpid());
+        status = append_open(folder, e->name, true, &e->file, err);
+        if (status == CHEX_OK || errno != EEXIST)
+            return status;
+        status = CHEX_OK;
+    }
+    return status == CHEX_OK ? CHEX_ERR_WRITE : status; /* err has the reason of the last try */
+}
+
+enum chex_status
+events_open(const struct folder *folder, uint64_t step, struct events **out, struct chex_error *err)
+{
+    struct events *e = calloc(1, sizeof(*e));
+    Chex__SessionLog session = CHEX__SESSION_LOG__INIT;
+    Chex__Event event = CHEX__EVENT__INIT;
+    enum chex_status status;
+
+    *out = NULL;
+    if (!e)
+        return chex_fail_memory(err);
+    status = create_file(e, folder, err);
+    if (status != CHEX_OK)
+        goto fail;
+    event.wall_time = (double)time(NULL);
+    event.what_case = CHEX__EVENT__WHAT_FILE_VERSION;
+    event.file_version = FILE_VERSION;
+    status = append_event(e, &event, err);
+    if (status != CHEX_OK)
+        goto fail;
+    /* In the first file too: TensorBoard takes the first START that it sees for the beginning of all. */
+    session.status = CHEX__SESSION_LOG__STATUS__START;
+    event.step = step > 0 ? (int64_t)step + 1 : 0;
+    event.what_case = CHEX__EVENT__WHAT_SESSION_LOG;
+    event.session_log = &session;
+    status = append_event(e, &event, err);
+    if (status != CHEX_OK)
+        goto fail;
+    *out = e;
+    return CHEX_OK;
+fail:
+    events_free(e);
+    return status;
+}
+
+const char *
+events_name(const struct events *e)
+{
+    return e->name;
+}
+
+enum chex_status
+events_flush(struct events *e, struct chex_error *err)
+{
+    return append_flush(e->file, err);
+}
+
+enum chex_status
+events_sync(struct events *e, struct chex_error *err)
+{
+    return append_sync(e->file, err);
+}
+
+void
+events_free(struct events *e)
+{
+    if (!e)
+        return;
+    drop_values(e);
+    free(e->value);
+    buffer_release(&e->record);
+    append_free(e->file);
+    free(e);
+}
+
+/* ---- values without a plugin ------------------------------------------------------------------------------------- */
+
+enum chex_status
+events_scalar(struct events *e, const char *tag, double value, struct chex_error *err)
+{
+    Chex__Summary__Value v = CHEX__SUMMARY__VALUE__INIT;
+
+    v.tag = (char *)tag;
+    v.value_case = CHEX__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
+    v.simple_value = (float)value;
+    return events_add(e, &v, err);
+}
+
+enum chex_status
+events_histogram(struct events *e, const char *tag, const float *value, size_t stride, size_t count,
+                 struct chex_error *err)
+{
+    double limit[BUCKETS], bucket[BUCKETS] = {0};
+    Chex__Histogram h = CHEX__HISTOGRAM__INIT;
+    Chex__Summary__Value v = CHEX__SUMMARY__VALUE__INIT;
+    size_t i;
+
+    for (i = 0; i < BUCKETS; i++)
+        limit[i] = (double)(i + 1) / BUCKETS;
+    limit[BUCKETS - 1] = DBL_MAX; /* 1 itself is in the last bucket */
+    h.min = count > 0 ? INFINITY : 0;
+    h.max = count > 0 ? -INFINITY : 0;
+    for (i = 0; i < count; i++) {
+        double x = value[i * stride];
+        double place = x * BUCKETS;
+
+        bucket[place >= BUCKETS ? BUCKETS - 1 : place > 0 ? (size_t)place : 0]++;
+        h.min = x < h.min ? x : h.min;
+        h.max = x > h.max ? x : h.max;
+        h.sum += x;
+        h.sum_squares += x * x;
+    }
+    h.num = (double)count;
+    h.n_bucket_limit = h.n_bucket = BUCKETS;
+    h.bucket_limit = limit;
+    h.bucket = bucket;
+    v.tag = (char *)tag;
+    v.value_case = CHEX__SUMMARY__VALUE__VALUE_HISTO;
+    v.histo = &h;
+    return events_add(e, &v, err);
+}

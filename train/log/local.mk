@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/log/append.c \
+	train/log/append.h \
+	train/log/events.c \
+	train/log/events.h \
+	train/log/events_plugin.c \
+	train/log/events_private.h \
+	train/log/events_read.c \
+	train/log/events_read.h \
+	train/log/prometheus.c \
+	train/log/prometheus.h \
+	train/log/run_file.c \
+	train/log/run_file.h \
+	train/log/run_json.c \
+	train/log/run_json.h \
+	train/log/run_log.c \
+	train/log/run_log.h \
+	train/log/run_log_lines.c \
+	train/log/run_log_private.h \
+	train/log/trace.c \
+	train/log/trace.h

@@ -1,0 +1,353 @@
+/*
+ * prometheus.c - see prometheus.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/prometheus.h"
+
+#include "base/json.h"
+#include "base/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LINE_SIZE 1024
+#define SUFFIX    ".prom"
+
+struct evaluated {
+    char split[64];
+    double loss, seconds;
+    struct metrics metrics;
+};
+
+struct prometheus {
+    struct folder folder;
+    char *name;
+    char *run, *model, *dataset_id; /* escaped */
+    double written;                 /* progress_clock(); 0: never */
+
+    struct run_log_step last;
+    uint64_t images;         /* of this process */
+    struct step_times times; /* sums */
+    bool stepped;
+    struct evaluated evaluated[PROMETHEUS_SPLITS];
+    unsigned splits;
+    double checkpoint; /* 0: none */
+    bool ended;
+    int exit;
+    struct buffer text;
+};
+
+/* ---- open, close ------------------------------------------------------------------------------------------------- */
+
+/* Where the name begins in a path. */
+static const char *
+name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static enum chex_status
+open_folder(const char *path, struct folder *out, struct chex_error *err)
+{
+    size_t length = (size_t)(name_of(path) - path);
+    char *folder = length > 0 ? strndup(path, length) : strdup(".");
+    enum chex_status status = folder ? folder_open(folder, false, out, err) : chex_fail_memory(err);
+
+    free(folder);
+    return status;
+}
+
+enum chex_status
+prometheus_check(const char *path, struct chex_error *err)
+{
+    const char *name = name_of(path);
+    size_t length = strlen(name), suffix = strlen(SUFFIX);
+    struct folder folder = {.fd = -1};
+    enum chex_status status;
+
+    if (length <= suffix || strcmp(name + length - suffix, SUFFIX) != 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' does not end in " SUFFIX ": the collector would pass it over",
+                         path);
+    status = open_folder(path, &folder, err);
+    folder_close(&folder);
+    return status;
+}
+
+/* The value of a label: a quote, a backslash and a newline are escaped, and what is not UTF-8. */
+static char *
+label_value(const char *text)
+{
+    json_t *utf8 = json_text(text ? text : "");
+    const char *from = json_string_value(utf8);
+    char *out = from ? malloc(2 * strlen(from) + 1) : NULL, *at = out;
+
+    for (; out && *from; from++) {
+        if (*from == '"' || *from == '\\' || *from == '\n')
+            *at++ = '\\';
+        *at++ = *from == '\n' ? 'n' : *from;
+    }
+    if (out)
+        *at = '\0';
+    json_decref(utf8);
+    return out;
+}
+
+enum chex_status
+prometheus_open(const char *path, const char *run, const char *model, const char *dataset_id, struct prometheus **out,
+                struct chex_error *err)
+{
+    struct prometheus *p = calloc(1, sizeof(*p));
+    enum chex_status status;
+
+    *out = NULL;
+    if (!p)
+        return chex_fail_memory(err);
+    p->folder.fd = -1;
+    status = open_folder(path, &p->folder, err);
+    if (status != CHEX_OK)
+        goto fail;
+    p->name = strdup(name_of(path));
+    p->run = label_value(run);
+    p->model = label_value(model);
+    p->dataset_id = label_value(dataset_id);
+    if (!p->name || !p->run || !p->model || !p->dataset_id) {
+        status = chex_fail_memory(err);
+        goto fail;
+    }
+    *out = p;
+    return CHEX_OK;
+fail:
+    prometheus_free(p);
+    return status;
+}
+
+void
+prometheus_free(struct prometheus *p)
+{
+    if (!p)
+        return;
+    folder_close(&p->folder);
+    buffer_release(&p->text);
+    free(p->name);
+    free(p->run);
+    free(p->model);
+    free(p->dataset_id);
+    free(p);
+}
+
+/* ---- what happened ----------------------------------------------------------------------------------------------- */
+
+void
+prometheus_step(struct prometheus *p, const struct run_log_step *s)
+{
+    unsigned i;
+
+    p->last = *s;
+    p->stepped = true;
+    p->images += s->images;
+    for (i = 0; i < PART_COUNT; i++)
+        p->times.seconds[i] += s->times.seconds[i];
+}
+
+void
+prometheus_evaluation(struct prometheus *p, const struct run_log_evaluation *e)
+{
+    struct evaluated *to;
+    unsigned i;
+
+    for (i = 0; i < p->splits && strncmp(p->evaluated[i].split, e->split, sizeof(to->split) - 1) != 0; i++)
+        ;
+    if (i == PROMETHEUS_SPLITS)
+        return;
+    p->splits += i == p->splits;
+    to = &p->evaluated[i];
+    snprintf(to->split, sizeof(to->split), "%s", e->split);
+    to->loss = e->loss;
+    to->seconds = e->seconds;
+    to->metrics = *e->metrics;
+}
+
+void
+prometheus_checkpoint(struct prometheus *p, double time)
+{
+    p->checkpoint = time;
+}
+
+void
+prometheus_end(struct prometheus *p, int exit)
+{
+    p->ended = true;
+    p->exit = exit;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+struct page {
+    struct buffer *text;
+    enum chex_status status;
+    struct chex_error *err;
+};
+
+static void put(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+put(struct page *page, const char *format, ...)
+{
+    char line[LINE_SIZE];
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (length >= (int)sizeof(line) || length < 0)
+        page->status = chex_fail(page->err, CHEX_ERR_LIMIT, "a line of the file for Prometheus is too long");
+    if (page->status == CHEX_OK)
+        page->status = buffer_append(page->text, line, (size_t)length, page->err);
+}
+
+/* The two lines before the samples of a metric. */
+static void
+head(struct page *page, const char *name, const char *type, const char *help)
+{
+    put(page, "# HELP chex_train_%s %s\n# TYPE chex_train_%s %s\n", name, help, name, type);
+}
+
+/* The format's numbers: NaN where there is none. */
+static void
+sample(struct page *page, const char *name, const char *labels, double value)
+{
+    if (isfinite(value))
+        put(page, "chex_train_%s%s %.12g\n", name, labels, value);
+    else
+        put(page, "chex_train_%s%s NaN\n", name, labels);
+}
+
+static void
+single(struct page *page, const char *name, const char *type, double value, const char *help)
+{
+    head(page, name, type, help);
+    sample(page, name, "", value);
+}
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void
+put_run(struct page *page, const struct prometheus *p)
+{
+    head(page, "info", "gauge", "What is trained; the value is 1.");
+    put(page, "chex_train_info{version=\"%s\",run=\"%.400s\",model=\"%.100s\",dataset=\"%.100s\"} 1\n", chex_version(),
+        p->run, p->model, p->dataset_id);
+    single(page, "running", "gauge", p->ended ? 0 : 1, "1 while the process trains, 0 after its end.");
+    if (p->ended)
+        single(page, "exit_code", "gauge", p->exit, "Exit code of the process.");
+    single(page, "updated_timestamp_seconds", "gauge", now(), "When this file was written.");
+    if (p->checkpoint > 0)
+        single(page, "checkpoint_timestamp_seconds", "gauge", p->checkpoint, "When the last checkpoint was written.");
+}
+
+static void
+put_step(struct page *page, const struct prometheus *p)
+{
+    const struct run_log_step *s = &p->last;
+    char labels[64];
+    unsigned i;
+
+    single(page, "step", "gauge", (double)s->step, "Steps of the optimizer in the run so far.");
+    single(page, "epoch", "gauge", s->epoch, "The epoch at hand, 1 is the first.");
+    single(page, "loss", "gauge", s->loss, "Mean over the last steps.");
+    single(page, "learning_rate", "gauge", s->rate, "Of the last step.");
+    single(page, "gradient_norm", "gauge", s->norm, "Of the last step.");
+    single(page, "images_per_second", "gauge", s->seconds > 0 ? (double)s->images / s->seconds : 0,
+           "Of all ranks, over the last steps.");
+    single(page, "images_total", "counter", (double)p->images, "Images trained on by this process's job.");
+    single(page, "skipped_records_total", "counter", (double)s->skipped, "Damaged records that were replaced.");
+    head(page, "part_seconds_total", "counter", "Wall time of the parts of the steps, rank 0.");
+    for (i = 0; i < PART_COUNT; i++) {
+        snprintf(labels, sizeof(labels), "{part=\"%s\"}", step_part_name[i]);
+        sample(page, "part_seconds_total", labels, p->times.seconds[i]);
+    }
+}
+
+/* One metric of all splits; value: where it lies in struct evaluated. */
+static void
+put_splits(struct page *page, const struct prometheus *p, const char *name, size_t offset, const char *help)
+{
+    char labels[128];
+    double value;
+    unsigned i;
+
+    head(page, name, "gauge", help);
+    for (i = 0; i < p->splits; i++) {
+        memcpy(&value, (const char *)&p->evaluated[i] + offset, sizeof(value));
+        snprintf(labels, sizeof(labels), "{split=\"%s\"}", p->evaluated[i].split);
+        sample(page, name, labels, value);
+    }
+}
+
+static void
+put_evaluations(struct page *page, const struct prometheus *p)
+{
+    char labels[256];
+    unsigned i, f;
+
+    put_splits(page, p, "evaluation_loss", offsetof(struct evaluated, loss), "Of the last evaluation of a split.");
+    put_splits(page, p, "evaluation_seconds", offsetof(struct evaluated, seconds), "Time of the last evaluation.");
+    put_splits(page, p, "auroc", offsetof(struct evaluated, metrics.mean_auroc), "Mean over the findings.");
+    put_splits(page, p, "auprc", offsetof(struct evaluated, metrics.mean_auprc), "Mean over the findings.");
+    head(page, "finding_auroc", "gauge", "NaN where a finding has no positives or no negatives.");
+    for (i = 0; i < p->splits; i++) {
+        for (f = 0; f < p->evaluated[i].metrics.outputs && f < CHEX_FINDINGS; f++) {
+            snprintf(labels, sizeof(labels), "{split=\"%s\",finding=\"%s\"}", p->evaluated[i].split,
+                     chex_finding_name(f));
+            sample(page, "finding_auroc", labels, p->evaluated[i].metrics.finding[f].auroc);
+        }
+    }
+}
+
+enum chex_status
+prometheus_write(struct prometheus *p, bool at_once, struct chex_error *err)
+{
+    struct page page = {.text = &p->text, .err = err};
+    struct safe_file *file;
+    double clock = progress_clock();
+    enum chex_status status;
+
+    if (!at_once && p->written > 0 && clock - p->written < PROMETHEUS_SECONDS)
+        return CHEX_OK;
+    p->written = clock;
+    p->text.size = 0;
+    put_run(&page, p);
+    if (p->stepped)
+        put_step(&page, p);
+    if (p->splits > 0)
+        put_evaluations(&page, p);
+    if (page.status != CHEX_OK)
+        return page.status;
+    status = safe_file_create(&p->folder, p->name, SAFE_FILE_NEW, 0, &file, err);
+    if (status != CHEX_OK)
+        return status;
+    status = safe_file_write(file, p->text.data, p->text.size, err);
+    if (status != CHEX_OK) {
+        safe_file_free(file);
+        return status;
+    }
+    /* What a power loss takes is out of date anyway. */
+    return safe_file_commit(file, false, err);
+}

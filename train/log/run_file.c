@@ -1,0 +1,324 @@
+/*
+ * run_file.c - see run_file.h; the keys are described in schemas/run.schema.json
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/run_file.h"
+
+#include "log/run_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RUN_FORMAT   1
+#define RUN_FILE_MAX (16u << 20)
+#define SESSIONS_MAX 1000 /* the newest are kept */
+
+static const struct json_bounds bounds = {.size = RUN_FILE_MAX, .depth = 8, .values = 400000};
+
+struct run_file {
+    const struct folder *folder;
+    json_t *root;
+    json_t *session; /* the last of root's: ours */
+};
+
+static enum chex_status
+write_file(const struct run_file *r, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = json_append(r->root, JSON_INDENT(2) | JSON_REAL_PRECISION(RUN_JSON_DIGITS), &text, err);
+
+    if (status == CHEX_OK)
+        status = safe_file_put(r->folder, RUN_FILE_NAME, text.data, text.size, err);
+    buffer_release(&text);
+    return status;
+}
+
+static json_t *
+format_now(void)
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    char text[40];
+
+    if (!gmtime_r(&now, &utc) || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        return json_null();
+    return json_string(text);
+}
+
+/* ---- parts of the start ------------------------------------------------------------------------------------------ */
+
+static json_t *
+format_command(const struct run_facts *f)
+{
+    json_t *list = json_array();
+    int i;
+
+    for (i = 0; list && i < f->argc; i++)
+        if (json_array_append_new(list, json_text(f->argv[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+/* {"n07": 8, "n08": 8}: how many ranks each host has. */
+static json_t *
+format_hosts(const struct run_facts *f)
+{
+    struct run_json j = run_json_object();
+    unsigned i;
+
+    for (i = 0; i < f->ranks && j.object; i++) {
+        json_t *name = json_text(f->host[i]);
+        const json_t *before = name ? json_object_get(j.object, json_string_value(name)) : NULL;
+
+        if (name)
+            run_json_count(&j, json_string_value(name), (uint64_t)json_integer_value(before) + 1);
+        else
+            j.failed = true;
+        json_decref(name);
+    }
+    return run_json_take(&j);
+}
+
+static json_t *
+format_session(const struct run_facts *f)
+{
+    struct run_json j = run_json_object();
+
+    run_json_add(&j, "started", format_now());
+    run_json_text(&j, "version", chex_version());
+    run_json_add(&j, "command", format_command(f));
+    run_json_count(&j, "from_step", f->step);
+    run_json_count(&j, "ranks", f->ranks);
+    run_json_count(&j, "threads", f->threads);
+    run_json_add(&j, "hosts", format_hosts(f));
+    run_json_text(&j, "backend", f->backend);
+    run_json_text(&j, "device", f->device);
+    run_json_text(&j, "precision", f->precision);
+    run_json_text(&j, "cpu", f->cpu);
+    run_json_values(&j, "libraries", f->library, f->libraries);
+    run_json_add(&j, "ended", json_null());
+    run_json_add(&j, "exit", json_null());
+    run_json_add(&j, "reason", json_null());
+    run_json_add(&j, "to_step", json_null());
+    return run_json_take(&j);
+}
+
+static json_t *
+format_split(const struct run_facts *f, const struct chex_split_info *split)
+{
+    struct run_json j = run_json_object(), positives = run_json_object();
+    bool trains = f->train && strcmp(f->train, split->name) == 0;
+    bool validates = f->validation && strcmp(f->validation, split->name) == 0;
+    unsigned i;
+
+    run_json_text(&j, "name", split->name);
+    run_json_text(&j, "use", trains ? "train" : validates ? "validation" : NULL);
+    run_json_text(&j, "sha256", split->members_sha256);
+    run_json_count(&j, "images", split->image_count);
+    run_json_count(&j, "patients", split->patient_count);
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        run_json_count(&positives, chex_finding_name(i), split->positives[i]);
+    run_json_add(&j, "positives", run_json_take(&positives));
+    return run_json_take(&j);
+}
+
+static json_t *
+format_dataset(const struct run_facts *f)
+{
+    const struct chex_dataset_info *info = chex_dataset_info(f->dataset);
+    struct run_json j = run_json_object();
+    json_t *splits = json_array();
+    unsigned i;
+
+    run_json_text(&j, "path", f->dataset_path);
+    run_json_text(&j, "id", info->id);
+    run_json_count(&j, "height", info->height);
+    run_json_count(&j, "width", info->width);
+    run_json_count(&j, "images", info->image_count);
+    for (i = 0; i < info->split_count; i++)
+        if (json_array_append_new(splits, format_split(f, chex_dataset_split(f->dataset, i))) != 0)
+            j.failed = true;
+    run_json_add(&j, "splits", splits);
+    return run_json_take(&j);
+}
+
+static json_t *
+format_model(const struct run_facts *f, const json_t *earlier)
+{
+    const char *before = json_string_value(json_object_get(json_object_get(earlier, "model"), "init"));
+    struct run_json j = run_json_object();
+
+    run_json_text(&j, "name", f->model);
+    run_json_count(&j, "parameters", f->parameters);
+    run_json_text(&j, "init", f->init ? f->init : before);
+    run_json_text(&j, "init_sha256", f->init_sha256);
+    return run_json_take(&j);
+}
+
+/* ---- what an earlier start left ---------------------------------------------------------------------------------- */
+
+/* *out is NULL where there is none, or one that is not ours. */
+static enum chex_status
+read_earlier(const struct folder *folder, json_t **out, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = file_read(folder->fd, RUN_FILE_NAME, RUN_FILE_MAX, &text, err);
+
+    *out = NULL;
+    if (status == CHEX_OK)
+        status = json_read(text.data, text.size, &bounds, out, err);
+    buffer_release(&text);
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
+/* A copy of its sessions, without the oldest where they are too many. */
+static json_t *
+earlier_sessions(const json_t *earlier)
+{
+    const json_t *list = json_object_get(earlier, "sessions");
+    json_t *copy = json_is_array(list) ? json_copy((json_t *)list) : json_array();
+
+    while (copy && json_array_size(copy) >= SESSIONS_MAX && json_array_remove(copy, 0) == 0)
+        ;
+    return copy;
+}
+
+/* A value that stays until this session has a newer one; null where the run begins anew. */
+static json_t *
+carry(const json_t *earlier, const char *key, const struct run_facts *f)
+{
+    json_t *value = f->step > 0 ? json_object_get(earlier, key) : NULL;
+
+    return value ? json_incref(value) : json_null();
+}
+
+enum chex_status
+run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
+               struct chex_error *err)
+{
+    struct run_file *r = calloc(1, sizeof(*r));
+    struct run_json j = run_json_object();
+    json_t *earlier = NULL, *sessions = NULL;
+    enum chex_status status = r ? read_earlier(folder, &earlier, err) : chex_fail_memory(err);
+
+    *out = NULL;
+    if (status != CHEX_OK)
+        goto out;
+    r->folder = folder;
+    sessions = earlier_sessions(earlier);
+    r->session = format_session(facts);
+    if (json_array_append(sessions, r->session) != 0)
+        j.failed = true;
+    run_json_count(&j, "format", RUN_FORMAT);
+    run_json_text(&j, "tool", "chex-train");
+    run_json_add(&j, "model", format_model(facts, earlier));
+    run_json_add(&j, "dataset", format_dataset(facts));
+    run_json_count(&j, "seed", facts->seed);
+    run_json_count(&j, "global_batch", facts->global_batch);
+    run_json_values(&j, "options", facts->option, facts->options);
+    run_json_add(&j, "sessions", sessions);
+    run_json_add(&j, "best", carry(earlier, "best", facts));
+    run_json_add(&j, "results", carry(earlier, "results", facts));
+    r->root = run_json_take(&j);
+    status = r->root ? write_file(r, err) : chex_fail_memory(err);
+    if (status == CHEX_OK) {
+        *out = r;
+        r = NULL;
+    }
+out:
+    json_decref(j.object);
+    json_decref(earlier);
+    run_file_free(r);
+    return status;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static json_t *
+format_result(const struct run_result *result)
+{
+    const struct metrics *m = result->metrics;
+    struct run_json j = run_json_object(), findings = run_json_object();
+    unsigned i;
+
+    run_json_text(&j, "split", result->split);
+    run_json_text(&j, "split_sha256", result->sha256);
+    run_json_text(&j, "weights", result->weights);
+    run_json_count(&j, "step", result->step);
+    run_json_count(&j, "images", m->images);
+    run_json_count(&j, "patients", m->patients);
+    run_json_count(&j, "defined", m->defined);
+    run_json_real(&j, "auroc", m->mean_auroc);
+    run_json_pair(&j, "auroc_95", m->mean_auroc_95.low, m->mean_auroc_95.high);
+    run_json_real(&j, "auprc", m->mean_auprc);
+    run_json_pair(&j, "auprc_95", m->mean_auprc_95.low, m->mean_auprc_95.high);
+    for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++)
+        run_json_real(&findings, chex_finding_name(i), m->finding[i].auroc);
+    run_json_add(&j, "auroc_of", run_json_take(&findings));
+    return run_json_take(&j);
+}
+
+static json_t *
+format_results(const struct run_outcome *o)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; list && i < o->results; i++)
+        if (json_array_append_new(list, format_result(o->result + i)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *
+format_best(const struct run_outcome *o)
+{
+    struct run_json j = run_json_object();
+
+    run_json_text(&j, "metric", o->selected);
+    run_json_real(&j, "value", o->best);
+    run_json_count(&j, "step", o->best_step);
+    run_json_text(&j, "file", o->best_file);
+    return run_json_take(&j);
+}
+
+enum chex_status
+run_file_finish(struct run_file *r, const struct run_outcome *outcome, struct chex_error *err)
+{
+    /* Both borrow an object that r owns. */
+    struct run_json session = {.object = json_incref(r->session)}, root = {.object = json_incref(r->root)};
+
+    run_json_add(&session, "ended", format_now());
+    run_json_add(&session, "exit", json_integer(outcome->exit));
+    run_json_text(&session, "reason", outcome->reason);
+    run_json_count(&session, "to_step", outcome->step);
+    run_json_count(&session, "epochs", outcome->epochs);
+    if (isfinite(outcome->best))
+        run_json_add(&root, "best", format_best(outcome));
+    if (outcome->results > 0)
+        run_json_add(&root, "results", format_results(outcome));
+    json_decref(session.object);
+    json_decref(root.object);
+    if (session.failed || root.failed)
+        return chex_fail_memory(err);
+    return write_file(r, err);
+}
+
+void
+run_file_free(struct run_file *r)
+{
+    if (!r)
+        return;
+    json_decref(r->session);
+    json_decref(r->root);
+    free(r);
+}

@@ -1,0 +1,340 @@
+/*
+ * run_log.c - what happened goes to metrics.jsonl and to the event file; see run_log.h
+ *
+ * The lines of the former are made in run_log_lines.c, the messages of the latter in events.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/run_log.h"
+
+#include "log/append.h"
+#include "log/events.h"
+#include "base/json.h"
+#include "base/progress.h"
+#include "log/prometheus.h"
+#include "log/run_log_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FLUSH_SECONDS 10
+#define TAG_SIZE      256
+
+struct run_log {
+    struct append *metrics;        /* NULL: it could not be opened */
+    struct events *events;         /* likewise */
+    struct prometheus *prometheus; /* likewise, or it is not wanted */
+    struct buffer line;
+    double flushed; /* progress_clock() */
+    bool warned;
+    void (*warn)(void *context, const char *text);
+    void *context;
+};
+
+/* ---- errors, time ------------------------------------------------------------------------------------------------ */
+
+/* A failure is told once; the run goes on. */
+static void
+watch(struct run_log *log, enum chex_status status, const struct chex_error *err)
+{
+    char text[CHEX_ERROR_TEXT + 64];
+
+    if (status == CHEX_OK || log->warned)
+        return;
+    log->warned = true;
+    snprintf(text, sizeof(text), "%s; the run goes on, told once", err->text);
+    if (log->warn)
+        log->warn(log->context, text);
+}
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void
+run_log_flush(struct run_log *log)
+{
+    struct chex_error err;
+
+    if (log->metrics)
+        watch(log, append_flush(log->metrics, &err), &err);
+    if (log->events)
+        watch(log, events_flush(log->events, &err), &err);
+    log->flushed = progress_clock();
+}
+
+/* The file for Prometheus, where it is due. */
+static void
+tell_prometheus(struct run_log *log, bool at_once)
+{
+    struct chex_error err;
+
+    if (log->prometheus)
+        watch(log, prometheus_write(log->prometheus, at_once, &err), &err);
+}
+
+static void
+flush_sometimes(struct run_log *log)
+{
+    tell_prometheus(log, false);
+    if (progress_clock() - log->flushed >= FLUSH_SECONDS)
+        run_log_flush(log);
+}
+
+/* The line that was made, where that succeeded. */
+static void
+put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
+{
+    if (status == CHEX_OK && log->metrics)
+        status = append_put(log->metrics, log->line.data, log->line.size, err);
+    watch(log, status, err);
+    log->line.size = 0;
+}
+
+/* ---- open, close ------------------------------------------------------------------------------------------------- */
+
+/* The text of a cell of Markdown's table. */
+static enum chex_status
+append_cell(struct buffer *b, const char *text, struct chex_error *err)
+{
+    json_t *utf8 = json_text(text);
+    const char *at = json_string_value(utf8);
+    enum chex_status status = at ? CHEX_OK : chex_fail_memory(err);
+
+    for (; status == CHEX_OK && *at; at++) {
+        if (*at == '|' || *at == '\\')
+            status = buffer_append(b, "\\", 1, err);
+        if (status == CHEX_OK)
+            status = buffer_append(b, *at == '\n' ? " " : at, 1, err);
+    }
+    json_decref(utf8);
+    return status;
+}
+
+static enum chex_status
+append_row(struct buffer *b, const struct run_value *v, struct chex_error *err)
+{
+    char number[40];
+    const char *text = v->text ? v->text : "";
+    enum chex_status status = buffer_append(b, "| ", 2, err);
+
+    if (v->kind == RUN_NUMBER) {
+        snprintf(number, sizeof(number), "%.*g", RUN_JSON_DIGITS, v->number);
+        text = number;
+    } else if (v->kind == RUN_BOOL)
+        text = v->yes ? "yes" : "no";
+    if (status == CHEX_OK)
+        status = append_cell(b, v->name, err);
+    if (status == CHEX_OK)
+        status = buffer_append(b, " | ", 3, err);
+    if (status == CHEX_OK)
+        status = append_cell(b, text, err);
+    return status == CHEX_OK ? buffer_append(b, " |\n", 3, err) : status;
+}
+
+static enum chex_status
+show_options(struct run_log *log, const struct run_log_options *o, struct chex_error *err)
+{
+    static const char head[] = "| option | value |\n|---|---|\n";
+    struct buffer table = {0};
+    enum chex_status status = buffer_append(&table, head, strlen(head), err);
+    size_t i;
+
+    for (i = 0; i < o->options && status == CHEX_OK; i++)
+        status = append_row(&table, o->option + i, err);
+    if (status == CHEX_OK)
+        status = buffer_append(&table, "", 1, err);
+    if (status == CHEX_OK)
+        status = events_text(log->events, "options", (const char *)table.data, err);
+    if (status == CHEX_OK)
+        status = events_hparams(log->events, o->option, o->options, err);
+    if (status == CHEX_OK)
+        status = events_write(log->events, o->step, now(), err);
+    buffer_release(&table);
+    return status;
+}
+
+enum chex_status
+run_log_open(const struct run_log_options *options, struct run_log **out, struct chex_error *err)
+{
+    struct run_log *log = calloc(1, sizeof(*log));
+    enum chex_status status;
+    struct chex_error why;
+
+    *out = NULL;
+    if (!log)
+        return chex_fail_memory(err);
+    log->warn = options->warn;
+    log->context = options->context;
+    /* A file that could not be cut to what is true gets no new lines: they would stand behind half a line, or twice. */
+    status = run_log_trim(options, &why);
+    if (status == CHEX_OK)
+        status = append_open(options->folder, RUN_LOG_METRICS, false, &log->metrics, &why);
+    watch(log, status, &why);
+    status = events_open(options->folder, options->step, &log->events, &why);
+    if (status == CHEX_OK)
+        status = show_options(log, options, &why);
+    watch(log, status, &why);
+    if (options->prometheus) {
+        status = prometheus_open(options->prometheus, options->folder->path, options->model, options->dataset_id,
+                                 &log->prometheus, &why);
+        watch(log, status, &why);
+    }
+    tell_prometheus(log, true);
+    run_log_flush(log);
+    *out = log;
+    return CHEX_OK;
+}
+
+void
+run_log_free(struct run_log *log)
+{
+    struct chex_error err;
+
+    if (!log)
+        return;
+    if (log->metrics)
+        watch(log, append_sync(log->metrics, &err), &err);
+    if (log->events)
+        watch(log, events_sync(log->events, &err), &err);
+    prometheus_free(log->prometheus);
+    append_free(log->metrics);
+    events_free(log->events);
+    buffer_release(&log->line);
+    free(log);
+}
+
+/* ---- what happened ----------------------------------------------------------------------------------------------- */
+
+/* A scalar "GROUP/NAME"; what is not finite has no place on a curve. */
+static void
+scalar(struct run_log *log, const char *group, const char *name, double value)
+{
+    char tag[TAG_SIZE];
+    struct chex_error err;
+
+    if (!log->events || !isfinite(value))
+        return;
+    snprintf(tag, sizeof(tag), "%.100s/%.100s", group, name);
+    watch(log, events_scalar(log->events, tag, value, &err), &err);
+}
+
+/* The Event of the values collected. */
+static void
+write_event(struct run_log *log, uint64_t step, double time)
+{
+    struct chex_error err;
+
+    if (log->events)
+        watch(log, events_write(log->events, step, time, &err), &err);
+}
+
+void
+run_log_step(struct run_log *log, const struct run_log_step *s)
+{
+    double time = now();
+    struct chex_error err;
+    unsigned i;
+
+    put_line(log, run_log_step_line(s, time, &log->line, &err), &err);
+    scalar(log, "train", "loss", s->loss);
+    scalar(log, "train", "learning_rate", s->rate);
+    scalar(log, "train", "gradient_norm", s->norm);
+    if (s->seconds > 0) {
+        scalar(log, "speed", "images_per_second", (double)s->images / s->seconds);
+        for (i = 0; i < PART_COUNT; i++)
+            scalar(log, "speed", step_part_name[i], s->times.seconds[i] / s->seconds);
+    }
+    write_event(log, s->step, time);
+    if (log->prometheus)
+        prometheus_step(log->prometheus, s);
+    flush_sometimes(log);
+}
+
+void
+run_log_epoch(struct run_log *log, const struct run_log_epoch *e)
+{
+    double time = now();
+    struct chex_error err;
+
+    put_line(log, run_log_epoch_line(e, time, &log->line, &err), &err);
+    scalar(log, "epoch", "loss", e->loss);
+    write_event(log, e->step, time);
+    run_log_flush(log);
+}
+
+/* The distribution of a finding's scores, and its curve where it has positives and negatives. */
+static void
+show_scores(struct run_log *log, const struct run_log_evaluation *e, unsigned i)
+{
+    const struct scores *s = e->scores;
+    uint64_t positives = e->metrics->finding[i].positives;
+    char tag[TAG_SIZE], title[TAG_SIZE], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    struct chex_error err;
+
+    snprintf(tag, sizeof(tag), "%.100s/predictions/%s", e->split, chex_finding_name(i));
+    watch(log, events_histogram(log->events, tag, s->score + i, s->outputs, s->count, &err), &err);
+    if (isnan(e->metrics->finding[i].auprc))
+        return;
+    snprintf(tag, sizeof(tag), "%.100s/curve/%s", e->split, chex_finding_name(i));
+    snprintf(title, sizeof(title), "%.100s: %s (%s of %s)", e->split, chex_finding_name(i), format_count(positives, a),
+             format_count(s->count, b));
+    watch(log, events_curve(log->events, tag, title, s->score + i, s->label + i, s->outputs, s->count, &err), &err);
+}
+
+void
+run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
+{
+    const struct metrics *m = e->metrics;
+    double time = now();
+    struct chex_error err;
+    char name[TAG_SIZE];
+    unsigned i;
+
+    put_line(log, run_log_evaluation_line(e, time, &log->line, &err), &err);
+    scalar(log, e->split, "loss", e->loss);
+    scalar(log, e->split, "auroc", m->mean_auroc);
+    scalar(log, e->split, "auprc", m->mean_auprc);
+    for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++) {
+        snprintf(name, sizeof(name), "auroc/%s", chex_finding_name(i));
+        scalar(log, e->split, name, m->finding[i].auroc);
+        if (log->events && e->scores)
+            show_scores(log, e, i);
+    }
+    write_event(log, e->step, time);
+    if (log->prometheus)
+        prometheus_evaluation(log->prometheus, e);
+    tell_prometheus(log, true);
+    run_log_flush(log);
+}
+
+void
+run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *what, const char *text)
+{
+    struct chex_error err;
+
+    put_line(log, run_log_note_line(step, epoch, what, text, now(), &log->line, &err), &err);
+    if (log->prometheus && strcmp(what, "checkpoint") == 0)
+        prometheus_checkpoint(log->prometheus, now());
+    flush_sometimes(log);
+}
+
+void
+run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text)
+{
+    run_log_note(log, step, epoch, "end", text);
+    if (log->prometheus)
+        prometheus_end(log->prometheus, exit);
+    tell_prometheus(log, true);
+    run_log_flush(log);
+}

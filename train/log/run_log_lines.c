@@ -1,0 +1,212 @@
+/*
+ * run_log_lines.c - see run_log_private.h; the keys are described in schemas/metrics.schema.json
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/run_log_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define METRICS_MAX (256u << 20) /* of metrics.jsonl: a million lines of steps */
+
+static const struct json_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 10000};
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+/* What every line begins with. */
+static struct run_json
+begin(const char *kind, double time, uint64_t step, uint32_t epoch)
+{
+    struct run_json j = run_json_object();
+
+    run_json_text(&j, "kind", kind);
+    run_json_real(&j, "time", time);
+    run_json_count(&j, "step", step);
+    run_json_count(&j, "epoch", epoch);
+    return j;
+}
+
+static enum chex_status
+end(struct run_json *j, struct buffer *b, struct chex_error *err)
+{
+    json_t *line = run_json_take(j);
+    size_t before = b->size;
+    enum chex_status status = json_append(line, JSON_COMPACT | JSON_REAL_PRECISION(RUN_JSON_DIGITS), b, err);
+
+    if (status != CHEX_OK)
+        b->size = before;
+    json_decref(line);
+    return status;
+}
+
+static void
+add_speed(struct run_json *j, uint64_t images, double seconds, const struct step_times *times)
+{
+    struct run_json parts = run_json_object();
+    unsigned i;
+
+    run_json_count(j, "images", images);
+    run_json_real(j, "seconds", seconds);
+    run_json_real(j, "images_per_second", seconds > 0 ? (double)images / seconds : 0);
+    for (i = 0; i < PART_COUNT; i++)
+        run_json_real(&parts, step_part_name[i], times->seconds[i]);
+    run_json_add(j, "parts", run_json_take(&parts));
+}
+
+enum chex_status
+run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err)
+{
+    struct run_json j = begin("step", time, s->step, s->epoch);
+
+    run_json_real(&j, "loss", s->loss);
+    run_json_real(&j, "learning_rate", s->rate);
+    run_json_real(&j, "gradient_norm", s->norm);
+    add_speed(&j, s->images, s->seconds, &s->times);
+    run_json_count(&j, "skipped", s->skipped);
+    return end(&j, b, err);
+}
+
+enum chex_status
+run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b, struct chex_error *err)
+{
+    struct run_json j = begin("epoch", time, e->step, e->epoch);
+
+    run_json_real(&j, "loss", e->loss);
+    run_json_real(&j, "learning_rate", e->rate);
+    add_speed(&j, e->images, e->seconds, &e->times);
+    run_json_count(&j, "skipped", e->skipped);
+    run_json_text(&j, "order", e->order);
+    return end(&j, b, err);
+}
+
+static json_t *
+format_finding(unsigned i, const struct finding_metrics *f)
+{
+    struct run_json j = run_json_object();
+
+    run_json_text(&j, "name", chex_finding_name(i));
+    run_json_count(&j, "positives", f->positives);
+    run_json_real(&j, "auroc", f->auroc);
+    run_json_pair(&j, "auroc_95", f->auroc_95.low, f->auroc_95.high);
+    run_json_real(&j, "auprc", f->auprc);
+    run_json_pair(&j, "auprc_95", f->auprc_95.low, f->auprc_95.high);
+    run_json_real(&j, "youden", f->youden.value);
+    run_json_real(&j, "youden_threshold", f->youden.threshold);
+    run_json_real(&j, "f1", f->f1.value);
+    run_json_real(&j, "f1_threshold", f->f1.threshold);
+    return run_json_take(&j);
+}
+
+static json_t *
+format_findings(const struct metrics *m)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; list && i < m->outputs; i++)
+        if (json_array_append_new(list, format_finding(i, &m->finding[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+enum chex_status
+run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct buffer *b, struct chex_error *err)
+{
+    const struct metrics *m = e->metrics;
+    struct run_json j = begin("evaluation", time, e->step, e->epoch);
+
+    run_json_text(&j, "split", e->split);
+    run_json_text(&j, "split_sha256", e->sha256);
+    run_json_text(&j, "weights", e->weights);
+    run_json_text(&j, "tta", e->tta);
+    run_json_bool(&j, "best", e->best);
+    run_json_count(&j, "images", m->images);
+    run_json_count(&j, "patients", m->patients);
+    run_json_real(&j, "loss", e->loss);
+    run_json_count(&j, "defined", m->defined);
+    run_json_real(&j, "auroc", m->mean_auroc);
+    run_json_pair(&j, "auroc_95", m->mean_auroc_95.low, m->mean_auroc_95.high);
+    run_json_real(&j, "auprc", m->mean_auprc);
+    run_json_pair(&j, "auprc_95", m->mean_auprc_95.low, m->mean_auprc_95.high);
+    run_json_add(&j, "findings", format_findings(m));
+    run_json_real(&j, "seconds", e->seconds);
+    run_json_count(&j, "skipped", e->skipped);
+    return end(&j, b, err);
+}
+
+enum chex_status
+run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *text, double time, struct buffer *b,
+                  struct chex_error *err)
+{
+    struct run_json j = begin("note", time, step, epoch);
+
+    run_json_text(&j, "what", what);
+    run_json_text(&j, "text", text);
+    return end(&j, b, err);
+}
+
+/* ---- what stays -------------------------------------------------------------------------------------------------- */
+
+/* A line of ours that does not lie behind the checkpoint. */
+static bool
+stays(const uint8_t *line, size_t size, const struct run_log_options *o)
+{
+    uint32_t epochs = UINT32_MAX;
+    const json_t *its_step, *its_epoch;
+    const char *kind;
+    json_t *value = NULL;
+    bool good = json_read(line, size, &bounds, &value, NULL) == CHEX_OK;
+
+    if (good) {
+        kind = json_string_value(json_object_get(value, "kind"));
+        its_step = json_object_get(value, "step");
+        its_epoch = json_object_get(value, "epoch");
+        if (kind && strcmp(kind, "evaluation") == 0)
+            epochs = o->epochs;
+        else if (kind && strcmp(kind, "epoch") == 0)
+            epochs = o->trained;
+        good = kind && json_is_integer(its_step) && json_is_integer(its_epoch) && json_integer_value(its_step) >= 0 &&
+               (uint64_t)json_integer_value(its_step) <= o->step && json_integer_value(its_epoch) <= (json_int_t)epochs;
+    }
+    json_decref(value);
+    return good;
+}
+
+enum chex_status
+run_log_trim(const struct run_log_options *o, struct chex_error *err)
+{
+    const struct folder *folder = o->folder;
+    struct buffer all = {0};
+    size_t at = 0, kept = 0;
+    enum chex_status status = file_read(folder->fd, RUN_LOG_METRICS, METRICS_MAX, &all, err);
+
+    if (status == CHEX_ERR_MISSING) {
+        status = CHEX_OK;
+        goto out;
+    }
+    if (status != CHEX_OK) {
+        chex_context(err, status, "'%s/%s'", folder->path, RUN_LOG_METRICS);
+        goto out;
+    }
+    while (at < all.size) {
+        const uint8_t *line = all.data + at, *newline = memchr(line, '\n', all.size - at);
+        size_t size = newline ? (size_t)(newline - line) + 1 : all.size - at;
+
+        /* A line without its end may be a part of one. */
+        if (newline && stays(line, size - 1, o)) {
+            memmove(all.data + kept, line, size);
+            kept += size;
+        }
+        at += size;
+    }
+    if (kept < all.size)
+        status = safe_file_put(folder, RUN_LOG_METRICS, all.data, kept, err);
+out:
+    buffer_release(&all);
+    return status;
+}

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/math/loss.c \
+	train/math/loss.h \
+	train/math/optimizer.c \
+	train/math/optimizer.h \
+	train/math/random.c \
+	train/math/random.h \
+	train/math/schedule.c \
+	train/math/schedule.h

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/run/trainer.c \
+	train/run/trainer.h \
+	train/run/trainer_data.c \
+	train/run/trainer_judge.c \
+	train/run/trainer_prepare.c \
+	train/run/trainer_preview.c \
+	train/run/trainer_private.h \
+	train/run/trainer_ranks.c \
+	train/run/trainer_save.c \
+	train/run/trainer_start.c \
+	train/run/trainer_step.c

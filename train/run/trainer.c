@@ -1,0 +1,267 @@
+/*
+ * trainer.c - see trainer.h: the order of things in a run
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "base/progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- saying something -------------------------------------------------------------------------------------------- */
+
+void
+trainer_note(const struct trainer *t, const char *format, ...)
+{
+    char text[CHEX_ERROR_TEXT];
+    va_list args;
+
+    if (!t->leads || !t->w->note)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    t->w->note(t->w->context, t, text);
+}
+
+void
+trainer_warn(const struct trainer *t, const char *format, ...)
+{
+    char text[CHEX_ERROR_TEXT];
+    va_list args;
+
+    if (!t->leads || !t->w->warn)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    t->w->warn(t->w->context, t, text);
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------------------------ */
+
+/* Between two steps: save where that is due or wanted, stop where that is wanted.  CHEX_ERR_STOPPED: all is saved. */
+static enum chex_status
+between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (wishes & (TRAINER_STOP | TRAINER_SAVE))
+        status = trainer_save(t, err);
+    if (wishes & TRAINER_SAVE && t->w->save)
+        atomic_store(t->w->save, false);
+    if (status != CHEX_OK || !(wishes & TRAINER_STOP))
+        return status;
+    if (t->result.unsaved)
+        return chex_fail(err, CHEX_ERR_WRITE, "stopped at step %s, which could not be saved",
+                         COUNT_TEXT(t->state.step));
+    return chex_fail(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
+}
+
+/*
+ * One step, and what is to be done behind it.  An epoch is told with its last step, before anything is saved: so a checkpoint
+ * from there on means that it was told, and whoever goes on from that does not tell it again, without an image.
+ */
+static enum chex_status
+train_step(struct trainer *t, double since, struct chex_error *err)
+{
+    uint64_t wishes;
+    enum chex_status status = trainer_make_step(t, &wishes, err);
+
+    if (status == CHEX_OK && t->state.batches == t->steps) {
+        status = trainer_count_bad(t, err);
+        t->epoch.seconds = progress_clock() - since;
+        if (status == CHEX_OK)
+            trainer_tell_epoch(t);
+    }
+    return status == CHEX_OK ? between_steps(t, wishes, err) : status;
+}
+
+static enum chex_status
+train_epoch(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = trainer_open_epoch(t, err);
+    struct chex_error other;
+    double since = progress_clock();
+
+    t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
+    status = collective_agree(t->all, status, NULL, err);
+    while (status == CHEX_OK && t->state.batches < t->steps)
+        status = train_step(t, since, err);
+    if (status == CHEX_ERR_STOPPED) /* on all ranks; what was replaced so far is not met again in this epoch */
+        (void)trainer_count_bad(t, &other);
+    t->result.seconds += progress_clock() - since;
+    trainer_close_epoch(t);
+    return status;
+}
+
+/* A record that cannot be used, in a step or an evaluation: what was reached is kept, whoever repairs it goes on from here. */
+static void
+keep_reached(struct trainer *t, enum chex_status status)
+{
+    struct chex_error other = {.status = CHEX_OK};
+
+    if (!chex_status_is_data(status) && status != CHEX_ERR_READ && status != CHEX_ERR_MISSING)
+        return;
+    if (trainer_save(t, &other) != CHEX_OK)
+        trainer_warn(t, "%s", other.text);
+}
+
+static enum chex_status
+judge_best(struct trainer *t, struct chex_error *err)
+{
+    struct trainer_verdict about = {.final = true, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
+    struct evaluation e;
+    enum chex_status status;
+
+    if (t->test < 0)
+        return CHEX_OK;
+    status = trainer_load_model(t, TRAINER_BEST, err);
+    if (status != CHEX_OK)
+        return status;
+    status = trainer_judge(t, t->test, false, &e, err);
+    about.evaluation = &e;
+    about.epochs = t->state.epoch - t->state.bad_epochs; /* steps of other batches may be among those before it */
+    if (status == CHEX_OK)
+        status = trainer_tell(t, &about, err);
+    evaluation_release(&e);
+    return status;
+}
+
+enum chex_status
+trainer_run(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = trainer_begin(t, err);
+
+    while (status == CHEX_OK && !trainer_is_complete(t)) {
+        status = train_epoch(t, err);
+        if (status == CHEX_OK)
+            status = trainer_end_epoch(t, err);
+        keep_reached(t, status);
+        if (status == CHEX_OK)
+            status = between_steps(t, TRAINER_SAVE, err);
+    }
+    t->result.early = status == CHEX_OK && t->state.epoch < t->o->epochs;
+    if (status == CHEX_OK && t->result.unsaved)
+        status = chex_fail(err, CHEX_ERR_WRITE,
+                           "the run is at its end, but its last checkpoint could not be written: when it can, the same "
+                           "command again goes on from %s",
+                           t->result.last[0] ? t->result.last : "the start");
+    status = collective_agree(t->all, status, NULL, err);
+    return status == CHEX_OK ? judge_best(t, err) : status;
+}
+
+enum chex_status
+trainer_evaluate(struct trainer *t, struct chex_error *err)
+{
+    struct trainer_verdict about = {.final = true, .weights = t->o->init ? t->o->init : TRAINER_BEST};
+    int split = t->test;
+    struct evaluation e;
+    enum chex_status status = trainer_begin_evaluation(t, err);
+
+    if (status != CHEX_OK)
+        return status;
+    about.step = t->state.step;
+    about.epochs = t->state.epoch;
+    status = trainer_judge(t, split, false, &e, err);
+    about.evaluation = &e;
+    if (status == CHEX_OK)
+        status = trainer_tell(t, &about, err);
+    evaluation_release(&e);
+    return status;
+}
+
+void
+trainer_free(struct trainer *t)
+{
+    struct chex_error err;
+
+    if (!t)
+        return;
+    trainer_close_epoch(t);
+    trainer_close_data(t);
+    if (t->lock.held && lock_drop(&t->lock, &err) != CHEX_OK)
+        trainer_warn(t, "%s", err.text);
+    trainer_free_arrays(&t->host);
+    trainer_free_arrays(&t->best);
+    free(t->order);
+    free(t->before);
+    free(t->statistics);
+    free(t->sum);
+    if (t->backend)
+        t->backend->plan_free(t->plan);
+    graph_free(t->graph);
+    samples_release(&t->samples);
+    samples_release(&t->judged);
+    buffer_release(&t->told);
+    chex_dataset_close(t->ds);
+    folder_close(&t->folder);
+    settings_release(&t->settings);
+    collective_free(t->all);
+    free(t);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+void
+trainer_facts(const struct trainer *t, struct trainer_facts *out)
+{
+    *out = (struct trainer_facts){
+        .ds = t->ds,
+        .train = t->train,
+        .validation = t->validation,
+        .test = t->test,
+        .graph = t->graph,
+        .backend = t->backend,
+        .device = t->device,
+        .side = t->side,
+        .source = t->plan_options.source,
+        .micro_batch = t->micro,
+        .micro_batches = t->each,
+        .global_batch = t->global,
+        .steps = t->steps,
+        .memory = t->memory,
+        .memory_all = t->memory_all,
+        .memory_there = t->memory_there,
+        .select = t->select,
+        .reading = t->reading,
+        .ranks = t->all ? collective_size(t->all) : 1,
+        .collective = t->all,
+        .folder = t->folder.path ? &t->folder : NULL,
+        .value = t->settings.value,
+        .values = t->settings.count,
+    };
+}
+
+char *
+trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE])
+{
+    if (window == 0)
+        snprintf(out, TRAINER_SHUFFLE, "whole");
+    else
+        snprintf(out, TRAINER_SHUFFLE, "%u", window);
+    return out;
+}
+
+const struct trainer_options *
+trainer_options(const struct trainer *t)
+{
+    return t->o;
+}
+
+const struct checkpoint_state *
+trainer_state(const struct trainer *t)
+{
+    return &t->state;
+}
+
+const struct trainer_result *
+trainer_result(const struct trainer *t)
+{
+    return &t->result;
+}

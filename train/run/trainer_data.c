@@ -1,0 +1,365 @@
+/*
+ * trainer_data.c - where a run reads its images: a copy on a near disk, memory, the order of a shuffle; see trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "backend/host_memory.h"
+#include "base/progress.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Of what is free, so much is not counted on: files that others read, what grows later. */
+static uint64_t
+usable(uint64_t available)
+{
+    return available - available / 4;
+}
+
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
+
+static bool
+is_same_node(const struct trainer *t, int rank)
+{
+    return strcmp(collective_host(t->all, rank), collective_host(t->all, collective_rank(t->all))) == 0;
+}
+
+static int
+ranks_of_node(const struct trainer *t)
+{
+    int rank, count = 0;
+
+    for (rank = 0; rank < collective_size(t->all); rank++)
+        count += is_same_node(t, rank);
+    return count;
+}
+
+static uint64_t
+split_size(const struct trainer *t, int split)
+{
+    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(t->ds, (unsigned)split) : NULL;
+    uint64_t size = 0;
+    unsigned i;
+
+    for (i = 0; s && i < s->shard_count; i++)
+        size += chex_dataset_shard(t->ds, s->first_shard + i)->size;
+    return size;
+}
+
+/* The node with the least memory decides for all. */
+static enum chex_status
+choose_window(struct trainer *t, uint64_t available, struct chex_error *err)
+{
+    struct buffer all = {0};
+    enum chex_status status = collective_gather(t->all, &available, sizeof(available), &all, NULL, err);
+    uint64_t least = available, one;
+    int i;
+
+    for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {
+        memcpy(&one, all.data + (size_t)i * sizeof(one), sizeof(one));
+        least = one < least ? one : least;
+    }
+    buffer_release(&all);
+    t->reading.window = t->o->window;
+    if (t->o->choose_window)
+        t->reading.window = order_choose_window(
+            split_size(t, t->train), chex_dataset_split(t->ds, (unsigned)t->train)->shard_count, usable(least));
+    return status;
+}
+
+/* What is read in every epoch is kept where there is room for it, once for each rank of the node. */
+static enum chex_status
+choose_cache(struct trainer *t, uint64_t available, struct chex_error *err)
+{
+    uint64_t ranks = (uint64_t)t->reading.node_ranks, room = usable(available) / ranks;
+    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+
+    t->reading.size = split_size(t, t->train) + split_size(t, t->validation);
+    t->reading.available = available;
+    t->reading.kept = t->o->cache == CACHE_HOST || (t->o->cache == CACHE_AUTO && t->reading.size <= room);
+    if (t->o->cache != CACHE_HOST || t->reading.size <= available / ranks)
+        return CHEX_OK;
+    return chex_fail(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
+                     format_bytes(t->reading.size, needed), t->reading.node_ranks, format_bytes(available, there));
+}
+
+enum chex_status
+trainer_choose_data(struct trainer *t, struct chex_error *err)
+{
+    uint64_t available;
+    enum chex_status status;
+
+    t->reading.node_ranks = ranks_of_node(t);
+    if (t->o->evaluate_only)
+        return CHEX_OK;
+    available = host_memory_available();
+    status = choose_window(t, available, err);
+    return collective_agree(t->all, status == CHEX_OK ? choose_cache(t, available, err) : status, NULL, err);
+}
+
+enum chex_status
+trainer_compare_window(const struct trainer *t, const struct folder *from, const char *name, struct chex_error *err)
+{
+    char kept[TRAINER_SHUFFLE], wanted[TRAINER_SHUFFLE];
+
+    if (t->o->choose_window && t->reading.window != t->state.window)
+        trainer_note(t, "the order stays that of this run: --shuffle %s", trainer_shuffle(t->state.window, kept));
+    if (t->o->choose_window || t->o->window == t->state.window)
+        return CHEX_OK;
+    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                     "cannot go on from '%s/%s': it was made with other options: shuffle %s -> %s", from->path, name,
+                     trainer_shuffle(t->state.window, kept), trainer_shuffle(t->o->window, wanted));
+}
+
+/* ---- a copy on a near disk --------------------------------------------------------------------------------------- */
+
+/* One rank of each node copies. */
+static bool
+is_copying_rank(const struct trainer *t)
+{
+    int rank;
+
+    for (rank = 0; !is_same_node(t, rank); rank++)
+        ;
+    return rank == collective_rank(t->all);
+}
+
+static void
+note_copy(const struct trainer *t, const struct staging_progress *p, double seconds)
+{
+    char copied[PROGRESS_TEXT], took[PROGRESS_TEXT];
+
+    trainer_note(t, "%u shards in %s/chex-%s: %u were there, %s copied in %s", p->shards - p->left_out, t->o->stage,
+                 chex_dataset_info(t->ds)->id, p->there, format_bytes(p->copied, copied),
+                 format_seconds(seconds, took));
+    if (p->left_out > 0)
+        trainer_warn(t, "%u damaged shards are not copied but read where they are: %s", p->left_out, p->why);
+}
+
+enum { STAGE_BUSY = 1 };
+
+/* All ranks meet again and again while some copy, so that nobody is taken for lost. */
+static enum chex_status
+wait_for_copies(struct trainer *t, struct staging *s, struct staging_progress *p, enum chex_status status,
+                struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 50000000};
+    bool told = false;
+    uint64_t flags;
+
+    do {
+        flags = s && !staging_progress(s, p) ? STAGE_BUSY : 0;
+        if (p->waiting && !told)
+            trainer_note(t, "waiting: %s", p->why);
+        told |= p->waiting;
+        if (s && t->leads && t->w->staging && !p->waiting)
+            t->w->staging(t->w->context, t, p->done, p->total);
+        if (flags)
+            nanosleep(&pause, NULL);
+        status = collective_agree(t->all, status, &flags, err);
+    } while (status == CHEX_OK && flags & STAGE_BUSY);
+    return status;
+}
+
+static enum chex_status
+stage(struct trainer *t, const bool *split, struct chex_error *err)
+{
+    const struct staging_options o = {.ds = t->ds,
+                                      .folder = t->o->stage,
+                                      .split = split,
+                                      .threads = t->o->threads,
+                                      .break_lock = t->o->break_lock,
+                                      .stop = t->w->stop};
+    struct staging *s = NULL;
+    struct staging_progress p = {.total = 0};
+    struct chex_error own;
+    double since = progress_clock();
+    bool copies = is_copying_rank(t);
+    enum chex_status status = copies ? staging_start(&o, &s, err) : CHEX_OK, ended;
+
+    status = wait_for_copies(t, s, &p, status, err);
+    ended = staging_end(s, status == CHEX_OK ? err : &own);
+    status = status == CHEX_OK ? ended : status;
+    if (status == CHEX_OK && copies)
+        note_copy(t, &p, progress_clock() - since);
+    /* The others look only when it is there. */
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = collective_agree(t->all, staging_open(t->o->stage, t->ds, &t->staged, err), NULL, err);
+    return status;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+open_reader(struct trainer *t, bool *split, struct chex_error *err)
+{
+    struct reader_options o = {.ds = t->ds, .staged = t->staged, .check = t->o->check};
+    enum chex_status status;
+
+    memset(split, 0, chex_dataset_info(t->ds)->split_count * sizeof(*split));
+    if (t->train >= 0)
+        split[t->train] = t->reading.kept;
+    if (t->validation >= 0)
+        split[t->validation] = t->reading.kept;
+    o.keep = split;
+    status = reader_new(&o, &t->reader, err);
+    if (status == CHEX_OK && t->reading.kept && !trainer_is_complete(t))
+        status = reader_fill(t->reader, 1, err);
+    return status;
+}
+
+enum chex_status
+trainer_open_data(struct trainer *t, struct chex_error *err)
+{
+    bool *split = calloc(chex_dataset_info(t->ds)->split_count, sizeof(*split));
+    bool trains = !t->o->evaluate_only && !trainer_is_complete(t);
+    enum chex_status status = split ? CHEX_OK : chex_fail_memory(err);
+
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK && t->o->stage) {
+        if (trains)
+            split[t->train] = true;
+        if (trains && t->validation >= 0)
+            split[t->validation] = true;
+        if (t->test >= 0)
+            split[t->test] = true;
+        status = stage(t, split, err);
+    }
+    if (status == CHEX_OK)
+        status = collective_agree(t->all, open_reader(t, split, err), NULL, err);
+    free(split);
+    return status;
+}
+
+void
+trainer_close_data(struct trainer *t)
+{
+    reader_free(t->reader);
+    chex_dataset_close(t->staged);
+    t->reader = NULL;
+    t->staged = NULL;
+}
+
+/* ---- what was not as it should be -------------------------------------------------------------------------------- */
+
+static int
+compare_places(const void *a, const void *b)
+{
+    const struct sample_place *x = a, *y = b;
+
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool
+is_told(const struct trainer *t, const struct sample_place *place)
+{
+    const struct sample_place *told = (const struct sample_place *)t->told.data;
+    size_t i;
+
+    for (i = 0; i < t->told.size / sizeof(*told); i++)
+        if (compare_places(&told[i], place) == 0)
+            return true;
+    return false;
+}
+
+/* One that is good now was not what came over the network, or is kept in this process as it was when it was good. */
+static void
+tell_record(struct trainer *t, const struct sample_place *at, const char *what, uint8_t *record)
+{
+    struct chex_error why = {.text = "it was damaged when it was read, and is good now"};
+    struct chex_record view;
+    char text[READER_TEXT];
+
+    if (reader_read(t->reader, at->shard, at->index, record, &view, &why) == CHEX_OK && !view.weight)
+        snprintf(why.text, sizeof(why.text), "a filling record where an image was");
+    trainer_warn(t, "%s: %s; %s", reader_describe(t->reader, at->shard, at->index, record, text), why.text, what);
+}
+
+enum chex_status
+trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what, struct chex_error *err)
+{
+    uint8_t *record = t->leads && count > 0 ? malloc(chex_dataset_info(t->ds)->stride) : NULL;
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    if (!t->leads || count == 0)
+        return CHEX_OK;
+    if (!record)
+        return chex_fail_memory(err);
+    qsort(place, count, sizeof(*place), compare_places);
+    for (i = 0; status == CHEX_OK && i < count; i++) {
+        if (is_told(t, &place[i]))
+            continue;
+        tell_record(t, &place[i], what, record);
+        status = buffer_append(&t->told, &place[i], sizeof(place[i]), err);
+        t->result.damaged++;
+    }
+    free(record);
+    return status;
+}
+
+/* Of all ranks. */
+static enum chex_status
+take_skipped(struct trainer *t, struct buffer *all, struct chex_error *err)
+{
+    struct buffer own = {0};
+    enum chex_status status = collective_agree(t->all, loader_take_skipped(t->loader, &own, err), NULL, err);
+
+    if (status == CHEX_OK)
+        status = collective_gather(t->all, own.data, own.size, all, NULL, err);
+    buffer_release(&own);
+    return status;
+}
+
+/* Records that were good when they were read once more, on all ranks. */
+static enum chex_status
+count_reread(struct trainer *t, struct chex_error *err)
+{
+    uint64_t own = reader_counts(t->reader).reread - t->reading.reread, one, reread = 0;
+    struct buffer all = {0};
+    enum chex_status status = collective_gather(t->all, &own, sizeof(own), &all, NULL, err);
+    int i;
+
+    for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {
+        memcpy(&one, all.data + (size_t)i * sizeof(one), sizeof(one));
+        reread += one;
+    }
+    t->reading.reread += own;
+    if (reread > 0)
+        trainer_warn(t,
+                     "%s records were damaged when they were read, and good when they were read again: look at the "
+                     "disk, the network or the memory of this machine",
+                     COUNT_TEXT(reread));
+    buffer_release(&all);
+    return status;
+}
+
+enum chex_status
+trainer_count_bad(struct trainer *t, struct chex_error *err)
+{
+    struct buffer all = {0};
+    enum chex_status status = count_reread(t, err);
+    size_t count;
+
+    if (status == CHEX_OK)
+        status = take_skipped(t, &all, err);
+    count = all.size / sizeof(struct sample_place);
+    if (status == CHEX_OK) {
+        t->result.skipped += count;
+        status = trainer_tell_bad(t, (struct sample_place *)(void *)all.data, count,
+                                  "the next good one of the order takes its place", err);
+        status = collective_agree(t->all, status, NULL, err);
+    }
+    buffer_release(&all);
+    return status;
+}

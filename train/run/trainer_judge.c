@@ -1,0 +1,316 @@
+/*
+ * trainer_judge.c - evaluations of a run, and what follows from them: the learning rate, the best model, the end; see trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "checkpoint/checkpoint_private.h"
+#include "eval/predictions.h"
+#include "base/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define AHEAD 4
+
+bool
+trainer_is_complete(const struct trainer *t)
+{
+    return t->state.epoch >= t->o->epochs || (t->o->patience > 0 && t->state.bad_epochs >= t->o->patience);
+}
+
+/* ---- one split --------------------------------------------------------------------------------------------------- */
+
+static void
+on_progress(void *context, uint64_t done, uint64_t of)
+{
+    struct trainer **t = context;
+
+    if ((*t)->leads && (*t)->w->evaluating)
+        (*t)->w->evaluating((*t)->w->context, *t, done, of);
+}
+
+static enum chex_status
+score(struct trainer *t, int split, struct evaluation *out, struct chex_error *err)
+{
+    bool again = split == t->validation; /* and so listed once */
+    struct samples listed = {.count = 0}, *samples = again ? &t->judged : &listed;
+    struct evaluate_options o = {
+        .ds = t->ds,
+        .split = (unsigned)split,
+        .samples = samples,
+        .backend = t->backend,
+        .plan = t->plan,
+        .batch = t->micro,
+        .side = t->side,
+        .tta = t->o->tta,
+        .loss = &t->plan_options.loss,
+        .replicates = t->o->replicates,
+        .seed = t->o->seed,
+        .threads = t->o->threads,
+        .ahead = AHEAD,
+        .reader = t->reader,
+        .skip_bad = t->o->skip_bad,
+        .collective = t->all,
+        .stop = t->w->stop,
+        .until = t->leads && t->o->time_limit > 0 ? t->began + t->o->time_limit : 0,
+        .progress = on_progress,
+        .context = &t,
+    };
+    enum chex_status status = samples->count > 0 ? CHEX_OK : samples_list(t->ds, (unsigned)split, samples, err);
+
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = evaluate(&o, out, err);
+    if (!again)
+        samples_release(&listed);
+    if (status == CHEX_OK) {
+        t->result.skipped += out->skipped_count;
+        status = trainer_tell_bad(t, out->skipped, out->skipped_count, "it is left out", err);
+        status = collective_agree(t->all, status, NULL, err);
+    }
+    return status;
+}
+
+/* Parameters and their moving average change places; twice is nothing. */
+static enum chex_status
+swap_average(struct trainer *t, struct chex_error *err)
+{
+    size_t count = t->graph->param_floats;
+    float *both = malloc(2 * count * sizeof(float));
+    enum chex_status status = both ? CHEX_OK : chex_fail_memory(err);
+
+    if (status == CHEX_OK)
+        status = t->backend->read(t->plan, ARENA_PARAMETERS, both, err);
+    if (status == CHEX_OK)
+        status = t->backend->read(t->plan, ARENA_AVERAGE, both + count, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_PARAMETERS, both + count, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_AVERAGE, both, err);
+    free(both);
+    return status;
+}
+
+enum chex_status
+trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK, back = CHEX_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (average)
+        status = collective_agree(t->all, swap_average(t, err), NULL, err);
+    if (status == CHEX_OK)
+        status = score(t, split, out, err);
+    if (average && !collective_broken(t->all))
+        back = swap_average(t, status == CHEX_OK ? err : NULL);
+    return status == CHEX_OK ? back : status;
+}
+
+/* ---- what is left of it ------------------------------------------------------------------------------------------ */
+
+/* The folder of a file that the user named, and its name there.  A device or a pipe would be replaced by the file. */
+static enum chex_status
+open_elsewhere(const char *path, struct folder *folder, const char **name, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char parent[4096];
+    struct stat there;
+
+    *name = slash ? slash + 1 : path;
+    if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
+        (int)sizeof(parent))
+        return chex_fail(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
+    if (folder_open(slash == path ? "/" : parent, false, folder, err) != CHEX_OK)
+        return chex_context(err, CHEX_ERR_WRITE, "--predict");
+    if (**name == '\0' || (fstatat(folder->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
+        return chex_fail(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
+    if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return chex_fail(err, CHEX_ERR_WRITE, "--predict: cannot write to the folder '%s': %s", folder->path,
+                         chex_errno_text(errno));
+    return CHEX_OK;
+}
+
+enum chex_status
+trainer_check_predict(const struct trainer *t, struct chex_error *err)
+{
+    struct folder folder = {.fd = -1};
+    const char *name;
+    enum chex_status status = t->o->predict ? open_elsewhere(t->o->predict, &folder, &name, err) : CHEX_OK;
+
+    folder_close(&folder);
+    return status;
+}
+
+/* Into any folder, for --predict. */
+static enum chex_status
+write_elsewhere(const struct evaluation *e, const struct evaluation_source *from, const char *path,
+                struct chex_error *err)
+{
+    struct folder folder = {.fd = -1};
+    const char *name;
+    enum chex_status status = open_elsewhere(path, &folder, &name, err);
+
+    if (status == CHEX_OK)
+        status = predictions_write(e, from, &folder, name, err);
+    folder_close(&folder);
+    return status;
+}
+
+static enum chex_status
+leave(struct trainer *t, const struct trainer_verdict *v, struct chex_error *err)
+{
+    const struct evaluation *e = v->evaluation;
+    char predictions[64], numbers[64];
+    enum chex_status status = CHEX_OK;
+
+    snprintf(predictions, sizeof(predictions), "predictions-%s.csv", v->split);
+    snprintf(numbers, sizeof(numbers), "metrics-%s.json", v->split);
+    if (t->folder.path)
+        status = predictions_write(e, v->source, &t->folder, predictions, err);
+    if (status == CHEX_OK && t->folder.path)
+        status = metrics_write(e, v->source, &t->folder, numbers, err);
+    if (status == CHEX_OK && v->final && t->o->predict)
+        status = write_elsewhere(e, v->source, t->o->predict, err);
+    return status;
+}
+
+enum chex_status
+trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err)
+{
+    const struct chex_split_info *info = chex_dataset_split(t->ds, v->evaluation->split);
+    const char *slash = strrchr(v->weights, '/');
+    const struct evaluation_source source = {.ds = t->ds,
+                                             .model = t->graph->model,
+                                             .side = t->side,
+                                             .checkpoint = slash ? slash + 1 : v->weights,
+                                             .checkpoint_sha256 = t->best_hash[0] ? t->best_hash : NULL,
+                                             .step = v->step,
+                                             .epochs = v->epochs};
+    enum chex_status status = CHEX_OK;
+
+    v->split = info->name;
+    v->sha256 = info->members_sha256;
+    v->source = &source;
+    if (t->leads && (v->best || v->final))
+        status = leave(t, v, err);
+    if (t->leads && status == CHEX_ERR_WRITE && !v->final) {
+        trainer_warn(t, "%s", err->text);
+        status = CHEX_OK;
+    }
+    /* What took hours is shown even where it cannot be written. */
+    if (t->leads && (status == CHEX_OK || status == CHEX_ERR_WRITE) && t->w->evaluated)
+        t->w->evaluated(t->w->context, t, v);
+    v->source = NULL;
+    return collective_agree(t->all, status, NULL, err);
+}
+
+/* ---- the end of an epoch ----------------------------------------------------------------------------------------- */
+
+/* The mean over the images of the epoch at hand. */
+static double
+epoch_loss(const struct trainer *t)
+{
+    return t->state.loss_images > 0 ? t->state.loss_sum / (double)t->state.loss_images : (double)NAN;
+}
+
+void
+trainer_tell_epoch(struct trainer *t)
+{
+    t->epoch.skipped = t->result.skipped;
+    t->epoch.loss = epoch_loss(t);
+    t->epoch.rate = schedule_rate(&t->state.schedule, t->state.step > 0 ? t->state.step - 1 : 0);
+    memcpy(t->epoch.order, t->order_hash, sizeof(t->epoch.order));
+    if (t->leads && t->w->epoch)
+        t->w->epoch(t->w->context, t, &t->epoch);
+}
+
+/* What the best model is chosen by. */
+static double
+merit(const struct trainer *t, const struct evaluation *e)
+{
+    return t->select == SELECT_AUROC ? e->metrics.mean_auroc : e->loss;
+}
+
+static bool
+is_better(const struct trainer *t, double now, double best)
+{
+    if (isnan(now))
+        return false;
+    return isnan(best) || (t->select == SELECT_AUROC ? now > best : now < best);
+}
+
+/* The state becomes that of the beginning of the next epoch. */
+static void
+advance(struct trainer *t, double now, bool better, double loss)
+{
+    struct checkpoint_state *state = &t->state;
+    char rate[SETTINGS_NUMBER];
+
+    state->epoch++;
+    state->batches = 0;
+    state->loss_sum = 0;
+    state->loss_images = 0;
+    state->bad_epochs = better ? 0 : state->bad_epochs + 1;
+    if (better) {
+        state->best = now;
+        state->best_step = state->step;
+    }
+    if (schedule_epoch(&state->schedule, loss))
+        trainer_note(t, "learning rate lowered to %s: the %s has not become lower",
+                     settings_format(state->schedule.options.base * state->schedule.factor, rate),
+                     t->validation >= 0 ? "validation loss" : "training loss");
+}
+
+/* Without a validation split the last model is the best. */
+static enum chex_status
+end_unjudged(struct trainer *t, struct chex_error *err)
+{
+    advance(t, epoch_loss(t), true, epoch_loss(t));
+    return trainer_keep_best(t, err);
+}
+
+enum chex_status
+trainer_end_epoch(struct trainer *t, struct chex_error *err)
+{
+    struct trainer_verdict about = {.weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
+    struct evaluation e;
+    enum chex_status status;
+
+    status = collective_size(t->all) > 1 ? trainer_compare_weights(t, err) : CHEX_OK;
+    if (status != CHEX_OK)
+        return status;
+    if (t->validation < 0)
+        return end_unjudged(t, err);
+    status = trainer_judge(t, t->validation, t->o->average, &e, err);
+    if (status == CHEX_ERR_STOPPED) {
+        /* The epoch is trained, but not judged: whoever goes on begins with that. */
+        struct chex_error other;
+
+        if (trainer_save(t, &other) != CHEX_OK || t->result.unsaved)
+            status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
+                               COUNT_TEXT(t->state.step));
+        else
+            chex_fail(err, status, "stopped at step %s", COUNT_TEXT(t->state.step));
+    }
+    if (status == CHEX_OK) {
+        about.evaluation = &e;
+        about.best = is_better(t, merit(t, &e), t->state.best);
+        advance(t, merit(t, &e), about.best, e.loss);
+        if (about.best)
+            status = trainer_keep_best(t, err);
+        if (status == CHEX_OK)
+            status = trainer_tell(t, &about, err);
+    }
+    evaluation_release(&e);
+    return status;
+}

@@ -1,0 +1,508 @@
+/*
+ * trainer_prepare.c - from options to a plan of the backend: nothing is written, and what is wrong shows; see trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "checkpoint/checkpoint_private.h"
+#include "base/progress.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIDE        224 /* of the crop, by default */
+#define CPU_BATCH   16  /* largest micro-batch that is chosen by itself on a CPU */
+#define CPU_LEAST   8
+#define LOADER_RING 4 /* micro-batches */
+
+unsigned
+trainer_micro_batch(unsigned batch)
+{
+    unsigned size, best = 1;
+
+    for (size = 2; size <= batch; size++)
+        if (batch % size == 0 && (size <= CPU_BATCH || best < CPU_LEAST))
+            best = size;
+    return best;
+}
+
+/* ---- data set ---------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+find_splits(struct trainer *t, struct chex_error *err)
+{
+    const char *wanted = t->o->split ? t->o->split : "test";
+
+    t->train = chex_dataset_find_split(t->ds, "train");
+    t->validation = chex_dataset_find_split(t->ds, "val");
+    t->test = chex_dataset_find_split(t->ds, t->o->evaluate_only ? wanted : "test");
+    if (t->train < 0)
+        t->train = chex_dataset_find_split(t->ds, "all");
+    if (t->o->evaluate_only && t->test < 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' has no split '%s'", t->o->data, wanted);
+    if (!t->o->evaluate_only && (t->train < 0 || chex_dataset_split(t->ds, (unsigned)t->train)->image_count == 0))
+        return chex_fail(err, CHEX_ERR_USAGE, "'%s' has no split 'train' with images to train on", t->o->data);
+    /* A split without an image is as good as none. */
+    if (t->validation >= 0 && chex_dataset_split(t->ds, (unsigned)t->validation)->image_count == 0)
+        t->validation = -1;
+    if (!t->o->evaluate_only && t->test >= 0 && chex_dataset_split(t->ds, (unsigned)t->test)->image_count == 0)
+        t->test = -1;
+    if (t->o->patience > 0 && t->validation < 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "--early-stop needs a split 'val', and '%s' has none", t->o->data);
+    return CHEX_OK;
+}
+
+/* Can any finding of the validation split be judged by AUROC?  Else the loss selects. */
+static enum select_metric
+choose_select(const struct trainer *t)
+{
+    const struct chex_split_info *s = t->validation >= 0 ? chex_dataset_split(t->ds, (unsigned)t->validation) : NULL;
+    unsigned i;
+
+    for (i = 0; s && i < CHEX_FINDINGS; i++)
+        if (s->positives[i] > 0 && s->positives[i] < s->image_count)
+            return t->o->select;
+    return SELECT_LOSS;
+}
+
+/* Is every shard of the split there, with its size?  Before the first step, not in the middle of the night. */
+static enum chex_status
+check_shards(const struct trainer *t, int split, struct chex_error *err)
+{
+    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(t->ds, (unsigned)split) : NULL;
+    enum chex_status status = CHEX_OK;
+    unsigned i;
+
+    for (i = 0; s && status == CHEX_OK && i < s->shard_count; i++) {
+        struct chex_shard *shard = NULL;
+
+        status = chex_shard_open(t->ds, s->first_shard + i, &shard, err);
+        chex_shard_close(shard);
+    }
+    /* Before the first step all of it is an input that is not there. */
+    if (chex_status_is_data(status)) {
+        status = CHEX_ERR_MISSING;
+        if (err)
+            err->status = status;
+    }
+    return status;
+}
+
+/* negatives / positives of the training split; 1 where a finding has none, or there is no such split. */
+static void
+choose_positive_weight(struct trainer *t)
+{
+    const struct chex_split_info *s = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train) : NULL;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++) {
+        t->positive[i] = t->o->positive == POSITIVE_GIVEN ? t->o->positive_weight[i] : 1;
+        if (t->o->positive == POSITIVE_AUTO && s && s->positives[i] > 0 && s->positives[i] < s->image_count)
+            t->positive[i] = (double)(s->image_count - s->positives[i]) / (double)s->positives[i];
+    }
+}
+
+static enum chex_status
+open_data(struct trainer *t, struct chex_error *err)
+{
+    const struct chex_dataset_info *info;
+    enum chex_status status = chex_dataset_open(t->o->data, &t->ds, err);
+
+    if (chex_status_is_data(status)) /* a manifest that is none; a data fault is one of a record */
+        err->status = status = CHEX_ERR_INCOMPATIBLE;
+    if (status == CHEX_OK)
+        status = find_splits(t, err);
+    if (status != CHEX_OK)
+        return status;
+    info = chex_dataset_info(t->ds);
+    if (info->width != info->height || info->channels != 1)
+        return chex_fail(err, CHEX_ERR_USAGE, "images of %u x %u with %u channels: square gray ones are needed",
+                         info->width, info->height, info->channels);
+    if (t->side == 0)
+        t->side = info->width < SIDE ? info->width : SIDE; /* of small images all */
+    if (t->side > info->width)
+        return chex_fail(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", t->side, info->width, info->height);
+    t->select = choose_select(t);
+    choose_positive_weight(t);
+    return CHEX_OK;
+}
+
+/* ---- device ------------------------------------------------------------------------------------------------------ */
+
+static bool
+on_cpu(const struct trainer *t)
+{
+    return strncmp(t->backend->name, "cuda", 4) != 0;
+}
+
+static enum chex_status
+find_backend(struct trainer *t, struct chex_error *err)
+{
+    const char *wanted = t->o->device;
+    enum chex_status status = CHEX_ERR_UNSUPPORTED;
+    size_t i;
+
+    for (i = 0; backends[i] && status != CHEX_OK; i++) {
+        bool cuda = strncmp(backends[i]->name, "cuda", 4) == 0;
+
+        if (strcmp(wanted, "auto") != 0 && strcmp(wanted, backends[i]->name) != 0 &&
+            !(strcmp(wanted, "cpu") == 0 && !cuda))
+            continue;
+        status = backends[i]->probe(0, t->device, sizeof(t->device), err);
+        if (status == CHEX_OK)
+            t->backend = backends[i];
+        else if (strcmp(wanted, "auto") == 0)
+            trainer_note(t, "%s: %s", backends[i]->name, err->text);
+        else
+            return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted, err->text);
+    }
+    if (!t->backend)
+        return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted,
+                         strcmp(wanted, "cuda") == 0 ? "there is no backend for GPUs yet: this version trains on CPUs"
+                                                     : "this build has no such backend");
+    /* What is chosen is what a checkpoint keeps, and a run that goes on is compared with.  Backends so far have fp32 alone. */
+    t->precision = t->o->precision == PRECISION_AUTO ? PRECISION_FP32 : t->o->precision;
+    return CHEX_OK;
+}
+
+/* ---- the network ------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+choose_batches(struct trainer *t, struct chex_error *err)
+{
+    const struct trainer_options *o = t->o;
+    uint64_t images = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train)->image_count : 0, each;
+
+    t->micro = o->micro_batch > 0 ? o->micro_batch : on_cpu(t) ? trainer_micro_batch(o->batch) : o->batch;
+    if (o->batch % t->micro != 0)
+        return chex_fail(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, t->micro);
+    each = (uint64_t)(o->batch / t->micro) * o->accumulate;
+    if (each > INT32_MAX)
+        return chex_fail(err, CHEX_ERR_USAGE, "--batch %u --accumulate %u makes too many micro-batches of %u", o->batch,
+                         o->accumulate, t->micro);
+    t->each = (unsigned)each;
+    t->global = (uint64_t)t->each * t->micro * (unsigned)collective_size(t->all);
+    t->steps = order_steps(images, t->global);
+    return CHEX_OK;
+}
+
+/* Bytes of memory of this machine that the process may use; 0: not known. */
+static uint64_t
+host_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t there = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    unsigned long long limit;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+
+    if (f && fscanf(f, "%llu", &limit) == 1 && limit > 0 && (there == 0 || limit < there))
+        there = limit;
+    if (f)
+        fclose(f);
+    return there;
+}
+
+static enum chex_status
+check_memory(struct trainer *t, struct chex_error *err)
+{
+    const struct chex_dataset_info *info = chex_dataset_info(t->ds);
+    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    uint64_t host;
+
+    t->backend->memory(t->plan, &t->memory);
+    host = (uint64_t)LOADER_RING * t->micro * info->width * info->height;
+    if (t->leads)
+        host += t->memory.parameters + t->memory.optimizer;
+    if (trainer_adds_up(t))
+        host += (t->graph->param_floats + t->graph->stat_floats) * sizeof(*t->sum);
+    t->memory_all = t->memory.parameters + t->memory.optimizer + t->memory.activations + t->memory.workspace;
+    t->memory_all += on_cpu(t) ? host : 0;
+    t->memory_there = on_cpu(t) ? host_memory() : 0;
+    if (t->memory_there == 0 || t->memory_all <= t->memory_there)
+        return CHEX_OK;
+    return chex_fail(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
+                     format_bytes(t->memory_all, needed), format_bytes(t->memory_there, there), t->micro);
+}
+
+static enum chex_status
+make_plan(struct trainer *t, struct chex_error *err)
+{
+    const struct trainer_options *o = t->o;
+    enum chex_status status;
+
+    t->plan_options = (struct plan_options){
+        .graph = t->graph,
+        .batch = t->micro,
+        .source = chex_dataset_info(t->ds)->width,
+        .train = !o->evaluate_only,
+        .average = o->average,
+        .precision = t->precision,
+        .threads = o->threads,
+        .loss = {.kind = o->loss,
+                 .gamma = o->gamma,
+                 .positive_weight = o->positive != POSITIVE_NONE ? t->positive : NULL},
+        .optimizer = o->optimizer,
+    };
+    status = t->backend->plan_new(&t->plan_options, &t->plan, err);
+    if (status == CHEX_ERR_UNSUPPORTED)
+        return err->status = CHEX_ERR_USAGE;
+    if (status == CHEX_ERR_MEMORY)
+        chex_context(err, status, "micro-batches of %u images", t->micro);
+    return status == CHEX_OK ? check_memory(t, err) : status;
+}
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+static const char *
+augment_text(unsigned augment)
+{
+    static const char *const names[] = {"none", "crop", "flip", "flip,crop"};
+
+    return names[augment & 3];
+}
+
+static void
+add_positive_weight(struct trainer *t)
+{
+    static const char *const kinds[] = {"none", "auto", "given"};
+    char text[CHEX_FINDINGS * (SETTINGS_NUMBER + 1)] = "", number[SETTINGS_NUMBER];
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "," : "",
+                                 settings_format(t->positive[i], number));
+    settings_add_text(&t->settings, SETTING_FIXED, "pos-weight",
+                      t->o->positive == POSITIVE_GIVEN ? text : kinds[t->o->positive]);
+}
+
+static void
+add_training(struct trainer *t, struct settings *s)
+{
+    static const char *const schedules[] = {"plateau", "cosine", "constant"}, *const losses[] = {"bce", "focal"};
+    static const char *const optimizers[] = {"adam", "adamw", "sgd"}, *const selects[] = {"auroc", "loss"};
+    const struct trainer_options *o = t->o;
+
+    settings_add_number(s, SETTING_FREE, "epochs", o->epochs);
+    settings_add_number(s, SETTING_BATCH, "global-batch", (double)t->global);
+    settings_add_number(s, SETTING_BATCH, "micro-batch", t->micro);
+    settings_add_number(s, SETTING_SHARED, "batch", o->batch);
+    settings_add_number(s, SETTING_SHARED, "accumulate", o->accumulate);
+    settings_add_number(s, SETTING_FREE, "ranks", collective_size(t->all));
+    settings_add_number(s, SETTING_FREE, "lr", o->schedule.base);
+    settings_add_text(s, SETTING_FIXED, "schedule", schedules[o->schedule.kind]);
+    settings_add_number(s, SETTING_FREE, "patience", o->schedule.patience);
+    settings_add_number(s, SETTING_FREE, "warmup", (double)o->schedule.warmup);
+    settings_add_text(s, SETTING_FIXED, "optimizer", optimizers[o->optimizer.kind]);
+    settings_add_number(s, SETTING_FREE, "weight-decay", o->optimizer.decay);
+    settings_add_number(s, SETTING_FREE, "clip", o->clip);
+    settings_add_number(s, SETTING_FIXED, "ema", o->average ? o->optimizer.average : 0);
+    settings_add_text(s, SETTING_FIXED, "loss", losses[o->loss]);
+    if (o->loss == LOSS_FOCAL)
+        settings_add_number(s, SETTING_FIXED, "gamma", o->gamma);
+    add_positive_weight(t);
+    settings_add_text(s, SETTING_FIXED, "augment", augment_text(o->augment));
+    settings_add_text(s, SETTING_FIXED, "select", selects[t->select]);
+    settings_add_number(s, SETTING_SHARED, "early-stop", o->patience);
+}
+
+static enum chex_status
+make_settings(struct trainer *t, struct chex_error *err)
+{
+    static const char *const precisions[] = {"auto", "fp32", "tf32", "fp16", "bf16"};
+    static const char *const caches[] = {"auto", "device", "host", "none"}, *const checks[] = {"first", "always",
+                                                                                               "never"};
+    const struct trainer_options *o = t->o;
+    struct settings *s = &t->settings;
+    char seed[24], shuffle[TRAINER_SHUFFLE];
+
+    settings_add_text(s, SETTING_SHARED, "version", chex_version());
+    settings_add_text(s, SETTING_DATA, "data-set", chex_dataset_info(t->ds)->id);
+    settings_add_text(s, SETTING_LOCAL, "data", o->data);
+    settings_add_text(s, SETTING_LOCAL, "output", o->run);
+    settings_add_text(s, SETTING_FIXED, "model", t->graph->model);
+    settings_add_text(s, SETTING_LOCAL, "init", o->init ? o->init : "random");
+    settings_add_text(s, SETTING_LOCAL, "resume", o->resume);
+    settings_add_number(s, SETTING_FIXED, "crop", t->side);
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed); /* a double has 53 bits */
+    settings_add_text(s, SETTING_FIXED, "seed", seed);
+    settings_add_text(s, SETTING_FREE, "device", t->backend->name);
+    settings_add_text(s, SETTING_FIXED, "precision", precisions[t->precision]);
+    settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
+    settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
+    settings_add_text(s, SETTING_LOCAL, "stage", o->stage ? o->stage : "none");
+    settings_add_text(s, SETTING_LOCAL, "cache", caches[o->cache]);
+    settings_add_text(s, SETTING_LOCAL, "crc", checks[o->check]);
+    settings_add_text(s, SETTING_SHARED, "shuffle", o->choose_window ? "auto" : trainer_shuffle(o->window, shuffle));
+    settings_add_text(s, SETTING_SHARED, "on-bad-record", o->skip_bad ? "skip" : "stop");
+    settings_add_bool(s, SETTING_SHARED, "eval-only", o->evaluate_only);
+    if (!o->evaluate_only)
+        add_training(t, s);
+    settings_add_number(s, SETTING_SHARED, "keep", o->keep);
+    settings_add_number(s, SETTING_LOCAL, "checkpoint-every", o->checkpoint_seconds);
+    settings_add_number(s, SETTING_LOCAL, "time-limit", o->time_limit);
+    settings_add_number(s, SETTING_LOCAL, "timeout", o->timeout);
+    settings_add_number(s, SETTING_LOCAL, "threads", o->threads);
+    return s->failed ? chex_fail_memory(err) : CHEX_OK;
+}
+
+/* ---- the model of a checkpoint ----------------------------------------------------------------------------------- */
+
+/* Which model, and of which input: what a checkpoint says of itself, else the defaults. */
+struct kind {
+    char model[sizeof(((struct checkpoint_state *)0)->model)];
+    unsigned side;
+};
+
+static void
+look_into_checkpoint(const struct trainer *t, struct kind *kind)
+{
+    const char *path = t->o->init ? t->o->init : t->o->run, *slash = t->o->init ? strrchr(path, '/') : NULL;
+    const char *name = t->o->init ? (slash ? slash + 1 : path) : TRAINER_BEST;
+    size_t length = strlen(name), suffix = strlen(CHECKPOINT_SUFFIX);
+    struct checkpoint_state state;
+    struct folder folder = {.fd = -1};
+    char parent[4096] = ".", base[CHECKPOINT_NAME];
+
+    if (!path || length <= suffix || length - suffix >= sizeof(base) ||
+        strcmp(name + length - suffix, CHECKPOINT_SUFFIX) != 0)
+        return;
+    snprintf(base, sizeof(base), "%.*s", (int)(length - suffix), name);
+    if (!t->o->init)
+        snprintf(parent, sizeof(parent), "%s", path);
+    else if (slash)
+        snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (folder_open(parent, false, &folder, NULL) == CHEX_OK &&
+        checkpoint_read_state(&folder, base, &state, NULL) == CHEX_OK) {
+        memcpy(kind->model, state.model, sizeof(kind->model));
+        kind->side = state.side;
+    }
+    folder_close(&folder);
+}
+
+static enum chex_status
+find_model(struct trainer *t, struct chex_error *err)
+{
+    struct kind kind = {.model = ""};
+    enum chex_status status = CHEX_OK;
+
+    if (t->o->evaluate_only && t->leads)
+        look_into_checkpoint(t, &kind);
+    if (t->o->evaluate_only)
+        status = collective_broadcast(t->all, &kind, sizeof(kind), err);
+    if (kind.model[0]) {
+        memcpy(t->model, kind.model, sizeof(t->model));
+        t->side = kind.side;
+    } else {
+        snprintf(t->model, sizeof(t->model), "%s", TRAINER_MODEL);
+    }
+    if (t->o->model)
+        snprintf(t->model, sizeof(t->model), "%s", t->o->model);
+    if (t->o->side > 0)
+        t->side = t->o->side;
+    return status;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+look(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = open_data(t, err);
+
+    if (status == CHEX_OK)
+        status = find_backend(t, err);
+    if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && on_cpu(t))
+        status = chex_fail(err, CHEX_ERR_USAGE,
+                           "--cache device needs a GPU, for which there is no backend yet; this is %s", t->device);
+    if (status == CHEX_OK)
+        status = graph_new(t->model, t->side, CHEX_FINDINGS, &t->graph, err);
+    if (status == CHEX_OK)
+        status = choose_batches(t, err);
+    return status == CHEX_OK ? make_settings(t, err) : status;
+}
+
+/* What decides which meetings there are has to be compared before the first that not all ranks would come to. */
+static enum chex_status
+compare_course(struct trainer *t, enum chex_status status, struct chex_error *err)
+{
+    const struct trainer_options *o = t->o;
+    char text[512];
+
+    snprintf(text, sizeof(text), "version %s\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\n",
+             chex_version(), o->plan_only ? "yes" : "no", o->evaluate_only ? "yes" : "no", o->split ? o->split : "test",
+             o->evaluate_only && o->init ? "yes" : "no", o->stage ? "yes" : "no");
+    return collective_compare(t->all, status, text, err);
+}
+
+static enum chex_status
+compare(struct trainer *t, enum chex_status status, struct chex_error *err)
+{
+    struct buffer text = {0};
+
+    if (status == CHEX_OK)
+        status = settings_common(&t->settings, &text, err);
+    status = collective_compare(t->all, status, status == CHEX_OK ? (const char *)text.data : "", err);
+    buffer_release(&text);
+    return status;
+}
+
+static enum chex_status
+check_inputs(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = t->o->evaluate_only ? CHEX_OK : check_shards(t, t->train, err);
+
+    if (status == CHEX_OK && !t->o->evaluate_only)
+        status = check_shards(t, t->validation, err);
+    if (status == CHEX_OK)
+        status = check_shards(t, t->test, err);
+    if (status == CHEX_OK && !t->o->evaluate_only)
+        status = samples_list(t->ds, (unsigned)t->train, &t->samples, err);
+    return status;
+}
+
+enum chex_status
+trainer_prepare(const struct trainer_options *options, const struct trainer_watch *watch, struct comm *comm,
+                enum chex_status status, struct trainer **out, struct chex_error *err)
+{
+    const struct collective_options together = {.timeout = options->timeout,
+                                                .hurry = watch->stop,
+                                                .idle = watch->idle,
+                                                .hurried = watch->hurried,
+                                                .context = watch->context};
+    struct trainer *t = calloc(1, sizeof(*t));
+    enum chex_status met;
+
+    *out = t;
+    if (!t)
+        return chex_fail_memory(err);
+    t->o = options;
+    t->w = watch;
+    t->began = progress_clock();
+    t->train = t->validation = t->test = -1;
+    t->leads = comm->rank == 0;
+    t->folder.fd = -1;
+    met = collective_new(comm, &together, &t->all, status == CHEX_OK ? err : NULL);
+    if (met != CHEX_OK)
+        return status == CHEX_OK ? met : status;
+    status = compare_course(t, status, err);
+    if (status == CHEX_OK)
+        status = find_model(t, err);
+    if (status == CHEX_OK)
+        status = compare(t, look(t, err), err);
+    if (status != CHEX_OK)
+        return status;
+    status = check_inputs(t, err);
+    if (status == CHEX_OK)
+        status = make_plan(t, err);
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = trainer_compare_devices(t, err);
+    return status == CHEX_OK ? trainer_choose_data(t, err) : status;
+}

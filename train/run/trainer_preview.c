@@ -1,0 +1,198 @@
+/*
+ * trainer_preview.c - what a dry run does besides the plan: it looks at what a run begins with, and times a micro-batch; see
+ * trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "eval/evaluate.h"
+#include "base/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ENOUGH 0.4 /* seconds: what takes longer is timed once, anything else again until it has taken that */
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err)
+{
+    enum chex_status status = trainer_look(t, out, err);
+
+    if (status == CHEX_OK && !t->leads)
+        weights_random(t->graph, t->o->seed, t->host.params, t->host.stats);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_PARAMETERS, t->host.params, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(t->plan, ARENA_STATISTICS, t->host.stats, err);
+    return collective_agree(t->all, status, NULL, err);
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+/* A micro-batch of noise: what an image shows changes no time. */
+struct sample_batch {
+    struct batch batch;
+    uint8_t *pixels, *label;
+    struct crop *crop;
+};
+
+static enum chex_status
+make_batch(const struct trainer *t, struct sample_batch *b, struct chex_error *err)
+{
+    size_t side = t->plan_options.source, size = side * side * t->micro, i;
+    uint32_t draw = 1;
+
+    b->pixels = malloc(size);
+    b->label = calloc(t->micro, CHEX_FINDINGS);
+    b->crop = calloc(t->micro, sizeof(*b->crop));
+    if (!b->pixels || !b->label || !b->crop)
+        return chex_fail_memory(err);
+    for (i = 0; i < size; i++) {
+        draw = draw * 1664525u + 1013904223u; /* Knuth, Numerical Recipes */
+        b->pixels[i] = (uint8_t)(draw >> 24);
+    }
+    b->batch = (struct batch){.pixels = b->pixels, .crop = b->crop, .label = b->label, .scale = 1e-3};
+    return CHEX_OK;
+}
+
+static void
+free_batch(struct sample_batch *b)
+{
+    free(b->pixels);
+    free(b->label);
+    free(b->crop);
+}
+
+/* What is timed: the parts of a step, and of an evaluation. */
+enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_JUDGE, TIMED_COUNT };
+
+static enum chex_status
+do_once(struct trainer *t, const struct batch *batch, enum timed what, struct chex_error *err)
+{
+    const struct optimizer_step step = {.number = 1, .rate = 0};
+    double loss, norm;
+    enum chex_status status;
+
+    switch (what) {
+    case TIMED_BATCH:
+        status = t->backend->forward(t->plan, batch, FORWARD_TRAIN, NULL, &loss, err);
+        return status == CHEX_OK ? t->backend->backward(t->plan, NULL, NULL, err) : status;
+    case TIMED_UPDATE:
+        status = t->backend->clear_gradients(t->plan, err);
+        return status == CHEX_OK ? t->backend->update(t->plan, &step, &norm, err) : status;
+    default:
+        return t->backend->forward(t->plan, batch, FORWARD_EVALUATE, NULL, NULL, err);
+    }
+}
+
+/* The mean time of one; the first one, which finds cold memory, counts only where there is no other. */
+static enum chex_status
+time_one(struct trainer *t, const struct batch *batch, enum timed what, double *seconds, struct chex_error *err)
+{
+    double began = progress_clock(), since = began;
+    unsigned count = 0;
+    enum chex_status status;
+
+    do {
+        if (count == 1)
+            since = progress_clock();
+        status = do_once(t, batch, what, err);
+        count++;
+        if (status == CHEX_OK && t->w->stop && atomic_load(t->w->stop))
+            status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
+    } while (status == CHEX_OK && (progress_clock() - began < ENOUGH || count == 2));
+    *seconds = (progress_clock() - since) / (count > 1 ? count - 1 : 1);
+    return status;
+}
+
+/* The slowest rank is the one that all wait for. */
+static enum chex_status
+take_slowest(struct trainer *t, double *seconds, struct chex_error *err)
+{
+    struct buffer all = {0};
+    double one[TIMED_COUNT];
+    enum chex_status status = collective_gather(t->all, seconds, sizeof(one), &all, NULL, err);
+    int rank, i;
+
+    for (rank = 0; status == CHEX_OK && rank < collective_size(t->all); rank++) {
+        memcpy(one, all.data + (size_t)rank * sizeof(one), sizeof(one));
+        for (i = 0; i < TIMED_COUNT; i++)
+            seconds[i] = one[i] > seconds[i] ? one[i] : seconds[i];
+    }
+    buffer_release(&all);
+    return status;
+}
+
+/* ---- what follows from them -------------------------------------------------------------------------------------- */
+
+/* Seconds for so many images of one rank, of which a whole micro-batch takes so long: padding takes nothing. */
+static double
+image_seconds(const struct trainer *t, uint64_t images, double batch)
+{
+    return (double)images / t->micro * batch;
+}
+
+/* Of so many steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
+static double
+train_seconds(const struct trainer *t, uint64_t steps, const double *seconds)
+{
+    uint64_t each = (uint64_t)t->each * t->micro, last = t->samples.count - (t->steps - 1) * t->global;
+
+    if (steps == 0)
+        return 0;
+    return image_seconds(t, (steps - 1) * each + (last < each ? last : each), seconds[TIMED_BATCH]) +
+           (double)steps * seconds[TIMED_UPDATE];
+}
+
+static double
+judge_seconds(const struct trainer *t, int split, const double *seconds)
+{
+    uint64_t images = split >= 0 ? chex_dataset_split(t->ds, (unsigned)split)->image_count : 0;
+    uint64_t batches = order_steps(order_steps(images, t->micro), (unsigned)collective_size(t->all));
+    struct crop view[EVALUATE_VIEWS];
+
+    if (batches * t->micro < images)
+        images = batches * t->micro;
+    return image_seconds(t, images, seconds[TIMED_JUDGE]) *
+           evaluate_views(t->o->tta, t->side, t->plan_options.source, view);
+}
+
+/* What is left of the run; of the epoch at hand some steps may have been made. */
+static double
+run_seconds(const struct trainer *t, double epoch, const double *seconds)
+{
+    double made = train_seconds(t, t->steps, seconds) - train_seconds(t, t->steps - t->state.batches, seconds);
+
+    return trainer_is_complete(t) ? 0 : epoch * (t->o->epochs - t->state.epoch) - made;
+}
+
+enum chex_status
+trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err)
+{
+    struct sample_batch b = {.pixels = NULL};
+    double seconds[TIMED_COUNT] = {0};
+    enum chex_status status = make_batch(t, &b, err);
+    int i;
+
+    *out = (struct trainer_estimate){.epoch = 0};
+    for (i = t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
+        status = time_one(t, &b.batch, (enum timed)i, &seconds[i], err);
+    free_batch(&b);
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = take_slowest(t, seconds, err);
+    if (status != CHEX_OK)
+        return status;
+    out->micro_batch = seconds[t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH];
+    if (!t->o->evaluate_only)
+        out->epoch = train_seconds(t, t->steps, seconds) + judge_seconds(t, t->validation, seconds);
+    if (!t->o->evaluate_only)
+        out->run = run_seconds(t, out->epoch, seconds);
+    out->run += judge_seconds(t, t->test, seconds);
+    return CHEX_OK;
+}

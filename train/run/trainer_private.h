@@ -1,0 +1,179 @@
+/*
+ * trainer_private.h - what the files of the trainer share
+ *
+ *     trainer_prepare.c   from options to a plan of the backend
+ *     trainer_preview.c   what a dry run does besides
+ *     trainer_data.c      where images are read
+ *     trainer_start.c     RUN, its lock; weights and state from where they are
+ *     trainer_step.c      one step
+ *     trainer_ranks.c     are the ranks what they should be?
+ *     trainer_save.c      checkpoints and the best model
+ *     trainer_judge.c     evaluations, and what follows from them
+ *     trainer.c           the order of all that
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_TRAINER_PRIVATE_H
+#define CHEX_TRAIN_TRAINER_PRIVATE_H
+
+#include "run/trainer.h"
+
+#include "io/lock.h"
+#include "checkpoint/settings.h"
+#include "data/staging.h"
+
+struct trainer {
+    const struct trainer_options *o;
+    const struct trainer_watch *w;
+    struct collective *all;
+    bool leads; /* rank 0: reads and writes RUN, calls back */
+    double began;
+
+    /* trainer_prepare.c */
+    struct chex_dataset *ds;
+    int train, validation, test; /* splits; -1: none */
+    char model[32];
+    struct samples samples;     /* of train */
+    unsigned side, micro, each; /* of the input; images of a micro-batch; micro-batches of a step of this rank */
+    uint64_t global, steps;     /* images of a step of all ranks; steps of an epoch */
+    double positive[CHEX_FINDINGS];
+    enum select_metric select;
+    struct graph *graph;
+    const struct backend *backend;
+    char device[128];
+    enum precision precision; /* never PRECISION_AUTO once the backend is known */
+    struct plan_options plan_options;
+    struct plan *plan;
+    struct plan_memory memory;
+    uint64_t memory_all, memory_there;
+    struct settings settings;
+
+    /* trainer_data.c */
+    struct trainer_reading reading;
+    struct chex_dataset *staged; /* a copy; NULL: none */
+    struct reader *reader;       /* of all passes */
+    struct samples judged;       /* of validation, once they were needed */
+    struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
+
+    /* trainer_start.c */
+    struct folder folder;
+    struct lock lock;
+    struct checkpoint_state state; /* the same on all ranks */
+    struct checkpoint_arrays host; /* copies of the arenas in host memory */
+
+    /* trainer_step.c */
+    uint32_t *order; /* [samples.count], of the epoch at hand */
+    char order_hash[ORDER_HASH];
+    struct loader *loader;
+    float *before, *statistics; /* [stat_floats]: running statistics before the step; of this rank, and of all */
+    double *sum; /* of a step: gradients [param_floats], statistics [stat_floats], loss; NULL: one micro-batch */
+
+    /* trainer_save.c */
+    double saved_at;   /* progress_clock() */
+    bool best_pending; /* the best model is in best, but not yet in its file */
+    struct checkpoint_arrays best;
+    struct checkpoint_state best_state;
+    char best_hash[DIGEST_HEX];
+
+    struct trainer_epoch epoch; /* what this process did of it */
+    struct trainer_result result;
+};
+
+/* Callbacks, where this rank is the one that calls back and they are there.  One line of text. */
+void trainer_note(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trainer_warn(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- trainer_start.c --------------------------------------------------------------------------------------------- */
+
+/* Take RUN, and bring weights and state into the plan of every rank. */
+enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
+/* The same for trainer_evaluate(): weights alone, and RUN where there is one. */
+enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
+/* Of a dry run: what either would begin with, to state and arrays of rank 0; nothing is written.  The same statuses. */
+enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err);
+/* Weights of a file of RUN, from rank 0 into the plan of every rank. */
+enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
+/* Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MEMORY */
+enum chex_status trainer_read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
+                                    const struct checkpoint_arrays *to, struct weights_report *report,
+                                    struct chex_error *err);
+void trainer_free_arrays(struct checkpoint_arrays *a);
+
+/* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
+
+/* The window of the order, and what is kept in memory; once the plan has its memory.  All ranks. */
+enum chex_status trainer_choose_data(struct trainer *t, struct chex_error *err);
+/*
+ * A run keeps its order, whatever the memory of this machine; only who asks for another one is refused.  t->state is that of
+ * the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
+ */
+enum chex_status trainer_compare_window(const struct trainer *t, const struct folder *from, const char *name,
+                                        struct chex_error *err);
+/* The copy of --stage, and the reader; once the state is known.  All ranks. */
+enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
+void trainer_close_data(struct trainer *t);
+/*
+ * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was done.  The
+ * places are sorted.  CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what,
+                                  struct chex_error *err);
+/*
+ * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to be
+ * read twice.  All ranks.
+ */
+enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
+
+/* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
+
+/* A note where the ranks do not run on the same. */
+enum chex_status trainer_compare_devices(struct trainer *t, struct chex_error *err);
+/* Do all ranks have the same weights, bit by bit?  CHEX_ERR_BUG */
+enum chex_status trainer_compare_weights(struct trainer *t, struct chex_error *err);
+
+/* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
+
+/* Order and loader of the rest of the epoch at hand; and their end. */
+enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
+void trainer_close_epoch(struct trainer *t);
+
+/*
+ * One step: t->state is that behind it, *wishes (enum trainer_wish) what anyone wants.  Failed or not, the plan and the
+ * state are between two steps on return; only after CHEX_ERR_LOST and CHEX_ERR_BUG nobody knows.
+ */
+enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
+/* Has a step more than one micro-batch, so that t->sum is wanted? */
+bool trainer_adds_up(const struct trainer *t);
+
+/* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Save the state as a checkpoint; rank 0 alone does anything, all call it.  A disk that does not take it is told, and tried
+ * again later: t->result.unsaved.  CHEX_ERR_MEMORY, and of the backend
+ */
+enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
+/* Is it time? */
+bool trainer_save_is_due(const struct trainer *t);
+/* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */
+enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
+
+/* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
+
+/* The training part of the epoch at hand is over: the callback. */
+void trainer_tell_epoch(struct trainer *t);
+/* The end of an epoch: judge it, and make the state that of the beginning of the next. */
+enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
+/*
+ * The weights in the plan on one split, or with average their moving average.  evaluation_release() frees *out, also after
+ * a failure.
+ */
+enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
+                               struct chex_error *err);
+/* Predictions and numbers of the best model or of a final evaluation into RUN, and the callback. */
+/* Rank 0: the file of --predict can be written, which else would show only when everything is computed. */
+enum chex_status trainer_check_predict(const struct trainer *t, struct chex_error *err);
+enum chex_status trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err);
+/* Is the run at its end? */
+bool trainer_is_complete(const struct trainer *t);
+
+#endif

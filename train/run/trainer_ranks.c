@@ -1,0 +1,63 @@
+/*
+ * trainer_ranks.c - are the ranks of a run what they are believed to be? see trainer.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "base/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranks on other devices compute other last bits, and all wait for the slowest: that is said. */
+enum chex_status
+trainer_compare_devices(struct trainer *t, struct chex_error *err)
+{
+    struct buffer all = {0};
+    enum chex_status status = collective_gather(t->all, t->device, sizeof(t->device), &all, NULL, err);
+    int i;
+
+    for (i = 1; status == CHEX_OK && i < collective_size(t->all); i++) {
+        const char *other = (const char *)all.data + (size_t)i * sizeof(t->device);
+
+        if (strncmp(other, t->device, sizeof(t->device)) == 0)
+            continue;
+        trainer_note(t, "rank %d %s has another device: %.100s", i, collective_host(t->all, i), other);
+        break;
+    }
+    buffer_release(&all);
+    return status;
+}
+
+/* Every rank makes the same update from the same sums.  Where that is no longer so, all that follows would be worthless. */
+enum chex_status
+trainer_compare_weights(struct trainer *t, struct chex_error *err)
+{
+    size_t count = t->graph->param_floats;
+    float *weights = malloc(count * sizeof(*weights));
+    enum chex_status status;
+    struct buffer all = {0};
+    uint32_t own, theirs;
+    int i;
+
+    status = weights ? t->backend->read(t->plan, ARENA_PARAMETERS, weights, err) : chex_fail_memory(err);
+    status = collective_agree(t->all, status, NULL, err);
+    own = status == CHEX_OK ? chex_crc32c(0, weights, count * sizeof(*weights)) : 0;
+    if (status == CHEX_OK)
+        status = collective_gather(t->all, &own, sizeof(own), &all, NULL, err);
+    for (i = 1; status == CHEX_OK && i < collective_size(t->all); i++) {
+        memcpy(&theirs, all.data + (size_t)i * sizeof(theirs), sizeof(theirs));
+        memcpy(&own, all.data, sizeof(own));
+        if (theirs != own)
+            status = chex_fail(err, CHEX_ERR_BUG,
+                               "rank %d %s has other weights than rank 0 after step %s: a fault of its machine, or of "
+                               "this program; the checkpoint before is good",
+                               i, collective_host(t->all, i), COUNT_TEXT(t->state.step));
+    }
+    buffer_release(&all);
+    free(weights);
+    return status;
+}
