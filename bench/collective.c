@@ -9,9 +9,9 @@
  */
 #include <config.h>
 
+#include "base/progress.h"
 #include "comm/collective.h"
 #include "common/launcher.h"
-#include "base/progress.h"
 
 #include <mpi.h>
 #include <stdio.h>

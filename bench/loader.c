@@ -11,8 +11,8 @@
  */
 #include <config.h>
 
-#include "data/loader.h"
 #include "base/progress.h"
+#include "data/loader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,14 +17,14 @@
  */
 #include <config.h>
 
-#include "image/decode.h"
 #include "base/sha256.h"
+#include "dataset/record.h"
+#include "image/decode.h"
+#include "image/png_chunk.h"
+#include "image/png_decode.h"
+#include "image/resample.h"
 #include "io/file.h"
 #include "kernels/inflate.h"
-#include "dataset/record.h"
-#include "image/png_decode.h"
-#include "image/png_chunk.h"
-#include "image/resample.h"
 #include "kernels/unfilter.h"
 
 #include <fcntl.h>

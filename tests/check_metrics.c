@@ -12,8 +12,8 @@
  */
 #include <config.h>
 
-#include "eval/metrics.h"
 #include "base/progress.h"
+#include "eval/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>

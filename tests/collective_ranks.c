@@ -11,10 +11,10 @@
  */
 #include <config.h>
 
-#include "common/cli.h"
-#include "comm/collective.h"
-#include "common/launcher.h"
 #include "base/progress.h"
+#include "comm/collective.h"
+#include "common/cli.h"
+#include "common/launcher.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -15,11 +15,11 @@
  */
 #include <config.h>
 
+#include "checkpoint/weights.h"
 #include "comm/collective.h"
 #include "common/launcher.h"
 #include "eval/predictions.h"
 #include "train/roc_plot.h"
-#include "checkpoint/weights.h"
 
 #include <fcntl.h>
 #include <stdio.h>

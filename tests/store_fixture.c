@@ -416,7 +416,7 @@ bench_resize(const struct bench *b, const char *name, long size)
 const char *
 bench_part(const struct bench *b, size_t shard)
 {
-    static char name[PLAN_SHARD_NAME + 8];
+    static char name[SHARD_NAME_MAX + 8];
 
     snprintf(name, sizeof(name), ".%s.part", b->plan.shard[shard].name);
     return name;

@@ -9,10 +9,10 @@
 
 #include "unit.h"
 
-#include "cases.h"
 #include "base/crew.h"
-#include "post_office.h"
 #include "base/share.h"
+#include "cases.h"
+#include "post_office.h"
 
 #include <stdio.h>
 #include <string.h>

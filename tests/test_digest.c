@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "base/sha256.h"
+#include "cases.h"
 
 #include <stddef.h>
 #include <string.h>

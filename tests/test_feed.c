@@ -7,10 +7,10 @@
 
 #include "unit.h"
 
-#include "cases.h"
 #include "base/feed.h"
 #include "base/pipeline.h"
 #include "base/progress.h"
+#include "cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 
 #include "unit.h"
 
+#include "base/memory.h"
 #include "cases.h"
 #include "kernels/inflate_private.h"
-#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "cases.h"
 #include "base/keyed_hash.h"
+#include "cases.h"
 
 #include <string.h>
 

@@ -10,8 +10,8 @@
 
 #include "unit.h"
 
-#include "labels/label_row.h"
 #include "labels/label_file.h"
+#include "labels/label_row.h"
 
 #include <math.h>
 #include <stdio.h>

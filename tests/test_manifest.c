@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "cases.h"
-#include "small_dataset.h"
 #include "dataset/tfrecord.h"
+#include "small_dataset.h"
 #include "unit.h"
 
 /* The manifest of the small data set, terminated; the caller frees it. */

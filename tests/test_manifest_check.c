@@ -7,9 +7,9 @@
 
 #include "calls.h"
 #include "cases.h"
-#include "store/journal.h"
-#include "small_dataset.h"
 #include "plan/split.h"
+#include "small_dataset.h"
+#include "store/journal.h"
 
 #include <errno.h>
 #include <math.h>

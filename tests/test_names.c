@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "labels/name_list.h"
 #include "input/unlabeled.h"
+#include "labels/name_list.h"
 
 #include <stdio.h>
 #include <string.h>

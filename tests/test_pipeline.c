@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "cases.h"
 #include "base/pipeline.h"
+#include "cases.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -252,7 +252,7 @@ END_TEST
 
 START_TEST(more_shards_than_a_slot_can_name_are_refused)
 {
-    enum { COUNT = PLAN_MAX_SHARDS + 1 };
+    enum { COUNT = SHARDS_MAX + 1 };
     const char *patient = "00000001";
     char(*name)[16] = calloc(COUNT, sizeof(*name));
     struct labels many = {

@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "image/decode.h"
-#include "image/png_decode.h"
 #include "image/png_chunk.h"
+#include "image/png_decode.h"
 #include "png_fixture.h"
 #include "unit.h"
 

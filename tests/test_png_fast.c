@@ -9,8 +9,8 @@
 
 #include "image/png_decode.h"
 #include "image/png_fast.h"
-#include "png_fixture.h"
 #include "kernels/unfilter.h"
+#include "png_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>

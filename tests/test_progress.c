@@ -7,8 +7,8 @@
 
 #include "unit.h"
 
-#include "cases.h"
 #include "base/progress.h"
+#include "cases.h"
 
 START_TEST(numbers_are_written_as_people_read_them)
 {

@@ -7,12 +7,12 @@
 
 #include "unit.h"
 
-#include "dataset/dataset.h"
 #include "backend/host_memory.h"
-#include "io/lock.h"
 #include "data/reader.h"
-#include "small_dataset.h"
 #include "data/staging.h"
+#include "dataset/dataset.h"
+#include "io/lock.h"
+#include "small_dataset.h"
 
 #include <pthread.h>
 #include <stdio.h>

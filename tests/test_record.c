@@ -12,8 +12,8 @@
 
 #include "cases.h"
 #include "dataset/example.h"
-#include "record_fixture.h"
 #include "dataset/tfrecord.h"
+#include "record_fixture.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 
 #include "cases.h"
 #include "dataset/example.h"
-#include "record_fixture.h"
 #include "dataset/tfrecord.h"
+#include "record_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  */
 #include <config.h>
 
-#include "kernels/convolve.h"
 #include "image/resample.h"
+#include "kernels/convolve.h"
 #include "unit.h"
 
 #include <math.h>

@@ -9,9 +9,9 @@
 
 #include "unit.h"
 
+#include "base/pipeline.h"
 #include "calls.h"
 #include "cases.h"
-#include "base/pipeline.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
 

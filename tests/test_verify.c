@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "small_dataset.h"
 #include "dataset/tfrecord.h"
+#include "small_dataset.h"
 #include "unit.h"
 
 /* What verify said, one line each: "FILE[RECORD@OFFSET]: TEXT (IMAGE)". */

@@ -7,16 +7,16 @@
  */
 #include <config.h>
 
-#include "convert/convert_crew.h"
-#include "convert/convert_options.h"
-#include "convert/convert_report.h"
-#include "convert/convert_share.h"
+#include "base/progress.h"
 #include "common/launcher.h"
 #include "common/library_exit.h"
 #include "common/meter.h"
 #include "common/plain.h"
-#include "base/progress.h"
 #include "common/stop_signals.h"
+#include "convert/convert_crew.h"
+#include "convert/convert_options.h"
+#include "convert/convert_report.h"
+#include "convert/convert_share.h"
 
 struct watcher {
     const struct crew *crew;

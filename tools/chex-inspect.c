@@ -7,9 +7,9 @@
  */
 #include <config.h>
 
+#include "common/library_exit.h"
 #include "inspect/inspect.h"
 #include "inspect/inspect_sheet.h"
-#include "common/library_exit.h"
 
 /* Whether the action can be done with what the PATH is. */
 static enum chex_status

@@ -14,9 +14,9 @@
 
 #include <jansson.h>
 
+#include "base/progress.h"
 #include "common/cli.h"
 #include "common/meter.h"
-#include "base/progress.h"
 #include "common/shell_word.h"
 #include "synth/synth_write.h"
 

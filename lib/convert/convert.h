@@ -16,13 +16,13 @@
 #define CHEX_LIB_CONVERT_H
 
 #include "input/archive.h"
+#include "input/input_scan.h"
+#include "input/unlabeled.h"
 #include "labels/label_file.h"
 #include "labels/name_list.h"
-#include "plan/plan.h"
 #include "plan/coverage.h"
-#include "input/input_scan.h"
+#include "plan/plan.h"
 #include "store/store.h"
-#include "input/unlabeled.h"
 
 #include <stdatomic.h>
 

@@ -9,8 +9,8 @@
 #ifndef CHEX_LIB_CONVERT_CREW_H
 #define CHEX_LIB_CONVERT_CREW_H
 
-#include "convert/convert.h"
 #include "base/crew.h"
+#include "convert/convert.h"
 
 /*
  * After convert_prepare(), whether it was good (status) or not: the processes were started alike, and all have the same

@@ -9,9 +9,9 @@
 
 #include "convert/convert_private.h"
 
-#include "image/decode.h"
 #include "base/pipeline.h"
 #include "base/progress.h"
+#include "image/decode.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -68,22 +68,6 @@ worker_new(void *context)
         return NULL;
     }
     return w;
-}
-
-size_t
-convert_shard_of(const struct plan *plan, size_t item)
-{
-    size_t low = 0, high = plan->shard_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (plan->shard[middle].first <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 static bool
@@ -180,7 +164,7 @@ convert_one(struct job *job, struct worker *w, size_t item, struct chex_error *e
     struct convert *c = job->convert;
     struct image_traits traits = {0};
     struct chex_error why = {.status = CHEX_OK};
-    size_t shard = convert_shard_of(&c->plan, item);
+    size_t shard = plan_shard_of(&c->plan, item);
     uint32_t index = (uint32_t)(item - c->plan.shard[shard].first);
     const struct entry *entry = &c->labels.entry[c->plan.image[item]];
     enum chex_status status;

@@ -12,8 +12,8 @@
 
 #include "convert/convert_private.h"
 
-#include "io/file.h"
 #include "base/keyed_hash.h"
+#include "io/file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -157,7 +157,7 @@ static bool
 wants(const struct intake *in, size_t item)
 {
     const struct plan *plan = &in->convert->plan;
-    size_t shard = convert_shard_of(plan, item);
+    size_t shard = plan_shard_of(plan, item);
 
     return store_wants(in->store, shard, (uint32_t)(item - plan->shard[shard].first));
 }

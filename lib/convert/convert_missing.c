@@ -39,7 +39,7 @@ convert_find_absent(struct convert *c, const struct store *store, struct buffer 
     size_t item;
 
     for (item = 0; status == CHEX_OK && item < c->plan.image_count; item++) {
-        size_t shard = convert_shard_of(&c->plan, item);
+        size_t shard = plan_shard_of(&c->plan, item);
         const char *name = c->labels.entry[c->plan.image[item]].name;
 
         if (!store_wants(store, shard, (uint32_t)(item - c->plan.shard[shard].first)))
@@ -158,7 +158,7 @@ convert_reject_absent(struct convert *c, struct store *store, const struct conve
 
     chex_fail(&why, CHEX_ERR_DAMAGED, "the archive that held it is damaged");
     for (item = 0; status == CHEX_OK && item < c->plan.image_count; item++) {
-        size_t shard = convert_shard_of(&c->plan, item);
+        size_t shard = plan_shard_of(&c->plan, item);
         uint32_t index = (uint32_t)(item - c->plan.shard[shard].first);
 
         if (!c->absent[c->plan.image[item]] || !store_wants(store, shard, index))

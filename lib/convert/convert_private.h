@@ -6,8 +6,8 @@
 #ifndef CHEX_LIB_CONVERT_PRIVATE_H
 #define CHEX_LIB_CONVERT_PRIVATE_H
 
-#include "convert/convert.h"
 #include "base/feed.h"
+#include "convert/convert.h"
 
 #include <pthread.h>
 
@@ -33,9 +33,6 @@ enum chex_status intake_read(struct intake *in, unsigned reader, bool *more, str
 struct feed *intake_feed(struct intake *in);
 
 /* ---- convert_image.c ------------------------------------------------------------------------------------------- */
-
-/* The shard that image number `item` of the plan is in. */
-size_t convert_shard_of(const struct plan *plan, size_t item);
 
 /*
  * Decode the images whose slots are empty and put them there, or reject them.  With again only where shards were begun

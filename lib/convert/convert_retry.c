@@ -11,8 +11,8 @@
 
 #include "convert/convert_private.h"
 
-#include "io/file.h"
 #include "base/json.h"
+#include "io/file.h"
 
 #include <fcntl.h>
 #include <string.h>

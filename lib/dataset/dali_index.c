@@ -27,24 +27,17 @@ dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct c
 }
 
 enum chex_status
-dali_index_write(const struct folder *folder, const struct plan *plan, void (*tick)(void *context), void *context,
+dali_index_write(const struct folder *folder, const char *shard, uint32_t records, size_t stride,
                  struct chex_error *err)
 {
     struct buffer text = {0}, there = {0};
-    enum chex_status status = CHEX_OK;
-    size_t i;
+    enum chex_status status = dali_index_format(records, stride, &text, err);
+    char name[SHARD_NAME_MAX + sizeof(DALI_INDEX_SUFFIX)];
 
-    for (i = 0; status == CHEX_OK && i < plan->shard_count; i++) {
-        char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
-
-        status = dali_index_format(plan->shard[i].records, plan->layout.stride, &text, err);
-        snprintf(name, sizeof(name), "%s%s", plan->shard[i].name, DALI_INDEX_SUFFIX);
-        if (status == CHEX_OK && (file_read(folder->fd, name, text.size, &there, NULL) != CHEX_OK ||
-                                  there.size != text.size || memcmp(there.data, text.data, text.size) != 0))
-            status = safe_file_put(folder, name, text.data, text.size, err);
-        if (tick)
-            tick(context);
-    }
+    snprintf(name, sizeof(name), "%s%s", shard, DALI_INDEX_SUFFIX);
+    if (status == CHEX_OK && (file_read(folder->fd, name, text.size, &there, NULL) != CHEX_OK ||
+                              there.size != text.size || memcmp(there.data, text.data, text.size) != 0))
+        status = safe_file_put(folder, name, text.data, text.size, err);
     buffer_release(&there);
     buffer_release(&text);
     return status;

@@ -8,19 +8,16 @@
 #ifndef CHEX_LIB_DALI_INDEX_H
 #define CHEX_LIB_DALI_INDEX_H
 
+#include "dataset/format.h"
 #include "io/file.h"
-#include "plan/plan.h"
 
 #define DALI_INDEX_SUFFIX ".idx"
 
 /* The text of the index of a shard: replaces what is in it.  CHEX_ERR_MEMORY */
 enum chex_status dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct chex_error *err);
 
-/*
- * Write SHARD.idx for every shard of the plan, where it is not there as it should be.  tick is called for each, since
- * thousands of files take long to sync; NULL: never.
- */
-enum chex_status dali_index_write(const struct folder *folder, const struct plan *plan, void (*tick)(void *context),
-                                  void *context, struct chex_error *err);
+/* Write SHARD.idx into the folder, where it is not there as it should be. */
+enum chex_status dali_index_write(const struct folder *folder, const char *shard, uint32_t records, size_t stride,
+                                  struct chex_error *err);
 
 #endif

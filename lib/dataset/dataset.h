@@ -6,8 +6,8 @@
 #ifndef CHEX_LIB_DATASET_H
 #define CHEX_LIB_DATASET_H
 
-#include "io/file.h"
 #include "dataset/manifest.h"
+#include "io/file.h"
 
 struct chex_dataset {
     struct folder folder;

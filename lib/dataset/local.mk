@@ -8,6 +8,8 @@ libchexcore_la_SOURCES += \
 	lib/dataset/example.h \
 	lib/dataset/findings.c \
 	lib/dataset/findings.h \
+	lib/dataset/format.c \
+	lib/dataset/format.h \
 	lib/dataset/manifest.h \
 	lib/dataset/manifest_check.c \
 	lib/dataset/manifest_format.c \

@@ -9,8 +9,8 @@
 #ifndef CHEX_LIB_MANIFEST_H
 #define CHEX_LIB_MANIFEST_H
 
-#include "dataset/record.h"
 #include "base/memory.h"
+#include "dataset/record.h"
 
 #define MANIFEST_NAME           "manifest.json"
 #define MANIFEST_MAX            (64u << 20)

@@ -7,7 +7,9 @@
 
 #include "dataset/manifest_json.h"
 
-#include "plan/plan.h"
+#include "base/sha256.h"
+#include "dataset/format.h"
+#include "image/resample.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ is_file_name(const char *text)
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = strlen(text);
 
-    return length > 0 && length < PLAN_SHARD_NAME && text[0] != '.' && strspn(text, allowed) == length;
+    return length > 0 && length < SHARD_NAME_MAX && text[0] != '.' && strspn(text, allowed) == length;
 }
 
 static bool
@@ -226,8 +228,8 @@ manifest_check(const struct manifest *m, struct chex_error *err)
 
     if (status == CHEX_OK && (m->split_count == 0 || m->split_count > SPLIT_MAX))
         return chex_fail(err, CHEX_ERR_DAMAGED, "splits: not 1 to %d", SPLIT_MAX);
-    if (status == CHEX_OK && (m->shard_count == 0 || m->shard_count > PLAN_MAX_SHARDS))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards: not 1 to %d", PLAN_MAX_SHARDS);
+    if (status == CHEX_OK && (m->shard_count == 0 || m->shard_count > SHARDS_MAX))
+        return chex_fail(err, CHEX_ERR_DAMAGED, "shards: not 1 to %d", SHARDS_MAX);
     for (i = 0; i < m->split_count && status == CHEX_OK; i++) {
         status = check_split(m, i, next, err);
         if (status == CHEX_OK)

@@ -13,7 +13,7 @@
 #include "dataset/manifest_json.h"
 
 #include "base/sha256.h"
-#include "plan/plan.h"
+#include "dataset/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,7 +281,7 @@ read_lists(struct reader *r, const json_t *top)
         snprintf(where, sizeof(where), "splits[%u]", i);
         read_split(r, where, json_array_get(json_object_get(top, "splits"), i), &m->split[i]);
     }
-    m->shard = make_array(r, top, "shards", PLAN_MAX_SHARDS, sizeof(*m->shard), &m->shard_count);
+    m->shard = make_array(r, top, "shards", SHARDS_MAX, sizeof(*m->shard), &m->shard_count);
     for (i = 0; i < m->shard_count && r->status == CHEX_OK; i++) {
         snprintf(where, sizeof(where), "shards[%u]", i);
         read_shard(r, where, json_array_get(json_object_get(top, "shards"), i), &m->shard[i]);

@@ -17,8 +17,8 @@
 
 #include "image/png_decode.h"
 
-#include "image/png_chunk.h"
 #include "base/progress.h"
+#include "image/png_chunk.h"
 
 #include <png.h>
 #include <setjmp.h>

@@ -12,8 +12,8 @@
 
 #include "image/png_fast.h"
 
-#include "kernels/inflate.h"
 #include "image/png_chunk.h"
+#include "kernels/inflate.h"
 #include "kernels/unfilter.h"
 
 #include <isa-l/crc.h>

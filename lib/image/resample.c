@@ -13,6 +13,8 @@
  */
 #include <config.h>
 
+#include "image/resample.h"
+
 #include "kernels/convolve.h"
 
 #include <inttypes.h>

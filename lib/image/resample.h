@@ -17,8 +17,7 @@
 #define CHEX_LIB_RESAMPLE_H
 
 #include "image/image.h"
-
-enum resample_method { RESAMPLE_BILINEAR, RESAMPLE_AREA, RESAMPLE_LANCZOS, RESAMPLE_NONE };
+#include "kernels/resample_axis.h"
 
 /* "bilinear" ..., constant. */
 const char *resample_method_name(enum resample_method method);

@@ -10,9 +10,9 @@
 
 #include "input/archive_private.h"
 
-#include "io/file.h"
 #include "base/progress.h"
-#include "input/input_scan.h"
+#include "input/image_name.h"
+#include "io/file.h"
 
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -207,7 +207,7 @@ take_name(struct image_archive *a)
         return false;
     slash = strrchr(path, '/');
     path = slash ? slash + 1 : path;
-    if (strlen(path) > IMAGE_ARCHIVE_NAME_MAX || !source_is_image(path))
+    if (strlen(path) > IMAGE_ARCHIVE_NAME_MAX || !image_name_is_known(path))
         return false;
     memcpy(a->name, path, strlen(path) + 1);
     return true;

@@ -6,8 +6,8 @@
 #ifndef CHEX_LIB_IMAGE_ARCHIVE_PRIVATE_H
 #define CHEX_LIB_IMAGE_ARCHIVE_PRIVATE_H
 
-#include "io/gunzip.h"
 #include "input/archive.h"
+#include "io/gunzip.h"
 #include "io/unxz.h"
 
 #include <archive.h>

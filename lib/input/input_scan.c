@@ -5,10 +5,11 @@
  */
 #include <config.h>
 
+#include "input/image_name.h"
 #include "input/input_scan.h"
 
-#include "io/file.h"
 #include "input/archive.h"
+#include "io/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,14 +32,6 @@ struct ancestor {
     ino_t inode;
     unsigned depth;
 };
-
-bool
-source_is_image(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-
-    return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
-}
 
 /* Only for a hint: what is an archive says its content. */
 static bool
@@ -170,7 +163,7 @@ take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, 
         return listing_add(&here->below, d->d_name) ? CHEX_OK : chex_fail_memory(err);
     if (is_named_archive(d->d_name))
         return note_unopened(s, here->path, d->d_name, err);
-    if (!source_is_image(d->d_name))
+    if (!image_name_is_known(d->d_name))
         return CHEX_OK;
     if (!here->known)
         status = add_folder(s, here->path, &here->folder, err);
@@ -348,7 +341,7 @@ scan_file(struct source *s, const char *path, struct chex_error *err)
     uint32_t index = 0;
     enum chex_status status;
 
-    if (!source_is_image(name))
+    if (!image_name_is_known(name))
         return scan_archive(s, path, err);
     if (length >= sizeof(folder))
         return chex_fail(err, CHEX_ERR_MISSING, "the path '%s' is too long", path);

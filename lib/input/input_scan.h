@@ -39,9 +39,6 @@ struct source {
     void *linked; /* while a path is searched: the folders behind links */
 };
 
-/* Is this the name of an image file: .png, .jpg or .jpeg, in any case? */
-bool source_is_image(const char *name);
-
 /*
  * Search `paths`: folders, single image files, archives (told by content).  Symbolic links are followed; a loop of them
  * ends, and a folder behind links is searched through one of them.  Zero-initialise *out; source_release() frees it,

@@ -17,8 +17,8 @@
 #ifndef CHEX_LIB_LOCK_H
 #define CHEX_LIB_LOCK_H
 
-#include "io/file.h"
 #include "base/share.h"
+#include "io/file.h"
 
 #define LOCK_NAME      ".chex.lock"
 #define LOCK_NAME_SIZE 64

@@ -15,6 +15,8 @@
 
 #include "kernels/convolve_private.h"
 
+#include "base/memory.h"
+
 #include <string.h>
 
 #define LANES               16
@@ -319,31 +321,6 @@ convolve_rows(const struct convolve_kind *kind, const struct resample_axis *axis
 
 /* ---- the table of implementations ---------------------------------------------------------------------------- */
 
-uint8_t
-convolve_small_one(const uint8_t *from, size_t stride, const struct small_factors *f)
-{
-    uint32_t sum = (1u << f->bits) >> 1;
-
-    for (uint32_t t = 0; t < f->count; t++, from += stride)
-        sum += (uint32_t)f->factor[t] * *from;
-    sum >>= f->bits;
-    return (uint8_t)(sum > 255 ? 255 : sum);
-}
-
-static void
-small_columns_c(const uint8_t *from, size_t stride, const struct small_factors *f, uint32_t width, uint8_t *out)
-{
-    for (uint32_t x = 0; x < width; x++)
-        out[x] = convolve_small_one(from + x, stride, f);
-}
-
-static void
-small_rows_c(const uint8_t *from, const struct small_factors *f, uint32_t count, uint8_t *out)
-{
-    for (uint32_t o = 0; o < count; o++)
-        out[o] = convolve_small_one(from + 4 * (size_t)o, 1, f);
-}
-
 static bool
 always(void)
 {
@@ -358,7 +335,7 @@ const struct convolve_kind convolve_kinds[] = {
 #ifdef CONVOLVE_HAVE_NEON
     {"neon", always, convolve_small_columns_neon, convolve_small_rows_neon},
 #endif
-    {"c", always, small_columns_c, small_rows_c},
+    {"c", always, convolve_small_columns_c, convolve_small_rows_c},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -22,6 +22,9 @@ struct small_factors {
 /* Plain C: what is left over by the others. */
 uint8_t convolve_small_one(const uint8_t *from, size_t stride, const struct small_factors *f);
 
+convolve_small_columns_fn convolve_small_columns_c;
+convolve_small_rows_fn convolve_small_rows_c;
+
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define CONVOLVE_HAVE_X86 1
 bool convolve_sse41_supported(void);

@@ -3,6 +3,7 @@ libchexcore_la_SOURCES += \
 	lib/kernels/convolve.c \
 	lib/kernels/convolve.h \
 	lib/kernels/convolve_neon.c \
+	lib/kernels/convolve_plain.c \
 	lib/kernels/convolve_private.h \
 	lib/kernels/convolve_small.h \
 	lib/kernels/convolve_x86.c \
@@ -17,6 +18,7 @@ libchexcore_la_SOURCES += \
 	lib/kernels/unfilter.c \
 	lib/kernels/unfilter.h \
 	lib/kernels/unfilter_neon.c \
+	lib/kernels/unfilter_plain.c \
 	lib/kernels/unfilter_private.h \
 	lib/kernels/unfilter_wave.h \
 	lib/kernels/unfilter_x86.c

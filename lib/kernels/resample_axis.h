@@ -1,14 +1,18 @@
 /*
  * resample_axis.h - which samples of a line make up each sample of the resized line, and with what weight
  *
- * One table serves both directions.  Only resample.c uses it.
+ * One table serves both directions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_RESAMPLE_AXIS_H
 #define CHEX_LIB_RESAMPLE_AXIS_H
 
-#include "image/resample.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum resample_method { RESAMPLE_BILINEAR, RESAMPLE_AREA, RESAMPLE_LANCZOS, RESAMPLE_NONE };
 
 /* Fixed point of the convolving methods: weight 1 is 1 << 22 (Pillow's, which leaves room for 8 bits and a sign). */
 #define RESAMPLE_PRECISION 22

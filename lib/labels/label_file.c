@@ -12,9 +12,9 @@
 #include "labels/label_file.h"
 
 #include "base/ascii.h"
+#include "base/progress.h"
 #include "dataset/findings.h"
 #include "labels/label_row.h"
-#include "base/progress.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@
 #ifndef CHEX_LIB_LABELS_H
 #define CHEX_LIB_LABELS_H
 
-#include "base/sha256.h"
 #include "base/memory.h"
+#include "base/sha256.h"
 #include "labels/notes.h"
 
 #include <stdatomic.h>

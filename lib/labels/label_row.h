@@ -8,9 +8,9 @@
 #ifndef CHEX_LIB_LABEL_ROW_H
 #define CHEX_LIB_LABEL_ROW_H
 
+#include "io/csv.h"
 #include "labels/label_file.h"
 #include "labels/patient_ids.h"
-#include "io/csv.h"
 
 struct label_columns {
     int image, findings, patient; /* must be there */

@@ -7,6 +7,8 @@
 
 #include "plan/coverage.h"
 
+#include "input/image_name.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -81,7 +83,7 @@ find_stem(const struct strays *strays, const char *name)
     const char *dot = strrchr(name, '.');
     size_t length = dot ? (size_t)(dot - name) + 1 : 0, low = 0, high = strays->count;
 
-    if (length == 0 || !source_is_image(name))
+    if (length == 0 || !image_name_is_known(name))
         return NULL;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -92,7 +94,7 @@ find_stem(const struct strays *strays, const char *name)
             high = middle;
     }
     for (; low < strays->count && strncmp(strays->name[low], name, length) == 0; low++)
-        if (!strchr(strays->name[low] + length, '.') && source_is_image(strays->name[low]))
+        if (!strchr(strays->name[low] + length, '.') && image_name_is_known(strays->name[low]))
             return strays->name[low];
     return NULL;
 }

@@ -10,9 +10,9 @@
 #ifndef CHEX_LIB_PREFLIGHT_H
 #define CHEX_LIB_PREFLIGHT_H
 
-#include "labels/label_file.h"
 #include "input/input_scan.h"
 #include "input/unlabeled.h"
+#include "labels/label_file.h"
 
 #define PREFLIGHT_ARCHIVES 12
 #define PREFLIGHT_SAMPLES  5

@@ -7,4 +7,5 @@ libchexcore_la_SOURCES += \
 	lib/plan/split.c \
 	lib/plan/split.h \
 	lib/plan/split_file.c \
+	lib/plan/split_work.c \
 	lib/plan/split_work.h

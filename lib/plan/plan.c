@@ -14,14 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop"};
-
-const char *
-tail_name(enum tail tail)
-{
-    return tail_names[tail];
-}
-
 struct spec
 spec_default(void)
 {
@@ -167,7 +159,7 @@ cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct 
 
     for (split = 0; split < plan->splits.count; split++)
         plan->shard_count += shards_for(spec, plan->splits.images[split]);
-    if (plan->shard_count == 0 || plan->shard_count > PLAN_MAX_SHARDS)
+    if (plan->shard_count == 0 || plan->shard_count > SHARDS_MAX)
         return chex_fail(err, CHEX_ERR_USAGE,
                          plan->shard_count ? "%s shards are too many: choose a larger --shard-size"
                                            : "no split fills a shard: nothing is left to convert",
@@ -191,7 +183,7 @@ cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct 
             s->first = plan->image_count;
             s->images = left < spec->shard_size ? (uint32_t)left : spec->shard_size;
             s->records = spec->tail == TAIL_PAD ? spec->shard_size : s->images;
-            snprintf(s->name, sizeof(s->name), "%s-%s.tfrecord-%05zu-of-%05zu", PLAN_PREFIX, plan->splits.name[split],
+            snprintf(s->name, sizeof(s->name), "%s-%s.tfrecord-%05zu-of-%05zu", SHARD_PREFIX, plan->splits.name[split],
                      number, of);
             for (i = 0; i < s->images; i++)
                 plan->image[plan->image_count++] = image[at + number * spec->shard_size + i].entry;
@@ -270,7 +262,7 @@ identify(struct plan *plan, struct digest *d)
     uint32_t i;
 
     digest_start(d);
-    digest_add(d, line, (size_t)snprintf(line, sizeof(line), "chex-shard %d\n", PLAN_FORMAT));
+    digest_add(d, line, (size_t)snprintf(line, sizeof(line), "chex-shard %d\n", FORMAT_VERSION));
     spec_format(&plan->spec, line, sizeof(line));
     digest_add(d, line, strlen(line));
     digest_add(d, "\n", 1);
@@ -358,4 +350,20 @@ plan_size(const struct plan *plan)
     for (i = 0; i < plan->shard_count; i++)
         records += plan->shard[i].records;
     return records * plan->layout.stride;
+}
+
+size_t
+plan_shard_of(const struct plan *plan, size_t item)
+{
+    size_t low = 0, high = plan->shard_count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (plan->shard[middle].first <= item)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
 }

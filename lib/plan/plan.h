@@ -13,19 +13,11 @@
 #ifndef CHEX_LIB_PLAN_H
 #define CHEX_LIB_PLAN_H
 
-#include "image/image.h"
+#include "dataset/format.h"
 #include "dataset/record.h"
+#include "image/image.h"
 #include "image/resample.h"
 #include "plan/split.h"
-
-#define PLAN_FORMAT     1 /* version of the shard format */
-#define PLAN_SHARD_NAME 96
-#define PLAN_PREFIX     "chestxray14"
-#define PLAN_MAX_SHARDS 99999
-
-enum tail { TAIL_PAD, TAIL_SHORT, TAIL_DROP };
-
-const char *tail_name(enum tail tail); /* "pad", "short", "drop" */
 
 /* What the user asked for, as far as it decides about bytes. */
 struct spec {
@@ -56,7 +48,7 @@ struct plan_shard {
     size_t first;        /* its first image in plan->image */
     uint32_t images;     /* slots 0 .. images - 1 are images of the plan */
     uint32_t records;    /* those from images on are filling */
-    char name[PLAN_SHARD_NAME];
+    char name[SHARD_NAME_MAX];
 };
 
 struct plan {
@@ -85,6 +77,9 @@ void plan_release(struct plan *plan);
 /* The values of the record in slot `index` of a shard for this entry. */
 void plan_values(const struct plan *plan, const struct entry *entry, uint32_t shard, uint32_t index, uint8_t weight,
                  struct record_values *out);
+
+/* The shard of image `item` of plan->image. */
+size_t plan_shard_of(const struct plan *plan, size_t item);
 
 /* Bytes of all shards. */
 uint64_t plan_size(const struct plan *plan);

@@ -11,8 +11,8 @@
 #include "plan/split.h"
 
 #include "base/ascii.h"
-#include "labels/name_list.h"
 #include "base/progress.h"
+#include "labels/name_list.h"
 #include "plan/split_work.h"
 
 #include <stdio.h>
@@ -119,29 +119,6 @@ split_rule_format(const struct split_rule *rule, char *out, size_t size)
 }
 
 /* ---- splits in the making ------------------------------------------------------------------------------------- */
-
-int
-split_work_name(struct split_work *w, const char *name)
-{
-    struct split_set *set = w->out;
-
-    for (unsigned i = 0; i < set->count; i++)
-        if (strcmp(set->name[i], name) == 0)
-            return (int)i;
-    if (set->count == SPLIT_MAX)
-        return -1;
-    snprintf(set->name[set->count], SPLIT_NAME_MAX, "%s", name);
-    return (int)set->count++;
-}
-
-void
-split_work_put(struct split_work *w, size_t entry, int split)
-{
-    if (w->skip && w->skip[entry])
-        return;
-    w->out->of_entry[entry] = (uint8_t)split;
-    w->patient_in[w->labels->entry[entry].patient_no] |= (uint16_t)(1u << split);
-}
 
 /* floor(100 u) of each patient, u as in split.h; the caller frees it.  NULL when out of memory. */
 static uint8_t *

@@ -17,11 +17,10 @@
 #ifndef CHEX_LIB_SPLIT_H
 #define CHEX_LIB_SPLIT_H
 
+#include "dataset/format.h"
 #include "labels/label_file.h"
 #include "labels/notes.h"
 
-#define SPLIT_MAX        16
-#define SPLIT_NAME_MAX   24 /* with its terminator; [a-z0-9_]+ */
 #define SPLIT_OUTSIDE    0xff
 #define SPLIT_LIST_TRAIN "train_val_list.txt"
 #define SPLIT_LIST_TEST  "test_list.txt"

@@ -12,8 +12,8 @@
 #include "plan/split_work.h"
 
 #include "base/ascii.h"
-#include "labels/patient_ids.h"
 #include "io/csv.h"
+#include "labels/patient_ids.h"
 
 #include <stdlib.h>
 #include <string.h>

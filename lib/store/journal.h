@@ -15,8 +15,8 @@
 #define CHEX_LIB_JOURNAL_H
 
 #include "base/sha256.h"
-#include "io/file.h"
 #include "base/share.h"
+#include "io/file.h"
 
 #define JOURNAL_PREFIX    ".chex-journal"
 #define JOURNAL_SUFFIX    ".jsonl"

@@ -9,4 +9,5 @@ libchexcore_la_SOURCES += \
 	lib/store/store_folder.c \
 	lib/store/store_open.c \
 	lib/store/store_private.h \
-	lib/store/store_repair.c
+	lib/store/store_repair.c \
+	lib/store/store_shard.c

@@ -15,8 +15,8 @@
 #ifndef CHEX_LIB_STORE_H
 #define CHEX_LIB_STORE_H
 
-#include "store/journal.h"
 #include "plan/plan.h"
+#include "store/journal.h"
 
 #include <stdatomic.h>
 

@@ -303,7 +303,7 @@ begin_anew(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *p = &store->plan->shard[shard];
     struct store_shard *s = &store->shard[shard];
-    char part[PLAN_SHARD_NAME + 8];
+    char part[SHARD_NAME_MAX + 8];
     enum chex_status status;
 
     snprintf(part, sizeof(part), ".%s.part", p->name);

@@ -7,10 +7,10 @@
 
 #include "store/store_private.h"
 
-#include "dataset/dali_index.h"
-#include "dataset/manifest.h"
 #include "base/pipeline.h"
 #include "base/progress.h"
+#include "dataset/dali_index.h"
+#include "dataset/manifest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,9 +31,9 @@ behind_shard_name(const char *p)
 {
     static const char infix[] = ".tfrecord-", digits[] = "0123456789";
 
-    if (strncmp(p, PLAN_PREFIX "-", strlen(PLAN_PREFIX "-")) != 0)
+    if (strncmp(p, SHARD_PREFIX "-", strlen(SHARD_PREFIX "-")) != 0)
         return NULL;
-    p += strlen(PLAN_PREFIX "-");
+    p += strlen(SHARD_PREFIX "-");
     p += strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
     if (strncmp(p, infix, strlen(infix)) != 0)
         return NULL;
@@ -60,7 +60,7 @@ is_temporary(const char *p)
 static bool
 is_copy_of_ours(const char *name)
 {
-    char base[PLAN_SHARD_NAME + 16];
+    char base[SHARD_NAME_MAX + 16];
     const char *end = strstr(name, ".tmp.");
 
     if (strncmp(name, "..", 2) != 0 || !end || !is_temporary(end) || (size_t)(end - name) > sizeof(base))

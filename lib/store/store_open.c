@@ -117,7 +117,7 @@ static enum chex_status
 take_over(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
-    char part[PLAN_SHARD_NAME + 8];
+    char part[SHARD_NAME_MAX + 8];
     uint32_t full, good;
     uint64_t size;
     int fd;
@@ -328,7 +328,7 @@ store_space_needed(const struct store *store)
     for (i = 0; i < store->plan->shard_count; i++) {
         const struct plan_shard *s = &store->plan->shard[i];
         uint64_t size = (uint64_t)s->records * store->plan->layout.stride, there = 0;
-        char part[PLAN_SHARD_NAME + 8];
+        char part[SHARD_NAME_MAX + 8];
         struct stat st;
 
         if (!store->shard[i].slot)

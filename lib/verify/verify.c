@@ -9,11 +9,11 @@
 
 #include "verify/verify_private.h"
 
-#include "store/journal.h"
-#include "io/lock.h"
 #include "base/pipeline.h"
 #include "base/progress.h"
+#include "io/lock.h"
 #include "plan/split.h"
+#include "store/journal.h"
 
 #include <dirent.h>
 #include <errno.h>

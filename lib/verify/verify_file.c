@@ -10,8 +10,8 @@
 
 #include "verify/verify_private.h"
 
-#include "dataset/example.h"
 #include "base/progress.h"
+#include "dataset/example.h"
 #include "dataset/tfrecord.h"
 
 #include <fcntl.h>

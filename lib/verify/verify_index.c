@@ -7,8 +7,8 @@
 
 #include "verify/verify_private.h"
 
-#include "dataset/dali_index.h"
 #include "base/progress.h"
+#include "dataset/dali_index.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
 {
     const struct chex_dataset *ds = v->dataset;
     const struct chex_shard_info *info = &ds->shard[shard];
-    char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
+    char name[SHARD_NAME_MAX + sizeof(DALI_INDEX_SUFFIX)];
     struct buffer there = {0}, wanted = {0};
     struct report r = {0};
     struct chex_error why;

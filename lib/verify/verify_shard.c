@@ -11,9 +11,9 @@
 
 #include "verify/verify_private.h"
 
-#include "labels/label_row.h"
 #include "base/progress.h"
 #include "dataset/tfrecord.h"
+#include "labels/label_row.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include "fuzz.h"
 
 #include "input/archive.h"
+#include "input/image_name.h"
 #include "input/input_scan.h"
 
 #include <archive.h>
@@ -44,7 +45,7 @@ static void
 require_member(const struct image_member *m)
 {
     FUZZ_REQUIRE(m->name[0] != '\0' && m->name[0] != '.' && strlen(m->name) <= 255 && !strchr(m->name, '/'));
-    FUZZ_REQUIRE(source_is_image(m->name));
+    FUZZ_REQUIRE(image_name_is_known(m->name));
 }
 
 /* One way through the archive; `stride`: only every so manieth member is read, none for 0. */

@@ -11,8 +11,8 @@
 
 #include "fuzz.h"
 
-#include "checkpoint/checkpoint_private.h"
 #include "base/json.h"
+#include "checkpoint/checkpoint_private.h"
 #include "checkpoint/weights.h"
 
 #include <stdio.h>

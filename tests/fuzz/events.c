@@ -10,9 +10,9 @@
 
 #include "fuzz.h"
 
+#include "dataset/tfrecord.h"
 #include "log/events.h"
 #include "log/events_read.h"
-#include "dataset/tfrecord.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include "fuzz.h"
 
 #include "dataset/findings.h"
-#include "labels/label_row.h"
 #include "labels/label_file.h"
+#include "labels/label_row.h"
 
 #include <math.h>
 #include <stdio.h>

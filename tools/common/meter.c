@@ -10,9 +10,9 @@
 
 #include "common/meter.h"
 
+#include "base/progress.h"
 #include "chex.h"
 #include "common/plain.h"
-#include "base/progress.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 
 #include "common/spec_words.h"
 
-#include "plan/plan.h"
 #include "common/shell_word.h"
+#include "plan/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,9 +11,9 @@
 
 #include "inspect/inspect_checkpoint.h"
 
-#include "compare/inspect_diff.h"
 #include "checkpoint/settings.h"
 #include "checkpoint/weights.h"
+#include "compare/inspect_diff.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -122,101 +122,6 @@ read_meta(struct checkpoint_side *s, struct chex_error *err)
     return status;
 }
 
-static void
-walk_meta(struct checkpoint_diff *d, tensor_diff_fn *fn, void *context)
-{
-    const struct checkpoint_side *a = &d->side[0], *b = &d->side[1];
-    char name[INSPECT_TEXT], here[INSPECT_TEXT], there[INSPECT_TEXT];
-    size_t i = 0, j = 0;
-
-    while (i < a->meta_count || j < b->meta_count) {
-        int order = i == a->meta_count ? 1 : j == b->meta_count ? -1 : by_name(&a->meta[i], &b->meta[j]);
-        const char *x = order <= 0 ? a->meta[i].value : "", *y = order >= 0 ? b->meta[j].value : "";
-
-        if (order != 0 || strcmp(x, y) != 0)
-            fn(context, TENSOR_META, inspect_text(inspect_bytes(order <= 0 ? a->meta[i].name : b->meta[j].name), name),
-               inspect_text(inspect_bytes(x), here), inspect_text(inspect_bytes(y), there), NULL);
-        i += order <= 0;
-        j += order >= 0;
-    }
-}
-
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
-
-const char *
-tensor_diff_name(enum tensor_diff_kind kind)
-{
-    static const char *const names[TENSOR_DIFF_KINDS] = {"meta", "only_a", "only_b", "shape", "dtype", "values"};
-
-    return names[kind];
-}
-
-static bool
-same_shape(const struct tensor_entry *a, const struct tensor_entry *b)
-{
-    return a->rank == b->rank && (a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof(a->shape[0])) == 0);
-}
-
-/* The next name of both lists: either may be NULL. */
-static bool
-next_tensor(const struct checkpoint_diff *d, size_t at[2], const struct tensor_entry *found[2])
-{
-    const struct safetensors *a = &d->side[0].file, *b = &d->side[1].file;
-    int order;
-
-    if (at[0] == a->count && at[1] == b->count)
-        return false;
-    order = at[0] == a->count ? 1 : at[1] == b->count ? -1 : strcmp(a->entry[at[0]].name, b->entry[at[1]].name);
-    found[0] = order <= 0 ? &a->entry[at[0]++] : NULL;
-    found[1] = order >= 0 ? &b->entry[at[1]++] : NULL;
-    return true;
-}
-
-/* What numbers look like in a text: as many digits as the type has. */
-static char *
-number_text(enum dtype type, double value, char out[40])
-{
-    if (isnan(value))
-        snprintf(out, 40, "nan");
-    else
-        snprintf(out, 40, type == DTYPE_F64 || dtype_is_integer(type) ? "%.17g" : "%.9g", value);
-    return out;
-}
-
-static void
-tell_pair(const struct tensor_pair *p, const char *name, tensor_diff_fn *fn, void *context)
-{
-    char x[40], y[40];
-
-    fn(context, TENSOR_VALUES, name, number_text(p->a->type, p->values.at[0], x),
-       number_text(p->b->type, p->values.at[1], y), p);
-}
-
-void
-checkpoint_diff_walk(struct checkpoint_diff *d, tensor_diff_fn *fn, void *context)
-{
-    const struct tensor_entry *e[2];
-    char name[INSPECT_TEXT], x[CHECKPOINT_SHAPE], y[CHECKPOINT_SHAPE];
-    size_t at[2] = {0, 0}, next = 0;
-
-    walk_meta(d, fn, context);
-    while (next_tensor(d, at, e)) {
-        inspect_text(inspect_bytes((e[0] ? e[0] : e[1])->name), name);
-        if (!e[1])
-            fn(context, TENSOR_ONLY_A, name, checkpoint_shape(e[0], x), "", NULL);
-        else if (!e[0])
-            fn(context, TENSOR_ONLY_B, name, "", checkpoint_shape(e[1], y), NULL);
-        else if (!same_shape(e[0], e[1]))
-            fn(context, TENSOR_SHAPE, name, checkpoint_shape(e[0], x), checkpoint_shape(e[1], y), NULL);
-        if (!e[0] || !e[1])
-            continue;
-        if (e[0]->type != e[1]->type)
-            fn(context, TENSOR_TYPE, name, dtype_name(e[0]->type), dtype_name(e[1]->type), NULL);
-        if (next < d->pair_count && d->pair[next].a == e[0])
-            tell_pair(&d->pair[next++], name, fn, context);
-    }
-}
-
 /* A counter of steps would outweigh all weights. */
 static void
 add_to_all(struct checkpoint_diff *d, const struct tensor_pair *p)
@@ -238,11 +143,11 @@ compare_tensors(struct checkpoint_diff *d, struct chex_error *err)
     d->pair = calloc(d->side[0].file.count + 1, sizeof(*d->pair));
     if (!d->pair)
         return chex_fail_memory(err);
-    while (status == CHEX_OK && next_tensor(d, at, e)) {
+    while (status == CHEX_OK && checkpoint_diff_next(d, at, e)) {
         struct tensor_pair *p = &d->pair[d->pair_count];
 
         d->both += e[0] && e[1];
-        if (!e[0] || !e[1] || !same_shape(e[0], e[1]))
+        if (!e[0] || !e[1] || !tensor_same_shape(e[0], e[1]))
             continue;
         *p = (struct tensor_pair){.a = e[0], .b = e[1]};
         status = value_difference_read(&d->side[0].file, e[0], &d->side[1].file, e[1], &p->values, err);
@@ -265,19 +170,6 @@ on_count(void *context, enum tensor_diff_kind kind, const char *name, const char
     (void)b;
     (void)pair;
     d->count[kind]++;
-}
-
-bool
-checkpoint_diff_same_model(const struct checkpoint_diff *d)
-{
-    return d->count[TENSOR_ONLY_A] == 0 && d->count[TENSOR_ONLY_B] == 0 && d->count[TENSOR_SHAPE] == 0;
-}
-
-bool
-checkpoint_diff_is_same(const struct checkpoint_diff *d)
-{
-    return checkpoint_diff_same_model(d) && d->count[TENSOR_META] == 0 && d->count[TENSOR_TYPE] == 0 &&
-           d->count[TENSOR_VALUES] == 0;
 }
 
 /*

@@ -213,3 +213,10 @@ diff_report(struct diff *d)
         print_table(d);
     }
 }
+
+void
+inspect_say_different(const struct inspect *in, const char *a, const char *b)
+{
+    if (in->common->quiet && !in->common->json && in->options->format != ROWS_CSV && in->options->format != ROWS_JSONL)
+        plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);
+}

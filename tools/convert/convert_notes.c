@@ -7,8 +7,8 @@
 
 #include "convert/convert_report.h"
 
-#include "common/plain.h"
 #include "base/progress.h"
+#include "common/plain.h"
 
 static const struct {
     const char *noun, *rest;

@@ -7,9 +7,9 @@
 
 #include "convert/convert_report.h"
 
+#include "base/progress.h"
 #include "common/meter.h"
 #include "common/plain.h"
-#include "base/progress.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
 

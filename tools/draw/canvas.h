@@ -9,8 +9,8 @@
 #ifndef CHEX_TOOLS_PICTURE_H
 #define CHEX_TOOLS_PICTURE_H
 
-#include "draw/font.h"
 #include "base/memory.h"
+#include "draw/font.h"
 
 /* ---- canvas (canvas.c) --------------------------------------------------------------------------------- */
 

@@ -9,10 +9,10 @@
 #ifndef CHEX_TOOLS_INSPECT_H
 #define CHEX_TOOLS_INSPECT_H
 
-#include "inspect/inspect_options.h"
+#include "base/progress.h"
 #include "common/meter.h"
 #include "common/plain.h"
-#include "base/progress.h"
+#include "inspect/inspect_options.h"
 
 #include <jansson.h>
 

@@ -67,6 +67,11 @@ struct checkpoint_diff {
 typedef void tensor_diff_fn(void *context, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
                             const struct tensor_pair *pair);
 
+/* Have both tensors the same type and shape? */
+bool tensor_same_shape(const struct tensor_entry *a, const struct tensor_entry *b);
+/* The next tensor by name: found[i] is that of side i, or NULL.  at[] begins with zeros.  False at the end. */
+bool checkpoint_diff_next(const struct checkpoint_diff *d, size_t at[2], const struct tensor_entry *found[2]);
+
 /* Call fn for every difference, the metadata first, then by name of the tensor. */
 void checkpoint_diff_walk(struct checkpoint_diff *d, tensor_diff_fn *fn, void *context);
 bool checkpoint_diff_same_model(const struct checkpoint_diff *d); /* names and shapes */

@@ -9,9 +9,9 @@
 
 #include "inspect/inspect.h"
 
-#include "log/events_read.h"
-#include "io/file.h"
 #include "base/progress.h"
+#include "io/file.h"
+#include "log/events_read.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -7,8 +7,8 @@
 #define CHEX_TOOLS_INSPECT_OPTIONS_H
 
 #include "common/cli.h"
-#include "inspect/inspect_where.h"
 #include "common/rows.h"
+#include "inspect/inspect_where.h"
 #include "verify/verify.h"
 
 enum inspect_action {

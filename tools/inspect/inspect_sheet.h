@@ -6,8 +6,8 @@
 #ifndef CHEX_TOOLS_INSPECT_SHEET_H
 #define CHEX_TOOLS_INSPECT_SHEET_H
 
-#include "inspect/inspect.h"
 #include "draw/canvas.h"
+#include "inspect/inspect.h"
 
 #define SHEET_MAX_IMAGES  1000
 #define SHEET_MAX_COLUMNS 64

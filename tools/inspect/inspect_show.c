@@ -9,9 +9,9 @@
 
 #include "inspect/inspect_show.h"
 
-#include "inspect/inspect.h"
 #include "draw/canvas.h"
 #include "image/resample.h"
+#include "inspect/inspect.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #define CHEX_TOOLS_INSPECT_SPLIT_H
 
 #include "base/sha256.h"
-#include "inspect/inspect.h"
 #include "common/ratio.h"
+#include "inspect/inspect.h"
 #include "plan/split.h"
 
 /* Two-sided p < .001 for one comparison; of the 28 of three splits one in 36 data sets would exceed it by chance. */

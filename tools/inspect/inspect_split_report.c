@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "inspect/inspect_split.h"
 #include "base/progress.h"
+#include "inspect/inspect_split.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include "inspect/inspect.h"
 
 #include "checkpoint/checkpoint.h"
-#include "store/journal.h"
 #include "dataset/tfrecord.h"
+#include "store/journal.h"
 
 #include <dirent.h>
 #include <errno.h>

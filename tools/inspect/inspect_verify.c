@@ -7,11 +7,11 @@
  */
 #include <config.h>
 
-#include "dataset/dali_index.h"
-#include "inspect/inspect_describe.h"
 #include "base/json.h"
 #include "common/shell_word.h"
 #include "common/spec_words.h"
+#include "dataset/dali_index.h"
+#include "inspect/inspect_describe.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -152,7 +152,7 @@ print_speed(const struct verify *v, double seconds)
 static bool
 has_index(const struct chex_dataset *ds)
 {
-    char name[PLAN_SHARD_NAME + sizeof(DALI_INDEX_SUFFIX)];
+    char name[SHARD_NAME_MAX + sizeof(DALI_INDEX_SUFFIX)];
     struct stat st;
     unsigned i;
 

@@ -9,8 +9,8 @@
 
 #include "inspect/inspect.h"
 
-#include "base/sha256.h"
 #include "base/pipeline.h"
+#include "base/sha256.h"
 #include "common/shell_word.h"
 #include "dataset/tfrecord.h"
 

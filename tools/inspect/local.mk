@@ -23,6 +23,7 @@ inspect_sources = \
 	tools/inspect/inspect_show_terminal.c \
 	tools/inspect/inspect_split.c \
 	tools/inspect/inspect_split.h \
+	tools/inspect/inspect_split_check.c \
 	tools/inspect/inspect_split_report.c \
 	tools/inspect/inspect_target.c \
 	tools/inspect/inspect_values.c \

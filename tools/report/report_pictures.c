@@ -11,8 +11,8 @@
 
 #include "report/report.h"
 
-#include "draw/canvas.h"
 #include "base/progress.h"
+#include "draw/canvas.h"
 
 #include <stdlib.h>
 #include <string.h>

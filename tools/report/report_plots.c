@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "report/report.h"
 #include "draw/svg.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #include "source/inspect_source.h"
 
 #include "base/pipeline.h"
+#include "input/image_name.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -136,7 +137,7 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
         if (stat(path, &st) != 0)
             return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
                              chex_errno_text(errno));
-        if (S_ISDIR(st.st_mode) || source_is_image(path))
+        if (S_ISDIR(st.st_mode) || image_name_is_known(path))
             in->loose[in->loose_count++] = path;
         else
             in->archive[in->archive_count++] = path;
@@ -195,27 +196,6 @@ gather(struct source_check *c, struct inputs *in, struct chex_error *err)
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
-
-const char *
-source_fault_name(enum source_fault fault)
-{
-    static const char *const names[SOURCE_FAULTS] = {"good", "empty",    "short",   "type",    "unreadable", "large",
-                                                     "lost", "conflict", "archive", "missing", "extra",      "row"};
-
-    return names[fault];
-}
-
-bool
-source_check_good(const struct source_check *c)
-{
-    unsigned i;
-
-    for (i = SOURCE_GOOD + 1; i < SOURCE_FAULTS; i++)
-        if (i != SOURCE_EXTRA && c->count_of[i] > 0)
-            return false;
-    return c->labels_err.status == CHEX_OK && c->source_err.status == CHEX_OK && c->source.unreadable == 0 &&
-           c->count > 0;
-}
 
 static void
 release(struct source_check *c)

@@ -17,10 +17,10 @@
 #ifndef CHEX_TOOLS_INSPECT_SOURCE_H
 #define CHEX_TOOLS_INSPECT_SOURCE_H
 
-#include "inspect/inspect.h"
 #include "base/keyed_hash.h"
-#include "plan/coverage.h"
 #include "base/progress.h"
+#include "inspect/inspect.h"
+#include "plan/coverage.h"
 
 #include <locale.h>
 #include <stdatomic.h>

@@ -211,3 +211,24 @@ source_sum(struct source_check *c, struct chex_error *err)
     count_missing(c);
     return place_missing(c, err);
 }
+
+const char *
+source_fault_name(enum source_fault fault)
+{
+    static const char *const names[SOURCE_FAULTS] = {"good", "empty",    "short",   "type",    "unreadable", "large",
+                                                     "lost", "conflict", "archive", "missing", "extra",      "row"};
+
+    return names[fault];
+}
+
+bool
+source_check_good(const struct source_check *c)
+{
+    unsigned i;
+
+    for (i = SOURCE_GOOD + 1; i < SOURCE_FAULTS; i++)
+        if (i != SOURCE_EXTRA && c->count_of[i] > 0)
+            return false;
+    return c->labels_err.status == CHEX_OK && c->source_err.status == CHEX_OK && c->source.unreadable == 0 &&
+           c->count > 0;
+}

@@ -24,8 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/file.h"
 #include "base/progress.h"
+#include "io/file.h"
 #include "plan/split.h"
 #include "synth/synth_png.h"
 #include "synth/synth_scene.h"

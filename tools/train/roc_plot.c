@@ -9,8 +9,8 @@
 
 #include "train/roc_plot.h"
 
-#include "dataset/dataset.h"
 #include "base/progress.h"
+#include "dataset/dataset.h"
 #include "draw/svg.h"
 
 #include <math.h>

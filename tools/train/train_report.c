@@ -7,8 +7,8 @@
 
 #include "train/train_report.h"
 
-#include "dataset/dataset.h"
 #include "common/wrap.h"
+#include "dataset/dataset.h"
 
 #include <math.h>
 #include <stdio.h>

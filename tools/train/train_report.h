@@ -6,9 +6,9 @@
 #ifndef CHEX_TOOLS_TRAIN_REPORT_H
 #define CHEX_TOOLS_TRAIN_REPORT_H
 
+#include "base/progress.h"
 #include "common/meter.h"
 #include "common/plain.h"
-#include "base/progress.h"
 #include "train/train_options.h"
 #include "train/train_watch.h"
 

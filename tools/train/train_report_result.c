@@ -7,9 +7,9 @@
 
 #include "train/train_report.h"
 
+#include "common/shell_word.h"
 #include "dataset/dataset.h"
 #include "train/roc_plot.h"
-#include "common/shell_word.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 
 #include "train/train_watch.h"
 
-#include "common/launcher.h"
 #include "base/progress.h"
+#include "common/launcher.h"
 #include "common/versions.h"
 
 #include <stdlib.h>

@@ -4,5 +4,6 @@ libtrain_la_SOURCES += \
 	train/backend/backend.h \
 	train/backend/host_memory.c \
 	train/backend/host_memory.h \
+	train/backend/registry.c \
 	train/backend/step_parts.c \
 	train/backend/step_parts.h

@@ -16,9 +16,9 @@
 
 #include "backend/backend.h"
 #include "base/sha256.h"
+#include "checkpoint/settings.h"
 #include "io/file.h"
 #include "math/schedule.h"
-#include "checkpoint/settings.h"
 
 #define CHECKPOINT_FORMAT 1
 #define CHECKPOINT_LATEST "latest"

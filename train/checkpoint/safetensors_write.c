@@ -9,8 +9,8 @@
 
 #include "checkpoint/safetensors.h"
 
-#include "base/sha256.h"
 #include "base/json.h"
+#include "base/sha256.h"
 
 #include <stdarg.h>
 #include <stdio.h>

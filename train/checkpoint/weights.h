@@ -14,8 +14,8 @@
 #ifndef CHEX_TRAIN_WEIGHTS_H
 #define CHEX_TRAIN_WEIGHTS_H
 
-#include "graph/graph.h"
 #include "checkpoint/safetensors.h"
+#include "graph/graph.h"
 
 /* How many tensors were found, of how many; whether the last layer was left. */
 struct weights_report {

@@ -266,16 +266,6 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
 
-size_t
-conv_strip_pixels(const struct step *step, unsigned strip)
-{
-    const struct conv_plan *c = &step->conv;
-    unsigned length = c->flat ? c->columns : c->rows, all = c->flat ? c->width : c->out_height;
-    unsigned from = strip * length, count = smaller(length, all - from);
-
-    return c->flat ? count : (size_t)count * c->out_width;
-}
-
 void
 conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread)
 {

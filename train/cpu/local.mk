@@ -14,6 +14,7 @@ libtrain_la_SOURCES += \
 	train/cpu/plan_build.c \
 	train/cpu/plan_memory.c \
 	train/cpu/pool.c \
+	train/cpu/strip.c \
 	train/cpu/team.c \
 	train/cpu/team.h
 kernels_cflags = $(AM_CFLAGS) -O3 -fno-math-errno -ffp-contract=fast

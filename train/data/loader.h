@@ -18,9 +18,9 @@
 #define CHEX_TRAIN_LOADER_H
 
 #include "backend/backend.h"
-#include "dataset/record.h"
 #include "data/order.h"
 #include "data/reader.h"
+#include "dataset/record.h"
 
 enum augment { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 }; /* bits */
 

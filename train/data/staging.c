@@ -9,8 +9,8 @@
 
 #include "data/staging_private.h"
 
-#include "dataset/dataset.h"
 #include "base/progress.h"
+#include "dataset/dataset.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,12 +22,6 @@
 #include <unistd.h>
 
 #define MAX_THREADS 16
-
-bool
-staging_is_stopped(const struct staging *s)
-{
-    return atomic_load(&s->give_up) || (s->o.stop && atomic_load(s->o.stop));
-}
 
 static void
 tell(struct staging *s, bool waiting, const char *why)

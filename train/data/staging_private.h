@@ -42,7 +42,11 @@ struct staging {
 };
 
 /* Is it to end early? */
-bool staging_is_stopped(const struct staging *s);
+static inline bool
+staging_is_stopped(const struct staging *s)
+{
+    return atomic_load(&s->give_up) || (s->o.stop && atomic_load(s->o.stop));
+}
 
 staging_work staging_look_at_shard; /* s->there[shard]: what lies there is good */
 staging_work staging_copy_shard;    /* where it is not; or leave it out */

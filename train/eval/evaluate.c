@@ -7,8 +7,8 @@
 
 #include "eval/evaluate_private.h"
 
-#include "comm/collective.h"
 #include "base/progress.h"
+#include "comm/collective.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -18,8 +18,8 @@
 #define CHEX_TRAIN_EVALUATE_H
 
 #include "backend/backend.h"
-#include "eval/metrics.h"
 #include "data/order.h"
+#include "eval/metrics.h"
 
 #include <stdatomic.h>
 

@@ -11,8 +11,8 @@
 #ifndef CHEX_TRAIN_EVALUATE_PRIVATE_H
 #define CHEX_TRAIN_EVALUATE_PRIVATE_H
 
-#include "eval/evaluate.h"
 #include "data/loader.h"
+#include "eval/evaluate.h"
 
 struct entry_head {
     uint32_t position;

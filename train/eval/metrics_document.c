@@ -7,8 +7,8 @@
 
 #include "eval/predictions.h"
 
-#include "dataset/dataset.h"
 #include "base/json.h"
+#include "dataset/dataset.h"
 
 #include <math.h>
 

@@ -7,8 +7,6 @@
 
 #include "graph/graph.h"
 
-#include "graph/models.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,77 +168,6 @@ graph_add_sum(struct graph_builder *b, struct graph_slice in, struct graph_slice
     node->relu = relu;
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------- */
-
-static const struct model {
-    const char *name;
-    bool (*build)(struct graph_builder *b, unsigned side, unsigned outputs); /* false: this side does not fit */
-} models[] = {
-    {"densenet121", model_densenet121},
-    {"densenet-micro", model_densenet_micro},
-    {"resnet50", model_resnet50},
-};
-
-const char *const graph_models[] = {"densenet121", "densenet-micro", "resnet50", NULL};
-
-#define SIDE_MAX 4096
-
-enum chex_status
-graph_new(const char *model, unsigned side, unsigned outputs, struct graph **out, struct chex_error *err)
-{
-    struct graph_builder b = {.failed = false};
-    const struct model *m = NULL;
-    enum chex_status status;
-    size_t i;
-
-    *out = NULL;
-    for (i = 0; i < sizeof(models) / sizeof(models[0]); i++)
-        if (strcmp(models[i].name, model) == 0)
-            m = &models[i];
-    if (!m)
-        return chex_fail(err, CHEX_ERR_USAGE, "no model '%s': densenet121, densenet-micro, resnet50", model);
-    b.graph = calloc(1, sizeof(*b.graph));
-    if (!b.graph)
-        return chex_fail_memory(err);
-    b.graph->model = m->name;
-    if (side > SIDE_MAX || outputs == 0 || outputs > SIDE_MAX || !m->build(&b, side, outputs)) {
-        graph_free(b.graph);
-        return chex_fail(err, CHEX_ERR_USAGE, "%s does not take images of %ux%u", model, side, side);
-    }
-    status = b.failed ? chex_fail_memory(err) : graph_check(b.graph, err);
-    if (status == CHEX_OK)
-        *out = b.graph;
-    else
-        graph_free(b.graph);
-    return status;
-}
-
-void
-graph_free(struct graph *g)
-{
-    if (!g)
-        return;
-    free(g->buffer);
-    free(g->node);
-    free(g->param);
-    free(g->stat);
-    free(g);
-}
-
-const struct graph_tensor *
-graph_find(const struct graph *g, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < g->param_count; i++)
-        if (strcmp(g->param[i].name, name) == 0)
-            return &g->param[i];
-    for (i = 0; i < g->stat_count; i++)
-        if (strcmp(g->stat[i].name, name) == 0)
-            return &g->stat[i];
-    return NULL;
-}
-
 /* ---- figures --------------------------------------------------------------------------------------------------- */
 
 double
@@ -360,4 +287,32 @@ graph_check(const struct graph *g, struct chex_error *err)
             fault = "a buffer that is not wholly written";
     free(written);
     return fault ? bad_node(g, g->node_count, fault, err) : CHEX_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+void
+graph_free(struct graph *g)
+{
+    if (!g)
+        return;
+    free(g->buffer);
+    free(g->node);
+    free(g->param);
+    free(g->stat);
+    free(g);
+}
+
+const struct graph_tensor *
+graph_find(const struct graph *g, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < g->param_count; i++)
+        if (strcmp(g->param[i].name, name) == 0)
+            return &g->param[i];
+    for (i = 0; i < g->stat_count; i++)
+        if (strcmp(g->stat[i].name, name) == 0)
+            return &g->stat[i];
+    return NULL;
 }

@@ -3,5 +3,6 @@ libtrain_la_SOURCES += \
 	train/graph/densenet.c \
 	train/graph/graph.c \
 	train/graph/graph.h \
+	train/graph/models.c \
 	train/graph/models.h \
 	train/graph/resnet.c

@@ -1,5 +1,5 @@
 /*
- * models.h - what graph_new() can build; false where an image of this side is too small
+ * models.h - what the models of models.c are built by; false where an image of this side is too small
  *
  * SPDX-License-Identifier: Apache-2.0
  */

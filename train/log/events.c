@@ -11,8 +11,8 @@
 
 #include "log/events.h"
 
-#include "log/events_private.h"
 #include "dataset/tfrecord.h"
+#include "log/events_private.h"
 
 #include <errno.h>
 #include <float.h>

@@ -15,8 +15,8 @@
 #ifndef CHEX_TRAIN_EVENTS_H
 #define CHEX_TRAIN_EVENTS_H
 
-#include "log/append.h"
 #include "checkpoint/run_value.h"
+#include "log/append.h"
 
 struct events;
 

@@ -8,9 +8,9 @@
  */
 #include <config.h>
 
-#include "log/events_private.h"
 #include "base/json.h"
 #include "dataset/tfrecord.h"
+#include "log/events_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
 
 #include "log/events_read.h"
 
-#include "log/events_private.h"
-#include "io/file.h"
 #include "dataset/tfrecord.h"
+#include "io/file.h"
+#include "log/events_private.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,9 +13,9 @@
 #ifndef CHEX_TRAIN_RUN_FILE_H
 #define CHEX_TRAIN_RUN_FILE_H
 
-#include "io/file.h"
-#include "eval/metrics.h"
 #include "checkpoint/run_value.h"
+#include "eval/metrics.h"
+#include "io/file.h"
 
 #define RUN_FILE_NAME "run.json"
 

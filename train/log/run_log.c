@@ -9,10 +9,10 @@
 
 #include "log/run_log.h"
 
-#include "log/append.h"
-#include "log/events.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "log/append.h"
+#include "log/events.h"
 #include "log/prometheus.h"
 #include "log/run_log_private.h"
 

@@ -30,10 +30,10 @@
 #ifndef CHEX_TRAIN_RUN_LOG_H
 #define CHEX_TRAIN_RUN_LOG_H
 
-#include "io/file.h"
-#include "eval/metrics.h"
-#include "checkpoint/run_value.h"
 #include "backend/step_parts.h"
+#include "checkpoint/run_value.h"
+#include "eval/metrics.h"
+#include "io/file.h"
 
 #define RUN_LOG_METRICS "metrics.jsonl"
 

@@ -7,8 +7,8 @@
 
 #include "log/trace.h"
 
-#include "log/append.h"
 #include "base/progress.h"
+#include "log/append.h"
 
 #include <math.h>
 #include <stdarg.h>

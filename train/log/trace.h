@@ -16,8 +16,8 @@
 #ifndef CHEX_TRAIN_TRACE_H
 #define CHEX_TRAIN_TRACE_H
 
-#include "base/error.h"
 #include "backend/step_parts.h"
+#include "base/error.h"
 
 #define TRACE_LIMIT (64u << 20) /* bytes: some 80,000 steps */
 

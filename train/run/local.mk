@@ -2,6 +2,7 @@
 libtrain_la_SOURCES += \
 	train/run/trainer.c \
 	train/run/trainer.h \
+	train/run/trainer_common.c \
 	train/run/trainer_data.c \
 	train/run/trainer_judge.c \
 	train/run/trainer_prepare.c \

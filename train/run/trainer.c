@@ -9,39 +9,8 @@
 
 #include "base/progress.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* ---- saying something -------------------------------------------------------------------------------------------- */
-
-void
-trainer_note(const struct trainer *t, const char *format, ...)
-{
-    char text[CHEX_ERROR_TEXT];
-    va_list args;
-
-    if (!t->leads || !t->w->note)
-        return;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    t->w->note(t->w->context, t, text);
-}
-
-void
-trainer_warn(const struct trainer *t, const char *format, ...)
-{
-    char text[CHEX_ERROR_TEXT];
-    va_list args;
-
-    if (!t->leads || !t->w->warn)
-        return;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    t->w->warn(t->w->context, t, text);
-}
 
 /* ---- epochs ------------------------------------------------------------------------------------------------------ */
 
@@ -236,16 +205,6 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .value = t->settings.value,
         .values = t->settings.count,
     };
-}
-
-char *
-trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE])
-{
-    if (window == 0)
-        snprintf(out, TRAINER_SHUFFLE, "whole");
-    else
-        snprintf(out, TRAINER_SHUFFLE, "%u", window);
-    return out;
 }
 
 const struct trainer_options *

@@ -29,13 +29,13 @@
 #ifndef CHEX_TRAIN_TRAINER_H
 #define CHEX_TRAIN_TRAINER_H
 
+#include "backend/step_parts.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/run_value.h"
+#include "checkpoint/weights.h"
 #include "comm/collective.h"
 #include "data/loader.h"
 #include "eval/predictions.h"
-#include "checkpoint/run_value.h"
-#include "backend/step_parts.h"
-#include "checkpoint/weights.h"
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 
 #include "run/trainer_private.h"
 
+#include "base/progress.h"
 #include "checkpoint/checkpoint_private.h"
 #include "eval/predictions.h"
-#include "base/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,6 @@
 #include <unistd.h>
 
 #define AHEAD 4
-
-bool
-trainer_is_complete(const struct trainer *t)
-{
-    return t->state.epoch >= t->o->epochs || (t->o->patience > 0 && t->state.bad_epochs >= t->o->patience);
-}
 
 /* ---- one split --------------------------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 
 #include "run/trainer_private.h"
 
-#include "checkpoint/checkpoint_private.h"
 #include "base/progress.h"
+#include "checkpoint/checkpoint_private.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 
 #include "run/trainer_private.h"
 
-#include "eval/evaluate.h"
 #include "base/progress.h"
+#include "eval/evaluate.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,9 +18,9 @@
 
 #include "run/trainer.h"
 
-#include "io/lock.h"
 #include "checkpoint/settings.h"
 #include "data/staging.h"
+#include "io/lock.h"
 
 struct trainer {
     const struct trainer_options *o;

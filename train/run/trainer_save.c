@@ -11,8 +11,8 @@
 
 #include "run/trainer_private.h"
 
-#include "checkpoint/checkpoint_private.h"
 #include "base/progress.h"
+#include "checkpoint/checkpoint_private.h"
 
 #include <stdlib.h>
 #include <string.h>

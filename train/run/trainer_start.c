@@ -9,8 +9,8 @@
 
 #include "run/trainer_private.h"
 
-#include "checkpoint/checkpoint_private.h"
 #include "base/progress.h"
+#include "checkpoint/checkpoint_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,17 +51,6 @@ make_arrays(struct trainer *t, struct chex_error *err)
         }
     }
     return failed ? chex_fail_memory(err) : CHEX_OK;
-}
-
-void
-trainer_free_arrays(struct checkpoint_arrays *a)
-{
-    free(a->params);
-    free(a->stats);
-    free(a->moment1);
-    free(a->moment2);
-    free(a->average);
-    *a = (struct checkpoint_arrays){.params = NULL};
 }
 
 /* From rank 0's host arrays into everyone's plan.  Others need no copy after that. */

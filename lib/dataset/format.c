@@ -1,0 +1,16 @@
+/*
+ * format.c - see format.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "dataset/format.h"
+
+static const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop"};
+
+const char *
+tail_name(enum tail tail)
+{
+    return tail_names[tail];
+}

@@ -1,0 +1,54 @@
+/*
+ * models.c - the networks that there are: their names, and what builds them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "graph/models.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct model {
+    const char *name;
+    bool (*build)(struct graph_builder *b, unsigned side, unsigned outputs); /* false: this side does not fit */
+} models[] = {
+    {"densenet121", model_densenet121},
+    {"densenet-micro", model_densenet_micro},
+    {"resnet50", model_resnet50},
+};
+
+const char *const graph_models[] = {"densenet121", "densenet-micro", "resnet50", NULL};
+
+#define SIDE_MAX 4096
+
+enum chex_status
+graph_new(const char *model, unsigned side, unsigned outputs, struct graph **out, struct chex_error *err)
+{
+    struct graph_builder b = {.failed = false};
+    const struct model *m = NULL;
+    enum chex_status status;
+    size_t i;
+
+    *out = NULL;
+    for (i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+        if (strcmp(models[i].name, model) == 0)
+            m = &models[i];
+    if (!m)
+        return chex_fail(err, CHEX_ERR_USAGE, "no model '%s': densenet121, densenet-micro, resnet50", model);
+    b.graph = calloc(1, sizeof(*b.graph));
+    if (!b.graph)
+        return chex_fail_memory(err);
+    b.graph->model = m->name;
+    if (side > SIDE_MAX || outputs == 0 || outputs > SIDE_MAX || !m->build(&b, side, outputs)) {
+        graph_free(b.graph);
+        return chex_fail(err, CHEX_ERR_USAGE, "%s does not take images of %ux%u", model, side, side);
+    }
+    status = b.failed ? chex_fail_memory(err) : graph_check(b.graph, err);
+    if (status == CHEX_OK)
+        *out = b.graph;
+    else
+        graph_free(b.graph);
+    return status;
+}
