@@ -180,6 +180,7 @@ TESTS += \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
+	tests/check_layers.py \
 	tests/check_messages.py \
 	tests/check_quiet.py \
 	tests/check_recipes.py \
@@ -219,6 +220,7 @@ EXTRA_DIST += \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
+	tests/check_layers.py \
 	tests/check_learns.py \
 	tests/check_messages.py \
 	tests/check_setup.py \

@@ -301,3 +301,25 @@ def complete(folder):
     left = [n for n in os.listdir(folder) if n.startswith(".")]
     assert not left, f"left behind: {left}"
     return m
+
+
+class Tally:
+    """Checks that passed, failed, were skipped."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def check(self, name, faults):
+        """faults: a list of lines, empty where all is well."""
+        if faults:
+            self.failed += 1
+            print(f"FAIL {name}")
+            for line in faults[:80]:
+                print(f"     {line}")
+        else:
+            self.passed += 1
+            print(f"ok   {name}")
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"skip {name}: {why}")
