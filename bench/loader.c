@@ -3,9 +3,9 @@
  *
  *     loader-loop FOLDER SPLIT SECONDS THREADS WINDOW CACHE CRC EXPECT
  *
- * WINDOW 0: shuffled as a whole.  CACHE 1: kept in memory, all of it before the clock starts.  CRC: 0 never, 1 always.  EXPECT:
- * images of which the system is told before they are read.  Micro-batches of 16 are asked for as fast as they come, for so
- * many seconds or one epoch.  Prints images, seconds, seconds of processor time.
+ * WINDOW 0: shuffled as a whole.  CACHE 1: kept in memory, all of it before the clock starts.  CRC: 0 never, 1 always.
+ * EXPECT: images of which the system is told before they are read.  Micro-batches of 16 are asked for as fast as they
+ * come, for so many seconds or one epoch.  Prints images, seconds, seconds of processor time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -26,8 +26,8 @@ EXTRA_DIST += bench/train.py
 bench-train: train-loop
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/train.py $(BENCH_FLAGS)
 
-# make bench-loader: images a second of the loader alone, from memory, page cache and disk, beside a DataLoader of PyTorch.
-# BENCH_FLAGS='--dataset FOLDER' takes one that is there; of that many bytes leave the page cache by --cold.
+# make bench-loader: images a second of the loader alone, from memory, page cache and disk, beside a DataLoader of
+# PyTorch.  BENCH_FLAGS='--dataset FOLDER' takes one that is there; of that many bytes leave the page cache by --cold.
 EXTRA_PROGRAMS += loader-loop
 loader_loop_SOURCES = bench/loader.c
 loader_loop_CPPFLAGS = $(train_cppflags)
@@ -38,7 +38,8 @@ EXTRA_DIST += bench/loader.py
 bench-loader: loader-loop chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loader.py $(BENCH_FLAGS)
 
-# make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket, rounds.
+# make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket,
+# rounds.
 EXTRA_DIST += bench/collective.c
 if HAVE_MPI
 EXTRA_PROGRAMS += bench-collective-ranks

@@ -4,8 +4,8 @@
  *     bench-stages SIZE FILE...     a line for each stage: its name, milliseconds an image, how many times the floor
  *
  * The floor is ISA-L's inflate alone, with its Adler-32, on the image data put together beforehand.  The stages of an
- * image take turns, RUNS times, so that a noisy machine disturbs all alike; what is printed is the mean, over the files,
- * of the medians, in CPU time of the thread.
+ * image take turns, RUNS times, so that a noisy machine disturbs all alike; what is printed is the mean, over the
+ * files, of the medians, in CPU time of the thread.
  *
  *     inflate, unfilter   apart, the whole image at a time; decode does both a band of rows at a time
  *     libpng              what decode would take without its fast path

@@ -3,9 +3,9 @@
  *
  *     train-loop BACKEND MODEL SIDE BATCH THREADS train|infer
  *
- * Makes a step for each line of its input.  Prints a line for each: "forward backward update" in seconds ("forward" alone
- * for infer) and the processor seconds of the step, all threads together; and at the end "memory" with the bytes of the
- * plan and the peak of the process.
+ * Makes a step for each line of its input.  Prints a line for each: "forward backward update" in seconds ("forward"
+ * alone for infer) and the processor seconds of the step, all threads together; and at the end "memory" with the bytes
+ * of the plan and the peak of the process.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -22,7 +22,8 @@ cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c
 # shellcheck disable=SC2206  # words
 includes=(-I"$build" -I"$build/analyze-include" -iquote lib -iquote train -iquote tools -iquote tests ${CPPFLAGS:-})
 
-# A finding is a line with "warning:" or "error:" that ends with the check's name in brackets; those of analyze.txt are none.
+# A finding is a line with "warning:" or "error:" that ends with the check's name in brackets; those of analyze.txt are
+# none.
 findings() {
     awk -F'|' -v tool="$1" '
         function matches(file, patterns,    n, p, i) {

@@ -2,8 +2,8 @@
  * calls.h - the N-th call of a kind fails, in this process and only of what is linked into it
  *
  * By the linker's --wrap: what the library and the tests call is meant, not what the C library or libpng call for
- * themselves.  So every failed call is one whose error path is ours.  tests/faults does the same to whole programs, from
- * outside.
+ * themselves.  So every failed call is one whose error path is ours.  tests/faults does the same to whole programs,
+ * from outside.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,14 +44,17 @@ unsigned calls_end(void);
 /* Before the next renameat() that does not fail, once: what a rival does at that moment. */
 void calls_before_rename(void (*rival)(void));
 
-/* Something to be done; it frees what it makes, whatever happens.  Check allocates too, so nothing is asserted in it. */
+/*
+ * Something to be done; it frees what it makes, whatever happens.  Check allocates too, so nothing is asserted in it.
+ */
 typedef enum chex_status calls_act(struct chex_error *err);
 /* What is done when nothing fails any more. */
 typedef void calls_after(void);
 
 /*
  * Each call of the kind fails, once and for ever.  Where one failed the status is `wanted`, with a text, or it was done
- * without: `spare` is how many may fail and nothing is said, since it was done once more, in another way, or need not be
+ * without: `spare` is how many may fail and nothing is said, since it was done once more, in another way, or need not
+ * be
  * done.  Where none failed it is done.
  */
 void calls_each(enum call kind, int error, calls_act *act, calls_after *then, enum chex_status wanted, unsigned spare);

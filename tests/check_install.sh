@@ -3,9 +3,9 @@
 #
 #     tests/check_install.sh
 #
-# In a copy of the source folder, with an empty folder as $HOME: what README.md has under the marks `install` and `example
-# in C` is run line by line.  The programs and the example must run without help from the environment but for $PATH and
-# what README.md itself exports.
+# In a copy of the source folder, with an empty folder as $HOME: what README.md has under the marks `install` and
+# `example in C` is run line by line.  The programs and the example must run without help from the environment but for
+# $PATH and what README.md itself exports.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu

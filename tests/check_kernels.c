@@ -1,8 +1,8 @@
 /*
  * check_kernels.c - every implementation of the unfilter and convolve kernels that this CPU has, against plain C
  *
- * Needs nothing but the kernels, so it is also built for other CPUs and run by an emulator: check_aarch64.sh.  Prints the
- * implementations and what was compared; the exit code is 1 where one differs.
+ * Needs nothing but the kernels, so it is also built for other CPUs and run by an emulator: check_aarch64.sh.  Prints
+ * the implementations and what was compared; the exit code is 1 where one differs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -3,10 +3,10 @@
  *
  *     check-metrics COUNT OUTPUTS PATIENTS REPLICATES SEED THREADS < IN
  *
- * IN   float32 scores [COUNT][OUTPUTS], uint8 labels [COUNT][OUTPUTS], uint32 patients [COUNT], in the byte order of the
- *      machine
- * OUT  a line for each finding, then one for their mean: NAME VALUE pairs, reals with all their digits.  On stderr the seconds
- *      that it took.
+ * IN   float32 scores [COUNT][OUTPUTS], uint8 labels [COUNT][OUTPUTS], uint32 patients [COUNT], in the byte order of
+ *      the machine
+ * OUT  a line for each finding, then one for their mean: NAME VALUE pairs, reals with all their digits.  On stderr the
+ *      seconds that it took.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -435,7 +435,7 @@ def _():
         ("large", NAMES[0], "loose"), ("large", NAMES[1], "a.tar")]
 
 
-# ---- the label file of the whole data set -----------------------------------------------------------------------------
+# ---- the label file of the whole data set ----------------------------------------------------------------------------
 
 
 def all_names():

@@ -209,7 +209,7 @@ def _(work):
     assert not os.path.exists(out)
 
 
-# ---- what is refused ---------------------------------------------------------------------------------------------------
+# ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 @case("usage that cannot be ends with 2 before anything is written")
@@ -263,7 +263,7 @@ def _(work):
     assert abs(loss[0] - loss[1]) <= 2e-3, loss
 
 
-# ---- records -----------------------------------------------------------------------------------------------------------
+# ---- records ---------------------------------------------------------------------------------------------------------
 
 
 @case("T69 a damaged record: stop saves and ends with 1, skip goes on and ends with 1")
@@ -324,7 +324,7 @@ def _(work):
     assert os.path.exists(os.path.join(out, "latest"))
 
 
-# ---- where images are read ---------------------------------------------------------------------------------------------
+# ---- where images are read -------------------------------------------------------------------------------------------
 
 
 @case("--cache keeps the images or not, --crc looks once or always: the same bytes")

@@ -20,7 +20,7 @@ from training import (command, data, last_step, finish, header, run_folder, same
 case = Cases()
 
 
-# ---- earlier versions --------------------------------------------------------------------------------------------------
+# ---- earlier versions ------------------------------------------------------------------------------------------------
 
 
 def make_old(folder):
@@ -79,7 +79,7 @@ def _(work):
     assert "precision" not in done.stderr, done.stderr
 
 
-# ---- the end of an epoch -------------------------------------------------------------------------------------------------
+# ---- the end of an epoch ---------------------------------------------------------------------------------------------
 
 
 def lines(folder):
@@ -140,7 +140,7 @@ def _(work):
     assert told(out) == told(straight), (told(out), told(straight))
 
 
-# ---- a rate to go on with --------------------------------------------------------------------------------------------------
+# ---- a rate to go on with --------------------------------------------------------------------------------------------
 
 
 @case("a run that diverges: half of a rate that may be one, the default in the place of one that is none")
@@ -157,7 +157,7 @@ def _(work):
         says(done, rf"not finite .*; last good checkpoint step-000000; try --lr {re.escape(hint)}\n")
 
 
-# ---- checkpoints that are no longer wanted -----------------------------------------------------------------------------
+# ---- checkpoints that are no longer wanted ---------------------------------------------------------------------------
 
 
 @case("a power loss between the new list of checkpoints and the removal of the old ones: the next start removes them")

@@ -54,7 +54,7 @@ def images_to_train_on():
     return next(s["images"] for s in manifest(data())["splits"] if s["name"] == "train")
 
 
-# ---- options -----------------------------------------------------------------------------------------------------------
+# ---- options ---------------------------------------------------------------------------------------------------------
 
 
 @case("more micro-batches in a step than can be counted are refused, not wrapped around to none")
@@ -102,7 +102,7 @@ def _(work):
     assert slurp(os.path.join(out, "metrics-test.json")) == before
 
 
-# ---- --predict ---------------------------------------------------------------------------------------------------------
+# ---- --predict -------------------------------------------------------------------------------------------------------
 
 
 @case("--predict where nothing can be: 4 before the first step")
@@ -179,7 +179,7 @@ def _(work):
     says(again, r"done     \S+/best\.safetensors")
 
 
-# ---- steps -------------------------------------------------------------------------------------------------------------
+# ---- steps -----------------------------------------------------------------------------------------------------------
 
 
 @case("a last step of few micro-batches is no hang, whatever is left of it")
@@ -224,7 +224,7 @@ def _(work):
         assert not os.path.exists(out)
 
 
-# ---- records -----------------------------------------------------------------------------------------------------------
+# ---- records ---------------------------------------------------------------------------------------------------------
 
 
 @case("a manifest that is none is no data set, as chex-inspect says too")
@@ -265,7 +265,7 @@ def _(work):
         write(path, good)
 
 
-# ---- little of everything ------------------------------------------------------------------------------------------------
+# ---- little of everything --------------------------------------------------------------------------------------------
 
 
 @case("more shards than files may be open: closed and opened again, and the same bytes")
@@ -302,7 +302,7 @@ def _(work):
     says(train("-o", os.path.join(work, "run"), code=4, preexec_fn=small), "the same command again goes on from the start")
 
 
-# ---- what a file says ------------------------------------------------------------------------------------------------------
+# ---- what a file says ------------------------------------------------------------------------------------------------
 
 
 def sealed(path, change):

@@ -1,9 +1,9 @@
 /*
  * evaluate_fixture.h - a data set and a network whose logits can be told by hand, for the tests of evaluate.h
  *
- * The network is a stub: finding k of an image has the logit (v - 100) / 50 - k / 10, with v the first pixel of the crop
- * that it is shown (the last of the row where that is mirrored).  Image i of the data set has the pixels i * 20 + x + y
- * (small_dataset.h), 5 is constant.
+ * The network is a stub: finding k of an image has the logit (v - 100) / 50 - k / 10, with v the first pixel of the
+ * crop that it is shown (the last of the row where that is mirrored).  Image i of the data set has the pixels i * 20 +
+ * x + y (small_dataset.h), 5 is constant.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,6 +1,6 @@
 /*
- * evaluate_split.c - score a split with given weights, alone or under mpirun, and write what follows from it: the part of
- * chex-train that check_auroc.py and check_weights.py compare with other software
+ * evaluate_split.c - score a split with given weights, alone or under mpirun, and write what follows from it: the part
+ * of chex-train that check_auroc.py and check_weights.py compare with other software
  *
  *     evaluate-split data=FOLDER out=FOLDER [NAME=VALUE ...]
  *

@@ -1,8 +1,8 @@
 /*
  * kinks.h - how near a training step is to where its gradient jumps
  *
- * Two backends round differently.  Where the input of a ReLU is zero but for rounding, or the two largest values under a
- * max pool are equal but for it, one lets a gradient through and the other does not: a difference of finite size, for
+ * Two backends round differently.  Where the input of a ReLU is zero but for rounding, or the two largest values under
+ * a max pool are equal but for it, one lets a gradient through and the other does not: a difference of finite size, for
  * which no tolerance is right.  So tests that compare gradients take weights and images without such a place.
  *
  * SPDX-License-Identifier: Apache-2.0

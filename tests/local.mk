@@ -109,7 +109,7 @@ check_images_LDADD = libchexcore.la
 check_tables_SOURCES = tests/check_tables.c
 check_tables_LDADD = libchexcore.la
 
-# ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into --------------------------------
+# ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into -----------------------------
 # Not by libtool: it is needed under --disable-shared too.
 check_DATA = tests/faults/inject.so
 inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c

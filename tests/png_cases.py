@@ -91,7 +91,7 @@ def same(a, b):
     return a is not None and a.shape == b.shape and np.array_equal(a, b)
 
 
-# ---- formulas of lib/image/image.h ---------------------------------------------------------------------------------------
+# ---- formulas of lib/image/image.h -----------------------------------------------------------------------------------
 
 
 def luma(rgb):
@@ -198,7 +198,7 @@ def write_png(path, samples, colour, depth, rng, interlaced=False, palette=None,
         f.write(chunk(b"IEND", b""))
 
 
-# ---- reading PNGs of 16 bits, which Pillow cuts to 8 -------------------------------------------------------------------
+# ---- reading PNGs of 16 bits, which Pillow cuts to 8 -----------------------------------------------------------------
 
 
 def unfilter(raw, height, row_size, bpp):

@@ -1,9 +1,9 @@
 /*
  * test_backends.c - every backend of this build beside the reference, on small graphs with odd shapes
  *
- * Each graph runs one training step and an evaluation (step_fixture.h) on the reference and on each other backend: logits,
- * loss, gradients, running statistics, parameters after the step and every buffer that the backend keeps.  Errors are
- * relative: the norm of the difference over the norm of what the reference says.
+ * Each graph runs one training step and an evaluation (step_fixture.h) on the reference and on each other backend:
+ * logits, loss, gradients, running statistics, parameters after the step and every buffer that the backend keeps.
+ * Errors are relative: the norm of the difference over the norm of what the reference says.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
  * test_calls.c - every allocation, read, write, fsync, ... that can fail does, one after the other
  *
- * Whatever fails is told by a status and a text, nothing leaks (in a build with sanitizers, or under valgrind), and where
- * nothing failed it is done.
+ * Whatever fails is told by a status and a text, nothing leaks (in a build with sanitizers, or under valgrind), and
+ * where nothing failed it is done.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,6 @@
 /*
- * test_collective_faults.c - ranks that fail, differ, or are lost (collective.h): it is said once, and nobody waits for ever
+ * test_collective_faults.c - ranks that fail, differ, or are lost (collective.h): it is said once, and nobody waits for
+ * ever
  *
  * SPDX-License-Identifier: Apache-2.0
  */

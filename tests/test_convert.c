@@ -25,8 +25,9 @@
 #include <unistd.h>
 
 /*
- * SPARE: what may fail unnoticed.  Without memory the fast path leaves an image to libpng, and without a thread that reads
- * the workers read; how many of their buffers were new depends on who took which image, so this is a bound, not a count.
+ * SPARE: what may fail unnoticed.  Without memory the fast path leaves an image to libpng, and without a thread that
+ * reads the workers read; how many of their buffers were new depends on who took which image, so this is a bound, not a
+ * count.
  */
 enum { IMAGES = 7, SPARE = 99 };
 

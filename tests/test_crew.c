@@ -1,7 +1,8 @@
 /*
  * test_crew.c - processes that go through phases together (comm.h, crew.h), and what each of them does (share.h)
  *
- * The processes are threads here (post_office.h): what is tested is the crew, and one that falls silent is easy to have.
+ * The processes are threads here (post_office.h): what is tested is the crew, and one that falls silent is easy to
+ * have.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,6 @@
 /*
- * test_evaluate.c - scores of a split (evaluate_fixture.h), and what is written about them; check_auroc.py reads that back
+ * test_evaluate.c - scores of a split (evaluate_fixture.h), and what is written about them; check_auroc.py reads that
+ * back
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -255,8 +255,8 @@ START_TEST(symbols_without_a_meaning_are_refused)
 END_TEST
 
 /*
- * As if such a symbol were nothing, or the beginning of another: a distance of 1 behind it, the end, and the sum of what
- * would come out then.
+ * As if such a symbol were nothing, or the beginning of another: a distance of 1 behind it, the end, and the sum of
+ * what would come out then.
  */
 START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
 {

@@ -17,7 +17,10 @@
 
 /* ---- beside a smaller micro-batch -------------------------------------------------------------------------------- */
 
-/* The micro-batches of BATCH_MAX images in which these bits are those that count; the first ones of the fixture stand there. */
+/*
+ * The micro-batches of BATCH_MAX images in which these bits are those that count; the first ones of the fixture stand
+ * there.
+ */
 static unsigned
 pad_images(unsigned bits, unsigned image[BATCH_MAX], float weight[BATCH_MAX])
 {
@@ -79,7 +82,9 @@ compare_gradients(const char *name, const struct graph *g, unsigned images, cons
                                 1e-6);
 }
 
-/* Each micro-batch of BATCH_MAX with some padding, on every backend, beside the reference with a smaller micro-batch. */
+/*
+ * Each micro-batch of BATCH_MAX with some padding, on every backend, beside the reference with a smaller micro-batch.
+ */
 START_TEST(padding_counts_in_nothing_wherever_it_stands)
 {
     struct graph *g = step_graph(_i);

@@ -1,5 +1,6 @@
 /*
- * test_settings.c - options by name: as text, across ranks, and beside those of a checkpoint; and the micro-batch by default
+ * test_settings.c - options by name: as text, across ranks, and beside those of a checkpoint; and the micro-batch by
+ * default
  *
  * SPDX-License-Identifier: Apache-2.0
  */

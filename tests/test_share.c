@@ -1,6 +1,6 @@
 /*
- * test_share.c - several processes on one folder: locks of parts, journals, and the slots of a share (lock.h, journal.h,
- * store.h)
+ * test_share.c - several processes on one folder: locks of parts, journals, and the slots of a share (lock.h,
+ * journal.h, store.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */

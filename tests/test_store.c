@@ -234,7 +234,9 @@ START_TEST(a_write_error_leaves_what_the_next_run_needs)
     struct spec spec = bench_spec();
     size_t item = 0;
 
-    /* Check's own messages go to a file too: two records are far above what they take, however long the paths in them. */
+    /*
+     * Check's own messages go to a file too: two records are far above what they take, however long the paths in them.
+     */
     spec.size = 128;
     bench_make(&bench, &spec, 12);
     bench_open(&bench);

@@ -2,8 +2,8 @@
 # threads.sh [TIMES] - the tests with threads again and again, 1, 2, 3, 8 and 32 of them, and those of ranks, which are
 # threads there, and of the loader; default a hundred times
 #
-# For a build with --enable-sanitizers=thread: `make check-threads TIMES=100`.  The thread sanitizer needs addresses where
-# it looks for them; on kernels where it finds others, it runs without their randomisation.
+# For a build with --enable-sanitizers=thread: `make check-threads TIMES=100`.  The thread sanitizer needs addresses
+# where it looks for them; on kernels where it finds others, it runs without their randomisation.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu

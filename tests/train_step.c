@@ -1,11 +1,11 @@
 /*
  * train_step.c - one backend on given weights and images, step by step, for comparison with other software
  *
- *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H W"
- *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS < IN > OUT
+ *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H
+ *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS < IN > OUT
  *
- * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have the
- *        images alone.
+ * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have
+ *        the images alone.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
  *      [batch][outputs]
  * OUT  for each step float32 logits [batch][outputs] and loss, float32 gradients; at the end float32 parameters,

@@ -1,9 +1,9 @@
 #!/bin/sh
 # valgrind.sh JOBS COMMAND... - each case of the unit tests by itself under valgrind, JOBS at once
 #
-# `make check-valgrind` calls this; COMMAND is how valgrind starts, which finds errors and leaks and ends a test's process
-# with a code of its own.  A run without it says which cases there are.  One line a case, with its seconds; what valgrind
-# said of a bad one is shown.  CASES=REGEX takes only those.
+# `make check-valgrind` calls this; COMMAND is how valgrind starts, which finds errors and leaks and ends a test's
+# process with a code of its own.  A run without it says which cases there are.  One line a case, with its seconds; what
+# valgrind said of a bad one is shown.  CASES=REGEX takes only those.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu

@@ -1,7 +1,8 @@
 /*
  * chex-convert.c - decode chest X-rays and their labels once, into TFRecord shards
  *
- * Options are in convert_options.c, what is said in convert_report.c and convert_json.c, the work in lib/convert/convert.h.
+ * Options are in convert_options.c, what is said in convert_report.c and convert_json.c, the work in
+ * lib/convert/convert.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs.  What they share are two convenience libraries, libcli and libdraw, and liblauncher for those with ranks.
+# The programs.  What they share are two convenience libraries, libcli and libdraw, and liblauncher for those with
+# ranks.
 tools_cppflags = $(AM_CPPFLAGS) -iquote $(srcdir)/train -iquote $(srcdir)/tools $(JANSSON_CFLAGS)
 tools_ldadd = libcli.la libchexcore.la
 

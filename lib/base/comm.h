@@ -2,8 +2,8 @@
  * comm.h - messages between the processes of one job
  *
  * A mailbox: any process sends to any other, messages of one sender arrive in the order in which they were sent, and
- * the receiver asks whether something came.  And transfers, for much data: both sides name the memory, nothing is copied
- * on the way.  Nothing waits: who wants to wait sleeps and asks again.  The seam behind which MPI stands
+ * the receiver asks whether something came.  And transfers, for much data: both sides name the memory, nothing is
+ * copied on the way.  Nothing waits: who wants to wait sleeps and asks again.  The seam behind which MPI stands
  * (tools/common/comm_mpi.c); a process that is alone has comm_self().
  *
  * One thread of a process uses it, the one that opened it.
@@ -40,9 +40,9 @@ struct comm_ops {
     void (*abort)(struct comm *comm, int exit_code);
 
     /*
-     * A transfer: size bytes of data here, which stay as they are until it is done, to the memory that process `to` names
-     * in a receive of the same tag and size.  Of several with one tag between the same two the first goes to the first.
-     * Tags are a space of their own beside those of messages.  The same errors.
+     * A transfer: size bytes of data here, which stay as they are until it is done, to the memory that process `to`
+     * names in a receive of the same tag and size.  Of several with one tag between the same two the first goes to the
+     * first.  Tags are a space of their own beside those of messages.  The same errors.
      */
     enum chex_status (*start_send)(struct comm *comm, int to, int tag, const void *data, size_t size,
                                    struct comm_transfer **out, struct chex_error *err);

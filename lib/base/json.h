@@ -27,8 +27,8 @@ enum chex_status json_read(const void *text, size_t size, const struct json_boun
                            struct chex_error *err);
 
 /*
- * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation fails
- * in the middle it may leave out a key and go on.  value NULL is out of memory too.
+ * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation
+ * fails in the middle it may leave out a key and go on.  value NULL is out of memory too.
  * CHEX_ERR_MEMORY: then b has a part of it
  */
 enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);

@@ -2,8 +2,8 @@
  * keyed_hash.c - see keyed_hash.h
  *
  * Each block becomes a sum of products, NH of UMAC (Black, Halevi, Krawczyk, Krovetz, Rogaway: "UMAC: fast and secure
- * message authentication", CRYPTO 1999), whose multiplications do not wait for each other; the sums are the coefficients of
- * a polynomial, which is evaluated at a point of the key, modulo 2^61 - 1.
+ * message authentication", CRYPTO 1999), whose multiplications do not wait for each other; the sums are the
+ * coefficients of a polynomial, which is evaluated at a point of the key, modulo 2^61 - 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

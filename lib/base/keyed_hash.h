@@ -1,8 +1,8 @@
 /*
  * keyed_hash.h - a hash that nobody can make agree who does not know its key
  *
- * To tell contents of others apart: by a checksum two of them could be made to pass for one.  The key is a new one in each
- * process, so no hash may be written or sent.
+ * To tell contents of others apart: by a checksum two of them could be made to pass for one.  The key is a new one in
+ * each process, so no hash may be written or sent.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,9 @@ struct hash_key {
 /* A key that is not known to those who made the input. */
 void hash_key_make(struct hash_key *key);
 
-/* Two contents, or sizes, have the same hash by a chance of about 1 in 2^61 a block of 256 bytes, whoever chose them. */
+/*
+ * Two contents, or sizes, have the same hash by a chance of about 1 in 2^61 a block of 256 bytes, whoever chose them.
+ */
 uint64_t keyed_hash(const struct hash_key *key, const void *data, size_t size);
 
 #endif

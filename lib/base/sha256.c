@@ -1,9 +1,10 @@
 /*
  * sha256.c - see sha256.h
  *
- * The functions of libcrypto that OpenSSL 3 calls deprecated, on purpose: they are the same code behind no provider, and
- * they allocate nothing and fail never.  EVP_MD_fetch() of OpenSSL 3.0 follows a null pointer where an allocation in it
- * fails, EVP_DigestInit_ex() may fail each time, and setting up the providers takes 4000 allocations in a process.
+ * The functions of libcrypto that OpenSSL 3 calls deprecated, on purpose: they are the same code behind no provider,
+ * and they allocate nothing and fail never.  EVP_MD_fetch() of OpenSSL 3.0 follows a null pointer where an allocation
+ * in it fails, EVP_DigestInit_ex() may fail each time, and setting up the providers takes 4000 allocations in a
+ * process.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

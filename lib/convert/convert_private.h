@@ -56,8 +56,8 @@ enum chex_status convert_find_absent(struct convert *c, const struct store *stor
 /* Those of another process. */
 enum chex_status convert_add_absent(struct convert *c, const struct buffer *names, struct chex_error *err);
 /*
- * After all was read: is what is absent an error?  Writes or removes the list of it (lists false: does neither).  CHEX_OK: nothing
- * is absent, or archives were damaged and the rejects allowed suffice, with `rejects` so far.
+ * After all was read: is what is absent an error?  Writes or removes the list of it (lists false: does neither).
+ * CHEX_OK: nothing is absent, or archives were damaged and the rejects allowed suffice, with `rejects` so far.
  */
 enum chex_status convert_judge_absent(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
                                       struct chex_error *err);

@@ -343,7 +343,10 @@ watch_of(struct run *r)
         .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = &r->crew->stop};
 }
 
-/* Such a reject may finish a shard, and the disk fail to write that: then its images are read, and these rejected, again. */
+/*
+ * Such a reject may finish a shard, and the disk fail to write that: then its images are read, and these rejected,
+ * again.
+ */
 static enum chex_status
 reject_absent(struct run *r, struct chex_error *err)
 {

@@ -28,7 +28,9 @@ example_free(struct example *e)
         chex__example__free_unpacked(message_of(e), NULL);
 }
 
-/* Of a key that is there twice the last value counts, as in every map of protocol buffers, so that it is TensorFlow's. */
+/*
+ * Of a key that is there twice the last value counts, as in every map of protocol buffers, so that it is TensorFlow's.
+ */
 static const Chex__Feature *
 find(const Chex__Example *m, const char *key)
 {
@@ -136,8 +138,8 @@ fill(const Chex__Example *m, struct chex_record *r)
 }
 
 /*
- * protobuf-c says NULL to damage and to a failed allocation alike: note which.  Two bytes can be a list entry, of which it
- * makes more than fifty: an Example with an image needs about as much as it has, and no more than this is given.
+ * protobuf-c says NULL to damage and to a failed allocation alike: note which.  Two bytes can be a list entry, of which
+ * it makes more than fifty: an Example with an image needs about as much as it has, and no more than this is given.
  */
 #define MEMORY_LEAST 65536
 

@@ -174,9 +174,9 @@ opaque(unsigned type, bool at_left, bool at_top)
 }
 
 /*
- * RGBA that is gray and opaque, as all of the data set's is.  Filters work on each channel alone, so channels with equal
- * filtered bytes are equal: the first one, which goes to fast->plane, is undone as a gray image, and for the others it is
- * enough to look at the filtered bytes.  False where they differ or alpha is not 255 throughout.
+ * RGBA that is gray and opaque, as all of the data set's is.  Filters work on each channel alone, so channels with
+ * equal filtered bytes are equal: the first one, which goes to fast->plane, is undone as a gray image, and for the
+ * others it is enough to look at the filtered bytes.  False where they differ or alpha is not 255 throughout.
  */
 static bool
 take_plane(struct png_fast *fast, const struct header *h, uint32_t from, uint32_t to)

@@ -222,8 +222,8 @@ compare_places(const void *a, const void *b)
 }
 
 /*
- * A folder behind a symbolic link is searched once: two links to a folder with two links to another one, and so on, would
- * make 2^32 ways to the last.
+ * A folder behind a symbolic link is searched once: two links to a folder with two links to another one, and so on,
+ * would make 2^32 ways to the last.
  */
 static enum chex_status
 note_linked(struct source *s, const struct ancestor *here, bool *again, struct chex_error *err)

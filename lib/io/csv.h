@@ -43,7 +43,10 @@ enum chex_status table_read(const char *path, table_row_fn *fn, void *context, c
  */
 int table_column(const struct table_row *header, const char *const *names);
 
-/* CHEX_ERR_USAGE where the column that table_column() takes stands in the header twice: nobody knows which one is meant. */
+/*
+ * CHEX_ERR_USAGE where the column that table_column() takes stands in the header twice: nobody knows which one is
+ * meant.
+ */
 enum chex_status table_column_once(const struct table_row *header, const char *const *names, struct chex_error *err);
 
 /* CHEX_ERR_USAGE with "PATH:LINE: FORMATTED". */

@@ -139,8 +139,8 @@ safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
 }
 
 /*
- * A new file's name has the pid in it, but in containers everybody may be number 1: one that is there already, left by a
- * process that was killed or in use by another host, is let be, and the next name taken.
+ * A new file's name has the pid in it, but in containers everybody may be number 1: one that is there already, left by
+ * a process that was killed or in use by another host, is let be, and the next name taken.
  */
 static int
 open_temporary(struct safe_file *f, size_t size, int flags)
@@ -249,7 +249,9 @@ safe_file_begin_sync(struct safe_file *f)
 #endif
 }
 
-/* What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it. */
+/*
+ * What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it.
+ */
 static enum chex_status
 fail_lost(struct safe_file *f, const char *verb, struct chex_error *err)
 {

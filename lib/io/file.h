@@ -3,7 +3,8 @@
  *
  * Writing: a file is made under a temporary name in its own folder, written, fsync'ed, closed with the result
  * checked, renamed, and the folder fsync'ed.  Under its final name it is there whole or not at all.  Two kinds:
- *   SAFE_FILE_NEW   named .NAME.tmp.PID (and two digits where there is one), never over another one; removed when freed without commit
+ *   SAFE_FILE_NEW   named .NAME.tmp.PID (and two digits where there is one), never over another one; removed when freed
+ *                   without commit
  *   SAFE_FILE_PART  named .NAME.part and opened again by the next run: a shard whose slots are filled in any order
  *                   stays when freed without commit.  The folder's lock (lock.h) keeps rivals away; what is in the
  *                   part is believed only where its checksums say so.  One that could not be synced or closed is
@@ -107,12 +108,14 @@ void safe_file_begin_sync(struct safe_file *f);
 
 /*
  * fsync, close, rename, and fsync of the folder.  f is freed, also on failure (a NEW file is then removed, a PART
- * stays unless it could not be synced or closed).  Without durable the two fsyncs are left out: for many small files that
- * can be made again (chex-synth).
+ * stays unless it could not be synced or closed).  Without durable the two fsyncs are left out: for many small files
+ * that can be made again (chex-synth).
  * A PART leaves the page cache once it is synced.
  */
 enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err);
-/* Close a PART that will be gone on with: a network file system may say only now that there was no room.  f is freed. */
+/*
+ * Close a PART that will be gone on with: a network file system may say only now that there was no room.  f is freed.
+ */
 enum chex_status safe_file_leave(struct safe_file *f, struct chex_error *err);
 void safe_file_free(struct safe_file *f); /* NULL is allowed */
 

@@ -1,7 +1,8 @@
 /*
  * gunzip.c - see gunzip.h
  *
- * Here ISA-L's inflate is right, other than for PNG (doc/design/decoding.md): whatever code it takes, the checksum decides.
+ * Here ISA-L's inflate is right, other than for PNG (doc/design/decoding.md): whatever code it takes, the checksum
+ * decides.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

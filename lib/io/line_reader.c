@@ -121,7 +121,9 @@ read_plain(struct text *t, void *data, size_t size, size_t *got, struct chex_err
     return CHEX_OK;
 }
 
-/* Fill z's input behind the file's first piece; zeros between and behind members are padding (tar, tape) and skipped. */
+/*
+ * Fill z's input behind the file's first piece; zeros between and behind members are padding (tar, tape) and skipped.
+ */
 static enum chex_status
 refill_input(struct text *t, struct chex_error *err)
 {

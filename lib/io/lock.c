@@ -112,7 +112,9 @@ create_lock(const struct folder *folder, const char *name, char *text)
     return good || (knows_no_links(error) && write_text(folder, name, text));
 }
 
-/* Behind the name of a lock, with a part or without: ".new." or ".stale."; only of the lock `own` where that is given. */
+/*
+ * Behind the name of a lock, with a part or without: ".new." or ".stale."; only of the lock `own` where that is given.
+ */
 static const char *
 behind_lock_name(const char *name, const char *own)
 {

@@ -33,8 +33,8 @@ struct lock {
 };
 
 /*
- * Take the lock.  break_lock takes it also where nobody here can know whether its holder lives: the user's word that it is
- * dead.
+ * Take the lock.  break_lock takes it also where nobody here can know whether its holder lives: the user's word that it
+ * is dead.
  * CHEX_ERR_LOCKED "'out' is in use by host n07 pid 4242 since 10:31 (--break-lock if that is dead)"
  * CHEX_ERR_WRITE  it cannot be made; or what has its name is no file
  */

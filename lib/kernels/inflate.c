@@ -1,7 +1,8 @@
 /*
  * inflate.c - see inflate.h
  *
- * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_turn.h is the loop over the others.
+ * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_turn.h is the loop over the
+ * others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,8 +15,8 @@
 #include <string.h>
 
 /*
- * Making the tables of a block takes as long as thousands of bytes of output do, and a block may be of ten bits.  zlib's
- * smallest buffer makes blocks of 127 symbols; whoever makes much smaller ones is left to zlib.
+ * Making the tables of a block takes as long as thousands of bytes of output do, and a block may be of ten bits.
+ * zlib's smallest buffer makes blocks of 127 symbols; whoever makes much smaller ones is left to zlib.
  */
 #define BLOCK_OUTPUT 100
 #define BLOCKS_LEAST 256

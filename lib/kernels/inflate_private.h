@@ -8,8 +8,8 @@
  *     0-5 bits of the code; 10 it is a length, 16-23 that length, at most TURN_COPY; 24-25 how many literals, 32-55 the
  *     literals; 26-29 bits of the literals' codes
  *   or, with bit 15, which no turn holds:
- *     length      bit 11; 0-5 bits of its code and the extra bits behind it; 16-24 before its extra bits; 26-29 bits of its
- *                 code.  Those that are above TURN_COPY or have extra bits
+ *     length      bit 11; 0-5 bits of its code and the extra bits behind it; 16-24 before its extra bits; 26-29 bits of
+ *                 its code.  Those that are above TURN_COPY or have extra bits
  *     end         bit 12; 0-5 bits of its code
  *     subtable    bit 13; 0-5 bits of this table's index; 26-29 those of the other one's; 32-63 where it begins
  *     invalid     none of these

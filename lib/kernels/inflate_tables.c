@@ -165,8 +165,8 @@ inflate_prepare_tables(struct inflate_tables *t)
 /* ---- turns ---------------------------------------------------------------------------------------------------- */
 
 /*
- * What may follow a literal, for each number of bits that it leaves of an index: the literal or length that comes next in
- * them, if its code is whole, and one more behind a literal.  For n bits, entries 2^n to 2^(n+1) - 1; 0 for none.
+ * What may follow a literal, for each number of bits that it leaves of an index: the literal or length that comes next
+ * in them, if its code is whole, and one more behind a literal.  For n bits, entries 2^n to 2^(n+1) - 1; 0 for none.
  */
 struct tails {
     uint64_t entry[1 << TURN_BITS]; /* a literal leaves TURN_BITS - 1 of them at most */

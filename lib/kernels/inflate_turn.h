@@ -9,13 +9,13 @@
  *     TURN_SPREAD(out, distance)           16 bytes to out, those before it over and over; distance is 1 to 15
  *
  * Filtered rows of a radiograph are short runs of literals between short matches, and which comes next cannot be
- * predicted: a branch that asks costs more than all else.  So nothing asks.  A turn takes up to three literals, or up to
- * two and a length; then whatever it calls for of two that stand side by side in `then`: a distance, or up to three
+ * predicted: a branch that asks costs more than all else.  So nothing asks.  A turn takes up to three literals, or up
+ * to two and a length; then whatever it calls for of two that stand side by side in `then`: a distance, or up to three
  * literals more.  Either is 16 bytes copied to the output, from further up or from the table, of which some count.
  *
- * The chain from turn to turn is two look-ups and two shifts; the refill stands beside the second.  At least 56 bits are
- * there then.  A distance takes at most 21 of them, the next turn's literals and length 10, and there are enough left for
- * the index of what comes then.
+ * The chain from turn to turn is two look-ups and two shifts; the refill stands beside the second.  At least 56 bits
+ * are there then.  A distance takes at most 21 of them, the next turn's literals and length 10, and there are enough
+ * left for the index of what comes then.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -116,8 +116,8 @@ convolution_factors(const struct convolution *c, uint32_t o, struct span span, d
 }
 
 /*
- * Are the factors of an output sample small?  Then *bits is set, and they are written to out.  None may be negative, and
- * their sum over 2^(22 - bits) is at most 128; one alone that is 128 does not fit into 8 bits.
+ * Are the factors of an output sample small?  Then *bits is set, and they are written to out.  None may be negative,
+ * and their sum over 2^(22 - bits) is at most 128; one alone that is 128 does not fit into 8 bits.
  */
 static bool
 small_factors(const int16_t *low, const int16_t *high, uint32_t count, int8_t *out, uint8_t *bits)

@@ -40,7 +40,9 @@ extern const struct unfilter_kind unfilter_kinds[]; /* ends with a NULL name */
 /* The first that this CPU supports. */
 const struct unfilter_kind *unfilter_best(void);
 
-/* What filter `type` takes a byte to be, from those at its left, above it and at its upper left (0 outside the image). */
+/*
+ * What filter `type` takes a byte to be, from those at its left, above it and at its upper left (0 outside the image).
+ */
 uint8_t unfilter_predict(unsigned type, int left, int up, int corner);
 
 #endif

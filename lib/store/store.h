@@ -96,9 +96,9 @@ bool store_wants(const struct store *store, size_t shard, uint32_t index);
 enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                            struct chex_error *err);
 /*
- * After each image was put or rejected once: images of the shards that were begun anew since the last call, because the disk
- * failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from their
- * sources again, once; the second failure is an error.  *shards: how many shards that is.
+ * After each image was put or rejected once: images of the shards that were begun anew since the last call, because the
+ * disk failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from
+ * their sources again, once; the second failure is an error.  *shards: how many shards that is.
  */
 uint64_t store_begun_anew(struct store *store, unsigned *shards);
 

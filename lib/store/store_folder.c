@@ -210,8 +210,8 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
 }
 
 /*
- * Files of shards, but no journal?  *files: how many, then.  Looked at twice: another part may have made its journal and
- * then a shard while the folder was listed.
+ * Files of shards, but no journal?  *files: how many, then.  Looked at twice: another part may have made its journal
+ * and then a shard while the folder was listed.
  */
 static enum chex_status
 find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)

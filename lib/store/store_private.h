@@ -78,8 +78,8 @@ enum chex_status store_hash_file(const struct store *store, const char *name, ch
 bool store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status);
 
 /*
- * All slots of the shard are decided: fill the others, check, hash, rename, note in the journal.  Or begin it anew where
- * the disk failed the first time: then all its slots are wanted again.
+ * All slots of the shard are decided: fill the others, check, hash, rename, note in the journal.  Or begin it anew
+ * where the disk failed the first time: then all its slots are wanted again.
  */
 enum chex_status store_finish_shard(struct store *store, size_t shard, struct chex_error *err);
 

@@ -44,8 +44,8 @@ extern pthread_mutex_t order; /* of log and operation */
 /* Calls of our own are not counted. */
 extern __thread bool inside;
 /*
- * Its functions for atexit() have run.  What follows belongs to compiler and C library, as the allocations of gcov, which
- * cannot do without.
+ * Its functions for atexit() have run.  What follows belongs to compiler and C library, as the allocations of gcov,
+ * which cannot do without.
  */
 extern bool program_ended;
 
@@ -59,8 +59,8 @@ extern bool program_ended;
 bool path_at(int folder, const char *name, char out[PATH_SIZE]);
 
 /*
- * Count a call; 0: it is to do its work, else an errno or FAIL_SHORT.  A kill does not return.  `changes`: it changes the
- * folder, so that it is one of the kind CHANGE too.  path[] gets the path where the file counts, "" where not.
+ * Count a call; 0: it is to do its work, else an errno or FAIL_SHORT.  A kill does not return.  `changes`: it changes
+ * the folder, so that it is one of the kind CHANGE too.  path[] gets the path where the file counts, "" where not.
  */
 int count_one(enum kind kind);
 int fate(enum kind kind, bool changes);

@@ -137,7 +137,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- mutation -------------------------------------------------------------------------------------------------- */
 
-/* The checksum of every block that looks like the header of a member: the sum of its bytes, with blanks in its place. */
+/*
+ * The checksum of every block that looks like the header of a member: the sum of its bytes, with blanks in its place.
+ */
 static void
 repair_tar(uint8_t *data, size_t size)
 {

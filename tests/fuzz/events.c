@@ -1,8 +1,8 @@
 /*
  * events.c - fuzz target: an event file of TensorBoard, anybody's
  *
- * Read to its end, or to the first record that is not whole.  What was counted fits together, a file that is cut there reads
- * the same without a fault, and the tags are sorted and come once.
+ * Read to its end, or to the first record that is not whole.  What was counted fits together, a file that is cut there
+ * reads the same without a fault, and the tags are sorted and come once.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
  * fuzz.h - what the fuzz targets have in common
  *
- * A target is one file, TARGET.c, in the shape of libFuzzer and AFL++: LLVMFuzzerTestOneInput() takes bytes and must not
- * fail; fuzz_seeds() gives the inputs to begin with, made by code.  Where checksums would stop a fuzzer at the door,
- * LLVMFuzzerCustomMutator() repairs them after each mutation.  A target asserts what its header promises, by
+ * A target is one file, TARGET.c, in the shape of libFuzzer and AFL++: LLVMFuzzerTestOneInput() takes bytes and must
+ * not fail; fuzz_seeds() gives the inputs to begin with, made by code.  Where checksums would stop a fuzzer at the
+ * door, LLVMFuzzerCustomMutator() repairs them after each mutation.  A target asserts what its header promises, by
  * FUZZ_REQUIRE(): that nothing crashes is the least of it.
  *
  * Linked with a fuzzer's engine, a target is a fuzzer; with replay.c it is a program that runs the seeds and

@@ -1,9 +1,9 @@
 /*
  * inflate.c - fuzz target: our own inflate beside zlib's
  *
- * The input is the blocks of a stream; its head is put before them, and behind them the checksum of what we make of them,
- * so that it never stands in the way of an answer.  What we take, zlib takes, with the same bytes; all implementations
- * and all ways of asking give the same; nothing is written behind the slack.
+ * The input is the blocks of a stream; its head is put before them, and behind them the checksum of what we make of
+ * them, so that it never stands in the way of an answer.  What we take, zlib takes, with the same bytes; all
+ * implementations and all ways of asking give the same; nothing is written behind the slack.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
  * label_file.c - fuzz target: the label file
  *
- * Text, gzip or plain, to entries.  What comes out is what label_file.h says it is, whoever wrote the file; written again as a
- * CSV of one form it is read as the same entries; and compressed it gives what it gives as it is.
+ * Text, gzip or plain, to entries.  What comes out is what label_file.h says it is, whoever wrote the file; written
+ * again as a CSV of one form it is read as the same entries; and compressed it gives what it gives as it is.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,9 @@
 
 #define MAX_UNPACKED (1u << 18)
 
-/* ---- what label_file.h promises ------------------------------------------------------------------------------------ */
+/*
+ * ---- what label_file.h promises ------------------------------------------------------------------------------------
+ */
 
 static void
 require_entry(const struct labels *l, const struct entry *e)

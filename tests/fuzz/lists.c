@@ -1,9 +1,9 @@
 /*
  * lists.c - fuzz target: lists of names, split files, and the text of --split
  *
- * The first byte says which.  Names: sorted, unique, without folders; written as a CSV they are read as the same ones.  A
- * split file: every image in a split that is there, sums that agree, no patient in two; written again it splits in the
- * same way.  The rule: what is taken is written and taken again.
+ * The first byte says which.  Names: sorted, unique, without folders; written as a CSV they are read as the same ones.
+ * A split file: every image in a split that is there, sums that agree, no patient in two; written again it splits in
+ * the same way.  The rule: what is taken is written and taken again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -2,7 +2,8 @@
  * manifest.c - fuzz target: manifest.json
  *
  * What is parsed passes the writer's own checks, is written, is parsed again and written again: the same bytes.  And
- * what the rest of the library believes of a manifest without looking again, is so: names without slashes, sums, ranges.
+ * what the rest of the library believes of a manifest without looking again, is so: names without slashes, sums,
+ * ranges.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
  * options.c - fuzz target: the command lines of the three tools
  *
- * The first byte chooses the tool, the rest are its arguments, each ended by a NUL.  A command line that is taken has its
- * values in their ranges, and chex-convert's, written as options once more, gives the same specification.  One that is
- * not is explained in the tool's name, and ends with exit code 2; --help and --version with 0.
+ * The first byte chooses the tool, the rest are its arguments, each ended by a NUL.  A command line that is taken has
+ * its values in their ranges, and chex-convert's, written as options once more, gives the same specification.  One that
+ * is not is explained in the tool's name, and ends with exit code 2; --help and --version with 0.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -2,9 +2,9 @@
  * record.c - fuzz target: TFRecord framing, the strict reader of records, and the general one
  *
  * The first byte says which:
- *   's'  Six bytes give a layout (height, width, alignment, sizes of the texts), the rest is a record of it, cut or filled
- *        with zeros.  What the strict reader takes is, written again, the same bytes; protobuf-c reads the same values
- *        from it; and whoever reads the file by its framing finds the record.
+ *   's'  Six bytes give a layout (height, width, alignment, sizes of the texts), the rest is a record of it, cut or
+ *        filled with zeros.  What the strict reader takes is, written again, the same bytes; protobuf-c reads the same
+ *        values from it; and whoever reads the file by its framing finds the record.
  *   'e'  The rest is the data of a record, for protobuf-c alone.  What is taken is packed again and read again.
  *   'l'  A layout out of sides, alignment and stride, as a manifest gives them: offsets are in order and within.
  *
@@ -134,7 +134,10 @@ require_packed_again(const uint8_t *data, size_t size, const struct chex_record 
     packed = malloc(packed_size + 1);
     FUZZ_REQUIRE(packed && chex__example__pack(m, packed) == packed_size);
     chex__example__free_unpacked(m, NULL);
-    /* protobuf-c takes an unknown field with the number 0, as no other parser does, and cannot read what it makes of it. */
+    /*
+     * protobuf-c takes an unknown field with the number 0, as no other parser does, and cannot read what it makes of
+     * it.
+     */
     m = chex__example__unpack(NULL, packed_size, packed);
     if (!m) {
         free(packed);

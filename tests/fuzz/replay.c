@@ -4,11 +4,11 @@
  *     TARGET [-n ROUNDS] [-w FOLDER] [-f FINDS] [FILE...]
  *
  * Runs the target's seeds, those of FINDS, and each FILE.  With -n each input is also mutated so many times, always in
- * the same way, so that a compiler without a fuzzer has something of it too.  With -w the inputs are not run but written
- * into FOLDER, as a fuzzer wants its corpus.
+ * the same way, so that a compiler without a fuzzer has something of it too.  With -w the inputs are not run but
+ * written into FOLDER, as a fuzzer wants its corpus.
  *
- * FINDS is a text, so that everybody can see what an input is: a line is a name, a tab and the bytes, those that are not
- * printable as \xNN, the backslash as \\, LF as \n; '#' begins a comment.  pack.py makes one of a fuzzer's files.
+ * FINDS is a text, so that everybody can see what an input is: a line is a name, a tab and the bytes, those that are
+ * not printable as \xNN, the backslash as \\, LF as \n; '#' begins a comment.  pack.py makes one of a fuzzer's files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -91,9 +91,9 @@ struct cli_program {
     bool (*means)(const struct cli_option *option, int argc, char **argv);
 
     /*
-     * Both NULL but in a program that may be one process of several.  misused: say once for all of them what is wrong with
-     * the command line, and return the exit code; CLI_GO_ON: this is the only process, say it as ever.  versions: lines for
-     * --version --verbose.
+     * Both NULL but in a program that may be one process of several.  misused: say once for all of them what is wrong
+     * with the command line, and return the exit code; CLI_GO_ON: this is the only process, say it as ever.  versions:
+     * lines for --version --verbose.
      */
     int (*misused)(const struct chex_error *err);
     void (*versions)(void);

@@ -1,8 +1,8 @@
 /*
  * comm_mpi.c - launcher.h by MPI, the only file that sees mpi.h
  *
- * Sends are MPI_Isend of a copy, kept until they are done, receives are started and asked for (MPI_Recv of a message that
- * was announced would wait for its data), so that no process ever waits inside MPI: a peer that is gone shows as
+ * Sends are MPI_Isend of a copy, kept until they are done, receives are started and asked for (MPI_Recv of a message
+ * that was announced would wait for its data), so that no process ever waits inside MPI: a peer that is gone shows as
  * silence (crew.h, collective.h), not as a hang.  Transfers have a communicator of their own, else a look for messages
  * would find them.
  *

@@ -17,8 +17,8 @@ struct launcher {
 struct launcher launcher_look(void);
 
 /*
- * mpirun binds each process to a core, or to a few, where it is not told otherwise.  The cores that this one may use, and
- * those that mpirun itself may use; where it was not started by mpirun, or that is not known, both are the same.
+ * mpirun binds each process to a core, or to a few, where it is not told otherwise.  The cores that this one may use,
+ * and those that mpirun itself may use; where it was not started by mpirun, or that is not known, both are the same.
  */
 struct launcher_cores {
     unsigned own, all;

@@ -32,8 +32,8 @@ libcli_la_SOURCES = \
 libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
 	$(CRYPTO_CFLAGS)
 
-# How processes of one job find each other and talk: one of two files.  MPI is linked into the programs: of a convenience
-# library libtool hands on -L and -l, and forgets where MPI is found at run time.
+# How processes of one job find each other and talk: one of two files.  MPI is linked into the programs: of a
+# convenience library libtool hands on -L and -l, and forgets where MPI is found at run time.
 noinst_LTLIBRARIES += liblauncher.la
 launcher_ldadd = liblauncher.la $(MPI_LIBS)
 liblauncher_la_SOURCES = tools/common/launcher.c tools/common/launcher.h

@@ -3,8 +3,8 @@
  *
  * The caller builds the text ("convert  62 %  69,512/112,120  5,184 img/s  0:08 left"), the meter decides when and how
  * it is shown on stderr: redrawn in place on a terminal, one plain line a minute off it, with date and host, not at all
- * under --quiet or --progress none.  Other messages go through meter_print(), so that they never land inside the line; it and
- * meter_tick() may be called by any thread.
+ * under --quiet or --progress none.  Other messages go through meter_print(), so that they never land inside the line;
+ * it and meter_tick() may be called by any thread.
  *
  *     meter_init(&meter, common);
  *     if (meter_due(&meter))
@@ -56,8 +56,8 @@ void meter_warn(struct meter *m, const char *format, ...) __attribute__((format(
 char *meter_stamp(char out[METER_STAMP]);
 
 /*
- * The first line of a log, which stderr is off a terminal: "log      STAMP  chex-convert 0.1.0"; nothing on a terminal or
- * under --quiet.
+ * The first line of a log, which stderr is off a terminal: "log      STAMP  chex-convert 0.1.0"; nothing on a terminal
+ * or under --quiet.
  */
 void meter_begin_log(const struct cli_common *common, const char *program);
 

@@ -3,8 +3,8 @@
  *
  * Images of one patient are alike and no independent draws.  So the standard error of a share (or of a mean, such as
  * that of the age) is that of a ratio over patients, var = K / (K - 1) * sum_k (y_k - p n_k)^2 / N^2, for K patients
- * with n_k images each, N in all, y_k the sum over those of patient k (the ratio estimator of cluster sampling: Cochran,
- * Sampling Techniques, 1977, chapter 9A).
+ * with n_k images each, N in all, y_k the sum over those of patient k (the ratio estimator of cluster sampling:
+ * Cochran, Sampling Techniques, 1977, chapter 9A).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -9,7 +9,8 @@
 #include <stdatomic.h>
 
 /*
- * Catch SIGINT, SIGTERM, SIGUSR1 (what mpirun passes on and leaves time for) and, unless it is ignored as under nohup(1),
+ * Catch SIGINT, SIGTERM, SIGUSR1 (what mpirun passes on and leaves time for) and, unless it is ignored as under
+ * nohup(1),
  * SIGHUP.  The first of them sets *returned; after SIGINT what_next is said on the terminal: "saving after the step at
  * hand".  A second one, later than a second, ends the process as if nothing had been caught.  Once in a process.
  */

@@ -1,7 +1,8 @@
 /*
  * inspect_checkpoint_diff.c - --diff: how do two checkpoints differ? see inspect_checkpoint.h
  *
- * Tensors are matched by name, never by place in the file, and what files from before 0.1.0 call otherwise by its name of
+ * Tensors are matched by name, never by place in the file, and what files from before 0.1.0 call otherwise by its name
+ * of
  * today.  Metadata are compared field by field: of chex-train's state of the
  * run each field is a line of its own, and so is each of the options that the run was started with.
  *

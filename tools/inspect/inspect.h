@@ -154,7 +154,9 @@ json_t *inspect_json_labels(uint16_t findings);
 /* Write a file whole or not at all, under its name; a folder that is not there is CHEX_ERR_WRITE. */
 enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);
 
-/* A count that is a text already, "65984", as people read it; any other text, and one too long for a count, as it is. */
+/*
+ * A count that is a text already, "65984", as people read it; any other text, and one too long for a count, as it is.
+ */
 const char *inspect_count(const char *text, char out[PROGRESS_TEXT]);
 
 struct chex_bytes inspect_bytes(const char *text);

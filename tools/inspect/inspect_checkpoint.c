@@ -47,7 +47,9 @@ checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error
     status = json_read(text, strlen(text), &state_bounds, out, err);
     if (status == CHEX_OK || status == CHEX_ERR_MEMORY)
         return status;
-    /* No JSON, as far as one reading tells: without memory jansson loses bytes of a token, and calls the rest faulty. */
+    /*
+     * No JSON, as far as one reading tells: without memory jansson loses bytes of a token, and calls the rest faulty.
+     */
     if (json_read(text, strlen(text), &state_bounds, out, err) != CHEX_OK)
         return CHEX_OK;
     json_decref(*out);

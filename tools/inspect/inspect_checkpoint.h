@@ -9,7 +9,10 @@
 #include "inspect/inspect.h"
 #include "inspect/inspect_values.h"
 
-/* The state of the run as chex-train keeps it (train/checkpoint/checkpoint_state.c), or NULL; json_decref().  CHEX_ERR_MEMORY */
+/*
+ * The state of the run as chex-train keeps it (train/checkpoint/checkpoint_state.c), or NULL; json_decref().
+ * CHEX_ERR_MEMORY
+ */
 enum chex_status checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err);
 
 /* "64x3x7x7", "a single value". */

@@ -1,5 +1,6 @@
 /*
- * inspect_other.c - files of the trainer, told by their first bytes; see inspect.h.  inspect_checkpoint.c and inspect_events.c describe them
+ * inspect_other.c - files of the trainer, told by their first bytes; see inspect.h.  inspect_checkpoint.c and
+ * inspect_events.c describe them
  *
  *   checkpoint   safetensors: u64le size of a JSON object, the object, then the tensors that it places
  *                (https://github.com/huggingface/safetensors, "Format")

@@ -1,8 +1,8 @@
 /*
  * inspect_values.h - numbers about the values of a tensor, and about how two tensors differ
  *
- * Values are read in pieces: no tensor is ever whole in memory.  Sums are taken over the finite values, in their order, so
- * that the same files give the same numbers.
+ * Values are read in pieces: no tensor is ever whole in memory.  Sums are taken over the finite values, in their order,
+ * so that the same files give the same numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,8 +34,8 @@ double value_sums_mean(const struct value_sums *v);
 double value_sums_norm(const struct value_sums *v); /* L2; 0 for none */
 
 /*
- * Of two tensors of one shape, or of many such pairs.  Where the types are the same, a value differs where its bytes do;
- * else where the numbers do.  max_abs and the squares are of the pairs in which both are finite.
+ * Of two tensors of one shape, or of many such pairs.  Where the types are the same, a value differs where its bytes
+ * do; else where the numbers do.  max_abs and the squares are of the pairs in which both are finite.
  */
 struct value_difference {
     uint64_t count, differ;
@@ -53,7 +53,10 @@ enum chex_status value_difference_read(const struct safetensors *a, const struct
                                        struct value_difference *out, struct chex_error *err);
 /* All but worst and at, which are of one tensor. */
 void value_difference_add(struct value_difference *all, const struct value_difference *more);
-/* |B - A| / |A| in the L2 norm: 0 where nothing differs, NaN where A is zero and B is not, or where the squares overflow. */
+/*
+ * |B - A| / |A| in the L2 norm: 0 where nothing differs, NaN where A is zero and B is not, or where the squares
+ * overflow.
+ */
 double value_difference_relative(const struct value_difference *d);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * roc_plot.h - auroc.svg and auroc-SPLIT.svg: what an evaluation found, on one page
  *
- * The findings from the best AUROC to the worst, each with its interval, its numbers and the images that have it; the mean;
- * the ROC curve of each; and in the title what the numbers are of.  Complete in itself: no font, script or style is
+ * The findings from the best AUROC to the worst, each with its interval, its numbers and the images that have it; the
+ * mean; the ROC curve of each; and in the title what the numbers are of.  Complete in itself: no font, script or style
+ * is
  * loaded.  Like the documents of predictions.h it holds no time, host or path.
  *
  * SPDX-License-Identifier: Apache-2.0

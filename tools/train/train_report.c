@@ -1,5 +1,6 @@
 /*
- * train_report.c - the plan, the start, steps and epochs; see train_report.h.  What came out is in train_report_result.c
+ * train_report.c - the plan, the start, steps and epochs; see train_report.h.  What came out is in
+ * train_report_result.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,6 @@
 /*
- * train_report_result.c - evaluations, and the end of a run; see train_report.h.  The document of --json is in train_json.c
+ * train_report_result.c - evaluations, and the end of a run; see train_report.h.  The document of --json is in
+ * train_json.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -15,8 +15,8 @@ enum chex_status value_real(const char *text, double min, double max, double *ou
 enum chex_status value_duration(const char *text, double *out, struct chex_error *err);
 
 /*
- * A file with a weight for each finding: lines "Hernia,57.3" (or a blank between), in any order; lines that begin with # and
- * empty ones do not count.
+ * A file with a weight for each finding: lines "Hernia,57.3" (or a blank between), in any order; lines that begin with
+ * # and empty ones do not count.
  * CHEX_ERR_USAGE "FILE:3: ..." and a finding that is not there or twice;  CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
  */
 enum chex_status value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *err);

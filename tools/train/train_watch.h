@@ -1,6 +1,6 @@
 /*
- * train_watch.h - what a run leaves for people who watch it: metrics.jsonl, TensorBoard's event file, run.json, a file for
- * Prometheus, a trace
+ * train_watch.h - what a run leaves for people who watch it: metrics.jsonl, TensorBoard's event file, run.json, a file
+ * for Prometheus, a trace
  *
  * Rank 0 alone.  Called from the callbacks of train_report.h; whatever cannot be written is a warning.
  *

@@ -11,9 +11,9 @@
  *     (the ranks sum their gradients)       from the last callback on; the sums are put where gradients() says
  *     update()                              once a step
  *
- * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by one thread at
- * a time; different plans are independent.  The same calls with the same input give the same bits on the same machine,
- * whatever the number of threads.
+ * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by
+ * one thread at a time; different plans are independent.  The same calls with the same input give the same bits on the
+ * same machine, whatever the number of threads.
  *
  * train/ref is plain C and the oracle; every other backend is compared with it, buffer by buffer.
  *
@@ -60,14 +60,15 @@ struct crop {
 /*
  * A micro-batch in host memory; read before the call returns.
  *
- * An image of weight 0 is padding and counts in nothing, wherever it stands: the loss, all gradients and the statistics are
- * those of a smaller micro-batch without it, whatever its pixels.  Its logits, and its gradients in every buffer, are 0.
- * The statistics of a channel are taken over
+ * An image of weight 0 is padding and counts in nothing, wherever it stands: the loss, all gradients and the statistics
+ * are those of a smaller micro-batch without it, whatever its pixels.  Its logits, and its gradients in every buffer,
+ * are 0.  The statistics of a channel are taken over
  *     count = images of another weight * pixels
  * values: mean, variance = squares / count, and in backward() the means over the batch.  The running variance takes
  * squares / (count - 1).
- *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back through it.  One value says
- *                nothing of a variance: the running statistics of this normalisation stay.  (PyTorch refuses such a batch.)
+ *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back through it.  One value
+ *                says nothing of a variance: the running statistics of this normalisation stay.  (PyTorch refuses such
+ *                a batch.)
  *     no image   nothing is computed: the loss is 0, the running statistics stay, backward() adds nothing.
  */
 struct batch {
@@ -103,8 +104,8 @@ size_t arena_floats(const struct graph *g, enum arena_id arena);
 bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
 void arena_start_statistics(const struct graph *g, float *statistics);
 /*
- * How running statistics fade.  forward(TRAIN) makes r = (1 - m) r + m batch of them, m = GRAPH_NORM_MOMENTUM.  This does
- * to them what `times` micro-batches of `images` images do, without what these add: r = (1 - m)^times r.
+ * How running statistics fade.  forward(TRAIN) makes r = (1 - m) r + m batch of them, m = GRAPH_NORM_MOMENTUM.  This
+ * does to them what `times` micro-batches of `images` images do, without what these add: r = (1 - m)^times r.
  */
 void arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics);
 
@@ -116,7 +117,9 @@ struct plan;
 struct backend {
     const char *name; /* "ref" */
 
-    /* Can it run here?  Describes the device in text ("Xeon, 2 threads, AVX-512").  CHEX_ERR_UNSUPPORTED says why not. */
+    /*
+     * Can it run here?  Describes the device in text ("Xeon, 2 threads, AVX-512").  CHEX_ERR_UNSUPPORTED says why not.
+     */
     enum chex_status (*probe)(int device, char *text, size_t size, struct chex_error *err);
 
     /*
@@ -133,8 +136,8 @@ struct backend {
 
     /*
      * logits   [batch][outputs], or NULL; 0 for padding
-     * loss     sum over images of weight 1 and outputs, times batch->scale; or NULL.  It is finite, or the caller stops.
-     * With both NULL a GPU need not be waited for.
+     * loss     sum over images of weight 1 and outputs, times batch->scale; or NULL.  It is finite, or the caller
+     * stops.  With both NULL a GPU need not be waited for.
      */
     enum chex_status (*forward)(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits,
                                 double *loss, struct chex_error *err);

@@ -105,7 +105,10 @@ remove_old(const struct folder *folder, uint64_t newest, unsigned keep, struct c
 
 /* ---- what a power loss left -------------------------------------------------------------------------------------- */
 
-/* The optimizer's file is removed last: that it stands alone, with moments of this model, is what a cut removal looks like. */
+/*
+ * The optimizer's file is removed last: that it stands alone, with moments of this model, is what a cut removal looks
+ * like.
+ */
 static bool
 is_optimizer_alone(const struct folder *folder, const struct graph *g, const char *name)
 {
@@ -176,8 +179,8 @@ checkpoint_sweep(const struct folder *folder, const struct graph *g, const struc
 /* ---- saving ---------------------------------------------------------------------------------------------------- */
 
 /*
- * The new line, and behind it those of the older checkpoints that stay; with again that of the same step too, whose files
- * are still there.
+ * The new line, and behind it those of the older checkpoints that stay; with again that of the same step too, whose
+ * files are still there.
  */
 static enum chex_status
 write_lines(const struct folder *folder, const struct checkpoint_line *newest, unsigned keep, bool again,
@@ -205,8 +208,8 @@ write_lines(const struct folder *folder, const struct checkpoint_line *newest, u
 
 /*
  * The same step once more, with another state: at the end of an epoch, after a run was stopped there.  Between the
- * replacement of the model and that of `latest` neither would fit the other; so both states are in `latest` meanwhile.  The
- * optimizer's file has the same bytes.
+ * replacement of the model and that of `latest` neither would fit the other; so both states are in `latest` meanwhile.
+ * The optimizer's file has the same bytes.
  */
 static enum chex_status
 write_again(const struct folder *folder, const struct graph *g, const struct checkpoint_state *state,

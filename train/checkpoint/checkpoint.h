@@ -4,9 +4,9 @@
  * A checkpoint is two files of the run's folder, both safetensors:
  *     step-004800.safetensors       parameters and running statistics, named as torchvision's (weights.h): the model
  *     step-004800.opt.safetensors   moments of the optimizer and the moving average, "moment1.NAME" ...
- * with the state of the run as JSON in the metadata of the first.  `latest` has a line for each of the newest checkpoints, the newest
- * first: its name and the SHA-256 of both files.  It is replaced last, so what it names is whole; older files are removed after that.
- * All are written by the safe-file helper.
+ * with the state of the run as JSON in the metadata of the first.  `latest` has a line for each of the newest
+ * checkpoints, the newest first: its name and the SHA-256 of both files.  It is replaced last, so what it names is
+ * whole; older files are removed after that.  All are written by the safe-file helper.
  * No clock time and no host name: the same run writes the same bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -65,9 +65,9 @@ enum chex_status checkpoint_save(const struct folder *folder, const struct graph
                                  unsigned keep, struct chex_error *err);
 
 /*
- * Remove what checkpoint_save() of this run would have removed, had nobody cut the power behind its replacement of `latest`:
- * checkpoints older than the newest of `latest` which it does not name and of which `keep` (0: all) newer ones are there.
- * Nothing else: neither files of another run nor, where `latest` is full or not readable, any.
+ * Remove what checkpoint_save() of this run would have removed, had nobody cut the power behind its replacement of
+ * `latest`: checkpoints older than the newest of `latest` which it does not name and of which `keep` (0: all) newer
+ * ones are there.  Nothing else: neither files of another run nor, where `latest` is full or not readable, any.
  * state: of the run.  CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status checkpoint_sweep(const struct folder *folder, const struct graph *g,
@@ -79,8 +79,9 @@ enum chex_status checkpoint_save_model(const struct folder *folder, const char *
                                        char *hex, struct chex_error *err);
 
 /*
- * Which checkpoint to go on from: the first of `latest` or, where its files are not what they were, the next (*fallback says so, with
- * the reason in err).  Where `latest` itself is not readable, the newest files with good headers.  name: "step-004800".
+ * Which checkpoint to go on from: the first of `latest` or, where its files are not what they were, the next (*fallback
+ * says so, with the reason in err).  Where `latest` itself is not readable, the newest files with good headers.  name:
+ * "step-004800".
  * CHEX_ERR_MISSING there is none;  CHEX_ERR_DAMAGED none is whole
  */
 enum chex_status checkpoint_find(const struct folder *folder, char name[CHECKPOINT_NAME], bool *fallback,

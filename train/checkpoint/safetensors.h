@@ -5,9 +5,9 @@
  * last byte), and their values one behind the other, row-major, little-endian.  No code runs on reading it, and every
  * tool of the field reads it.
  *
- * Reading takes any file that keeps to the specification, and nothing else: the header is bounded, the tensors lie inside
- * the file, do not overlap, leave no holes, have as many bytes as their shape says, and no name comes twice.  All that is
- * known before any value is read.
+ * Reading takes any file that keeps to the specification, and nothing else: the header is bounded, the tensors lie
+ * inside the file, do not overlap, leave no holes, have as many bytes as their shape says, and no name comes twice.
+ * All that is known before any value is read.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -96,8 +96,8 @@ struct tensor_source {
 };
 
 /*
- * Write a file by the safe-file helper, and its SHA-256 to hex (may be NULL).  The values begin at a multiple of 64 bytes of the
- * file; the bytes depend on nothing but the arguments.  Tensors are written in the order given.
+ * Write a file by the safe-file helper, and its SHA-256 to hex (may be NULL).  The values begin at a multiple of 64
+ * bytes of the file; the bytes depend on nothing but the arguments.  Tensors are written in the order given.
  * CHEX_ERR_WRITE: hex is that of the file that could not be written; CHEX_ERR_MEMORY
  */
 enum chex_status safetensors_write(const struct folder *folder, const char *name, const struct tensor_source *tensor,

@@ -1,6 +1,6 @@
 /*
- * settings.h - all options of a run as they are in effect, by name: for run.json, for the comparison of ranks, and for that
- * of a run with the checkpoint that it goes on from
+ * settings.h - all options of a run as they are in effect, by name: for run.json, for the comparison of ranks, and for
+ * that of a run with the checkpoint that it goes on from
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -52,7 +52,8 @@ struct settings_change {
 
 /*
  * Compare with what a checkpoint kept.  A name that one of the two does not have is no difference.
- * CHEX_ERR_INCOMPATIBLE "it was made with other options: crop 224 -> 192", and what allows that, where there is such an option
+ * CHEX_ERR_INCOMPATIBLE "it was made with other options: crop 224 -> 192", and what allows that, where there is such an
+ * option
  */
 enum chex_status settings_compare(const struct settings *s, const char *kept, bool allow_batch, bool allow_data,
                                   struct settings_change *out, struct chex_error *err);

@@ -1,13 +1,14 @@
 /*
  * collective.h - what the ranks of one training run do together: sums, broadcast, gathering, meetings
  *
- * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): who waits asks
- * again and again, and tells all others that it is alive.  So a rank that died, hangs in I/O or was stopped is one of whom
- * nothing is heard, and the others name it: "no progress for 300 s; waiting for rank 3 n07".
+ * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): who waits
+ * asks again and again, and tells all others that it is alive.  So a rank that died, hangs in I/O or was stopped is one
+ * of whom nothing is heard, and the others name it: "no progress for 300 s; waiting for rank 3 n07".
  *
  * How a step uses it:
  *
- *     forward() of every micro-batch, backward() of all but the last       an error of one's own is kept for the meeting
+ *     forward() of every micro-batch, backward() of all but the last       an error of one's own is kept for the
+ *     meeting
  *     collective_agree(c, status, &flags, err)    a meeting: is everyone well, does anyone want to stop or to save?
  *     backward() of the last micro-batch          its callback: collective_sum_start() of each bucket of gradients
  *                                                 that became final, collective_sum_poll()
@@ -22,9 +23,9 @@
  *
  * A process that is alone (size 1) has all of this; each call returns at once, and leaves the data as they are.
  *
- * One thread of a process uses it, the one that opened the comm.  All data are in host memory; all processes run on machines
- * of the same byte order.  Any call but free may fail with CHEX_ERR_LOST, CHEX_ERR_MEMORY, CHEX_ERR_BUG (ranks that make
- * different calls), or with the error of another rank.
+ * One thread of a process uses it, the one that opened the comm.  All data are in host memory; all processes run on
+ * machines of the same byte order.  Any call but free may fail with CHEX_ERR_LOST, CHEX_ERR_MEMORY, CHEX_ERR_BUG (ranks
+ * that make different calls), or with the error of another rank.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,9 +47,10 @@ struct collective_options {
     double timeout;
 
     /*
-     * Set by the handler of SIGTERM; may be NULL.  Whoever sends it may have lost a rank and end this process soon: from then
-     * on a rank of whom nothing is heard for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest silence so far)
-     * is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again: saving may take longer.
+     * Set by the handler of SIGTERM; may be NULL.  Whoever sends it may have lost a rank and end this process soon:
+     * from then on a rank of whom nothing is heard for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest
+     * silence so far) is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again:
+     * saving may take longer.
      */
     const atomic_bool *hurry;
     double grace;
@@ -74,13 +76,14 @@ int collective_size(const struct collective *c);
 const char *collective_host(const struct collective *c, int rank); /* lives as long as c */
 
 /*
- * The sum over the ranks, in place, in the order of the ranks, ((x0 + x1) + x2) + ...: the same bits on every rank and in
- * every run.  start() returns at once; several sums may be under way, of disjoint data.  Until wait() returns data is
- * neither read nor written by the caller, and it stays where it is.  poll() moves the sums on, and may be called at any
- * time, also without a sum: a rank that computes for long tells the others that it lives.  wait() ends when all are done.
+ * The sum over the ranks, in place, in the order of the ranks, ((x0 + x1) + x2) + ...: the same bits on every rank and
+ * in every run.  start() returns at once; several sums may be under way, of disjoint data.  Until wait() returns data
+ * is neither read nor written by the caller, and it stays where it is.  poll() moves the sums on, and may be called at
+ * any time, also without a sum: a rank that computes for long tells the others that it lives.  wait() ends when all are
+ * done.
  *
- * Doubles: 29 bits behind those of a float.  So the sum of floats is exact, but where one is 2^29 times another, and does
- * not depend on how many of them were added up by each rank before.
+ * Doubles: 29 bits behind those of a float.  So the sum of floats is exact, but where one is 2^29 times another, and
+ * does not depend on how many of them were added up by each rank before.
  */
 enum chex_status collective_sum_start(struct collective *c, double *data, size_t count, struct chex_error *err);
 enum chex_status collective_sum_poll(struct collective *c, struct chex_error *err);
@@ -91,23 +94,23 @@ enum chex_status collective_broadcast(struct collective *c, void *data, size_t s
 
 /*
  * What every rank has, to every rank: *all (reused; its old content is gone) holds the data of rank 0, rank 1 and so on
- * one behind the other, sizes[r] bytes of rank r (an array of collective_size(), or NULL).  size differs from rank to rank
- * as it will, up to COMM_MAX_MESSAGE - 64: CHEX_ERR_LIMIT.
+ * one behind the other, sizes[r] bytes of rank r (an array of collective_size(), or NULL).  size differs from rank to
+ * rank as it will, up to COMM_MAX_MESSAGE - 64: CHEX_ERR_LIMIT.
  */
 enum chex_status collective_gather(struct collective *c, const void *data, size_t size, struct buffer *all,
                                    size_t *sizes, struct chex_error *err);
 
 /*
- * A meeting.  status and *err are how it is for this rank; *flags (may be NULL) becomes the OR over the ranks.  Returns on all ranks the
- * status of the first in the order of ranks that has an error (one that is not CHEX_ERR_STOPPED, where there is one), and
- * puts its text into *err, with "rank 3 n07: " before it on all others.
+ * A meeting.  status and *err are how it is for this rank; *flags (may be NULL) becomes the OR over the ranks.  Returns
+ * on all ranks the status of the first in the order of ranks that has an error (one that is not CHEX_ERR_STOPPED, where
+ * there is one), and puts its text into *err, with "rank 3 n07: " before it on all others.
  */
 enum chex_status collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
                                   struct chex_error *err);
 
 /*
- * Do all ranks do the same?  text is lines "NAME VALUE\n" of what must be equal, in the same order on all.  A meeting too:
- * status and *err as with collective_agree().
+ * Do all ranks do the same?  text is lines "NAME VALUE\n" of what must be equal, in the same order on all.  A meeting
+ * too: status and *err as with collective_agree().
  * CHEX_ERR_USAGE  "rank 3 n07 does not do the same as rank 0: it has 'seed 7', rank 0 'seed 1'"
  */
 enum chex_status collective_compare(struct collective *c, enum chex_status status, const char *text,

@@ -1,10 +1,10 @@
 /*
  * collective_bulk.c - see collective.h: sums, and what transfers have in common
  *
- * A sum of `count` numbers over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Everyone sends each
- * slice to its owner; the owner adds what it gets in the order of the ranks, and sends the result to everyone.  So a
- * rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is computed once, and its
- * order is fixed.  The result comes to where the slice was sent from, once that is gone.
+ * A sum of `count` numbers over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Everyone
+ * sends each slice to its owner; the owner adds what it gets in the order of the ranks, and sends the result to
+ * everyone.  So a rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is
+ * computed once, and its order is fixed.  The result comes to where the slice was sent from, once that is gone.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,9 @@ slice_count(const struct collective *c, const struct sum *s, int rank)
     return slice_start(c, s, rank + 1) - slice_start(c, s, rank);
 }
 
-/* The others in an order that differs from rank to rank, so that not all send to the same one first; k: 1 .. size - 1. */
+/*
+ * The others in an order that differs from rank to rank, so that not all send to the same one first; k: 1 .. size - 1.
+ */
 static int
 other(const struct collective *c, int k)
 {

@@ -60,7 +60,9 @@ struct collective {
     uint64_t meeting, begun, ended;
     bool secondhand; /* the last error that a call returned was that of another rank */
 
-    /* Time: all in seconds of waiting, so that neither computing nor a process that was stopped makes others look dead. */
+    /*
+     * Time: all in seconds of waiting, so that neither computing nor a process that was stopped makes others look dead.
+     */
     double waited;
     double silence;  /* the longest of any rank so far */
     double hurry_at; /* where the hurry was seen; negative: none */

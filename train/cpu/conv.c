@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <string.h>
 

@@ -1,17 +1,17 @@
 /*
- * conv_backward.c - gradients of convolutions; see plan.h
+ * conv_backward.c - gradients of convolutions; see cpu_plan.h
  *
- * A piece is some images of the batch, a range some blocks of the input.  One task goes over a piece and a range, strip by
- * strip: the gradient of the output is finished (through the normalisations that read it), two blocks of the input are
- * normalised once more, and from these come the gradient of the weights, summed up for each piece, and the gradient of
- * the input, which is handed on while it is in the cache.  The number of pieces depends on the images and the graph only,
- * and they are summed up in their order.
+ * A piece is some images of the batch, a range some blocks of the input.  One task goes over a piece and a range, strip
+ * by strip: the gradient of the output is finished (through the normalisations that read it), two blocks of the input
+ * are normalised once more, and from these come the gradient of the weights, summed up for each piece, and the gradient
+ * of the input, which is handed on while it is in the cache.  The number of pieces depends on the images and the graph
+ * only, and they are summed up in their order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <string.h>
 

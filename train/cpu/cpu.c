@@ -1,11 +1,11 @@
 /*
- * cpu.c - the CPU backend behind the seam of backend.h; plan.h says how it works
+ * cpu.c - the CPU backend behind the seam of backend.h; cpu_plan.h says how it works
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

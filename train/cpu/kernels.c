@@ -1,9 +1,10 @@
 /*
  * kernels.c - see kernels.h; compiled once for each instruction set
  *
- * KERNELS_TABLE names the table, KERNELS_NAME is its text, LANES the floats of a vector, TILE the pixels that the tile of
- * accumulators of conv() covers, and OUTS how many blocks of outputs, so that they and a few operands fill the vector
- * registers; WEIGHT_OUTS, WEIGHT_INPUTS and WEIGHT_MORE are the same for weights().  The vectors are those of GCC and clang: products and sums of them become fused multiply-adds.
+ * KERNELS_TABLE names the table, KERNELS_NAME is its text, LANES the floats of a vector, TILE the pixels that the tile
+ * of accumulators of conv() covers, and OUTS how many blocks of outputs, so that they and a few operands fill the
+ * vector registers; WEIGHT_OUTS, WEIGHT_INPUTS and WEIGHT_MORE are the same for weights().  The vectors are those of
+ * GCC and clang: products and sums of them become fused multiply-adds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -180,7 +181,10 @@ weight_part(const struct weight_tile *t, const size_t first, const size_t inputs
     }
 }
 
-/* Three blocks of outputs leave registers for WEIGHT_MORE inputs only; so do numbers that WEIGHT_INPUTS does not divide. */
+/*
+ * Three blocks of outputs leave registers for WEIGHT_MORE inputs only; so do numbers that WEIGHT_INPUTS does not
+ * divide.
+ */
 INLINE void
 weight_parts(const struct weight_tile *t, const size_t outs, const size_t step)
 {

@@ -20,7 +20,8 @@
 
 /*
  * A row of outputs of a convolution, for one or two blocks of output channels:
- *     y[o][p][.] = sum over b, ky, kx, i of w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step + i]
+ *     y[o][p][.] = sum over b, ky, kx, i of w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step +
+ *     i]
  */
 struct conv_row {
     const float *x;
@@ -37,7 +38,8 @@ struct conv_row {
 
 /*
  * Gradients of the weights between `inputs` floats that lie side by side and one to three blocks of outputs:
- *     dw[o][j][.] += sum over rows and columns of x[row * x_row + column * x_step + j] * dy[o * dy_out + row * dy_row + column * 16 + .]
+ *     dw[o][j][.] += sum over rows and columns of x[row * x_row + column * x_step + j] * dy[o * dy_out + row * dy_row +
+ *     column * 16 + .]
  * With x_step = 16 the 16 k floats from a pixel on are those of k taps.  x can be read up to a multiple of 8 inputs.
  */
 struct weight_tile {
@@ -78,8 +80,8 @@ struct kernels {
     void (*normalise)(const struct norm_block *norm, const float *x, size_t pixels, float *y);
 
     /*
-     * The gradient g of a normalised block comes in: where its ReLU let through, sum[.] += g, product[.] += g (x - mean),
-     * and to[.] += gamma g, or = where `first`.
+     * The gradient g of a normalised block comes in: where its ReLU let through, sum[.] += g, product[.] += g (x -
+     * mean), and to[.] += gamma g, or = where `first`.
      */
     void (*norm_gradient)(const struct norm_block *norm, const float *gamma, const float *g, const float *x,
                           size_t pixels, bool first, float *to, double *sum, double *product);
@@ -99,7 +101,9 @@ struct kernels {
     /* g = y > 0 ? dy : 0 */
     void (*mask)(const float *y, const float *dy, size_t count, float *g);
 
-    /* One block of one image, in [height][width][16]; the gradient goes to the first of equal maxima, dx is added to. */
+    /*
+     * One block of one image, in [height][width][16]; the gradient goes to the first of equal maxima, dx is added to.
+     */
     void (*max_pool)(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned stride, unsigned pad,
                      float *y, unsigned out_height, unsigned out_width);
     void (*max_pool_gradient)(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned stride,

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CPU backend.  Its kernels are compiled once for each instruction set, and products and sums of theirs may be fused:
-# which instructions run is a matter of the machine, and so are the last bits.
+# The CPU backend.  Its kernels are compiled once for each instruction set, and products and sums of theirs may be
+# fused: which instructions run is a matter of the machine, and so are the last bits.
 libtrain_la_SOURCES += \
 	train/cpu/conv.c \
 	train/cpu/conv_backward.c \
 	train/cpu/cpu.c \
+	train/cpu/cpu_plan.h \
 	train/cpu/kernels.h \
 	train/cpu/kernels_best.c \
 	train/cpu/norm.c \
 	train/cpu/operand.c \
 	train/cpu/patches.c \
-	train/cpu/plan.h \
 	train/cpu/plan_build.c \
 	train/cpu/plan_memory.c \
 	train/cpu/pool.c \

@@ -1,15 +1,15 @@
 /*
- * norm.c - statistics of the batch, and what a normalisation has to do by itself; see plan.h
+ * norm.c - statistics of the batch, and what a normalisation has to do by itself; see cpu_plan.h
  *
- * Sums are taken about the first pixel of each unit (an image, or a strip of one), so that a large mean costs no digits,
- * and units are joined in their order: Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
- * Sample Variances, 1979.
+ * Sums are taken about the first pixel of each unit (an image, or a strip of one), so that a large mean costs no
+ * digits, and units are joined in their order: Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for
+ * Computing Sample Variances, 1979.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <math.h>
 #include <string.h>

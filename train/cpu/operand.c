@@ -1,11 +1,11 @@
 /*
- * operand.c - what a node reads, and where its gradients go; see plan.h
+ * operand.c - what a node reads, and where its gradients go; see cpu_plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <string.h>
 

@@ -1,13 +1,14 @@
 /*
- * patches.c - what lies under the windows over an image, as the lanes of pixels; see plan.h
+ * patches.c - what lies under the windows over an image, as the lanes of pixels; see cpu_plan.h
  *
- * The three colours of an image fill 3 of 16 lanes, so that a convolution of it as of others would waste most of its work.
+ * The three colours of an image fill 3 of 16 lanes, so that a convolution of it as of others would waste most of its
+ * work.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <string.h>
 

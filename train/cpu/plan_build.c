@@ -1,11 +1,11 @@
 /*
- * plan_build.c - from the graph to stores, steps and memory; see plan.h
+ * plan_build.c - from the graph to stores, steps and memory; see cpu_plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include <string.h>
 

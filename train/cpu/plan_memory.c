@@ -1,12 +1,12 @@
 /*
- * plan_memory.c - the memory of a plan: what is small is taken at once, what is large is added up, compared with what there
- * is, and taken in the end
+ * plan_memory.c - the memory of a plan: what is small is taken at once, what is large is added up, compared with what
+ * there is, and taken in the end
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 #include "backend/host_memory.h"
 #include "base/progress.h"
@@ -105,8 +105,8 @@ plan_allocate(struct plan *plan, struct chex_error *err)
 /* ---- activations by lifetime ----------------------------------------------------------------------------------- */
 
 /*
- * Node i runs forward at moment i and backward at 2 * nodes - 1 - i.  Without training each slot has its own layout, as one
- * image may be at another node than the next.
+ * Node i runs forward at moment i and backward at 2 * nodes - 1 - i.  Without training each slot has its own layout, as
+ * one image may be at another node than the next.
  */
 
 static int

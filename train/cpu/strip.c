@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "cpu/plan.h"
+#include "cpu/cpu_plan.h"
 
 size_t
 conv_strip_pixels(const struct step *step, unsigned strip)

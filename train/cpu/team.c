@@ -2,8 +2,8 @@
  * team.c - see team.h
  *
  * A step has about a thousand short parallel parts, so a thread looks for new work for some microseconds before it goes
- * to sleep.  No longer: other processes (ranks of a job) may wait for its processor.  With more threads than processors it
- * does not look at all, since the one that it waits for cannot run meanwhile.
+ * to sleep.  No longer: other processes (ranks of a job) may wait for its processor.  With more threads than processors
+ * it does not look at all, since the one that it waits for cannot run meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

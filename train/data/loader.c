@@ -1,9 +1,9 @@
 /*
  * loader.c - see loader.h
  *
- * A ring of `ahead` batches.  Workers take whole micro-batches, number by number; batch n lives in place n % ahead, and may be
- * begun when that place has been returned.  The caller takes them in order.  Before a worker reads a batch it tells the system of
- * one that comes later, so that a disk has something to do whatever the number of workers.
+ * A ring of `ahead` batches.  Workers take whole micro-batches, number by number; batch n lives in place n % ahead, and
+ * may be begun when that place has been returned.  The caller takes them in order.  Before a worker reads a batch it
+ * tells the system of one that comes later, so that a disk has something to do whatever the number of workers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -108,7 +108,10 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
         if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
             break;
     }
-    /* The record of this position alone: another that is damaged has a position of its own, and filling is of no sample. */
+    /*
+     * The record of this position alone: another that is damaged has a position of its own, and filling is of no
+     * sample.
+     */
     if (status == CHEX_OK && tries > 0 && position < s->count)
         return note_skipped(l, &s->place[l->o.order[position]], err);
     if (status != CHEX_OK) {

@@ -2,8 +2,8 @@
  * loader.h - from records on disk to micro-batches in memory, ahead of the step that uses them
  *
  * A loader gives the micro-batches of one pass in their order.  Its threads read the records of a batch by positioned
- * reads, check them, and put pixels, labels and crops side by side; the ring of batches that are ready is bounded, and so is
- * the memory: `ahead` batches.
+ * reads, check them, and put pixels, labels and crops side by side; the ring of batches that are ready is bounded, and
+ * so is the memory: `ahead` batches.
  *
  *     loader_start(&options, &loader)
  *     while (loader_next(loader, &batch) == CHEX_OK && batch)      waits only where the disk is too slow: loader_wait()
@@ -42,7 +42,10 @@ struct loader_options {
     unsigned threads, ahead; /* at least 1; at least 2 */
     bool skip_bad;           /* a damaged record becomes the next good one of the order; else it ends the pass */
 
-    /* Reads and checks the records; outlives the loader.  NULL: one of the loader's own, which checks them as check_crc says. */
+    /*
+     * Reads and checks the records; outlives the loader.  NULL: one of the loader's own, which checks them as check_crc
+     * says.
+     */
     struct reader *reader;
     bool check_crc;
     unsigned expect; /* so many positions before a record is read the system is told of it; 0: it is not */
@@ -70,7 +73,8 @@ enum chex_status loader_start(const struct loader_options *options, struct loade
 
 /*
  * The next micro-batch, or NULL after the last.  It is the caller's until loader_return().
- * CHEX_ERR_DAMAGED and the like: a bad record (reader_describe(): "'FILE' record 37 (IMAGE): ..."), with skip_bad only where no good one is left;
+ * CHEX_ERR_DAMAGED and the like: a bad record (reader_describe(): "'FILE' record 37 (IMAGE): ..."), with skip_bad only
+ * where no good one is left;
  * CHEX_ERR_READ, CHEX_ERR_MISSING
  */
 enum chex_status loader_next(struct loader *l, struct loaded **out, struct chex_error *err);
@@ -80,7 +84,10 @@ void loader_return(struct loader *l, struct loaded *b);
 double loader_wait(const struct loader *l);
 uint64_t loader_skipped(struct loader *l);
 
-/* Append the places of damaged records that were replaced since the last such call, as they were found.  CHEX_ERR_MEMORY */
+/*
+ * Append the places of damaged records that were replaced since the last such call, as they were found.
+ * CHEX_ERR_MEMORY
+ */
 enum chex_status loader_take_skipped(struct loader *l, struct buffer *places, struct chex_error *err);
 
 void loader_free(struct loader *l); /* NULL is allowed; ends the threads */

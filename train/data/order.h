@@ -1,10 +1,10 @@
 /*
  * order.h - which sample comes when: a pure function of (seed, epoch, position)
  *
- * Position p of an epoch names one record, whatever the number of ranks or threads and wherever a run was resumed.  Global
- * batch g holds positions g * G .. (g + 1) * G - 1; micro-batch m of it the positions g * G + m * B ...; rank r of N
- * computes the micro-batches r * A .. (r + 1) * A - 1 (G = N * A * B).  Positions behind the last sample are filling of
- * weight 0, so all ranks make equally many steps and nothing is dropped or repeated.
+ * Position p of an epoch names one record, whatever the number of ranks or threads and wherever a run was resumed.
+ * Global batch g holds positions g * G .. (g + 1) * G - 1; micro-batch m of it the positions g * G + m * B ...; rank r
+ * of N computes the micro-batches r * A .. (r + 1) * A - 1 (G = N * A * B).  Positions behind the last sample are
+ * filling of weight 0, so all ranks make equally many steps and nothing is dropped or repeated.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,8 +26,8 @@ struct samples {
 };
 
 /*
- * List the records of weight 1 of a split.  Only shards that hold fewer images than records (the tail, rejects) are read.
- * samples_release() frees, also after a failure.
+ * List the records of weight 1 of a split.  Only shards that hold fewer images than records (the tail, rejects) are
+ * read.  samples_release() frees, also after a failure.
  * Statuses of chex_shard_open() and chex_record_view(), CHEX_ERR_MEMORY
  */
 enum chex_status samples_list(const struct chex_dataset *ds, unsigned split, struct samples *out,
@@ -36,16 +36,17 @@ void samples_release(struct samples *s);
 
 /*
  * The order of an epoch: out[count] becomes a permutation of 0 .. count - 1, indices into place.
- * window  0: shuffled as a whole.  Else: the shards are shuffled, and the samples of each `window` consecutive ones among
- *         them, so that no more than two windows need be in memory.
+ * window  0: shuffled as a whole.  Else: the shards are shuffled, and the samples of each `window` consecutive ones
+ *         among them, so that no more than two windows need be in memory.
  */
 enum chex_status order_epoch(const struct samples *s, uint64_t seed, uint32_t epoch, unsigned window, uint32_t *out,
                              struct chex_error *err);
 
 /*
- * A window for the samples of `shards` shards of `bytes` bytes where `memory` bytes may hold what was read: 0, as a whole, where
- * all of it fits; else the largest power of two of shards of which two windows fit, at least 1.
- * It is chosen once for a run, and then is part of its state: the order never follows the memory of the machine at hand.
+ * A window for the samples of `shards` shards of `bytes` bytes where `memory` bytes may hold what was read: 0, as a
+ * whole, where all of it fits; else the largest power of two of shards of which two windows fit, at least 1.
+ * It is chosen once for a run, and then is part of its state: the order never follows the memory of the machine at
+ * hand.
  */
 unsigned order_choose_window(uint64_t bytes, unsigned shards, uint64_t memory);
 

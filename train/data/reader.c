@@ -1,9 +1,9 @@
 /*
  * reader.c - see reader.h
  *
- * A byte of state for each record of the data set: who sets RECORD_TAKEN puts the record into memory, and RECORD_KEPT says
- * that it is there.  Files are opened when they are first needed; of a data set with very many shards those that were not
- * used for a while are closed again.
+ * A byte of state for each record of the data set: who sets RECORD_TAKEN puts the record into memory, and RECORD_KEPT
+ * says that it is there.  Files are opened when they are first needed; of a data set with very many shards those that
+ * were not used for a while are closed again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,12 +1,12 @@
 /*
  * reader.h - the records of a data set for all passes of a run: read, checked, and kept in memory where that is wanted
  *
- * A reader outlives the loaders of the passes, so it knows which records it has checked and which it has.  Records are read by
- * positioned reads, never mapped: a file that becomes shorter is an error, not a signal.
+ * A reader outlives the loaders of the passes, so it knows which records it has checked and which it has.  Records are
+ * read by positioned reads, never mapped: a file that becomes shorter is an error, not a signal.
  *
- * A record that is found damaged is read once more before it counts as damaged: past the page cache, and not from a copy
- * (staging.h) but from the data set itself.  What a network file system, a cable or the local disk made of it may not be what
- * lies there.
+ * A record that is found damaged is read once more before it counts as damaged: past the page cache, and not from a
+ * copy (staging.h) but from the data set itself.  What a network file system, a cable or the local disk made of it may
+ * not be what lies there.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,16 +35,17 @@ enum chex_status reader_new(const struct reader_options *options, struct reader 
 void reader_free(struct reader *r); /* NULL is allowed; ends the threads of reader_fill() */
 
 /*
- * Look into a record; thread-safe.  `record` holds `stride` bytes; *view points into it or, for a record that is kept, into
- * memory of the reader.
+ * Look into a record; thread-safe.  `record` holds `stride` bytes; *view points into it or, for a record that is kept,
+ * into memory of the reader.
  * Statuses of chex_shard_open(), chex_shard_read() and chex_record_view()
  */
 enum chex_status reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record,
                              struct chex_record *view, struct chex_error *err);
 
 /*
- * Which record that is, for a message about damage: "'chest-train-00000-of-00006.tfrecord' record 37 (00000012_003.png)".
- * The name is what the record says, where that can be read; for that it is read again into `record`.  Thread-safe.  Returns out.
+ * Which record that is, for a message about damage: "'chest-train-00000-of-00006.tfrecord' record 37
+ * (00000012_003.png)".  The name is what the record says, where that can be read; for that it is read again into
+ * `record`.  Thread-safe.  Returns out.
  */
 #define READER_TEXT 640
 char *reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, char out[READER_TEXT]);

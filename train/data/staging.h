@@ -1,14 +1,14 @@
 /*
  * staging.h - a copy of a data set on a disk that is nearer, made once and used by all processes of a node
  *
- * In the folder of --stage, DIR/chex-ID with ID the id of the data set: so a copy of another data set is never taken for
- * this one, and several may lie there.  A shard gets its name when it is whole (safe_file) and has the SHA-256 of the
- * manifest; one that is there already is read, and believed only where all its checksums are right, and that of the
+ * In the folder of --stage, DIR/chex-ID with ID the id of the data set: so a copy of another data set is never taken
+ * for this one, and several may lie there.  A shard gets its name when it is whole (safe_file) and has the SHA-256 of
+ * the manifest; one that is there already is read, and believed only where all its checksums are right, and that of the
  * manifest over them (where it has none, the SHA-256).  manifest.json comes last.  The copy
  * stays for the next run; who wants the space removes DIR/chex-ID.
  *
- * A lock (lock.h) keeps processes apart; who does not get it waits, and then finds what the other one has copied.  A shard
- * whose source is damaged is left out: its records are read, and judged, where they are.
+ * A lock (lock.h) keeps processes apart; who does not get it waits, and then finds what the other one has copied.  A
+ * shard whose source is damaged is left out: its records are read, and judged, where they are.
  *
  *     staging_start(&options, &s, err)       in threads of its own
  *     while (!staging_progress(s, &p))       the caller meets other ranks meanwhile

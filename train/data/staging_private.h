@@ -15,7 +15,10 @@
 
 #define STAGING_CHUNK (1u << 20)
 
-/* What is done to each shard by one of the threads, which has a chunk of STAGING_CHUNK bytes, or of a record where that is more. */
+/*
+ * What is done to each shard by one of the threads, which has a chunk of STAGING_CHUNK bytes, or of a record where that
+ * is more.
+ */
 typedef enum chex_status staging_work(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest,
                                       struct chex_error *err);
 

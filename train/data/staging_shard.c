@@ -51,8 +51,8 @@ hash_file(struct staging *s, int fd, const struct chex_shard_info *info, struct 
 }
 
 /*
- * The same for a file that lies there, by the checksums of its records and the manifest's over these, which takes a twentieth
- * of the time: what a copy or a disk does to a file is noticed, and nobody else may write there.
+ * The same for a file that lies there, by the checksums of its records and the manifest's over these, which takes a
+ * twentieth of the time: what a copy or a disk does to a file is noticed, and nobody else may write there.
  */
 static enum chex_status
 check_records(struct staging *s, int fd, unsigned shard, uint8_t *chunk, struct chex_error *err)

@@ -2,10 +2,10 @@
  * evaluate.h - the scores of a split and what follows from them: exact, whatever the number of ranks and the size of a
  * micro-batch
  *
- * Position p of a split is sample p in the order of the shards.  Rank r of N scores the micro-batches r, r + N, ...; then
- * every rank gets all scores, puts them into the order of the positions and computes the same numbers from them.  So the
- * result is that of one process, to the last bit, as far as a backend's logits of an image do not depend on the images
- * beside it.
+ * Position p of a split is sample p in the order of the shards.  Rank r of N scores the micro-batches r, r + N, ...;
+ * then every rank gets all scores, puts them into the order of the positions and computes the same numbers from them.
+ * So the result is that of one process, to the last bit, as far as a backend's logits of an image do not depend on the
+ * images beside it.
  *
  * The score of an image is a probability, rounded to float; AUROC, intervals and thresholds are those of these floats,
  * which predictions.h writes with all their digits: whoever reads them back finds the same numbers.  With several views
@@ -33,8 +33,8 @@ struct reader;     /* reader.h */
  *     none      the middle
  *     flip      the middle, and the same pixels mirrored
  *     tencrop   left top, right top, left bottom, right bottom, the middle; then the same five of the mirrored image
- * The middle begins at (source - side) / 2, a half rounded to the even number: torchvision's CenterCrop; the ten are its
- * TenCrop.
+ * The middle begins at (source - side) / 2, a half rounded to the even number: torchvision's CenterCrop; the ten are
+ * its TenCrop.
  */
 enum tta { TTA_NONE, TTA_FLIP, TTA_TENCROP };
 

@@ -2,8 +2,8 @@
  * evaluate_private.h - between scoring (evaluate.c) and judging (evaluate_judge.c)
  *
  * A rank keeps what it has scored as one text of entries, which is also the message to the others:
- *     u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8 label[outputs],
- *     name, patient id
+ *     u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8
+ *     label[outputs], name, patient id
  * in the byte order of the machine.  A position of which there is no entry was damaged.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -4,7 +4,8 @@
  * Each finding is sorted once, by falling score, and cut into steps: a step is a positive with all images of the same
  * score, and the negatives before it.  A bootstrap replicate is then one pass with a multiplicity for each image (how
  * often its patient was drawn), so that a thousand of them cost a thousand passes and no sorting; and LANES of them go
- * through the images together.  The pass over negatives, most of the images, is then nothing but additions, side by side.
+ * through the images together.  The pass over negatives, most of the images, is then nothing but additions, side by
+ * side.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -73,10 +74,10 @@ add_images(struct lanes *restrict sum, const struct lanes *restrict times, const
 }
 
 /*
- * times[patient] is how often it counts.  AUROC from integers: of twice the number of pairs of a positive and a negative,
- * less those in which the negative stands above, ties counted once.  AUPRC is the average precision, sum of precision
- * times the step in recall, with tied scores as one step (as sklearn.metrics.average_precision_score).  All counts are
- * below 2^31: see within_limits().
+ * times[patient] is how often it counts.  AUROC from integers: of twice the number of pairs of a positive and a
+ * negative, less those in which the negative stands above, ties counted once.  AUPRC is the average precision, sum of
+ * precision times the step in recall, with tied scores as one step (as sklearn.metrics.average_precision_score).  All
+ * counts are below 2^31: see within_limits().
  */
 static void
 walk(const struct ranking *r, const struct lanes *times, size_t count, struct pass *out)

@@ -3,8 +3,8 @@
  *
  * AUROC is the Mann-Whitney statistic with ties counted half, from integer counts: one division, no curve, no bins.
  * Intervals are percentiles over bootstrap replicates that draw patients, not images, with replacement: images of one
- * patient are not independent.  A finding without positives, or without negatives, has no AUROC (NaN) and is left out of
- * the mean.
+ * patient are not independent.  A finding without positives, or without negatives, has no AUROC (NaN) and is left out
+ * of the mean.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,10 +1,10 @@
 /*
  * append.h - a file that grows while people read it: a log, whose loss ends no run
  *
- * The model to keep in mind: append_put() only collects, append_flush() writes what was collected as a whole.  Where that
- * fails the file is cut back to its last whole piece, and what was collected is kept for the next flush, up to a limit;
- * beyond that the newest pieces are dropped and counted.  So a reader never sees half a piece for long, and a disk that was
- * full for a while leaves no hole.
+ * The model to keep in mind: append_put() only collects, append_flush() writes what was collected as a whole.  Where
+ * that fails the file is cut back to its last whole piece, and what was collected is kept for the next flush, up to a
+ * limit; beyond that the newest pieces are dropped and counted.  So a reader never sees half a piece for long, and a
+ * disk that was full for a while leaves no hole.
  *
  * Not for what must survive: that is lib/io/file.h's safe_file.
  *

@@ -1,9 +1,9 @@
 /*
- * events.c - Event messages and the file that they are appended to; see events.h.  Curves and hyperparameters are made in
- * events_plugin.c
+ * events.c - Event messages and the file that they are appended to; see events.h.  Curves and hyperparameters are made
+ * in events_plugin.c
  *
- * A value is packed as soon as it is complete and unpacked again: so its message tree may stand on the stack of the function
- * that makes it, and what is kept has one owner and one way to be freed.
+ * A value is packed as soon as it is complete and unpacked again: so its message tree may stand on the stack of the
+ * function that makes it, and what is kept has one owner and one way to be freed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

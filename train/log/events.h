@@ -1,12 +1,12 @@
 /*
  * events.h - an event file of TensorBoard: TFRecord frames of tensorflow.Event messages (schemas/event.proto)
  *
- * Values are collected with events_scalar() and so on, and events_write() appends them as one Event of a step.  The first
- * record names the format ("brain.Event:2"); a file of a run that goes on then has a SessionLog START, at which TensorBoard
- * drops what earlier files of the folder have at that step and later.
+ * Values are collected with events_scalar() and so on, and events_write() appends them as one Event of a step.  The
+ * first record names the format ("brain.Event:2"); a file of a run that goes on then has a SessionLog START, at which
+ * TensorBoard drops what earlier files of the folder have at that step and later.
  *
- * The name is events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads the files of a folder in the order of their names,
- * so the seconds are at least one more than those of any that is there, even when the clock went back.
+ * The name is events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads the files of a folder in the order of their
+ * names, so the seconds are at least one more than those of any that is there, even when the clock went back.
  *
  * One thread.
  *

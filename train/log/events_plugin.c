@@ -1,6 +1,6 @@
 /*
- * events_plugin.c - values that belong to a plugin of TensorBoard: text, curves of precision and recall, hyperparameters;
- * see events.h and the messages in schemas/event.proto
+ * events_plugin.c - values that belong to a plugin of TensorBoard: text, curves of precision and recall,
+ * hyperparameters; see events.h and the messages in schemas/event.proto
  *
  * A value of a plugin is a tensor, and metadata with the plugin's name and a message of its own.
  *

@@ -61,7 +61,9 @@ number_of(const Chex__Summary__Value *v)
 
 /* ---- tags -------------------------------------------------------------------------------------------------------- */
 
-/* Where a tag is, or count.  Values come in one order again and again, so the one behind the last hit is tried first. */
+/*
+ * Where a tag is, or count.  Values come in one order again and again, so the one behind the last hit is tried first.
+ */
 static size_t
 find(const struct event_contents *c, const char *tag, size_t hint)
 {

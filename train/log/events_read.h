@@ -37,8 +37,8 @@ struct event_contents {
 };
 
 /*
- * Read a file of `size` bytes.  event_contents_release() frees *out, also after a failure: then it has what is before the
- * fault.
+ * Read a file of `size` bytes.  event_contents_release() frees *out, also after a failure: then it has what is before
+ * the fault.
  * CHEX_ERR_CHECKSUM, CHEX_ERR_TRUNCATED "record 12: ...";  CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
 enum chex_status events_read(int fd, uint64_t size, struct event_contents *out, struct chex_error *err);

@@ -2,8 +2,8 @@
  * prometheus.h - the state of a run for Prometheus: a file that node_exporter's textfile collector reads
  *
  * The whole file is replaced by a rename at most every PROMETHEUS_SECONDS, and at the end; so the collector never sees
- * half of one.  Metrics begin with chex_train_; counters (..._total) count from the start of this process.  An alarm for a
- * run that is stuck is `time() - chex_train_updated_timestamp_seconds > 600 and chex_train_running == 1`.
+ * half of one.  Metrics begin with chex_train_; counters (..._total) count from the start of this process.  An alarm
+ * for a run that is stuck is `time() - chex_train_updated_timestamp_seconds > 600 and chex_train_running == 1`.
  *
  * Format: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format"; no time stamps behind the
  * values, which the collector refuses.

@@ -1,12 +1,12 @@
 /*
  * run_file.h - run.json: what this run is, for whoever finds its folder later (schemas/run.schema.json)
  *
- * Written when the run starts, and once more when it ends, each time whole by the safe-file helper.  One that starts again
- * in the same folder keeps the list of the earlier starts: "sessions", each with its command line, hosts and how it
- * ended; a session without "exit" was killed.
+ * Written when the run starts, and once more when it ends, each time whole by the safe-file helper.  One that starts
+ * again in the same folder keeps the list of the earlier starts: "sessions", each with its command line, hosts and how
+ * it ended; a session without "exit" was killed.
  *
- * Rank 0 alone calls these.  A failure is the caller's to judge: run.json is no checkpoint, but a folder where it cannot be
- * written at the start will not take a checkpoint either.
+ * Rank 0 alone calls these.  A failure is the caller's to judge: run.json is no checkpoint, but a folder where it
+ * cannot be written at the start will not take a checkpoint either.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

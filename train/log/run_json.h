@@ -1,8 +1,8 @@
 /*
  * run_json.h - JSON objects of which every part must be there, for metrics.jsonl and run.json
  *
- * What fails (out of memory, or a text that is not UTF-8, which is escaped first) is remembered, so that a whole object can be
- * made without a test behind each key.
+ * What fails (out of memory, or a text that is not UTF-8, which is escaped first) is remembered, so that a whole object
+ * can be made without a test behind each key.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

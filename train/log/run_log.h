@@ -1,29 +1,32 @@
 /*
  * run_log.h - what people watch of a run: metrics.jsonl and the event file of TensorBoard, both in RUN
  *
- * The model to keep in mind: rank 0 tells what happened, once, and it appears in both.  metrics.jsonl has one JSON object
- * a line (schemas/metrics.schema.json), each with "kind" (step, epoch, evaluation, note), "step" and "time"; it is one file
- * for the whole run, whatever the number of restarts.  The event file is a new one for each start, as TensorBoard wants it:
+ * The model to keep in mind: rank 0 tells what happened, once, and it appears in both.  metrics.jsonl has one JSON
+ * object a line (schemas/metrics.schema.json), each with "kind" (step, epoch, evaluation, note), "step" and "time"; it
+ * is one file for the whole run, whatever the number of restarts.  The event file is a new one for each start, as
+ * TensorBoard wants it:
  *
  *     train/loss  train/learning_rate  train/gradient_norm         at steps
  *     speed/images_per_second  speed/data_wait  speed/forward ...  at steps; the parts as shares of the time, 0 to 1
  *     epoch/loss
- *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations, of split val; likewise of any other split
+ *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations, of split val; likewise of any other
+ *     split
  *     val/predictions/Hernia                                       histograms of the scores
  *     val/curve/Hernia                                             curves of precision and recall (plugin pr_curves)
  *     options, and the plugin hparams                              once
  *
- * Where the options name one, also a file for Prometheus (prometheus.h), in which a note "checkpoint" is the time of the last
- * checkpoint.
+ * Where the options name one, also a file for Prometheus (prometheus.h), in which a note "checkpoint" is the time of
+ * the last checkpoint.
  *
- * Watching never ends a run: a disk that is full or a folder that is gone is told once, through warn(), and the run goes
+ * Watching never ends a run: a disk that is full or a folder that is gone is told once, through warn(), and the run
+ * goes
  * on.  What could not be written is kept, up to a megabyte, and written later where that becomes possible.
  *
- * Restarts: lines behind the checkpoint that the run goes on from are dropped from metrics.jsonl (rewritten as a whole by
- * the safe-file helper), and the new event file tells TensorBoard to forget them too.
+ * Restarts: lines behind the checkpoint that the run goes on from are dropped from metrics.jsonl (rewritten as a whole
+ * by the safe-file helper), and the new event file tells TensorBoard to forget them too.
  *
- * Times and the host's name (in the name of the event file) may differ from run to run; nothing that must be reproducible
- * is here.  One thread.
+ * Times and the host's name (in the name of the event file) may differ from run to run; nothing that must be
+ * reproducible is here.  One thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,6 @@
 /*
- * trace.c - see trace.h; format: "Trace Event Format" of the Chromium project: complete events (X), counters (C), metadata (M)
+ * trace.c - see trace.h; format: "Trace Event Format" of the Chromium project: complete events (X), counters (C),
+ * metadata (M)
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,13 +1,13 @@
 /*
  * trace.h - when which part of each step ran, as a file for chrome://tracing and ui.perfetto.dev
  *
- * The model to keep in mind: spans on the tracks of one process, rank 0.  Track 0 has the steps and what is between them
- * (evaluation, checkpoint), track 1 the parts of each step.  Times are of progress_clock(); the file has microseconds since
- * trace_open().
+ * The model to keep in mind: spans on the tracks of one process, rank 0.  Track 0 has the steps and what is between
+ * them (evaluation, checkpoint), track 1 the parts of each step.  Times are of progress_clock(); the file has
+ * microseconds since trace_open().
  *
  * The file is the "JSON Array Format" of the Trace Event Format: an array that may lack its end, so what a killed run
- * leaves can be opened too.  It grows up to a limit; then the trace ends, with a span that says so, and the run goes on.
- * As with run_log.h no failure ends a run: the first one is told through warn(), and nothing more is written.
+ * leaves can be opened too.  It grows up to a limit; then the trace ends, with a span that says so, and the run goes
+ * on.  As with run_log.h no failure ends a run: the first one is told through warn(), and nothing more is written.
  *
  * Functions take NULL for a trace that nobody wants.  One thread.
  *

@@ -36,8 +36,8 @@ struct optimizer_step {
 };
 
 /*
- * One step over count floats.  gradient is read only; moment2 is not touched by SGD, average may be NULL.  scale multiplies the gradients
- * first (clipping).
+ * One step over count floats.  gradient is read only; moment2 is not touched by SGD, average may be NULL.  scale
+ * multiplies the gradients first (clipping).
  */
 void optimizer_apply(const struct optimizer_options *o, const struct optimizer_step *step, double scale, size_t count,
                      float *restrict parameter, const float *restrict gradient, float *restrict moment1,

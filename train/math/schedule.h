@@ -3,8 +3,9 @@
  *
  *     constant   base
  *     cosine     base * (1 + cos(pi * progress)) / 2, progress from 0 to 1 over the whole run, by step
- *     plateau    base, times 0.1 after each epoch in whose wake the validation loss has not improved for `patience` epochs
- *                (torch.optim.lr_scheduler.ReduceLROnPlateau with mode min, factor 0.1, threshold 1e-4 relative, cooldown 0)
+ *     plateau    base, times 0.1 after each epoch in whose wake the validation loss has not improved for `patience`
+ *                epochs (torch.optim.lr_scheduler.ReduceLROnPlateau with mode min, factor 0.1, threshold 1e-4 relative,
+ *                cooldown 0)
  * and with each a linear warm-up from 0 over the first `warmup` steps.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -1,9 +1,9 @@
 /*
  * ops.h - every operation of a graph in plain C, forward and backward, as its definition reads
  *
- * Nothing here is fast and nothing is clever: this is what the other backends are compared with.  Values are float, sums
- * over more than a kernel are in double.  Gradients with respect to inputs are added to what is there, since a channel
- * may have several readers; gradients of parameters likewise, over the micro-batches of a step.
+ * Nothing here is fast and nothing is clever: this is what the other backends are compared with.  Values are float,
+ * sums over more than a kernel are in double.  Gradients with respect to inputs are added to what is there, since a
+ * channel may have several readers; gradients of parameters likewise, over the micro-batches of a step.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,10 @@
 
 #include "graph/graph.h"
 
-/* A slice of a buffer for all images of a batch: value (n, c, y, x) is at data[n * image + (c * height + y) * width + x]. */
+/*
+ * A slice of a buffer for all images of a batch: value (n, c, y, x) is at data[n * image + (c * height + y) * width +
+ * x].
+ */
 struct view {
     float *data;
     size_t image; /* floats from one image to the next */

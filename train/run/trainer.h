@@ -3,24 +3,24 @@
  *
  *     trainer_prepare()    data set, splits, model, backend and memory: all that can be wrong with the options is found
  *                          here, on all ranks alike, and nothing was written
- *     trainer_run()        the folder and its lock; from the checkpoint there, from a file or from random weights; epochs
- *                          of steps; after each the validation split, the best model, a checkpoint; at the end the test
- *                          split with the best model
+ *     trainer_run()        the folder and its lock; from the checkpoint there, from a file or from random weights;
+ *                          epochs of steps; after each the validation split, the best model, a checkpoint; at the end
+ *                          the test split with the best model
  *     trainer_evaluate()   in its place: one split with given weights, no step
  *     trainer_estimate()   in its place: how long will it take?
  *
  * Exact: a run that was killed at any instant and goes on writes the same checkpoints and the same best model, byte for
  * byte, as one that was not (same ranks, same machine); so nothing that a step uses may depend on when it was saved.
  *
- * State of a run between two steps is struct checkpoint_state and the arenas of the plan, the same on every rank; rank 0
- * alone reads and writes RUN.  What is to be shown comes by the callbacks of struct trainer_watch, on rank 0 alone: this
- * library prints nothing.
+ * State of a run between two steps is struct checkpoint_state and the arenas of the plan, the same on every rank; rank
+ * 0 alone reads and writes RUN.  What is to be shown comes by the callbacks of struct trainer_watch, on rank 0 alone:
+ * this library prints nothing.
  *
  * The step, on each rank:
  *     forward() and backward() of its micro-batches; of the last one forward() only
  *     a meeting: is everyone well, does anyone want to save or to stop, is every loss finite?
- *     backward() of the last, while finished gradients are already summed over the ranks; running statistics are averaged
- *     update()
+ *     backward() of the last, while finished gradients are already summed over the ranks; running statistics are
+ *     averaged update()
  *
  * One thread uses it, that of comm.h.
  *
@@ -175,8 +175,9 @@ struct trainer_watch {
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
 /*
- * options and watch outlive the trainer, comm too.  trainer_free() frees *out, also after a failure, where *out is NULL only
- * if memory ran out.  status and *err say what was wrong on this rank before: all ranks meet first.  On all ranks alike:
+ * options and watch outlive the trainer, comm too.  trainer_free() frees *out, also after a failure, where *out is NULL
+ * only if memory ran out.  status and *err say what was wrong on this rank before: all ranks meet first.  On all ranks
+ * alike:
  * CHEX_ERR_USAGE      options that cannot be, a device that is not there, ranks that differ
  * CHEX_ERR_MISSING    no data set, a shard that is not there; CHEX_ERR_TRUNCATED one of another size
  * CHEX_ERR_MEMORY     names what is needed and what there is
@@ -203,9 +204,10 @@ enum chex_status trainer_run(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_evaluate(struct trainer *t, struct chex_error *err);
 
 /*
- * With plan_only, in the place of both, in this order; nothing is written, in RUN neither.  trainer_look_at_start() finds
- * what a run begins with, and reads it: a checkpoint, options->init or RUN's best model; with the statuses of that run.
- * trainer_estimate() times a micro-batch of noise, until it has taken half a second or once.  CHEX_ERR_STOPPED
+ * With plan_only, in the place of both, in this order; nothing is written, in RUN neither.  trainer_look_at_start()
+ * finds what a run begins with, and reads it: a checkpoint, options->init or RUN's best model; with the statuses of
+ * that run.  trainer_estimate() times a micro-batch of noise, until it has taken half a second or once.
+ * CHEX_ERR_STOPPED
  */
 struct trainer_estimate {
     double micro_batch; /* seconds, forward and backward, of the slowest rank; with evaluate_only forward alone */

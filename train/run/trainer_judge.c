@@ -1,5 +1,6 @@
 /*
- * trainer_judge.c - evaluations of a run, and what follows from them: the learning rate, the best model, the end; see trainer.h
+ * trainer_judge.c - evaluations of a run, and what follows from them: the learning rate, the best model, the end; see
+ * trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

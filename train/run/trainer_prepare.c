@@ -166,7 +166,10 @@ find_backend(struct trainer *t, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted,
                          strcmp(wanted, "cuda") == 0 ? "there is no backend for GPUs yet: this version trains on CPUs"
                                                      : "this build has no such backend");
-    /* What is chosen is what a checkpoint keeps, and a run that goes on is compared with.  Backends so far have fp32 alone. */
+    /*
+     * What is chosen is what a checkpoint keeps, and a run that goes on is compared with.  Backends so far have fp32
+     * alone.
+     */
     t->precision = t->o->precision == PRECISION_AUTO ? PRECISION_FP32 : t->o->precision;
     return CHEX_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * trainer_preview.c - what a dry run does besides the plan: it looks at what a run begins with, and times a micro-batch; see
- * trainer.h
+ * trainer_preview.c - what a dry run does besides the plan: it looks at what a run begins with, and times a
+ * micro-batch; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

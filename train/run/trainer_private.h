@@ -93,7 +93,10 @@ enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *
 enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err);
 /* Weights of a file of RUN, from rank 0 into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
-/* Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MEMORY */
+/*
+ * Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,
+ * CHEX_ERR_MEMORY
+ */
 enum chex_status trainer_read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
                                     const struct checkpoint_arrays *to, struct weights_report *report,
                                     struct chex_error *err);
@@ -104,8 +107,8 @@ void trainer_free_arrays(struct checkpoint_arrays *a);
 /* The window of the order, and what is kept in memory; once the plan has its memory.  All ranks. */
 enum chex_status trainer_choose_data(struct trainer *t, struct chex_error *err);
 /*
- * A run keeps its order, whatever the memory of this machine; only who asks for another one is refused.  t->state is that of
- * the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
+ * A run keeps its order, whatever the memory of this machine; only who asks for another one is refused.  t->state is
+ * that of the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
  */
 enum chex_status trainer_compare_window(const struct trainer *t, const struct folder *from, const char *name,
                                         struct chex_error *err);
@@ -113,14 +116,14 @@ enum chex_status trainer_compare_window(const struct trainer *t, const struct fo
 enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
 void trainer_close_data(struct trainer *t);
 /*
- * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was done.  The
- * places are sorted.  CHEX_ERR_MEMORY
+ * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was
+ * done.  The places are sorted.  CHEX_ERR_MEMORY
  */
 enum chex_status trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what,
                                   struct chex_error *err);
 /*
- * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to be
- * read twice.  All ranks.
+ * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to
+ * be read twice.  All ranks.
  */
 enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 
@@ -148,8 +151,8 @@ bool trainer_adds_up(const struct trainer *t);
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
 /*
- * Save the state as a checkpoint; rank 0 alone does anything, all call it.  A disk that does not take it is told, and tried
- * again later: t->result.unsaved.  CHEX_ERR_MEMORY, and of the backend
+ * Save the state as a checkpoint; rank 0 alone does anything, all call it.  A disk that does not take it is told, and
+ * tried again later: t->result.unsaved.  CHEX_ERR_MEMORY, and of the backend
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
 /* Is it time? */
@@ -164,8 +167,8 @@ void trainer_tell_epoch(struct trainer *t);
 /* The end of an epoch: judge it, and make the state that of the beginning of the next. */
 enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 /*
- * The weights in the plan on one split, or with average their moving average.  evaluation_release() frees *out, also after
- * a failure.
+ * The weights in the plan on one split, or with average their moving average.  evaluation_release() frees *out, also
+ * after a failure.
  */
 enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
                                struct chex_error *err);

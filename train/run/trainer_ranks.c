@@ -32,7 +32,10 @@ trainer_compare_devices(struct trainer *t, struct chex_error *err)
     return status;
 }
 
-/* Every rank makes the same update from the same sums.  Where that is no longer so, all that follows would be worthless. */
+/*
+ * Every rank makes the same update from the same sums.  Where that is no longer so, all that follows would be
+ * worthless.
+ */
 enum chex_status
 trainer_compare_weights(struct trainer *t, struct chex_error *err)
 {

@@ -1,9 +1,9 @@
 /*
  * trainer_save.c - checkpoints and the best model of a run; see trainer.h
  *
- * A disk that is full ends no run: what could not be written is tried again with the next checkpoint, and the run ends with
- * an error only where the last one is not there.  The best model is written before the checkpoint whose state names it, so
- * whatever a run goes on from has its best model.
+ * A disk that is full ends no run: what could not be written is tried again with the next checkpoint, and the run ends
+ * with an error only where the last one is not there.  The best model is written before the checkpoint whose state
+ * names it, so whatever a run goes on from has its best model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -175,8 +175,8 @@ begin_anew(struct trainer *t, struct trainer_start *start, struct chex_error *er
 /* ---- a run that goes on ------------------------------------------------------------------------------------------ */
 
 /*
- * Where another number of images makes a step: the step that holds the next sample; what was used of it comes again.  An
- * epoch of which all is used stays so.
+ * Where another number of images makes a step: the step that holds the next sample; what was used of it comes again.
+ * An epoch of which all is used stays so.
  */
 static void
 change_batch(struct trainer *t)
@@ -188,8 +188,8 @@ change_batch(struct trainer *t)
 }
 
 /*
- * Of the whole run: those that were made and those that come.  Where batches or images were others before, that is not what
- * as many epochs have now, and a cosine would be at its end too early or never.
+ * Of the whole run: those that were made and those that come.  Where batches or images were others before, that is not
+ * what as many epochs have now, and a cosine would be at its end too early or never.
  */
 static uint64_t
 steps_of_run(const struct trainer *t)

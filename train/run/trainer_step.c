@@ -144,10 +144,11 @@ forward(struct step *s, struct loaded **loaded, struct chex_error *err)
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 /*
- * The gradients of each micro-batch are added to t->sum, and then those of all ranks.  As sums of floats they would depend on
- * how many micro-batches each rank has, and what begins as rounding does not stay small: Adam makes a whole step of a
- * gradient that is nothing but rounding.  In doubles they are exact (collective.h), and rounded to floats once, at the end: so
- * any number of ranks makes the same step.  One rank with one micro-batch has nothing to add up, and the same gradients.
+ * The gradients of each micro-batch are added to t->sum, and then those of all ranks.  As sums of floats they would
+ * depend on how many micro-batches each rank has, and what begins as rounding does not stay small: Adam makes a whole
+ * step of a gradient that is nothing but rounding.  In doubles they are exact (collective.h), and rounded to floats
+ * once, at the end: so any number of ranks makes the same step.  One rank with one micro-batch has nothing to add up,
+ * and the same gradients.
  */
 
 /* Start the sums of all buckets that are final.  Their borders depend on nothing but the model. */
@@ -262,8 +263,8 @@ meet(struct step *s, enum chex_status status, uint64_t *wishes, struct chex_erro
 
 /*
  * One process alone would see the micro-batches of all ranks, in their order.  Each makes r = 0.9 r + 0.1 batch of the
- * running statistics, which is linear: rank 0 goes on from what they were, all others begin with zero, and what a rank has
- * at its end fades by 0.9 for each micro-batch of the ranks behind it.  The sum is what the one process would have.
+ * running statistics, which is linear: rank 0 goes on from what they were, all others begin with zero, and what a rank
+ * has at its end fades by 0.9 for each micro-batch of the ranks behind it.  The sum is what the one process would have.
  */
 static enum chex_status
 start_statistics(struct step *s, struct chex_error *err)
@@ -348,7 +349,10 @@ reduce(struct step *s, struct loaded *last, struct chex_error *err)
     return status;
 }
 
-/* What a step that diverged says.  Half of a rate that never was one diverges as well: far above the default it is that. */
+/*
+ * What a step that diverged says.  Half of a rate that never was one diverges as well: far above the default it is
+ * that.
+ */
 static enum chex_status
 diverged(const struct step *s, struct chex_error *err)
 {

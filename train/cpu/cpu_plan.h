@@ -1,17 +1,17 @@
 /*
- * plan.h - a graph made ready for the CPU: what is stored, what is computed again, and where everything lies
+ * cpu_plan.h - a graph made ready for the CPU: what is stored, what is computed again, and where everything lies
  *
- * The model to keep in mind: a buffer of the graph is a store of 16-channel blocks, [image][block][pixel][16].  Each slice
- * that a node writes begins with a new block; the channels of a block that no slice fills (holes) stay zero, and so do
- * their weights.  The output of a normalisation is no store: whoever reads it reads the store before, and normalises what
- * it has just loaded (an operand).  So a dense block keeps its slab and the 4 x growth channels of each layer, nothing
- * else.
+ * The model to keep in mind: a buffer of the graph is a store of 16-channel blocks, [image][block][pixel][16].  Each
+ * slice that a node writes begins with a new block; the channels of a block that no slice fills (holes) stay zero, and
+ * so do their weights.  The output of a normalisation is no store: whoever reads it reads the store before, and
+ * normalises what it has just loaded (an operand).  So a dense block keeps its slab and the 4 x growth channels of each
+ * layer, nothing else.
  *
- * Forward, each store knows the mean and 1 / sqrt(variance + epsilon) of its channels, found once, when they are written:
- * all normalisations that read a channel share them.
+ * Forward, each store knows the mean and 1 / sqrt(variance + epsilon) of its channels, found once, when they are
+ * written: all normalisations that read a channel share them.
  *
- * Backward, with xhat = (x - mean) s and g the gradient of a normalised value where its ReLU let through, summed over the
- * readers l of a channel:
+ * Backward, with xhat = (x - mean) s and g the gradient of a normalised value where its ReLU let through, summed over
+ * the readers l of a channel:
  *     A = sum gamma_l g_l,   b = sum gamma_l mean(g_l),   c = sum gamma_l mean(g_l xhat)
  *     dL/dx = s (A - b - xhat c)
  * Means and variances are over the images that are no padding, and so is every sum.
@@ -79,8 +79,8 @@ struct operand {
 };
 
 /*
- * How a convolution goes over an image.  1x1 ones see it as one row (flat).  That of the images reads patches: what lies
- * under a window is one pixel of many channels, and so it is a 1x1 convolution too.
+ * How a convolution goes over an image.  1x1 ones see it as one row (flat).  That of the images reads patches: what
+ * lies under a window is one pixel of many channels, and so it is a 1x1 convolution too.
  */
 struct conv_plan {
     bool flat, same;              /* same: outputs lie where inputs do; then backward is one pass over both */
@@ -230,7 +230,9 @@ void operand_claim(struct operand *in);
 
 /* ---- statistics (norm.c) --------------------------------------------------------------------------------------- */
 
-/* Unit `unit` of the statistics of what a step writes: `pixels` of one image, `blocks` output blocks from `first` on. */
+/*
+ * Unit `unit` of the statistics of what a step writes: `pixels` of one image, `blocks` output blocks from `first` on.
+ */
 void statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned first, unsigned blocks,
                     size_t slot, size_t from, size_t pixels);
 /* All units are there: mean and inverse of the store. */
