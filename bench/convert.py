@@ -363,13 +363,14 @@ def page(options, files, took, here):
     for name, kind, threads, wall, cpu, rate, ratio in rows_of(took):
         print(f"| {name} | {kind} | {threads} | {wall:.2f} | {cpu:.2f} | {rate:.0f} | {ratio:.2f} |")
     for threads, gain, limit in scaling(took):
-        print(f"\n{threads} threads are {gain:.2f} times as fast as one. {threads} processes of one thread each, with a part"
-              f"\nof the images each, are {limit:.2f} times as fast as one: that is what these cores give.")
+        print(f"\n{threads} threads are {gain:.2f} times as fast as one. {threads} processes of one thread each, with "
+              f"a part\nof the images each, are {limit:.2f} times as fast as one: that is what these cores give.")
     print_stages(options, files, took)
     for name, _, module, _ in CONTENDERS:
         if (name, module) not in {(n, m) for n, _, m, _ in here}:
             print(f"\nNot measured: {name}.")
-    print("\nOpenCV and Pillow write bare pixels, one file an image; TensorFlow decodes and resizes in tf.data and writes\n"
+    print("\nOpenCV and Pillow write bare pixels, one file an image; TensorFlow decodes and resizes in tf.data and "
+          "writes\n"
           "TFRecord by Python; img2dataset-like is worker processes that decode and shrink by OpenCV and write tar\n"
           "shards of PNG files. Only chex-convert checks every checksum, reads its output back, and syncs it to the\n"
           "disk.")

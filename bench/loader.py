@@ -3,12 +3,12 @@
 
     bench/loader.py [--dataset FOLDER] [--runs N] [--seconds N] [--cold] [--threads 1,2]
 
-Warm: from memory (--cache host), and from the page cache, with and without checksums.  Cold (--cold, with a data set larger
-than what is read in a run): the page cache is emptied of the data set before each run, as far as the system lets go;
-whole-set shuffle against windows of 16 shards, with and without telling the system what comes.  The DataLoader has a
-Dataset that reads the same records of the same shards by os.pread and gives crops as uint8 tensors, batch 16, with worker
-processes in place of threads; it checks nothing.  Contenders take turns; medians, quarters, and the middle of the ratios of
-neighbours to the first.  Without PyTorch its lines are left out by name.
+Warm: from memory (--cache host), and from the page cache, with and without checksums.  Cold (--cold, with a data set
+larger than what is read in a run): the page cache is emptied of the data set before each run, as far as the system lets
+go; whole-set shuffle against windows of 16 shards, with and without telling the system what comes.  The DataLoader has
+a Dataset that reads the same records of the same shards by os.pread and gives crops as uint8 tensors, batch 16, with
+worker processes in place of threads; it checks nothing.  Contenders take turns; medians, quarters, and the middle of
+the ratios of neighbours to the first.  Without PyTorch its lines are left out by name.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -69,7 +69,8 @@ def has_torch():
 
 def make(folder):
     synthetic, shards = os.path.join(folder, "synthetic"), os.path.join(folder, "shards")
-    subprocess.run([os.path.join(BUILD, "chex-synth"), "-q", "-n", "4000", "--size", "128", "-o", synthetic], check=True)
+    subprocess.run([os.path.join(BUILD, "chex-synth"), "-q", "-n", "4000", "--size", "128", "-o", synthetic],
+                   check=True)
     subprocess.run([os.path.join(BUILD, "chex-convert"), "-q", "-i", os.path.join(synthetic, "images"), "-l",
                     os.path.join(synthetic, "Data_Entry_2017_v2020.csv"), "-o", shards], check=True)
     return shards
@@ -97,8 +98,8 @@ def remember(folder, split):
 
 
 def ours(a, threads, window=0, cache=0, crc=1, expect=256):
-    return [os.path.join(BUILD, "loader-loop"), a.dataset, a.split, str(a.seconds), str(threads), str(window), str(cache),
-            str(crc), str(expect)]
+    return [os.path.join(BUILD, "loader-loop"), a.dataset, a.split, str(a.seconds), str(threads), str(window),
+            str(cache), str(crc), str(expect)]
 
 
 def contenders(a, threads):
@@ -138,7 +139,8 @@ def compare(a, threads):
     print("| | img/s | best | of the first | processor, us an image |\n|---|---|---|---|---|")
     for name, rates in rate.items():
         ratio = "" if name == first else middle([o / f for f, o in zip(rate[first], rates)], ".2f")
-        print(f"| {name} | {middle(rates, '.0f')} | {max(rates):.0f} | {ratio} | {middle(used[name], '.0f')} |", flush=True)
+        print(f"| {name} | {middle(rates, '.0f')} | {max(rates):.0f} | {ratio} | {middle(used[name], '.0f')} |",
+              flush=True)
     print()
 
 
@@ -161,8 +163,8 @@ def main():
         size = sum(s["size"] for s in m["shards"] if s["split"] == a.split)
         if not a.cold:
             remember(a.dataset, a.split)
-        print(f"{size / 1e9:.2f} GB of {m['record']['width']}x{m['record']['height']}, {a.runs} runs of {a.seconds:g} s, "
-              f"in turns; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+        print(f"{size / 1e9:.2f} GB of {m['record']['width']}x{m['record']['height']}, {a.runs} runs of "
+              f"{a.seconds:g} s, in turns; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
         for threads in a.threads.split(","):
             compare(a, int(threads))
 

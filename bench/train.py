@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The CPU backend beside PyTorch: a training step and inference of DenseNet-121, in one go.
 
-Each candidate is a process of its own, so that its peak memory is its own.  They take turns step by step, since a shared
-machine is not the same from second to second; while one works the others wait for a line of input.  A figure is the
-median over all steps but the first ones (--warm).  A training step is forward, backward and Adam, with batch-norm in
-training mode.  Beside the time by the clock stands processor time, which other work on the machine changes less, and the
-middle of the ratios of neighbouring steps.  Prints a Markdown table.
+Each candidate is a process of its own, so that its peak memory is its own.  They take turns step by step, since a
+shared machine is not the same from second to second; while one works the others wait for a line of input.  A figure is
+the median over all steps but the first ones (--warm).  A training step is forward, backward and Adam, with batch-norm
+in training mode.  Beside the time by the clock stands processor time, which other work on the machine changes less, and
+the middle of the ratios of neighbouring steps.  Prints a Markdown table.
 
 BUILDDIR holds train-loop.  Without PyTorch its lines are left out by name.
 
@@ -97,8 +97,8 @@ def main():
     torch_runs = not a.no_torch and has_torch()
     if not torch_runs and not a.no_torch:
         print("PyTorch with torchvision is missing (Debian: python3-torch python3-torchvision): left out\n")
-    print(f"{a.model}, {a.side}x{a.side}, batch {a.batch}, float32, {a.threads} threads; median of {a.steps} steps each, "
-          f"in turns; load {os.getloadavg()[0]:.1f}\n")
+    print(f"{a.model}, {a.side}x{a.side}, batch {a.batch}, float32, {a.threads} threads; median of {a.steps} steps "
+          f"each, in turns; load {os.getloadavg()[0]:.1f}\n")
     for mode in a.mode or ("train", "infer"):
         size = [a.model, str(a.side), str(a.batch), str(a.threads), mode]
         commands = {OURS: [PROGRAM, "cpu", *size]}

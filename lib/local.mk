@@ -23,7 +23,7 @@ libchexcore_la_LIBADD = $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(PROTOBUF_C
 lib_LTLIBRARIES += libchex.la
 libchex_la_SOURCES =
 libchex_la_LIBADD = libchexcore.la
-libchex_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
-	-export-symbols-regex '^chex_(version|status_name|finding_name|crc32c|crc32c_mask|dataset_.*|shard_.*|record_view)$$'
+libchex_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined -export-symbols-regex \
+	'^chex_(version|status_name|finding_name|crc32c|crc32c_mask|dataset_.*|shard_.*|record_view)$$'
 include_HEADERS += lib/chex.h
 pkgconfig_DATA = lib/chex.pc

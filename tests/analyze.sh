@@ -14,8 +14,8 @@ cd "$source" || exit 2
 jobs=${JOBS:-2}
 passed=0 failed=0 skipped=0
 # shellcheck disable=SC2206  # patterns
-sources=(${ANALYZE_FILES:-lib/*/*.c train/[!c]*/*.c train/c[ho]*/*.c train/cpu/[!k]*.c train/cpu/kernels_best.c tools/*.c tools/*/*.c
-    tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
+sources=(${ANALYZE_FILES:-lib/*/*.c train/[!c]*/*.c train/c[ho]*/*.c train/cpu/[!k]*.c train/cpu/kernels_best.c
+    tools/*.c tools/*/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
 # shellcheck disable=SC2206  # words
 mkdir -p "$build/analyze-include"
 cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c
@@ -85,7 +85,8 @@ have() {
 for tool; do
     case $tool in
     gcc)
-        have gcc && each gcc nice gcc -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Wconversion -Wsign-conversion -c -o /dev/null "${includes[@]}"
+        have gcc && each gcc nice gcc -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Wconversion -Wsign-conversion \
+            -c -o /dev/null "${includes[@]}"
         ;;
     clang)
         have clang && each clang nice clang -std=gnu11 -D_GNU_SOURCE --analyze --analyzer-output text "${includes[@]}"

@@ -65,7 +65,9 @@ trap unmount EXIT
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --make-rslave "$root/dev"
-settings=$(env | grep -E '^(PIP_(INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)=|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY=)' || true)
+settings=$(env |
+    grep -E '^(PIP_(INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)=|https?_proxy=|no_proxy=|HTTPS?_PROXY=|NO_PROXY=)' ||
+    true)
 [ ! -f "$root/etc/ssl/machine.crt" ] || settings="$settings PIP_CERT=/etc/ssl/machine.crt"
 # shellcheck disable=SC2086,SC2016  # one NAME=VALUE a word; $0 and $@ are for the inner shell
 env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 $settings \

@@ -379,7 +379,8 @@ def crc32c(data):
 
 
 def with_crc32c(image, wanted):
-    """The PNG that image(x) makes of eight bytes x, so that its CRC-32C, in which each bit of x counts alone, is this."""
+    """The PNG that image(x) makes of eight bytes x, so that its CRC-32C, in which each bit of x counts alone, is
+    this."""
     none = crc32c(image(bytes(8)))
     rows, found = {}, 0
     for i in range(64):
@@ -543,7 +544,8 @@ def _(work):
             unpublished(out)
             lost = missing_list(out)
             assert 1 <= len(lost) <= 30 and set(lost) <= set(wanted()[:30]), (name, lost)
-            says(done, rf"chex-convert: '{re.escape(path)}' is damaged at byte [\d,]+: .*; {len(lost)} image(s are| is) missing")
+            says(done, rf"chex-convert: '{re.escape(path)}' is damaged at byte [\d,]+: .*; "
+                 rf"{len(lost)} image(s are| is) missing")
             convert([path, rest], out, "--allow-missing", code=1)  # nobody knows what it held
             unpublished(out)
             write(path, whole)
@@ -569,7 +571,8 @@ def cut_between_members(work, have):
     for name, pack in (("tar", bytes), ("tar.gz", gzip.compress), ("tar.xz", lzma.compress), ("tar.bz2", bz2.compress)):
         yield write(f"{work}/cut.{name}", pack(cut)), r"the archive has no end \(the file ends there\)"
         zeros = cut + bytes((1 << 20) + 2048)
-        yield write(f"{work}/zeros.{name}", pack(zeros)), "more than 1 MiB of zeros behind its last member: download int"
+        yield (write(f"{work}/zeros.{name}", pack(zeros)),
+               "more than 1 MiB of zeros behind its last member: download int")
     # Two whole archives put together, and a bit of the second one's first bytes is wrong.
     ends = bytes(1024)
     for name, pack in (("gz", gzip.compress), ("bz2", bz2.compress)):

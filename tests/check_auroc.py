@@ -5,8 +5,8 @@
     check_auroc.py [PATTERN]      $CHECK_METRICS and $EVALUATE_SPLIT, or in $BUILDDIR
 
 check-metrics computes on scores that are made here; evaluate-split scores a split of the small data set of make check
-with densenet-micro, whose weights are random (and eight times too large in the last layer, so that probabilities differ):
-nothing is learnt, but everything has to agree.
+with densenet-micro, whose weights are random (and eight times too large in the last layer, so that probabilities
+differ): nothing is learnt, but everything has to agree.
 """
 import json
 import os
@@ -264,7 +264,8 @@ def _(work):
 
 
 def damaged(work, split):
-    """A copy of the data set with a flipped pixel in the second record of a split; that image's name, and the shard's."""
+    """A copy of the data set with a flipped pixel in the second record of a split; that image's name, and the
+    shard's."""
     folder = os.path.join(work, "damaged")
     run(["cp", "-r", dataset(), folder])
     m = manifest(folder)
@@ -302,7 +303,8 @@ def texts(browser):
 
 
 def look(browser, work, folder):
-    """Nothing is requested, overlaps or leaves the picture; every text is dark enough; the numbers are the document's."""
+    """Nothing is requested, overlaps or leaves the picture; every text is dark enough; the numbers are the
+    document's."""
     path = os.path.join(folder, "auroc.svg")
     browser.open(path)
     assert not browser.complaints(), browser.complaints()
@@ -332,7 +334,8 @@ def look(browser, work, folder):
 @case("a browser draws auroc.svg, legible, with the numbers of the document")
 def _(work):
     with Browser(1000, 950) as browser:
-        for split, *options in (("train",), ("val",), ("test", "tta=tencrop", "save=a-long-name-of-a-file.safetensors")):
+        for split, *options in (("train",), ("val",),
+                                ("test", "tta=tencrop", "save=a-long-name-of-a-file.safetensors")):
             folder, _ = evaluate(os.path.join(work, split), f"split={split}", *options)
             look(browser, work, folder)
 

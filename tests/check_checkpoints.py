@@ -180,8 +180,9 @@ def _(work):
     plain = {(c["kind"], c["name"]): (c["a"], c["b"]) for c in result["changes"] if c["kind"] != "values"}
     assert plain == {
         ("meta", "note"): ("x", ""), ("meta", "options.lr"): ("0.001", "0.01"), ("meta", "state.best"): ("0.1", "0.25"),
-        ("meta", "state.epoch"): ("1", "2"), ("meta", "state.step"): ("9", "18"), ("only_a", "only"): ("a single value", ""),
-        ("only_b", "more"): ("", "5"), ("shape", "shape"): ("2x2", "4"), ("dtype", "type"): ("F32", "F16")}, plain
+        ("meta", "state.epoch"): ("1", "2"), ("meta", "state.step"): ("9", "18"),
+        ("only_a", "only"): ("a single value", ""), ("only_b", "more"): ("", "5"), ("shape", "shape"): ("2x2", "4"),
+        ("dtype", "type"): ("F32", "F16")}, plain
     values = {c["name"]: c for c in result["changes"] if c["kind"] == "values"}
     keys = ("a", "b", "index", "values", "differ", "bytes", "equal_bytes", "not_finite_a", "not_finite_b", "max_abs",
             "relative")
@@ -278,7 +279,8 @@ def _(work):
     a = save(os.path.join(work, "a"), {"w": ("F32", [4], [1, 2, 3, 4])})
     data = os.path.join(work, "data")
     labels = synth(os.path.join(work, "in"), 40, "--size", 64)
-    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in", "images"), "-l", labels, "-o", data, "--size", 32])
+    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in", "images"), "-l", labels, "-o", data,
+         "--size", 32])
     for pair in ((a, data), (data, a)):
         says(inspect("--diff", *pair, code=2), "two of a kind", "is a data set")
     says(inspect("--diff", a, code=2), "two PATHs")
@@ -307,8 +309,8 @@ def trained(name, *options):
         run([program("chex-convert"), "-q", "-i", os.path.join(CACHE, "in", "images"), "-l", labels, "-o",
              os.path.join(CACHE, "data"), "--size", 32, "--shard-size", 8])
     out = os.path.join(CACHE, name)
-    run([program("chex-train"), "-q", "-d", os.path.join(CACHE, "data"), "-o", out, "--model", "densenet-micro", "--crop",
-         32, "--device", "cpu", "--epochs", 2, "--batch", 8, "-j", 1, *options])
+    run([program("chex-train"), "-q", "-d", os.path.join(CACHE, "data"), "-o", out, "--model", "densenet-micro",
+         "--crop", 32, "--device", "cpu", "--epochs", 2, "--batch", 8, "-j", 1, *options])
     return out
 
 

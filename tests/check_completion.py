@@ -111,7 +111,8 @@ def zsh(work, line):
     os.makedirs(folder, exist_ok=True)
     for tool in TOOLS:
         script(tool, "zsh", folder, "_" + tool)
-    environment = {"PATH": os.path.abspath(BUILD) + ":" + os.environ["PATH"], "HOME": work, "TERM": "dumb", "LC_ALL": "C"}
+    environment = {"PATH": os.path.abspath(BUILD) + ":" + os.environ["PATH"], "HOME": work, "TERM": "dumb",
+                   "LC_ALL": "C"}
     terminal = Terminal([shell("zsh"), "-f", "-i"], os.path.join(work, "files"), environment)
     try:
         terminal.send(f"fpath=('{folder}' $fpath); autoload -Uz compinit; compinit -u -d '{work}/dump'; "

@@ -191,8 +191,8 @@ def _(work):
 def _(work):
     sets = [os.path.join(work, n) for n in "ab"]
     for out, release in zip(sets, ("Data_Entry_2017.csv.gz", "Data_Entry_2017_v2020.csv.gz")):
-        run([program("chex-convert"), "-q", "--allow-missing", "-i", nih("images"), "-l", nih("csv", release), "-o", out,
-             "--size", 64, "--split", "none"])
+        run([program("chex-convert"), "-q", "--allow-missing", "-i", nih("images"), "-l", nih("csv", release),
+             "-o", out, "--size", 64, "--split", "none"])
     result = document("--diff", *sets, code=1)
     assert result["in_both"] == 67 and result["counts"]["pixels"] == 0 and result["counts"]["only_a"] == 0
     a, b = (images(s) for s in sets)

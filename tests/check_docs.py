@@ -396,16 +396,18 @@ def check_home_page(tally):
         found[f"{tool} --help"] = match.group(1) if match else ""
         lines = run([program(tool), "--version"]).stdout.splitlines()
         found[f"{tool} --version"] = lines[1] if len(lines) > 1 and "://" in lines[1] else ""
-    tally.check(f"configure.ac, CITATION.cff, --help and --version have one home page: {found['configure.ac'] or 'none'}",
+    tally.check("configure.ac, CITATION.cff, --help and --version have one home page: "
+                f"{found['configure.ac'] or 'none'}",
                 [str(found)] if len(set(found.values())) > 1 else [])
 
 
 # ---- the environment -------------------------------------------------------------------------------------------------
 
 # Which programs a file is in that reads the environment.
-READERS = {"tools/common/color.c": TOOLS, "tools/common/meter.c": TOOLS, "tools/common/launcher.c": ["chex-convert", "chex-train"],
-           "lib/io/lock_holder.c": ["chex-convert", "chex-train"], "tools/inspect/inspect_show_terminal.c": ["chex-inspect"],
-           "train/cpu/kernels_best.c": ["chex-train"]}
+READERS = {"tools/common/color.c": TOOLS, "tools/common/meter.c": TOOLS,
+           "tools/common/launcher.c": ["chex-convert", "chex-train"],
+           "lib/io/lock_holder.c": ["chex-convert", "chex-train"],
+           "tools/inspect/inspect_show_terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"]}
 
 
 def variables(path):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the trainer leaves for those who watch: metrics.jsonl, run.json, event files.  Written by tests/write_run.c, read by the
-real TensorBoard (tests/read_events.py) where some Python has it, and compared with each other and with the scores.
+"""What the trainer leaves for those who watch: metrics.jsonl, run.json, event files.  Written by tests/write_run.c,
+read by the real TensorBoard (tests/read_events.py) where some Python has it, and compared with each other and with the
+scores.
 
     check_events.py [PATTERN]
 """
@@ -186,7 +187,8 @@ def _(work):
     assert second["sessions"][1]["command"][1:] == [work, DATASET, "10", "20", "0", "end"]
     assert second["sessions"][0]["hosts"] == {"n07": 2, "n08": 1}
     assert second["options"] == {"lr": 0.001, "epochs": 3, "deterministic": True, "augment": "flip|crop \\xff"}
-    assert second["best"] == {"metric": "auroc", "value": lines(work)[-3]["auroc"], "step": 10, "file": "best.safetensors"}
+    assert second["best"] == {"metric": "auroc", "value": lines(work)[-3]["auroc"], "step": 10,
+                              "file": "best.safetensors"}
     result, = second["results"]
     assert result["split"] == "test" and result["auroc_of"]["Hernia"] is None and result["defined"] == 13
     # a file that is no JSON is replaced, and a new run forgets the best of the old one
@@ -370,7 +372,8 @@ def _(work):
 
 @case("a bad name of the file for Prometheus is refused")
 def _(work):
-    for path, why in (("x.txt", "does not end in .prom"), (".prom", "does not end in .prom"), ("no/x.prom", "cannot open")):
+    for path, why in (("x.txt", "does not end in .prom"), (".prom", "does not end in .prom"),
+                      ("no/x.prom", "cannot open")):
         done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 1, 0, "end", os.path.join(work, path),
                     os.path.join(work, "t.json"), 0], 1)
         assert why in done.stderr, done.stderr

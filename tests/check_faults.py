@@ -4,10 +4,10 @@
 
     check_faults.py [PATTERN]
 
-A small conversion runs again and again, each time with another call failing; tests/faults/inject.c is preloaded and does
-that.  Afterwards the exit code is one that the manual names, chex-inspect tells the truth about the folder, and the same
-command again gives the bytes of a run without faults.  In make check a sample of the calls is tried, with CHEX_SLOW all;
-KILLS is the number of kills at random times (default 200).
+A small conversion runs again and again, each time with another call failing; tests/faults/inject.c is preloaded and
+does that.  Afterwards the exit code is one that the manual names, chex-inspect tells the truth about the folder, and
+the same command again gives the bytes of a run without faults.  In make check a sample of the calls is tried, with
+CHEX_SLOW all; KILLS is the number of kills at random times (default 200).
 """
 import functools
 import os
@@ -72,7 +72,8 @@ def fail_convert(c, fault, codes, below=None):
 
 def sweep(work, kind, whats, codes, tried=40, modes=("once", "ever")):
     c = conversion(work)
-    cases = [f"{kind}:{n}:{mode}:{what}" for what in whats for mode in modes for n in numbers(Shared.counts[kind], tried)]
+    cases = [f"{kind}:{n}:{mode}:{what}" for what in whats for mode in modes
+             for n in numbers(Shared.counts[kind], tried)]
     harness.in_parallel(lambda fault: fail_convert(c, fault, codes), cases)
 
 
@@ -282,7 +283,8 @@ def _(work):
 @case("convert: threads that cannot be started are done without, and that is said")
 def _(work):
     c = conversion(work)
-    for fault, said in (("thread:1:ever:EAGAIN", "only 1 of 4 threads"), ("thread:3:ever:EAGAIN", " of 4 threads could")):
+    for fault, said in (("thread:1:ever:EAGAIN", "only 1 of 4 threads"),
+                        ("thread:3:ever:EAGAIN", " of 4 threads could")):
         folder = c.new_folder()
         ended = harness.run([a for a in c.command(folder, "-j", "4") if a != "-q"], [], fault)
         assert ended.code == 1 and said in ended.err, f"exit code {ended.code}: {ended.err}"
@@ -364,7 +366,8 @@ def fail_inspect(c, command, fault, reference):
     if ended.code == 0:
         assert ended.out.split(b" in ")[0] == reference.out.split(b" in ")[0], f"exit code 0, but {ended.out[-300:]}"
     else:
-        denied = fault.startswith("open") and "cannot open" in ended.out.decode() + ended.err  # a shard that may not be read is a fault
+        denied = (fault.startswith("open")
+                  and "cannot open" in ended.out.decode() + ended.err)  # a shard that may not be read is a fault
         assert ended.code in (3, 4) or (ended.code == 1 and denied), f"exit code {ended.code}: {ended.err}{ended.out}"
         assert ended.err.strip() or ended.out.strip(), "an exit code without a word"
 

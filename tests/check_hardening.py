@@ -33,7 +33,8 @@ def binaries():
 def each(options, pattern, paths=None):
     for path in paths or binaries():
         text = readelf(*options, path)
-        assert re.search(pattern, text, re.M), f"{os.path.basename(path)}: no /{pattern}/ in readelf {' '.join(options)}"
+        assert re.search(pattern, text, re.M), (f"{os.path.basename(path)}: no /{pattern}/ in "
+                                                f"readelf {' '.join(options)}")
 
 
 @check("programs are position-independent")

@@ -391,14 +391,14 @@ def check_files(tally, good, work):
         damaged(tally, good, work, f"cut inside a record ({mode})", lambda ds: write(ds.path(0), ds.bytes(0)[:-10]), 1,
                 f"record {records - 1} @{(records - 1) * stride:,}: file ends {stride - 10:,} bytes inside the record",
                 arguments=(mode,))
-        tally.check(f"and in the document ({mode})", fault_places(work, mode) == [[records - 1, (records - 1) * stride]],
-                    fault_places(work, mode))
+        tally.check(f"and in the document ({mode})",
+                    fault_places(work, mode) == [[records - 1, (records - 1) * stride]], fault_places(work, mode))
         damaged(tally, good, work, f"cut between two records ({mode})",
                 lambda ds: write(ds.path(0), ds.bytes(0)[:-stride]), 1,
                 f"record {records - 1} @{(records - 1) * stride:,}: file ends before it: {records - 1:,} record",
                 f"manifest says {records:,}", arguments=(mode,))
-        tally.check(f"and in the document ({mode})", fault_places(work, mode) == [[records - 1, (records - 1) * stride]],
-                    fault_places(work, mode))
+        tally.check(f"and in the document ({mode})",
+                    fault_places(work, mode) == [[records - 1, (records - 1) * stride]], fault_places(work, mode))
         damaged(tally, good, work, f"a record too many ({mode})",
                 lambda ds: write(ds.path(0), ds.bytes(0) + ds.bytes(0)[:stride]), 1,
                 f"{records + 1:,} records, manifest says", arguments=(mode,))
@@ -452,15 +452,20 @@ def check_paths(tally, good, work):
     folder = os.path.join(work, "set\x1b[2J\udc9b\u0085\u202e\u200b\U000e0041\u00e9")
     shutil.copytree(good.folder, folder)
     shard = good.manifest["shards"][0]["name"]
-    for what, arguments, code in (("described", (folder,), 0), ("-v", ("-v", folder), 0), ("--full", ("--full", folder), 0),
-                                  ("--diff", ("--diff", folder, folder), 0), ("--list", ("--list", folder), 0),
-                                  ("one shard", (f"{folder}/{shard}",), 0), ("what is not there", (f"{folder}/no",), 3)):
+    for what, arguments, code in (("described", (folder,), 0), ("-v", ("-v", folder), 0),
+                                  ("--full", ("--full", folder), 0), ("--diff", ("--diff", folder, folder), 0),
+                                  ("--list", ("--list", folder), 0), ("one shard", (f"{folder}/{shard}",), 0),
+                                  ("what is not there", (f"{folder}/no",), 3)):
         said = expect(tally, f"a path with control characters: {what}", arguments, code)
-        tally.check(f"none of them comes out: {what}", not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u202e\ufffd\U000e0000-\U000e0fff]", said), repr(said))
-    expect(tally, "its control characters are printed", [f"{folder}/no"], 3, "set\\x1b[2J\\x9b\\u0085\\u202e\\u200b\\U000e0041\u00e9")
+        tally.check(f"none of them comes out: {what}",
+                    not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u202e\ufffd\U000e0000-\U000e0fff]", said),
+                    repr(said))
+    expect(tally, "its control characters are printed", [f"{folder}/no"], 3,
+           "set\\x1b[2J\\x9b\\u0085\\u202e\\u200b\\U000e0041\u00e9")
     said = expect(tally, "a command to copy has them in quotes", [folder], 0, "next     ")
     word = said[said.index("chex-inspect --full"):].rstrip("\n").split(" ", 2)[2]
-    tally.check("which the shell reads", subprocess.check_output(["bash", "-c", f"printf %s {word}"]) == os.fsencode(folder), word)
+    tally.check("which the shell reads",
+                subprocess.check_output(["bash", "-c", f"printf %s {word}"]) == os.fsencode(folder), word)
     os.unlink(f"{folder}/manifest.json")
     said = expect(tally, "a path with control characters: a folder without a manifest", [folder], 1, "set\\x1b[2J")
     tally.check("none of them comes out", "\x1b" not in said, repr(said))

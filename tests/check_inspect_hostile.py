@@ -76,8 +76,8 @@ def _(work):
 def _(work):
     folder, shards = dataset(work)
     name = os.path.basename(shards[1])
-    for which, path, code in (("1:0", shards[1], 0), (f"{name}:0", shards[1], 0), ("1:0", folder, 0), ("0:0", shards[1], 3),
-                              (f"{name}:0", shards[0], 3), ("1:0", shards[0], 3)):
+    for which, path, code in (("1:0", shards[1], 0), (f"{name}:0", shards[1], 0), ("1:0", folder, 0),
+                              ("0:0", shards[1], 3), (f"{name}:0", shards[0], 3), ("1:0", shards[0], 3)):
         done = inspect("--extract", which, "-o", f"{work}/x.png", path, code=code)
         assert code == 0 or f"has no record '{which}'" in done.stderr, done.stderr
 
@@ -157,7 +157,8 @@ def _(work):
     gray = with_crc32c(lambda x: image(100, x), crc32c(white))
     assert len(white) == len(gray) and crc32c(white) == crc32c(gray) and white != gray
     labels = write(f"{work}/l.csv", "Image Index,Finding Labels,Patient ID\n00000001_000.png,No Finding,1\n")
-    one, two = tar(f"{work}/one.tar", [("00000001_000.png", white)]), tar(f"{work}/two.tar", [("00000001_000.png", gray)])
+    one, two = (tar(f"{work}/one.tar", [("00000001_000.png", white)]),
+                tar(f"{work}/two.tar", [("00000001_000.png", gray)]))
     same = tar(f"{work}/same.tar", [("00000001_000.png", white)])
     found = document("--source", "-l", labels, "-i", one, two, code=1)
     assert found["counts"]["conflict"] == 1 and not found["good"], found["counts"]

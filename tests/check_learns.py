@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does chex-train learn?  By hand, `make check-learns`: some minutes; prints what was reached, and the CPU time it took.
+"""Does chex-train learn?  By hand, `make check-learns`: some minutes; prints what was reached, and the CPU time it
+took.
 
     check_learns.py [PATTERN]
 

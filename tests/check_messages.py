@@ -152,8 +152,8 @@ def _(work):
     assert any(found), lines
     said = next(m.group(1) for m in found if m)
     assert started <= time.mktime(time.strptime(said, "%Y-%m-%dT%H:%M:%S")) - time.timezone + 1 <= time.time() + 1, said
-    code, text = on_terminal([program("chex-convert"), "--progress", "line", "-i", f"{folder}/images", "-l", labels, "-o",
-                              f"{work}/out"], TZ="UTC", TERM="xterm")
+    code, text = on_terminal([program("chex-convert"), "--progress", "line", "-i", f"{folder}/images", "-l", labels,
+                              "-o", f"{work}/out"], TZ="UTC", TERM="xterm")
     assert code == 0 and "+0000" not in text, text
 
 
@@ -201,7 +201,8 @@ def _(work):
     convert = [program("chex-convert"), "--color", "always", "-i", f"{work}/images", "-l", labels, "-o", f"{work}/out",
                "--size", "32"]
     done = run(convert, 1)
-    says(done, rf"(?m)^{re.escape(RED)}reject {names[0]}: .*{re.escape(OFF)}$", rf"{re.escape(RED)}1 rejected{re.escape(OFF)}:")
+    says(done, rf"(?m)^{re.escape(RED)}reject {names[0]}: .*{re.escape(OFF)}$",
+         rf"{re.escape(RED)}1 rejected{re.escape(OFF)}:")
     says(run([*convert, "-q"], 1), rf"^{re.escape(RED)}chex-convert: 1 image of .* rejected.*{re.escape(OFF)}\n")
     done = run([program("chex-inspect"), "--color", "always", f"{work}/no\x1b[2Jwhere"], 3)
     says(done, rf"^{re.escape(RED)}chex-inspect: .*no\\x1b\[2Jwhere.*{re.escape(OFF)}\n")
@@ -223,7 +224,8 @@ def _(work):
 def _(work):
     folder, labels, out, said = base()
     texts = {"chex-synth and chex-convert": said}
-    for options in (["-v"], ["--full"], ["--labels"], ["--check-split"], ["--diff", out], ["--source", "-i", f"{folder}/images", "-l", labels]):
+    for options in (["-v"], ["--full"], ["--labels"], ["--check-split"], ["--diff", out],
+                    ["--source", "-i", f"{folder}/images", "-l", labels]):
         done = run([program("chex-inspect"), *options, *([] if "--source" in options else [out])])
         texts[f"chex-inspect {options[0]}"] = done.stdout + done.stderr
     os.makedirs(f"{work}/few")

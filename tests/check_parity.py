@@ -20,8 +20,8 @@ by 1e-3.  No tolerance is right for that, so such inputs are moved out of the wa
 programs no more than whole tensors are compared: Adam divides a gradient by its own size and makes a whole step of one
 that is nothing but rounding.
 
-TRAIN_STEP names the program; arguments are models.  In make check-compare only the smallest size, in make check-slow all.
-Exit status: 0 good, 1 something differs, 77 PyTorch or torchvision is missing.
+TRAIN_STEP names the program; arguments are models.  In make check-compare only the smallest size, in make check-slow
+all.  Exit status: 0 good, 1 something differs, 77 PyTorch or torchvision is missing.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -31,8 +31,8 @@ def labels(folder=None):
 
 def convert(out, *more, source=None):
     source = source or images()
-    return [program("chex-convert"), "-i", os.path.join(source, "images"), "-l", labels(source), "-o", out, "--size", 36,
-            "--shard-size", 8, *more]
+    return [program("chex-convert"), "-i", os.path.join(source, "images"), "-l", labels(source), "-o", out,
+            "--size", 36, "--shard-size", 8, *more]
 
 
 @functools.lru_cache(None)
@@ -65,7 +65,8 @@ def _(work):
     text[5] = ",".join([text[5].split(",")[0], "", *text[5].split(",")[2:]])
     write(labels(cut), "\n".join(text) + "\n")
     out = os.path.join(work, "rows")
-    says_one_line(convert(out, source=cut), 1, "1 image of this data set was rejected, 1 row of the label file cannot be used, see ")
+    says_one_line(convert(out, source=cut), 1,
+                  "1 image of this data set was rejected, 1 row of the label file cannot be used, see ")
     says_nothing(convert(os.path.join(work, "good")))
     says_one_line(convert(os.path.join(work, "good"), "--seed", 7), 6, "holds another data set")
     os.unlink(os.path.join(cut, "images", first))
@@ -116,7 +117,8 @@ def _(work):
     poison(bad, 1)
     out = os.path.join(work, "run")
     says_one_line(train(out, source=bad), 1, "record 1 (")
-    says_one_line(train(os.path.join(work, "skip"), "--on-bad-record", "skip", source=bad), 1, "1 damaged record passed over")
+    says_one_line(train(os.path.join(work, "skip"), "--on-bad-record", "skip", source=bad), 1,
+                  "1 damaged record passed over")
     name = next(s["name"] for s in manifest(bad)["shards"] if "-test." in s["name"])
     poison(bad, 0, name)
     judge = ["--eval-only", "--on-bad-record", "skip"]

@@ -22,7 +22,8 @@ import time
 import ranks as mpi
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
 import support
-from support import Cases, Skip, complete, manifest, program, records, rejects, run, same_tree, says, slurp, synth, write
+from support import (Cases, Skip, complete, manifest, program, records, rejects, run, same_tree, says, slurp, synth,
+                     write)
 
 case = Cases()
 CACHE = tempfile.mkdtemp(prefix="chex-ranks-")

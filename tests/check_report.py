@@ -80,7 +80,8 @@ def make_odd():
     pixels(gray[4], lambda v: 230 + v // 11)  # near-white
     pixels(gray[5], lambda v: 100 + v // 12)  # flat
     write(os.path.join(folder, test[0]), slurp(os.path.join(folder, gray[10])))   # in two splits
-    write(os.path.join(folder, gray[12]), slurp(os.path.join(folder, gray[11])))  # twice in a split, or in train and val
+    write(os.path.join(folder, gray[12]), slurp(os.path.join(folder, gray[11])))  # twice in a split, or in train and
+                                                                                  # val
     write(os.path.join(folder, gray[20]), b"")                                    # a reject
     of[gray[21]][column["Patient Age"]] = "411"
     of[gray[22]][column["View Position"]] = ""

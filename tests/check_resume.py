@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train stopped, killed, diverged, on full disks, or misled by its checkpoints: it goes on to the same bytes, or says why.
+"""chex-train stopped, killed, diverged, on full disks, or misled by its checkpoints: it goes on to the same bytes, or
+says why.
 
     check_resume.py [PATTERN]
 
@@ -152,7 +153,8 @@ def _(work):
     assert "is not there" not in done.stderr, done.stderr
     done = train(out, "--resume", source.format(best - 6), *other)
     says(done, rf"changed since step-{best - 6:06}: lr 0\.001 -> 1e-09",
-         rf"the best model of step {best - 6} is not there \(it is of another step\)", rf"val {best // 6} .* best .* @{best // 6} ")
+         rf"the best model of step {best - 6} is not there \(it is of another step\)",
+         rf"val {best // 6} .* best .* @{best // 6} ")
 
 
 def damage(path, how):
@@ -196,7 +198,8 @@ def _(work):
 
 @case("T83 a checkpoint of another kind: 6, and what differs")
 def _(work):
-    for more, text in ((["--model", "densenet121"], "model densenet-micro -> densenet121"), (["--crop", "24"], "crop 32 -> 24"),
+    for more, text in ((["--model", "densenet121"], "model densenet-micro -> densenet121"),
+                       (["--crop", "24"], "crop 32 -> 24"),
                        (["--seed", "9"], "seed 1 -> 9"), (["--optimizer", "sgd"], "optimizer adam -> sgd"),
                        (["--loss", "focal"], "loss bce -> focal"), (["--ema", "0.9"], "ema 0 -> 0.9"),
                        (["--pos-weight", "auto"], "pos-weight none -> auto"),
@@ -213,8 +216,8 @@ def _(work):
         names = top["__metadata__"]["labels"].split(",")
         top["__metadata__"]["labels"] = ",".join(names[::-1])
     with_header(other, swap)
-    says(run([program("chex-train"), "-d", data(), "--eval-only", "--model", "densenet-micro", "--crop", "32", "--init", other,
-              "--predict", os.path.join(work, "p.csv")], 6), "findings are 'Hernia,")
+    says(run([program("chex-train"), "-d", data(), "--eval-only", "--model", "densenet-micro", "--crop", "32",
+              "--init", other, "--predict", os.path.join(work, "p.csv")], 6), "findings are 'Hernia,")
 
 
 @case("T84 hostile checkpoints: 6 before anything is allocated")
@@ -289,7 +292,8 @@ def _(work):
     out = run_folder(work)
     train(out, "-q", "--epochs", 1)
     says(train(out, "--batch", 32, "--micro-batch", 16, code=6), "global-batch 16 -> 32", "--allow-batch-change")
-    says(train(out, "--batch", 32, "--micro-batch", 16, "--allow-batch-change"), "note .*global-batch 16 -> 32", "done ")
+    says(train(out, "--batch", 32, "--micro-batch", 16, "--allow-batch-change"),
+         "note .*global-batch 16 -> 32", "done ")
     out = run_folder(work, "parts")
     train(out, "-q", "--epochs", 1, "--batch", 16, "--micro-batch", 8)
     train(out, "-q", "--batch", 8, "--accumulate", 2)  # the same micro-batches
@@ -345,7 +349,8 @@ def _(work):
     best = os.path.join(whole(), "best.safetensors")
     out = run_folder(work)
     for epochs in (1, 2):  # the second time it goes on, and is still the run that began with these
-        says(train(out, "--init", best, "--epochs", epochs), r"init     .*best\.safetensors, \d+ of \d+ tensors$|init |resume ")
+        says(train(out, "--init", best, "--epochs", epochs),
+             r"init     .*best\.safetensors, \d+ of \d+ tensors$|init |resume ")
         assert json.loads(slurp(os.path.join(out, "run.json")))["model"]["init"] == best
     fewer = shutil.copy(best, os.path.join(work, "other.safetensors"))
 
@@ -453,7 +458,8 @@ def _(work):
     assert {r["split"] for r in about["results"]} == {"val", "test"}
     assert any(name.startswith("events.out.tfevents.") for name in os.listdir(out))
     if jsonschema:
-        schemas = [json.loads(slurp(os.path.join(SOURCE, "schemas", f"{name}.schema.json"))) for name in ("metrics", "run")]
+        schemas = [json.loads(slurp(os.path.join(SOURCE, "schemas", f"{name}.schema.json")))
+                   for name in ("metrics", "run")]
         for line in seen:
             jsonschema.Draft202012Validator(schemas[0]).validate(line)
         jsonschema.Draft202012Validator(schemas[1]).validate(about)
@@ -482,7 +488,8 @@ def _(work):
     events = json.loads(slurp(trace))
     assert {"forward", "backward", "optimizer", "evaluation"} <= {e["name"] for e in events}, events[:20]
     assert b"chex_train_running 0" in slurp(prom)
-    says(train(run_folder(work, "bad"), "--metrics-file", os.path.join(work, "m.txt"), code=2), r"--metrics-file: .*\.prom")
+    says(train(run_folder(work, "bad"), "--metrics-file", os.path.join(work, "m.txt"), code=2),
+         r"--metrics-file: .*\.prom")
 
 
 # ---- kills -----------------------------------------------------------------------------------------------------------

@@ -51,7 +51,8 @@ measured() {
         /Maximum resident/ { rss = $2 }
         /User time/ { user = $2 }
         /System time/ { system_ = $2 }
-        END { printf "%-12s exit %d, %s wall, %s s user, %s s system, %.1f MB peak\n", name, code, wall, user, system_, rss / 1024 }
+        END { printf "%-12s exit %d, %s wall, %s s user, %s s system, %.1f MB peak\n",
+                     name, code, wall, user, system_, rss / 1024 }
     ' "$folder/$name.time"
     [ "$code" -eq 0 ] || exit "$code"
 }
@@ -102,6 +103,7 @@ measured inspect "$inspect" --full -j "$threads" "$folder/shards"
 
 if [ "$tensorflow" = yes ]; then
     headline "TensorFlow reads every record"
-    measured tensorflow "$python" "$source/tests/check_interop.py" --tensorflow "$folder/shards" "$folder/links" "$labels"
+    measured tensorflow "$python" "$source/tests/check_interop.py" --tensorflow "$folder/shards" "$folder/links" \
+        "$labels"
 fi
 [ "$keep" = yes ] || rm -rf "$folder/shards" "$folder/links" "$folder/originals"

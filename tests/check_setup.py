@@ -43,7 +43,8 @@ def missing(path, folder):
     return run(["make", "-s", "--no-print-directory", "-C", folder, "missing-suites"], env={"PATH": path}).stdout
 
 
-@case("a build folder that was configured before Check and MPI came is configured again, and only then; CUDA is not used")
+@case("a build folder that was configured before Check and MPI came is configured again, and only then; CUDA is not "
+      "used")
 def _(work):
     if not shutil.which("mpicc") or subprocess.run(["pkg-config", "check"], check=False).returncode != 0:
         raise Skip("no Check or no MPI here")

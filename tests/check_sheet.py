@@ -4,8 +4,8 @@
 
     check_sheet.py [PATTERN]
 
-Writing on a sheet is looked for by the glyphs drawn in tools/draw/font.c; what goes to a terminal is decoded again.  Files
-are read by Pillow (python3-pil); checks that need it are skipped by name where it is missing.
+Writing on a sheet is looked for by the glyphs drawn in tools/draw/font.c; what goes to a terminal is decoded again.
+Files are read by Pillow (python3-pil); checks that need it are skipped by name where it is missing.
 """
 import base64
 import hashlib
@@ -287,8 +287,8 @@ def _(work):
 def _(work):
     need_pillow()
     out = os.path.join(work, "set")
-    run([program("chex-convert"), "-q", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"), "-o", out,
-         "--allow-missing", "--split", "none"])
+    run([program("chex-convert"), "-q", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"),
+         "-o", out, "--allow-missing", "--split", "none"])
     path = os.path.join(work, "s.png")
     result = sheet(out, path, "--random", "12")
     image = Image.open(path)
@@ -344,7 +344,8 @@ def sixel_gray(data):
     width, height = int(body.group(1)), int(body.group(2))
     rows = [[None] * width for _ in range(-(-height // 6) * 6)]
     palette, color, x, y = {}, None, 0, 0
-    for token in re.finditer(rb"#(\d+);2;(\d+);(\d+);(\d+)|#(\d+)|!(\d+)([?-~])|([?-~])|(\$)|(-)|(.)", body.group(3), re.S):
+    for token in re.finditer(rb"#(\d+);2;(\d+);(\d+);(\d+)|#(\d+)|!(\d+)([?-~])|([?-~])|(\$)|(-)|(.)", body.group(3),
+                             re.S):
         define, red, green, blue, use, count, repeated, single, back, down, other = token.groups()
         assert other is None, f"no sixel: {other}"
         if define:
@@ -493,7 +494,8 @@ def _(work):
     folder = dataset(work, 64, 20)
     command = [program("chex-inspect"), "--show", "0:2", folder]
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    kinds = [({"TERM": "xterm-kitty"}, None, b"\x1b_Ga=T", False), ({"KITTY_WINDOW_ID": "1"}, None, b"\x1b_Ga=T", False),
+    kinds = [({"TERM": "xterm-kitty"}, None, b"\x1b_Ga=T", False),
+             ({"KITTY_WINDOW_ID": "1"}, None, b"\x1b_Ga=T", False),
              ({"TERM_PROGRAM": "iTerm.app"}, None, b"\x1b]1337;File=", False),
              ({"TERM_PROGRAM": "WezTerm"}, None, b"\x1b]1337;File=", False),
              ({}, b"\x1b[?62;4;6c", b'q"1;1;64;64', True), ({}, b"\x1b[?62;6;22c", "▀".encode(), True),
@@ -515,7 +517,8 @@ def _(work):
     for rows, columns in ((24, 80), (10, 40), (50, 20), (2, 5), (60, 200)):
         size = (rows, columns, columns * 8, rows * 16)
         for protocol in ("ascii", "blocks", "sixel", "kitty"):
-            got, _ = on_terminal([program("chex-inspect"), "--protocol", protocol, "--show", "0:2", folder], plain, size)
+            got, _ = on_terminal([program("chex-inspect"), "--protocol", protocol, "--show", "0:2", folder], plain,
+                                 size)
             room = max(rows - 3, 1)
             if protocol == "sixel":
                 width, height = map(int, re.search(rb'q"1;1;(\d+);(\d+)', got).groups())

@@ -32,7 +32,8 @@ NAMES = [f"{i:08}_000.png" for i in range(1, 10)]
 
 def image(i):
     """Not compressible, so that a cut of an archive is a cut of an image."""
-    return png(80, 80, lambda y, width: bytes((x * x * 31 + y * 57 + (x * y * (i + 3)) // 7) & 255 for x in range(width)))
+    return png(80, 80, lambda y, width: bytes((x * x * 31 + y * 57 + (x * y * (i + 3)) // 7) & 255
+                                              for x in range(width)))
 
 
 IMAGES = {name: image(i) for i, name in enumerate(NAMES)}
@@ -299,8 +300,8 @@ def _():
     assert result["counts"]["lost"] == 0 and result["counts"]["good"] == 9 and result["repeated"] == 5
     assert [f["kind"] for f in result["faults"]] == ["archive"]
     done = inspect("--source", "-l", "labels.csv", "-i", "cut.tar", "-i", "b.tar", code=1)
-    assert done.stdout.endswith("next     fetch again: cut.tar\n         or do without: chex-convert -n --allow-missing "
-                                "-i b.tar -l labels.csv -o shards\n"), done.stdout
+    assert done.stdout.endswith("next     fetch again: cut.tar\n         or do without: "
+                                "chex-convert -n --allow-missing -i b.tar -l labels.csv -o shards\n"), done.stdout
 
 
 @case("what is no archive is told by its content, the others are read all the same")

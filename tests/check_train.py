@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train from outside: exit codes, messages, what is in RUN; what is refused, damaged records, where images are read.
+"""chex-train from outside: exit codes, messages, what is in RUN; what is refused, damaged records, where images are
+read.
 
     check_train.py [PATTERN]      runs that are stopped and go on are in check_resume.py
 """
@@ -59,8 +60,8 @@ def _(work):
 def _(work):
     options = "--batch", "128", "--epochs", "1", "--seed", 2 ** 63 - 1
     done = train(os.path.join(work, "run"), *options)
-    says(done, r"batch    128 images a step = 1 rank x .*, 1 step an epoch,\s+1 epoch\n", r"         1 step, \d+ images in ",
-         r"init     random \(seed 9223372036854775807\)")
+    says(done, r"batch    128 images a step = 1 rank x .*, 1 step an epoch,\s+1 epoch\n",
+         r"         1 step, \d+ images in ", r"init     random \(seed 9223372036854775807\)")
     again = train(os.path.join(work, "run"), *options)
     says(again, "resume   step-000001: 1 step, 1 of 1 epoch: complete")
     for text in done.stderr, again.stderr:
@@ -71,7 +72,8 @@ def _(work):
 def _(_work):
     for name in ("chex-train", "chex-convert"):
         printed = run([program(name), "--version", "-v"]).stdout
-        assert re.search(r"^openssl        \S+$", printed, re.M) and re.search(r"^mpi            \S", printed, re.M), printed
+        assert (re.search(r"^openssl        \S+$", printed, re.M)
+                and re.search(r"^mpi            \S", printed, re.M)), printed
         first, copyright = run([program(name), "--version"]).stdout.splitlines()[:2]
         assert first.startswith(name + " ") and "Copyright " in copyright and "Apache-2.0" in copyright, copyright
         assert "openssl" not in run([program(name), "--version"]).stdout
@@ -93,7 +95,8 @@ def _(work):
 
 @case("-v has the time of each part, the order and the checkpoints")
 def _(work):
-    says(train(run_folder(work), "-v"), r"time     data_wait \S+ %  forward \S+ %  backward \S+ %  reduce \S+ %  optimizer",
+    says(train(run_folder(work), "-v"),
+         r"time     data_wait \S+ %  forward \S+ %  backward \S+ %  reduce \S+ %  optimizer",
          r"order    [0-9a-f]{16}", r"saved    step-000000 in", r"saved    step-000018 in")
 
 
@@ -132,7 +135,8 @@ def _(work):
     run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
          "--split", "file:" + rule])
     ones = write(os.path.join(work, "ones"), "".join(f"{name},1\n" for name in manifest(folder)["labels"]))
-    loss = [json.loads(train(run_folder(work, f"run{i}"), "--eval-only", "--init", os.path.join(whole(), "best.safetensors"),
+    loss = [json.loads(train(run_folder(work, f"run{i}"), "--eval-only",
+                             "--init", os.path.join(whole(), "best.safetensors"),
                              "--json", "-q", *more, source=folder).stdout)["final"]["loss"]
             for i, more in enumerate(([], ["--pos-weight", ones], ["--pos-weight", "auto"]))]
     assert loss[0] == loss[1] == loss[2], loss
@@ -150,8 +154,8 @@ def _(work):
 def _(work):
     folder = os.path.join(work, "all")
     images = data() + ".images"
-    run([program("chex-convert"), "-q", "-i", images + "/images", "-l", images + "/Data_Entry_2017_v2020.csv", "-o", folder,
-         "--size", "36", "--split", "none"])
+    run([program("chex-convert"), "-q", "-i", images + "/images", "-l", images + "/Data_Entry_2017_v2020.csv",
+         "-o", folder, "--size", "36", "--split", "none"])
     out = run_folder(work)
     done = train(out, "--epochs", 2, source=folder)
     says(done, "no split train: trained on all images", "no split val: the learning rate follows the training loss",
@@ -220,7 +224,8 @@ def _(work):
                        (["--crop", "500"], "--crop 500 of images of 36"), (["--crop", "4"], "densenet-micro"),
                        (["--split", "test"], "goes with --eval-only"),
                        (["--eval-only", "--trace", "t.json"], "--trace goes with training"),
-                       (["--eval-only", "--metrics-file", "m.prom"], "--metrics-file goes with training"), (["--time-limit", "1x"], "takes a time"),
+                       (["--eval-only", "--metrics-file", "m.prom"], "--metrics-file goes with training"),
+                       (["--time-limit", "1x"], "takes a time"),
                        (["--augment", "turn"], "takes flip"), (["--precision", "fp16"], "fp32 only"),
                        (["--pos-weight", data() + "/manifest.json"], "not a line"),
                        (["--checkpoint-every", "0"], "takes a time"), (["stray"], "not an option"),
@@ -285,7 +290,8 @@ def _(work):
     same_as_whole(out)
     poison(folder, 3)
     done = train(run_folder(work, "skip"), "--on-bad-record", "skip", code=1, source=folder)
-    says(done, "1 damaged record passed over so far", "done     test", r"chex-train: warning: " + named + " mismatch; the next",
+    says(done, "1 damaged record passed over so far", "done     test",
+         r"chex-train: warning: " + named + " mismatch; the next",
          rf"         1 damaged record passed over: chex-inspect --full {re.escape(folder)} names all")
     assert len(re.findall(named, done.stderr)) == 1, done.stderr
     quiet = train(run_folder(work, "quiet"), "-q", "--on-bad-record", "skip", code=1, source=folder)
@@ -311,7 +317,8 @@ def _(work):
 def _(work):
     folder = copy(work)
     out = run_folder(work)
-    process = subprocess.Popen(command(out, "--epochs", 1000, "--cache", "none", source=folder), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(out, "--epochs", 1000, "--cache", "none", source=folder),
+                               stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if line.startswith("ep 1/"):
             break
@@ -329,7 +336,8 @@ def _(work):
 
 @case("--cache keeps the images or not, --crc looks once or always: the same bytes")
 def _(work):
-    says(train(run_folder(work, "auto")), r"images   train and val, \S+ kB kept in memory \(\S+ GB free\);\s+shuffled as a whole")
+    says(train(run_folder(work, "auto")),
+         r"images   train and val, \S+ kB kept in memory \(\S+ GB free\);\s+shuffled as a whole")
     for cache, crc in (("host", "always"), ("none", "first"), ("none", "never")):
         out = run_folder(work, cache + crc)
         kept_or_not = "kept in memory" if cache == "host" else "read in every epoch"
@@ -382,7 +390,8 @@ def _(work):
     folder, stage = copy(work), os.path.join(work, "stage")
     out = run_folder(work)
     done = train(out, "--stage", stage, source=folder)
-    says(done, r"note     (\d+) shards in \S+/chex-[0-9a-f]{16}: 0 were there, \S+ [kM]B copied in 0:0", "from a copy in")
+    says(done, r"note     (\d+) shards in \S+/chex-[0-9a-f]{16}: 0 were there, \S+ [kM]B copied in 0:0",
+         "from a copy in")
     same_as_whole(out)
     names = {n for n in os.listdir(folder)}
     assert set(os.listdir(staged(stage))) == names, os.listdir(staged(stage))
@@ -463,7 +472,8 @@ def _(work):
     out = run_folder(work)
     train(out, "-q", "--epochs", 1)
     says(train(out, code=6, source=data("other")), "data-set [0-9a-f]{16} -> [0-9a-f]{16}", "--allow-new-data")
-    says(train(out, "--allow-new-data", source=data("other")), "note     changed since step-000006: .*data-set", "done ")
+    says(train(out, "--allow-new-data", source=data("other")),
+         "note     changed since step-000006: .*data-set", "done ")
 
 
 @case("T73 a finding without positives is n/a and not in the mean")

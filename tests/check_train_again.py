@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train goes on with what earlier versions left, and from the places between two epochs: nothing is lost, told twice or left.
+"""chex-train goes on with what earlier versions left, and from the places between two epochs: nothing is lost, told
+twice or left.
 
     check_train_again.py [PATTERN]      stopped, killed and misled at any other place: check_resume.py
 """
@@ -63,7 +64,8 @@ def _(work):
     one = run_folder(work, "one")
     train(one, "-q", "--epochs", 1)
     for name in ("best.safetensors", "step-000006.opt.safetensors"):
-        done = run([program("chex-inspect"), "--json", "--diff", os.path.join(old, name), os.path.join(one, name)], None)
+        done = run([program("chex-inspect"), "--json", "--diff", os.path.join(old, name), os.path.join(one, name)],
+                   None)
         (result,) = json.loads(done.stdout)["results"]
         assert result["same_model"], result
         assert {c["kind"] for c in result["changes"]} <= {"meta"}, result
@@ -129,8 +131,8 @@ def _(work):
 def _(work):
     folder = os.path.join(work, "all")
     images = data() + ".images"
-    run([program("chex-convert"), "-q", "-i", images + "/images", "-l", images + "/Data_Entry_2017_v2020.csv", "-o", folder,
-         "--size", "36", "--split", "none"])
+    run([program("chex-convert"), "-q", "-i", images + "/images", "-l", images + "/Data_Entry_2017_v2020.csv",
+         "-o", folder, "--size", "36", "--split", "none"])
     more = ["--batch", 128, "--micro-batch", 16]
     straight, out = run_folder(work, "straight"), run_folder(work)
     train(straight, "-q", *more, source=folder)

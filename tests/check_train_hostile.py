@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train in the hands of somebody who wishes it ill, or a machine that does: options that cannot be, little of everything.
+"""chex-train in the hands of somebody who wishes it ill, or a machine that does: options that cannot be, little of
+everything.
 
     check_train_hostile.py [PATTERN]
 
@@ -59,15 +60,16 @@ def images_to_train_on():
 
 @case("more micro-batches in a step than can be counted are refused, not wrapped around to none")
 def _(work):
-    says(train("-o", os.path.join(work, "run"), "--batch", 65536, "--micro-batch", 1, "--accumulate", 65536, "-n", code=2),
-         "--accumulate 65536")
+    says(train("-o", os.path.join(work, "run"), "--batch", 65536, "--micro-batch", 1, "--accumulate", 65536, "-n",
+               code=2), "--accumulate 65536")
 
 
 @case("a long option without its value is told by its name")
 def _(work):
     del work
     for name in ("chex-train", "chex-convert", "chex-synth"):
-        for option, value in re.findall(r"^ +(?:-\w, )?(--[\w-]+) ([A-Z]\S*)", run([program(name), "--help"]).stdout, re.M):
+        for option, value in re.findall(r"^ +(?:-\w, )?(--[\w-]+) ([A-Z]\S*)", run([program(name), "--help"]).stdout,
+                                        re.M):
             done = run([program(name), option], 2)
             assert f"option '{option}' needs a value" in done.stderr, (name, option, value, done.stderr)
     says(run([program("chex-train"), "--dry-run=yes"], 2), "option '--dry-run=yes' takes no value")
@@ -113,8 +115,9 @@ def _(work):
     link = os.path.join(work, "link")
     os.symlink(pipe, link)
     write(os.path.join(work, "file"), "")
-    for i, (path, text) in enumerate(((folder, "no regular file"), (folder + "/", "no regular file"), (pipe, "no regular file"),
-                                      (link, "no regular file"), (os.path.join(work, "none", "p.csv"), "none"),
+    for i, (path, text) in enumerate(((folder, "no regular file"), (folder + "/", "no regular file"),
+                                      (pipe, "no regular file"), (link, "no regular file"),
+                                      (os.path.join(work, "none", "p.csv"), "none"),
                                       (os.path.join(work, "file", "p.csv"), "Not a directory"))):
         out = os.path.join(work, f"run{i}")
         done = train("-o", out, "--predict", path, code=4)
@@ -209,9 +212,9 @@ def _(work):
 @case("ranks of which one trains and another judges, plans or stages are told so, and none waits")
 def _(work):
     best = weights(work)
-    for i, (one, other, text) in enumerate((([], ["-n"], "dry-run"), (["-n"], [], "dry-run"), ([], ["--eval-only"], "eval-only"),
-                                            (["--eval-only"], [], "eval-only"), (["--stage", work], [], "stage"),
-                                            ([], ["--stage", work], "stage"),
+    for i, (one, other, text) in enumerate((([], ["-n"], "dry-run"), (["-n"], [], "dry-run"),
+                                            ([], ["--eval-only"], "eval-only"), (["--eval-only"], [], "eval-only"),
+                                            (["--stage", work], [], "stage"), ([], ["--stage", work], "stage"),
                                             (["--eval-only"], ["--eval-only", "--split", "val"], "split"),
                                             (["--eval-only"], ["--eval-only", "--init", best], "init"))):
         out = os.path.join(work, f"run{i}")
@@ -299,7 +302,8 @@ def _(work):
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
 
-    says(train("-o", os.path.join(work, "run"), code=4, preexec_fn=small), "the same command again goes on from the start")
+    says(train("-o", os.path.join(work, "run"), code=4, preexec_fn=small),
+         "the same command again goes on from the start")
 
 
 # ---- what a file says ------------------------------------------------------------------------------------------------
@@ -327,15 +331,18 @@ def _(work):
         return change
 
     def twice(top):
-        return json.dumps(top).encode()[:-1] + b',"classifier.bias":' + json.dumps(top["classifier.bias"]).encode() + b"}"
+        return (json.dumps(top).encode()[:-1] + b',"classifier.bias":' + json.dumps(top["classifier.bias"]).encode()
+                + b"}")
 
     name = "classifier.bias"
     for change in (of(name, "data_offsets", [-4, 52]), of(name, "data_offsets", [2 ** 63, 2 ** 63 + 56]),
-                   of(name, "data_offsets", [56, 0]), of(name, "data_offsets", [0, 0]), of(name, "shape", [2 ** 32, 2 ** 32]),
-                   of(name, "shape", [-14]), of(name, "shape", [1] * 100000), of(name, "shape", None),
+                   of(name, "data_offsets", [56, 0]), of(name, "data_offsets", [0, 0]),
+                   of(name, "shape", [2 ** 32, 2 ** 32]), of(name, "shape", [-14]),
+                   of(name, "shape", [1] * 100000), of(name, "shape", None),
                    of(name, "dtype", "I64"), of(name, "dtype", 7), twice, lambda top: b"{" * 50000,
                    lambda top: {k: v for k, v in top.items() if k != name}):
-        done = train("--init", write(bad, sealed(best, change)), "--eval-only", "--predict", os.path.join(work, "p"), code=6)
+        done = train("--init", write(bad, sealed(best, change)), "--eval-only", "--predict", os.path.join(work, "p"),
+                     code=6)
         says(done, re.escape(bad))
     for data_of in (b"", blob[:7], blob[:len(blob) // 2], blob + b"x", struct.pack("<Q", 2 ** 63) + blob[8:],
                     blob[:-56] + struct.pack("<f", float("nan")) * 14):

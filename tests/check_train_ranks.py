@@ -207,7 +207,8 @@ def _(work):
     assert orders[0] == orders[1] == orders[2], orders
 
 
-@case("running statistics and their counters are those of one process, ragged last steps too, and so is the first judgement")
+@case("running statistics and their counters are those of one process, ragged last steps too, and so is the first "
+      "judgement")
 def _(work):
     for optimizer in ("sgd", "adam"):
         for counts in ((1, 2, 4), (1, 3)):  # 90 images: five steps of 16 and 4 + 4 + 2; seven of 12 and 4 + 2
@@ -297,7 +298,8 @@ def _(work):
     run([program("chex-convert"), "-q", "-i", f"{work}/images/images", "-l", labels, "-o", f"{work}/other", "--size",
          "36", "--shard-size", "16", "--split", "patient:50,25,25"])
     done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", source=f"{work}/other")), 2, env=ENVIRONMENT)
-    says(done, r"rank 1 \S+ does not do the same as rank 0: it has 'data-set [0-9a-f]{16}', rank 0 'data-set [0-9a-f]{16}'")
+    says(done, r"rank 1 \S+ does not do the same as rank 0: it has 'data-set [0-9a-f]{16}', "
+         r"rank 0 'data-set [0-9a-f]{16}'")
 
 
 @case("an option that only one rank cannot take ends all of them, with its name")
@@ -365,7 +367,8 @@ def _(work):
         blob[m["record"]["stride"] * record + m["record"]["pixel_offset"] + 5] ^= 1
     write(path, bytes(blob))
     skip = ["--batch", "8", "--on-bad-record", "skip"]
-    done = run(two_commands(words(f"{work}/out", *skip), words(f"{work}/out", *skip, source=folder)), 1, env=ENVIRONMENT)
+    done = run(two_commands(words(f"{work}/out", *skip), words(f"{work}/out", *skip, source=folder)), 1,
+               env=ENVIRONMENT)
     says(done, r"\d+ damaged records? passed over so far")
 
 

@@ -90,8 +90,8 @@ tests_unit_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) 
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
 # What the library calls is to fail: tests/calls.c.
-tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite,--wrap=write \
-	-Wl,--wrap=fstat,--wrap=fstatat,--wrap=openat,--wrap=open,--wrap=opendir,--wrap=nanosleep \
+tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite \
+	-Wl,--wrap=write,--wrap=fstat,--wrap=fstatat,--wrap=openat,--wrap=open,--wrap=opendir,--wrap=nanosleep \
 	-Wl,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close,--wrap=readdir
 if HAVE_CHECK
 unit_tests = tests/unit
@@ -352,7 +352,8 @@ coverage:
 
 KILLS = 10000
 check-kill: all tests/faults/inject.so
-	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py 'random times'
+	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py \
+	  'random times'
 
 # By hand: README.md's training run with three seeds, and DenseNet-121 on the real images.
 check-learns: all
@@ -367,12 +368,14 @@ EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/
 
 # Static analysis of the whole code; see TESTING.md.
 analyze: $(BUILT_SOURCES)
-	CPPFLAGS='$(CPPFLAGS) $(MPI_CFLAGS)' $(SHELL) -c 'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
+	CPPFLAGS='$(CPPFLAGS) $(MPI_CFLAGS)' $(SHELL) -c \
+	  'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
 
 # The unit tests under valgrind's memcheck, JOBS cases at once: an error or a leak ends a test's process with code 9.
 check-valgrind: tests/unit
 	$(SHELL) $(srcdir)/tests/valgrind.sh $${JOBS:-2} $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 \
-	  --leak-check=full --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect $(VALGRIND_FLAGS)
+	  --leak-check=full --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect \
+	  $(VALGRIND_FLAGS)
 
 # The tests with threads, a hundred times, for a build with --enable-sanitizers=thread.
 check-threads: tests/unit

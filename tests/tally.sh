@@ -28,7 +28,8 @@ for log in "$@"; do
     result=$(result "$log")
     sed -n -e 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/sum \1 \2 \3/p' \
         -e 's/^\([0-9]*\) passed, \([0-9]*\) failed$/sum \1 \2 0/p' \
-        -e 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/check \1 \2 \3/p' "$log" 2> /dev/null |
+        -e 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/check \1 \2 \3/p' \
+        "$log" 2> /dev/null |
         tail -n 1 | sed "s/^/${result:-MISSING} /; \$!d" | grep . || echo "${result:-MISSING}"
 done | awk '
     {

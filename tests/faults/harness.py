@@ -54,8 +54,8 @@ def start(command, below, fault=None, log=None, report=None):
     asan = sanitizer(command[0])
     if asan:  # behind ours, which passes on to it what does not fail; then leaks of every error path are seen
         environment["LD_PRELOAD"] += " " + asan
-        environment["ASAN_OPTIONS"] = (f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0:exitcode={SANITIZED}:"
-                                       "allocator_may_return_null=1").lstrip(":")
+        environment["ASAN_OPTIONS"] = (f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0:"
+                                       f"exitcode={SANITIZED}:allocator_may_return_null=1").lstrip(":")
     for name, value in (("CHEX_FAULT", fault), ("CHEX_FAULT_LOG", log), ("CHEX_FAULT_REPORT", report)):
         environment.pop(name, None)
         if value:
@@ -97,8 +97,8 @@ class Conversion:
         images = os.path.join(self.source, "images")
         bad = os.path.join(images, sorted(os.listdir(images))[3])
         support.write(bad, support.slurp(bad)[:-40])
-        self.options = ["-q", "--progress", "none", "-j", "1", "-i", images, "-l", labels, "--size", "16", "--shard-size",
-                        "2", "--split", "none", "--index", "dali"]
+        self.options = ["-q", "--progress", "none", "-j", "1", "-i", images, "-l", labels, "--size", "16",
+                        "--shard-size", "2", "--split", "none", "--index", "dali"]
         self.convert = support.program("chex-convert")
         self.inspect = support.program("chex-inspect")
         self.numbers = itertools.count()
@@ -116,7 +116,8 @@ class Conversion:
     def reading(self, path):
         """The same conversion, with another input of the same images."""
         other = copy.copy(self)
-        other.options = [path if before == "-i" else option for before, option in zip([""] + self.options, self.options)]
+        other.options = [path if before == "-i" else option
+                         for before, option in zip([""] + self.options, self.options)]
         return other
 
     def command(self, folder, *more):

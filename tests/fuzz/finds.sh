@@ -30,4 +30,5 @@ done
     "${PYTHON:-python3}" "$source/tests/fuzz/pack.py" "$work/new" "$bytes"
 } > "$work/finds"
 mv "$work/finds" "$finds"
-echo "$target: $(grep -c '^find-' "$finds" || true) of $(find "$work/new" -type f | wc -l) new inputs, $(wc -c < "$finds") bytes"
+echo "$target: $(grep -c '^find-' "$finds" || true) of $(find "$work/new" -type f | wc -l) new inputs," \
+    "$(wc -c < "$finds") bytes"

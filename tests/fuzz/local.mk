@@ -62,7 +62,8 @@ tests_fuzz_options_SOURCES = \
 	$(synth_sources)
 tests_fuzz_options_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(XXHASH_CFLAGS)
 tests_fuzz_options_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libdraw.la libcli.la libtrain.la libchexcore.la $(XXHASH_LIBS)
+tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libdraw.la libcli.la libtrain.la libchexcore.la \
+	$(XXHASH_LIBS)
 tests_fuzz_png_SOURCES = tests/fuzz/png.c tests/fuzz/png_file.c tests/fuzz/png_file.h
 tests_fuzz_png_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_png_LDADD = $(fuzz_ldadd) $(ZLIB_LIBS)
