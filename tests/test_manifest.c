@@ -316,8 +316,10 @@ refuse(const char *text, size_t size, enum chex_status wanted, const char *part)
     ck_assert_msg(strstr(err.text, part) != NULL, "%s", err.text);
 }
 
-/* A bit in a number or a name makes another valid one: the checksum over the text notices it.  Without its key, in whose
- * name a bit may turn over too, everything else is as it was. */
+/*
+ * A bit in a number or a name makes another valid one: the checksum over the text notices it.  Without its key, in
+ * whose name a bit may turn over too, everything else is as it was.
+ */
 START_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum)
 {
     struct small_dataset s;

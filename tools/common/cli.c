@@ -465,6 +465,8 @@ cli_exit_of(enum chex_status status)
     return EXIT_BUG;
 }
 
+static void print_in(const char *color, const char *off, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 static void
 print_in(const char *color, const char *off, const char *format, ...)
 {

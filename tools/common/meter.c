@@ -127,6 +127,9 @@ meter_clear(struct meter *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+static void print(struct meter *m, const char *color, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
 static void
 print(struct meter *m, const char *color, const char *format, va_list args)
 {

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static void add(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 static void
 add(char *out, const char *format, ...)
 {

@@ -142,8 +142,10 @@ struct backend {
     enum chex_status (*forward)(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits,
                                 double *loss, struct chex_error *err);
 
-    /* Add the gradients of the loss of the last forward(TRAIN) to the arena.  ready may be NULL; it is called, too, where
-     * all images were padding. */
+    /*
+     * Add the gradients of the loss of the last forward(TRAIN) to the arena.  ready may be NULL; it is called, too,
+     * where all images were padding.
+     */
     enum chex_status (*backward)(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err);
     enum chex_status (*clear_gradients)(struct plan *plan, struct chex_error *err);
 

@@ -42,8 +42,10 @@
 struct collective;
 
 struct collective_options {
-    /* Seconds of waiting without a word from a rank after which it is lost; 0: COLLECTIVE_TIMEOUT.  While the processes
-     * start, six times as many.  The longest time that a rank computes or writes without a call here must be shorter. */
+    /*
+     * Seconds of waiting without a word from a rank after which it is lost; 0: COLLECTIVE_TIMEOUT.  While the processes
+     * start, six times as many.  The longest time that a rank computes or writes without a call here must be shorter.
+     */
     double timeout;
 
     /*
@@ -57,8 +59,10 @@ struct collective_options {
 
     void (*idle)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
 
-    /* Told once, half a second after hurry, to the rank that speaks: "waiting for rank 3 n07".  Where a rank was killed mpirun
-     * leaves the others about one second to say so.  May be NULL. */
+    /*
+     * Told once, half a second after hurry, to the rank that speaks: "waiting for rank 3 n07".  Where a rank was killed
+     * mpirun leaves the others about one second to say so.  May be NULL.
+     */
     void (*hurried)(void *context, const char *text);
     void *context;
 };

@@ -73,8 +73,10 @@ add_weights(const struct backward *at, unsigned first, unsigned count, const flo
     }
 }
 
-/* Gradients of blocks first .. first + count - 1 of the input for rows x columns pixels from `from` on; dy has k - 1 more
- * rows and columns. */
+/*
+ * Gradients of blocks first .. first + count - 1 of the input for rows x columns pixels from `from` on; dy has k - 1
+ * more rows and columns.
+ */
 static void
 give_data(const struct backward *at, unsigned first, unsigned count, const float *dy, size_t from, unsigned rows,
           unsigned columns, float *g)

@@ -219,8 +219,10 @@ size_t patches_floats(const struct patches *p, unsigned columns);
 /* The gradient of one block of the operand for pixels from .. from + count - 1 of an image comes in. */
 void operand_give(const struct plan *plan, const struct operand *in, size_t image, unsigned block, size_t from,
                   size_t count, const float *g);
-/* The finished gradient of what a step wrote, to [blocks][rows][columns][16].  Where spread is above 1 the box is one of
- * an image of spread times the size, in which only every spread-th row and column is not zero. */
+/*
+ * The finished gradient of what a step wrote, to [blocks][rows][columns][16].  Where spread is above 1 the box is one
+ * of an image of spread times the size, in which only every spread-th row and column is not zero.
+ */
 void gradient_fetch(const struct plan *plan, const struct step *step, size_t image, unsigned first, unsigned blocks,
                     const struct box *box, unsigned spread, float *to);
 /* All readers of what a step wrote are done: prepare gradient_fetch(). */

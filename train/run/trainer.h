@@ -82,8 +82,8 @@ struct trainer_options {
     const char *stage;       /* a folder for a copy of the data set (staging.h), or NULL */
     enum cache_kind cache;   /* where the images of train and val are kept between epochs */
     enum reader_check check; /* of the checksums of records */
-    bool
-        choose_window; /* choose the window of a new run by its size and the memory there is; a run that goes on has its own */
+    /* Choose the window of a new run by its size and the memory there is; a run that goes on has its own. */
+    bool choose_window;
     unsigned window; /* else: of order.h; a run that goes on must have it */
 
     bool skip_bad;           /* replace a damaged record by the next good one; else the run ends */
