@@ -59,6 +59,8 @@ inspect_path(struct inspect *in, const char *path)
         status = target_select(&t, o->split, &err);
     if (status != CHEX_OK) {
         code = inspect_fail(in, path, &err);
+        if (t.next && !in->common->json && !in->common->quiet)
+            fprintf(stderr, "next     %s\n", t.next);
     } else {
         /* Between the results of several. */
         if (in->have_result && !in->common->json && !in->common->quiet && o->action != INSPECT_LIST)

@@ -23,13 +23,14 @@
 
 /* A manifest that is not one is no fault of the data: it may be anything. */
 static enum chex_status
-open_dataset(const char *path, struct chex_dataset **out, struct chex_error *err)
+open_dataset(struct target *t, const char *folder, struct chex_error *err)
 {
-    enum chex_status status = chex_dataset_open(path, out, err);
+    enum chex_status status = chex_dataset_open(folder, &t->dataset, err);
 
-    if (chex_status_is_data(status))
-        err->status = status = CHEX_ERR_INCOMPATIBLE;
-    return status;
+    if (!chex_status_is_data(status))
+        return status;
+    t->next = "chex-convert --repair with the options of the conversion makes the manifest again";
+    return err->status = CHEX_ERR_INCOMPATIBLE;
 }
 
 static bool
@@ -157,7 +158,7 @@ open_folder(struct target *t, struct chex_error *err)
 
     if (is_there(t->path, MANIFEST_NAME)) {
         t->kind = TARGET_DATASET;
-        status = open_dataset(t->path, &t->dataset, err);
+        status = open_dataset(t, t->path, err);
         t->count = status == CHEX_OK ? t->dataset->info.shard_count : 0;
         return status;
     }
@@ -233,7 +234,7 @@ open_file(struct target *t, struct chex_error *err)
     if (!folder)
         return chex_fail_memory(err);
     if (is_there(folder, MANIFEST_NAME))
-        status = open_dataset(folder, &t->dataset, err);
+        status = open_dataset(t, folder, err);
     free(folder);
     if (status != CHEX_OK)
         return status;
