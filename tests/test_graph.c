@@ -77,7 +77,7 @@ START_TEST(models_and_sides_that_do_not_exist_are_named)
     struct graph *g;
 
     ck_assert_int_eq(graph_new("densenet999", 224, 14, &g, &err), CHEX_ERR_USAGE);
-    ck_assert_str_eq(err.text, "no model 'densenet999': densenet121, densenet-micro, resnet50");
+    ck_assert_str_eq(err.text, "no model 'densenet999': densenet121, resnet50, densenet-micro");
     ck_assert_int_eq(graph_new("densenet121", 16, 14, &g, &err), CHEX_ERR_USAGE);
     ck_assert_str_eq(err.text, "densenet121 does not take images of 16x16");
     ck_assert_int_eq(graph_new("densenet121", 1u << 20, 14, &g, &err), CHEX_ERR_USAGE);

@@ -7,6 +7,7 @@
 
 #include "train/train_options.h"
 
+#include "graph/models.h"
 #include "log/prometheus.h"
 #include "train/train_values.h"
 
@@ -72,8 +73,7 @@ static const struct cli_option option_table[] = {
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; look at --init; end"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
 
-    {OPT_MODEL, 0, "model", "NAME", "densenet121|resnet50|densenet-micro", "Model and images",
-     "densenet121 (default), resnet50, densenet-micro"},
+    {OPT_MODEL, 0, "model", "NAME", MODEL_WORDS, "Model and images", MODEL_HELP},
     {OPT_CROP, 0, "crop", "N", NULL, NULL, "the network sees N x N pixels; default 224, or all of\nsmaller images"},
     {OPT_AUGMENT, 0, "augment", "LIST", NULL, NULL, "flip,crop (default), flip, crop or none"},
 

@@ -18,8 +18,9 @@
 #define NAME   WEIGHTS_NAME /* longest name that is tried */
 #define FAULTS 5            /* tensors that an error names */
 
-static const char *const prefixes[] = {"",          "module.",   "model.",   "densenet121.", "module.densenet121.",
-                                       "resnet50.", "backbone.", "encoder.", "module.model."};
+/* What may stand before a name; and a model's name, with or without "module." before it. */
+static const char *const prefixes[] = {"", "module.", "model.", "backbone.", "encoder.", "module.model."};
+static const char *const wrappers[] = {"", "module."};
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
@@ -79,18 +80,20 @@ other_head_name(const char *name, unsigned number, char out[NAME])
 static const struct tensor_entry *
 find_prefixed(const struct safetensors *file, const char *name)
 {
-    char text[NAME + 32];
-    size_t i;
+    const struct tensor_entry *e = NULL;
+    char text[2 * NAME];
+    size_t i, k;
 
-    for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-        const struct tensor_entry *e;
-
+    for (i = 0; !e && i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         snprintf(text, sizeof(text), "%s%s", prefixes[i], name);
         e = safetensors_find(file, text);
-        if (e)
-            return e;
     }
-    return NULL;
+    for (i = 0; !e && i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
+        for (k = 0; !e && graph_models[k]; k++) {
+            snprintf(text, sizeof(text), "%s%s.%s", wrappers[i], graph_models[k], name);
+            e = safetensors_find(file, text);
+        }
+    return e;
 }
 
 static const struct tensor_entry *

@@ -12,14 +12,16 @@
 
 static const struct model {
     const char *name;
-    bool (*build)(struct graph_builder *b, unsigned side, unsigned outputs); /* false: this side does not fit */
+    model_builder *build;
 } models[] = {
-    {"densenet121", model_densenet121},
-    {"densenet-micro", model_densenet_micro},
-    {"resnet50", model_resnet50},
+#define MODEL_ROW(name, build) {name, build},
+    MODELS(MODEL_ROW, MODEL_ROW)
+#undef MODEL_ROW
 };
 
-const char *const graph_models[] = {"densenet121", "densenet-micro", "resnet50", NULL};
+#define MODEL_LISTED(name, build) name,
+const char *const graph_models[] = {MODELS(MODEL_LISTED, MODEL_LISTED) NULL};
+#undef MODEL_LISTED
 
 #define SIDE_MAX 4096
 
@@ -36,7 +38,7 @@ graph_new(const char *model, unsigned side, unsigned outputs, struct graph **out
         if (strcmp(models[i].name, model) == 0)
             m = &models[i];
     if (!m)
-        return chex_fail(err, CHEX_ERR_USAGE, "no model '%s': densenet121, densenet-micro, resnet50", model);
+        return chex_fail(err, CHEX_ERR_USAGE, "no model '%s': " MODEL_NAMES, model);
     b.graph = calloc(1, sizeof(*b.graph));
     if (!b.graph)
         return chex_fail_memory(err);

@@ -1,5 +1,14 @@
 /*
- * models.h - what the models of models.c are built by; false where an image of this side is too small
+ * models.h - the networks that there are
+ *
+ * A model is a file of this folder with a function that builds it, and a line here: the option --model, its error, its
+ * completion, and the prefix of weights that others saved under the model's name come from this list.
+ *
+ *   densenet121     Huang et al., Densely Connected Convolutional Networks, CVPR 2017, as in torchvision.models.densenet
+ *   densenet-micro  the same construction, small enough to learn within minutes on a CPU: growth 16, blocks of 3, 4
+ *                   and 4 layers
+ *   resnet50        He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3x3, as
+ *                   in torchvision
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,11 +17,28 @@
 
 #include "graph/graph.h"
 
-/* Huang et al., Densely Connected Convolutional Networks, CVPR 2017, as in torchvision.models.densenet. */
-bool model_densenet121(struct graph_builder *b, unsigned side, unsigned outputs);
-/* The same construction, small enough to learn within minutes on a CPU: growth 16, blocks of 3, 4 and 4 layers. */
-bool model_densenet_micro(struct graph_builder *b, unsigned side, unsigned outputs);
-/* He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3x3, as in torchvision. */
-bool model_resnet50(struct graph_builder *b, unsigned side, unsigned outputs);
+/* first(NAME, BUILDER) for the first, which is the default, then next(NAME, BUILDER) for each other one. */
+/* clang-format off */
+#define MODELS(first, next)                 \
+    first("densenet121", model_densenet121) \
+    next("resnet50", model_resnet50)        \
+    next("densenet-micro", model_densenet_micro)
+/* clang-format on */
+
+/* Adds the nodes for images of side x side pixels; false where that side is too small. */
+typedef bool model_builder(struct graph_builder *b, unsigned side, unsigned outputs);
+
+#define MODEL_DECLARE(name, build) extern model_builder build;
+MODELS(MODEL_DECLARE, MODEL_DECLARE)
+#undef MODEL_DECLARE
+
+/* The names as one literal: "a|b|c" for completion, "a (default), b, c" for help. */
+#define MODEL_WORD(name, build)     name
+#define MODEL_OR_WORD(name, build)  "|" name
+#define MODEL_WORDS                 MODELS(MODEL_WORD, MODEL_OR_WORD)
+#define MODEL_DEFAULT(name, build)  name " (default)"
+#define MODEL_AND_NAME(name, build) ", " name
+#define MODEL_HELP                  MODELS(MODEL_DEFAULT, MODEL_AND_NAME)
+#define MODEL_NAMES                 MODELS(MODEL_WORD, MODEL_AND_NAME)
 
 #endif
