@@ -12,19 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEYED_HASH_WORDS 32
+#define KEYED_HASH_SECRET 192 /* bytes; XXH3 asks for 136 at least, and has 192 of its own */
 
 struct hash_key {
-    uint64_t block[KEYED_HASH_WORDS]; /* for a block of so many words */
-    uint64_t point;                   /* for all blocks */
+    uint8_t secret[KEYED_HASH_SECRET];
 };
 
 /* A key that is not known to those who made the input. */
 void hash_key_make(struct hash_key *key);
 
-/*
- * Two contents, or sizes, have the same hash by a chance of about 1 in 2^61 a block of 256 bytes, whoever chose them.
- */
+/* XXH3 of 64 bits with that secret. */
 uint64_t keyed_hash(const struct hash_key *key, const void *data, size_t size);
 
 #endif
