@@ -73,7 +73,7 @@ def _(work):
 def _(work):
     if os.uname().machine != "x86_64":
         raise support.Skip("of x86-64")
-    objects = glob.glob(os.path.join(support.BUILD, "lib", ".libs", "libchexcore_la-*.o"))
+    objects = glob.glob(os.path.join(support.BUILD, "lib", "*", ".libs", "libchexcore_la-*.o"))
     assert len(objects) > 30, objects
     each(["-n"], r"x86 feature: IBT, SHSTK", objects)
 

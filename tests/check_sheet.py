@@ -74,7 +74,7 @@ def names(result):
 
 def font(which):
     """{character: rows} as drawn in tools/draw/font.c."""
-    with open(os.path.join(SOURCE, "tools", "font.c"), encoding="ascii") as f:
+    with open(os.path.join(SOURCE, "tools", "draw", "font.c"), encoding="ascii") as f:
         body = re.search(rf"{which}_rows\[\] = {{\n(.*?)\n}};", f.read(), re.S).group(1)
     height = {"large": 12, "small": 9}[which]
     rows = [line.strip().rstrip(",").strip('"').split(" ") for line in body.splitlines() if '"' == line.strip()[0]]

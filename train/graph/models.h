@@ -4,7 +4,7 @@
  * A model is a file of this folder with a function that builds it, and a line here: the option --model, its error, its
  * completion, and the prefix of weights that others saved under the model's name come from this list.
  *
- *   densenet121     Huang et al., Densely Connected Convolutional Networks, CVPR 2017, as in torchvision.models.densenet
+ *   densenet121     Huang et al., Densely Connected Convolutional Networks, CVPR 2017, as in torchvision
  *   densenet-micro  the same construction, small enough to learn within minutes on a CPU: growth 16, blocks of 3, 4
  *                   and 4 layers
  *   resnet50        He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3x3, as
