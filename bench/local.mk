@@ -9,9 +9,11 @@ bench_stages_LDADD = libchexcore.la $(ISAL_LIBS)
 CLEANFILES += bench-stages
 EXTRA_DIST += bench/convert.py bench/full_check.py bench/requirements.txt doc/benchmarks.md
 
+#: bench-convert      chex-convert beside its peers, and its stages
 bench-convert: bench-stages chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/convert.py $(BENCH_FLAGS)
 
+#: bench-inspect      chex-inspect --full beside cat
 bench-inspect: chex-inspect chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/full_check.py $(BENCH_FLAGS)
 
@@ -23,6 +25,7 @@ train_loop_LDADD = libtrain.la -lm
 CLEANFILES += train-loop
 EXTRA_DIST += bench/train.py
 
+#: bench-train        a training step and inference beside PyTorch
 bench-train: train-loop
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/train.py $(BENCH_FLAGS)
 
@@ -35,6 +38,7 @@ loader_loop_LDADD = libtrain.la -lm
 CLEANFILES += loader-loop
 EXTRA_DIST += bench/loader.py
 
+#: bench-loader       the loader beside a DataLoader of PyTorch
 bench-loader: loader-loop chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loader.py $(BENCH_FLAGS)
 
@@ -48,6 +52,7 @@ bench_collective_ranks_CPPFLAGS = $(train_cppflags) $(MPI_CFLAGS)
 bench_collective_ranks_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd)
 CLEANFILES += bench-collective-ranks
 
+#: bench-collective   a sum over ranks beside MPI_Allreduce
 bench-collective: bench-collective-ranks
 	for n in 1 2 4; do $(MPIRUN) --oversubscribe -np $$n ./bench-collective-ranks $(BENCH_FLAGS) || exit 1; done
 endif

@@ -479,6 +479,16 @@ def check_vendors(tally):
     tally.check("vendor headers stand where the table in ARCHITECTURE.md says", faults)
 
 
+def check_help(tally):
+    """`make help` names every target that is for people."""
+    fragments = [read(name) for name in ("Makefile.am", "tests/local.mk", "tests/fuzz/local.mk", "bench/local.mk")]
+    named = {line.split()[0] for text in fragments for line in re.findall(r"^#: (.*)$", text, re.M)}
+    phony = {word for text in fragments for line in re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)$", text, re.M)
+             for word in line.replace("\\\n", " ").split()}
+    phony = {"dist" if word == "dist-xz" else word for word in phony if not word.startswith("tally-")}
+    tally.check(f"make help names every target ({len(phony)})", [f"not {word}" for word in sorted(phony - named)])
+
+
 def main():
     tally = Tally()
     check_options(tally)
@@ -492,6 +502,7 @@ def main():
     check_environment(tally)
     check_links(tally)
     check_vendors(tally)
+    check_help(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0
 

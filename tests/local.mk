@@ -294,6 +294,7 @@ AM_TESTS_ENVIRONMENT = \
 	if test -n "$$CHEX_NIH"; then export CHEX_NIH; else unset CHEX_NIH; fi;
 
 # Suites that this build cannot run, with what is missing: run-tests.sh counts them as failures.
+#: missing-suites     suites that this build cannot run, and what they lack
 missing-suites:
 if !HAVE_CHECK
 	@echo 'the unit tests: Check was not found (Debian: check)'
@@ -307,18 +308,22 @@ endif
 	@test -n '$(PYTHON)' || echo 'the tests in Python: there is no Python 3 (Debian: python3)'
 	@test -n '$(MPIRUN)' || echo 'the tests of ranks: there is no mpirun (Debian: openmpi-bin)'
 
+#: check-slow         all of check-compare with larger images; more kills, faults and mutations: many minutes
 check-slow:
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(slow_tests)'
 
 # Those of them that need other software, which CI runs, but for the larger images of check_parity.py; the others are
 # kills, faults and mutations, more of each.
+#: check-compare      comparisons with TensorFlow, PyTorch and DALI: minutes
 check-compare:
 	CHEX_SLOW=compare; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(compare_tests)'
 
+#: check-sanitized    for a build with sanitizers: unit tests, fuzz corpus, one run of each tool
 check-sanitized:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)'
 
 # What the last `make check`, `make check-slow` or `make check-compare` counted.
+#: tally              what the last make check counted; tally-slow, tally-compare likewise
 tally:
 	@$(SHELL) $(srcdir)/tests/tally.sh $(TEST_LOGS)
 
@@ -329,20 +334,25 @@ tally-compare:
 	@$(MAKE) $(AM_MAKEFLAGS) -s tally TESTS='$(compare_tests)'
 
 # The NEON kernels, cross-compiled and run by qemu-aarch64; skipped by name where one of them is missing.
+#: check-aarch64      NEON kernels, cross-compiled and run by qemu-aarch64
 check-aarch64:
 	$(SHELL) $(srcdir)/tests/check_aarch64.sh
 
 # By hand: every call and every allocation; kills at random times.
+#: check-faults       every failing call and every allocation, by hand: minutes
 check-faults: all
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
 
 # What configure says and takes, in folders of its own; the release, from two checkouts of the last commit.
+#: check-configure    what configure says of what is missing, and of MPI
 check-configure: all
 	$(SHELL) $(srcdir)/tests/check_configure.sh '$(abs_builddir)'
+#: check-dist         the release from two checkouts, and from itself
 check-dist:
 	$(SHELL) $(srcdir)/tests/check_dist.sh
 
 # Lines and branches of lib/ that make check ran, in a build of its own.
+#: coverage           lines and branches of lib/ that make check ran, in a build of its own
 coverage:
 	$(MKDIR_P) coverage
 	test -f coverage/Makefile || (cd coverage && $(abs_srcdir)/configure --disable-shared PYTHON='$(PYTHON)' \
@@ -351,11 +361,13 @@ coverage:
 	$(PYTHON) $(srcdir)/tests/coverage.py coverage
 
 KILLS = 10000
+#: check-kill         kills at random times; KILLS=10000
 check-kill: all tests/faults/inject.so
 	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py \
 	  'random times'
 
 # By hand: README.md's training run with three seeds, and DenseNet-121 on the real images.
+#: check-learns       does it learn? by hand: minutes
 check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
 
@@ -367,17 +379,20 @@ TESTS += tests/check_hardening.py
 EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/threads.sh tests/valgrind.sh
 
 # Static analysis of the whole code; see TESTING.md.
+#: analyze            gcc -fanalyzer, clang --analyze, cppcheck
 analyze: $(BUILT_SOURCES)
 	CPPFLAGS='$(CPPFLAGS) $(MPI_CFLAGS)' $(SHELL) -c \
 	  'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
 
 # The unit tests under valgrind's memcheck, JOBS cases at once: an error or a leak ends a test's process with code 9.
+#: check-valgrind     the unit tests under valgrind
 check-valgrind: tests/unit
 	$(SHELL) $(srcdir)/tests/valgrind.sh $${JOBS:-2} $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 \
 	  --leak-check=full --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect \
 	  $(VALGRIND_FLAGS)
 
 # The tests with threads, a hundred times, for a build with --enable-sanitizers=thread.
+#: check-threads      the suites with threads, again and again
 check-threads: tests/unit
 	$(SHELL) $(srcdir)/tests/threads.sh $(TIMES)
 

@@ -118,6 +118,7 @@ EXTRA_DIST += \
 	tests/fuzz/finds/resample.txt
 
 # The corpora that a fuzzer begins with: seeds and finds, a folder for each target.
+#: fuzz-corpus        the corpus of a fuzz target, a file for each input
 fuzz-corpus: $(fuzz_programs) $(archive_program)
 	@for program in $(fuzz_programs) $(archive_program); do \
 	  target=$${program##*/}; finds=$(srcdir)/tests/fuzz/finds/$$target.txt; test -f $$finds || finds=/dev/null; \
@@ -125,10 +126,12 @@ fuzz-corpus: $(fuzz_programs) $(archive_program)
 	done
 
 # make fuzz TARGET=png TIME=3600
+#: fuzz               go on fuzzing; TARGET=png TIME=3600
 fuzz: $(fuzz_programs) $(archive_program)
 	$(SHELL) $(srcdir)/tests/fuzz/fuzz.sh '$(abs_srcdir)' '$(abs_builddir)' '$(TARGET)' '$(TIME)'
 
 # make fuzz-finds TARGET=png: what make fuzz found, minimised, into finds/
+#: fuzz-finds         keep what a fuzzer found, as text
 fuzz-finds: $(fuzz_programs) $(archive_program)
 	PYTHON='$(PYTHON)' $(SHELL) $(srcdir)/tests/fuzz/finds.sh '$(abs_srcdir)' '$(abs_builddir)' '$(TARGET)'
 
