@@ -9,9 +9,6 @@
 
 #include "store/store_private.h"
 
-#include "dataset/tfrecord.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

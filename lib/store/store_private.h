@@ -1,5 +1,5 @@
 /*
- * store_private.h - what store.c, store_open.c and store_finish.c share
+ * store_private.h - what the files of the store share
  *
  * SPDX-License-Identifier: Apache-2.0
  */
