@@ -22,6 +22,9 @@ dictionary=$source/tests/fuzz/dictionaries/$target.dict
     exit 2
 }
 mkdir -p "$tree" "$corpus" "$corpus.failures"
+# Several targets may be built at once, and share most of it: one after the other.
+exec 9< "$tree"
+! command -v flock > /dev/null || flock 9
 [ -f "$tree/Makefile" ] || (
     cd "$tree"
     "$source/configure" -q CC="${FUZZ_CC:-clang}" CFLAGS='-g -O1' --disable-hardening \
@@ -29,6 +32,7 @@ mkdir -p "$tree" "$corpus" "$corpus.failures"
 )
 make -s -C "$tree" schemas/example.pb-c.h schemas/event.pb-c.h train/backends.c
 make -s -j"${JOBS:-2}" -C "$tree" FUZZ_MAIN= FUZZ_ENGINE=-fsanitize=fuzzer "tests/fuzz/$target"
+exec 9<&-
 
 if [ -f "$finds" ]; then
     "$build/tests/fuzz/$target" -w "$corpus" -f "$finds" > /dev/null
