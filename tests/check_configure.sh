@@ -49,9 +49,9 @@ names_all_that_is_missing() {
     fi
     has "$work/missing/said" 'libpng >= 1.6.0' 'jansson >= 2.10' 'libcsv (csv.h)' \
         '--with-libarchive=yes, but it was not found' \
-        'apt-get install libpng-dev libjansson-dev libcsv-dev libarchive-dev' \
-        'dnf install libpng-devel jansson-devel libcsv-devel libarchive-devel' \
-        'spack install libpng jansson libarchive &&' 'it has no libcsv (csv.h)'
+        'apt-get install libpng-dev libjansson-dev libcsv-dev libarchive-dev liblzma-dev' \
+        'dnf install libpng-devel jansson-devel libcsv-devel libarchive-devel xz-devel' \
+        'spack install libpng jansson libarchive xz &&' 'it has no libcsv (csv.h)'
 }
 
 # An MPI of which the ABI is chosen by a definition and whose library is found by a run path alone, as MPICH's mpicc_abi

@@ -236,7 +236,7 @@ judge_positives(struct report *r)
         least = !least || v[few[0]].y < least->y ? &v[few[0]] : least;
         c->count += used;
     }
-    if (c->count == 0) {
+    if (!least) {
         report_check_say(c, "Every finding has at least %d positives in every split.", FEW);
         return;
     }
@@ -247,8 +247,7 @@ judge_positives(struct report *r)
         report_check_say(
             c,
             ". With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since images of a "
-            "patient "
-            "are alike.",
+            "patient are alike.",
             least->y, AUROC, half_interval(least->y, least->n - least->y));
     report_check_say(c, " Named are those with fewer than %d.", FEW);
 }

@@ -288,12 +288,13 @@ tell_record(struct trainer *t, const struct sample_place *at, const char *what, 
 enum chex_status
 trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what, struct chex_error *err)
 {
-    uint8_t *record = t->leads && count > 0 ? malloc(chex_dataset_info(t->ds)->stride) : NULL;
     enum chex_status status = CHEX_OK;
+    uint8_t *record;
     size_t i;
 
     if (!t->leads || count == 0)
         return CHEX_OK;
+    record = malloc(chex_dataset_info(t->ds)->stride);
     if (!record)
         return chex_fail_memory(err);
     qsort(place, count, sizeof(*place), compare_places);
