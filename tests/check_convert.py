@@ -668,6 +668,7 @@ def _(work):
         sorted({os.path.basename(path)[:8] for path in glob.glob(f"{images_of}/*")}))))
     for i, options in enumerate(([], ["--size", "24", "--shard-size", "7", "--tail", "short", "--seed", "5"],
                                  ["--split", "patient:50,25,25:9", "--align", "512", "--resize", "area", "--lenient"],
+                                 ["--view", "PA", "--shard-size", "5"],
                                  ["--size", "64", "--resize", "none", "--max-pixels", "1M", "--min-size", "16"],
                                  ["--split", f"file:{work}/my rule.csv", "--index", "dali", "--tail", "drop",
                                   "--shard-size", "5"])):

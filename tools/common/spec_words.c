@@ -54,5 +54,9 @@ spec_words(const struct manifest *m, char out[SPEC_WORDS])
         add(out, " --min-size %u", m->min_side);
     if (m->lenient)
         add(out, " --lenient");
+    if (m->left_out.other_views > 0)
+        add(out, " --view %s", shell_word(m->left_out.views, word));
+    if (m->left_out.missing > 0)
+        add(out, " --allow-missing");
     return out;
 }

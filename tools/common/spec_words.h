@@ -13,7 +13,7 @@
 /*
  * " --size 64 --split none --seed 7": the split in any case, since its default depends on which files there are, and of
  * the others what is not the default; for a shell.  Of --split file:PATH the path is not known and stands as PATH.  Not
- * in a manifest, and so not here: --view, --exclude, --allow-missing, --empty-is-no-finding.  Returns out.
+ * in a manifest, and so not here: the file of --exclude, and --empty-is-no-finding.  Returns out.
  */
 char *spec_words(const struct manifest *m, char out[SPEC_WORDS]);
 

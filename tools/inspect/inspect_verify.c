@@ -178,7 +178,7 @@ print_repair(const struct report *r, uint64_t faults)
         printf("next     remove the files named above, unless a conversion is running\n");
         return;
     }
-    printf("         no manifest has --view, --exclude, --allow-missing, --empty-is-no-finding:\n"
+    printf("         the manifest does not name the file of --exclude, nor --empty-is-no-finding:\n"
            "         give those that it was made with\n");
     printf("next     ");
     if (r->sums)
