@@ -58,7 +58,8 @@ need() (
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 
-# need_modules REQUIREMENTS: install them into the virtual environment.  Fails where they cannot be had.
+# need_modules REQUIREMENTS: install them into the virtual environment.  Fails where they cannot be had.  On CI, a registry
+# that does not answer for a minute is asked again.
 need_modules() (
     stamp=$venv/.$(basename "$1")
     if cmp -s "$1" "$stamp"; then
@@ -66,8 +67,12 @@ need_modules() (
     fi
     headline "Python modules: $(grep -v '^#' "$1" | tr '\n' ' ')into $venv"
     "$venv/bin/python" -m pip --version > /dev/null 2>&1 || "$python" -m venv "$venv" || exit 1
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$1" || exit 1
-    cp "$1" "$stamp"
+    for pause in ${CI:+10 30 60 120} 0; do
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 10 --timeout 60 \
+            -r "$1" && cp "$1" "$stamp" && exit 0
+        [ "$pause" -eq 0 ] || { echo "pip failed; once more in $pause s" >&2; sleep "$pause"; }
+    done
+    exit 1
 )
 
 cores() {
