@@ -28,8 +28,8 @@ import zipfile
 import zlib
 
 import support
-from support import (Cases, Skip, chunk, complete, images, manifest, png, program, read_csv, rejects, run, same_tree,
-                     says, slurp, synth, tree, write, write_csv)
+from support import (Cases, Skip, chunk, complete, images, manifest, png, program, rejects, run, same_tree,
+                     says, slurp, synth, tree, write)
 
 case = Cases()
 CACHE = tempfile.mkdtemp(prefix="chex-archive-")

@@ -23,7 +23,8 @@ import tarfile
 import tempfile
 import time
 
-from support import (Cases, SLOW, Skip, chunks, complete, images, manifest, nih, png, png_gray, program, read_csv,
+from fixtures import fixture
+from support import (Cases, Skip, chunks, complete, images, manifest, nih, png, png_gray, program, read_csv,
                      records, rejects, run, same_tree, says, slurp, synth, tree, write, write_csv)
 
 case = Cases()
@@ -31,20 +32,14 @@ CACHE = tempfile.mkdtemp(prefix="chex-cases-")
 SMALL = ["--size", "32", "--shard-size", "8"]
 
 
-@functools.lru_cache(None)
 def base():
     """60 small images with lists; read only."""
-    folder = os.path.join(CACHE, "base")
-    synth(folder, 60, "--size", "64")
-    return folder
+    return fixture("images")
 
 
-@functools.lru_cache(None)
 def larger():
     """Images that take a while; read only."""
-    folder = os.path.join(CACHE, "larger")
-    synth(folder, 120, "--size", "384")
-    return folder
+    return fixture("larger")
 
 
 def labels_of(folder):
@@ -62,7 +57,9 @@ def convert(folder, out, *options, code=0, labels=None, **how):
 
 @functools.lru_cache(None)
 def straight(*options):
-    """The tree of a conversion of base() with these options, and its folder."""
+    """The folder of a conversion of base() with these options."""
+    if not options:
+        return fixture("dataset")
     out = tempfile.mkdtemp(dir=CACHE)
     convert(base(), out, *options)
     complete(out)
@@ -539,34 +536,6 @@ def _(work):
 # ---- what is there already -----------------------------------------------------------------------------------------
 
 
-@case("a second run finds nothing to do")
-def _(work):
-    convert(base(), f"{work}/out")
-    before = {p: os.stat(p).st_mtime_ns for p in glob.glob(f"{work}/out/*")}
-    says(convert(base(), f"{work}/out"), "complete already")
-    assert before == {p: os.stat(p).st_mtime_ns for p in glob.glob(f"{work}/out/*")}
-
-
-@case("other options end with 6 and change nothing; --force replaces, and keeps other files")
-def _(work):
-    convert(base(), f"{work}/out")
-    write(f"{work}/out/notes.txt", "mine")
-    before = tree(f"{work}/out")
-    for options in (["--size", 48], ["--shard-size", 5], ["--seed", 9], ["--split", "none"], ["--align", 512],
-                    ["--resize", "area"], ["--tail", "short"], ["--view", "PA"]):
-        done = convert(base(), f"{work}/out", *options, code=6)
-        says(done, "--force")
-        if options[0] == "--seed":  # what is held first, then what is wanted: ids and options alike
-            says(done, f"holds another data set, {manifest(f'{work}/out')['dataset_id'][:8]}, and .* is wanted",
-                 "it has seed 0, wanted is seed 9")
-        same_tree(before, f"{work}/out")
-    convert(base(), f"{work}/out", "--seed", 9, "--force")
-    assert slurp(f"{work}/out/notes.txt") == b"mine"
-    os.remove(f"{work}/out/notes.txt")
-    convert(base(), f"{work}/fresh", "--seed", 9)
-    same_tree(f"{work}/fresh", f"{work}/out")
-
-
 @case("an unfinished conversion with other options ends with 6; --force replaces it")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
@@ -706,18 +675,6 @@ def _(work):
     assert next_line(run([inspect, f"{work}/sums"], 1)).startswith("remove the files named above")
 
 
-@case("-l and --labels are the label file of both tools")
-def _(work):
-    for word in ("-l", "--labels", "--label-file"):
-        run([program("chex-inspect"), "-q", "--source", word, labels_of(base()), "-i", f"{base()}/images"])
-        run([program("chex-inspect"), "-q", "-i", f"{base()}/images", word, labels_of(base()), "--source"])
-    run([program("chex-inspect"), "-q", f"--labels={labels_of(base())}", "--source", f"{base()}/images"])
-    convert(base(), f"{work}/out")
-    counted = [program("chex-inspect"), "--labels", f"{work}/out"]
-    assert "findings an image" in run(counted).stdout
-    run([program("chex-convert"), "-n", "-i", f"{base()}/images", "--labels", labels_of(base()), "-o", f"{work}/new"])
-
-
 @case("--repair warns of a shard whose images are not what they were")
 def _(work):
     folder, out = copy_of(base(), work), copy_of(straight(), work, "out")
@@ -846,17 +803,6 @@ def _(work):
     assert not os.path.exists(f"{work}/strict/manifest.json")
 
 
-@case("too many rejects end the run early")
-def _(work):
-    folder = copy_of(base(), work)
-    for name in sorted(os.listdir(f"{folder}/images"))[:30]:
-        write(f"{folder}/images/{name}", b"")
-    says(convert(folder, f"{work}/out", code=1), "--allow-rejects")
-    assert not os.path.exists(f"{work}/out/manifest.json")
-    convert(folder, f"{work}/out", "--allow-rejects", "50%")
-    assert len(images(f"{work}/out")) == 30
-
-
 @case("a run with rejects that was interrupted gives the same folder")
 def _(work):
     folder = copy_of(larger(), work)
@@ -936,45 +882,6 @@ def set_field(index, value):
     return change
 
 
-@case("a missing column is named, with those that are there")
-def _(work):
-    refused(work, lambda t: t.replace("Finding Labels", "Findings", 1), 2, "Finding Labels", "Image Index")
-    refused(work, lambda t: t.replace("Image Index", "Image_Indx", 1), 2, "Image Index")
-    refused(work, lambda t: "", 2)
-
-
-@case("an unknown finding is named, with its line and the likely one")
-def _(work):
-    refused(work, edit_line(9, set_field(1, "Pnuemonia")), 2, "Pnuemonia.*Pneumonia", r"\b9\b")
-    refused(work, edit_line(9, set_field(1, "No Finding|Mass")), 2, r"\b9\b")
-
-
-@case("a row with too few fields is named by file and line")
-def _(work):
-    refused(work, edit_line(13, lambda line: line[:24].rsplit(",", 1)[0]), 2, r"Data_Entry_2017_v2020\.csv:13: ")
-    refused(work, edit_line(13, lambda line: '"' + line), 2)
-
-
-@case("rows that contradict each other are named by both lines, equal ones are counted")
-def _(work):
-    def again(text, change=lambda line: line):
-        lines = text.splitlines()
-        return "\n".join(lines + [change(lines[4])]) + "\n"
-
-    refused(work, lambda t: again(t, set_field(1, "Hernia|Mass|Edema|Fibrosis")), 2, r"\b5\b", r"\b62\b")
-    folder = copy_of(base(), work)
-    write(labels_of(folder), again(slurp(labels_of(folder)).decode()))
-    done = convert(folder, f"{work}/out", "--json")
-    assert json.loads(done.stdout)["labels"]["duplicate_rows"] == 1
-    assert manifest(f"{work}/out")["shards"] == manifest(straight())["shards"]
-
-
-@case("a patient id that is not that of the file name is an error")
-def _(work):
-    refused(work, edit_line(7, set_field(3, "999")), 2, r"\b7\b")
-    refused(work, edit_line(7, set_field(3, "")), 2, r"\b7\b")
-
-
 @case("names with ../ and absolute ones are refused row by row")
 def _(work):
     folder = copy_of(base(), work)
@@ -1023,17 +930,6 @@ def _(work):
     assert all(abs(g - w) < 1e-6 or (g != g and w != w) for g, w in zip(got, wanted)), got
 
 
-@case("a patient or an image in two lists, and one in none, are errors")
-def _(work):
-    for i, change in enumerate([lambda test, train: test + train[:1], lambda test, train: test[1:]]):
-        folder = copy_of(base(), work, f"copy{i}")
-        test = slurp(f"{folder}/test_list.txt").decode().split()
-        train = slurp(f"{folder}/train_val_list.txt").decode().split()
-        write(f"{folder}/test_list.txt", "\n".join(change(test, train)))
-        convert(folder, f"{work}/out", code=2)
-        nothing_at(f"{work}/out")
-
-
 @case("a patient in train and test is named")
 def _(work):
     rows = read_csv(labels_of(base()))[1]
@@ -1043,18 +939,6 @@ def _(work):
     says(convert(base(), f"{work}/out", "--split", f"file:{work}/split.csv", code=2),
          rf"patient '?0*{twice[3]}'? is in (train and test|test and train)")
     nothing_at(f"{work}/out")
-
-
-@case("missing images end with 3 before anything is written, with --allow-missing they are left out")
-def _(work):
-    folder = copy_of(base(), work)
-    gone = sorted(os.listdir(f"{folder}/images"))[::10]
-    for name in gone:
-        os.remove(f"{folder}/images/{name}")
-    says(convert(folder, f"{work}/out", code=3), "6 of 60 images are missing", gone[0], "--allow-missing")
-    nothing_at(f"{work}/out")
-    convert(folder, f"{work}/out", "--allow-missing")
-    assert set(images(f"{work}/out")) == set(os.listdir(f"{folder}/images"))
 
 
 @case("a label file that says .png where the files are .jpg gets a hint, loose and in an archive")
@@ -1131,80 +1015,7 @@ def _(work):
     assert [(r["kind"], r["name"]) for r in rejects(f"{work}/out")] == [("unlabelled", "99999999_000.png")]
 
 
-@case("inputs that are not there end with 3")
-def _(work):
-    says(convert(base(), f"{work}/out", code=3, labels=f"{work}/absent.csv"), "absent.csv")
-    run([program("chex-convert"), "-i", f"{work}/absent", "-l", labels_of(base()), "-o", f"{work}/out"], 3)
-    says(convert(base(), f"{work}/out", "surplus", code=3), "cannot read 'surplus'")
-    os.mkdir(f"{work}/empty")
-    run([program("chex-convert"), "-i", f"{work}/empty", "-l", labels_of(base()), "-o", f"{work}/out"], 3)
-    nothing_at(f"{work}/out")
-
-
-@case("a name that is found twice is an error where the contents differ")
-def _(work):
-    name = sorted(os.listdir(f"{base()}/images"))[0]
-    os.mkdir(f"{work}/more")
-    shutil.copy(f"{base()}/images/{name}", f"{work}/more/{name}")
-    convert(base(), f"{work}/out", "-i", f"{work}/more")
-    same_tree(straight(), f"{work}/out")
-    write(f"{work}/more/{name}", png(64, 64))
-    says(convert(base(), f"{work}/no", "-i", f"{work}/more", code=2), name, "twice")
-    nothing_at(f"{work}/no")
-
-
 # ---- the command line ----------------------------------------------------------------------------------------------
-
-
-@case("misuse ends with 2 and touches nothing")
-def _(work):
-    out = f"{work}/out"
-    for options in (["--no-such-option"], ["--size", "0"], ["--size", "x"], ["--resize", "cubic"], ["--align", "100"],
-                    ["--split", "patient:70,10,10"], ["--split", "random"], ["--tail", "cut"], ["-j", "0"],
-                    ["--shard-size", "0"], ["--allow-rejects", "x%"], ["--view", "pa;"], ["--index", "tf"],
-                    ["--max-pixels", "-1"], ["--lists"], ["--split", "none", "--lists", work]):
-        done = convert(base(), out, *options, code=2)
-        assert done.stderr.startswith("chex-convert: "), done.stderr
-        nothing_at(out)
-    for words in ([], ["-i", base()], ["-o", out, "-l", labels_of(base())]):
-        run([program("chex-convert"), *words], 2)
-
-
-@case("--help and --version go to stdout and end with 0")
-def _(work):
-    done = run([program("chex-convert"), "--help"])
-    assert "usage: chex-convert" in done.stdout and not done.stderr
-    assert run([program("chex-convert"), "-V"]).stdout.startswith("chex-convert ")
-    assert len(run([program("chex-convert"), "-Vv"]).stdout.splitlines()) > 5
-
-
-@case("--dry-run shows the plan and writes nothing")
-def _(work):
-    done = convert(base(), f"{work}/out", "-n")
-    says(done, r"plan +train \d+ \+ val \d+ \+ test \d+ shards of 8 x 32x32 gray8")
-    nothing_at(f"{work}/out")
-    document = json.loads(convert(base(), f"{work}/out", "-n", "--json").stdout)
-    assert document["dry_run"] is True and document["plan"]["images"] == 60
-    assert document["plan"]["dataset_id"] == manifest(straight())["dataset_id"]
-    nothing_at(f"{work}/out")
-
-
-@case("--json is one document, also where the run fails")
-def _(work):
-    document = json.loads(convert(base(), f"{work}/out", "--json").stdout)
-    assert document["exit_code"] == 0 and document["error"] is None
-    assert document["result"]["converted"] == 60
-    assert json.loads(convert(base(), f"{work}/out", "--json").stdout)["result"]["already_complete"] is True
-    document = json.loads(convert(base(), f"{work}/out", "--json", "--seed", 8, code=6).stdout)
-    assert document["exit_code"] == 6 and "--force" in document["error"]
-
-
-@case("--quiet says nothing, the progress of a log is plain lines")
-def _(work):
-    done = convert(base(), f"{work}/out", "-q")
-    assert not done.stderr and not done.stdout, done.stderr + done.stdout
-    done = convert(base(), f"{work}/two", "--progress", "line")
-    assert "\r" not in done.stderr and "\033" not in done.stderr and not done.stdout
 
 
 # ---- output that fails ---------------------------------------------------------------------------------------------
@@ -1224,15 +1035,6 @@ def _(work):
     os.close(reader)
     convert(base(), f"{work}/out", "--json", code=4, stdout=writer)
     os.close(writer)
-
-
-@case("a file in the place of the folder, a missing parent and a read-only folder end with 4")
-def _(work):
-    write(f"{work}/file", "mine")
-    convert(base(), f"{work}/file", code=4)
-    assert slurp(f"{work}/file") == b"mine"
-    convert(base(), f"{work}/absent/out", code=4)
-    nothing_at(f"{work}/absent")
 
 
 @case("a read-only folder ends with 4")

@@ -489,6 +489,36 @@ def check_help(tally):
     tally.check(f"make help names every target ({len(phony)})", [f"not {word}" for word in sorted(phony - named)])
 
 
+# ---- faults ----------------------------------------------------------------------------------------------------------
+
+FAULT_FILES = {"A": "check_archive.py", "C": "check_convert.py", "F": "check_faults.py", "I": "check_inspect.py",
+               "N": "commands/*.txt", "R": "check_train_ranks.py", "S": "check_resume.py", "T": "check_train.py"}
+
+
+def sources(pattern):
+    return "".join(read(os.path.relpath(path, SOURCE)) for path in glob.glob(os.path.join(SOURCE, "tests", pattern)))
+
+
+def check_faults_table(tally):
+    """Each test that tests/faults/README.md names is there."""
+    units = set(re.findall(r"^START_TEST\((\w+)\)", sources("*.c"), re.M))
+    files = {letter: sources(pattern) for letter, pattern in FAULT_FILES.items()}
+    rows = [line for line in read("tests/faults/README.md").splitlines() if re.match(r"\| (\d|-)", line)]
+    faults = [f"only {len(rows)} rows"] * (len(rows) < 80)
+    for row in rows:
+        file, named, cell = None, 0, row.split(" | ", 2)[2]
+        for letter, quoted, unit in re.findall(r'\b([A-Z])(?= ")|"([^"]*)"|`(\w+)`', cell):
+            file = letter or file
+            named += not letter
+            if unit and unit not in units:
+                faults.append(f"no unit test {unit}: {row}")
+            elif quoted and (file is None or quoted.removesuffix("...").strip(" .") not in files[file]):
+                faults.append(f'no case "{quoted}" in {FAULT_FILES.get(file)}: {row}')
+        if not named:
+            faults.append(f"no test: {row}")
+    tally.check("each fault of tests/faults/README.md has a test that is there", faults)
+
+
 def main():
     tally = Tally()
     check_options(tally)
@@ -503,6 +533,7 @@ def main():
     check_links(tally)
     check_vendors(tally)
     check_help(tally)
+    check_faults_table(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0
 

@@ -22,7 +22,7 @@ import time
 import zipfile
 
 from faults import harness, replay
-from support import SLOW, Cases, Skip, slurp, write
+from support import SLOW, Cases, slurp, write
 
 case = Cases()
 KILLS = int(os.environ.get("KILLS") or 200)

@@ -13,7 +13,7 @@ from check_archive import crc32c, tar, with_crc32c
 from check_checkpoints import save
 from check_diff import document, inspect, rows
 from check_source import need_archives
-from support import Cases, chunk, manifest, png, program, run, says, slurp, synth, write
+from support import Cases, chunk, manifest, png, program, run, slurp, synth, write
 
 case = Cases()
 
@@ -83,14 +83,6 @@ def _(work):
 
 
 # ---- words -------------------------------------------------------------------------------------------------------
-
-
-@case("--where age= takes three digits and not the first three of more")
-def _(work):
-    folder, _ = dataset(work)
-    for age in ("1234", "0040", "000000000000060x", "40-1234"):
-        says(inspect("--sheet", f"{work}/x.png", "--where", f"age={age}", folder, code=2), "as 60 or 40-59")
-    inspect("--sheet", f"{work}/x.png", "--where", "age=0-120", folder)
 
 
 @case("a command to copy is one that the shell reads")

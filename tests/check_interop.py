@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import (Cases, FINDINGS, SOURCE, Skip, manifest, nih, program, python_with, read_csv, run, slurp, synth)
+from support import (Cases, FINDINGS, SOURCE, Skip, manifest, nih, program, python_with, run, slurp, synth)
 
 try:
     import numpy

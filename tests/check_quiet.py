@@ -77,33 +77,12 @@ def _(work):
 
 @case("chex-inspect: what differs, what is not there")
 def _(work):
-    other = os.path.join(work, "other")
-    run(convert(other, "-q", "--seed", 7))
-    says_one_line([program("chex-inspect"), "--diff", dataset(), other], 1, "differ")
-    says_nothing([program("chex-inspect"), "--diff", dataset(), dataset()])
-    says_nothing([program("chex-inspect"), "--full", dataset()])
-    says_one_line([program("chex-inspect"), os.path.join(work, "none")], 3, "none")
-    says_one_line([program("chex-inspect"), "--diff", dataset(), os.path.join(work, "none")], 3, "none")
     runs = [os.path.join(work, str(seed)) for seed in (1, 2)]
     for seed, out in enumerate(runs):
         says_nothing(train(out, "--seed", seed))
     best = [os.path.join(out, "best.safetensors") for out in runs]
     says_one_line([program("chex-inspect"), "--diff", *best], 1, "differ")
     says_nothing([program("chex-inspect"), "--diff", best[0], best[0]])
-
-
-@case("a usage error behind -q does not tell of --help")
-def _(_work):
-    for name in ("chex-convert", "chex-inspect", "chex-synth", "chex-train"):
-        says_one_line([program(name), "-q", "--no-such-option"], 2, "unknown option '--no-such-option'")
-        says_one_line([program(name)], 2, "")
-    says_one_line([program("chex-train"), "-q", "--lr", "fast"], 2, "--lr")
-
-
-@case("chex-synth: a folder that cannot be")
-def _(work):
-    says_nothing([program("chex-synth"), "-n", 2, "--size", 64, "-o", os.path.join(work, "out")])
-    says_one_line([program("chex-synth"), "-n", 2, "-o", os.path.join(labels(), "out")], 4, "out")
 
 
 def train(out, *more, source=None):

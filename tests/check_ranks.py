@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 
 import ranks as mpi
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for

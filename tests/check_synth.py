@@ -299,17 +299,5 @@ def _(work):
     assert tree(work) == whole
 
 
-@case("misuse is exit code 2, and a folder that cannot be made 4")
-def _(work):
-    tool = program("chex-synth")
-    for options in (["-n", 5], ["-o", work], ["-n", 0, "-o", work], ["-n", 5, "-o", work, "--size", 63],
-                    ["-n", 5, "-o", work, "--size", 4097], ["-n", 5, "-o", work, "--odd", "101%"],
-                    ["-n", 5, "-o", work, "--odd", "00000010000"], ["-n", 5, "-o", work, "extra"],
-                    ["-n", 1000001, "-o", work], ["-n", 5, "-o", ""]):
-        says(run([tool, *options], code=2), "^chex-synth: ")
-    says(run([tool, "-n", 5, "-o", os.path.join(work, "no", "such")], code=4), "No such file")
-    assert os.listdir(work) == []
-
-
 if __name__ == "__main__":
     sys.exit(case.main())

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 from faults import harness
+from fixtures import fixture
 from support import SOURCE, Cases, Skip, manifest, program, records, run, says, slurp, synth, write
 from training import command, copy, data, finish, kept, last_step, poison, run_folder, same_as_whole, train, whole
 
@@ -153,7 +154,7 @@ def _(work):
 @case("without val the last model is the best; without test nothing is judged at the end")
 def _(work):
     folder = os.path.join(work, "all")
-    images = data() + ".images"
+    images = fixture("images120")
     run([program("chex-convert"), "-q", "-i", images + "/images", "-l", images + "/Data_Entry_2017_v2020.csv",
          "-o", folder, "--size", "36", "--split", "none"])
     out = run_folder(work)
@@ -206,36 +207,7 @@ def _(work):
     says(run([*base, "-o", os.path.join(work, "empty")], 3), "empty")
 
 
-@case("--dry-run shows the plan and writes nothing")
-def _(work):
-    out = os.path.join(work, "run")
-    says(train(out, "-n"), "memory ", "batch ")
-    assert not os.path.exists(out)
-
-
 # ---- what is refused -------------------------------------------------------------------------------------------------
-
-
-@case("usage that cannot be ends with 2 before anything is written")
-def _(work):
-    out = os.path.join(work, "run")
-    for more, text in ((["--batch", "0"], "--batch"), (["--lr", "fast"], "takes a number"),
-                       (["--lr", "nan"], "takes a number"), (["--batch", "20", "--micro-batch", "16"], "no multiple"),
-                       (["--crop", "500"], "--crop 500 of images of 36"), (["--crop", "4"], "densenet-micro"),
-                       (["--split", "test"], "goes with --eval-only"),
-                       (["--eval-only", "--trace", "t.json"], "--trace goes with training"),
-                       (["--eval-only", "--metrics-file", "m.prom"], "--metrics-file goes with training"),
-                       (["--time-limit", "1x"], "takes a time"),
-                       (["--augment", "turn"], "takes flip"), (["--precision", "fp16"], "fp32 only"),
-                       (["--pos-weight", data() + "/manifest.json"], "not a line"),
-                       (["--checkpoint-every", "0"], "takes a time"), (["stray"], "not an option"),
-                       (["--seed", "9223372036854775808"], "--seed: takes a number from 0 to 9223372036854775807, not"),
-                       (["--lr"], "option '--lr' needs a value"), (["--dry-run=1"], "'--dry-run=1' takes no value"),
-                       (["-o"], "option -o needs a value")):
-        says(train(out, *more, code=2), text)
-        assert not os.path.exists(out), more
-    says(run([program("chex-train"), "-o", out], 2), "no data set")
-    says(run([program("chex-train"), "-d", data()], 2), "no folder for the run")
 
 
 @case("T68 a shard that is not there: 3, named, nothing written")

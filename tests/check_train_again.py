@@ -14,6 +14,7 @@ import struct
 import sys
 
 from faults import harness
+from fixtures import fixture
 from support import Cases, Skip, SOURCE, program, python_with, run, says, slurp, write
 from training import (command, data, last_step, finish, header, run_folder, same_as_whole, train, whole,
                       with_header)
@@ -130,7 +131,7 @@ def _(work):
 @case("a stop with the last step of an epoch where nothing is judged: the best model and the rate are the same")
 def _(work):
     folder = os.path.join(work, "all")
-    images = data() + ".images"
+    images = fixture("images120")
     run([program("chex-convert"), "-q", "-i", images + "/images", "-l", images + "/Data_Entry_2017_v2020.csv",
          "-o", folder, "--size", "36", "--split", "none"])
     more = ["--batch", 128, "--micro-batch", 16]

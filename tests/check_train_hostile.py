@@ -15,29 +15,18 @@ import shutil
 import stat
 import struct
 import sys
-import tempfile
 
 import ranks as mpi
-from faults import harness
-from support import Cases, Skip, manifest, program, run, says, slurp, synth, write
+from fixtures import fixture
+from support import Cases, Skip, manifest, program, run, says, slurp, write
 
 case = Cases()
 HANG = 120  # seconds after which a run that takes one has stopped for good
 
 
-class Shared:
-    """A data set, made once by the first case that needs it."""
-    folder = None
-
-
 def data():
     """Three splits in many shards; read only."""
-    if not Shared.folder:
-        Shared.folder = tempfile.mkdtemp(dir=harness.SCRATCH, prefix="chex-hostile-")
-        labels = synth(os.path.join(Shared.folder, "images"), 120, "--size", "64")
-        run([program("chex-convert"), "-q", "-i", os.path.join(Shared.folder, "images", "images"), "-l", labels, "-o",
-             os.path.join(Shared.folder, "shards"), "--size", "36", "--shard-size", "8", "--split", "patient:50,25,25"])
-    return os.path.join(Shared.folder, "shards")
+    return fixture("trainable8")
 
 
 def words(*more, source=None):
@@ -58,12 +47,6 @@ def images_to_train_on():
 # ---- options ---------------------------------------------------------------------------------------------------------
 
 
-@case("more micro-batches in a step than can be counted are refused, not wrapped around to none")
-def _(work):
-    says(train("-o", os.path.join(work, "run"), "--batch", 65536, "--micro-batch", 1, "--accumulate", 65536, "-n",
-               code=2), "--accumulate 65536")
-
-
 @case("a long option without its value is told by its name")
 def _(work):
     del work
@@ -76,54 +59,7 @@ def _(work):
     says(run([program("chex-train"), "-vd"], 2), "option -d needs a value")
 
 
-@case("an empty path, as of a variable that is not set: 2, and nothing is written")
-def _(work):
-    out = os.path.join(work, "run")
-    for option in ("--stage", "--predict"):
-        says(train("-o", out, option, "", code=2), f"{option}: the path is empty")
-        assert not os.path.exists(out)
-    says(train("-o", "", code=2), "--output: the path is empty")
-
-
-@case("RUN is no data set, and its files do not come into one")
-def _(work):
-    folder = os.path.join(work, "shards")
-    shutil.copytree(data(), folder)
-    before = sorted(os.listdir(folder))
-    says(train("-o", os.path.join(work, ".", "shards"), code=2, source=folder), "holds the data set")
-    assert sorted(os.listdir(folder)) == before
-
-
-@case("--eval-only judges what it says: --resume with it is refused")
-def _(work):
-    out = os.path.join(work, "run")
-    train("-o", out, "-q")
-    before = slurp(os.path.join(out, "metrics-test.json"))
-    for what in ("none", os.path.join(out, "step-000001.safetensors")):
-        says(train("-o", out, "--eval-only", "--resume", what, code=2), "--init, not --resume")
-    assert slurp(os.path.join(out, "metrics-test.json")) == before
-
-
 # ---- --predict -------------------------------------------------------------------------------------------------------
-
-
-@case("--predict where nothing can be: 4 before the first step")
-def _(work):
-    pipe, folder = os.path.join(work, "pipe"), os.path.join(work, "folder")
-    os.mkfifo(pipe)
-    os.mkdir(folder)
-    link = os.path.join(work, "link")
-    os.symlink(pipe, link)
-    write(os.path.join(work, "file"), "")
-    for i, (path, text) in enumerate(((folder, "no regular file"), (folder + "/", "no regular file"),
-                                      (pipe, "no regular file"), (link, "no regular file"),
-                                      (os.path.join(work, "none", "p.csv"), "none"),
-                                      (os.path.join(work, "file", "p.csv"), "Not a directory"))):
-        out = os.path.join(work, f"run{i}")
-        done = train("-o", out, "--predict", path, code=4)
-        says(done, "--predict", text)
-        assert "ep 1/" not in done.stderr and not os.path.exists(os.path.join(out, "latest")), done.stderr
-    assert os.path.islink(link) and not os.path.isfile(pipe), "a pipe was replaced"
 
 
 @case("a pipe or a device is not replaced by the trace")
@@ -166,7 +102,7 @@ def _(work):
 @case("without a split test the end names the AUROC of the best model, not that of the last")
 def _(work):
     folder = os.path.join(work, "shards")
-    images = os.path.join(os.path.dirname(data()), "images")
+    images = fixture("images120")
     run([program("chex-convert"), "-q", "-i", os.path.join(images, "images"), "-l",
          os.path.join(images, "Data_Entry_2017_v2020.csv"), "-o", folder, "--size", "36", "--split", "patient:50,50,0"])
     out = os.path.join(work, "run")
@@ -364,9 +300,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        status = case.main()
-    finally:
-        if Shared.folder:
-            shutil.rmtree(Shared.folder, ignore_errors=True)
-    sys.exit(status)
+    sys.exit(case.main())

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 import ranks as mpi
+from fixtures import fixture
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
 from support import Cases, manifest, program, run, says, slurp, synth, tree, write
 
@@ -28,14 +29,9 @@ EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\
 BATCH = {1: 16, 2: 8, 3: 4, 4: 4}  # images of a step of each rank: 16 of all, or 12 of three ranks
 
 
-@functools.lru_cache(None)
 def data():
     """A small data set of three splits, 90 images to train on; read only."""
-    folder = os.path.join(CACHE, "shards")
-    labels = synth(folder + ".images", 120, "--size", "64")
-    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
-         "--shard-size", "16", "--split", "patient:50,25,25"])
-    return folder
+    return fixture("trainable")
 
 
 def words(out, *more, source=None):

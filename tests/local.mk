@@ -173,6 +173,7 @@ TESTS += \
 	tests/check_archive.py \
 	tests/check_auroc.py \
 	tests/check_checkpoints.py \
+	tests/check_commands.py \
 	tests/check_completion.py \
 	tests/check_convert.py \
 	tests/check_diff.py \
@@ -215,6 +216,7 @@ EXTRA_DIST += \
 	tests/check_dist.sh \
 	tests/check_install.sh \
 	tests/check_kernels.c \
+	tests/check_commands.py \
 	tests/check_convert.py \
 	tests/check_docs.py \
 	tests/check_inspect.py \
@@ -236,11 +238,17 @@ EXTRA_DIST += \
 	tests/check_sheet.py \
 	tests/check_archive.py \
 	tests/check_faults.py \
+	tests/commands/convert.txt \
+	tests/commands/inspect.txt \
+	tests/commands/synth.txt \
+	tests/commands/train.txt \
 	tests/coverage.py \
+	tests/faults/README.md \
 	tests/faults/harness.py \
 	tests/faults/replay.py \
 	tests/check_synth.py \
 	tests/check_tables.py \
+	tests/fixtures.py \
 	tests/check_train.py \
 	tests/check_train_again.py \
 	tests/check_train_hostile.py \
