@@ -32,9 +32,9 @@ TABLE = {
 
 
 def stamp():
-    """What the fixtures depend on: the programs, by size and time."""
+    """What the fixtures depend on: the table, and the programs by size and time."""
     seen = [os.stat(program(name)) for name in sorted({name for name, _ in TABLE.values()})]
-    return hashlib.sha256(repr([(s.st_size, s.st_mtime_ns) for s in seen]).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr([TABLE, *((s.st_size, s.st_mtime_ns) for s in seen)]).encode()).hexdigest()[:16]
 
 
 def fixture(name):
