@@ -50,7 +50,7 @@ struct bench {
     struct image_traits traits;
     struct decoder decoder;
     struct resampler resampler;
-    struct inflate_tables *tables;
+    struct inflater *tables;
     struct inflate_state *isal;
     struct digest *digest;
     struct layout layout;
@@ -86,21 +86,21 @@ inflate_with_isal(struct bench *b)
 static bool
 collect(struct bench *b)
 {
-    size_t position = PNG_FIRST_CHUNK;
-    struct png_chunk chunk;
+    size_t position = CHUNK_FIRST;
+    struct chunk chunk;
 
     if (file_read(AT_FDCWD, b->path, 1u << 28, &b->file, NULL) != CHEX_OK ||
-        png_decode(b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) != CHEX_OK)
+        decode_png(b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) != CHEX_OK)
         return false;
     b->packed.size = 0;
-    while (png_chunk_next(b->file.data, b->file.size, &position, &chunk))
+    while (chunk_next(b->file.data, b->file.size, &position, &chunk))
         if (strcmp(chunk.type, "IDAT") == 0 && buffer_append(&b->packed, chunk.body + 4, chunk.length, NULL) != CHEX_OK)
             return false;
-    if (buffer_reserve(&b->packed, b->packed.size + INFLATE_IN_SLACK, NULL) != CHEX_OK)
+    if (buffer_reserve(&b->packed, b->packed.size + INFLATER_IN_SLACK, NULL) != CHEX_OK)
         return false;
-    memset(b->packed.data + b->packed.size, 0, INFLATE_IN_SLACK);
+    memset(b->packed.data + b->packed.size, 0, INFLATER_IN_SLACK);
     b->raw_size = ((size_t)b->image.width * b->traits.channels + 1) * b->image.height;
-    return buffer_reserve(&b->raw, b->raw_size + INFLATE_OUT_SLACK, NULL) == CHEX_OK && inflate_with_isal(b);
+    return buffer_reserve(&b->raw, b->raw_size + INFLATER_OUT_SLACK, NULL) == CHEX_OK && inflate_with_isal(b);
 }
 
 static bool
@@ -141,7 +141,7 @@ run(struct bench *b, enum stage stage)
     case FLOOR:
         return inflate_with_isal(b);
     case INFLATE:
-        return inflate_exactly(b->tables, b->packed.data, b->packed.size, b->raw.data, b->raw_size);
+        return inflater_exactly(b->tables, b->packed.data, b->packed.size, b->raw.data, b->raw_size);
     case UNFILTER:
         if (b->traits.channels == 1)
             unfilter_best()->gray(b->raw.data, b->image.width, 0, b->image.height, b->image.data, b->image.stride);
@@ -149,7 +149,7 @@ run(struct bench *b, enum stage stage)
     case DECODE:
         return decode_image(&b->decoder, b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) == CHEX_OK;
     case LIBPNG:
-        return png_decode(b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) == CHEX_OK;
+        return decode_png(b->file.data, b->file.size, &limits, &b->image, &b->traits, NULL) == CHEX_OK;
     case RESIZE:
         return resize(b);
     case CHECKSUM:
@@ -222,7 +222,7 @@ set_up(struct bench *b)
 {
     size_t text = layout_text_size(2, 8, 16);
 
-    b->tables = inflate_tables_new(inflate_best());
+    b->tables = inflater_new(inflater_best());
     b->isal = malloc(sizeof(*b->isal));
     b->digest = digest_new();
     if (!b->tables || !b->isal || !b->digest || decoder_init(&b->decoder, NULL) != CHEX_OK ||
@@ -242,7 +242,7 @@ tear_down(struct bench *b)
     image_release(&b->image);
     decoder_release(&b->decoder);
     resampler_release(&b->resampler);
-    inflate_tables_free(b->tables);
+    inflater_free(b->tables);
     digest_free(b->digest);
     free(b->isal);
     free(b->record);

@@ -133,10 +133,10 @@ ask_zlib(const uint8_t *data, size_t size, uint8_t *out, size_t *out_size)
 }
 
 static bool
-ours(struct inflate_tables *t, const struct bits *b, size_t size, const uint8_t *want, size_t out_size)
+ours(struct inflater *t, const struct bits *b, size_t size, const uint8_t *want, size_t out_size)
 {
-    uint8_t *out = malloc(out_size + INFLATE_OUT_SLACK);
-    bool taken = inflate_exactly(t, b->data, size, out, out_size);
+    uint8_t *out = malloc(out_size + INFLATER_OUT_SLACK);
+    bool taken = inflater_exactly(t, b->data, size, out, out_size);
 
     if (taken)
         ck_assert_mem_eq(out, want, out_size);
@@ -147,7 +147,7 @@ ours(struct inflate_tables *t, const struct bits *b, size_t size, const uint8_t 
 void
 judge(struct bits *b, const char *text)
 {
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
     uint8_t *want = malloc(ROOM);
     size_t out_size, body = (b->used + 7) / 8 - 2;
     const char *said = ask_zlib(b->data + 2, body, want, &out_size);
@@ -156,8 +156,8 @@ judge(struct bits *b, const char *text)
     ck_assert_msg(text ? said && strcmp(said, text) == 0 : !said, "zlib says: %s", said ? said : "good");
     for (unsigned i = 0; i < 4; i++)
         b->data[body + 2 + i] = (uint8_t)(sum >> (24 - 8 * i));
-    for (kind = inflate_kinds; kind->name; kind++) {
-        struct inflate_tables *t = kind->supported() ? inflate_tables_new(kind) : NULL;
+    for (kind = inflater_kinds; kind->name; kind++) {
+        struct inflater *t = kind->supported() ? inflater_new(kind) : NULL;
 
         if (!t)
             continue;
@@ -167,7 +167,7 @@ judge(struct bits *b, const char *text)
         b->data[body + 5] ^= 1; /* the checksum */
         ck_assert(!ours(t, b, body + 6, want, out_size));
         b->data[body + 5] ^= 1;
-        inflate_tables_free(t);
+        inflater_free(t);
     }
     free(want);
     free(b);

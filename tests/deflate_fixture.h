@@ -11,7 +11,7 @@
 #define ROOM (1u << 17) /* bytes of a stream, and of what comes out of it */
 
 struct bits {
-    uint8_t data[ROOM + INFLATE_IN_SLACK];
+    uint8_t data[ROOM + INFLATER_IN_SLACK];
     size_t used; /* bits */
 };
 

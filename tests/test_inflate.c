@@ -62,16 +62,16 @@ compress_data(struct buffer *out, const uint8_t *data, size_t size, uint32_t *ra
     z_stream z = {0};
 
     ck_assert_int_eq(deflateInit2(&z, level, Z_DEFLATED, 15, memory, strategy[next_random(random) % 5]), Z_OK);
-    ck_assert_int_eq(buffer_reserve(out, deflateBound(&z, (uLong)size) + 64 + INFLATE_IN_SLACK, NULL), CHEX_OK);
+    ck_assert_int_eq(buffer_reserve(out, deflateBound(&z, (uLong)size) + 64 + INFLATER_IN_SLACK, NULL), CHEX_OK);
     z.next_out = out->data;
-    z.avail_out = (uInt)(out->capacity - INFLATE_IN_SLACK);
+    z.avail_out = (uInt)(out->capacity - INFLATER_IN_SLACK);
     z.next_in = (Bytef *)(uintptr_t)data;
     z.avail_in = (uInt)cut;
     ck_assert_int_eq(deflate(&z, next_random(random) % 2 ? Z_FULL_FLUSH : Z_BLOCK), Z_OK);
     z.avail_in = (uInt)(size - cut);
     ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
     out->size = z.total_out;
-    memset(out->data + out->size, 0, INFLATE_IN_SLACK);
+    memset(out->data + out->size, 0, INFLATER_IN_SLACK);
     deflateEnd(&z);
 }
 
@@ -81,10 +81,10 @@ compress_data(struct buffer *out, const uint8_t *data, size_t size, uint32_t *ra
 static uint8_t *
 new_output(size_t size)
 {
-    uint8_t *out = malloc(size + INFLATE_OUT_SLACK + GUARD);
+    uint8_t *out = malloc(size + INFLATER_OUT_SLACK + GUARD);
 
     ck_assert_ptr_nonnull(out);
-    memset(out + size + INFLATE_OUT_SLACK, 0xa5, GUARD);
+    memset(out + size + INFLATER_OUT_SLACK, 0xa5, GUARD);
     return out;
 }
 
@@ -94,30 +94,30 @@ check_guard(const uint8_t *out, size_t size)
     int i;
 
     for (i = 0; i < GUARD; i++)
-        ck_assert_uint_eq(out[size + INFLATE_OUT_SLACK + (size_t)i], 0xa5);
+        ck_assert_uint_eq(out[size + INFLATER_OUT_SLACK + (size_t)i], 0xa5);
 }
 
 /* All of it, in as many parts as comes; true where it is said to be right. */
 static bool
-inflate_parts(const struct inflate_kind *kind, const struct buffer *in, uint8_t *out, size_t size, uint32_t random)
+inflater_parts(const struct inflater_kind *kind, const struct buffer *in, uint8_t *out, size_t size, uint32_t random)
 {
-    struct inflate_tables *t = inflate_tables_new(kind);
+    struct inflater *t = inflater_new(kind);
     size_t done = 0;
-    bool right = inflate_begin(t, in->data, in->size, out, size);
+    bool right = inflater_begin(t, in->data, in->size, out, size);
 
     while (right && done < size) {
         done += 1 + next_random(&random) % (1 + size / 3);
         done = done > size ? size : done;
-        right = inflate_until(t, done);
+        right = inflater_until(t, done);
     }
-    right = right && inflate_end(t);
-    inflate_tables_free(t);
+    right = right && inflater_end(t);
+    inflater_free(t);
     return right;
 }
 
 START_TEST(every_kind_inflates_what_zlib_deflates)
 {
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
     uint32_t random = 1, i;
 
     for (i = 0; i < 300; i++) {
@@ -127,13 +127,13 @@ START_TEST(every_kind_inflates_what_zlib_deflates)
 
         make_data(data, size, i, &random);
         compress_data(&packed, data, size, &random);
-        for (kind = inflate_kinds; kind->name; kind++) {
+        for (kind = inflater_kinds; kind->name; kind++) {
             uint8_t *out;
 
             if (!kind->supported())
                 continue;
             out = new_output(size);
-            ck_assert_msg(inflate_parts(kind, &packed, out, size, random), "%s refuses stream %u", kind->name, i);
+            ck_assert_msg(inflater_parts(kind, &packed, out, size, random), "%s refuses stream %u", kind->name, i);
             ck_assert_mem_eq(out, data, size);
             check_guard(out, size);
             free(out);
@@ -176,7 +176,7 @@ zlib_takes(struct buffer *b, uint8_t *out, size_t size)
 
 START_TEST(every_kind_says_of_damage_what_zlib_says)
 {
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
     uint32_t random = 5, i, k, taken = 0, refused = 0;
 
     for (i = 0; i < 3000; i++) {
@@ -194,13 +194,13 @@ START_TEST(every_kind_says_of_damage_what_zlib_says)
         }
         right = zlib_takes(&packed, want, size);
         *(right ? &taken : &refused) += 1;
-        for (kind = inflate_kinds; kind->name; kind++) {
+        for (kind = inflater_kinds; kind->name; kind++) {
             uint8_t *out;
 
             if (!kind->supported())
                 continue;
             out = new_output(size);
-            ck_assert_msg(inflate_parts(kind, &packed, out, size, random) == right, "%s differs on stream %u",
+            ck_assert_msg(inflater_parts(kind, &packed, out, size, random) == right, "%s differs on stream %u",
                           kind->name, i);
             if (right)
                 ck_assert_mem_eq(out, want, size);
@@ -265,8 +265,8 @@ make_match(struct buffer *out, unsigned literals, uint32_t distance)
     put_code(&w, 0, 7);
     *out = w.b;
     ck_assert_int_eq(buffer_append(out, "\0\0\0\0", 4, NULL), CHEX_OK);
-    ck_assert_int_eq(buffer_reserve(out, out->size + INFLATE_IN_SLACK, NULL), CHEX_OK);
-    memset(out->data + out->size, 0, INFLATE_IN_SLACK);
+    ck_assert_int_eq(buffer_reserve(out, out->size + INFLATER_IN_SLACK, NULL), CHEX_OK);
+    memset(out->data + out->size, 0, INFLATER_IN_SLACK);
 }
 
 /* What stands before the output, where nothing may be taken from. */
@@ -278,7 +278,7 @@ START_TEST(no_distance_reaches_over_the_beginning)
         unsigned literals;
         uint32_t distance;
     } cases[] = {{1, 1}, {1, 2}, {3, 4}, {4, 4}, {20, 20}, {20, 21}, {17, 17}, {16, 17}, {24, 24}, {23, 24}, {2, 24}};
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
     size_t i, k;
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -294,15 +294,15 @@ START_TEST(no_distance_reaches_over_the_beginning)
         repair_sum(&b, want + BEFORE, size);
         ck_assert_int_eq(zlib_takes(&b, unused, size), right);
         repair_sum(&b, want + BEFORE, size);
-        for (kind = inflate_kinds; kind->name; kind++) {
+        for (kind = inflater_kinds; kind->name; kind++) {
             uint8_t *out;
 
             if (!kind->supported())
                 continue;
             out = new_output(BEFORE + size);
             memset(out, 0, BEFORE);
-            ck_assert_msg(inflate_parts(kind, &b, out + BEFORE, size, 3) == right, "%s: distance %u behind %u literals",
-                          kind->name, cases[i].distance, cases[i].literals);
+            ck_assert_msg(inflater_parts(kind, &b, out + BEFORE, size, 3) == right,
+                          "%s: distance %u behind %u literals", kind->name, cases[i].distance, cases[i].literals);
             if (right)
                 ck_assert_mem_eq(out + BEFORE, want + BEFORE, size);
             free(out);

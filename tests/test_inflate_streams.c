@@ -261,11 +261,11 @@ END_TEST
 START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
 {
     static const uint8_t sum[4] = {0x03, 0xce, 0x01, 0x85}; /* Adler-32 of "aaaa" */
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
 
     for (unsigned dist = 30; dist < 32; dist++) {
         struct bits *b = new_bits();
-        uint8_t out[4 + INFLATE_OUT_SLACK];
+        uint8_t out[4 + INFLATER_OUT_SLACK];
         size_t size;
 
         put_block(b, true, 1);
@@ -276,11 +276,11 @@ START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
         put_fixed(b, 256);
         size = (b->used + 7) / 8;
         memcpy(b->data + size, sum, sizeof(sum));
-        for (kind = inflate_kinds; kind->name; kind++) {
-            struct inflate_tables *t = kind->supported() ? inflate_tables_new(kind) : NULL;
+        for (kind = inflater_kinds; kind->name; kind++) {
+            struct inflater *t = kind->supported() ? inflater_new(kind) : NULL;
 
-            ck_assert(!t || !inflate_exactly(t, b->data, size + sizeof(sum), out, 4));
-            inflate_tables_free(t);
+            ck_assert(!t || !inflater_exactly(t, b->data, size + sizeof(sum), out, 4));
+            inflater_free(t);
         }
         judge(b, "invalid distance code");
     }
@@ -433,16 +433,16 @@ END_TEST
 START_TEST(only_zlib_streams_with_a_whole_window_are_begun)
 {
     static const uint8_t heads[][2] = {{0x77, 0x9c}, {0x78, 0x9d}, {0x78, 0xbb}, {0x68, 0x81}, {0x1f, 0x8b}};
-    static uint8_t data[8 + INFLATE_IN_SLACK] = {0x78, 0x9c, 3, 0, 0, 0, 0, 1}, out[INFLATE_OUT_SLACK];
-    struct inflate_tables *t = inflate_tables_new(inflate_best());
+    static uint8_t data[8 + INFLATER_IN_SLACK] = {0x78, 0x9c, 3, 0, 0, 0, 0, 1}, out[INFLATER_OUT_SLACK];
+    struct inflater *t = inflater_new(inflater_best());
 
-    ck_assert(inflate_exactly(t, data, 8, out, 0)); /* an empty block */
-    ck_assert(!inflate_exactly(t, data, 7, out, 0));
+    ck_assert(inflater_exactly(t, data, 8, out, 0)); /* an empty block */
+    ck_assert(!inflater_exactly(t, data, 7, out, 0));
     for (unsigned i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         memcpy(data, heads[i], 2);
-        ck_assert(!inflate_exactly(t, data, 8, out, 0));
+        ck_assert(!inflater_exactly(t, data, 8, out, 0));
     }
-    inflate_tables_free(t);
+    inflater_free(t);
 }
 END_TEST
 
@@ -451,8 +451,8 @@ START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
 {
     for (unsigned count = 200; count <= 100000; count *= 500) {
         struct bits *b = new_bits();
-        struct inflate_tables *t = inflate_tables_new(inflate_best());
-        uint8_t out[INFLATE_OUT_SLACK];
+        struct inflater *t = inflater_new(inflater_best());
+        uint8_t out[INFLATER_OUT_SLACK];
         size_t size;
 
         for (unsigned i = 0; i < count; i++) {
@@ -461,8 +461,8 @@ START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
         }
         size = (b->used + 7) / 8;
         memcpy(b->data + size, "\0\0\0\1", 4);
-        ck_assert_int_eq(inflate_exactly(t, b->data, size + 4, out, 0), count == 200);
-        inflate_tables_free(t);
+        ck_assert_int_eq(inflater_exactly(t, b->data, size + 4, out, 0), count == 200);
+        inflater_free(t);
         free(b);
     }
 }

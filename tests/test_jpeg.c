@@ -132,7 +132,7 @@ decode(const uint8_t *data, size_t size, const struct decode_limits *limits, str
        struct image_traits *traits, struct chex_error *err)
 {
     *err = (struct chex_error){0};
-    return jpeg_decode(data, size, limits, image, traits, err);
+    return decode_jpeg(data, size, limits, image, traits, err);
 }
 
 /* Refused with this status and text; frees data. */
@@ -145,7 +145,7 @@ refused(uint8_t *data, size_t size, enum chex_status status, const char *text)
 
     ck_assert_int_eq(decode(data, size, &strict, &image, &traits, &err), status);
     ck_assert_str_eq(err.text, text);
-    ck_assert_int_eq(jpeg_decode(data, size, &strict, &image, &traits, NULL), status);
+    ck_assert_int_eq(decode_jpeg(data, size, &strict, &image, &traits, NULL), status);
     image_release(&image);
     free(data);
 }

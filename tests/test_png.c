@@ -80,7 +80,7 @@ decode_good(const struct buffer *file, struct image *image, struct image_traits 
 {
     struct chex_error err = {0};
 
-    ck_assert_msg(png_decode(file->data, file->size, &limits, image, traits, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_msg(decode_png(file->data, file->size, &limits, image, traits, &err) == CHEX_OK, "%s", err.text);
 }
 
 static void

@@ -48,7 +48,7 @@ decode(const struct buffer *file, const atomic_bool *stop, unsigned *warnings, s
     const struct decode_limits limits = {.max_pixels = 1 << 20, .min_side = 1, .stop = stop};
     struct image image = {0};
     struct image_traits traits;
-    enum chex_status status = png_decode(file->data, file->size, &limits, &image, &traits, err);
+    enum chex_status status = decode_png(file->data, file->size, &limits, &image, &traits, err);
 
     *warnings = traits.warnings;
     image_release(&image);
@@ -144,7 +144,7 @@ START_TEST(checksums_are_compared_before_libpng_is_asked)
 {
     static const char *const types[] = {"IHDR", "tIME", "IDAT", "tEXt", "IEND", "late"};
     struct buffer file = {0}, raw = {0}, packed = {0};
-    struct png_chunks chunks;
+    struct chunk_checks chunks;
 
     fixture_raw(&raw, &plain);
     fixture_deflate(&packed, raw.data, raw.size);
@@ -161,7 +161,7 @@ START_TEST(checksums_are_compared_before_libpng_is_asked)
 
         for (unsigned bit = 0; bit < 32; bit++) {
             file.data[crc + bit / 8] ^= (uint8_t)(1u << bit % 8);
-            png_chunk_check(file.data, file.size, &chunks);
+            chunk_check(file.data, file.size, &chunks);
             ck_assert_str_eq(chunks.bad, ancillary || i == 5 ? "" : types[i]);
             ck_assert_uint_eq(chunks.bad_other, ancillary);
             ck_assert(chunks.ended);
@@ -169,7 +169,7 @@ START_TEST(checksums_are_compared_before_libpng_is_asked)
         }
     }
     for (size_t size = 0; size < fixture_find(&file, "late"); size++) {
-        png_chunk_check(file.data, size, &chunks);
+        chunk_check(file.data, size, &chunks);
         ck_assert(!chunks.ended && !chunks.bad[0] && chunks.bad_other == 0);
     }
     buffer_release(&raw);

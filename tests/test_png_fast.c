@@ -136,15 +136,15 @@ make_filtered(struct buffer *b, const struct fixture *f, uint32_t *random)
 
 /* Does the fast path take it?  If so, it is what libpng says, traits and all. */
 static bool
-fast_agrees(struct png_fast *fast, const struct buffer *file)
+fast_agrees(struct fastpng *fast, const struct buffer *file)
 {
     struct image ours = {0}, theirs = {0};
     struct image_traits our_traits = {0}, their_traits = {0};
     struct chex_error err = {0};
-    bool taken = png_fast_decode(fast, file->data, file->size, &limits, &ours, &our_traits);
+    bool taken = fastpng_decode(fast, file->data, file->size, &limits, &ours, &our_traits);
 
     if (taken) {
-        ck_assert_msg(png_decode(file->data, file->size, &limits, &theirs, &their_traits, &err) == CHEX_OK,
+        ck_assert_msg(decode_png(file->data, file->size, &limits, &theirs, &their_traits, &err) == CHEX_OK,
                       "taken, but libpng says: %s", err.text);
         ck_assert_uint_eq(ours.width, theirs.width);
         ck_assert_uint_eq(ours.height, theirs.height);
@@ -164,7 +164,7 @@ fast_agrees(struct png_fast *fast, const struct buffer *file)
 static void
 expect(const struct fixture *f, bool taken)
 {
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct buffer b = {0};
     uint32_t random = 7;
 
@@ -176,7 +176,7 @@ expect(const struct fixture *f, bool taken)
         ck_assert_int_eq(fast_agrees(fast, &b), f->colour == GRAY);
     }
     buffer_release(&b);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 
 START_TEST(the_forms_of_the_data_set_are_taken)
@@ -239,7 +239,7 @@ make_filtered_rgba(struct buffer *b, uint32_t width, uint32_t height, uint32_t *
 
 START_TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
 {
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct buffer b = {0};
     uint32_t random = 17;
     int i;
@@ -253,7 +253,7 @@ START_TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
         ck_assert(!fast_agrees(fast, &b));
     }
     buffer_release(&b);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 END_TEST
 
@@ -301,27 +301,27 @@ START_TEST(headers_that_are_out_of_bounds_are_not_taken)
     };
     const struct decode_limits boundless = {.max_pixels = UINT64_MAX};
     struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = smooth};
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct image_traits traits;
     struct image image = {0};
     struct buffer good = {0}, b = {0};
 
     fixture_png(&good, &f);
-    ck_assert(png_fast_decode(fast, good.data, good.size, &boundless, &image, &traits));
+    ck_assert(fastpng_decode(fast, good.data, good.size, &boundless, &image, &traits));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         b.size = 0;
         ck_assert_int_eq(buffer_append(&b, good.data, good.size, NULL), CHEX_OK);
         memcpy(b.data + fixture_find(&b, "IHDR") + 8 + bad[i].at, bad[i].bytes, bad[i].count);
         fixture_repair(&b, fixture_find(&b, "IHDR"));
-        ck_assert_msg(!png_fast_decode(fast, b.data, b.size, &boundless, &image, &traits), "header %zu", i);
+        ck_assert_msg(!fastpng_decode(fast, b.data, b.size, &boundless, &image, &traits), "header %zu", i);
     }
     memcpy(good.data + fixture_find(&good, "IHDR") + 4, "IDAT", 4); /* no header */
     fixture_repair(&good, fixture_find(&good, "IDAT"));
-    ck_assert(!png_fast_decode(fast, good.data, good.size, &boundless, &image, &traits));
+    ck_assert(!fastpng_decode(fast, good.data, good.size, &boundless, &image, &traits));
     image_release(&image);
     buffer_release(&good);
     buffer_release(&b);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 END_TEST
 
@@ -329,7 +329,7 @@ START_TEST(chunks_in_another_place_are_not_taken)
 {
     enum { NOTHING, LONG_END, SECOND_DATA, LATE_TIME, NO_DATA, LONG_HEADER, SURPLUS, FORMS };
     struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = smooth};
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct buffer raw = {0}, packed = {0};
 
     fixture_raw(&raw, &f);
@@ -355,21 +355,21 @@ START_TEST(chunks_in_another_place_are_not_taken)
         fixture_chunk(&b, "IEND", "x", form == LONG_END);
         if (form == SURPLUS)
             fixture_chunk(&b, "IEND", "", 0);
-        ck_assert_msg(png_fast_decode(fast, b.data, b.size, &limits, &image, &traits) == (form == NOTHING), "form %d",
+        ck_assert_msg(fastpng_decode(fast, b.data, b.size, &limits, &image, &traits) == (form == NOTHING), "form %d",
                       form);
         image_release(&image);
         buffer_release(&b);
     }
     buffer_release(&raw);
     buffer_release(&packed);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 END_TEST
 
 START_TEST(a_file_cut_anywhere_is_not_taken)
 {
     struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct buffer b = {0};
     uint32_t random = 3;
     size_t whole, cut;
@@ -382,14 +382,14 @@ START_TEST(a_file_cut_anywhere_is_not_taken)
         ck_assert_msg(!fast_agrees(fast, &b), "taken though cut at byte %zu", cut);
     }
     buffer_release(&b);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 END_TEST
 
 START_TEST(every_flipped_bit_is_left_to_libpng)
 {
     struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct buffer b = {0};
     uint32_t random = 5;
     size_t bit;
@@ -401,7 +401,7 @@ START_TEST(every_flipped_bit_is_left_to_libpng)
         b.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     buffer_release(&b);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 END_TEST
 
@@ -409,7 +409,7 @@ END_TEST
 START_TEST(damage_under_a_right_checksum_is_never_taken_alone)
 {
     struct fixture f = {.width = 48, .height = 36, .colour = GRAY, .depth = 8, .sample = smooth};
-    struct png_fast *fast = png_fast_new();
+    struct fastpng *fast = fastpng_new();
     struct buffer good = {0}, b = {0};
     uint32_t random = 11;
     int i, k;
@@ -429,14 +429,14 @@ START_TEST(damage_under_a_right_checksum_is_never_taken_alone)
     }
     buffer_release(&good);
     buffer_release(&b);
-    png_fast_free(fast);
+    fastpng_free(fast);
 }
 END_TEST
 
 Suite *
 png_fast_suite(void)
 {
-    Suite *suite = suite_create("png_fast");
+    Suite *suite = suite_create("fastpng");
     TCase *tcase = tcase_create("fast");
 
     tcase_add_test(tcase, every_wavefront_equals_plain_c);

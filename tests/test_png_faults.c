@@ -28,7 +28,7 @@ decode(const struct buffer *file, bool lenient, struct image *image, struct imag
     const struct decode_limits limits = {.max_pixels = 1 << 20, .min_side = 1, .lenient = lenient};
 
     *err = (struct chex_error){0};
-    return png_decode(file->data, file->size, &limits, image, traits, err);
+    return decode_png(file->data, file->size, &limits, image, traits, err);
 }
 
 static void
@@ -53,7 +53,7 @@ refused(struct buffer *file, enum chex_status status, const char *text)
     ck_assert_str_eq(err.text, text);
     ck_assert_int_eq(err.status, status);
     ck_assert_int_eq(
-        png_decode(file->data, file->size, &(struct decode_limits){.max_pixels = 1 << 20}, &image, &traits, NULL),
+        decode_png(file->data, file->size, &(struct decode_limits){.max_pixels = 1 << 20}, &image, &traits, NULL),
         status);
     image_release(&image);
     buffer_release(file);
@@ -400,7 +400,7 @@ START_TEST(a_file_that_went_through_a_text_mode_transfer_is_damage)
 
     memmove(file.data + 4, file.data + 5, file.size - 5); /* CR LF became LF */
     file.size--;
-    ck_assert(png_is(file.data, file.size));
+    ck_assert(is_png(file.data, file.size));
     refused(&file, CHEX_ERR_DAMAGED, "damaged PNG (PNG file corrupted by ASCII conversion)");
 }
 END_TEST
@@ -427,7 +427,7 @@ check_limit(uint32_t width, uint32_t height, const struct decode_limits *limits,
 
     fixture_header(&file, &f);
     fixture_chunk(&file, "IDAT", "\x78\x9c", 2);
-    ck_assert_int_eq(png_decode(file.data, file.size, limits, &image, &traits, &err), CHEX_ERR_LIMIT);
+    ck_assert_int_eq(decode_png(file.data, file.size, limits, &image, &traits, &err), CHEX_ERR_LIMIT);
     ck_assert_str_eq(err.text, text);
     ck_assert_ptr_null(image.pixels.data);
     ck_assert_uint_eq(traits.bit_depth, 1);

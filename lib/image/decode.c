@@ -136,14 +136,14 @@ kind_of(const uint8_t *data, size_t size)
 enum chex_status
 decoder_init(struct decoder *d, struct chex_error *err)
 {
-    d->png = png_fast_new();
+    d->png = fastpng_new();
     return d->png ? CHEX_OK : chex_fail_memory(err);
 }
 
 void
 decoder_release(struct decoder *d)
 {
-    png_fast_free(d->png);
+    fastpng_free(d->png);
     d->png = NULL;
 }
 
@@ -151,12 +151,12 @@ enum chex_status
 decode_image(struct decoder *d, const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
              struct image_traits *traits, struct chex_error *err)
 {
-    if (d->png && png_fast_decode(d->png, data, size, limits, out, traits))
+    if (d->png && fastpng_decode(d->png, data, size, limits, out, traits))
         return CHEX_OK;
-    if (png_is(data, size))
-        return png_decode(data, size, limits, out, traits, err);
-    if (jpeg_is(data, size))
-        return jpeg_decode(data, size, limits, out, traits, err);
+    if (is_png(data, size))
+        return decode_png(data, size, limits, out, traits, err);
+    if (is_jpeg(data, size))
+        return decode_jpeg(data, size, limits, out, traits, err);
     *traits = (struct image_traits){0};
     if (size == 0)
         return chex_fail(err, CHEX_ERR_EMPTY, "empty file (download interrupted?)");

@@ -10,14 +10,14 @@
 
 /* What is kept from image to image: the buffers and tables of png_fast.h.  One a thread. */
 struct decoder {
-    struct png_fast *png; /* NULL: every PNG goes to libpng */
+    struct fastpng *png; /* NULL: every PNG goes to libpng */
 };
 
 enum chex_status decoder_init(struct decoder *d, struct chex_error *err);
 void decoder_release(struct decoder *d); /* a zero-initialised one is allowed */
 
 /*
- * As png_decode() and jpeg_decode(); besides
+ * As decode_png() and decode_jpeg(); besides
  * CHEX_ERR_EMPTY      no bytes ("empty file (download interrupted?)")
  * CHEX_ERR_NOT_IMAGE  what it looks like instead: HTML ("login page saved?"), a Git LFS pointer, gzip, DICOM, ...
  */

@@ -47,7 +47,7 @@ struct job {
 };
 
 bool
-jpeg_is(const uint8_t *data, size_t size)
+is_jpeg(const uint8_t *data, size_t size)
 {
     return size >= 2 && memcmp(data, "\xff\xd8\xff", size < 3 ? size : 3) == 0;
 }
@@ -338,7 +338,7 @@ guarded(struct job *job, struct image *out)
 }
 
 enum chex_status
-jpeg_decode(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
+decode_jpeg(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
             struct image_traits *traits, struct chex_error *err)
 {
     struct job job = {.data = data, .size = size, .limits = limits, .traits = traits, .err = err};

@@ -12,14 +12,14 @@
 #include "image/image.h"
 
 /* True where the first bytes are JPEG's start of image. */
-bool jpeg_is(const uint8_t *data, size_t size);
+bool is_jpeg(const uint8_t *data, size_t size);
 
 /*
- * Decode the JPEG in data[0 .. size - 1].  As png_decode(); besides
+ * Decode the JPEG in data[0 .. size - 1].  As decode_png(); besides
  * CHEX_ERR_UNSUPPORTED  CMYK, 12-bit, arithmetic or lossless coding, named in the text
  * CHEX_ERR_LIMIT        also for more than 500 scans of a progressive file
  */
-enum chex_status jpeg_decode(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
+enum chex_status decode_jpeg(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
                              struct image_traits *traits, struct chex_error *err);
 
 #endif

@@ -22,7 +22,7 @@ read_u32(const uint8_t *p)
 }
 
 bool
-png_chunk_next(const uint8_t *data, size_t size, size_t *position, struct png_chunk *chunk)
+chunk_next(const uint8_t *data, size_t size, size_t *position, struct chunk *chunk)
 {
     const uint8_t *p;
 
@@ -46,33 +46,33 @@ png_chunk_next(const uint8_t *data, size_t size, size_t *position, struct png_ch
 }
 
 bool
-png_chunk_is_animated(const uint8_t *data, size_t size)
+chunk_is_animated(const uint8_t *data, size_t size)
 {
-    size_t position = PNG_FIRST_CHUNK;
-    struct png_chunk chunk;
+    size_t position = CHUNK_FIRST;
+    struct chunk chunk;
 
-    while (png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") != 0)
+    while (chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") != 0)
         if (strcmp(chunk.type, "acTL") == 0)
             return true;
     return false;
 }
 
 bool
-png_chunk_is_image_data(const uint8_t *data, size_t size, size_t position)
+chunk_is_image_data(const uint8_t *data, size_t size, size_t position)
 {
-    struct png_chunk chunk;
+    struct chunk chunk;
 
-    return png_chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") == 0 && chunk.length > 0;
+    return chunk_next(data, size, &position, &chunk) && strcmp(chunk.type, "IDAT") == 0 && chunk.length > 0;
 }
 
 void
-png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out)
+chunk_check(const uint8_t *data, size_t size, struct chunk_checks *out)
 {
-    size_t position = PNG_FIRST_CHUNK;
-    struct png_chunk chunk;
+    size_t position = CHUNK_FIRST;
+    struct chunk chunk;
 
-    *out = (struct png_chunks){.bad = ""};
-    while (!out->ended && png_chunk_next(data, size, &position, &chunk)) {
+    *out = (struct chunk_checks){.bad = ""};
+    while (!out->ended && chunk_next(data, size, &position, &chunk)) {
         bool critical = !(chunk.type[0] & 0x20);
         size_t covered = (size_t)chunk.length + 4;
 
@@ -87,16 +87,16 @@ png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out)
 }
 
 enum chex_status
-png_chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err)
+chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err)
 {
-    size_t position = PNG_FIRST_CHUNK;
-    struct png_chunk chunk;
+    size_t position = CHUNK_FIRST;
+    struct chunk chunk;
     z_stream z = {0};
     uint8_t out[16384];
     uint64_t made = 0;
     int code = inflateInit(&z);
 
-    while (code == Z_OK && made <= most && png_chunk_next(data, size, &position, &chunk)) {
+    while (code == Z_OK && made <= most && chunk_next(data, size, &position, &chunk)) {
         if (strcmp(chunk.type, "IDAT") != 0)
             continue;
         z.next_in = (Bytef *)(uintptr_t)(chunk.body + 4);

@@ -12,36 +12,35 @@
 
 #include <stddef.h>
 
-struct png_chunk {
+struct chunk {
     char type[5]; /* terminated; letters only */
     uint32_t length;
     const uint8_t *body; /* type, length bytes of data, CRC; points into the file */
 };
 
-/* The chunk at *position, which moves behind it; false where none is whole.  Begin at PNG_FIRST_CHUNK. */
-bool png_chunk_next(const uint8_t *data, size_t size, size_t *position, struct png_chunk *chunk);
-#define PNG_FIRST_CHUNK 8 /* behind the signature */
+/* The chunk at *position, which moves behind it; false where none is whole.  Begin at CHUNK_FIRST. */
+bool chunk_next(const uint8_t *data, size_t size, size_t *position, struct chunk *chunk);
+#define CHUNK_FIRST 8 /* behind the signature */
 
 /* APNG: an acTL before the first IDAT. */
-bool png_chunk_is_animated(const uint8_t *data, size_t size);
+bool chunk_is_animated(const uint8_t *data, size_t size);
 
 /* At this position stands an IDAT that is not empty. */
-bool png_chunk_is_image_data(const uint8_t *data, size_t size, size_t position);
+bool chunk_is_image_data(const uint8_t *data, size_t size, size_t position);
 
 /* What all chunks say together, up to IEND or to the first that is not whole. */
-struct png_chunks {
+struct chunk_checks {
     char bad[5];        /* the first critical one whose CRC is wrong; "" where there is none */
     unsigned bad_other; /* ancillary ones whose CRC is wrong */
     bool ended;         /* IEND is there, and whole */
 };
 
-void png_chunk_check(const uint8_t *data, size_t size, struct png_chunks *out);
+void chunk_check(const uint8_t *data, size_t size, struct chunk_checks *out);
 
 /*
  * *small: the image data, inflated, is at most `most` bytes, or damaged before.  So a few bytes behind the pixels
  * that would become many cannot take time.  CHEX_ERR_MEMORY.
  */
-enum chex_status png_chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small,
-                                   struct chex_error *err);
+enum chex_status chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * png_decode.c - see png.h
  *
- * One struct job lives on the stack of png_decode(); libpng's callbacks reach it through their pointers and leave
+ * One struct job lives on the stack of decode_png(); libpng's callbacks reach it through their pointers and leave
  * what went wrong in it.  The only setjmp() stands in guarded(), which has no locals, so that nothing can be
  * clobbered, and everything to be freed is in the job, so that nothing can leak.
  *
@@ -43,7 +43,7 @@ struct job {
     enum phase phase;
     enum chex_status status; /* what went wrong; CHEX_OK as yet */
     bool no_memory;
-    struct png_chunks chunks;
+    struct chunk_checks chunks;
     uint64_t rows_left; /* to be asked for, of all passes */
     size_t late;        /* bytes read for the last of them; SIZE_MAX once they were looked at */
     bool damaged;       /* a warning that speaks about pixels; its text is in message */
@@ -61,7 +61,7 @@ struct job {
 enum { COLOUR = 1, TRANSPARENT = 2 };
 
 bool
-png_is(const uint8_t *data, size_t size)
+is_png(const uint8_t *data, size_t size)
 {
     /* Not the whole signature: one that a text-mode transfer changed is still a PNG, and damaged. */
     return size > 0 && memcmp(data, "\x89PNG", size < 4 ? size : 4) == 0;
@@ -102,7 +102,7 @@ on_warning(png_structp png, png_const_charp message)
     struct job *job = png_get_error_ptr(png);
     bool harmless = strncmp(message, "IDAT: ", 6) != 0;
 
-    if (strstr(message, "CRC error")) /* counted by png_chunk_check() */
+    if (strstr(message, "CRC error")) /* counted by chunk_check() */
         return;
     for (size_t i = 0; !harmless && i < sizeof(surplus) / sizeof(surplus[0]); i++)
         harmless = strstr(message, surplus[i]) != NULL;
@@ -140,7 +140,7 @@ check_surplus(struct job *job, size_t size)
     row = 1 +
           ((uint64_t)png_get_image_width(job->png, job->info) * job->traits->bit_depth * job->traits->channels + 7) / 8;
     most = row * png_get_image_height(job->png, job->info) * (1 + SURPLUS_TIMES) + SURPLUS_BYTES;
-    status = png_chunk_measure(job->data, job->size, most, &small, job->err);
+    status = chunk_measure(job->data, job->size, most, &small, job->err);
     return status == CHEX_OK && !small ? CHEX_ERR_LIMIT : status;
 }
 
@@ -247,7 +247,7 @@ read_header(struct job *job, struct image *out)
     traits->channels = png_get_channels(job->png, job->info);
     traits->palette = png_get_color_type(job->png, job->info) == PNG_COLOR_TYPE_PALETTE;
     traits->interlaced = png_get_interlace_type(job->png, job->info) != PNG_INTERLACE_NONE;
-    traits->animated = png_chunk_is_animated(job->data, job->size);
+    traits->animated = chunk_is_animated(job->data, job->size);
     status = decode_limits_check(job->limits, width, height, job->err);
     if (status != CHEX_OK)
         return status;
@@ -416,7 +416,7 @@ read_all(struct job *job, struct image *out)
     if (status != CHEX_OK)
         return status;
     job->phase = END;
-    if (png_chunk_is_image_data(job->data, job->size, job->position)) /* which libpng skips without a word */
+    if (chunk_is_image_data(job->data, job->size, job->position)) /* which libpng skips without a word */
         job->traits->warnings++;
     png_read_end(job->png, NULL);
     if (job->position < job->size)
@@ -465,14 +465,14 @@ guarded(struct job *job, struct image *out)
 }
 
 enum chex_status
-png_decode(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
+decode_png(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
            struct image_traits *traits, struct chex_error *err)
 {
     struct job job = {.data = data, .size = size, .limits = limits, .traits = traits, .err = err};
     enum chex_status status;
 
     *traits = (struct image_traits){.container = IMAGE_PNG};
-    png_chunk_check(data, size, &job.chunks);
+    chunk_check(data, size, &job.chunks);
     if (job.chunks.bad[0])
         return chex_fail(err, CHEX_ERR_CHECKSUM, "checksum error in %s", job.chunks.bad);
     traits->warnings = job.chunks.bad_other;

@@ -13,7 +13,7 @@
 #include "image/image.h"
 
 /* True where the first bytes are PNG's signature. */
-bool png_is(const uint8_t *data, size_t size);
+bool is_png(const uint8_t *data, size_t size);
 
 /*
  * Decode the PNG in data[0 .. size - 1].
@@ -30,7 +30,7 @@ bool png_is(const uint8_t *data, size_t size);
  * CHEX_ERR_MEMORY
  * The text does not name the file: the caller adds that.  Thread-safe.
  */
-enum chex_status png_decode(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
+enum chex_status decode_png(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
                             struct image_traits *traits, struct chex_error *err);
 
 #endif

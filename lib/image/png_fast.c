@@ -22,38 +22,38 @@
 
 #define CHANNELS_RGBA 4
 
-_Static_assert(UNFILTER_SLACK <= INFLATE_OUT_SLACK, "one slack serves both");
+_Static_assert(UNFILTER_SLACK <= INFLATER_OUT_SLACK, "one slack serves both");
 
-struct png_fast {
-    struct inflate_tables *tables;
+struct fastpng {
+    struct inflater *tables;
     struct buffer packed; /* the IDATs' data, one behind the other */
     struct buffer raw;    /* filtered rows, each behind its filter type */
     struct buffer plane;  /* RGBA: the rows of one channel, filtered */
     const struct unfilter_kind *kind;
 };
 
-struct png_fast *
-png_fast_new(void)
+struct fastpng *
+fastpng_new(void)
 {
-    struct png_fast *fast = calloc(1, sizeof(*fast));
+    struct fastpng *fast = calloc(1, sizeof(*fast));
 
     if (!fast)
         return NULL;
     fast->kind = unfilter_best();
-    fast->tables = inflate_tables_new(inflate_best());
+    fast->tables = inflater_new(inflater_best());
     if (!fast->tables) {
-        png_fast_free(fast);
+        fastpng_free(fast);
         return NULL;
     }
     return fast;
 }
 
 void
-png_fast_free(struct png_fast *fast)
+fastpng_free(struct fastpng *fast)
 {
     if (!fast)
         return;
-    inflate_tables_free(fast->tables);
+    inflater_free(fast->tables);
     buffer_release(&fast->packed);
     buffer_release(&fast->raw);
     buffer_release(&fast->plane);
@@ -72,7 +72,7 @@ struct header {
 };
 
 static bool
-read_header(const struct png_chunk *chunk, const struct decode_limits *limits, struct header *h)
+read_header(const struct chunk *chunk, const struct decode_limits *limits, struct header *h)
 {
     const uint8_t *p = chunk->body + 4;
 
@@ -90,7 +90,7 @@ read_header(const struct png_chunk *chunk, const struct decode_limits *limits, s
 
 /* Chunks of the data set's files that say nothing about the value of a pixel, with their only valid length. */
 static bool
-is_known_ancillary(const struct png_chunk *chunk)
+is_known_ancillary(const struct chunk *chunk)
 {
     static const struct {
         const char *type;
@@ -105,26 +105,26 @@ is_known_ancillary(const struct png_chunk *chunk)
 }
 
 static bool
-checksum_is_right(const struct png_chunk *chunk)
+checksum_is_right(const struct chunk *chunk)
 {
     return crc32_gzip_refl(0, chunk->body, 4 + (uint64_t)chunk->length) == get_u32be(chunk->body + 4 + chunk->length);
 }
 
 /* Walk through all chunks: the header to *h, the image data to fast->packed. */
 static bool
-read_chunks(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+read_chunks(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
             struct header *h)
 {
-    size_t position = PNG_FIRST_CHUNK;
-    struct png_chunk chunk;
+    size_t position = CHUNK_FIRST;
+    struct chunk chunk;
     enum { BEFORE, INSIDE, BEHIND } place = BEFORE;
 
-    if (size < PNG_FIRST_CHUNK || memcmp(data, "\x89PNG\r\n\x1a\n", PNG_FIRST_CHUNK) != 0)
+    if (size < CHUNK_FIRST || memcmp(data, "\x89PNG\r\n\x1a\n", CHUNK_FIRST) != 0)
         return false;
-    if (!png_chunk_next(data, size, &position, &chunk) || !checksum_is_right(&chunk) || !read_header(&chunk, limits, h))
+    if (!chunk_next(data, size, &position, &chunk) || !checksum_is_right(&chunk) || !read_header(&chunk, limits, h))
         return false;
     fast->packed.size = 0;
-    while (png_chunk_next(data, size, &position, &chunk)) {
+    while (chunk_next(data, size, &position, &chunk)) {
         if (!checksum_is_right(&chunk))
             return false;
         if (strcmp(chunk.type, "IEND") == 0)
@@ -142,15 +142,15 @@ read_chunks(struct png_fast *fast, const uint8_t *data, size_t size, const struc
 
 /* Make room for `wanted` bytes of filtered rows, and begin. */
 static bool
-begin_rows(struct png_fast *fast, size_t wanted)
+begin_rows(struct fastpng *fast, size_t wanted)
 {
     size_t room, size = fast->packed.size;
 
-    if (!size_add(wanted, INFLATE_OUT_SLACK, &room) || buffer_reserve(&fast->raw, room, NULL) != CHEX_OK ||
-        buffer_reserve(&fast->packed, size + INFLATE_IN_SLACK, NULL) != CHEX_OK)
+    if (!size_add(wanted, INFLATER_OUT_SLACK, &room) || buffer_reserve(&fast->raw, room, NULL) != CHEX_OK ||
+        buffer_reserve(&fast->packed, size + INFLATER_IN_SLACK, NULL) != CHEX_OK)
         return false;
-    memset(fast->packed.data + size, 0, INFLATE_IN_SLACK);
-    return inflate_begin(fast->tables, fast->packed.data, size, fast->raw.data, wanted);
+    memset(fast->packed.data + size, 0, INFLATER_IN_SLACK);
+    return inflater_begin(fast->tables, fast->packed.data, size, fast->raw.data, wanted);
 }
 
 static bool
@@ -179,7 +179,7 @@ opaque(unsigned type, bool at_left, bool at_top)
  * others it is enough to look at the filtered bytes.  False where they differ or alpha is not 255 throughout.
  */
 static bool
-take_plane(struct png_fast *fast, const struct header *h, uint32_t from, uint32_t to)
+take_plane(struct fastpng *fast, const struct header *h, uint32_t from, uint32_t to)
 {
     size_t row = 1 + (size_t)h->width * CHANNELS_RGBA, plane_row = 1 + (size_t)h->width;
     uint32_t x, y;
@@ -202,7 +202,7 @@ take_plane(struct png_fast *fast, const struct header *h, uint32_t from, uint32_
 }
 
 static bool
-reserve_plane(struct png_fast *fast, const struct header *h)
+reserve_plane(struct fastpng *fast, const struct header *h)
 {
     size_t size;
 
@@ -215,7 +215,7 @@ reserve_plane(struct png_fast *fast, const struct header *h)
 
 /* Band by band, so that rows are in the cache when their filters are undone. */
 static bool
-decode_rows(struct png_fast *fast, const struct header *h, const struct decode_limits *limits, size_t row,
+decode_rows(struct fastpng *fast, const struct header *h, const struct decode_limits *limits, size_t row,
             struct image *out)
 {
     const uint8_t *raw = h->channels == 1 ? fast->raw.data : fast->plane.data;
@@ -226,17 +226,17 @@ decode_rows(struct png_fast *fast, const struct header *h, const struct decode_l
         if (limits->stop && atomic_load_explicit(limits->stop, memory_order_relaxed))
             return false;
         to = h->height - from > UNFILTER_BAND ? from + UNFILTER_BAND : h->height;
-        if (!inflate_until(fast->tables, to * row) || !filter_types_are_right(fast->raw.data, from, to, row) ||
+        if (!inflater_until(fast->tables, to * row) || !filter_types_are_right(fast->raw.data, from, to, row) ||
             (h->channels != 1 && !take_plane(fast, h, from, to)))
             return false;
         fast->kind->gray(raw, h->width, from, to, out->data, out->stride);
     }
-    return inflate_end(fast->tables);
+    return inflater_end(fast->tables);
 }
 
 bool
-png_fast_decode(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
-                struct image *out, struct image_traits *traits)
+fastpng_decode(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+               struct image *out, struct image_traits *traits)
 {
     struct header h;
     size_t row, wanted;

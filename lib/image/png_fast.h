@@ -14,16 +14,16 @@
 #include "image/image.h"
 
 /* Buffers and tables kept from image to image.  One a thread. */
-struct png_fast;
+struct fastpng;
 
-struct png_fast *png_fast_new(void);       /* NULL when out of memory */
-void png_fast_free(struct png_fast *fast); /* NULL is allowed */
+struct fastpng *fastpng_new(void);       /* NULL when out of memory */
+void fastpng_free(struct fastpng *fast); /* NULL is allowed */
 
 /*
- * Decode the PNG in data[0 .. size - 1] if it is of the plain form and whole.  False: ask png_decode(), which also
+ * Decode the PNG in data[0 .. size - 1] if it is of the plain form and whole.  False: ask decode_png(), which also
  * happens when memory is short.  On false out and traits are unspecified.
  */
-bool png_fast_decode(struct png_fast *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
-                     struct image *out, struct image_traits *traits);
+bool fastpng_decode(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
+                    struct image *out, struct image_traits *traits);
 
 #endif

@@ -182,7 +182,7 @@ fail_of(int code, struct chex_error *err)
 }
 
 static enum chex_status
-inflate_piece(struct gunzip *g, size_t *size, struct chex_error *err)
+gunzip_piece(struct gunzip *g, size_t *size, struct chex_error *err)
 {
     struct inflate_state *s = &g->state;
     enum chex_status status = CHEX_OK;
@@ -225,7 +225,7 @@ gunzip_read(struct gunzip *g, const uint8_t **data, size_t *size, struct chex_er
     *size = 0;
     *data = g->out;
     if (g->failed == CHEX_OK)
-        g->failed = inflate_piece(g, size, &g->error);
+        g->failed = gunzip_piece(g, size, &g->error);
     /* What came before the fault is handed out; the next call fails. */
     if (g->failed == CHEX_OK || *size > 0)
         return CHEX_OK;

@@ -34,14 +34,14 @@ take(struct stream *s, unsigned n)
 }
 
 static bool
-fixed_tables(struct inflate_tables *t)
+fixed_tables(struct inflater *t)
 {
     unsigned i;
 
     for (i = 0; i < LITLEN_CODES; i++)
         t->lengths[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
     memset(t->lengths + LITLEN_CODES, 5, DIST_CODES);
-    return inflate_make_tables(t, LITLEN_CODES, DIST_CODES);
+    return inflater_make_tables(t, LITLEN_CODES, DIST_CODES);
 }
 
 /* The code that the code lengths are in: symbol and bits for each value of the next 7 bits. */
@@ -56,11 +56,11 @@ read_length_code(struct stream *s, unsigned symbols, uint8_t *symbol, uint8_t *b
         REFILL(*s);
         length[position[i]] = (uint8_t)take(s, 3);
     }
-    return inflate_make_small_table(length, LENGTH_CODES, symbol, bits);
+    return inflater_make_small_table(length, LENGTH_CODES, symbol, bits);
 }
 
 static bool
-dynamic_tables(struct inflate_tables *t, struct stream *s)
+dynamic_tables(struct inflater *t, struct stream *s)
 {
     uint8_t symbol[128], bits[128];
     unsigned litlen, dist, codes, i = 0;
@@ -95,7 +95,7 @@ dynamic_tables(struct inflate_tables *t, struct stream *s)
         memset(t->lengths + i, value, repeat);
         i += repeat;
     }
-    return inflate_make_tables(t, litlen, dist);
+    return inflater_make_tables(t, litlen, dist);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
@@ -147,44 +147,44 @@ always(void)
     return true;
 }
 
-const struct inflate_kind inflate_kinds[] = {
-#ifdef INFLATE_HAVE_X86
-    {"bmi2", inflate_bmi2_supported, inflate_block_bmi2},
+const struct inflater_kind inflater_kinds[] = {
+#ifdef INFLATER_HAVE_X86
+    {"bmi2", inflater_bmi2_supported, inflater_block_bmi2},
 #endif
-    {"c", always, inflate_block_c},
+    {"c", always, inflater_block_c},
     {NULL, NULL, NULL},
 };
 
-const struct inflate_kind *
-inflate_best(void)
+const struct inflater_kind *
+inflater_best(void)
 {
-    const struct inflate_kind *kind = inflate_kinds;
+    const struct inflater_kind *kind = inflater_kinds;
 
     while (!kind->supported())
         kind++;
     return kind;
 }
 
-struct inflate_tables *
-inflate_tables_new(const struct inflate_kind *kind)
+struct inflater *
+inflater_new(const struct inflater_kind *kind)
 {
-    struct inflate_tables *t = malloc(sizeof(*t));
+    struct inflater *t = malloc(sizeof(*t));
 
     if (t) {
         t->kind = kind;
-        inflate_prepare_tables(t);
+        inflater_prepare_tables(t);
     }
     return t;
 }
 
 void
-inflate_tables_free(struct inflate_tables *t)
+inflater_free(struct inflater *t)
 {
     free(t);
 }
 
 bool
-inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+inflater_begin(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
 {
     /* Deflate, a window of 32 KiB, no dictionary. */
     if (in_size < 8 || in[0] != 0x78 || (in[1] & 0x20) != 0 || (in[0] * 256 + in[1]) % 31 != 0)
@@ -204,7 +204,7 @@ inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8
 
 /* The header of a block, and all of one that is stored. */
 static bool
-begin_block(struct inflate_tables *t, struct stream *s)
+begin_block(struct inflater *t, struct stream *s)
 {
     unsigned type;
 
@@ -224,7 +224,7 @@ begin_block(struct inflate_tables *t, struct stream *s)
 
 /* To `stop`, or to the end of the last block. */
 static bool
-run_blocks(struct inflate_tables *t, const uint8_t *stop)
+run_blocks(struct inflater *t, const uint8_t *stop)
 {
     struct stream *s = &t->stream;
 
@@ -255,7 +255,7 @@ check_sum(struct stream *s)
 }
 
 bool
-inflate_until(struct inflate_tables *t, size_t wanted)
+inflater_until(struct inflater *t, size_t wanted)
 {
     struct stream *s = &t->stream;
     const uint8_t *goal = s->out_begin + wanted;
@@ -267,7 +267,7 @@ inflate_until(struct inflate_tables *t, size_t wanted)
 }
 
 bool
-inflate_end(struct inflate_tables *t)
+inflater_end(struct inflater *t)
 {
     struct stream *s = &t->stream;
     const uint8_t *p = s->in_end;
@@ -280,7 +280,7 @@ inflate_end(struct inflate_tables *t)
 }
 
 bool
-inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+inflater_exactly(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
 {
-    return inflate_begin(t, in, in_size, out, out_size) && inflate_end(t);
+    return inflater_begin(t, in, in_size, out, out_size) && inflater_end(t);
 }

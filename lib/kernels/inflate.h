@@ -16,34 +16,34 @@
  * Bytes behind input and output that are read and written, though not used: the loop looks at its bounds
  * once a turn.
  */
-#define INFLATE_IN_SLACK  64
-#define INFLATE_OUT_SLACK 512
+#define INFLATER_IN_SLACK  64
+#define INFLATER_OUT_SLACK 512
 
-struct inflate_tables; /* scratch; one a thread */
+struct inflater; /* scratch; one a thread */
 
 /* An implementation; the table of them is in inflate_private.h.  All give the same bytes and the same answers. */
-struct inflate_kind;
-const struct inflate_kind *inflate_best(void); /* the first that this CPU supports */
+struct inflater_kind;
+const struct inflater_kind *inflater_best(void); /* the first that this CPU supports */
 
-struct inflate_tables *inflate_tables_new(const struct inflate_kind *kind); /* NULL when out of memory */
-void inflate_tables_free(struct inflate_tables *t);
+struct inflater *inflater_new(const struct inflater_kind *kind); /* NULL when out of memory */
+void inflater_free(struct inflater *t);
 
 /*
  * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1], part by part, so that what has come can be used while it is
  * in the cache.
- * in    in_size bytes and INFLATE_IN_SLACK readable ones behind them
- * out   out_size bytes and INFLATE_OUT_SLACK writable ones behind them
+ * in    in_size bytes and INFLATER_IN_SLACK readable ones behind them
+ * out   out_size bytes and INFLATER_OUT_SLACK writable ones behind them
  * Both stay where they are until the end.  False where it is no zlib stream with a window of 32 KiB and no dictionary.
  */
-bool inflate_begin(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+bool inflater_begin(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 
 /* Go on until the first `wanted` bytes of out (at most out_size) are there; false where that cannot be. */
-bool inflate_until(struct inflate_tables *t, size_t wanted);
+bool inflater_until(struct inflater *t, size_t wanted);
 
 /* True where the stream holds exactly out_size bytes and ends with the input, and its Adler-32 is right. */
-bool inflate_end(struct inflate_tables *t);
+bool inflater_end(struct inflater *t);
 
 /* All of it at once. */
-bool inflate_exactly(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+bool inflater_exactly(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 
 #endif

@@ -70,7 +70,7 @@ struct stream {
 
 enum block_end { BLOCK_DAMAGED, BLOCK_ENDED, BLOCK_GOES_ON };
 
-struct inflate_tables {
+struct inflater {
     /*
      * What comes second in a turn, as bytes; here, so that its address is that of all.
      *     [0] where there is no length so far: literals.  Bits of their codes, and in bits 6-7 how many; the literals
@@ -87,7 +87,7 @@ struct inflate_tables {
     uint32_t dist[DIST_ENTRIES];                                     /* the same */
     uint64_t litlen_payload[LITLEN_CODES], dist_payload[DIST_CODES]; /* entries without the bits of their codes */
     uint8_t lengths[LITLEN_CODES + DIST_CODES];
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
     struct stream stream;
 };
 
@@ -96,23 +96,23 @@ struct inflate_tables {
 /* ---- tables --------------------------------------------------------------------------------------------------- */
 
 /* Once, before all others. */
-void inflate_prepare_tables(struct inflate_tables *t);
+void inflater_prepare_tables(struct inflater *t);
 
 /*
  * From the lengths of `litlen` and, behind them, `dist` symbols in t->lengths.  False where zlib would
  * refuse the code.
  */
-bool inflate_make_tables(struct inflate_tables *t, unsigned litlen, unsigned dist);
+bool inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist);
 
 /* A code of few symbols, the one that code lengths come in: symbol and bits for each value of the next 7 bits. */
-bool inflate_make_small_table(const uint8_t *length, unsigned symbols, uint8_t *symbol, uint8_t *bits);
+bool inflater_make_small_table(const uint8_t *length, unsigned symbols, uint8_t *symbol, uint8_t *bits);
 
-#define INFLATE_SMALL_BITS 7
+#define INFLATER_SMALL_BITS 7
 
 /* ---- bits ----------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t
-inflate_load(const uint8_t *p)
+inflater_load(const uint8_t *p)
 {
     uint64_t v;
 
@@ -124,11 +124,11 @@ inflate_load(const uint8_t *p)
 }
 
 /* At least 56 bits; behind the input come whatever bytes are there, and the position is compared at the end. */
-#define REFILL(s)                                      \
-    do {                                               \
-        (s).bits |= inflate_load((s).in) << (s).count; \
-        (s).in += (63 - (s).count) >> 3;               \
-        (s).count |= 56;                               \
+#define REFILL(s)                                       \
+    do {                                                \
+        (s).bits |= inflater_load((s).in) << (s).count; \
+        (s).in += (63 - (s).count) >> 3;                \
+        (s).count |= 56;                                \
     } while (0)
 
 static inline bool
@@ -139,23 +139,23 @@ inflate_within(const struct stream *s)
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* Until the block ends or `stop` is passed, by less than INFLATE_OUT_SLACK. */
-typedef enum block_end inflate_block_fn(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop);
+/* Until the block ends or `stop` is passed, by less than INFLATER_OUT_SLACK. */
+typedef enum block_end inflater_block_fn(const struct inflater *t, struct stream *stream, const uint8_t *stop);
 
 /* The implementations, in order of preference; the last one is plain C and always there. */
-struct inflate_kind {
+struct inflater_kind {
     const char *name; /* "bmi2", "c" */
     bool (*supported)(void);
-    inflate_block_fn *block;
+    inflater_block_fn *block;
 };
 
-extern const struct inflate_kind inflate_kinds[]; /* ends with a NULL name */
+extern const struct inflater_kind inflater_kinds[]; /* ends with a NULL name */
 
-inflate_block_fn inflate_block_c;
+inflater_block_fn inflater_block_c;
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define INFLATE_HAVE_X86 1
-bool inflate_bmi2_supported(void);
-inflate_block_fn inflate_block_bmi2;
+#define INFLATER_HAVE_X86 1
+bool inflater_bmi2_supported(void);
+inflater_block_fn inflater_block_bmi2;
 #endif
 
 #endif

@@ -77,7 +77,7 @@ struct form {
 
 static const struct form litlen_form = {LITLEN_BITS, CODE_SHIFT, IS_OTHER | IS_SUBTABLE};
 static const struct form dist_form = {DIST_BITS, DIST_CODE_SHIFT, IS_OTHER_DIST};
-static const struct form small_form = {INFLATE_SMALL_BITS, DIST_CODE_SHIFT, 0};
+static const struct form small_form = {INFLATER_SMALL_BITS, DIST_CODE_SHIFT, 0};
 
 /* What a code of `bits` bits adds to its payload. */
 static inline uint64_t
@@ -145,7 +145,7 @@ length_payload(uint32_t i)
 }
 
 void
-inflate_prepare_tables(struct inflate_tables *t)
+inflater_prepare_tables(struct inflater *t)
 {
     uint32_t i;
 
@@ -249,7 +249,7 @@ joined(const uint64_t *symbol, const struct tails *tails, uint32_t index, unsign
 }
 
 static void
-make_turns(struct inflate_tables *t, const struct tails *tails)
+make_turns(struct inflater *t, const struct tails *tails)
 {
     uint32_t i;
 
@@ -270,7 +270,7 @@ make_turns(struct inflate_tables *t, const struct tails *tails)
 }
 
 static bool
-make_dist_table(struct inflate_tables *t, unsigned litlen, unsigned dist)
+make_dist_table(struct inflater *t, unsigned litlen, unsigned dist)
 {
     uint64_t table[DIST_ENTRIES];
     struct order o;
@@ -295,7 +295,7 @@ make_dist_table(struct inflate_tables *t, unsigned litlen, unsigned dist)
 }
 
 bool
-inflate_make_tables(struct inflate_tables *t, unsigned litlen, unsigned dist)
+inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist)
 {
     struct tails tails;
     struct order o;
@@ -315,18 +315,18 @@ inflate_make_tables(struct inflate_tables *t, unsigned litlen, unsigned dist)
 }
 
 bool
-inflate_make_small_table(const uint8_t *length, unsigned symbols, uint8_t *symbol, uint8_t *bits)
+inflater_make_small_table(const uint8_t *length, unsigned symbols, uint8_t *symbol, uint8_t *bits)
 {
-    uint64_t payload[LITLEN_CODES], table[1 << INFLATE_SMALL_BITS];
+    uint64_t payload[LITLEN_CODES], table[1 << INFLATER_SMALL_BITS];
     struct order o;
     unsigned i, used;
 
     for (i = 0; i < symbols; i++)
         payload[i] = (uint64_t)i << 32;
     order_symbols(length, symbols, &o);
-    if (!o.complete || !make_table(&o, &small_form, payload, table, 1 << INFLATE_SMALL_BITS, &used))
+    if (!o.complete || !make_table(&o, &small_form, payload, table, 1 << INFLATER_SMALL_BITS, &used))
         return false;
-    for (i = 0; i < 1 << INFLATE_SMALL_BITS; i++) {
+    for (i = 0; i < 1 << INFLATER_SMALL_BITS; i++) {
         symbol[i] = (uint8_t)(table[i] >> 32);
         bits[i] = (uint8_t)BITS(table[i]);
     }

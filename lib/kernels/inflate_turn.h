@@ -33,7 +33,7 @@ TURN_NAME(drop)(struct stream *s, uint32_t n)
 
 /* A distance's code and extra bits; 0 for an invalid one. */
 static inline TURN_TARGET size_t
-TURN_NAME(read_distance)(const struct inflate_tables *t, struct stream *s)
+TURN_NAME(read_distance)(const struct inflater *t, struct stream *s)
 {
     uint32_t e = t->dist[TURN_LOWEST(s->bits, DIST_BITS)];
     uint64_t before;
@@ -73,7 +73,7 @@ TURN_NAME(copy)(uint8_t *out, size_t distance, size_t length)
 
 /* A match whose length is known. */
 static TURN_TARGET __attribute__((noinline)) enum block_end
-TURN_NAME(match)(const struct inflate_tables *t, struct stream *s, size_t length)
+TURN_NAME(match)(const struct inflater *t, struct stream *s, size_t length)
 {
     size_t distance = TURN_NAME(read_distance)(t, s);
 
@@ -86,7 +86,7 @@ TURN_NAME(match)(const struct inflate_tables *t, struct stream *s, size_t length
 
 /* A literal, a match, or the end: 20 bits at most for a length with its code, 28 for the distance. */
 static TURN_TARGET __attribute__((noinline)) enum block_end
-TURN_NAME(symbol)(const struct inflate_tables *t, struct stream *s)
+TURN_NAME(symbol)(const struct inflater *t, struct stream *s)
 {
     uint64_t e, before;
 
@@ -113,11 +113,11 @@ TURN_NAME(symbol)(const struct inflate_tables *t, struct stream *s)
 
 #define WINDOW 32768
 
-#define FILL()                                    \
-    do {                                          \
-        bits |= inflate_load(in) << (count & 63); \
-        in += 7 - (count >> 3 & 7);               \
-        count |= 56;                              \
+#define FILL()                                     \
+    do {                                           \
+        bits |= inflater_load(in) << (count & 63); \
+        in += 7 - (count >> 3 & 7);                \
+        count |= 56;                               \
     } while (0)
 
 /* What is in registers, to and from the stream.  Above its 6 bits, count is whatever the entries had there. */
@@ -126,7 +126,7 @@ TURN_NAME(symbol)(const struct inflate_tables *t, struct stream *s)
 
 /* near, a constant where this is expanded: a distance may reach over the beginning. */
 static inline __attribute__((always_inline)) TURN_TARGET enum block_end
-TURN_NAME(turns)(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop, bool near)
+TURN_NAME(turns)(const struct inflater *t, struct stream *stream, const uint8_t *stop, bool near)
 {
     struct stream s = *stream;
     const uint8_t *const in_end = s.in_end + 8;
@@ -192,7 +192,7 @@ TURN_NAME(turns)(const struct inflate_tables *t, struct stream *stream, const ui
 }
 
 enum block_end TURN_TARGET
-TURN_NAME(inflate_block)(const struct inflate_tables *t, struct stream *stream, const uint8_t *stop)
+TURN_NAME(inflater_block)(const struct inflater *t, struct stream *stream, const uint8_t *stop)
 {
     const uint8_t *far = stream->out_end - stream->out_begin > WINDOW ? stream->out_begin + WINDOW : stream->out_end;
     enum block_end end = BLOCK_GOES_ON;

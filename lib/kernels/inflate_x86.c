@@ -8,12 +8,12 @@
 
 #include "kernels/inflate_private.h"
 
-#ifdef INFLATE_HAVE_X86
+#ifdef INFLATER_HAVE_X86
 
 #include <immintrin.h>
 
 bool
-inflate_bmi2_supported(void)
+inflater_bmi2_supported(void)
 {
     return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("ssse3");
 }

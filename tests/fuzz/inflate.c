@@ -22,34 +22,34 @@
 #define GUARD 64
 #define KINDS 8
 
-static struct inflate_tables *tables[KINDS];
+static struct inflater *tables[KINDS];
 static size_t kinds;
 static uint8_t *out;
 
 static void
 prepare(void)
 {
-    const struct inflate_kind *kind;
+    const struct inflater_kind *kind;
 
-    for (kind = inflate_kinds; kind->name; kind++)
+    for (kind = inflater_kinds; kind->name; kind++)
         if (kind->supported()) {
             FUZZ_REQUIRE(kinds < KINDS);
-            tables[kinds] = inflate_tables_new(kind);
+            tables[kinds] = inflater_new(kind);
             FUZZ_REQUIRE(tables[kinds++]);
         }
-    out = malloc(MOST + INFLATE_OUT_SLACK + GUARD);
+    out = malloc(MOST + INFLATER_OUT_SLACK + GUARD);
     FUZZ_REQUIRE(kinds > 0 && out);
 }
 
 /* How many bytes the stream makes, where it is one that ends with the input; else -1.  They stand in out. */
 static long
-probe(struct inflate_tables *t, const uint8_t *in, size_t size)
+probe(struct inflater *t, const uint8_t *in, size_t size)
 {
     const struct stream *s = &t->stream;
 
-    if (!inflate_begin(t, in, size, out, MOST))
+    if (!inflater_begin(t, in, size, out, MOST))
         return -1;
-    inflate_end(t); /* what it says of the size and the sum is no matter here */
+    inflater_end(t); /* what it says of the size and the sum is no matter here */
     if (s->in_block || !s->last || s->in - (s->count >> 3) != s->in_end || s->out > s->out_end)
         return -1;
     return (long)(s->out - s->out_begin);
@@ -73,16 +73,16 @@ require_zlib(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size
 
 /* In parts, of a size that is known. */
 static bool
-in_parts(struct inflate_tables *t, const uint8_t *in, size_t in_size, uint8_t *to, size_t size)
+in_parts(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *to, size_t size)
 {
     size_t at;
 
-    if (!inflate_begin(t, in, in_size, to, size))
+    if (!inflater_begin(t, in, in_size, to, size))
         return false;
     for (at = size / 3; at < size; at += size / 3 + 1)
-        if (!inflate_until(t, at))
+        if (!inflater_until(t, at))
             return false;
-    return inflate_end(t);
+    return inflater_end(t);
 }
 
 static void
@@ -91,17 +91,18 @@ require_same(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size
     bool good = false;
 
     for (size_t k = 0; k < kinds; k++) {
-        uint8_t *to = malloc(size + INFLATE_OUT_SLACK + GUARD);
+        uint8_t *to = malloc(size + INFLATER_OUT_SLACK + GUARD);
         bool answer;
 
         FUZZ_REQUIRE(to);
-        memset(to + size + INFLATE_OUT_SLACK, 0xa5, GUARD);
-        answer = k % 2 ? in_parts(tables[k], in, in_size, to, size) : inflate_exactly(tables[k], in, in_size, to, size);
+        memset(to + size + INFLATER_OUT_SLACK, 0xa5, GUARD);
+        answer = k % 2 ? in_parts(tables[k], in, in_size, to, size)
+                       : inflater_exactly(tables[k], in, in_size, to, size);
         FUZZ_REQUIRE(k == 0 || answer == good);
         good = answer;
         FUZZ_REQUIRE(!answer || memcmp(to, made, size) == 0);
         for (size_t i = 0; i < GUARD; i++)
-            FUZZ_REQUIRE(to[size + INFLATE_OUT_SLACK + i] == 0xa5);
+            FUZZ_REQUIRE(to[size + INFLATER_OUT_SLACK + i] == 0xa5);
         free(to);
     }
     if (good)
@@ -111,7 +112,7 @@ require_same(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t *in = calloc(1, size + 6 + INFLATE_IN_SLACK), *made;
+    uint8_t *in = calloc(1, size + 6 + INFLATER_IN_SLACK), *made;
     long bytes = -1;
 
     FUZZ_REQUIRE(in);

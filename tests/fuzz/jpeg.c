@@ -33,7 +33,7 @@ struct result {
 static void
 decode(const uint8_t *data, size_t size, const struct decode_limits *limits, struct result *r)
 {
-    r->status = jpeg_decode(data, size, limits, &r->image, &r->traits, &r->err);
+    r->status = decode_jpeg(data, size, limits, &r->image, &r->traits, &r->err);
     fuzz_require_error(r->status, &r->err);
     FUZZ_REQUIRE(r->traits.container == IMAGE_JPEG);
     if (r->status == CHEX_OK)
@@ -58,10 +58,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct result first, again;
     struct decode_limits other = strict;
 
-    if (size > 0 && !jpeg_is(data, size))
+    if (size > 0 && !is_jpeg(data, size))
         return 0;
     decode(data, size, &strict, &first);
-    if (jpeg_is(data, size)) {
+    if (is_jpeg(data, size)) {
         again.status = decode_image(&decoder, data, size, &strict, &again.image, &again.traits, &again.err);
         FUZZ_REQUIRE(again.status == first.status);
         if (first.status == CHEX_OK)

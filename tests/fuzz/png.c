@@ -1,7 +1,7 @@
 /*
  * png_decode.c - fuzz target: the fast path for PNGs against libpng
  *
- * What png_fast_decode() takes, libpng must take without a warning, with the same pixels and facts; so decode_image(),
+ * What fastpng_decode() takes, libpng must take without a warning, with the same pixels and facts; so decode_image(),
  * which asks one and then the other, gives what libpng alone gives.  What is kept from image to image must not
  * show: each input is decoded after another one, and again.
  *
@@ -70,28 +70,28 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!decoder.png)
         FUZZ_REQUIRE(decoder_init(&decoder, NULL) == CHEX_OK);
     lenient.lenient = true;
-    slow.status = png_decode(data, size, &strict, &slow.image, &slow.traits, &slow.err);
+    slow.status = decode_png(data, size, &strict, &slow.image, &slow.traits, &slow.err);
     require_limits(&slow, &strict);
-    taken = png_fast_decode(decoder.png, data, size, &strict, &fast.image, &fast.traits);
+    taken = fastpng_decode(decoder.png, data, size, &strict, &fast.image, &fast.traits);
     fast.status = CHEX_OK;
     if (taken) {
         FUZZ_REQUIRE(slow.status == CHEX_OK && slow.traits.warnings == 0);
         require_same(&fast, &slow);
     }
-    if (png_is(data, size)) {
+    if (is_png(data, size)) {
         fast.status = decode_image(&decoder, data, size, &strict, &fast.image, &fast.traits, &fast.err);
         require_same(&fast, &slow);
     }
     /* Being lenient changes nothing about what is accepted anyway. */
-    once.status = png_decode(data, size, &lenient, &once.image, &once.traits, &once.err);
+    once.status = decode_png(data, size, &lenient, &once.image, &once.traits, &once.err);
     require_limits(&once, &lenient);
     if (slow.status == CHEX_OK)
         require_same(&once, &slow);
     /* A bound just below the size of an image that is accepted refuses it, in both. */
     if (slow.status == CHEX_OK && (uint64_t)slow.image.width * slow.image.height > 1) {
         small.max_pixels = (uint64_t)slow.image.width * slow.image.height - 1;
-        FUZZ_REQUIRE(!png_fast_decode(decoder.png, data, size, &small, &fast.image, &fast.traits));
-        FUZZ_REQUIRE(png_decode(data, size, &small, &once.image, &once.traits, &once.err) == CHEX_ERR_LIMIT);
+        FUZZ_REQUIRE(!fastpng_decode(decoder.png, data, size, &small, &fast.image, &fast.traits));
+        FUZZ_REQUIRE(decode_png(data, size, &small, &once.image, &once.traits, &once.err) == CHEX_ERR_LIMIT);
     }
     image_release(&once.image);
     return 0;

@@ -38,7 +38,7 @@ add_notes(png_structp png, png_infop info, const struct picture_spec *spec)
 
 /* In a function of its own, with nothing that longjmp() could spoil. */
 static void
-encode(struct png_memory *m, const struct picture_spec *spec)
+encode(struct memory_png *m, const struct picture_spec *spec)
 {
     uint32_t y;
 
@@ -65,9 +65,9 @@ encode(struct png_memory *m, const struct picture_spec *spec)
 enum chex_status
 picture_png(const struct picture_spec *spec, struct buffer *out, struct chex_error *err)
 {
-    struct png_memory m;
+    struct memory_png m;
 
-    if (png_memory_begin(&m, out, err) == CHEX_OK)
+    if (memory_png_begin(&m, out, err) == CHEX_OK)
         encode(&m, spec);
-    return png_memory_end(&m);
+    return memory_png_end(&m);
 }

@@ -12,7 +12,7 @@
 static void
 on_error(png_structp png, png_const_charp text)
 {
-    struct png_memory *m = png_get_error_ptr(png);
+    struct memory_png *m = png_get_error_ptr(png);
 
     if (m->status == CHEX_OK)
         m->status = chex_fail(m->err, CHEX_ERR_BUG, "libpng: %s", text);
@@ -29,7 +29,7 @@ on_warning(png_structp png, png_const_charp text)
 static void
 on_write(png_structp png, png_bytep data, size_t size)
 {
-    struct png_memory *m = png_get_io_ptr(png);
+    struct memory_png *m = png_get_io_ptr(png);
 
     m->status = buffer_append(m->out, data, size, m->err);
     if (m->status != CHEX_OK)
@@ -46,7 +46,7 @@ on_flush(png_structp png)
 static void *
 allocate(png_structp png, size_t size)
 {
-    struct png_memory *m = png_get_mem_ptr(png);
+    struct memory_png *m = png_get_mem_ptr(png);
     void *p = malloc(size);
 
     if (!p && m->status == CHEX_OK)
@@ -62,9 +62,9 @@ release(png_structp png, void *p)
 }
 
 enum chex_status
-png_memory_begin(struct png_memory *m, struct buffer *out, struct chex_error *err)
+memory_png_begin(struct memory_png *m, struct buffer *out, struct chex_error *err)
 {
-    *m = (struct png_memory){.out = out, .err = err, .status = CHEX_OK};
+    *m = (struct memory_png){.out = out, .err = err, .status = CHEX_OK};
     m->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, m, on_error, on_warning, m, allocate, release);
     m->info = m->png ? png_create_info_struct(m->png) : NULL;
     if (!m->info)
@@ -74,7 +74,7 @@ png_memory_begin(struct png_memory *m, struct buffer *out, struct chex_error *er
 }
 
 enum chex_status
-png_memory_end(struct png_memory *m)
+memory_png_end(struct memory_png *m)
 {
     png_destroy_write_struct(&m->png, &m->info);
     return m->status;

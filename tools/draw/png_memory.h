@@ -1,11 +1,11 @@
 /*
  * png_memory.h - a PNG written by libpng into a growing buffer; what goes into it is the caller's
  *
- *     struct png_memory m;
- *     status = png_memory_begin(&m, out, err);
+ *     struct memory_png m;
+ *     status = memory_png_begin(&m, out, err);
  *     if (status == CHEX_OK && setjmp(png_jmpbuf(m.png)) == 0)
  *         ... png_set_IHDR(m.png, m.info, ...), png_write_row(m.png, ...), png_write_end(m.png, NULL)
- *     return png_memory_end(&m);
+ *     return memory_png_end(&m);
  *
  * setjmp() must stand in a function whose locals are not changed behind it.
  *
@@ -18,7 +18,7 @@
 
 #include <png.h>
 
-struct png_memory {
+struct memory_png {
     png_structp png;
     png_infop info;
     struct buffer *out; /* appended to */
@@ -26,9 +26,9 @@ struct png_memory {
     enum chex_status status; /* the first failure */
 };
 
-enum chex_status png_memory_begin(struct png_memory *m, struct buffer *out, struct chex_error *err);
+enum chex_status memory_png_begin(struct memory_png *m, struct buffer *out, struct chex_error *err);
 
 /* Free libpng's part; returns what came of it.  After a failed begin too. */
-enum chex_status png_memory_end(struct png_memory *m);
+enum chex_status memory_png_end(struct memory_png *m);
 
 #endif

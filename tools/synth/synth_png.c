@@ -139,14 +139,14 @@ enum chex_status
 synth_png(const uint8_t *pixels, unsigned size, enum form form, uint64_t key, struct buffer *out,
           struct chex_error *err)
 {
-    struct png_memory m;
+    struct memory_png m;
     uint8_t *row = malloc((size_t)size * 4);
 
     out->size = 0;
-    if (png_memory_begin(&m, out, err) == CHEX_OK && !row)
+    if (memory_png_begin(&m, out, err) == CHEX_OK && !row)
         m.status = chex_fail_memory(err);
     if (m.status == CHEX_OK && encode(m.png, m.info, pixels, size, form, key, row) && form != FORM_RGBA)
         tell_level(out->data, out->size);
     free(row);
-    return png_memory_end(&m);
+    return memory_png_end(&m);
 }
