@@ -58,8 +58,8 @@ need() (
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 
-# need_modules REQUIREMENTS: install them into the virtual environment.  Fails where they cannot be had.  On CI, a registry
-# that does not answer for a minute is asked again.
+# need_modules REQUIREMENTS: install them into the virtual environment.  Fails where they cannot be had.  On CI, a
+# registry that does not answer for a minute is asked again.
 need_modules() (
     stamp=$venv/.$(basename "$1")
     if cmp -s "$1" "$stamp"; then
