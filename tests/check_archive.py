@@ -28,7 +28,7 @@ import zipfile
 import zlib
 
 import support
-from support import (Cases, Skip, chunk, complete, images, manifest, png, program, rejects, run, same_tree,
+from support import (Cases, Skip, chunk, complete, crc32c, images, manifest, png, program, rejects, run, same_tree,
                      says, slurp, synth, tree, write)
 
 case = Cases()
@@ -367,15 +367,6 @@ def _(work):
             unpublished(out)
             convert([one], out, "--force")
             same_tree(straight(), out)
-
-
-def crc32c(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc ^ 0xffffffff
 
 
 def with_crc32c(image, wanted):

@@ -9,19 +9,8 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$build/chex-convert.check"' EXIT
-passed=0
-failed=0
-
-# verdict NAME CODE
-verdict() {
-    if [ "$2" -eq 0 ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=tests/verdict.sh
+. "$source/tests/verdict.sh"
 
 # has FILE WORDS...: each stands in the file.
 has() {

@@ -15,8 +15,8 @@ import struct
 import sys
 import tempfile
 
-from support import (FINDINGS, SOURCE, Cases, images, manifest, nih, program, read_csv, run, says, slurp, synth, write,
-                     write_csv)
+from support import (FINDINGS, SOURCE, Cases, images, manifest, masked, nih, program, read_csv, run, says, slurp, synth,
+                     write, write_csv)
 
 try:
     import jsonschema
@@ -252,30 +252,19 @@ def _(work):
 # ---- files of other kinds ----------------------------------------------------------------------------------------
 
 
-def crc32c(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc ^ 0xffffffff
-
-
-def masked(data):
-    crc = crc32c(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
-
-
 @case("an event file is told by its first record")
 def _(work):
     path = os.path.join(work, "x")
+    def checksum(data):
+        return struct.pack("<I", masked(data))
+
     event = b"\x09" + struct.pack("<d", 1.7e9) + b"\x1a\x0dbrain.Event:2"
     length = struct.pack("<Q", len(event))
-    write(path, length + masked(length) + event + masked(event))
+    write(path, length + checksum(length) + event + checksum(event))
     assert "event file of TensorBoard (brain.Event:2)" in inspect(path).stdout
     assert document(path)["kind"] == "events"
     for cut in range(12, 39):  # never more than is there is believed
-        write(path, (length + masked(length) + event)[:cut])
+        write(path, (length + checksum(length) + event)[:cut])
         inspect(path, code=1)
 
 

@@ -9,19 +9,8 @@ set -u
 source=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-# verdict NAME CODE
-verdict() {
-    if [ "$2" -eq 0 ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=tests/verdict.sh
+. "$source/tests/verdict.sh"
 
 # checkout FOLDER UMASK LOCALE: a clone of the last commit, configured in FOLDER/BUILD.
 checkout() (

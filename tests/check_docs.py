@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import Tally
+from support import Tally, masked
 
 SOURCE = os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("BUILDDIR") or "."
@@ -105,30 +105,6 @@ def check_lint(tally):
 
 
 # ---- a record --------------------------------------------------------------------------------------------------------
-
-def crc32c_table():
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-CRC32C = crc32c_table()
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
-
-
-def masked(data):
-    crc = crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
 
 def varint(data, at):
     value = shift = 0

@@ -12,7 +12,7 @@ import resource
 import struct
 import subprocess
 
-from support import BUILD, Cases, FINDINGS, SOURCE, Skip, program, python_with, run, slurp
+from support import BUILD, Cases, FINDINGS, SOURCE, Skip, masked, program, python_with, run, slurp
 
 try:
     import jsonschema
@@ -62,16 +62,6 @@ def validate(name, documents):
     return validator
 
 
-def crc32c(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    crc ^= 0xffffffff
-    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
-
-
 def frames(path):
     """The records of a TFRecord file; an AssertionError where one is not whole."""
     data, at = slurp(path), 0
@@ -79,9 +69,9 @@ def frames(path):
         assert at + 12 <= len(data), "half a header"
         size, = struct.unpack_from("<Q", data, at)
         assert at + size + 16 <= len(data), "half a record"
-        assert struct.unpack_from("<I", data, at + 8)[0] == crc32c(data[at:at + 8])
+        assert struct.unpack_from("<I", data, at + 8)[0] == masked(data[at:at + 8])
         if size < 1000:  # this checksum is slow
-            assert struct.unpack_from("<I", data, at + 12 + size)[0] == crc32c(data[at + 12:at + 12 + size])
+            assert struct.unpack_from("<I", data, at + 12 + size)[0] == masked(data[at + 12:at + 12 + size])
         yield data[at + 12:at + 12 + size]
         at += size + 16
 
@@ -482,13 +472,13 @@ def _(work):
     assert "checksum" in inspect(broken, 1)["fault"]
     # records whose checksums are good, but that were changed: no message at all, or another one
     framed = [struct.pack("<Q", len(r)) for r in records]
-    heads = [f + struct.pack("<I", crc32c(f)) for f in framed]
-    whole_first = heads[0] + records[0] + struct.pack("<I", crc32c(records[0]))
+    heads = [f + struct.pack("<I", masked(f)) for f in framed]
+    whole_first = heads[0] + records[0] + struct.pack("<I", masked(records[0]))
     record = records[3]
     for at in range(0, len(record), 3):
         for value in (0, 0x7f, 0xff, record[at] ^ 0x20):
             changed = record[:at] + bytes([value]) + record[at + 1:]
-            put(whole_first + heads[3] + changed + struct.pack("<I", crc32c(changed)))
+            put(whole_first + heads[3] + changed + struct.pack("<I", masked(changed)))
             found = inspect(broken, None)
             assert found["fault"] is None and found["events"]["records"] == 2, (at, value, found)
 

@@ -17,7 +17,8 @@ import struct
 import subprocess
 import sys
 import tempfile
-import zlib
+
+from support import crc32c, masked, png_gray
 
 PROGRAM = os.environ.get("CHEX_INSPECT", "./chex-inspect")
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -114,45 +115,6 @@ class Dataset:
     def pixels(self, record):
         side = self.manifest["record"]
         return record[self.offset["image"]:self.offset["image"] + side["height"] * side["width"]]
-
-
-def crc32c(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc ^ 0xffffffff
-
-
-def masked(data):
-    crc = crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
-
-
-def png_gray(data):
-    """(width, height, pixels) of an 8-bit gray PNG that is not interlaced."""
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, packed = 8, b""
-    while at < len(data):
-        size, kind = struct.unpack(">I4s", data[at:at + 8])
-        if kind == b"IHDR":
-            width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", data[at + 8:at + 21])
-            assert (depth, colour, interlace) == (8, 0, 0)
-        if kind == b"IDAT":
-            packed += data[at + 8:at + 8 + size]
-        at += size + 12
-    raw, rows, above = zlib.decompress(packed), [], bytes(width)
-    for y in range(height):
-        kind, line = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
-        for x in range(width):
-            a, b, c = (line[x - 1] if x else 0), above[x], (above[x - 1] if x else 0)
-            p = a + b - c
-            paeth = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
-            line[x] = line[x] + (0, a, b, (a + b) // 2, paeth)[kind] & 255
-        rows.append(bytes(line))
-        above = line
-    return width, height, b"".join(rows)
 
 
 # ---- what it says of a good data set ---------------------------------------------------------------------------------

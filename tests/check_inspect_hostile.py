@@ -9,11 +9,11 @@ import re
 import shutil
 import sys
 
-from check_archive import crc32c, tar, with_crc32c
+from check_archive import tar, with_crc32c
 from check_checkpoints import save
 from check_diff import document, inspect, rows
 from check_source import need_archives
-from support import Cases, chunk, manifest, png, program, run, slurp, synth, write
+from support import Cases, chunk, crc32c, manifest, png, program, run, slurp, synth, write
 
 case = Cases()
 

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import (Cases, FINDINGS, SOURCE, Skip, manifest, nih, program, python_with, run, slurp, synth)
+from support import (Cases, FINDINGS, SOURCE, Skip, manifest, masked, nih, program, python_with, run, slurp, synth)
 
 try:
     import numpy
@@ -92,35 +92,15 @@ def real(*options):
 # ---- by definition: TFRecord and CRC-32C ---------------------------------------------------------------------------
 
 
-def crc_table():
-    table = []
-    for n in range(256):
-        for _ in range(8):
-            n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
-        table.append(n)
-    return table
-
-
-TABLE = crc_table()
-
-
-def masked_crc(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
-    crc ^= 0xffffffff
-    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
-
-
 @case("framing and both checksums of each record are those of the TFRecord format")
 def _(_work):
-    assert masked_crc(b"123456789") == 0xc78ab0e5
+    assert masked(b"123456789") == 0xc78ab0e5
     count = 0
     for _, i, frame in small().frames():
         length, length_crc = struct.unpack_from("<QI", frame)
         data_crc, = struct.unpack_from("<I", frame, len(frame) - 4)
         assert length == len(frame) - 16, f"record {i}: length {length}"
-        assert length_crc == masked_crc(frame[:8]) and data_crc == masked_crc(frame[12:-4]), f"record {i}: checksum"
+        assert length_crc == masked(frame[:8]) and data_crc == masked(frame[12:-4]), f"record {i}: checksum"
         count += 1
     assert count == sum(s["records"] for s in small().manifest["shards"])
 

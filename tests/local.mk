@@ -273,7 +273,8 @@ EXTRA_DIST += \
 	tests/suites.sh \
 	tests/support.py \
 	tests/tally.sh \
-	tests/timed.sh
+	tests/timed.sh \
+	tests/verdict.sh
 
 TEST_EXTENSIONS = .py
 LOG_COMPILER = $(SHELL) $(srcdir)/tests/timed.sh $(SHELL) $(srcdir)/tests/suites.sh

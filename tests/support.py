@@ -188,6 +188,34 @@ def write_csv(path, header, rows):
     return path
 
 
+# ---- TFRecord ----------------------------------------------------------------------------------------------------
+
+
+def crc32c_table():
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC32C = crc32c_table()
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 255]
+    return crc ^ 0xffffffff
+
+
+def masked(data):
+    """The CRC-32C as a TFRecord file holds it."""
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
 # ---- PNG ---------------------------------------------------------------------------------------------------------
 
 
