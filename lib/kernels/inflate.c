@@ -1,7 +1,7 @@
 /*
  * inflate.c - see inflate.h
  *
- * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_turn.h is the loop over the
+ * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_loop.h is the loop over the
  * others.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -132,14 +132,14 @@ spread(uint8_t *out, size_t distance)
         out[i] = *(out + i - distance);
 }
 
-#define TURN_TARGET
-#define TURN_NAME(x)                     x##_c
-#define TURN_LOWEST(v, n)                ((v) & (((uint64_t)1 << ((n)&63)) - 1))
-#define TURN_UNLESS(to, condition, from) ((to) = (condition) ? (to) : (from))
-#define TURN_KEEP(pointer)               (void)(pointer)
-#define TURN_SPREAD(out, distance)       spread(out, distance)
+#define LOOP_TARGET
+#define LOOP_NAME(x)                     x##_c
+#define LOOP_LOWEST(v, n)                ((v) & (((uint64_t)1 << ((n)&63)) - 1))
+#define LOOP_UNLESS(to, condition, from) ((to) = (condition) ? (to) : (from))
+#define LOOP_KEEP(pointer)               (void)(pointer)
+#define LOOP_SPREAD(out, distance)       spread(out, distance)
 
-#include "kernels/inflate_turn.h"
+#include "kernels/inflate_loop.h"
 
 static bool
 always(void)

@@ -14,7 +14,7 @@
 
 /*
  * Bytes behind input and output that are read and written, though not used: the loop looks at its bounds
- * once a turn.
+ * once an iteration.
  */
 #define INFLATER_IN_SLACK  64
 #define INFLATER_OUT_SLACK 512

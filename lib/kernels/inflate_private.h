@@ -1,15 +1,15 @@
 /*
  * inflate_private.h - the tables that inflate_tables.c makes, and the loops that read them
  *
- * A turn of the loop (inflate_turn.h) looks into `step` and what stands beside it, and then into `then`.  What these do
- * not hold, and that is rare, is decoded one symbol at a time, from `symbol` and `dist`.
+ * An iteration of the loop (inflate_loop.h) looks into `first`, and then into `second`.  Rare symbols stand in neither:
+ * they are decoded one by one, from `symbol` and `dist`.
  *
  * Entries of symbol, 64 bits; they are sums, so that those of symbols behind each other are joined by adding them:
- *     0-5 bits of the code; 10 it is a length, 16-23 that length, at most TURN_COPY; 24-25 how many literals, 32-55 the
+ *     0-5 bits of the code; 10 it is a length, 16-23 that length, at most LOOP_COPY; 24-25 how many literals, 32-55 the
  *     literals; 26-29 bits of the literals' codes
- *   or, with bit 15, which no turn holds:
+ *   or, with bit 15, which no iteration holds:
  *     length      bit 11; 0-5 bits of its code and the extra bits behind it; 16-24 before its extra bits; 26-29 bits of
- *                 its code.  Those that are above TURN_COPY or have extra bits
+ *                 its code.  Those that are above LOOP_COPY or have extra bits
  *     end         bit 12; 0-5 bits of its code
  *     subtable    bit 13; 0-5 bits of this table's index; 26-29 those of the other one's; 32-63 where it begins
  *     invalid     none of these
@@ -29,7 +29,7 @@
 
 #define MAX_BITS     15
 #define LITLEN_BITS  10 /* the index of symbol */
-#define TURN_BITS    9  /* that of what a turn begins with: more do not fit into the cache as well */
+#define LOOP_BITS    9  /* that of what an iteration begins with: more do not fit into the cache as well */
 #define DIST_BITS    8
 #define LITLEN_CODES 288
 #define DIST_CODES   32
@@ -41,7 +41,7 @@
 #define LITLEN_ENTRIES 1536
 #define DIST_ENTRIES   512
 /* A length of at most 16 at a distance of at least 16 is copied by one load and one store. */
-#define TURN_COPY 16
+#define LOOP_COPY 16
 
 #define HAS_LENGTH        0x400u
 #define IS_LENGTH         0x800u
@@ -72,17 +72,17 @@ enum block_end { BLOCK_DAMAGED, BLOCK_ENDED, BLOCK_GOES_ON };
 
 struct inflater {
     /*
-     * What comes second in a turn, as bytes; here, so that its address is that of all.
+     * What comes second in an iteration, as bytes; here, so that its address is that of all.
      *     [0] where there is no length so far: literals.  Bits of their codes, and in bits 6-7 how many; the literals
      *     [1] where there is one: the distance, as in dist.  0 where dist has no such entry and for one below 16, whose
      *         copy may overlap itself
      */
-    uint8_t then[1 << DIST_BITS][2][4];
+    uint8_t second[1 << DIST_BITS][2][4];
     /* What comes first: the lower 16 bits of an entry as in symbol, and what it stands for; three arrays, so that each
        look-up is one instruction. */
-    uint16_t step[1 << TURN_BITS];
-    uint8_t count[1 << TURN_BITS];                                   /* of literals */
-    uint8_t literals[1 << TURN_BITS][4];                             /* three, and the length */
+    uint16_t first[1 << LOOP_BITS];
+    uint8_t count[1 << LOOP_BITS];                                   /* of literals */
+    uint8_t literals[1 << LOOP_BITS][4];                             /* three, and the length */
     uint64_t symbol[LITLEN_ENTRIES];                                 /* with the second level */
     uint32_t dist[DIST_ENTRIES];                                     /* the same */
     uint64_t litlen_payload[LITLEN_CODES], dist_payload[DIST_CODES]; /* entries without the bits of their codes */

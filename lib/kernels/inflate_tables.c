@@ -139,7 +139,7 @@ static const uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 
 static uint64_t
 length_payload(uint32_t i)
 {
-    bool whole = length_extra[i] == 0 && length_base[i] <= TURN_COPY;
+    bool whole = length_extra[i] == 0 && length_base[i] <= LOOP_COPY;
 
     return (whole ? HAS_LENGTH : IS_OTHER | IS_LENGTH) | (uint64_t)length_base[i] << 16 | length_extra[i];
 }
@@ -162,14 +162,14 @@ inflater_prepare_tables(struct inflater *t)
     }
 }
 
-/* ---- turns ---------------------------------------------------------------------------------------------------- */
+/* ---- iterations ----------------------------------------------------------------------------------------------- */
 
 /*
  * What may follow a literal, for each number of bits that it leaves of an index: the literal or length that comes next
  * in them, if its code is whole, and one more behind a literal.  For n bits, entries 2^n to 2^(n+1) - 1; 0 for none.
  */
 struct tails {
-    uint64_t entry[1 << TURN_BITS]; /* a literal leaves TURN_BITS - 1 of them at most */
+    uint64_t entry[1 << LOOP_BITS]; /* a literal leaves LOOP_BITS - 1 of them at most */
 };
 
 static inline void
@@ -207,7 +207,7 @@ join(uint64_t a, uint64_t following)
     return a + (following & UINT32_MAX) + (following >> 32 << 40);
 }
 
-/* Lengths with one extra bit that are no longer than a turn can copy are whole where that bit is in the index. */
+/* Lengths with one extra bit that are no longer than an iteration can copy are whole where that bit is in the index. */
 static void
 join_extra_bits(uint64_t *symbol)
 {
@@ -216,7 +216,7 @@ join_extra_bits(uint64_t *symbol)
     for (i = 0; i < 1u << LITLEN_BITS; i++) {
         uint64_t e = symbol[i];
 
-        if ((e & IS_LENGTH) && LENGTH(e) < TURN_COPY && BITS(e) <= LITLEN_BITS)
+        if ((e & IS_LENGTH) && LENGTH(e) < LOOP_COPY && BITS(e) <= LITLEN_BITS)
             symbol[i] = HAS_LENGTH | BITS(e) | (uint64_t)(LENGTH(e) + (i >> CODE_BITS(e) & 1)) << 16;
     }
 }
@@ -249,23 +249,23 @@ joined(const uint64_t *symbol, const struct tails *tails, uint32_t index, unsign
 }
 
 static void
-make_turns(struct inflater *t, const struct tails *tails)
+make_loop_tables(struct inflater *t, const struct tails *tails)
 {
     uint32_t i;
 
-    for (i = 0; i < 1u << TURN_BITS; i++) {
-        uint64_t e = joined(t->symbol, tails, i, TURN_BITS);
+    for (i = 0; i < 1u << LOOP_BITS; i++) {
+        uint64_t e = joined(t->symbol, tails, i, LOOP_BITS);
 
-        t->step[i] = (uint16_t)(e == 0 ? IS_OTHER : e);
+        t->first[i] = (uint16_t)(e == 0 ? IS_OTHER : e);
         t->count[i] = (uint8_t)COUNT(e);
         put_u32le(t->literals[i], (uint32_t)(e >> 32) | (uint32_t)(e & 0xff0000) << 8);
     }
     for (i = 0; i < 1u << DIST_BITS; i++) {
         uint64_t e = joined(t->symbol, tails, i, DIST_BITS);
-        uint32_t d = t->dist[i], far = (d & IS_OTHER_DIST) == 0 && d >> 16 >= TURN_COPY ? d : 0;
+        uint32_t d = t->dist[i], far = (d & IS_OTHER_DIST) == 0 && d >> 16 >= LOOP_COPY ? d : 0;
 
-        put_u32le(t->then[i][0], (uint32_t)(e >> 32) << 8 | COUNT(e) << 6 | CODE_BITS(e));
-        put_u32le(t->then[i][1], far);
+        put_u32le(t->second[i][0], (uint32_t)(e >> 32) << 8 | COUNT(e) << 6 | CODE_BITS(e));
+        put_u32le(t->second[i][1], far);
     }
 }
 
@@ -307,10 +307,10 @@ inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist)
         !make_dist_table(t, litlen, dist))
         return false;
     join_extra_bits(t->symbol);
-    while (shortest < TURN_BITS && o.count[shortest] == 0)
+    while (shortest < LOOP_BITS && o.count[shortest] == 0)
         shortest++;
-    make_tails(t->symbol, TURN_BITS - shortest, &tails);
-    make_turns(t, &tails);
+    make_tails(t->symbol, LOOP_BITS - shortest, &tails);
+    make_loop_tables(t, &tails);
     return true;
 }
 

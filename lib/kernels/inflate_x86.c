@@ -1,5 +1,5 @@
 /*
- * inflate_x86.c - the loop of inflate_turn.h with BMI2: shifts by any register, the lowest bits in one instruction; and
+ * inflate_x86.c - the loop of inflate_loop.h with BMI2: shifts by any register, the lowest bits in one instruction; and
  * with SSSE3, which all have that have BMI2
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -18,14 +18,14 @@ inflater_bmi2_supported(void)
     return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("ssse3");
 }
 
-#define TURN_TARGET       __attribute__((target("bmi,bmi2,ssse3")))
-#define TURN_NAME(x)      x##_bmi2
-#define TURN_LOWEST(v, n) _bzhi_u64(v, n)
+#define LOOP_TARGET       __attribute__((target("bmi,bmi2,ssse3")))
+#define LOOP_NAME(x)      x##_bmi2
+#define LOOP_LOWEST(v, n) _bzhi_u64(v, n)
 /* Compilers make a branch of it, which is as often wrong as right. */
-#define TURN_UNLESS(to, condition, from) \
+#define LOOP_UNLESS(to, condition, from) \
     __asm__("test %[c], %[c]\n\tcmovz %[f], %[t]" : [t] "+r"(to) : [c] "r"(condition), [f] "r"(from) : "cc")
-#define TURN_KEEP(pointer)         __asm__("" : "+r"(pointer))
-#define TURN_SPREAD(out, distance) spread(out, distance)
+#define LOOP_KEEP(pointer)         __asm__("" : "+r"(pointer))
+#define LOOP_SPREAD(out, distance) spread(out, distance)
 
 /* i modulo distance. */
 #define REPEAT(d)                                                                                                 \
@@ -34,7 +34,7 @@ inflater_bmi2_supported(void)
             15 % d                                                                                                \
     }
 
-static inline TURN_TARGET void
+static inline LOOP_TARGET void
 spread(uint8_t *out, size_t distance)
 {
     static const uint8_t order[15][16] = {REPEAT(1),  REPEAT(2),  REPEAT(3),  REPEAT(4),  REPEAT(5),
@@ -47,6 +47,6 @@ spread(uint8_t *out, size_t distance)
     _mm_storeu_si128((__m128i *)(void *)out, _mm_shuffle_epi8(before, places));
 }
 
-#include "kernels/inflate_turn.h"
+#include "kernels/inflate_loop.h"
 
 #endif

@@ -9,9 +9,9 @@ libchexcore_la_SOURCES += \
 	lib/kernels/convolve_x86.c \
 	lib/kernels/inflate.c \
 	lib/kernels/inflate.h \
+	lib/kernels/inflate_loop.h \
 	lib/kernels/inflate_private.h \
 	lib/kernels/inflate_tables.c \
-	lib/kernels/inflate_turn.h \
 	lib/kernels/inflate_x86.c \
 	lib/kernels/resample_axis.c \
 	lib/kernels/resample_axis.h \
