@@ -181,7 +181,7 @@ print_repair(const struct report *r, uint64_t faults)
     if (r->sums)
         printf("rm %s/" MANIFEST_NAME " && ", shell_word(ds->folder.path, folder));
     printf("chex-convert --repair -i IMAGES -l LABELS.csv -o %s%s%s\n", shell_word(ds->folder.path, folder),
-           spec_words(&ds->manifest, words), has_index(ds) ? " --index dali" : "");
+           spec_words(&ds->manifest, false, words), has_index(ds) ? " --index dali" : "");
 }
 
 static void
