@@ -31,10 +31,13 @@ take(size_t count, size_t size)
 }
 
 static void
-print_intervals(const struct interval *auroc, const struct interval *auprc)
+print_measured(const struct measured metric[METRIC_COUNT])
 {
-    printf(" auroc_low %.17g auroc_high %.17g auprc_low %.17g auprc_high %.17g", auroc->low, auroc->high, auprc->low,
-           auprc->high);
+    unsigned i;
+
+    for (i = 0; i < METRIC_COUNT; i++)
+        printf(" %s %.17g %s_low %.17g %s_high %.17g", metric_info[i].name, metric[i].value, metric_info[i].name,
+               metric[i].low, metric_info[i].name, metric[i].high);
 }
 
 static void
@@ -51,7 +54,7 @@ main(int argc, char **argv)
     struct chex_error err = {.status = CHEX_OK};
     struct metrics m;
     double since;
-    unsigned k;
+    unsigned k, i;
 
     if (argc != 7) {
         fprintf(stderr, "usage: see the head of check_metrics.c\n");
@@ -73,14 +76,14 @@ main(int argc, char **argv)
     for (k = 0; k < s.outputs; k++) {
         const struct finding_metrics *f = &m.finding[k];
 
-        printf("positives %llu auroc %.17g auprc %.17g", (unsigned long long)f->positives, f->auroc, f->auprc);
-        print_intervals(&f->auroc_95, &f->auprc_95);
-        print_point("youden", &f->youden);
-        print_point("f1", &f->f1);
+        printf("positives %llu", (unsigned long long)f->positives);
+        print_measured(f->metric);
+        for (i = 0; i < CRITERION_COUNT; i++)
+            print_point(criterion_name[i], &f->point[i]);
         putchar('\n');
     }
-    printf("defined %u auroc %.17g auprc %.17g", m.defined, m.mean_auroc, m.mean_auprc);
-    print_intervals(&m.mean_auroc_95, &m.mean_auprc_95);
+    printf("defined %u", m.defined);
+    print_measured(m.mean);
     putchar('\n');
     free((void *)s.score);
     free((void *)s.label);

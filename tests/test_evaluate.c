@@ -92,9 +92,9 @@ START_TEST(every_image_is_scored_once)
     }
     ck_assert_double_eq_tol(b.e.loss, loss, 1e-6);
     /* Finding 5: its image has the largest score; 0 has no positive; 1: four images of five are above it. */
-    ck_assert_double_eq(b.e.metrics.finding[5].auroc, 1);
-    ck_assert_double_eq(b.e.metrics.finding[1].auroc, 0.2);
-    ck_assert(isnan(b.e.metrics.finding[0].auroc));
+    ck_assert_double_eq(b.e.metrics.finding[5].metric[METRIC_AUROC].value, 1);
+    ck_assert_double_eq(b.e.metrics.finding[1].metric[METRIC_AUROC].value, 0.2);
+    ck_assert(isnan(b.e.metrics.finding[0].metric[METRIC_AUROC].value));
     ck_assert_uint_eq(b.e.metrics.defined, 5);
     scorer_release(&b);
 }
@@ -226,7 +226,8 @@ START_TEST(a_logit_that_is_no_number_leaves_nothing_defined)
     b.stub.breaks = true;
     scorer_run(&b);
     ck_assert_uint_eq(b.e.not_finite, 1);
-    ck_assert(isnan(b.e.loss) && isnan(b.e.metrics.mean_auroc) && isnan(b.e.metrics.finding[5].auroc));
+    ck_assert(isnan(b.e.loss) && isnan(b.e.metrics.mean[METRIC_AUROC].value) &&
+              isnan(b.e.metrics.finding[5].metric[METRIC_AUROC].value));
     scorer_release(&b);
 }
 END_TEST

@@ -68,7 +68,8 @@ expect_same(const struct evaluation *a, const struct evaluation *b)
     ck_assert_mem_eq(a->label, b->label, a->count * a->outputs);
     ck_assert_mem_eq(&a->loss, &b->loss, sizeof(double));
     ck_assert_mem_eq(&a->metrics.finding, &b->metrics.finding, sizeof(a->metrics.finding));
-    ck_assert_mem_eq(&a->metrics.mean_auroc_95, &b->metrics.mean_auroc_95, sizeof(a->metrics.mean_auroc_95));
+    ck_assert_mem_eq(&a->metrics.mean[METRIC_AUROC], &b->metrics.mean[METRIC_AUROC],
+                     sizeof(a->metrics.mean[METRIC_AUROC]));
     ck_assert_uint_eq(a->skipped_count, b->skipped_count);
     for (size_t i = 0; i < a->count; i++) {
         ck_assert_str_eq(a->image[i].name, b->image[i].name);

@@ -36,10 +36,10 @@ START_TEST(auroc_counts_pairs)
     const uint8_t label[] = {0, 0, 1, 1};
     struct metrics m = metrics_of(4, score, label);
 
-    ck_assert_double_eq(m.finding[0].auroc, 0.75);
-    ck_assert_double_eq_tol(m.finding[0].auprc, 0.8333333333333333, 1e-15);
+    ck_assert_double_eq(m.finding[0].metric[METRIC_AUROC].value, 0.75);
+    ck_assert_double_eq_tol(m.finding[0].metric[METRIC_AUPRC].value, 0.8333333333333333, 1e-15);
     ck_assert_uint_eq(m.finding[0].positives, 2);
-    ck_assert_double_eq(m.mean_auroc, 0.75);
+    ck_assert_double_eq(m.mean[METRIC_AUROC].value, 0.75);
 }
 END_TEST
 
@@ -48,8 +48,8 @@ START_TEST(a_tie_counts_half)
     const float score[] = {1, 1, 1, 1};
     const uint8_t label[] = {0, 1, 0, 1};
 
-    ck_assert_double_eq(metrics_of(4, score, label).finding[0].auroc, 0.5);
-    ck_assert_double_eq(metrics_of(4, score, label).finding[0].auprc, 0.5);
+    ck_assert_double_eq(metrics_of(4, score, label).finding[0].metric[METRIC_AUROC].value, 0.5);
+    ck_assert_double_eq(metrics_of(4, score, label).finding[0].metric[METRIC_AUPRC].value, 0.5);
 }
 END_TEST
 
@@ -62,10 +62,11 @@ START_TEST(without_positives_there_is_no_auroc)
     struct metrics m;
 
     ck_assert_int_eq(metrics_compute(&s, 50, 1, 1, &m, &err), CHEX_OK);
-    ck_assert(isnan(m.finding[0].auroc) && isnan(m.finding[0].auprc) && isnan(m.finding[0].youden.threshold));
-    ck_assert_double_eq(m.finding[1].auroc, 1);
+    ck_assert(isnan(m.finding[0].metric[METRIC_AUROC].value) && isnan(m.finding[0].metric[METRIC_AUPRC].value) &&
+              isnan(m.finding[0].point[CRITERION_YOUDEN].threshold));
+    ck_assert_double_eq(m.finding[1].metric[METRIC_AUROC].value, 1);
     ck_assert_uint_eq(m.defined, 1);
-    ck_assert_double_eq(m.mean_auroc, 1);
+    ck_assert_double_eq(m.mean[METRIC_AUROC].value, 1);
 }
 END_TEST
 
@@ -94,7 +95,7 @@ START_TEST(a_patient_out_of_range_is_refused)
     ck_assert_str_eq(err.text, "metrics of 2 images of 1 patients with 1 findings");
     s.count = 0;
     ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
-    ck_assert(isnan(m.mean_auroc) && isnan(m.finding[0].f1.value));
+    ck_assert(isnan(m.mean[METRIC_AUROC].value) && isnan(m.finding[0].point[CRITERION_F1].value));
 }
 END_TEST
 
@@ -105,14 +106,14 @@ START_TEST(thresholds_are_scores_that_occur)
     const uint8_t label[] = {0, 0, 1, 0, 1};
     struct finding_metrics f = metrics_of(5, score, label).finding[0];
 
-    ck_assert_double_eq(f.youden.threshold, (double)0.4f);
-    ck_assert_double_eq_tol(f.youden.value, 2.0 / 3, 1e-15);
-    ck_assert_double_eq(f.f1.threshold, (double)0.4f);
-    ck_assert_double_eq_tol(f.f1.value, 0.8, 1e-15);
-    ck_assert_uint_eq(f.youden.true_positives, 2);
-    ck_assert_uint_eq(f.youden.false_positives, 1);
-    ck_assert_uint_eq(f.f1.true_positives, 2);
-    ck_assert_uint_eq(f.f1.false_positives, 1);
+    ck_assert_double_eq(f.point[CRITERION_YOUDEN].threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.point[CRITERION_YOUDEN].value, 2.0 / 3, 1e-15);
+    ck_assert_double_eq(f.point[CRITERION_F1].threshold, (double)0.4f);
+    ck_assert_double_eq_tol(f.point[CRITERION_F1].value, 0.8, 1e-15);
+    ck_assert_uint_eq(f.point[CRITERION_YOUDEN].true_positives, 2);
+    ck_assert_uint_eq(f.point[CRITERION_YOUDEN].false_positives, 1);
+    ck_assert_uint_eq(f.point[CRITERION_F1].true_positives, 2);
+    ck_assert_uint_eq(f.point[CRITERION_F1].false_positives, 1);
 }
 END_TEST
 
@@ -153,9 +154,10 @@ START_TEST(the_order_of_the_images_does_not_matter)
     }
     ck_assert_int_eq(metrics_compute(&s, 100, 5, 1, &a, &err), CHEX_OK);
     ck_assert_int_eq(metrics_compute(&t, 100, 5, 3, &b, &err), CHEX_OK);
-    ck_assert_mem_eq(&a.mean_auroc, &b.mean_auroc, sizeof(double));
-    ck_assert_mem_eq(&a.mean_auroc_95, &b.mean_auroc_95, sizeof(a.mean_auroc_95));
-    ck_assert_mem_eq(&a.finding[1].auprc_95, &b.finding[1].auprc_95, sizeof(a.mean_auroc_95));
+    ck_assert_mem_eq(&a.mean[METRIC_AUROC].value, &b.mean[METRIC_AUROC].value, sizeof(double));
+    ck_assert_mem_eq(&a.mean[METRIC_AUROC], &b.mean[METRIC_AUROC], sizeof(a.mean[METRIC_AUROC]));
+    ck_assert_mem_eq(&a.finding[1].metric[METRIC_AUPRC], &b.finding[1].metric[METRIC_AUPRC],
+                     sizeof(a.mean[METRIC_AUROC]));
 }
 END_TEST
 
@@ -171,11 +173,13 @@ START_TEST(intervals_enclose_the_value_and_follow_the_seed)
     for (unsigned k = 0; k < 2; k++) {
         const struct finding_metrics *f = &a.finding[k];
 
-        ck_assert(f->auroc_95.low < f->auroc && f->auroc < f->auroc_95.high);
-        ck_assert(f->auprc_95.low < f->auprc && f->auprc < f->auprc_95.high);
-        ck_assert(f->auroc_95.low != b.finding[k].auroc_95.low);
+        ck_assert(f->metric[METRIC_AUROC].low < f->metric[METRIC_AUROC].value &&
+                  f->metric[METRIC_AUROC].value < f->metric[METRIC_AUROC].high);
+        ck_assert(f->metric[METRIC_AUPRC].low < f->metric[METRIC_AUPRC].value &&
+                  f->metric[METRIC_AUPRC].value < f->metric[METRIC_AUPRC].high);
+        ck_assert(f->metric[METRIC_AUROC].low != b.finding[k].metric[METRIC_AUROC].low);
         /* Hanley and McNeil's standard error is about .026 here; the bootstrap's own noise is below a third of it. */
-        ck_assert_double_eq_tol(f->auroc_95.high - f->auroc_95.low, 2 * 1.96 * 0.026, 0.035);
+        ck_assert_double_eq_tol(f->metric[METRIC_AUROC].high - f->metric[METRIC_AUROC].low, 2 * 1.96 * 0.026, 0.035);
     }
 }
 END_TEST

@@ -183,7 +183,7 @@ finish_file(struct run_file *file, uint64_t step, const struct evaluated *e)
     struct run_result result = {"test", NULL, "best.safetensors", 10, &e->metrics};
     struct run_outcome outcome = {.step = step,
                                   .epochs = (uint32_t)(step / EPOCH),
-                                  .best = e->metrics.mean_auroc,
+                                  .best = e->metrics.mean[METRIC_AUROC].value,
                                   .selected = "auroc",
                                   .best_step = 10,
                                   .best_file = "best.safetensors",

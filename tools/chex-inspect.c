@@ -111,7 +111,7 @@ main(int argc, char **argv)
     library_exit_catch();
     code = cli_parse(&inspect_program, argc, argv, &options, &common);
     if (code == CLI_GO_ON) {
-        common.json |= options.format == ROWS_JSON;
+        common.json |= options.format == TABLE_JSON;
         code = cli_finish(&inspect_program, &common, inspect(&options, &common));
     }
     inspect_options_release(&options);

@@ -16,14 +16,14 @@ libcli_la_SOURCES = \
 	tools/common/plain.h \
 	tools/common/ratio.c \
 	tools/common/ratio.h \
-	tools/common/rows.c \
-	tools/common/rows.h \
 	tools/common/shell_word.c \
 	tools/common/shell_word.h \
 	tools/common/spec_words.c \
 	tools/common/spec_words.h \
 	tools/common/stop_signals.c \
 	tools/common/stop_signals.h \
+	tools/common/table_writer.c \
+	tools/common/table_writer.h \
 	tools/common/versions.c \
 	tools/common/versions.h \
 	tools/common/wrap.c \

@@ -27,36 +27,55 @@ add(char *out, const char *format, ...)
     va_end(args);
 }
 
+static void
+add_places(const struct manifest *m, bool all, char *out)
+{
+    const struct spec usual = spec_default();
+    const char *listed = all ? "file:split.csv" : "file:PATH";
+    char word[SHELL_WORD];
+
+    add(out, " --split %s", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
+    if (all || m->shard_size != usual.shard_size)
+        add(out, " --shard-size %u", m->shard_size);
+    if (all || strcmp(m->tail, tail_name(usual.tail)) != 0)
+        add(out, " --tail %s", shell_word(m->tail, word));
+    if (all || m->seed != usual.seed)
+        add(out, " --seed %llu", (unsigned long long)m->seed);
+    if (all || m->layout.align != usual.align)
+        add(out, " --align %u", (unsigned)m->layout.align);
+}
+
 char *
-spec_words(const struct manifest *m, char out[SPEC_WORDS])
+spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
 {
     const struct spec usual = spec_default();
     bool resized = strcmp(m->resize, resample_method_name(RESAMPLE_NONE)) != 0;
     char word[SHELL_WORD];
 
     out[0] = '\0';
-    if (m->layout.width != (resized ? usual.size : 1024))
+    if (all || m->layout.width != (resized ? usual.size : 1024))
         add(out, " --size %u", m->layout.width);
-    if (strcmp(m->resize, resample_method_name(usual.resize)) != 0)
+    if (all || strcmp(m->resize, resample_method_name(usual.resize)) != 0)
         add(out, " --resize %s", shell_word(m->resize, word));
-    add(out, " --split %s", strcmp(m->split_rule, "file") == 0 ? "file:PATH" : shell_word(m->split_rule, word));
-    if (m->shard_size != usual.shard_size)
-        add(out, " --shard-size %u", m->shard_size);
-    if (strcmp(m->tail, tail_name(usual.tail)) != 0)
-        add(out, " --tail %s", shell_word(m->tail, word));
-    if (m->seed != usual.seed)
-        add(out, " --seed %llu", (unsigned long long)m->seed);
-    if (m->layout.align != usual.align)
-        add(out, " --align %u", (unsigned)m->layout.align);
-    if (m->max_pixels != usual.limits.max_pixels)
+    if (!all)
+        add_places(m, all, out);
+    if (all || m->max_pixels != usual.limits.max_pixels)
         add(out, " --max-pixels %llu", (unsigned long long)m->max_pixels);
-    if (m->min_side != usual.limits.min_side)
+    if (all || m->min_side != usual.limits.min_side)
         add(out, " --min-size %u", m->min_side);
     if (m->lenient)
         add(out, " --lenient");
     if (m->left_out.other_views > 0)
         add(out, " --view %s", shell_word(m->left_out.views, word));
+    if (all && m->left_out.excluded > 0)
+        add(out, " --exclude exclude.txt");
     if (m->left_out.missing > 0)
         add(out, " --allow-missing");
+    if (all && m->rejects > 0)
+        add(out, " --allow-rejects %llu", (unsigned long long)m->rejects);
+    if (all) {
+        add(out, "\n");
+        add_places(m, all, out);
+    }
     return out;
 }

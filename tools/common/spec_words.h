@@ -11,10 +11,13 @@
 #define SPEC_WORDS 1024
 
 /*
- * " --size 64 --split none --seed 7": the split in any case, since its default depends on which files there are, and of
- * the others what is not the default; for a shell.  Of --split file:PATH the path is not known and stands as PATH.  Not
- * in a manifest, and so not here: the file of --exclude, and --empty-is-no-finding.  Returns out.
+ * " --size 64 --split none --seed 7", for a shell: the split in any case, since its default depends on which files there
+ * are, and of the others what is not the default.  Returns out.
+ *
+ * all  every option, in two lines, split by a newline, with --exclude exclude.txt and --allow-rejects where some were left out
+ *
+ * Of --split file:PATH the path is not known: PATH, or with `all` split.csv.  No manifest knows --empty-is-no-finding.
  */
-char *spec_words(const struct manifest *m, char out[SPEC_WORDS]);
+char *spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS]);
 
 #endif

@@ -228,7 +228,7 @@ inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct
         status = compare_tensors(&d, &err);
     if (status == CHEX_OK) {
         checkpoint_diff_walk(&d, on_count, &d);
-        checkpoint_diff_report(&d);
+        inspect_print_result(in, &checkpoint_diff_result, &d);
         code = checkpoint_diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
         if (code != EXIT_GOOD)
             inspect_say_different(in, a->path, b->path);

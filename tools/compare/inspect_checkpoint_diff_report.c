@@ -8,7 +8,6 @@
 #include "inspect/inspect_checkpoint.h"
 
 #include "base/progress.h"
-#include "common/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -145,17 +144,43 @@ by_difference(const void *a, const void *b)
     return strcmp((*x)->a->name, (*y)->a->name);
 }
 
-static void
-print_pair(const struct tensor_pair *p, int width, const struct color *color)
-{
-    char name[INSPECT_TEXT], relative[32];
+static const struct table_column columns[] = {
+    {.name = "kind"},
+    {.name = "name", .heading = "name", .width = TABLE_FIT},
+    {.name = "a"},
+    {.name = "b"},
+    {.name = "index"},
+    {.name = "values", .heading = "values", .width = 11, .gap = "  "},
+    {.name = "differ", .heading = "differ", .width = 11},
+    {.name = "bytes"},
+    {.name = "equal_bytes"},
+    {.name = "not_finite_a"},
+    {.name = "not_finite_b"},
+    {.name = "max_abs", .heading = "largest", .width = 11, .digits = 4},
+    {.name = "relative", .heading = "relative", .width = 11, .digits = 3, .none = "-"},
+    {.heading = "", .gap = "  "},
+    {.name = NULL}};
 
-    printf("         %-*s  %11s %11s %11.4g %11s", width, inspect_text(inspect_bytes(p->a->name), name),
-           TEXT(p->values.count), TEXT(p->values.differ), p->values.max_abs,
-           relative_text(value_difference_relative(&p->values), relative));
-    if (p->values.bad[0] + p->values.bad[1] > 0)
-        printf("  %s%s -> %s not finite%s", color->red, TEXT(p->values.bad[0]), TEXT(p->values.bad[1]), color->off);
-    printf("\n");
+/* bad: what text says of values that are not finite. */
+static void
+put_row(struct table_writer *t, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
+        const struct tensor_pair *pair, const char *bad)
+{
+    struct cell cell[sizeof(columns) / sizeof(columns[0])] = {cell_text(tensor_diff_name(kind)), cell_text(name),
+                                                              cell_text(a), cell_text(b)};
+    const struct value_difference *v = pair ? &pair->values : NULL;
+    unsigned i;
+
+    if (v) {
+        const uint64_t count[] = {v->worst, v->count, v->differ, v->bytes, v->equal_bytes, v->bad[0], v->bad[1]};
+
+        for (i = 0; i < 7; i++)
+            cell[4 + i] = cell_count(count[i]);
+        cell[11] = cell_number(v->max_abs);
+        cell[12] = cell_number(value_difference_relative(v));
+        cell[13] = cell_text(bad);
+    }
+    table_row(t, cell);
 }
 
 static void
@@ -163,8 +188,8 @@ print_pairs(struct checkpoint_diff *d)
 {
     const struct tensor_pair **order = malloc((d->pair_count + 1) * sizeof(*order));
     size_t most = d->in->common->verbose > 0 || d->pair_count < SHOWN ? d->pair_count : SHOWN, i;
-    char name[INSPECT_TEXT];
-    int width = 6;
+    struct table_writer t = {.column = columns, .color = &d->in->color, .title = "tensors", .fit = 6};
+    char name[INSPECT_TEXT], bad[128];
 
     for (i = 0; order && i < d->pair_count; i++)
         order[i] = &d->pair[i];
@@ -173,23 +198,30 @@ print_pairs(struct checkpoint_diff *d)
         return;
     }
     qsort(order, d->pair_count, sizeof(*order), by_difference);
-    for (i = 0; i < most; i++) {
-        int length = (int)strlen(inspect_text(inspect_bytes(order[i]->a->name), name));
-
-        width = length > width && length < 60 ? length : width;
-    }
-    printf("%stensors%s  %-*s  %11s %11s %11s %11s\n", d->in->color.bold, d->in->color.off, width, "name", "values",
-           "differ", "largest", "relative");
     for (i = 0; i < most; i++)
-        print_pair(order[i], width, &d->in->color);
+        table_fit(&t, inspect_text(inspect_bytes(order[i]->a->name), name));
+    table_begin(&t);
+    for (i = 0; i < most; i++) {
+        const uint64_t *n = order[i]->values.bad;
+
+        bad[0] = '\0';
+        if (n[0] + n[1] > 0)
+            snprintf(bad, sizeof(bad), "%s%s -> %s not finite%s", d->in->color.red, TEXT(n[0]), TEXT(n[1]),
+                     d->in->color.off);
+        put_row(&t, TENSOR_VALUES, inspect_text(inspect_bytes(order[i]->a->name), name), "", "", order[i], bad);
+    }
     if (d->pair_count > most)
         printf("         and %s more: -v, or --format csv\n", TEXT(d->pair_count - most));
     free(order);
 }
 
 static void
-print_table(struct checkpoint_diff *d)
+print_table(void *result)
 {
+    struct checkpoint_diff *d = result;
+
+    if (d->in->common->quiet)
+        return;
     print_sides(d);
     print_model(d);
     if (d->count[TENSOR_META] > 0) {
@@ -210,26 +242,13 @@ static void
 on_row(void *context, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
        const struct tensor_pair *pair)
 {
-    struct rows *r = context;
-    const struct value_difference *v = pair ? &pair->values : NULL;
-    unsigned i;
+    put_row(context, kind, name, a, b, pair, "");
+}
 
-    rows_text(r, tensor_diff_name(kind));
-    rows_text(r, name);
-    rows_text(r, a);
-    rows_text(r, b);
-    if (!v) {
-        for (i = 0; i < 9; i++)
-            rows_none(r);
-    } else {
-        uint64_t count[] = {v->worst, v->count, v->differ, v->bytes, v->equal_bytes, v->bad[0], v->bad[1]};
-
-        for (i = 0; i < 7; i++)
-            rows_count(r, count[i]);
-        rows_number(r, isfinite(v->max_abs) ? v->max_abs : (double)NAN);
-        rows_number(r, isfinite(value_difference_relative(v)) ? value_difference_relative(v) : (double)NAN);
-    }
-    rows_next(r);
+static void
+put_rows(struct table_writer *t, void *result)
+{
+    checkpoint_diff_walk(result, on_row, t);
 }
 
 static json_t *
@@ -242,59 +261,23 @@ numbers_json(const struct value_difference *v)
                      checkpoint_real(value_difference_relative(v)));
 }
 
-static void
-on_json(void *context, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
-        const struct tensor_pair *pair)
-{
-    json_t *change = json_pack("{s:s, s:s, s:s, s:s}", "kind", tensor_diff_name(kind), "name", name, "a", a, "b", b);
-
-    if (pair) {
-        json_t *numbers = numbers_json(&pair->values);
-
-        inspect_json_set(&change, "index", inspect_number(pair->values.worst));
-        if (!numbers || json_object_update(change, numbers) != 0) {
-            json_decref(change);
-            change = NULL;
-        }
-        json_decref(numbers);
-    }
-    inspect_json_push(context, change);
-}
-
 static json_t *
-result_json(struct checkpoint_diff *d)
+result_json(void *result)
 {
-    json_t *counts = json_object(), *changes = json_array(), *paths = json_array(), *files = json_array();
+    struct checkpoint_diff *d = result;
+    json_t *counts = json_object(), *paths = json_array(), *files = json_array();
     unsigned i;
 
     for (i = 0; i < TENSOR_DIFF_KINDS; i++)
         inspect_json_set(&counts, tensor_diff_name((enum tensor_diff_kind)i), inspect_number(d->count[i]));
     for (i = 0; i < 2; i++) {
-        inspect_json_push(&paths, inspect_json_text(inspect_bytes(d->side[i].target->path)));
-        inspect_json_push(&files, inspect_json_text(inspect_bytes(d->side[i].target->file)));
+        inspect_json_push(&paths, json_text(d->side[i].target->path));
+        inspect_json_push(&files, json_text(d->side[i].target->file));
     }
-    checkpoint_diff_walk(d, on_json, &changes);
     return json_pack("{s:s, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "kind", "checkpoints", "paths", paths, "files",
                      files, "same", checkpoint_diff_is_same(d), "same_model", checkpoint_diff_same_model(d), "in_both",
-                     inspect_number(d->both), "counts", counts, "numbers", numbers_json(&d->all), "changes", changes);
+                     inspect_number(d->both), "counts", counts, "numbers", numbers_json(&d->all), "changes",
+                     inspect_rows_json(columns, put_rows, d));
 }
 
-void
-checkpoint_diff_report(struct checkpoint_diff *d)
-{
-    static const char *const columns[] = {"kind",         "name",    "a",        "b",           "index",
-                                          "values",       "differ",  "bytes",    "equal_bytes", "not_finite_a",
-                                          "not_finite_b", "max_abs", "relative", NULL};
-    enum rows_format format = d->in->options->format;
-    struct rows r;
-
-    if (d->in->common->json) {
-        inspect_json_add(d->in, result_json(d));
-    } else if (format == ROWS_CSV || format == ROWS_JSONL) {
-        rows_begin(&r, format, columns);
-        checkpoint_diff_walk(d, on_row, &r);
-        d->in->json_failed |= r.failed;
-    } else if (!d->in->common->quiet) {
-        print_table(d);
-    }
-}
+const struct inspect_result checkpoint_diff_result = {columns, put_rows, result_json, print_table};

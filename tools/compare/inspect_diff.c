@@ -235,7 +235,7 @@ inspect_diff(struct inspect *in, const char *const path[2])
     } else if (checkpoints) {
         code = inspect_checkpoint_diff(in, &d.side[0].target, &d.side[1].target);
     } else {
-        diff_report(&d);
+        inspect_print_result(in, &diff_result, &d);
         code = diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
         if (code != EXIT_GOOD && d.side[0].faults + d.side[1].faults == 0)
             inspect_say_different(in, path[0], path[1]);

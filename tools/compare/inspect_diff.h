@@ -65,7 +65,7 @@ bool diff_is_same(const struct diff *d);
 /* One line for the exit status where -q takes the table away, of data sets and of checkpoints. */
 void inspect_say_different(const struct inspect *in, const char *a, const char *b);
 
-/* Table, CSV, JSON or JSON lines. */
-void diff_report(struct diff *d);
+/* Its result is a struct diff. */
+extern const struct inspect_result diff_result;
 
 #endif

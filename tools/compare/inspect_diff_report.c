@@ -8,7 +8,6 @@
 #include "compare/inspect_diff.h"
 
 #include "base/progress.h"
-#include "common/rows.h"
 #include "common/wrap.h"
 
 #include <string.h>
@@ -120,8 +119,12 @@ print_kind(struct diff *d, enum diff_kind kind, const char *what)
 }
 
 static void
-print_table(struct diff *d)
+print_table(void *result)
 {
+    struct diff *d = result;
+
+    if (d->in->common->quiet)
+        return;
     print_sides(d);
     if (d->count[DIFF_SPEC] > 0) {
         printf("spec     %sthe data sets were made in different ways%s\n", d->in->color.yellow, d->in->color.off);
@@ -163,60 +166,40 @@ print_table(struct diff *d)
 static void
 on_row(void *context, enum diff_kind kind, const char *name, const char *a, const char *b)
 {
-    struct rows *r = context;
-
-    rows_text(r, diff_kind_name(kind));
-    rows_text(r, name);
-    rows_text(r, a);
-    rows_text(r, b);
-    rows_next(r);
+    table_row(context, (struct cell[]){cell_text(diff_kind_name(kind)), cell_text(name), cell_text(a), cell_text(b)});
 }
 
 static void
-on_json(void *context, enum diff_kind kind, const char *name, const char *a, const char *b)
+put_rows(struct table_writer *t, void *result)
 {
-    inspect_json_push(context,
-                      json_pack("{s:s, s:s, s:s, s:s}", "kind", diff_kind_name(kind), "name", name, "a", a, "b", b));
+    diff_walk(result, on_row, t);
 }
 
+static const struct table_column columns[] = {
+    {.name = "kind"}, {.name = "name"}, {.name = "a"}, {.name = "b"}, {.name = NULL}};
+
 static json_t *
-result_json(struct diff *d)
+result_json(void *result)
 {
-    json_t *counts = json_object(), *changes = json_array(), *paths = json_array();
+    struct diff *d = result;
+    json_t *counts = json_object(), *paths = json_array();
     unsigned i;
 
     for (i = 0; i < DIFF_KINDS; i++)
         inspect_json_set(&counts, diff_kind_name((enum diff_kind)i), inspect_number(d->count[i]));
     for (i = 0; i < 2; i++)
-        inspect_json_push(
-            &paths, inspect_json_text((struct chex_bytes){d->side[i].target.path, strlen(d->side[i].target.path)}));
-    diff_walk(d, on_json, &changes);
+        inspect_json_push(&paths, json_text(d->side[i].target.path));
     return json_pack("{s:o, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "paths", paths, "same", diff_is_same(d), "read",
                      !d->same_shards, "pixels_compared", d->pixels, "in_both", inspect_number(d->both), "counts",
-                     counts, "changes", changes, "faults", inspect_number(d->side[0].faults + d->side[1].faults));
+                     counts, "changes", inspect_rows_json(columns, put_rows, d), "faults",
+                     inspect_number(d->side[0].faults + d->side[1].faults));
 }
 
-void
-diff_report(struct diff *d)
-{
-    static const char *const columns[] = {"kind", "name", "a", "b", NULL};
-    enum rows_format format = d->in->options->format;
-    struct rows r;
-
-    if (d->in->common->json) {
-        inspect_json_add(d->in, result_json(d));
-    } else if (format == ROWS_CSV || format == ROWS_JSONL) {
-        rows_begin(&r, format, columns);
-        diff_walk(d, on_row, &r);
-        d->in->json_failed |= r.failed;
-    } else if (!d->in->common->quiet) {
-        print_table(d);
-    }
-}
+const struct inspect_result diff_result = {columns, put_rows, result_json, print_table};
 
 void
 inspect_say_different(const struct inspect *in, const char *a, const char *b)
 {
-    if (in->common->quiet && !in->common->json && in->options->format != ROWS_CSV && in->options->format != ROWS_JSONL)
+    if (in->common->quiet && inspect_format(in) == TABLE_TEXT)
         plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);
 }

@@ -130,8 +130,8 @@ compare_items(const struct telling *t, const char *name, const struct diff_item 
     if (x->findings != y->findings)
         tell(t, DIFF_LABELS, name, inspect_labels_text(x->findings, left), inspect_labels_text(y->findings, right));
     if (strcmp(x->patient, y->patient) != 0)
-        tell(t, DIFF_PATIENT, name, inspect_text((struct chex_bytes){x->patient, strlen(x->patient)}, p),
-             inspect_text((struct chex_bytes){y->patient, strlen(y->patient)}, q));
+        tell(t, DIFF_PATIENT, name, inspect_text(inspect_bytes(x->patient), p),
+             inspect_text(inspect_bytes(y->patient), q));
     age_text(x->age, left);
     age_text(y->age, right);
     if (strcmp(left, right) != 0)
@@ -139,8 +139,7 @@ compare_items(const struct telling *t, const char *name, const struct diff_item 
     if (x->sex != y->sex)
         tell(t, DIFF_SEX, name, (char[]){x->sex, '\0'}, (char[]){y->sex, '\0'});
     if (strcmp(x->view, y->view) != 0)
-        tell(t, DIFF_VIEW, name, inspect_text((struct chex_bytes){x->view, strlen(x->view)}, p),
-             inspect_text((struct chex_bytes){y->view, strlen(y->view)}, q));
+        tell(t, DIFF_VIEW, name, inspect_text(inspect_bytes(x->view), p), inspect_text(inspect_bytes(y->view), q));
     if (d->pixels && memcmp(x->hash, y->hash, sizeof(x->hash)) != 0) {
         digest_hex(x->hash, 8, left);
         digest_hex(y->hash, 8, right);
@@ -166,7 +165,7 @@ diff_walk(struct diff *d, diff_fn *fn, void *context)
         int order = i == a->count ? 1 : j == b->count ? -1 : strcmp(a->item[i].name, b->item[j].name);
         const char *raw = order <= 0 ? a->item[i].name : b->item[j].name;
 
-        inspect_text((struct chex_bytes){raw, strlen(raw)}, name);
+        inspect_text(inspect_bytes(raw), name);
         if (order < 0)
             tell(&t, DIFF_ONLY_A, name, split_of(a, &a->item[i]), "");
         else if (order > 0)

@@ -9,12 +9,11 @@
 #ifndef CHEX_TOOLS_INSPECT_H
 #define CHEX_TOOLS_INSPECT_H
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "common/meter.h"
 #include "common/plain.h"
 #include "inspect/inspect_options.h"
-
-#include <jansson.h>
 
 struct inspect {
     const struct cli_program *program;
@@ -141,7 +140,6 @@ int inspect_fail(struct inspect *in, const char *path, const struct chex_error *
 #define INSPECT_TEXT (4 * LAYOUT_MAX_TEXT + 1)
 char *inspect_text(struct chex_bytes text, char out[INSPECT_TEXT]);
 /* The same for JSON: as it is where it is UTF-8. */
-json_t *inspect_json_text(struct chex_bytes text);
 /* "Atelectasis|Effusion" or "No Finding". */
 #define INSPECT_LABELS_TEXT 256
 char *inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT]);
@@ -179,6 +177,25 @@ void inspect_json_add(struct inspect *in, json_t *result);
 void inspect_json_next(struct inspect *in); /* the comma, where one is due: for what is written in pieces */
 /* Returns the exit code: code, or EXIT_OUTPUT where a result is lacking. */
 int inspect_json_end(struct inspect *in, int code);
+
+/* ---- a result in the format that was asked for ----------------------------------------------------------------- */
+
+typedef void rows_fn(struct table_writer *t, void *result);
+
+struct inspect_result {
+    const struct table_column *column;
+    rows_fn *rows;
+    json_t *(*document)(void *result); /* of --json */
+    void (*print)(void *result);       /* text */
+};
+
+/* A name out of a file: in a list of the document as it is, else with what is not plain escaped into out. */
+struct cell inspect_name(const struct table_writer *t, const char *name, char *out, size_t size);
+
+enum table_format inspect_format(const struct inspect *in);
+void inspect_print_result(struct inspect *in, const struct inspect_result *how, void *result);
+/* The rows as a list, for the document. */
+json_t *inspect_rows_json(const struct table_column *column, rows_fn *rows, void *result);
 
 /* ---- actions --------------------------------------------------------------------------------------------------- */
 

@@ -11,7 +11,6 @@
 
 #include "base/json.h"
 #include "base/progress.h"
-#include "common/rows.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -183,42 +182,61 @@ print_state(const struct checkpoint *c)
             printf("%-8s %s\n", names[i], inspect_text(inspect_bytes(safetensors_metadata(&c->file, names[i])), a));
 }
 
+static const struct table_column tensor_columns[] = {{.name = "name", .heading = "name", .width = TABLE_FIT},
+                                                     {.heading = "shape", .width = -14, .gap = "  "},
+                                                     {.name = "dtype", .heading = "type", .width = -4},
+                                                     {.name = "shape"},
+                                                     {.name = "count"},
+                                                     {.name = "min", .heading = "min", .width = 11, .digits = 4},
+                                                     {.name = "mean", .heading = "mean", .width = 11, .digits = 4},
+                                                     {.name = "max", .heading = "max", .width = 11, .digits = 4},
+                                                     {.name = "l2", .heading = "L2 norm", .width = 11, .digits = 4},
+                                                     {.name = "zeros"},
+                                                     {.name = "nan"},
+                                                     {.name = "infinite"},
+                                                     {.heading = "", .gap = "  "},
+                                                     {.name = NULL}};
+
 static void
-print_tensor(const struct checkpoint *c, size_t i, int width)
+put_tensor(struct table_writer *t, const struct checkpoint *c, size_t i)
 {
     const struct tensor_entry *e = &c->file.entry[i];
     const struct value_sums *v = &c->sums[i];
-    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE], bad[PROGRESS_TEXT];
+    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE], bad[100] = "";
+    json_t *list = t->list ? json_array() : NULL;
+    unsigned k;
 
-    printf("         %-*s  %-14s %-4s %11.4g %11.4g %11.4g %11.4g", width, inspect_text(inspect_bytes(e->name), name),
-           checkpoint_shape(e, shape), dtype_name(e->type), value_sums_min(v), value_sums_mean(v), value_sums_max(v),
-           value_sums_norm(v));
+    checkpoint_shape(e, shape);
+    for (k = 0; list && k < e->rank; k++)
+        inspect_json_push(&list, inspect_number(e->shape[k]));
     if (value_sums_bad(v) > 0)
-        printf("  %s%s not finite%s", c->in->color.red, format_count(value_sums_bad(v), bad), c->in->color.off);
-    printf("\n");
+        snprintf(bad, sizeof(bad), "%s%s not finite%s", c->in->color.red, COUNT_TEXT(value_sums_bad(v)),
+                 c->in->color.off);
+    table_row(t, (struct cell[]){inspect_name(t, e->name, name, sizeof(name)), cell_text(shape),
+                                 cell_text(dtype_name(e->type)),
+                                 t->list ? cell_json(list, "") : cell_text(e->rank == 0 ? "" : shape),
+                                 cell_count(e->count), cell_number(value_sums_min(v)), cell_number(value_sums_mean(v)),
+                                 cell_number(value_sums_max(v)), cell_number(value_sums_norm(v)), cell_count(v->zeros),
+                                 cell_count(v->nan), cell_count(v->infinite), cell_text(bad)});
 }
 
 /* All of them, or the first ones with a value that is not finite. */
 static void
 print_tensors(const struct checkpoint *c, bool all)
 {
-    char name[INSPECT_TEXT], more[PROGRESS_TEXT];
-    int width = 6;
+    struct table_writer t = {.column = tensor_columns, .color = &c->in->color, .title = "tensors", .fit = 6};
+    char name[INSPECT_TEXT];
     size_t i, shown = 0;
 
-    for (i = 0; i < c->file.count; i++) {
-        int length = (int)strlen(inspect_text(inspect_bytes(c->file.entry[i].name), name));
-
-        if ((all || value_sums_bad(&c->sums[i]) > 0) && length > width && length < 60)
-            width = length;
-    }
-    printf("%stensors%s  %-*s  %-14s %-4s %11s %11s %11s %11s\n", c->in->color.bold, c->in->color.off, width, "name",
-           "shape", "type", "min", "mean", "max", "L2 norm");
+    for (i = 0; i < c->file.count; i++)
+        if (all || value_sums_bad(&c->sums[i]) > 0)
+            table_fit(&t, inspect_text(inspect_bytes(c->file.entry[i].name), name));
+    table_begin(&t);
     for (i = 0; i < c->file.count; i++)
         if ((all || value_sums_bad(&c->sums[i]) > 0) && (all || shown++ < SHOWN))
-            print_tensor(c, i, width);
+            put_tensor(&t, c, i);
     if (shown > SHOWN)
-        printf("         and %s more: -v, or --list\n", format_count(shown - SHOWN, more));
+        printf("         and %s more: -v, or --list\n", COUNT_TEXT(shown - SHOWN));
 }
 
 static void
@@ -273,35 +291,10 @@ checkpoint_json(const struct checkpoint *c)
     size_t i;
 
     for (i = 0; i < s->metadata_count; i++)
-        inspect_json_set(&metadata, s->metadata[i].key, inspect_json_text(inspect_bytes(s->metadata[i].value)));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", inspect_json_text(inspect_bytes(c->target->file)),
-                     "tensors", inspect_number(s->count), "numbers", inspect_number(c->numbers), "bytes",
-                     inspect_number(s->size), "metadata", metadata, "values",
-                     c->sums ? sums_json(&c->all) : json_null());
-}
-
-/* The same keys as the columns of CSV. */
-static json_t *
-tensor_json(const struct checkpoint *c, size_t i)
-{
-    const struct tensor_entry *e = &c->file.entry[i];
-    json_t *shape = json_array(), *tensor;
-    unsigned k;
-
-    for (k = 0; k < e->rank; k++)
-        inspect_json_push(&shape, inspect_number(e->shape[k]));
-    tensor = json_pack("{s:o, s:s, s:o, s:o}", "name", inspect_json_text(inspect_bytes(e->name)), "dtype",
-                       dtype_name(e->type), "shape", shape, "count", inspect_number(e->count));
-    if (tensor) {
-        json_t *values = sums_json(&c->sums[i]);
-
-        if (!values || json_object_update(tensor, values) != 0) {
-            json_decref(tensor);
-            tensor = NULL;
-        }
-        json_decref(values);
-    }
-    return tensor;
+        inspect_json_set(&metadata, s->metadata[i].key, json_text(s->metadata[i].value));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", json_text(c->target->file), "tensors",
+                     inspect_number(s->count), "numbers", inspect_number(c->numbers), "bytes", inspect_number(s->size),
+                     "metadata", metadata, "values", c->sums ? sums_json(&c->all) : json_null());
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -330,61 +323,48 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
     return code;
 }
 
+/* ---- --list ---------------------------------------------------------------------------------------------------- */
+
 static void
-list_rows(struct checkpoint *c, struct rows *r)
+put_tensors(struct table_writer *t, void *result)
 {
-    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE];
+    const struct checkpoint *c = result;
     size_t i;
 
-    for (i = 0; i < c->file.count; i++) {
-        const struct tensor_entry *e = &c->file.entry[i];
-        const struct value_sums *v = &c->sums[i];
-        double real[] = {value_sums_min(v), value_sums_mean(v), value_sums_max(v), value_sums_norm(v)};
-        size_t k;
+    for (i = 0; i < c->file.count; i++)
+        put_tensor(t, c, i);
+}
 
-        rows_text(r, inspect_text(inspect_bytes(e->name), name));
-        rows_text(r, dtype_name(e->type));
-        rows_text(r, e->rank == 0 ? "" : checkpoint_shape(e, shape));
-        rows_count(r, e->count);
-        for (k = 0; k < 4; k++)
-            rows_number(r, isfinite(real[k]) ? real[k] : (double)NAN);
-        rows_count(r, v->zeros);
-        rows_count(r, v->nan);
-        rows_count(r, v->infinite);
-        rows_next(r);
-    }
+static void
+print_all(void *result)
+{
+    print_tensors(result, true);
+}
+
+static json_t *
+tensors_json(void *result)
+{
+    const struct target *t = ((const struct checkpoint *)result)->target;
+
+    return json_pack("{s:o, s:o, s:o}", "path", json_text(t->path), "file", json_text(t->file), "tensors",
+                     inspect_rows_json(tensor_columns, put_tensors, result));
 }
 
 int
 inspect_tensors(struct inspect *in, const struct target *t)
 {
-    static const char *const columns[] = {"name", "dtype", "shape", "count", "min",      "mean",
-                                          "max",  "l2",    "zeros", "nan",   "infinite", NULL};
+    static const struct inspect_result tensors = {tensor_columns, put_tensors, tensors_json, print_all};
     struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
     struct chex_error err;
     enum chex_status status = read_checkpoint(&c, true, &err);
     int code = c.fault[0] ? EXIT_DATA : EXIT_GOOD;
-    struct rows r;
-    size_t i;
 
     if (status == CHEX_OK && c.fault[0] && !c.sums)
         status = chex_fail(&err, CHEX_ERR_DAMAGED, "'%s': %s", t->file, c.fault);
-    if (status != CHEX_OK) {
+    if (status == CHEX_OK)
+        inspect_print_result(in, &tensors, &c);
+    else
         code = inspect_fail(in, t->path, &err);
-    } else if (in->common->json) {
-        json_t *list = json_array();
-
-        for (i = 0; i < c.file.count; i++)
-            inspect_json_push(&list, tensor_json(&c, i));
-        inspect_json_add(in, json_pack("{s:o, s:o, s:o}", "path", inspect_json_text(inspect_bytes(t->path)), "file",
-                                       inspect_json_text(inspect_bytes(t->file)), "tensors", list));
-    } else if (in->options->format != ROWS_TABLE) {
-        rows_begin(&r, in->options->format, columns);
-        list_rows(&c, &r);
-        in->json_failed |= r.failed;
-    } else {
-        print_tensors(&c, true);
-    }
     release(&c);
     return code;
 }

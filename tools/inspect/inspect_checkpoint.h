@@ -80,7 +80,7 @@ void checkpoint_diff_walk(struct checkpoint_diff *d, tensor_diff_fn *fn, void *c
 bool checkpoint_diff_same_model(const struct checkpoint_diff *d); /* names and shapes */
 bool checkpoint_diff_is_same(const struct checkpoint_diff *d);
 
-/* Table, CSV, JSON or JSON lines (inspect_checkpoint_diff_report.c). */
-void checkpoint_diff_report(struct checkpoint_diff *d);
+/* Its result is a struct checkpoint_diff (inspect_checkpoint_diff_report.c). */
+extern const struct inspect_result checkpoint_diff_result;
 
 #endif

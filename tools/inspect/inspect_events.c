@@ -33,33 +33,48 @@ format_steps(int64_t first, int64_t last, char out[STEPS])
     return out;
 }
 
+static const struct table_column tag_columns[] = {{.name = "tag", .heading = "tag", .width = TABLE_FIT},
+                                                  {.name = "kind", .heading = "kind", .width = -10, .gap = "  "},
+                                                  {.name = "values", .heading = "values", .width = 8},
+                                                  {.heading = "steps", .width = -20, .gap = "  "},
+                                                  {.name = "first_step"},
+                                                  {.name = "last_step"},
+                                                  {.name = "last", .heading = "last value", .digits = 6, .none = ""},
+                                                  {.name = NULL}};
+
 static void
-print_tags(const struct inspect *in, const struct event_contents *c)
+put_tags(struct table_writer *w, void *result)
 {
-    char tag[INSPECT_TEXT], kind[INSPECT_TEXT], steps[STEPS], count[PROGRESS_TEXT];
-    size_t i, width = 3;
+    const struct event_contents *c = result;
+    char tag[INSPECT_TEXT], kind[INSPECT_TEXT], steps[STEPS];
+    size_t i;
 
-    for (i = 0; i < c->count; i++) {
-        size_t length = strlen(inspect_text(inspect_bytes(c->tag[i].tag), tag));
-
-        width = length > width && length < 60 ? length : width;
-    }
-    printf("%s%-*s  %-10s %8s  %-20s %s%s\n", in->color.bold, (int)width, "tag", "kind", "values", "steps",
-           "last value", in->color.off);
     for (i = 0; i < c->count; i++) {
         const struct event_tag *t = &c->tag[i];
 
-        printf("%-*s  %-10s %8s  ", (int)width, inspect_text(inspect_bytes(t->tag), tag),
-               inspect_text(inspect_bytes(t->kind), kind), format_count(t->count, count));
-        if (isnan(t->value))
-            printf("%s\n", format_steps(t->first, t->last, steps));
-        else
-            printf("%-20s %.6g\n", format_steps(t->first, t->last, steps), t->value);
+        table_row(w, (struct cell[]){inspect_name(w, t->tag, tag, sizeof(tag)),
+                                     inspect_name(w, t->kind, kind, sizeof(kind)), cell_count(t->count),
+                                     cell_text(format_steps(t->first, t->last, steps)),
+                                     cell_json(json_integer(t->first), ""), cell_json(json_integer(t->last), ""),
+                                     cell_number(t->value)});
     }
 }
 
 static void
-print_events(const struct inspect *in, const struct event_contents *c)
+print_tags(const struct inspect *in, struct event_contents *c)
+{
+    struct table_writer w = {.column = tag_columns, .color = &in->color, .fit = 3};
+    char tag[INSPECT_TEXT];
+    size_t i;
+
+    for (i = 0; i < c->count; i++)
+        table_fit(&w, inspect_text(inspect_bytes(c->tag[i].tag), tag));
+    table_begin(&w);
+    put_tags(&w, c);
+}
+
+static void
+print_events(const struct inspect *in, struct event_contents *c)
 {
     char values[PROGRESS_THINGS], records[PROGRESS_THINGS], steps[STEPS], starts[PROGRESS_THINGS];
 
@@ -86,25 +101,13 @@ real(double value)
 }
 
 static json_t *
-events_json(const struct event_contents *c)
+events_json(struct event_contents *c)
 {
-    json_t *tags = json_array();
-    size_t i;
-
-    for (i = 0; i < c->count; i++) {
-        const struct event_tag *t = &c->tag[i];
-
-        inspect_json_push(&tags,
-                          json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "tag", inspect_json_text(inspect_bytes(t->tag)),
-                                    "kind", inspect_json_text(inspect_bytes(t->kind)), "values",
-                                    inspect_number(t->count), "first_step", (json_int_t)t->first, "last_step",
-                                    (json_int_t)t->last, "last", real(t->value)));
-    }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
-                     inspect_json_text(inspect_bytes(c->version)), "records", inspect_number(c->records), "values",
-                     inspect_number(c->values), "starts", inspect_number(c->sessions), "unreadable",
-                     inspect_number(c->opaque), "hidden", inspect_number(c->hidden), "first_time", real(c->first_time),
-                     "last_time", real(c->last_time), "tags", tags);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", json_text(c->version), "records",
+                     inspect_number(c->records), "values", inspect_number(c->values), "starts",
+                     inspect_number(c->sessions), "unreadable", inspect_number(c->opaque), "hidden",
+                     inspect_number(c->hidden), "first_time", real(c->first_time), "last_time", real(c->last_time),
+                     "tags", inspect_rows_json(tag_columns, put_tags, c));
 }
 
 int

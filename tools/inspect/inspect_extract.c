@@ -112,13 +112,12 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
     uint16_t findings = inspect_findings(r);
 
     if (in->common->json)
-        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path",
-                                       inspect_json_text((struct chex_bytes){t->path, strlen(t->path)}), "output",
-                                       inspect_json_text((struct chex_bytes){output, strlen(output)}), "split",
-                                       t->dataset->split[shard->split].name, "shard", shard->name, "index",
-                                       inspect_number(r->index), "name", inspect_json_text(r->name), "patient",
-                                       inspect_json_text(r->patient), "labels", inspect_json_labels(findings), "weight",
-                                       (int)r->weight));
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path", json_text(t->path),
+                                       "output", json_text(output), "split", t->dataset->split[shard->split].name,
+                                       "shard", shard->name, "index", inspect_number(r->index), "name",
+                                       json_text_n(r->name.data, r->name.size), "patient",
+                                       json_text_n(r->patient.data, r->patient.size), "labels",
+                                       inspect_json_labels(findings), "weight", (int)r->weight));
     else if (!in->common->quiet)
         plain_line(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s",
                    strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),

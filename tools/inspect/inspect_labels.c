@@ -26,6 +26,8 @@ struct counts {
 struct tally {
     struct inspect *in; /* first: inspect_walk_fault() */
     const struct chex_dataset *dataset;
+    const char *path;
+    uint64_t faults;
     struct counts split[SPLIT_MAX];
     struct counts all;
 };
@@ -152,8 +154,9 @@ print_together(const struct tally *t)
 }
 
 static void
-print_tables(const struct tally *t)
+print_tables(void *result)
 {
+    const struct tally *t = result;
     unsigned split[SPLITS_A_TABLE], used = 0, i;
 
     for (i = 0; i < t->dataset->info.split_count; i++) {
@@ -169,30 +172,24 @@ print_tables(const struct tally *t)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
+static const struct table_column columns[] = {{.name = "split"},  {.name = "finding"}, {.name = "together_with"},
+                                              {.name = "images"}, {.name = "of"},      {.name = "share"},
+                                              {.name = NULL}};
+
 static void
-write_row(struct rows *r, const char *split, const char *finding, const char *with, uint64_t n, uint64_t of)
+put_row(struct table_writer *t, const char *split, const char *finding, const char *with, uint64_t n, uint64_t of)
 {
-    rows_text(r, split);
-    rows_text(r, finding);
-    if (with)
-        rows_text(r, with);
-    else
-        rows_none(r);
-    rows_count(r, n);
-    rows_count(r, of);
-    rows_number(r, of > 0 ? (double)n / (double)of : 0);
-    rows_next(r);
+    table_row(t, (struct cell[]){cell_text(split), cell_text(finding), with ? cell_text(with) : cell_none(),
+                                 cell_count(n), cell_count(of), cell_number(of > 0 ? (double)n / (double)of : 0)});
 }
 
 /* Each finding, of the images; then each pair, of the images with the first finding. */
 static void
-write_rows(struct inspect *in, const struct tally *t)
+put_rows(struct table_writer *table, void *result)
 {
-    static const char *const columns[] = {"split", "finding", "together_with", "images", "of", "share", NULL};
-    struct rows r;
+    const struct tally *t = result;
     unsigned s, i, j;
 
-    rows_begin(&r, in->options->format, columns);
     for (s = 0; s < t->dataset->info.split_count; s++) {
         const struct counts *c = &t->split[s];
         const char *name = t->dataset->split[s].name;
@@ -200,14 +197,13 @@ write_rows(struct inspect *in, const struct tally *t)
         if (c->images == 0)
             continue;
         for (i = 0; i < CHEX_FINDINGS; i++)
-            write_row(&r, name, chex_finding_name(i), NULL, c->with[i], c->images);
-        write_row(&r, name, "No Finding", NULL, c->none, c->images);
+            put_row(table, name, chex_finding_name(i), NULL, c->with[i], c->images);
+        put_row(table, name, "No Finding", NULL, c->none, c->images);
         for (i = 0; i < CHEX_FINDINGS; i++)
             for (j = 0; j < CHEX_FINDINGS; j++)
                 if (i != j)
-                    write_row(&r, name, chex_finding_name(i), chex_finding_name(j), c->together[i][j], c->with[i]);
+                    put_row(table, name, chex_finding_name(i), chex_finding_name(j), c->together[i][j], c->with[i]);
     }
-    in->json_failed |= r.failed;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -233,22 +229,24 @@ counts_json(const char *name, const struct counts *c)
 }
 
 static json_t *
-tally_json(const struct tally *t, const char *path, uint64_t faults)
+tally_json(void *result)
 {
+    const struct tally *t = result;
     json_t *splits = json_array();
     unsigned i;
 
     for (i = 0; i < t->dataset->info.split_count; i++)
         if (t->split[i].images > 0)
             inspect_json_push(&splits, counts_json(t->dataset->split[i].name, &t->split[i]));
-    return json_pack("{s:o, s:o, s:o}", "path", inspect_json_text((struct chex_bytes){path, strlen(path)}), "splits",
-                     splits, "faults", inspect_number(faults));
+    return json_pack("{s:o, s:o, s:o}", "path", json_text(t->path), "splits", splits, "faults",
+                     inspect_number(t->faults));
 }
 
 int
 inspect_labels(struct inspect *in, struct target *t)
 {
-    struct tally tally = {.in = in, .dataset = t->dataset};
+    static const struct inspect_result how = {columns, put_rows, tally_json, print_tables};
+    struct tally tally = {.in = in, .dataset = t->dataset, .path = t->path};
     struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &tally, .threads = 1};
     struct chex_error err;
 
@@ -258,11 +256,7 @@ inspect_labels(struct inspect *in, struct target *t)
         chex_fail(&err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
         return inspect_fail(in, t->path, &err);
     }
-    if (in->common->json)
-        inspect_json_add(in, tally_json(&tally, t->path, w.faults));
-    else if (in->options->format != ROWS_TABLE)
-        write_rows(in, &tally);
-    else
-        print_tables(&tally);
+    tally.faults = w.faults;
+    inspect_print_result(in, &how, &tally);
     return inspect_walk_code(in, &w);
 }

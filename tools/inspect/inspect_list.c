@@ -41,9 +41,8 @@ struct list {
     enum field field[FIELD_COUNT];
     unsigned count;
     bool hashed; /* sha256 is among them */
-    bool first;  /* no record was written yet */
-    struct rows rows;
-    const char *columns[FIELD_COUNT + 1]; /* of rows */
+    struct table_writer table;
+    struct table_column columns[FIELD_COUNT + 1];
 };
 
 /* ---- --fields -------------------------------------------------------------------------------------------------- */
@@ -94,136 +93,63 @@ inspect_fields_known(const char *fields, struct chex_error *err)
 
 /* ---- a record -------------------------------------------------------------------------------------------------- */
 
-/* The field as text, in out or somewhere that lives as long as the record. */
-static const char *
-field_text(const struct list *l, enum field field, const struct walk_record *r, const char *sha256,
+/* Its text is in out or lives as long as the record. */
+static struct cell
+field_cell(const struct list *l, enum field field, const struct walk_record *r, const char *sha256,
            char out[INSPECT_TEXT])
 {
     const struct record_values *v = r->values;
+    const struct chex_bytes *bytes = field == FIELD_NAME ? &v->name : field == FIELD_PATIENT ? &v->patient : &v->view;
+    bool json = l->table.format == TABLE_JSON || l->table.format == TABLE_JSONL;
 
     switch (field) {
     case FIELD_SLOT:
         snprintf(out, INSPECT_TEXT, "%s/%05u/%05u", v->dataset_id, v->shard, v->index);
-        break;
+        return cell_text(out);
     case FIELD_SPLIT:
-        return r->split;
+        return cell_text(r->split);
     case FIELD_SHARD:
-        return l->dataset->shard[r->shard].name;
+        return cell_text(l->dataset->shard[r->shard].name);
     case FIELD_INDEX:
         snprintf(out, INSPECT_TEXT, "%u", r->index);
-        break;
+        return cell_json(json ? inspect_number(r->index) : NULL, out);
     case FIELD_NAME:
-        return inspect_text(v->name, out);
     case FIELD_PATIENT:
-        return inspect_text(v->patient, out);
+    case FIELD_VIEW:
+        return cell_json(json ? json_text_n(bytes->data, bytes->size) : NULL, inspect_text(*bytes, out));
     case FIELD_LABELS:
-        return inspect_labels_text(v->findings, out);
+        return cell_json(json ? inspect_json_labels(v->findings) : NULL, inspect_labels_text(v->findings, out));
     case FIELD_WEIGHT:
-        return v->weight ? "1" : "0";
-    case FIELD_AGE:
-        /* Unknown: empty, as in the label file. */
-        if (isnan(v->age))
-            return "";
-        snprintf(out, INSPECT_TEXT, "%.9g", (double)v->age);
-        break;
+        return cell_json(json ? inspect_number(v->weight) : NULL, v->weight ? "1" : "0");
+    case FIELD_AGE: /* unknown: empty, as in the label file */
+        return isnan(v->age) ? cell_none() : cell_number((double)v->age);
     case FIELD_SEX:
         snprintf(out, INSPECT_TEXT, "%c", v->sex);
-        break;
-    case FIELD_VIEW:
-        return inspect_text(v->view, out);
-    case FIELD_SHA256:
-        return sha256;
-    case FIELD_COUNT:
-        break;
-    }
-    return out;
-}
-
-static json_t *
-field_json(const struct list *l, enum field field, const struct walk_record *r, const char *sha256)
-{
-    char out[INSPECT_TEXT];
-
-    switch (field) {
-    case FIELD_INDEX:
-        return inspect_number(r->index);
-    case FIELD_WEIGHT:
-        return inspect_number(r->values->weight);
-    case FIELD_AGE:
-        return isnan(r->values->age) ? json_null() : json_real((double)r->values->age);
-    case FIELD_LABELS:
-        return inspect_json_labels(r->values->findings);
-    case FIELD_NAME:
-        return inspect_json_text(r->values->name);
-    case FIELD_PATIENT:
-        return inspect_json_text(r->values->patient);
-    case FIELD_VIEW:
-        return inspect_json_text(r->values->view);
+        return cell_text(out);
     default:
-        return json_string(field_text(l, field, r, sha256, out));
+        return cell_text(sha256);
     }
-}
-
-static enum chex_status
-write_json(struct list *l, const struct walk_record *r, const char *sha256, struct chex_error *err)
-{
-    json_t *object = json_object();
-    bool good = object != NULL;
-    unsigned i;
-
-    for (i = 0; i < l->count && good; i++)
-        good = json_object_set_new(object, field_names[l->field[i]], field_json(l, l->field[i], r, sha256)) == 0;
-    printf("%s\n", l->first ? "" : ",");
-    good = good && json_dumpf(object, stdout, JSON_COMPACT) == 0;
-    json_decref(object);
-    return good || ferror(stdout) ? CHEX_OK : chex_fail_memory(err);
-}
-
-static void
-write_line(const struct list *l, const struct walk_record *r, const char *sha256)
-{
-    char out[INSPECT_TEXT];
-    unsigned i;
-
-    for (i = 0; i < l->count; i++)
-        printf("%s%s", i ? "\t" : "", field_text(l, l->field[i], r, sha256, out));
-    putchar('\n');
-}
-
-static void
-write_row(struct list *l, const struct walk_record *r, const char *sha256)
-{
-    char out[INSPECT_TEXT];
-    unsigned i;
-
-    for (i = 0; i < l->count; i++) {
-        json_t *value = l->rows.format == ROWS_JSONL ? field_json(l, l->field[i], r, sha256) : NULL;
-
-        rows_value(&l->rows, value, field_text(l, l->field[i], r, sha256, out));
-    }
-    rows_next(&l->rows);
 }
 
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
     struct list *l = context;
-    char sha256[DIGEST_HEX] = "";
-    enum chex_status status = CHEX_OK;
+    char sha256[DIGEST_HEX] = "", text[FIELD_COUNT][INSPECT_TEXT];
+    struct cell cell[FIELD_COUNT];
+    unsigned i;
 
     if ((r->values->weight == 0 && !l->in->options->filling) || !where_holds(&l->in->options->where, r->values))
         return CHEX_OK;
     if (r->hash)
         digest_hex(r->hash, DIGEST_SIZE, sha256);
-    if (l->in->common->json)
-        status = write_json(l, r, sha256, err);
-    else if (l->in->options->format == ROWS_CSV || l->in->options->format == ROWS_JSONL)
-        write_row(l, r, sha256);
-    else
-        write_line(l, r, sha256);
-    l->first = false;
+    for (i = 0; i < l->count; i++)
+        cell[i] = field_cell(l, l->field[i], r, sha256, text[i]);
+    table_row(&l->table, cell);
     /* Nobody reads on, or the disk is full: cli_finish() says so. */
-    return status == CHEX_OK && ferror(stdout) ? chex_fail(err, CHEX_ERR_WRITE, "standard output") : status;
+    if (ferror(stdout))
+        return chex_fail(err, CHEX_ERR_WRITE, "standard output");
+    return l->table.failed && l->in->common->json ? chex_fail_memory(err) : CHEX_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -233,31 +159,27 @@ begin(struct list *l, const struct target *t)
 {
     unsigned i;
 
+    for (i = 0; i < l->count; i++) {
+        const char *name = field_names[l->field[i]];
+
+        l->columns[i] = (struct table_column){.name = name, .heading = name, .digits = 9, .gap = "\t"};
+    }
     if (l->in->common->json) {
-        json_t *path = inspect_json_text((struct chex_bytes){t->path, strlen(t->path)});
+        json_t *path = json_text(t->path);
 
         inspect_json_next(l->in);
         printf("{\"path\": ");
         json_dumpf(path, stdout, JSON_ENCODE_ANY);
         printf(", \"records\": [");
         json_decref(path);
-        return;
     }
-    for (i = 0; i < l->count; i++)
-        l->columns[i] = field_names[l->field[i]];
-    if (l->in->options->format != ROWS_TABLE) {
-        rows_begin(&l->rows, l->in->options->format, l->columns);
-        return;
-    }
-    for (i = 0; i < l->count; i++)
-        printf("%s%s", i ? "\t" : "", l->columns[i]);
-    putchar('\n');
+    table_begin(&l->table);
 }
 
 int
 inspect_list(struct inspect *in, struct target *t)
 {
-    struct list l = {.in = in, .dataset = t->dataset, .first = true};
+    struct list l = {.in = in, .dataset = t->dataset, .table = {.format = inspect_format(in), .column = l.columns}};
     struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &l, .threads = 1};
     struct chex_error err;
     enum chex_status status;
@@ -272,7 +194,7 @@ inspect_list(struct inspect *in, struct target *t)
     status = walk_run(&w, &err);
     if (in->common->json)
         printf("\n], \"faults\": %llu}", (unsigned long long)w.faults);
-    in->json_failed |= l.rows.failed;
+    in->json_failed |= l.table.failed;
     if (status == CHEX_ERR_WRITE)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)

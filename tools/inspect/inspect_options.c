@@ -176,10 +176,13 @@ add_text(const char ***list, size_t *count, size_t *capacity, const char *text, 
 }
 
 /* One of the choices of the table. */
-static enum rows_format
+static enum table_format
 parse_format(const char *text)
 {
-    return text[0] == 't' ? ROWS_TABLE : text[0] == 'c' ? ROWS_CSV : strcmp(text, "json") == 0 ? ROWS_JSON : ROWS_JSONL;
+    return text[0] == 't'              ? TABLE_TEXT
+           : text[0] == 'c'            ? TABLE_CSV
+           : strcmp(text, "json") == 0 ? TABLE_JSON
+                                       : TABLE_JSONL;
 }
 
 static enum chex_status
@@ -355,7 +358,7 @@ check_pictures(const struct inspect_options *o, const struct cli_common *common,
 static enum chex_status
 check_format(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
 {
-    bool rows = o->format == ROWS_CSV || o->format == ROWS_JSONL;
+    bool rows = o->format == TABLE_CSV || o->format == TABLE_JSONL;
 
     if (rows && common->json)
         return chex_fail(err, CHEX_ERR_USAGE, "--json goes with --format json");

@@ -7,7 +7,7 @@
 #define CHEX_TOOLS_INSPECT_OPTIONS_H
 
 #include "common/cli.h"
-#include "common/rows.h"
+#include "common/table_writer.h"
 #include "inspect/inspect_where.h"
 #include "verify/verify.h"
 
@@ -44,7 +44,7 @@ struct inspect_options {
     bool seed_given;
     const char *protocol; /* of --show, or NULL */
     const char *report;   /* FILE.html or "-" */
-    enum rows_format format;
+    enum table_format format;
     const char *labels;  /* of --source, with input */
     uint64_t max_memory; /* of --source; 0: the default */
     const char **input;  /* this list and the next are owned, their texts are not */

@@ -57,12 +57,6 @@ inspect_count(const char *text, char out[PROGRESS_TEXT])
     return format_count(strtoull(text, NULL, 10), out);
 }
 
-json_t *
-inspect_json_text(struct chex_bytes text)
-{
-    return json_text_n(text.data, text.size);
-}
-
 void
 inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total)
 {
@@ -188,6 +182,47 @@ inspect_json_end(struct inspect *in, int code)
     return code;
 }
 
+/* ---- a result in the format that was asked for ----------------------------------------------------------------- */
+
+struct cell
+inspect_name(const struct table_writer *t, const char *name, char *out, size_t size)
+{
+    return t->list ? cell_json(json_text(name), "") : cell_text(ascii_escape(name, strlen(name), out, size));
+}
+
+enum table_format
+inspect_format(const struct inspect *in)
+{
+    return in->common->json ? TABLE_JSON : in->options->format;
+}
+
+void
+inspect_print_result(struct inspect *in, const struct inspect_result *how, void *result)
+{
+    struct table_writer t = {.format = inspect_format(in), .column = how->column};
+
+    if (t.format == TABLE_TEXT) {
+        how->print(result);
+    } else if (t.format == TABLE_JSON) {
+        inspect_json_add(in, how->document(result));
+    } else {
+        table_begin(&t);
+        how->rows(&t, result);
+        in->json_failed |= t.failed;
+    }
+}
+
+json_t *
+inspect_rows_json(const struct table_column *column, rows_fn *rows, void *result)
+{
+    struct table_writer t = {.format = TABLE_JSON, .column = column, .list = json_array()};
+
+    rows(&t, result);
+    if (t.failed)
+        json_decref(t.list);
+    return t.failed ? NULL : t.list;
+}
+
 /* ---- a file of the trainer ------------------------------------------------------------------------------------- */
 
 int
@@ -207,9 +242,8 @@ void
 inspect_json_file(struct inspect *in, const struct target *t, const char *kind, const char *what, const char *fault,
                   json_t *details)
 {
-    inspect_json_add(in, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", inspect_json_text(inspect_bytes(t->path)),
-                                   "kind", kind, "text", inspect_json_text(inspect_bytes(what)), "fault",
-                                   fault ? inspect_json_text(inspect_bytes(fault)) : json_null(), kind, details));
+    inspect_json_add(in, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", json_text(t->path), "kind", kind, "text",
+                                   json_text(what), "fault", json_text(fault), kind, details));
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
@@ -217,16 +251,14 @@ inspect_json_file(struct inspect *in, const struct target *t, const char *kind, 
 int
 inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
 {
-    struct chex_bytes text = {err->text, strlen(err->text)};
-    struct chex_bytes name = {path, strlen(path)};
     int code;
 
     meter_clear(&in->meter);
     fflush(stdout);
     code = cli_error(in->program, in->common, err);
     if (in->common->json)
-        inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", inspect_json_text(name), "error", "status",
-                                       chex_status_name(err->status), "text", inspect_json_text(text)));
+        inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", json_text(path), "error", "status",
+                                       chex_status_name(err->status), "text", json_text(err->text)));
     /* What could not be read here is no missing input: the next attempt may find it. */
     return err->status == CHEX_ERR_READ ? EXIT_OUTPUT : code;
 }

@@ -100,7 +100,7 @@ read_records(struct reading *r, struct walk *w, struct chex_error *err)
 int
 inspect_split(struct inspect *in, struct target *t)
 {
-    struct split_check c = {.dataset = t->dataset};
+    struct split_check c = {.in = in, .path = t->path, .dataset = t->dataset};
     struct reading r = {.in = in, .check = &c};
     struct walk w = {.target = t,
                      .depth = WALK_SHA256,
@@ -119,12 +119,8 @@ inspect_split(struct inspect *in, struct target *t)
     if (status != CHEX_OK) {
         code = inspect_fail(in, t->path, &err);
     } else {
-        if (in->common->json)
-            inspect_json_add(in, split_check_json(&c, t->path, w.faults));
-        else if (in->options->format != ROWS_TABLE)
-            split_check_rows(in, &c);
-        else
-            split_check_print(in, &c);
+        c.faults = w.faults;
+        inspect_print_result(in, &split_check_result, &c);
         code = inspect_walk_code(in, &w);
         if (c.shared_patients > 0 || c.shared_images > 0)
             code = inspect_worse(code, EXIT_DATA);

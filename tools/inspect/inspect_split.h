@@ -30,6 +30,9 @@ struct split_sums {
 };
 
 struct split_check {
+    struct inspect *in;
+    const char *path;
+    uint64_t faults; /* of the records */
     const struct chex_dataset *dataset;
     struct seen *seen; /* the caller's; sorted by patient here */
     size_t count;
@@ -55,9 +58,7 @@ bool split_check_same(const struct split_check *c, size_t i, size_t j);
 /* The difference b - a in standard errors; 0 where too few have the finding. */
 double split_z(const struct split_sums *a, const struct split_sums *b, unsigned finding);
 
-void split_check_print(const struct inspect *in, const struct split_check *c);
-/* CSV or JSON lines. */
-void split_check_rows(struct inspect *in, const struct split_check *c);
-json_t *split_check_json(const struct split_check *c, const char *path, uint64_t faults);
+/* Its result is a struct split_check with in, path and faults. */
+extern const struct inspect_result split_check_result;
 
 #endif

@@ -14,12 +14,6 @@
 #define SHOWN 10
 #define GROUP 4 /* equal images that are all named */
 
-static struct chex_bytes
-bytes_of(const char *text)
-{
-    return (struct chex_bytes){text, strlen(text)};
-}
-
 static const char *
 split_name(const struct split_check *c, unsigned split)
 {
@@ -48,7 +42,7 @@ print_patients(const struct inspect *in, const struct split_check *c)
 
         if (!split_check_patient(c, i, &next, images))
             continue;
-        printf("         %s:", inspect_text(bytes_of(c->seen[i].patient), name));
+        printf("         %s:", inspect_text(inspect_bytes(c->seen[i].patient), name));
         for (s = 0; s < c->dataset->info.split_count; s++) {
             if (images[s] > 0)
                 printf("%s %s %s", first ? "" : ",", split_name(c, s), format_things(images[s], "image", text));
@@ -78,8 +72,7 @@ patients_json(const struct split_check *c)
         for (s = 0; s < c->dataset->info.split_count; s++)
             if (images[s] > 0)
                 inspect_json_set(&splits, split_name(c, s), inspect_number(images[s]));
-        inspect_json_push(&list, json_pack("{s:o, s:o}", "patient", inspect_json_text(bytes_of(c->seen[i].patient)),
-                                           "images", splits));
+        inspect_json_push(&list, json_pack("{s:o, s:o}", "patient", json_text(c->seen[i].patient), "images", splits));
     }
     return list;
 }
@@ -107,7 +100,7 @@ print_images(const struct inspect *in, const struct split_check *c)
             if (next - i > GROUP && j > i && c->by_hash[j]->split == c->by_hash[j - 1]->split)
                 continue;
             printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),
-                   inspect_text(bytes_of(c->by_hash[j]->name), name));
+                   inspect_text(inspect_bytes(c->by_hash[j]->name), name));
         }
         if (next - i > GROUP)
             printf(", %s in all", format_things(next - i, "image", text));
@@ -137,9 +130,9 @@ images_json(const struct split_check *c)
             const struct seen *seen = c->by_hash[j];
 
             inspect_json_push(&group,
-                              json_pack("{s:o, s:s, s:s, s:o}", "name", inspect_json_text(bytes_of(seen->name)),
-                                        "split", split_name(c, seen->split), "shard",
-                                        c->dataset->shard[seen->shard].name, "index", inspect_number(seen->index)));
+                              json_pack("{s:o, s:s, s:s, s:o}", "name", json_text(seen->name), "split",
+                                        split_name(c, seen->split), "shard", c->dataset->shard[seen->shard].name,
+                                        "index", inspect_number(seen->index)));
         }
         inspect_json_push(&list, group);
     }
@@ -201,9 +194,11 @@ drift_json(const struct split_check *c)
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
 
-void
-split_check_print(const struct inspect *in, const struct split_check *c)
+static void
+print_result(void *result)
 {
+    const struct split_check *c = result;
+    const struct inspect *in = c->in;
     bool differs = false;
     unsigned s, f;
 
@@ -224,21 +219,27 @@ split_check_print(const struct inspect *in, const struct split_check *c)
                SPLIT_Z, split_name(c, 0));
 }
 
-json_t *
-split_check_json(const struct split_check *c, const char *path, uint64_t faults)
+static json_t *
+result_json(void *result)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", inspect_json_text(bytes_of(path)),
-                     "patients", inspect_number(c->patients), "images", inspect_number(c->count),
-                     "patients_in_two_splits", patients_json(c), "images_in_two_splits", images_json(c),
-                     "repeated_within_split", inspect_number(c->repeated_images), "z_threshold", SPLIT_Z, "drift",
-                     drift_json(c), "faults", inspect_number(faults));
+    const struct split_check *c = result;
+
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", json_text(c->path), "patients",
+                     inspect_number(c->patients), "images", inspect_number(c->count), "patients_in_two_splits",
+                     patients_json(c), "images_in_two_splits", images_json(c), "repeated_within_split",
+                     inspect_number(c->repeated_images), "z_threshold", SPLIT_Z, "drift", drift_json(c), "faults",
+                     inspect_number(c->faults));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
+static const struct table_column columns[] = {{.name = "check"},       {.name = "name"},        {.name = "other_name"},
+                                              {.name = "split"},       {.name = "other_split"}, {.name = "value"},
+                                              {.name = "other_value"}, {.name = "z"},           {.name = NULL}};
+
 /* A patient in the split of its first image and in another one; how many images it has in both. */
 static void
-patient_rows(struct rows *r, const struct split_check *c)
+put_patients(struct table_writer *t, const struct split_check *c)
 {
     uint64_t images[SPLIT_MAX];
     char name[INSPECT_TEXT];
@@ -250,69 +251,50 @@ patient_rows(struct rows *r, const struct split_check *c)
             continue;
         for (first = 0; images[first] == 0;)
             first++;
-        for (s = first + 1; s < c->dataset->info.split_count; s++) {
-            if (images[s] == 0)
-                continue;
-            rows_text(r, "patient");
-            rows_text(r, inspect_text(bytes_of(c->seen[i].patient), name));
-            rows_none(r);
-            rows_text(r, split_name(c, first));
-            rows_text(r, split_name(c, s));
-            rows_count(r, images[first]);
-            rows_count(r, images[s]);
-            rows_none(r);
-            rows_next(r);
-        }
+        inspect_text(inspect_bytes(c->seen[i].patient), name);
+        for (s = first + 1; s < c->dataset->info.split_count; s++)
+            if (images[s] > 0)
+                table_row(t, (struct cell[]){cell_text("patient"), cell_text(name), cell_none(),
+                                             cell_text(split_name(c, first)), cell_text(split_name(c, s)),
+                                             cell_count(images[first]), cell_count(images[s]), cell_none()});
     }
 }
 
 /* The first of equal images, and each other one, where they are in more than one split. */
 static void
-image_rows(struct rows *r, const struct split_check *c)
+put_images(struct table_writer *t, const struct split_check *c)
 {
-    char name[INSPECT_TEXT];
+    char name[INSPECT_TEXT], other[INSPECT_TEXT];
     size_t i, j, next;
 
     for (i = 0; i < c->count; i = next) {
         if (!split_check_image(c, i, &next))
             continue;
-        for (j = i + 1; j < next; j++) {
-            rows_text(r, "image");
-            rows_text(r, inspect_text(bytes_of(c->by_hash[i]->name), name));
-            rows_text(r, inspect_text(bytes_of(c->by_hash[j]->name), name));
-            rows_text(r, split_name(c, c->by_hash[i]->split));
-            rows_text(r, split_name(c, c->by_hash[j]->split));
-            rows_none(r);
-            rows_none(r);
-            rows_none(r);
-            rows_next(r);
-        }
+        inspect_text(inspect_bytes(c->by_hash[i]->name), name);
+        for (j = i + 1; j < next; j++)
+            table_row(t, (struct cell[]){cell_text("image"), cell_text(name),
+                                         cell_text(inspect_text(inspect_bytes(c->by_hash[j]->name), other)),
+                                         cell_text(split_name(c, c->by_hash[i]->split)),
+                                         cell_text(split_name(c, c->by_hash[j]->split)), cell_none(), cell_none(),
+                                         cell_none()});
     }
 }
 
-void
-split_check_rows(struct inspect *in, const struct split_check *c)
+static void
+put_rows(struct table_writer *t, void *result)
 {
-    static const char *const columns[] = {"check", "name",        "other_name", "split", "other_split",
-                                          "value", "other_value", "z",          NULL};
-    struct rows r;
+    const struct split_check *c = result;
     unsigned s, f;
 
-    rows_begin(&r, in->options->format, columns);
-    patient_rows(&r, c);
-    image_rows(&r, c);
-    for (s = 1; s < c->dataset->info.split_count; s++) {
-        for (f = 0; f < CHEX_FINDINGS; f++) {
-            rows_text(&r, "prevalence");
-            rows_text(&r, chex_finding_name(f));
-            rows_none(&r);
-            rows_text(&r, split_name(c, 0));
-            rows_text(&r, split_name(c, s));
-            rows_number(&r, ratio_value(&c->sums[0].finding[f]));
-            rows_number(&r, ratio_value(&c->sums[s].finding[f]));
-            rows_number(&r, split_z(&c->sums[0], &c->sums[s], f));
-            rows_next(&r);
-        }
-    }
-    in->json_failed |= r.failed;
+    put_patients(t, c);
+    put_images(t, c);
+    for (s = 1; s < c->dataset->info.split_count; s++)
+        for (f = 0; f < CHEX_FINDINGS; f++)
+            table_row(t, (struct cell[]){cell_text("prevalence"), cell_text(chex_finding_name(f)), cell_none(),
+                                         cell_text(split_name(c, 0)), cell_text(split_name(c, s)),
+                                         cell_number(ratio_value(&c->sums[0].finding[f])),
+                                         cell_number(ratio_value(&c->sums[s].finding[f])),
+                                         cell_number(split_z(&c->sums[0], &c->sums[s], f))});
 }
+
+const struct inspect_result split_check_result = {columns, put_rows, result_json, print_result};

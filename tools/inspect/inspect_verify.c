@@ -68,14 +68,12 @@ on_tick(void *context, uint64_t done, uint64_t total)
 static json_t *
 fault_json(const struct verify_fault *fault)
 {
-    struct chex_bytes file = {fault->file, strlen(fault->file)};
-    struct chex_bytes image = {fault->image, fault->image ? strlen(fault->image) : 0};
     bool placed = fault->record >= 0;
 
-    return json_pack("{s:o, s:o, s:o, s:s, s:s, s:o}", "file", inspect_json_text(file), "record",
+    return json_pack("{s:o, s:o, s:o, s:s, s:s, s:o}", "file", json_text(fault->file), "record",
                      placed ? inspect_number((uint64_t)fault->record) : json_null(), "offset",
                      placed ? inspect_number(fault->offset) : json_null(), "status", chex_status_name(fault->status),
-                     "text", fault->text, "image", fault->image ? inspect_json_text(image) : json_null());
+                     "text", fault->text, "image", json_text(fault->image));
 }
 
 /* "  record 37 @2,430,789: TEXT  (IMAGE)", with the image on its own line where there is no room. */
@@ -91,7 +89,7 @@ print_fault(const struct report *r, const struct verify_fault *fault)
     snprintf(line + used, sizeof(line) - (size_t)used, "%s", fault->text);
     printf("  %s%s%s", r->in->color.red, line, r->in->color.off);
     if (fault->image) {
-        inspect_text((struct chex_bytes){fault->image, strlen(fault->image)}, image);
+        inspect_text(inspect_bytes(fault->image), image);
         printf("%s(%s)", 2 + strlen(line) + strlen(image) + 4 > WIDTH ? "\n    " : "  ", image);
     }
     printf("\n");
@@ -127,8 +125,7 @@ on_fault(void *context, const struct verify_fault *fault)
     }
     meter_clear(&r->in->meter);
     if (strcmp(r->last_file, fault->file) != 0) {
-        printf("%s%s%s\n", r->in->color.bold, inspect_text((struct chex_bytes){fault->file, strlen(fault->file)}, name),
-               r->in->color.off);
+        printf("%s%s%s\n", r->in->color.bold, inspect_text(inspect_bytes(fault->file), name), r->in->color.off);
         snprintf(r->last_file, sizeof(r->last_file), "%s", fault->file);
     }
     print_fault(r, fault);
@@ -184,7 +181,7 @@ print_repair(const struct report *r, uint64_t faults)
     if (r->sums)
         printf("rm %s/" MANIFEST_NAME " && ", shell_word(ds->folder.path, folder));
     printf("chex-convert --repair -i IMAGES -l LABELS.csv -o %s%s%s\n", shell_word(ds->folder.path, folder),
-           spec_words(&ds->manifest, words), has_index(ds) ? " --index dali" : "");
+           spec_words(&ds->manifest, false, words), has_index(ds) ? " --index dali" : "");
 }
 
 static void
@@ -216,15 +213,14 @@ print_summary(const struct report *r, const struct target *t, const struct verif
 static json_t *
 result_json(const struct inspect *in, const struct target *t, const struct verify *v, json_t *faults)
 {
-    struct chex_bytes path = {t->path, strlen(t->path)};
     const char *kind = t->kind == TARGET_DATASET ? "dataset" : t->kind == TARGET_SHARD ? "shard" : "file";
 
-    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path",
-                     inspect_json_text(path), "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(),
-                     "check", "depth", depth_name(in, t), "manifest", t->dataset != NULL, "sha256", in->options->sha256,
-                     "shards_good", inspect_number(v->shards_good), "records_read", inspect_number(v->records_read),
-                     "bytes_read", inspect_number(v->bytes_read), "faults", inspect_number(v->faults),
-                     "constant_images", inspect_number(v->notes), "fault_list", faults);
+    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path", json_text(t->path),
+                     "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(), "check", "depth",
+                     depth_name(in, t), "manifest", t->dataset != NULL, "sha256", in->options->sha256, "shards_good",
+                     inspect_number(v->shards_good), "records_read", inspect_number(v->records_read), "bytes_read",
+                     inspect_number(v->bytes_read), "faults", inspect_number(v->faults), "constant_images",
+                     inspect_number(v->notes), "fault_list", faults);
 }
 
 static int

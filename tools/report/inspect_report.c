@@ -21,9 +21,9 @@ checks_json(const struct report *r)
     for (i = 0; i < r->check_count; i++) {
         const struct report_check *c = &r->checks[i];
 
-        inspect_json_push(&list, json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
-                                           names[c->level], "count", inspect_number(c->count), "text",
-                                           inspect_json_text((struct chex_bytes){c->text, strlen(c->text)})));
+        inspect_json_push(&list,
+                          json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
+                                    names[c->level], "count", inspect_number(c->count), "text", json_text(c->text)));
     }
     return list;
 }
@@ -31,15 +31,14 @@ checks_json(const struct report *r)
 static void
 tell(struct inspect *in, const struct report *r, const char *output, size_t size, double seconds)
 {
-    struct chex_bytes path = {r->target->path, strlen(r->target->path)}, out = {output, strlen(output)};
     char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS];
     unsigned level[3] = {0}, i;
 
     for (i = 0; i < r->check_count; i++)
         level[r->checks[i].level]++;
     if (in->common->json) {
-        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", inspect_json_text(path), "output",
-                                       inspect_json_text(out), "dataset", r->dataset->info.id, "images",
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", json_text(r->target->path),
+                                       "output", json_text(output), "dataset", r->dataset->info.id, "images",
                                        inspect_number(r->all.images), "bytes", inspect_number(size), "checks",
                                        checks_json(r), "faults", inspect_number(r->walk.faults)));
         return;

@@ -11,6 +11,7 @@
 #include "report/report.h"
 
 #include "base/progress.h"
+#include "common/spec_words.h"
 #include "report/report_style.h"
 
 #include <string.h>
@@ -117,23 +118,16 @@ report_label_file(const char *sha256)
     return NULL;
 }
 
-/* Only characters that a shell takes as they are. */
-static bool
-is_plain(const char *text)
-{
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:_-")] == '\0';
-}
-
 /* What must lie where the command is run. */
 static void
-put_needed(struct html *h, const struct manifest *m, bool listed)
+put_needed(struct html *h, const struct manifest *m)
 {
     html_raw(
         h, "<p class=\"dim\">To be run where images and label file are; their names may be others there, and archives "
            "will do. ");
     if (strcmp(m->split_rule, "official") == 0)
         html_raw(h, "train_val_list.txt and test_list.txt lie beside the label file. ");
-    if (listed)
+    if (strcmp(m->split_rule, "file") == 0)
         html_raw(h,
                  "split.csv is the list of splits: of a data set, chex-inspect --list --format csv --fields name,split "
                  "writes it. ");
@@ -153,29 +147,17 @@ static void
 put_command(struct html *h, const struct report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
-    bool listed = strcmp(m->split_rule, "file") == 0;
+    char words[SPEC_WORDS];
+    size_t first;
 
-    html_format(h, "<pre id=\"again\">chex-convert -i images -l %s -o again \\\n    --size %u --resize ",
-                strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv",
-                m->layout.width);
-    html_text(h, m->resize);
-    html_format(h, " --max-pixels %llu --min-size %u%s", (unsigned long long)m->max_pixels, m->min_side,
-                m->lenient ? " --lenient" : "");
-    if (m->left_out.other_views > 0)
-        html_format(h, " --view %.128s", m->left_out.views);
-    if (m->left_out.excluded > 0)
-        html_raw(h, " --exclude exclude.txt");
-    if (m->left_out.missing > 0)
-        html_raw(h, " --allow-missing");
-    if (m->rejects > 0)
-        html_format(h, " --allow-rejects %llu", (unsigned long long)m->rejects);
-    html_raw(h, " \\\n    --split ");
-    html_text(h, listed ? "file:split.csv" : is_plain(m->split_rule) ? m->split_rule : "RULE");
-    html_format(h, " --shard-size %u --tail ", m->shard_size);
-    html_text(h, m->tail);
-    html_format(h, " --seed %llu --align %u", (unsigned long long)m->seed, m->layout.align);
+    html_format(h, "<pre id=\"again\">chex-convert -i images -l %s -o again \\\n   ",
+                strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
+    first = strcspn(spec_words(m, true, words), "\n");
+    html_bytes(h, (struct chex_bytes){words, first});
+    html_raw(h, " \\\n   ");
+    html_text(h, words + first + (words[first] == '\n'));
     html_raw(h, "\nchex-inspect --full again\nchex-inspect --report report.html again</pre>\n");
-    put_needed(h, m, listed);
+    put_needed(h, m);
 }
 
 static void

@@ -232,7 +232,7 @@ inspect_source(struct inspect *in)
     hash_key_make(&c.key);
     status = gather(&c, &inputs, &err);
     if (status == CHEX_OK) {
-        source_report(&c);
+        inspect_print_result(in, &source_result, &c);
         code = source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
     } else {
         code = inspect_fail(in, in->options->labels, &err);

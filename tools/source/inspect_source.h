@@ -161,9 +161,9 @@ enum chex_status source_sum(struct source_check *c, struct chex_error *err);
 
 const char *source_fault_name(enum source_fault fault);
 bool source_check_good(const struct source_check *c);
-/* Table, CSV or JSON (inspect_source_rows.c). */
-void source_report(struct source_check *c);
-void source_print_table(const struct source_check *c);
+/* Its result is a struct source_check (inspect_source_rows.c); source_print_table() is its text. */
+extern const struct inspect_result source_result;
+void source_print_table(void *result);
 /* "damaged at byte 1,234 of 5,678: ...", or why it cannot be opened. */
 #define SOURCE_TEXT (CHEX_ERROR_TEXT + 80)
 const char *source_archive_text(const struct source_place *place, char out[SOURCE_TEXT]);

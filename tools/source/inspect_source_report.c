@@ -397,10 +397,13 @@ print_images(const struct source_check *c)
 }
 
 void
-source_print_table(const struct source_check *c)
+source_print_table(void *result)
 {
+    const struct source_check *c = result;
     char text[ROOM];
 
+    if (c->in->common->quiet && source_check_good(c))
+        return;
     print_labels(c);
     if (c->source_err.status != CHEX_OK) {
         printf("images   %s%s%s\n", c->in->color.red, plain_text(c->source_err.text, text), c->in->color.off);

@@ -9,7 +9,6 @@
 
 #include "base/ascii.h"
 #include "base/json.h"
-#include "common/rows.h"
 
 #include <string.h>
 
@@ -56,7 +55,7 @@ each_fault(const struct source_check *c, fault_fn *fn, void *context)
     }
 }
 
-/* ---- CSV and JSON lines ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
 
 /* Room for any path or name with each byte escaped. */
 #define ESCAPED (4 * 4096 + 1)
@@ -64,25 +63,22 @@ each_fault(const struct source_check *c, fault_fn *fn, void *context)
 static void
 on_row(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail)
 {
-    struct rows *r = context;
-    char text[ESCAPED];
+    const struct table_writer *t = context;
+    char a[ESCAPED], b[ESCAPED], c[ESCAPED];
+    bool path = fault == SOURCE_CONFLICT || t->list; /* else the detail is a text of ours */
 
-    rows_text(r, source_fault_name(fault));
-    rows_text(r, ascii_escape(name, strlen(name), text, sizeof(text)));
-    rows_text(r, ascii_escape(folder, strlen(folder), text, sizeof(text)));
-    /* Of a conflict it is a path, else a text of ours. */
-    rows_text(r, fault == SOURCE_CONFLICT ? ascii_escape(detail, strlen(detail), text, sizeof(text)) : detail);
-    rows_next(r);
+    table_row(context, (struct cell[]){cell_text(source_fault_name(fault)), inspect_name(t, name, a, ESCAPED),
+                                       inspect_name(t, folder, b, ESCAPED),
+                                       path ? inspect_name(t, detail, c, ESCAPED) : cell_text(detail)});
+}
+
+static void
+put_rows(struct table_writer *t, void *result)
+{
+    each_fault(result, on_row, t);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
-
-static void
-on_json(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail)
-{
-    inspect_json_push(context, json_pack("{s:s, s:o, s:o, s:o}", "kind", source_fault_name(fault), "name",
-                                         json_text(name), "folder", json_text(folder), "detail", json_text(detail)));
-}
 
 static json_t *
 error_json(const struct chex_error *err)
@@ -122,10 +118,14 @@ places_json(const struct source_check *c)
     return list;
 }
 
+static const struct table_column columns[] = {
+    {.name = "kind"}, {.name = "name"}, {.name = "folder"}, {.name = "detail"}, {.name = NULL}};
+
 static json_t *
-result_json(const struct source_check *c)
+result_json(void *result)
 {
-    json_t *counts = json_object(), *faults = json_array(), *archives = json_array(), *inputs = json_array();
+    const struct source_check *c = result;
+    json_t *counts = json_object(), *archives = json_array(), *inputs = json_array();
     const struct inspect_options *o = c->in->options;
     size_t i;
 
@@ -136,30 +136,13 @@ result_json(const struct source_check *c)
                                                "found", inspect_number(c->preflight.archive[i].found)));
     for (i = 0; i < o->input_count + o->path_count; i++)
         inspect_json_push(&inputs, json_text(i < o->input_count ? o->input[i] : o->path[i - o->input_count]));
-    each_fault(c, on_json, &faults);
     return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "inputs", inputs,
                      "labels", json_text(o->labels), "good", source_check_good(c), "labels_error",
                      error_json(&c->labels_err), "images_error", error_json(&c->source_err), "rows",
                      inspect_number(c->labels.row_count), "files", inspect_number(c->count), "bytes",
                      inspect_number(c->bytes), "found", inspect_number(c->preflight.found), "repeated",
                      inspect_number(c->repeated), "counts", counts, "places", places_json(c), "archives", archives,
-                     "faults", faults);
+                     "faults", inspect_rows_json(columns, put_rows, result));
 }
 
-void
-source_report(struct source_check *c)
-{
-    static const char *const columns[] = {"kind", "name", "folder", "detail", NULL};
-    enum rows_format format = c->in->options->format;
-    struct rows r;
-
-    if (c->in->common->json) {
-        inspect_json_add(c->in, result_json(c));
-    } else if (format == ROWS_CSV || format == ROWS_JSONL) {
-        rows_begin(&r, format, columns);
-        each_fault(c, on_row, &r);
-        c->in->json_failed |= r.failed;
-    } else if (!c->in->common->quiet || !source_check_good(c)) {
-        source_print_table(c);
-    }
-}
+const struct inspect_result source_result = {columns, put_rows, result_json, source_print_table};

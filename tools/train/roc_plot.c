@@ -19,7 +19,6 @@
 #include <string.h>
 
 enum {
-    WIDTH = 1000,
     MARGIN = 20,
     ROW = 26,
     TOP = 136,   /* of the first row */
@@ -28,9 +27,10 @@ enum {
     PLOT_RIGHT = 590,
     /* right ends of the columns */
     COLUMN_AUROC = 650,
-    COLUMN_INTERVAL = 765,
-    COLUMN_AUPRC = 832,
-    COLUMN_POSITIVES = 980,
+    COLUMN_INTERVAL = 765, /* of the AUROC */
+    COLUMN_WIDTH = 67,     /* of each further metric */
+    COLUMN_POSITIVES = COLUMN_INTERVAL + COLUMN_WIDTH * (METRIC_COUNT - 1) + 148,
+    WIDTH = COLUMN_POSITIVES + MARGIN,
     CELLS = 7,   /* curves side by side */
     CURVE = 115, /* side of one */
     CELL_HEIGHT = 158,
@@ -76,10 +76,10 @@ sort_findings(struct plot *p)
     unsigned i, j;
 
     for (i = 0; i < p->m->outputs; i++) {
-        double value = p->m->finding[i].auroc;
+        double value = p->m->finding[i].metric[METRIC_AUROC].value;
 
         for (j = p->count++; j > 0; j--) {
-            double above = p->m->finding[p->order[j - 1]].auroc;
+            double above = p->m->finding[p->order[j - 1]].metric[METRIC_AUROC].value;
 
             if (isnan(value) || value <= above)
                 break;
@@ -103,11 +103,11 @@ cut(const char *name, char out[NAME + 1])
 
 /* "[0.802, 0.814]", or nothing. */
 static const char *
-interval_text(const struct interval *i, char out[32])
+interval_text(const struct measured *m, char out[32])
 {
     out[0] = '\0';
-    if (!isnan(i->low))
-        snprintf(out, 32, "[%.3f, %.3f]", i->low, i->high);
+    if (!isnan(m->low))
+        snprintf(out, 32, "[%.3f, %.3f]", m->low, m->high);
     return out;
 }
 
@@ -123,8 +123,8 @@ headline(const struct plot *p, char *out, size_t size)
     else if (p->m->defined == 0)
         snprintf(out, size, "No AUROC on split %s: no finding is there and absent", split);
     else
-        snprintf(out, size, "AUROC on split %s: mean %.3f %s over %u finding%s", split, p->m->mean_auroc,
-                 interval_text(&p->m->mean_auroc_95, interval), p->m->defined, p->m->defined == 1 ? "" : "s");
+        snprintf(out, size, "AUROC on split %s: mean %.3f %s over %u finding%s", split, p->m->mean[METRIC_AUROC].value,
+                 interval_text(&p->m->mean[METRIC_AUROC], interval), p->m->defined, p->m->defined == 1 ? "" : "s");
 }
 
 static void
@@ -192,36 +192,29 @@ lowest(const struct plot *p)
     unsigned i;
 
     for (i = 0; i < p->count; i++) {
-        const struct finding_metrics *f = &p->m->finding[i];
+        const struct measured *auroc = &p->m->finding[i].metric[METRIC_AUROC];
 
-        if (!isnan(f->auroc))
-            low = fmin(low, f->auroc);
-        if (!isnan(f->auroc_95.low))
-            low = fmin(low, f->auroc_95.low);
+        low = fmin(low, fmin(auroc->value, auroc->low)); /* a NaN does not count */
     }
     return floor(low * 10) / 10;
 }
 
 static void
-draw_interval(struct plot *p, const struct svg_axis *x, double y, double value, const struct interval *i,
+draw_measured(struct plot *p, const struct svg_axis *x, double y, const struct measured metric[METRIC_COUNT],
               unsigned series)
 {
-    char kind[8];
+    const struct measured *auroc = &metric[METRIC_AUROC];
+    char kind[8], interval[32];
+    unsigned i;
 
     snprintf(kind, sizeof(kind), "i%u", series);
-    if (!isnan(i->low))
-        svg_line(&p->h, svg_at(x, i->low), y, svg_at(x, i->high), y, kind);
-    svg_marker(&p->h, svg_at(x, value), y, series);
-}
-
-static void
-draw_numbers(struct plot *p, double y, const char *kind, double auroc, const struct interval *auroc_95, double auprc)
-{
-    char interval[32];
-
-    svg_text(&p->h, COLUMN_AUROC, y, kind, "%.3f", auroc);
-    svg_text(&p->h, COLUMN_INTERVAL, y, "e", "%s", interval_text(auroc_95, interval));
-    svg_text(&p->h, COLUMN_AUPRC, y, "e", "%.3f", auprc);
+    if (!isnan(auroc->low))
+        svg_line(&p->h, svg_at(x, auroc->low), y, svg_at(x, auroc->high), y, kind);
+    svg_marker(&p->h, svg_at(x, auroc->value), y, series);
+    svg_text(&p->h, COLUMN_AUROC, y + 4.5, "e b", "%.3f", auroc->value);
+    svg_text(&p->h, COLUMN_INTERVAL, y + 4.5, "e", "%s", interval_text(auroc, interval));
+    for (i = METRIC_AUROC + 1; i < METRIC_COUNT; i++)
+        svg_text(&p->h, COLUMN_INTERVAL + (double)COLUMN_WIDTH * i, y + 4.5, "e", "%.3f", metric[i].value);
 }
 
 static void
@@ -233,12 +226,11 @@ draw_finding(struct plot *p, const struct svg_axis *x, double y, unsigned findin
     svg_text(&p->h, NAMES, y + 4.5, "e", "%s", shown_name(finding, name));
     svg_text(&p->h, COLUMN_POSITIVES, y + 4.5, "e", "%s (%.1f %%)", format_count(f->positives, n),
              100 * (double)f->positives / (double)p->m->images);
-    if (isnan(f->auroc)) {
+    if (isnan(f->metric[METRIC_AUROC].value)) {
         svg_text(&p->h, PLOT_LEFT + 8, y + 4.5, "d", "n/a (%s)", f->positives == 0 ? "0 positives" : "0 negatives");
         return;
     }
-    draw_interval(p, x, y, f->auroc, &f->auroc_95, 0);
-    draw_numbers(p, y + 4.5, "e b", f->auroc, &f->auroc_95, f->auprc);
+    draw_measured(p, x, y, f->metric, 0);
 }
 
 static void
@@ -248,12 +240,11 @@ draw_mean(struct plot *p, const struct svg_axis *x, double top, double y)
 
     if (p->m->defined == 0)
         return;
-    at = svg_at(x, p->m->mean_auroc);
+    at = svg_at(x, p->m->mean[METRIC_AUROC].value);
     svg_line(&p->h, MARGIN, y - ROW / 2.0, WIDTH - MARGIN, y - ROW / 2.0, "a");
     svg_line(&p->h, at, top, at, y, "l3");
     svg_text(&p->h, NAMES, y + 4.5, "e b", "Mean of %u", p->m->defined);
-    draw_interval(p, x, y, p->m->mean_auroc, &p->m->mean_auroc_95, 3);
-    draw_numbers(p, y + 4.5, "e b", p->m->mean_auroc, &p->m->mean_auroc_95, p->m->mean_auprc);
+    draw_measured(p, x, y, p->m->mean, 3);
 }
 
 /* What a score without any knowledge reaches: lowest() is at 0.5 or below. */
@@ -273,9 +264,10 @@ draw_rows(struct plot *p)
     double bottom = TOP + ROW * (p->count + 1.0), value;
     unsigned i;
 
-    svg_text(&p->h, COLUMN_AUROC, TOP - 9, "e d", "AUROC");
+    svg_text(&p->h, COLUMN_AUROC, TOP - 9, "e d", "%s", metric_info[METRIC_AUROC].title);
     svg_text(&p->h, COLUMN_INTERVAL, TOP - 9, "e d", "%s", p->m->replicates > 0 ? "95 % interval" : "");
-    svg_text(&p->h, COLUMN_AUPRC, TOP - 9, "e d", "AUPRC");
+    for (i = METRIC_AUROC + 1; i < METRIC_COUNT; i++)
+        svg_text(&p->h, COLUMN_INTERVAL + (double)COLUMN_WIDTH * i, TOP - 9, "e d", "%s", metric_info[i].title);
     svg_text(&p->h, COLUMN_POSITIVES, TOP - 9, "e d", "positive images");
     for (i = 0; i < p->count; i += 2)
         html_format(&p->h, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"band\"/>\n", MARGIN,
@@ -311,6 +303,7 @@ static void
 draw_curve(struct plot *p, unsigned finding, struct scored *item, const struct svg_axis *x, const struct svg_axis *y)
 {
     const struct finding_metrics *f = &p->m->finding[finding];
+    const struct operating_point *youden = &f->point[CRITERION_YOUDEN];
     double positives = (double)f->positives, negatives = (double)(p->e->count - f->positives), px = -1, py = -1;
     uint64_t tp = 0, fp = 0;
     size_t i;
@@ -340,14 +333,14 @@ draw_curve(struct plot *p, unsigned finding, struct scored *item, const struct s
     }
     svg_curve_end(&p->h);
     html_format(&p->h, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.6\" class=\"f5\"/>\n",
-                svg_at(x, (double)f->youden.false_positives / negatives),
-                svg_at(y, (double)f->youden.true_positives / positives));
+                svg_at(x, (double)youden->false_positives / negatives),
+                svg_at(y, (double)youden->true_positives / positives));
 }
 
 static void
 draw_cell(struct plot *p, unsigned finding, double left, double top, struct scored *item)
 {
-    const struct finding_metrics *f = &p->m->finding[finding];
+    double auroc = p->m->finding[finding].metric[METRIC_AUROC].value;
     struct svg_axis x = {.from = 0, .to = 1, .start = left, .end = left + CURVE};
     struct svg_axis y = {.from = 0, .to = 1, .start = top + 18 + CURVE, .end = top + 18};
     char name[64];
@@ -355,13 +348,13 @@ draw_cell(struct plot *p, unsigned finding, double left, double top, struct scor
     svg_text(&p->h, left, top + 10, "n", "%s", shown_name(finding, name));
     html_format(&p->h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"none\" class=\"g\"/>\n", left,
                 y.end, CURVE, CURVE);
-    if (isnan(f->auroc)) {
+    if (isnan(auroc)) {
         svg_text(&p->h, left + CURVE / 2.0, y.end + CURVE / 2.0, "m n d", "n/a");
         return;
     }
     svg_line(&p->h, x.start, y.start, x.end, y.end, "c");
     draw_curve(p, finding, item, &x, &y);
-    svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f", f->auroc);
+    svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f", auroc);
 }
 
 static void

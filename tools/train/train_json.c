@@ -27,12 +27,6 @@ real(double x)
 }
 
 static json_t *
-interval_json(const struct interval *i)
-{
-    return isnan(i->low) ? json_null() : json_pack("[f,f]", i->low, i->high);
-}
-
-static json_t *
 splits_json(const struct trainer_facts *f)
 {
     const int split[] = {f->train, f->validation, f->test};
@@ -112,33 +106,22 @@ result_json(const struct train_report *r, const struct trainer *t)
 }
 
 static json_t *
-findings_json(const struct metrics *m)
-{
-    json_t *list = json_array();
-    unsigned i;
-
-    for (i = 0; i < m->outputs; i++) {
-        const struct finding_metrics *f = &m->finding[i];
-
-        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", chex_finding_name(i), "positives",
-                                              number(f->positives), "auroc", real(f->auroc), "auroc_95",
-                                              interval_json(&f->auroc_95), "auprc", real(f->auprc), "auprc_95",
-                                              interval_json(&f->auprc_95)));
-    }
-    return list;
-}
-
-static json_t *
 judgement_json(const struct train_judgement *j)
 {
     const struct metrics *m = &j->metrics;
+    json_t *object;
+    bool good;
 
     if (!j->there)
         return json_null();
-    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "split", j->split, "sha256", j->sha256, "step",
-                     number(j->step), "images", number(m->images), "patients", number(m->patients), "loss",
-                     real(j->loss), "auroc", real(m->mean_auroc), "auroc_95", interval_json(&m->mean_auroc_95), "auprc",
-                     real(m->mean_auprc), "defined", (int)m->defined, "findings", findings_json(m));
+    object = json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "split", j->split, "sha256", j->sha256, "step", number(j->step),
+                       "images", number(m->images), "patients", number(m->patients), "loss", real(j->loss));
+    good = metrics_json_add(object, m->mean, METRICS_SUMMARY);
+    good &= json_object_set_new(object, "defined", number(m->defined)) == 0;
+    good &= json_object_set_new(object, "findings", metrics_json_findings(m, METRICS_SUMMARY)) == 0;
+    if (!good)
+        json_decref(object);
+    return good ? object : NULL;
 }
 
 void

@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PICTURE_NAME 48
+#define PICTURE_NAME  48
+#define MEASURED_TEXT 64
 
 static const char notice[] = "research use only, not for diagnosis";
 
@@ -24,33 +25,45 @@ static const char notice[] = "research use only, not for diagnosis";
 
 /* "0.812 [0.806, 0.818]" or "n/a" */
 static const char *
-format_auroc(double value, const struct interval *i, char *out, size_t size)
+format_measured(const struct measured *m, char out[MEASURED_TEXT])
 {
-    if (isnan(value))
-        snprintf(out, size, "n/a");
-    else if (isnan(i->low))
-        snprintf(out, size, "%.3f", value);
+    if (isnan(m->value))
+        snprintf(out, MEASURED_TEXT, "n/a");
+    else if (isnan(m->low))
+        snprintf(out, MEASURED_TEXT, "%.3f", m->value);
     else
-        snprintf(out, size, "%.3f [%.3f, %.3f]", value, i->low, i->high);
+        snprintf(out, MEASURED_TEXT, "%.3f [%.3f, %.3f]", m->value, m->low, m->high);
     return out;
+}
+
+/* A column of metric k; all but the last are padded. */
+static size_t
+put_cell(char *out, unsigned k, const char *text)
+{
+    return (size_t)snprintf(out, MEASURED_TEXT, "%-*.*s", k + 1 < METRIC_COUNT ? 23 : 0, MEASURED_TEXT - 1, text);
 }
 
 static void
 print_findings(struct train_report *r, const struct metrics *m)
 {
-    char auroc[64], auprc[64], positives[PROGRESS_TEXT];
-    unsigned i;
+    char cells[METRIC_COUNT * MEASURED_TEXT], text[MEASURED_TEXT], positives[PROGRESS_TEXT];
+    size_t used = 0;
+    unsigned i, k;
 
-    meter_print(&r->meter, "         %-20s %9s   %-22s %s", "finding", "positives", "AUROC", "AUPRC");
+    for (k = 0; k < METRIC_COUNT; k++)
+        used += put_cell(cells + used, k, metric_info[k].title);
+    meter_print(&r->meter, "         %-20s %9s   %s", "finding", "positives", cells);
     for (i = 0; i < m->outputs; i++) {
         const struct finding_metrics *f = &m->finding[i];
 
-        meter_print(&r->meter, "         %-20s %9s   %-22s %s", chex_finding_name(i),
-                    format_count(f->positives, positives),
-                    isnan(f->auroc) && f->positives == 0 ? "n/a (0 positives)"
-                    : isnan(f->auroc)                    ? "n/a (0 negatives)"
-                                                         : format_auroc(f->auroc, &f->auroc_95, auroc, sizeof(auroc)),
-                    format_auroc(f->auprc, &f->auprc_95, auprc, sizeof(auprc)));
+        for (k = 0, used = 0; k < METRIC_COUNT; k++) {
+            format_measured(&f->metric[k], text);
+            if (k == METRIC_AUROC && isnan(f->metric[k].value))
+                snprintf(text, sizeof(text), "n/a (0 %s)", f->positives == 0 ? "positives" : "negatives");
+            used += put_cell(cells + used, k, text);
+        }
+        meter_print(&r->meter, "         %-20s %9s   %s", chex_finding_name(i), format_count(f->positives, positives),
+                    cells);
     }
 }
 
@@ -106,7 +119,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     struct train_report *r = context;
     const struct metrics *m = &v->evaluation->metrics;
     const struct checkpoint_state *state = trainer_state(t);
-    char auroc[64], seconds[PROGRESS_TEXT], findings[PROGRESS_THINGS], images[PROGRESS_THINGS],
+    char auroc[MEASURED_TEXT], seconds[PROGRESS_TEXT], findings[PROGRESS_THINGS], images[PROGRESS_THINGS],
         patients[PROGRESS_THINGS];
 
     keep_judgement(v->final ? &r->final : &r->validation, v);
@@ -118,7 +131,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
         draw(r, t, v);
     if (r->common->quiet)
         return;
-    format_auroc(m->mean_auroc, &m->mean_auroc_95, auroc, sizeof(auroc));
+    format_measured(&m->mean[METRIC_AUROC], auroc);
     if (!v->final) {
         struct trainer_facts f;
 
@@ -158,12 +171,12 @@ static void
 print_judgement(const struct train_report *r, const struct trainer *t, const struct train_judgement *j)
 {
     const char *run = trainer_options(t)->run;
-    char auroc[64], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PLAIN_TEXT];
+    char auroc[MEASURED_TEXT], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PLAIN_TEXT];
     struct trainer_facts f;
 
     trainer_facts(t, &f);
     fprintf(stderr, "%s (%s, %.8s): AUROC %s over %s", j->split, f.ds->manifest.split_rule, j->sha256,
-            format_auroc(j->metrics.mean_auroc, &j->metrics.mean_auroc_95, auroc, sizeof(auroc)),
+            format_measured(&j->metrics.mean[METRIC_AUROC], auroc),
             format_things(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)
         fprintf(stderr, "   %s/" TRAINER_BEST, plain_text(run, path));

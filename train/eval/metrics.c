@@ -22,6 +22,13 @@
 
 #define LANES 8 /* replicates that go through the images together */
 
+const struct metric_info metric_info[METRIC_COUNT] = {
+    [METRIC_AUROC] = {"auroc", "AUROC", .each = true},
+    [METRIC_AUPRC] = {"auprc", "AUPRC", .each = false},
+};
+
+const char *const criterion_name[CRITERION_COUNT] = {[CRITERION_YOUDEN] = "youden", [CRITERION_F1] = "f1"};
+
 /* Images in the order of their scores, those of a step in this order: */
 struct step {
     uint32_t before;    /* negatives with scores between this step's and the one above */
@@ -42,7 +49,7 @@ struct job {
     uint64_t seed;
     unsigned replicates;
     struct ranking *ranking; /* [outputs] */
-    double *auroc, *auprc;   /* [outputs + 1][replicates]; the last row: their means */
+    double *values;          /* [METRIC_COUNT][outputs + 1][replicates]; the last row: their means */
 };
 
 /* ---- one pass -------------------------------------------------------------------------------------------------- */
@@ -53,7 +60,7 @@ struct lanes {
 };
 
 struct pass {
-    double auroc[LANES], auprc[LANES];
+    double value[METRIC_COUNT][LANES];
 };
 
 static void
@@ -114,8 +121,8 @@ walk(const struct ranking *r, const struct lanes *times, size_t count, struct pa
         double p = (double)above_p.x[l], n = (double)above_n.x[l];
         uint64_t twice = 2 * (uint64_t)above_p.x[l] * above_n.x[l] - lost[l];
 
-        out->auroc[l] = p > 0 && n > 0 ? (double)twice / (2 * p * n) : (double)NAN;
-        out->auprc[l] = p > 0 && n > 0 ? precision[l] / p : (double)NAN;
+        out->value[METRIC_AUROC][l] = p > 0 && n > 0 ? (double)twice / (2 * p * n) : (double)NAN;
+        out->value[METRIC_AUPRC][l] = p > 0 && n > 0 ? precision[l] / p : (double)NAN;
     }
 }
 
@@ -193,51 +200,46 @@ rank_finding(const struct scores *s, unsigned finding, struct ranking *r, struct
 
 /* ---- thresholds ------------------------------------------------------------------------------------------------ */
 
-/* Of equally good thresholds the highest: fewer alarms. */
-static void
-consider(struct operating_point *best, double value, double threshold, uint64_t true_positives,
-         uint64_t false_positives)
-{
-    if (value > best->value)
-        *best = (struct operating_point){threshold, value, true_positives, false_positives};
-}
-
 /* Below a step that ends in negatives alone neither is ever better. */
 static void
 find_thresholds(const struct ranking *r, uint64_t negatives, struct finding_metrics *out)
 {
     uint64_t above_p = 0, above_n = 0;
-    size_t i;
+    size_t i, k;
 
-    out->youden.value = out->f1.value = -1;
+    for (k = 0; k < CRITERION_COUNT; k++)
+        out->point[k].value = -1;
     for (i = 0; i < r->steps; i++) {
-        double score = (double)r->step[i].score;
+        double value[CRITERION_COUNT];
 
         above_p += r->step[i].positives;
         above_n += r->step[i].before + r->step[i].negatives;
-        consider(&out->youden, (double)above_p / (double)out->positives - (double)above_n / (double)negatives, score,
-                 above_p, above_n);
-        consider(&out->f1, 2 * (double)above_p / (double)(above_p + above_n + out->positives), score, above_p, above_n);
+        value[CRITERION_YOUDEN] = (double)above_p / (double)out->positives - (double)above_n / (double)negatives;
+        value[CRITERION_F1] = 2 * (double)above_p / (double)(above_p + above_n + out->positives);
+        /* Of equally good thresholds the highest: fewer alarms. */
+        for (k = 0; k < CRITERION_COUNT; k++)
+            if (value[k] > out->point[k].value)
+                out->point[k] = (struct operating_point){(double)r->step[i].score, value[k], above_p, above_n};
     }
 }
 
-static const struct interval no_interval = {(double)NAN, (double)NAN};
+static const struct measured no_value = {(double)NAN, (double)NAN, (double)NAN};
 static const struct operating_point no_point = {.threshold = (double)NAN, .value = (double)NAN};
 
 void
 metrics_undefined(struct metrics *out)
 {
-    unsigned k;
+    unsigned k, i;
 
-    *out = (struct metrics){.mean_auroc = (double)NAN, .mean_auprc = (double)NAN};
-    out->mean_auroc_95 = out->mean_auprc_95 = no_interval;
-    for (k = 0; k < METRICS_OUTPUTS; k++) {
-        struct finding_metrics *f = &out->finding[k];
-
-        f->auroc = f->auprc = (double)NAN;
-        f->auroc_95 = f->auprc_95 = no_interval;
-        f->youden = f->f1 = no_point;
+    *out = (struct metrics){.images = 0};
+    for (i = 0; i < METRIC_COUNT; i++) {
+        out->mean[i] = no_value;
+        for (k = 0; k < METRICS_OUTPUTS; k++)
+            out->finding[k].metric[i] = no_value;
     }
+    for (k = 0; k < METRICS_OUTPUTS; k++)
+        for (i = 0; i < CRITERION_COUNT; i++)
+            out->finding[k].point[i] = no_point;
 }
 
 /* ---- bootstrap ------------------------------------------------------------------------------------------------- */
@@ -248,6 +250,13 @@ times_new(void *context)
     const struct job *job = context;
 
     return malloc(job->s->patients * sizeof(struct lanes));
+}
+
+/* The replicates of a metric for a finding; finding s->outputs: of the mean. */
+static double *
+values_of(const struct job *job, unsigned metric, unsigned finding)
+{
+    return job->values + ((size_t)metric * (job->s->outputs + 1) + finding) * job->replicates;
 }
 
 static double
@@ -287,7 +296,7 @@ replicate(void *context, void *worker, size_t item, struct chex_error *err)
     struct job *job = context;
     const struct scores *s = job->s;
     size_t n = job->replicates, first = item * LANES;
-    unsigned lanes = n - first < LANES ? (unsigned)(n - first) : LANES, k, l;
+    unsigned lanes = n - first < LANES ? (unsigned)(n - first) : LANES, k, l, i;
     struct lanes *times = worker;
     struct pass pass;
 
@@ -295,13 +304,12 @@ replicate(void *context, void *worker, size_t item, struct chex_error *err)
     draw(job, first, lanes, times);
     for (k = 0; k < s->outputs; k++) {
         walk(&job->ranking[k], times, s->count, &pass);
-        memcpy(job->auroc + k * n + first, pass.auroc, lanes * sizeof(double));
-        memcpy(job->auprc + k * n + first, pass.auprc, lanes * sizeof(double));
+        for (i = 0; i < METRIC_COUNT; i++)
+            memcpy(values_of(job, i, k) + first, pass.value[i], lanes * sizeof(double));
     }
-    for (l = 0; l < lanes; l++) {
-        job->auroc[k * n + first + l] = mean_of_row(job->auroc + first + l, n, s->outputs);
-        job->auprc[k * n + first + l] = mean_of_row(job->auprc + first + l, n, s->outputs);
-    }
+    for (i = 0; i < METRIC_COUNT; i++)
+        for (l = 0; l < lanes; l++)
+            values_of(job, i, k)[first + l] = mean_of_row(values_of(job, i, 0) + first + l, n, s->outputs);
     return CHEX_OK;
 }
 
@@ -325,8 +333,8 @@ quantile(const double *sorted, size_t count, double q)
 }
 
 /* Sorts the values in place. */
-static struct interval
-interval_of(double *values, unsigned count)
+static void
+set_interval(struct measured *out, double *values, unsigned count)
 {
     size_t defined = 0, i;
 
@@ -334,9 +342,10 @@ interval_of(double *values, unsigned count)
         if (!isnan(values[i]))
             values[defined++] = values[i];
     if (defined == 0 || defined * 2 < count)
-        return (struct interval){(double)NAN, (double)NAN};
+        return;
     qsort(values, defined, sizeof(*values), compare_doubles);
-    return (struct interval){quantile(values, defined, 0.025), quantile(values, defined, 0.975)};
+    out->low = quantile(values, defined, 0.025);
+    out->high = quantile(values, defined, 0.975);
 }
 
 static enum chex_status
@@ -350,23 +359,18 @@ bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_er
         .worker_free = free,
         .context = job,
     };
-    size_t rows = job->s->outputs + 1, n = job->replicates;
+    unsigned outputs = job->s->outputs, n = job->replicates, k, i;
     enum chex_status status;
-    unsigned k;
 
-    job->auroc = calloc(rows * n, sizeof(double));
-    job->auprc = calloc(rows * n, sizeof(double));
-    if (!job->auroc || !job->auprc)
+    job->values = calloc((size_t)METRIC_COUNT * (outputs + 1), n * sizeof(double));
+    if (!job->values)
         return chex_fail_memory(err);
     status = pipeline_run(&pipeline, err);
     if (status != CHEX_OK)
         return status;
-    for (k = 0; k < job->s->outputs; k++) {
-        out->finding[k].auroc_95 = interval_of(job->auroc + k * n, job->replicates);
-        out->finding[k].auprc_95 = interval_of(job->auprc + k * n, job->replicates);
-    }
-    out->mean_auroc_95 = interval_of(job->auroc + k * n, job->replicates);
-    out->mean_auprc_95 = interval_of(job->auprc + k * n, job->replicates);
+    for (i = 0; i < METRIC_COUNT; i++)
+        for (k = 0; k <= outputs; k++)
+            set_interval(k < outputs ? &out->finding[k].metric[i] : &out->mean[i], values_of(job, i, k), n);
     return CHEX_OK;
 }
 
@@ -395,10 +399,10 @@ static void
 measure(const struct job *job, struct lanes *times, struct metrics *out)
 {
     const struct scores *s = job->s;
-    double auroc = 0, auprc = 0;
+    double sum[METRIC_COUNT] = {0};
     struct pass pass;
     uint32_t i;
-    unsigned k;
+    unsigned k, m;
     size_t n;
     int l;
 
@@ -411,17 +415,17 @@ measure(const struct job *job, struct lanes *times, struct metrics *out)
         walk(&job->ranking[k], times, s->count, &pass);
         for (n = 0; n < job->ranking[k].steps; n++)
             f->positives += job->ranking[k].step[n].positives;
-        f->auroc = pass.auroc[0];
-        f->auprc = pass.auprc[0];
-        if (isnan(f->auroc))
+        for (m = 0; m < METRIC_COUNT; m++)
+            f->metric[m].value = pass.value[m][0];
+        if (isnan(f->metric[METRIC_AUROC].value))
             continue;
         find_thresholds(&job->ranking[k], s->count - f->positives, f);
-        auroc += f->auroc;
-        auprc += f->auprc;
+        for (m = 0; m < METRIC_COUNT; m++)
+            sum[m] += f->metric[m].value;
         out->defined++;
     }
-    out->mean_auroc = out->defined > 0 ? auroc / out->defined : (double)NAN;
-    out->mean_auprc = out->defined > 0 ? auprc / out->defined : (double)NAN;
+    for (m = 0; out->defined > 0 && m < METRIC_COUNT; m++)
+        out->mean[m].value = sum[m] / out->defined;
 }
 
 static enum chex_status
@@ -447,8 +451,7 @@ job_release(struct job *job)
         free(job->ranking[k].step);
     }
     free(job->ranking);
-    free(job->auroc);
-    free(job->auprc);
+    free(job->values);
 }
 
 enum chex_status

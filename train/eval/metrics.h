@@ -6,12 +6,16 @@
  * patient are not independent.  A finding without positives, or without negatives, has no AUROC (NaN) and is left out
  * of the mean.
  *
+ * Two tables name what is computed: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, Prometheus,
+ * the report and auroc.svg walk them, so a new metric is a line of the table and its computation in metrics.c.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_TRAIN_METRICS_H
 #define CHEX_TRAIN_METRICS_H
 
 #include "base/error.h"
+#include "base/json.h"
 
 /* Scores of the images of one split; higher means more likely.  NaN scores are the caller's fault: CHEX_ERR_USAGE. */
 struct scores {
@@ -25,11 +29,30 @@ struct scores {
 
 #define METRICS_OUTPUTS 64
 
-struct interval {
-    double low, high; /* 95 %; NaN without replicates, or where fewer than half of them were defined */
+/* One number for each finding, and its mean over the findings that have an AUROC. */
+enum metric { METRIC_AUROC, METRIC_AUPRC, METRIC_COUNT };
+
+struct metric_info {
+    const char *name;  /* key, tag, column */
+    const char *title; /* heading */
+    bool each;         /* logs and run.json have it for each finding, too */
+};
+extern const struct metric_info metric_info[METRIC_COUNT];
+
+/* NaN where undefined; the interval also without replicates, or where fewer than half of them were defined. */
+struct measured {
+    double value, low, high; /* of the 95 % interval */
 };
 
-/* A threshold that maximises something: an image is called positive where its score >= threshold. */
+/* What a threshold maximises. */
+enum criterion {
+    CRITERION_YOUDEN, /* sensitivity + specificity - 1 */
+    CRITERION_F1,     /* 2 precision * recall / (precision + recall) */
+    CRITERION_COUNT
+};
+extern const char *const criterion_name[CRITERION_COUNT];
+
+/* The best threshold: an image is called positive where its score >= threshold. */
 struct operating_point {
     double threshold, value; /* value: the maximum; NaN where undefined */
     uint64_t true_positives, false_positives;
@@ -37,10 +60,8 @@ struct operating_point {
 
 struct finding_metrics {
     uint64_t positives;
-    double auroc, auprc; /* NaN where undefined */
-    struct interval auroc_95, auprc_95;
-    struct operating_point youden; /* of sensitivity + specificity - 1 */
-    struct operating_point f1;     /* of 2 precision * recall / (precision + recall) */
+    struct measured metric[METRIC_COUNT];
+    struct operating_point point[CRITERION_COUNT];
 };
 
 struct metrics {
@@ -48,8 +69,7 @@ struct metrics {
     uint32_t patients;
     unsigned outputs, defined; /* findings that have an AUROC */
     struct finding_metrics finding[METRICS_OUTPUTS];
-    double mean_auroc, mean_auprc; /* over the defined ones; NaN where there is none */
-    struct interval mean_auroc_95, mean_auprc_95;
+    struct measured mean[METRIC_COUNT]; /* over the defined ones */
     unsigned replicates;
 };
 
@@ -64,5 +84,16 @@ enum chex_status metrics_compute(const struct scores *s, unsigned replicates, ui
 
 /* Metrics of nothing: every number that could be undefined is. */
 void metrics_undefined(struct metrics *out);
+
+/* How a JSON document shows metrics (metrics_document.c). */
+enum metrics_form {
+    METRICS_DOCUMENT, /* "auroc": {"value", "low", "high"}, "youden": {"threshold", "value", ...} */
+    METRICS_LINE,     /* "auroc": VALUE, "auroc_95": [LOW, HIGH], "youden": VALUE, "youden_threshold": VALUE */
+    METRICS_SUMMARY   /* the same without thresholds */
+};
+/* Add each metric; null where undefined.  False: out of memory. */
+bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enum metrics_form form);
+/* A list with an object for each finding; NULL: out of memory. */
+json_t *metrics_json_findings(const struct metrics *m, enum metrics_form form);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * metrics_document.c - the document of an evaluation (schemas/evaluation.schema.json); see predictions.h
+ * metrics_document.c - the document of an evaluation (schemas/evaluation.schema.json); see predictions.h.  Metrics as
+ * members of other documents; see metrics.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,6 +12,7 @@
 #include "dataset/dataset.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* A value that could not be made is NULL; json_pack() gives NULL then too, and json_append() says so in the end. */
 static json_t *
@@ -32,12 +34,6 @@ share_json(uint64_t part, uint64_t whole)
 }
 
 static json_t *
-interval_json(double value, const struct interval *i)
-{
-    return json_pack("{s:o,s:o,s:o}", "value", real_json(value), "low", real_json(i->low), "high", real_json(i->high));
-}
-
-static json_t *
 point_json(const struct operating_point *p, uint64_t positives, uint64_t negatives)
 {
     uint64_t tp = p->true_positives, fp = p->false_positives;
@@ -51,31 +47,87 @@ point_json(const struct operating_point *p, uint64_t positives, uint64_t negativ
                      "false_negatives", count_json(positives - tp));
 }
 
-static json_t *
-finding_json(const char *name, const struct finding_metrics *f, uint64_t images)
+/* Take value as the member NAMESUFFIX, also on failure. */
+static bool
+set(json_t *object, const char *name, const char *suffix, json_t *value)
 {
-    uint64_t negatives = images - f->positives;
+    char key[64];
 
-    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", name, "positives", count_json(f->positives),
-                     "negatives", count_json(negatives), "prevalence", share_json(f->positives, images), "auroc",
-                     interval_json(f->auroc, &f->auroc_95), "auprc", interval_json(f->auprc, &f->auprc_95), "youden",
-                     point_json(&f->youden, f->positives, negatives), "f1",
-                     point_json(&f->f1, f->positives, negatives));
+    snprintf(key, sizeof(key), "%s%s", name, suffix);
+    return json_object_set_new(object, key, value) == 0;
 }
 
 static json_t *
-findings_json(const struct metrics *m)
+keep_if(bool good, json_t *value)
+{
+    if (!good)
+        json_decref(value);
+    return good ? value : NULL;
+}
+
+bool
+metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enum metrics_form form)
+{
+    bool good = true;
+    unsigned i;
+
+    for (i = 0; i < METRIC_COUNT; i++) {
+        const char *name = metric_info[i].name;
+        double value = metric[i].value, low = metric[i].low, high = metric[i].high;
+
+        if (form == METRICS_DOCUMENT)
+            good &= set(
+                object, name, "",
+                json_pack("{s:o,s:o,s:o}", "value", real_json(value), "low", real_json(low), "high", real_json(high)));
+        else
+            good &= set(object, name, "", real_json(value)) &&
+                    set(object, name, "_95",
+                        isfinite(low) && isfinite(high) ? json_pack("[f,f]", low, high) : json_null());
+    }
+    return good;
+}
+
+static json_t *
+finding_json(const struct metrics *m, unsigned finding, enum metrics_form form)
+{
+    const struct finding_metrics *f = &m->finding[finding];
+    uint64_t negatives = m->images - f->positives;
+    json_t *object = json_pack("{s:s,s:o}", "name", chex_finding_name(finding), "positives", count_json(f->positives));
+    bool good = true;
+    unsigned i;
+
+    if (form == METRICS_DOCUMENT)
+        good = set(object, "negatives", "", count_json(negatives)) &&
+               set(object, "prevalence", "", share_json(f->positives, m->images));
+    good &= metrics_json_add(object, f->metric, form);
+    for (i = 0; i < CRITERION_COUNT && form != METRICS_SUMMARY; i++) {
+        if (form == METRICS_DOCUMENT)
+            good &= set(object, criterion_name[i], "", point_json(&f->point[i], f->positives, negatives));
+        else
+            good &= set(object, criterion_name[i], "", real_json(f->point[i].value)) &&
+                    set(object, criterion_name[i], "_threshold", real_json(f->point[i].threshold));
+    }
+    return keep_if(good, object);
+}
+
+json_t *
+metrics_json_findings(const struct metrics *m, enum metrics_form form)
 {
     json_t *list = json_array();
+    bool good = true;
     unsigned k;
 
-    for (k = 0; list && k < m->outputs; k++) {
-        if (json_array_append_new(list, finding_json(chex_finding_name(k), &m->finding[k], m->images)) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
+    for (k = 0; k < m->outputs; k++)
+        good &= json_array_append_new(list, finding_json(m, k, form)) == 0;
+    return keep_if(good, list);
+}
+
+static json_t *
+means_json(const struct metrics *m)
+{
+    json_t *object = json_pack("{s:o}", "findings", count_json(m->defined));
+
+    return keep_if(metrics_json_add(object, m->mean, METRICS_DOCUMENT), object);
 }
 
 static json_t *
@@ -115,14 +167,6 @@ model_json(const struct evaluation_source *from)
 }
 
 static json_t *
-means_json(const struct metrics *m)
-{
-    return json_pack("{s:o,s:o,s:o}", "findings", count_json(m->defined), "auroc",
-                     interval_json(m->mean_auroc, &m->mean_auroc_95), "auprc",
-                     interval_json(m->mean_auprc, &m->mean_auprc_95));
-}
-
-static json_t *
 document(const struct evaluation *e, const struct evaluation_source *from)
 {
     const struct metrics *m = &e->metrics;
@@ -135,7 +179,7 @@ document(const struct evaluation *e, const struct evaluation_source *from)
                      "chex-train", "version", chex_version(), "use", "research only, not for diagnosis", "dataset_id",
                      chex_dataset_info(from->ds)->id, "split", split_json(e, from->ds), "model", model_json(from),
                      "views", views, "loss", real_json(e->loss), "not_finite", count_json(e->not_finite), "bootstrap",
-                     bootstrap, "mean", means_json(m), "findings", findings_json(m));
+                     bootstrap, "mean", means_json(m), "findings", metrics_json_findings(m, METRICS_DOCUMENT));
 }
 
 enum chex_status

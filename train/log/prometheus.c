@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "log/run_log_private.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -271,9 +272,8 @@ put_step(struct page *page, const struct prometheus *p)
 
     single(page, "step", "gauge", (double)s->step, "Steps of the optimizer in the run so far.");
     single(page, "epoch", "gauge", s->epoch, "The epoch at hand, 1 is the first.");
-    single(page, "loss", "gauge", s->loss, "Mean over the last steps.");
-    single(page, "learning_rate", "gauge", s->rate, "Of the last step.");
-    single(page, "gradient_norm", "gauge", s->norm, "Of the last step.");
+    for (i = 0; i < STEP_NUMBERS; i++)
+        single(page, step_number[i].name, "gauge", step_number_of(s, i), step_number[i].help);
     single(page, "images_per_second", "gauge", s->seconds > 0 ? (double)s->images / s->seconds : 0,
            "Of all ranks, over the last steps.");
     single(page, "images_total", "counter", (double)p->images, "Images trained on by this process's job.");
@@ -301,24 +301,37 @@ put_splits(struct page *page, const struct prometheus *p, const char *name, size
     }
 }
 
+/* A metric of each finding. */
 static void
-put_evaluations(struct page *page, const struct prometheus *p)
+put_findings(struct page *page, const struct prometheus *p, unsigned metric)
 {
-    char labels[256];
+    char name[64], labels[256];
     unsigned i, f;
 
-    put_splits(page, p, "evaluation_loss", offsetof(struct evaluated, loss), "Of the last evaluation of a split.");
-    put_splits(page, p, "evaluation_seconds", offsetof(struct evaluated, seconds), "Time of the last evaluation.");
-    put_splits(page, p, "auroc", offsetof(struct evaluated, metrics.mean_auroc), "Mean over the findings.");
-    put_splits(page, p, "auprc", offsetof(struct evaluated, metrics.mean_auprc), "Mean over the findings.");
-    head(page, "finding_auroc", "gauge", "NaN where a finding has no positives or no negatives.");
+    snprintf(name, sizeof(name), "finding_%s", metric_info[metric].name);
+    head(page, name, "gauge", "NaN where a finding has no positives or no negatives.");
     for (i = 0; i < p->splits; i++) {
         for (f = 0; f < p->evaluated[i].metrics.outputs && f < CHEX_FINDINGS; f++) {
             snprintf(labels, sizeof(labels), "{split=\"%s\",finding=\"%s\"}", p->evaluated[i].split,
                      chex_finding_name(f));
-            sample(page, "finding_auroc", labels, p->evaluated[i].metrics.finding[f].auroc);
+            sample(page, name, labels, p->evaluated[i].metrics.finding[f].metric[metric].value);
         }
     }
+}
+
+static void
+put_evaluations(struct page *page, const struct prometheus *p)
+{
+    unsigned i;
+
+    put_splits(page, p, "evaluation_loss", offsetof(struct evaluated, loss), "Of the last evaluation of a split.");
+    put_splits(page, p, "evaluation_seconds", offsetof(struct evaluated, seconds), "Time of the last evaluation.");
+    for (i = 0; i < METRIC_COUNT; i++)
+        put_splits(page, p, metric_info[i].name, offsetof(struct evaluated, metrics.mean) + i * sizeof(struct measured),
+                   "Mean over the findings.");
+    for (i = 0; i < METRIC_COUNT; i++)
+        if (metric_info[i].each)
+            put_findings(page, p, i);
 }
 
 enum chex_status

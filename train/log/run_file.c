@@ -10,6 +10,7 @@
 #include "log/run_json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -245,8 +246,9 @@ static json_t *
 format_result(const struct run_result *result)
 {
     const struct metrics *m = result->metrics;
-    struct run_json j = run_json_object(), findings = run_json_object();
-    unsigned i;
+    struct run_json j = run_json_object(), findings;
+    unsigned i, k;
+    char key[64];
 
     run_json_text(&j, "split", result->split);
     run_json_text(&j, "split_sha256", result->sha256);
@@ -255,13 +257,16 @@ format_result(const struct run_result *result)
     run_json_count(&j, "images", m->images);
     run_json_count(&j, "patients", m->patients);
     run_json_count(&j, "defined", m->defined);
-    run_json_real(&j, "auroc", m->mean_auroc);
-    run_json_pair(&j, "auroc_95", m->mean_auroc_95.low, m->mean_auroc_95.high);
-    run_json_real(&j, "auprc", m->mean_auprc);
-    run_json_pair(&j, "auprc_95", m->mean_auprc_95.low, m->mean_auprc_95.high);
-    for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++)
-        run_json_real(&findings, chex_finding_name(i), m->finding[i].auroc);
-    run_json_add(&j, "auroc_of", run_json_take(&findings));
+    j.failed |= !metrics_json_add(j.object, m->mean, METRICS_LINE);
+    for (k = 0; k < METRIC_COUNT; k++) {
+        if (!metric_info[k].each)
+            continue;
+        findings = run_json_object();
+        for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++)
+            run_json_real(&findings, chex_finding_name(i), m->finding[i].metric[k].value);
+        snprintf(key, sizeof(key), "%s_of", metric_info[k].name);
+        run_json_add(&j, key, run_json_take(&findings));
+    }
     return run_json_take(&j);
 }
 

@@ -247,9 +247,8 @@ run_log_step(struct run_log *log, const struct run_log_step *s)
     unsigned i;
 
     put_line(log, run_log_step_line(s, time, &log->line, &err), &err);
-    scalar(log, "train", "loss", s->loss);
-    scalar(log, "train", "learning_rate", s->rate);
-    scalar(log, "train", "gradient_norm", s->norm);
+    for (i = 0; i < STEP_NUMBERS; i++)
+        scalar(log, "train", step_number[i].name, step_number_of(s, i));
     if (s->seconds > 0) {
         scalar(log, "speed", "images_per_second", (double)s->images / s->seconds);
         for (i = 0; i < PART_COUNT; i++)
@@ -284,7 +283,7 @@ show_scores(struct run_log *log, const struct run_log_evaluation *e, unsigned i)
 
     snprintf(tag, sizeof(tag), "%.100s/predictions/%s", e->split, chex_finding_name(i));
     watch(log, events_histogram(log->events, tag, s->score + i, s->outputs, s->count, &err), &err);
-    if (isnan(e->metrics->finding[i].auprc))
+    if (isnan(e->metrics->finding[i].metric[METRIC_AUPRC].value))
         return;
     snprintf(tag, sizeof(tag), "%.100s/curve/%s", e->split, chex_finding_name(i));
     snprintf(title, sizeof(title), "%.100s: %s (%s of %s)", e->split, chex_finding_name(i), format_count(positives, a),
@@ -299,15 +298,18 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
     double time = now();
     struct chex_error err;
     char name[TAG_SIZE];
-    unsigned i;
+    unsigned i, k;
 
     put_line(log, run_log_evaluation_line(e, time, &log->line, &err), &err);
     scalar(log, e->split, "loss", e->loss);
-    scalar(log, e->split, "auroc", m->mean_auroc);
-    scalar(log, e->split, "auprc", m->mean_auprc);
+    for (k = 0; k < METRIC_COUNT; k++)
+        scalar(log, e->split, metric_info[k].name, m->mean[k].value);
     for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++) {
-        snprintf(name, sizeof(name), "auroc/%s", chex_finding_name(i));
-        scalar(log, e->split, name, m->finding[i].auroc);
+        for (k = 0; k < METRIC_COUNT; k++) {
+            snprintf(name, sizeof(name), "%s/%s", metric_info[k].name, chex_finding_name(i));
+            if (metric_info[k].each)
+                scalar(log, e->split, name, m->finding[i].metric[k].value);
+        }
         if (log->events && e->scores)
             show_scores(log, e, i);
     }

@@ -14,6 +14,21 @@
 
 static const struct json_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 10000};
 
+const struct step_number step_number[STEP_NUMBERS] = {
+    {"loss", offsetof(struct run_log_step, loss), "Mean over the last steps."},
+    {"learning_rate", offsetof(struct run_log_step, rate), "Of the last step."},
+    {"gradient_norm", offsetof(struct run_log_step, norm), "Of the last step."},
+};
+
+double
+step_number_of(const struct run_log_step *s, unsigned number)
+{
+    double value;
+
+    memcpy(&value, (const char *)s + step_number[number].offset, sizeof(value));
+    return value;
+}
+
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 /* What every line begins with. */
@@ -60,10 +75,10 @@ enum chex_status
 run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err)
 {
     struct run_json j = begin("step", time, s->step, s->epoch);
+    unsigned i;
 
-    run_json_real(&j, "loss", s->loss);
-    run_json_real(&j, "learning_rate", s->rate);
-    run_json_real(&j, "gradient_norm", s->norm);
+    for (i = 0; i < STEP_NUMBERS; i++)
+        run_json_real(&j, step_number[i].name, step_number_of(s, i));
     add_speed(&j, s->images, s->seconds, &s->times);
     run_json_count(&j, "skipped", s->skipped);
     return end(&j, b, err);
@@ -82,38 +97,6 @@ run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b,
     return end(&j, b, err);
 }
 
-static json_t *
-format_finding(unsigned i, const struct finding_metrics *f)
-{
-    struct run_json j = run_json_object();
-
-    run_json_text(&j, "name", chex_finding_name(i));
-    run_json_count(&j, "positives", f->positives);
-    run_json_real(&j, "auroc", f->auroc);
-    run_json_pair(&j, "auroc_95", f->auroc_95.low, f->auroc_95.high);
-    run_json_real(&j, "auprc", f->auprc);
-    run_json_pair(&j, "auprc_95", f->auprc_95.low, f->auprc_95.high);
-    run_json_real(&j, "youden", f->youden.value);
-    run_json_real(&j, "youden_threshold", f->youden.threshold);
-    run_json_real(&j, "f1", f->f1.value);
-    run_json_real(&j, "f1_threshold", f->f1.threshold);
-    return run_json_take(&j);
-}
-
-static json_t *
-format_findings(const struct metrics *m)
-{
-    json_t *list = json_array();
-    unsigned i;
-
-    for (i = 0; list && i < m->outputs; i++)
-        if (json_array_append_new(list, format_finding(i, &m->finding[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    return list;
-}
-
 enum chex_status
 run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct buffer *b, struct chex_error *err)
 {
@@ -129,11 +112,8 @@ run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct 
     run_json_count(&j, "patients", m->patients);
     run_json_real(&j, "loss", e->loss);
     run_json_count(&j, "defined", m->defined);
-    run_json_real(&j, "auroc", m->mean_auroc);
-    run_json_pair(&j, "auroc_95", m->mean_auroc_95.low, m->mean_auroc_95.high);
-    run_json_real(&j, "auprc", m->mean_auprc);
-    run_json_pair(&j, "auprc_95", m->mean_auprc_95.low, m->mean_auprc_95.high);
-    run_json_add(&j, "findings", format_findings(m));
+    j.failed |= !metrics_json_add(j.object, m->mean, METRICS_LINE);
+    run_json_add(&j, "findings", metrics_json_findings(m, METRICS_LINE));
     run_json_real(&j, "seconds", e->seconds);
     run_json_count(&j, "skipped", e->skipped);
     return end(&j, b, err);

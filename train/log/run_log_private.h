@@ -1,5 +1,5 @@
 /*
- * run_log_private.h - the lines of metrics.jsonl, made in run_log_lines.c; and what of an earlier start stays in it
+ * run_log_private.h - the numbers of a step; the lines of metrics.jsonl, and which of them stay after a restart
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,6 +8,16 @@
 
 #include "log/run_json.h"
 #include "log/run_log.h"
+
+/* A number of a step: in metrics.jsonl as NAME, in TensorBoard as train/NAME, for Prometheus as chex_train_NAME. */
+struct step_number {
+    const char *name;
+    size_t offset; /* of a double in struct run_log_step */
+    const char *help;
+};
+enum { STEP_NUMBERS = 3 };
+extern const struct step_number step_number[STEP_NUMBERS];
+double step_number_of(const struct run_log_step *s, unsigned number);
 
 /* Append a line, with its newline.  time: seconds since 1970.  CHEX_ERR_MEMORY: nothing was appended. */
 enum chex_status run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err);

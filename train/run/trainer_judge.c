@@ -233,7 +233,7 @@ trainer_tell_epoch(struct trainer *t)
 static double
 merit(const struct trainer *t, const struct evaluation *e)
 {
-    return t->select == SELECT_AUROC ? e->metrics.mean_auroc : e->loss;
+    return t->select == SELECT_AUROC ? e->metrics.mean[METRIC_AUROC].value : e->loss;
 }
 
 static bool
