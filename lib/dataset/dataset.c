@@ -244,11 +244,9 @@ chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index, 
 {
     const struct shard_identity identity = dataset_shard_identity(ds, shard);
     struct scanned_record checked;
-    enum chex_status status = record_check(&identity, index, record, check_crc, &checked);
 
-    if (status == CHEX_OK)
-        record_view(identity.layout, &checked.values, record, out);
-    else if (err)
-        *err = checked.why;
-    return status;
+    if (record_check(&identity, index, record, check_crc, &checked) != CHEX_OK)
+        return record_fail(&checked, err);
+    record_view(identity.layout, &checked.values, record, out);
+    return CHEX_OK;
 }

@@ -62,6 +62,14 @@ record_check(const struct shard_identity *shard, uint32_t index, const uint8_t *
     return out->why.status;
 }
 
+enum chex_status
+record_fail(const struct scanned_record *record, struct chex_error *err)
+{
+    if (err)
+        *err = record->why;
+    return record->why.status;
+}
+
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* Count what came; *got < size with CHEX_ERR_TRUNCATED, or with the error of a read. */
@@ -102,7 +110,7 @@ visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex
     struct scanned_record record;
     enum chex_status status = CHEX_OK;
 
-    for (; status == CHEX_OK && count > 0; count--, piece += l->stride) {
+    for (; count > 0; count--, piece += l->stride) {
         record.offset = scan->offset;
         record_check(&scan->shard, scan->next, piece, !scan->texts, &record);
         scan->crc32c = tfrecord_chain(scan->crc32c, piece, l->stride - TFRECORD_FRAME);
@@ -112,6 +120,8 @@ visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex
             layout_decode(l, piece, &record.values, NULL);
         }
         status = scan->visit(scan->context, &record, err);
+        if (status != CHEX_OK)
+            break;
         scan->next++;
         scan->offset += l->stride;
     }

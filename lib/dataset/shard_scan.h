@@ -61,6 +61,9 @@ struct scanned_record {
 enum chex_status record_check(const struct shard_identity *shard, uint32_t index, const uint8_t *record, bool checksums,
                               struct scanned_record *out);
 
+/* Copy out->why to err, which may be NULL, and return its status. */
+enum chex_status record_fail(const struct scanned_record *record, struct chex_error *err);
+
 struct shard_scan {
     struct shard_identity shard; /* layout NULL: any TFRecord file */
     int fd;
@@ -79,7 +82,7 @@ struct shard_scan {
     _Atomic uint64_t *bytes; /* NULL, or where bytes are counted while they are read */
 
     /* out */
-    uint32_t next;               /* the first record that was not reached */
+    uint32_t next;               /* the first record that was not reached, or at which the visitor ended the scan */
     uint64_t offset;             /* where it begins */
     uint64_t bytes_read;         /* by this scan */
     uint32_t crc32c;             /* over the checksums of all records, tfrecord_chain() */

@@ -7,6 +7,7 @@
 #define CHEX_LIB_STORE_PRIVATE_H
 
 #include "dataset/manifest.h"
+#include "dataset/shard_scan.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -47,19 +48,28 @@ enum chex_status store_open_part(struct store *store, size_t shard, struct chex_
 /* Close it; what is in it stays, unless that fails.  No thread may be at work with it. */
 enum chex_status store_close_part(struct store *store, size_t shard, struct chex_error *err);
 
-/*
- * Is this the sealed record of slot `index` of the shard in this data set?  *values is then set and points into it.
- */
-enum chex_status store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
-                                    struct record_values *values, struct chex_error *err);
+/* What the records of the shard must be. */
+struct shard_identity store_shard_identity(const struct store *store, size_t shard);
+
+/* What was found in the file of a shard; what is to be looked for is set by the caller. */
+struct store_found {
+    bool strict;   /* end at the first record that is not that of its slot: its status */
+    bool sha256;   /* compute it */
+    uint8_t *slot; /* NULL, or enum slot_state of each planned image: those that are there become SLOT_FULL */
+
+    struct shard_result result; /* but for its size; images of the plan, and the sums of their pixels */
+    uint32_t good;              /* records that are those of their slots */
+    uint32_t next;              /* the record at which the scan ended */
+};
+
+/* Read a shard from fd, or back from its partial file.  The errors of shard_scan(). */
+enum chex_status store_scan(const struct store *store, size_t shard, int fd, struct safe_file *partial,
+                            struct store_found *out, struct chex_error *err);
 
 /* The same work on numbers 0 .. count - 1 by options.threads threads; see pipeline.h. */
 typedef enum chex_status store_work(void *context, void *worker, size_t item, struct chex_error *err);
 enum chex_status store_each(const struct store *store, size_t count, store_work *work, void *context,
                             struct chex_error *err);
-
-/* Add the pixels of a record of weight 1 to the sums of its shard. */
-void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);
 
 /*
  * --repair of a complete data set: *damaged says whether there is anything to do (a shard with rejects counts, since

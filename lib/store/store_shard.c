@@ -1,13 +1,11 @@
 /*
- * store_shard.c - one shard in the making: its partial file, what a record must be, may it be rewritten?
+ * store_shard.c - one shard in the making: its partial file, what its records must be, may it be rewritten?
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "store/store_private.h"
-
-#include "dataset/tfrecord.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,28 +43,15 @@ store_close_part(struct store *store, size_t shard, struct chex_error *err)
     return safe_file_leave(part, err);
 }
 
-enum chex_status
-store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
-                   struct record_values *values, struct chex_error *err)
+struct shard_identity
+store_shard_identity(const struct store *store, size_t shard)
 {
-    const struct layout *layout = &store->plan->layout;
-    uint64_t data_size;
-    enum chex_status status = tfrecord_length(record, layout->stride, &data_size, err);
-
-    if (status == CHEX_OK)
-        status = layout_decode(layout, record, values, err);
-    if (status == CHEX_OK)
-        status = tfrecord_check_data(record, layout->stride - TFRECORD_FRAME, err);
-    if (status != CHEX_OK)
-        return status;
-    if (strcmp(values->dataset_id, store->plan->dataset_id) != 0 || values->shard != shard || values->index != index)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "the record belongs to another slot");
-    return CHEX_OK;
+    return (struct shard_identity){&store->plan->layout, store->plan->dataset_id, (uint32_t)shard};
 }
 
 /* Sums in 32 bits, for pieces that cannot overflow (4096 * 255 * 255 < 2^32), so that the loop is vectorised. */
-void
-store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
+static void
+add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 {
     while (count > 0) {
         size_t piece = count < 4096 ? count : 4096, i;
@@ -83,6 +68,51 @@ store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
         pixel += piece;
         count -= piece;
     }
+}
+
+struct visit {
+    const struct layout *layout;
+    uint32_t images; /* planned */
+    struct store_found *found;
+};
+
+static enum chex_status
+visit_record(void *context, const struct scanned_record *record, struct chex_error *err)
+{
+    const struct visit *visit = context;
+    struct store_found *found = visit->found;
+
+    if (record->fault != RECORD_GOOD)
+        return found->strict ? record_fail(record, err) : CHEX_OK;
+    found->good++;
+    if (record->index < visit->images && record->values.weight == 1) {
+        found->result.images++;
+        add_pixels(record->bytes + visit->layout->pixel_offset, visit->layout->pixel_size, &found->result);
+        if (found->slot)
+            found->slot[record->index] = SLOT_FULL;
+    }
+    return CHEX_OK;
+}
+
+enum chex_status
+store_scan(const struct store *store, size_t shard, int fd, struct safe_file *partial, struct store_found *out,
+           struct chex_error *err)
+{
+    const struct plan_shard *s = &store->plan->shard[shard];
+    struct visit visit = {&store->plan->layout, s->images, out};
+    struct shard_scan scan = {.shard = store_shard_identity(store, shard),
+                              .fd = fd,
+                              .partial = partial,
+                              .records = s->records,
+                              .sha256 = out->sha256,
+                              .visit = visit_record,
+                              .context = &visit};
+    enum chex_status status = shard_scan(&scan, err);
+
+    out->next = scan.next;
+    crc_hex(scan.crc32c, out->result.crc32c);
+    memcpy(out->result.sha256, scan.sha256_hex, sizeof(out->result.sha256));
+    return status;
 }
 
 bool

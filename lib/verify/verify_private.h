@@ -1,8 +1,8 @@
 /*
  * verify_private.h - between verify.c, verify_shard.c and verify_file.c: what the check of one file found
  *
- * It is kept until the files before that one are reported.  The first ten faults of a file are kept with their text, the
- * others are counted: a shard of another layout has a fault in each of its records.
+ * It is kept until the files before that one are reported.  The first ten faults of a file are kept with their text,
+ * the others are counted: a shard of another layout has a fault in each of its records.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
