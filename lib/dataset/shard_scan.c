@@ -87,7 +87,7 @@ read_at(struct shard_scan *scan, uint64_t offset, uint8_t *data, size_t size, si
     return status;
 }
 
-/* Of one record what is around its pixels; what is between them stays as it is. */
+/* Of one record what is around its pixels: a hundredth of it, at 256x256. */
 static enum chex_status
 read_texts(struct shard_scan *scan, uint32_t index, uint8_t *record, size_t *got, struct chex_error *err)
 {

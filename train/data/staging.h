@@ -40,7 +40,7 @@ struct staging;
 enum chex_status staging_start(const struct staging_options *options, struct staging **out, struct chex_error *err);
 
 struct staging_progress {
-    uint64_t done, total;      /* bytes looked at or copied; total is 0 until it is known */
+    uint64_t done, total;      /* bytes probed or copied; total is 0 until it is known */
     uint64_t copied;           /* bytes */
     unsigned shards;           /* to be there in the end */
     unsigned there;            /* that were there already, and good */
