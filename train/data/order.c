@@ -55,8 +55,8 @@ list_kinds(const struct chex_dataset *ds, unsigned shard, const struct chex_shar
 }
 
 /*
- * A shard that holds padding records.  A damaged record counts as an image where the manifest's number asks for one more: the
- * others keep their places, and whoever reads it says so, or passes it over if that is wanted.
+ * A shard that holds padding records.  A damaged record counts as an image where the manifest's number asks for one
+ * more: the others keep their places, and the reader of that record reports it, or passes it over if that is wanted.
  */
 static enum chex_status
 list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, struct samples *out,
