@@ -166,6 +166,25 @@ START_TEST(a_buffer_keeps_what_was_appended)
 }
 END_TEST
 
+/* Texts of every length around what there is room for. */
+START_TEST(a_formatted_text_of_any_length_is_appended)
+{
+    struct buffer b = {0};
+    size_t size = 0;
+
+    for (int width = 1; width < 3000; width += width / 3 + 1) {
+        ck_assert_int_eq(buffer_printf(&b, NULL, "%*d,%s", width, 7, "x"), CHEX_OK);
+        size += (size_t)width + 2;
+        ck_assert_uint_eq(b.size, size);
+        ck_assert_str_eq((char *)b.data + size - 3, "7,x");
+    }
+    ck_assert_int_eq(buffer_printf(&b, NULL, "%s", ""), CHEX_OK);
+    ck_assert_uint_eq(b.size, size);
+    ck_assert_uint_eq(strlen((char *)b.data), size);
+    buffer_release(&b);
+}
+END_TEST
+
 /* Appending n bytes one by one moves them O(log n) times. */
 START_TEST(a_buffer_at_least_doubles)
 {
@@ -285,6 +304,7 @@ error_suite(void)
     suite_add_tcase(suite, error);
     tcase_add_test(mem, sizes_that_do_not_fit_are_refused);
     tcase_add_test(mem, a_buffer_keeps_what_was_appended);
+    tcase_add_test(mem, a_formatted_text_of_any_length_is_appended);
     tcase_add_test(mem, a_buffer_at_least_doubles);
     tcase_add_test(mem, a_buffer_that_cannot_grow_keeps_its_content);
     tcase_add_test(mem, an_array_grows_by_doubling);
