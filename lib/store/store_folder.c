@@ -112,8 +112,7 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
     struct dirent *d;
 
     if (!dir) {
-        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
-                           chex_errno_text(errno));
+        status = error_read(err, fd < 0 ? -fd : errno, "cannot list the folder '%s'", folder->path);
         if (fd >= 0)
             close(fd);
         return status;
@@ -126,8 +125,7 @@ sweep(const struct folder *folder, const bool *remove, size_t *count, struct che
             status = folder_remove(folder, d->d_name, err);
     }
     if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
-                           chex_errno_text(errno));
+        status = error_read(err, errno, "cannot list the folder '%s'", folder->path);
     closedir(dir);
     return status;
 }
@@ -325,9 +323,10 @@ find_replaced(const struct folder *folder, const struct plan *plan, const char *
     for (i = 0; i < plan->shard_count; i++)
         finished += result[i].done || result[i].was[0];
     free(result);
-    if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
-        *found = errno == ENOENT && (finished < plan->shard_count / 2 ||
-                                     file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+    if (status == CHEX_OK && count > 0)
+        *found = file_fstatat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st) == ENOENT &&
+                 (finished < plan->shard_count / 2 ||
+                  file_fstatat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st) == 0);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 

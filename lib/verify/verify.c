@@ -275,8 +275,7 @@ list_strangers(const struct chex_dataset *ds, const struct name_list *known, str
     struct dirent *d;
 
     if (!dir) {
-        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list '%s': %s", ds->folder.path,
-                           chex_errno_text(errno));
+        status = error_read(err, errno, "cannot list '%s'", ds->folder.path);
         if (fd >= 0)
             close(fd);
         return status;
@@ -288,7 +287,7 @@ list_strangers(const struct chex_dataset *ds, const struct name_list *known, str
         errno = 0;
     }
     if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list '%s': %s", ds->folder.path, chex_errno_text(errno));
+        status = error_system(err, CHEX_ERR_READ, errno, "cannot list '%s'", ds->folder.path);
     closedir(dir);
     return status;
 }
