@@ -52,6 +52,7 @@ fill_info(struct chex_dataset *ds)
         .shard_count = m->shard_count,
         .pixel_mean = m->pixel_mean,
         .pixel_deviation = m->pixel_deviation,
+        .pixel_size = m->layout.pixel_size,
     };
     memcpy(ds->info.id, m->dataset_id, sizeof(ds->info.id));
     for (i = 0; i < m->split_count; i++) {

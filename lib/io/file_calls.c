@@ -16,11 +16,10 @@
 #define TRIES 3 /* after the first */
 
 bool
-file_try_again(unsigned *failures)
+file_try_again(int error, unsigned *failures)
 {
     /* 20, 80, 320 ms */
     struct timespec pause = {.tv_nsec = 20000000L << (2 * *failures)};
-    int error = errno;
 
     if (error == EINTR)
         return true;
@@ -29,20 +28,19 @@ file_try_again(unsigned *failures)
         return false;
     (*failures)++;
     nanosleep(&pause, NULL);
-    errno = error;
     return true;
 }
 
-bool
-file_stat(int folder_fd, const char *path, int flags, struct stat *st)
+int
+file_fstatat(int folder_fd, const char *path, int flags, struct stat *st)
 {
     unsigned failures = 0;
-    int result;
+    int error;
 
     do
-        result = fstatat(folder_fd, path, st, flags);
-    while (result != 0 && file_try_again(&failures));
-    return result == 0;
+        error = fstatat(folder_fd, path, st, flags) == 0 ? 0 : errno;
+    while (error != 0 && file_try_again(error, &failures));
+    return error;
 }
 
 int
@@ -53,16 +51,35 @@ file_openat(int folder_fd, const char *name, int flags, mode_t mode)
     do
         fd = openat(folder_fd, name, flags, mode);
     while (fd < 0 && errno == EINTR);
-    return fd;
+    return fd < 0 ? -errno : fd;
 }
 
 int
 file_fsync(int fd)
 {
-    int result;
+    int error;
 
     do
-        result = fsync(fd);
-    while (result != 0 && errno == EINTR);
-    return result;
+        error = fsync(fd) == 0 ? 0 : errno;
+    while (error == EINTR);
+    return error;
+}
+
+int
+file_pwrite(int fd, uint64_t offset, const void *data, size_t size)
+{
+    const uint8_t *p = data;
+
+    while (size > 0) {
+        ssize_t n = pwrite(fd, p, size, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        p += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
 }

@@ -99,7 +99,7 @@ list_good(const struct store *store, size_t shard, uint32_t *good, uint32_t *cou
 static enum chex_status
 fail_read_back(const struct store *store, size_t shard, uint32_t index, struct chex_error *err)
 {
-    errno = EIO;
+    err->cause = EIO;
     return chex_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
                         store->plan->shard[shard].name);
 }
@@ -254,7 +254,7 @@ open_shard_of_others(const struct store *store, size_t shard, int *fd, uint64_t 
 
 /* Nothing of the shard is believed any more: its slots are wanted again. */
 static enum chex_status
-begin_anew(struct store *store, size_t shard, struct chex_error *err)
+rewrite_shard(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *p = &store->plan->shard[shard];
     struct store_shard *s = &store->shard[shard];
@@ -268,8 +268,8 @@ begin_anew(struct store *store, size_t shard, struct chex_error *err)
     if (status == CHEX_OK)
         status = folder_remove(store->folder, p->name, err);
     pthread_mutex_lock(&s->lock);
-    s->again = s->borrows = false;
-    s->begun_anew = s->waits = true;
+    s->rewrite = s->borrows = false;
+    s->rewritten = s->rewrite_pending = true;
     s->left = p->images;
     memset(s->slot, SLOT_EMPTY, p->images);
     shard_result_release(&store->result[shard]);
@@ -280,11 +280,10 @@ begin_anew(struct store *store, size_t shard, struct chex_error *err)
 enum chex_status
 store_finish_shard(struct store *store, size_t shard, struct chex_error *err)
 {
-    enum chex_status status = store->shard[shard].again ? CHEX_OK : finish_by_itself(store, shard, err);
+    struct store_shard *s = &store->shard[shard];
+    enum chex_status status = s->rewrite ? CHEX_OK : store_take_failure(s, finish_by_itself(store, shard, err), err);
 
-    if (store->shard[shard].again || store_may_begin_anew(store, shard, status))
-        return begin_anew(store, shard, err);
-    return status;
+    return s->rewrite ? rewrite_shard(store, shard, err) : status;
 }
 
 /* The first usable image of a split that is in a finished shard. */
@@ -372,11 +371,13 @@ borrow_all(struct store *store, size_t shard, struct chex_error *err)
 static enum chex_status
 finish_by_borrowing(struct store *store, size_t shard, struct chex_error *err)
 {
-    enum chex_status status = borrow_all(store, shard, err);
+    struct store_shard *s = &store->shard[shard];
+    enum chex_status status = store_take_failure(s, borrow_all(store, shard, err), err);
 
-    if (!store_may_begin_anew(store, shard, status))
+    if (!s->rewrite)
         return status;
-    store->shard[shard].begun_anew = true;
+    s->rewrite = false;
+    s->rewritten = true;
     return borrow_all(store, shard, err);
 }
 

@@ -317,9 +317,10 @@ find_replaced(const struct folder *folder, const struct plan *plan, const char *
     for (i = 0; i < plan->shard_count; i++)
         finished += result[i].done || result[i].was[0];
     free(result);
-    if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
-        *found = errno == ENOENT && (finished < plan->shard_count / 2 ||
-                                     file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+    if (status == CHEX_OK && count > 0)
+        *found = file_fstatat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st) == ENOENT &&
+                 (finished < plan->shard_count / 2 ||
+                  file_fstatat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st) == 0);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 

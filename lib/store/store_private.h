@@ -25,8 +25,9 @@ struct store_shard {
     bool reserved;          /* space for all of it */
     unsigned users;         /* threads that write to it */
     bool borrows;           /* no image is usable: store_finish() borrows one */
-    bool again;             /* the disk failed: begin anew once all slots are decided */
-    bool begun_anew, waits; /* that was done; and nobody has filled it since */
+    bool rewrite;           /* the disk failed: rewrite the shard once all its slots are decided */
+    bool rewritten;         /* that was begun */
+    bool rewrite_pending;   /* and its slots are wanted again */
     char was[DIGEST_HEX];   /* SHA-256 of the shard without rejects that lay here, and is made again; else "" */
 };
 
@@ -84,12 +85,15 @@ enum chex_status store_repair(const struct store *store, const struct manifest *
 enum chex_status store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX],
                                  struct chex_error *err);
 
-/* Whether this failure is the disk's, for once: then the shard is begun anew instead. */
-bool store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status);
+/*
+ * A step of making the shard ended with this status.  The first EIO of a shard, and no other failure, is taken:
+ * s->rewrite is set, and the result is CHEX_OK.  The only place that decides whether a write is retried.
+ */
+enum chex_status store_take_failure(struct store_shard *s, enum chex_status status, const struct chex_error *why);
 
 /*
- * All slots of the shard are decided: fill the others, check, hash, rename, note in the journal.  Or begin it anew
- * where the disk failed the first time: then all its slots are wanted again.
+ * All slots of the shard are decided: fill the others, check, hash, rename, note in the journal.  Or rewrite it where
+ * the disk failed the first time: then all its slots are wanted again.
  */
 enum chex_status store_finish_shard(struct store *store, size_t shard, struct chex_error *err);
 

@@ -70,8 +70,7 @@ take_over(struct store *store, size_t shard, bool scanned, struct store_found *f
 
     snprintf(part, sizeof(part), ".%s.part", s->name);
     if (renameat(store->folder->fd, s->name, store->folder->fd, part) != 0 && errno != ENOENT)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", store->folder->path, s->name,
-                         chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "cannot rename '%s/%s'", store->folder->path, s->name);
     status = folder_own(store->folder, part, err);
     if (status != CHEX_OK || scanned)
         return status;

@@ -115,9 +115,12 @@ store_scan(const struct store *store, size_t shard, int fd, struct safe_file *pa
     return status;
 }
 
-bool
-store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status)
+enum chex_status
+store_take_failure(struct store_shard *s, enum chex_status status, const struct chex_error *why)
 {
     /* No other failure is over when one tries again at once: a full disk stays full. */
-    return (status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && errno == EIO && !store->shard[shard].begun_anew;
+    if ((status != CHEX_ERR_WRITE && status != CHEX_ERR_READ) || why->cause != EIO || s->rewritten)
+        return status;
+    s->rewrite = true;
+    return CHEX_OK;
 }

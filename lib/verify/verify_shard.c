@@ -283,8 +283,11 @@ check_records(struct check *c, struct shard_scan *scan, struct chex_error *err)
     c->r->bytes += scan->bytes_read;
     if (status == CHEX_ERR_READ || status == CHEX_ERR_TRUNCATED)
         report_fault(c->r, status, scan->next, scan->offset, NULL, "%s", why.text);
-    else if (status != CHEX_OK)
-        return chex_fail(err, status, "%s", why.text);
+    else if (status != CHEX_OK) {
+        if (err)
+            *err = why;
+        return status;
+    }
     report_others(c);
     if (c->r->faults == 0 && c->v->depth == VERIFY_FULL)
         check_sums(c, scan);

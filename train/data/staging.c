@@ -120,7 +120,7 @@ check_owner(const struct folder *folder, struct chex_error *err)
     struct stat st;
 
     if (fstat(folder->fd, &st) != 0)
-        return chex_fail(err, CHEX_ERR_WRITE, "'%s': %s", folder->path, chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "'%s'", folder->path);
     if (st.st_uid != geteuid())
         return chex_fail(err, CHEX_ERR_USAGE, "'%s' belongs to another user (uid %lu)", folder->path,
                          (unsigned long)st.st_uid);
