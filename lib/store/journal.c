@@ -90,7 +90,7 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
 
 /*
  * A shard's line into its result.  A shard with rejects is not taken for done: their files may have been repaired
- * since, and its good slots are found by looking at them.
+ * since, and the resume finds its good slots.
  */
 static enum chex_status
 take_line(const struct reading *r, const char *line, size_t size, struct chex_error *err)

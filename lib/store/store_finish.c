@@ -1,9 +1,9 @@
 /*
- * store_finish.c - from a part whose images are all decided to a finished shard
+ * store_finish.c - from a partial file whose images are all decided to a finished shard
  *
- * Which image fills a slot depends on nothing but which images of the shard are usable: slot i gets a copy of usable
- * image number i modulo their count.  A shard without any borrows the first usable image of its split, once all others
- * are finished.  So the bytes depend on the input alone.
+ * Which image an empty slot gets depends on nothing but which images of the shard are usable: slot i gets a copy of usable
+ * image number i modulo their count, its donor.  A shard without any gets the first usable image of its split as its donor, once all
+ * others are finished.  So the bytes depend on the input alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,17 +15,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-/* ---- filling -------------------------------------------------------------------------------------------------- */
+/* ---- padding records -------------------------------------------------------------------------------------------------- */
 
 /* Put a copy of the record `from` (its values: v) into slot `index` of the shard, with weight 0. */
 static enum chex_status
-put_filling(struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
+put_padding(struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
             uint8_t *scratch, struct chex_error *err)
 {
     const struct layout *l = &store->plan->layout;
@@ -36,7 +35,7 @@ put_filling(struct store *store, size_t shard, uint32_t index, const uint8_t *fr
     memcpy(scratch + l->pixel_offset, from + l->pixel_offset, l->pixel_size);
     layout_encode(l, &v, scratch);
     layout_seal(l, scratch);
-    return safe_file_pwrite(store->shard[shard].part, (uint64_t)index * l->stride, scratch, l->stride, err);
+    return safe_file_pwrite(store->shard[shard].partial, (uint64_t)index * l->stride, scratch, l->stride, err);
 }
 
 static enum chex_status
@@ -46,8 +45,8 @@ read_own_record(struct store *store, size_t shard, uint32_t index, uint8_t *reco
     const struct plan_shard *s = &store->plan->shard[shard];
     const struct shard_identity identity = store_shard_identity(store, shard);
     size_t stride = store->plan->layout.stride, got;
-    enum chex_status status = safe_file_pread(store->shard[shard].part, (uint64_t)index * stride, record, stride, &got,
-                                              err);
+    enum chex_status status = safe_file_pread(store->shard[shard].partial, (uint64_t)index * stride, record, stride,
+                                              &got, err);
 
     if (status == CHEX_OK && got < stride)
         status = chex_fail(err, CHEX_ERR_TRUNCATED, "file is too short");
@@ -60,7 +59,7 @@ read_own_record(struct store *store, size_t shard, uint32_t index, uint8_t *reco
     return status;
 }
 
-/* Fill every slot without an image.  good[0 .. count - 1] are the slots with one; buffers of a stride each. */
+/* Put a padding record into every slot without an image.  good[0 .. count - 1] are the slots with one; buffers of a stride each. */
 static enum chex_status
 fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_t count, uint8_t *record,
                 uint8_t *scratch, struct chex_error *err)
@@ -76,7 +75,7 @@ fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_
             continue;
         status = read_own_record(store, shard, good[i % count], record, &donor, err);
         if (status == CHEX_OK)
-            status = put_filling(store, shard, i, record, donor.values, scratch, err);
+            status = put_padding(store, shard, i, record, donor.values, scratch, err);
     }
     return status;
 }
@@ -104,9 +103,9 @@ fail_read_back(const struct store *store, size_t shard, uint32_t index, struct c
                         store->plan->shard[shard].name);
 }
 
-/* Read the part back from end to end: each record is checked, all are hashed and summed up. */
+/* Read the partial file back from end to end: each record is checked, all are hashed and summed up. */
 static enum chex_status
-check_part(struct store *store, size_t shard, struct chex_error *err)
+check_partial(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
     struct shard_result *r = &store->result[shard];
@@ -116,7 +115,7 @@ check_part(struct store *store, size_t shard, struct chex_error *err)
     found.result.images = 0;
     found.result.sum = found.result.squares = 0;
     found.result.size = (uint64_t)s->records * store->plan->layout.stride;
-    status = store_scan(store, shard, -1, store->shard[shard].part, &found, err);
+    status = store_scan(store, shard, -1, store->shard[shard].partial, &found, err);
     *r = found.result;
     if (status == CHEX_OK || status == CHEX_ERR_WRITE || status == CHEX_ERR_MEMORY)
         return status;
@@ -187,14 +186,14 @@ seal_shard(struct store *store, size_t shard, struct chex_error *err)
     struct shard_result *r = &store->result[shard];
     enum chex_status status;
 
-    safe_file_begin_sync(s->part); /* the disk writes while this thread hashes */
-    status = check_part(store, shard, err);
+    safe_file_begin_sync(s->partial); /* the disk writes while this thread hashes */
+    status = check_partial(store, shard, err);
     if (status == CHEX_OK) {
-        struct safe_file *part = s->part;
+        struct safe_file *partial = s->partial;
 
-        s->part = NULL;
-        atomic_fetch_sub(&store->open_parts, 1);
-        status = safe_file_commit(part, true, err);
+        s->partial = NULL;
+        atomic_fetch_sub(&store->open_partials, 1);
+        status = safe_file_commit(partial, true, err);
     }
     if (status == CHEX_OK && store->options.verify)
         status = verify_shard(store, shard, err);
@@ -225,10 +224,10 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
         return status;
     list_good(store, shard, scratch.good, &count);
     if (count == 0) {
-        store->shard[shard].borrows = true;
+        store->shard[shard].needs_donor = true;
     } else {
         /* Not open yet where all images were there from an earlier run and the last one was rejected now. */
-        status = store_open_part(store, shard, err);
+        status = store_open_partial(store, shard, err);
         if (status == CHEX_OK)
             status = fill_from_shard(store, shard, scratch.good, count, scratch.buffer, scratch.buffer + stride, err);
         if (status == CHEX_OK)
@@ -258,17 +257,17 @@ rewrite_shard(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *p = &store->plan->shard[shard];
     struct store_shard *s = &store->shard[shard];
-    char part[SHARD_NAME_MAX + 8];
+    char partial[STORE_PARTIAL_NAME];
     enum chex_status status;
 
-    snprintf(part, sizeof(part), ".%s.part", p->name);
-    store_close_part(store, shard, NULL);
-    status = folder_remove(store->folder, part, err);
+    store_partial_name(store, shard, partial);
+    store_close_partial(store, shard, NULL);
+    status = folder_remove(store->folder, partial, err);
     /* It has its name already where only the folder could not be synced. */
     if (status == CHEX_OK)
         status = folder_remove(store->folder, p->name, err);
     pthread_mutex_lock(&s->lock);
-    s->rewrite = s->borrows = false;
+    s->rewrite = s->needs_donor = false;
     s->rewritten = s->rewrite_pending = true;
     s->left = p->images;
     memset(s->slot, SLOT_EMPTY, p->images);
@@ -346,7 +345,7 @@ find_donor(struct store *store, unsigned split, struct donor *donor, struct chex
 }
 
 static enum chex_status
-borrow_all(struct store *store, size_t shard, struct chex_error *err)
+write_padding(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
     size_t stride = store->plan->layout.stride;
@@ -359,9 +358,9 @@ borrow_all(struct store *store, size_t shard, struct chex_error *err)
     if (status == CHEX_OK)
         status = find_donor(store, s->split, &donor, err);
     if (status == CHEX_OK)
-        status = store_open_part(store, shard, err);
+        status = store_open_partial(store, shard, err);
     for (i = 0; status == CHEX_OK && i < s->records; i++)
-        status = put_filling(store, shard, i, donor.record, donor.values, scratch.buffer + stride, err);
+        status = put_padding(store, shard, i, donor.record, donor.values, scratch.buffer + stride, err);
     if (status == CHEX_OK)
         status = seal_shard(store, shard, err);
     scratch_release(&scratch);
@@ -369,16 +368,16 @@ borrow_all(struct store *store, size_t shard, struct chex_error *err)
 }
 
 static enum chex_status
-finish_by_borrowing(struct store *store, size_t shard, struct chex_error *err)
+finish_by_donor(struct store *store, size_t shard, struct chex_error *err)
 {
     struct store_shard *s = &store->shard[shard];
-    enum chex_status status = store_take_failure(s, borrow_all(store, shard, err), err);
+    enum chex_status status = store_take_failure(s, write_padding(store, shard, err), err);
 
     if (!s->rewrite)
         return status;
     s->rewrite = false;
     s->rewritten = true;
-    return borrow_all(store, shard, err);
+    return write_padding(store, shard, err);
 }
 
 enum chex_status
@@ -388,8 +387,8 @@ store_finish(struct store *store, struct chex_error *err)
     size_t i;
 
     for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++)
-        if (store->shard[i].borrows && !store->result[i].done)
-            status = finish_by_borrowing(store, i, err);
+        if (store->shard[i].needs_donor && !store->result[i].done)
+            status = finish_by_donor(store, i, err);
     for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++)
         if (!store->result[i].done)
             status = chex_fail(err, CHEX_ERR_BUG, "shard %zu is not finished", i);

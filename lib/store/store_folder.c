@@ -201,7 +201,7 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
 }
 
 /*
- * Files of shards, but no journal?  *files: how many, then.  Looked at twice: another part may have made its journal
+ * Files of shards, but no journal?  *files: how many, then.  Listed twice: another part may have made its journal
  * and then a shard while the folder was listed.
  */
 static enum chex_status
@@ -223,7 +223,7 @@ find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
 
 /* No manifest: unfinished, or nothing at all, where the shards are not orphans.  --repair makes a manifest again. */
 static enum chex_status
-look_without_manifest(const struct store *store, struct chex_error *err)
+probe_without_manifest(const struct store *store, struct chex_error *err)
 {
     bool damaged;
     size_t files;
@@ -241,7 +241,7 @@ look_without_manifest(const struct store *store, struct chex_error *err)
 
 /* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; so is none, with orphans. */
 static enum chex_status
-look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
+probe_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
 {
     const struct folder *folder = store->folder;
     struct manifest m = {0};
@@ -251,7 +251,7 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
 
     if (status == CHEX_ERR_MISSING) {
         buffer_release(&b);
-        return look_without_manifest(store, err);
+        return probe_without_manifest(store, err);
     }
     if (status == CHEX_OK)
         status = manifest_parse(b.data, b.size, &m, err);
@@ -340,7 +340,7 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     if (status == CHEX_OK && (options->force || replaced))
         status = clear(folder, err);
     if (status == CHEX_OK)
-        status = look_at_manifest(&view, state, err);
+        status = probe_manifest(&view, state, err);
     /* Nothing is removed before it is known that the folder is this data set's. */
     if (status == CHEX_OK && !state->complete)
         status = check_journals(folder, plan, err);
@@ -352,14 +352,14 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
 }
 
 enum chex_status
-store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
-           struct store_state *state, struct chex_error *err)
+store_probe(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+            struct store_state *state, struct chex_error *err)
 {
     struct store view = {.folder = folder, .plan = plan, .options = *options};
 
     view.options.repair = view.options.force = false;
     *state = (struct store_state){0};
-    return look_at_manifest(&view, state, err);
+    return probe_manifest(&view, state, err);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------------------------ */

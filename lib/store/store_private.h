@@ -20,39 +20,43 @@ struct store_shard {
     pthread_mutex_t lock; /* for what follows, until the last slot is filled; then its filler's alone */
     uint8_t
         *slot; /* enum slot_state of each planned image; NULL once the shard is finished, and where it is not ours */
-    uint32_t left;          /* images neither full nor rejected */
-    struct safe_file *part; /* open from the first put on, or from put to put where too many are */
-    bool reserved;          /* space for all of it */
-    unsigned users;         /* threads that write to it */
-    bool borrows;           /* no image is usable: store_finish() borrows one */
-    bool rewrite;           /* the disk failed: rewrite the shard once all its slots are decided */
-    bool rewritten;         /* that was begun */
-    bool rewrite_pending;   /* and its slots are wanted again */
-    char was[DIGEST_HEX];   /* SHA-256 of the shard without rejects that lay here, and is made again; else "" */
+    uint32_t left;             /* images neither full nor rejected */
+    struct safe_file *partial; /* open from the first put on, or from put to put where too many are */
+    bool reserved;             /* space for all of it */
+    unsigned users;            /* threads that write to it */
+    bool needs_donor;          /* no image is usable: store_finish() finds one in its split */
+    bool rewrite;              /* the disk failed: rewrite the shard once all its slots are decided */
+    bool rewritten;            /* that was begun */
+    bool rewrite_pending;      /* and its slots are wanted again */
+    char was[DIGEST_HEX];      /* SHA-256 of the shard without rejects that lay here, and is made again; else "" */
 };
 
 struct store {
     const struct folder *folder;
     const struct plan *plan;
     struct store_options options;
-    unsigned max_open;      /* parts that stay open between puts */
-    atomic_uint open_parts; /* that are open */
+    unsigned max_open;         /* partial files that stay open between puts */
+    atomic_uint open_partials; /* that are open */
     struct journal journal;
     pthread_mutex_t journal_lock;
     struct store_shard *shard;
     struct shard_result *result;
 };
 
-/* Open a shard's part for writing, if it is not. */
-enum chex_status store_open_part(struct store *store, size_t shard, struct chex_error *err);
+/* ".NAME.part" */
+#define STORE_PARTIAL_NAME (SHARD_NAME_MAX + 8)
+void store_partial_name(const struct store *store, size_t shard, char out[STORE_PARTIAL_NAME]);
+
+/* Open a shard's partial file for writing, if it is not. */
+enum chex_status store_open_partial(struct store *store, size_t shard, struct chex_error *err);
 
 /* Close it; what is in it stays, unless that fails.  No thread may be at work with it. */
-enum chex_status store_close_part(struct store *store, size_t shard, struct chex_error *err);
+enum chex_status store_close_partial(struct store *store, size_t shard, struct chex_error *err);
 
 /* What the records of the shard must be. */
 struct shard_identity store_shard_identity(const struct store *store, size_t shard);
 
-/* What was found in the file of a shard; what is to be looked for is set by the caller. */
+/* What was found in the file of a shard; the caller sets what to compute. */
 struct store_found {
     bool strict;   /* end at the first record that is not that of its slot: its status */
     bool sha256;   /* compute it */
@@ -73,7 +77,7 @@ enum chex_status store_each(const struct store *store, size_t count, store_work 
                             struct chex_error *err);
 
 /*
- * --repair of a complete data set: *damaged says whether there is anything to do (a shard with rejects counts, since
+ * --repair of a complete data set: *damaged says whether a shard is to be made again (one with rejects counts, since
  * their files may have been repaired), and then it is an unfinished one now, whose journal knows the good shards.  m is
  * its manifest, NULL where that is damaged or missing itself.
  * CHEX_ERR_INCOMPATIBLE  nothing of this data set is there
@@ -81,7 +85,7 @@ enum chex_status store_each(const struct store *store, size_t count, store_work 
 enum chex_status store_repair(const struct store *store, const struct manifest *m, bool *damaged,
                               struct chex_error *err);
 
-/* SHA-256 of a file of the folder, read from the disk as far as the kernel can be told so. */
+/* SHA-256 of a file of the folder, read from the disk where the kernel drops its pages when asked to. */
 enum chex_status store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX],
                                  struct chex_error *err);
 

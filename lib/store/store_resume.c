@@ -65,19 +65,20 @@ static enum chex_status
 take_over(struct store *store, size_t shard, bool scanned, struct store_found *found, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
-    char part[SHARD_NAME_MAX + 8];
+    char partial[STORE_PARTIAL_NAME];
     enum chex_status status;
 
-    snprintf(part, sizeof(part), ".%s.part", s->name);
-    if (renameat(store->folder->fd, s->name, store->folder->fd, part) != 0 && errno != ENOENT)
+    store_partial_name(store, shard, partial);
+    if (renameat(store->folder->fd, s->name, store->folder->fd, partial) != 0 && errno != ENOENT)
         return error_system(err, CHEX_ERR_WRITE, errno, "cannot rename '%s/%s'", store->folder->path, s->name);
-    status = folder_own(store->folder, part, err);
+    status = folder_own(store->folder, partial, err);
     if (status != CHEX_OK || scanned)
         return status;
-    status = scan_name(store, shard, part, found, err);
+    status = scan_name(store, shard, partial, found, err);
     if (status == CHEX_OK || status == CHEX_ERR_MISSING)
         return CHEX_OK;
-    return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", store->folder->path, part);
+    return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", store->folder->path,
+                        partial);
 }
 
 /* One shard: believed, or taken over; finished at once where all its images are there. */
@@ -132,9 +133,9 @@ count_state(const struct store *store, struct store_state *state)
     }
 }
 
-/* Parts that may be open at once: what the process may open, less what else it has open. */
+/* Partial files that may be open at once: what the process may open, less what else it has open. */
 static unsigned
-parts_limit(void)
+partials_limit(void)
 {
     struct rlimit limit;
 
@@ -159,7 +160,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     store->plan = plan;
     store->options = *options;
     store->journal.fd = -1;
-    store->max_open = parts_limit();
+    store->max_open = partials_limit();
     pthread_mutex_init(&store->journal_lock, NULL);
     store->result = calloc(plan->shard_count, sizeof(*store->result));
     store->shard = calloc(plan->shard_count, sizeof(*store->shard));
@@ -182,7 +183,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     return CHEX_OK;
 }
 
-/* What its journals call finished is not of this share, or is looked at: nothing else is believed. */
+/* The shards of other shares are left to their processes; a line about one of this share is checked later. */
 static enum chex_status
 read_journals(struct store *store, struct chex_error *err)
 {
@@ -269,13 +270,13 @@ store_space_needed(const struct store *store)
     for (i = 0; i < store->plan->shard_count; i++) {
         const struct plan_shard *s = &store->plan->shard[i];
         uint64_t size = (uint64_t)s->records * store->plan->layout.stride, there = 0;
-        char part[SHARD_NAME_MAX + 8];
+        char partial[STORE_PARTIAL_NAME];
         struct stat st;
 
         if (!store->shard[i].slot)
             continue;
-        snprintf(part, sizeof(part), ".%s.part", s->name);
-        if (fstatat(store->folder->fd, part, &st, 0) == 0)
+        store_partial_name(store, i, partial);
+        if (fstatat(store->folder->fd, partial, &st, 0) == 0)
             there = (uint64_t)st.st_blocks * 512;
         needed += there < size ? size - there : 0;
     }
@@ -371,7 +372,7 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
         *damaged |= !r.found[i].result.done;
         good += r.found[i].good;
     }
-    /* Another data set must not be taken for a damaged one of ours; a manifest that cannot be read does not tell. */
+    /* Another data set must not be taken for a damaged one of ours; a manifest that cannot be read says nothing. */
     if (status == CHEX_OK && good == 0 && !m)
         status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' has no good manifest and no record of this data set (--force replaces it)",

@@ -8,10 +8,17 @@
 #include "store/store_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+void
+store_partial_name(const struct store *store, size_t shard, char out[STORE_PARTIAL_NAME])
+{
+    snprintf(out, STORE_PARTIAL_NAME, ".%s.part", store->plan->shard[shard].name);
+}
+
 enum chex_status
-store_open_part(struct store *store, size_t shard, struct chex_error *err)
+store_open_partial(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *plan = &store->plan->shard[shard];
     struct store_shard *s = &store->shard[shard];
@@ -19,28 +26,28 @@ store_open_part(struct store *store, size_t shard, struct chex_error *err)
     bool likely = !store->options.uncertain || plan->images - s->left >= plan->images / 4;
     enum chex_status status = CHEX_OK;
 
-    if (!s->part) {
-        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->part, err);
+    if (!s->partial) {
+        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->partial, err);
         if (status != CHEX_OK)
             return status;
-        atomic_fetch_add(&store->open_parts, 1);
+        atomic_fetch_add(&store->open_partials, 1);
     } else if (likely && !s->reserved) {
-        status = safe_file_reserve(s->part, size, err);
+        status = safe_file_reserve(s->partial, size, err);
     }
     s->reserved |= likely;
     return status;
 }
 
 enum chex_status
-store_close_part(struct store *store, size_t shard, struct chex_error *err)
+store_close_partial(struct store *store, size_t shard, struct chex_error *err)
 {
-    struct safe_file *part = store->shard[shard].part;
+    struct safe_file *partial = store->shard[shard].partial;
 
-    if (!part)
+    if (!partial)
         return CHEX_OK;
-    atomic_fetch_sub(&store->open_parts, 1);
-    store->shard[shard].part = NULL;
-    return safe_file_leave(part, err);
+    atomic_fetch_sub(&store->open_partials, 1);
+    store->shard[shard].partial = NULL;
+    return safe_file_leave(partial, err);
 }
 
 struct shard_identity
