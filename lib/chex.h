@@ -17,6 +17,10 @@
  * never exits, and holds no global state: calls on different objects may run in different threads; calls on one
  * object may too where the function says so.
  *
+ * Growth: a program that was compiled with this header runs with every later library of the same SONAME.  Later
+ * libraries add functions, statuses, and members: at the end of the structs that they hand out by pointer (so take
+ * these pointers one by one, never as an array), and in place of `reserved`.
+ *
  * Research use only, not for diagnosis.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -32,42 +36,68 @@
 extern "C" {
 #endif
 
+/* What the shared library shows: these functions and nothing else. */
+#ifdef __GNUC__
+#define CHEX_API __attribute__((visibility("default")))
+#else
+#define CHEX_API
+#endif
+
+/* ---- version -------------------------------------------------------------------------------------------------- */
+
+/* Of this header.  The version of the library that is running may be a later one: chex_version(). */
+#define CHEX_VERSION_MAJOR  0
+#define CHEX_VERSION_MINOR  1
+#define CHEX_VERSION_PATCH  0
+#define CHEX_VERSION_STRING "0.1.0"
+#define CHEX_VERSION_NUMBER (CHEX_VERSION_MAJOR * 1000000 + CHEX_VERSION_MINOR * 1000 + CHEX_VERSION_PATCH)
+
+/* Of the library that is running: text such as "0.1.0", and a number that compares like CHEX_VERSION_NUMBER. */
+CHEX_API const char *chex_version(void);
+CHEX_API unsigned chex_version_number(void);
+
 /* ---- status and errors ---------------------------------------------------------------------------------------- */
 
+/* The numbers are fixed.  50 to 89 are errors of one input's data: chex_status_is_data(). */
 enum chex_status {
     CHEX_OK = 0,
-    CHEX_ERR_MEMORY,       /* an allocation failed */
-    CHEX_ERR_USAGE,        /* an argument or the configuration is wrong; nothing was touched */
-    CHEX_ERR_MISSING,      /* an input does not exist or may not be read */
-    CHEX_ERR_READ,         /* reading failed (EIO, ESTALE) */
-    CHEX_ERR_WRITE,        /* writing failed (ENOSPC, EDQUOT, EIO, EROFS, EACCES) */
-    CHEX_ERR_LOCKED,       /* another process uses the folder */
-    CHEX_ERR_INCOMPATIBLE, /* well formed, but of another version, specification or data set */
-    CHEX_ERR_STOPPED,      /* stopped on request; what was done is saved */
-    CHEX_ERR_LOST,         /* another process of the same job is lost; what was done is saved */
-    CHEX_ERR_DIVERGED,     /* a training run whose loss or gradient is not finite */
-    CHEX_ERR_EMPTY,        /* data: a file of no bytes */
-    CHEX_ERR_TRUNCATED,    /* data: ends before it should */
-    CHEX_ERR_CHECKSUM,     /* data: a stored checksum does not match */
-    CHEX_ERR_DAMAGED,      /* data: violates its format in another way */
-    CHEX_ERR_UNSUPPORTED,  /* data: valid, but of a kind that is not handled */
-    CHEX_ERR_LIMIT,        /* data: larger (or smaller) than the limits allow */
-    CHEX_ERR_NOT_IMAGE,    /* data: not the kind of file that it should be */
-    CHEX_ERR_BUG           /* a broken invariant inside libchex */
+    CHEX_ERR_MEMORY = 1,       /* an allocation failed */
+    CHEX_ERR_USAGE = 2,        /* an argument or the configuration is wrong; nothing was touched */
+    CHEX_ERR_MISSING = 3,      /* an input does not exist or may not be read */
+    CHEX_ERR_READ = 4,         /* reading failed (EIO, ESTALE) */
+    CHEX_ERR_WRITE = 5,        /* writing failed (ENOSPC, EDQUOT, EIO, EROFS, EACCES) */
+    CHEX_ERR_LOCKED = 6,       /* another process uses the folder */
+    CHEX_ERR_INCOMPATIBLE = 7, /* well formed, but of another version, specification or data set */
+    CHEX_ERR_STOPPED = 8,      /* stopped on request; what was done is saved */
+    CHEX_ERR_LOST = 9,         /* another process of the same job is lost; what was done is saved */
+    CHEX_ERR_DIVERGED = 10,    /* a training run whose loss or gradient is not finite */
+    CHEX_ERR_EMPTY = 50,       /* data: a file of no bytes */
+    CHEX_ERR_TRUNCATED = 51,   /* data: ends before it should */
+    CHEX_ERR_CHECKSUM = 52,    /* data: a stored checksum does not match */
+    CHEX_ERR_DAMAGED = 53,     /* data: violates its format in another way */
+    CHEX_ERR_UNSUPPORTED = 54, /* data: valid, but of a kind that is not handled */
+    CHEX_ERR_LIMIT = 55,       /* data: larger (or smaller) than the limits allow */
+    CHEX_ERR_NOT_IMAGE = 56,   /* data: not the kind of file that it should be */
+    CHEX_ERR_BUG = 99          /* a broken invariant inside libchex */
 };
+
+#define CHEX_ERR_DATA_FIRST 50
+#define CHEX_ERR_DATA_LAST  89
+
+/* True for the statuses that speak about one input's data: a program may skip that input. */
+CHEX_API bool chex_status_is_data(enum chex_status status);
 
 #define CHEX_ERROR_TEXT 1024
 
 struct chex_error {
     enum chex_status status;
+    int cause;                  /* errno of the system call that failed, ENOMEM of an allocation; 0: none did */
     char text[CHEX_ERROR_TEXT]; /* always terminated; long texts are cut */
+    uint64_t reserved[4];       /* 0 */
 };
 
 /* A short constant name such as "truncated"; "unknown" for a value outside the enum. */
-const char *chex_status_name(enum chex_status status);
-
-/* The version of the library that is running, such as "0.1.0". */
-const char *chex_version(void);
+CHEX_API const char *chex_status_name(enum chex_status status);
 
 /* ---- findings ------------------------------------------------------------------------------------------------- */
 
@@ -75,7 +105,7 @@ const char *chex_version(void);
 #define CHEX_FINDINGS 14
 
 /* "Atelectasis" for 0 up to "Hernia" for 13, a constant; NULL for an index of 14 or above. */
-const char *chex_finding_name(unsigned index);
+CHEX_API const char *chex_finding_name(unsigned index);
 
 /* ---- CRC-32C -------------------------------------------------------------------------------------------------- */
 
@@ -83,10 +113,10 @@ const char *chex_finding_name(unsigned index);
  * CRC-32C (Castagnoli) of size bytes, continuing from crc; start with 0.  chex_crc32c(0, "123456789", 9) is
  * 0xe3069283 (RFC 3720, B.4).  Uses the CPU's instructions where it has them.  Thread-safe.
  */
-uint32_t chex_crc32c(uint32_t crc, const void *data, size_t size);
+CHEX_API uint32_t chex_crc32c(uint32_t crc, const void *data, size_t size);
 
 /* The masked form that TFRecord stores: rotr32(crc, 15) + 0xa282ead8. */
-uint32_t chex_crc32c_mask(uint32_t crc);
+CHEX_API uint32_t chex_crc32c_mask(uint32_t crc);
 
 /* ---- data set ------------------------------------------------------------------------------------------------- */
 
@@ -106,6 +136,7 @@ struct chex_dataset_info {
     uint64_t image_count;   /* records of weight 1 */
     double pixel_mean;      /* over the pixels of all records of weight 1, scale 0 to 255 */
     double pixel_deviation; /* standard deviation (population) of the same */
+    size_t pixel_size;      /* bytes of an image's pixels: height * width * channels */
 };
 
 struct chex_split_info {
@@ -122,7 +153,7 @@ struct chex_shard_info {
     const char *name; /* file name within the folder; lives as long as the data set */
     const char *sha256;
     unsigned split;        /* index of its split */
-    uint32_t record_count; /* records in the file, with filling */
+    uint32_t record_count; /* records in the file, with padding records */
     uint32_t image_count;  /* records of weight 1 */
     uint64_t size;         /* bytes: record_count * stride */
 };
@@ -134,19 +165,19 @@ struct chex_shard_info {
  * CHEX_ERR_INCOMPATIBLE  a newer format version
  * CHEX_ERR_DAMAGED, CHEX_ERR_LIMIT  not a valid manifest;  CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
-enum chex_status chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error *err);
+CHEX_API enum chex_status chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error *err);
 
 /* NULL is allowed. Shards must have been closed before. */
-void chex_dataset_close(struct chex_dataset *ds);
+CHEX_API void chex_dataset_close(struct chex_dataset *ds);
 
-const struct chex_dataset_info *chex_dataset_info(const struct chex_dataset *ds);
+CHEX_API const struct chex_dataset_info *chex_dataset_info(const struct chex_dataset *ds);
 
 /* NULL for an index out of range. */
-const struct chex_split_info *chex_dataset_split(const struct chex_dataset *ds, unsigned split);
-const struct chex_shard_info *chex_dataset_shard(const struct chex_dataset *ds, unsigned shard);
+CHEX_API const struct chex_split_info *chex_dataset_split(const struct chex_dataset *ds, unsigned split);
+CHEX_API const struct chex_shard_info *chex_dataset_shard(const struct chex_dataset *ds, unsigned shard);
 
 /* The index of the split of this name, or -1. */
-int chex_dataset_find_split(const struct chex_dataset *ds, const char *name);
+CHEX_API int chex_dataset_find_split(const struct chex_dataset *ds, const char *name);
 
 /* ---- shard and record ----------------------------------------------------------------------------------------- */
 
@@ -156,17 +187,17 @@ struct chex_shard; /* an open shard file, constant after opening: any number of 
  * Open shard number `shard` of the data set and compare its size with the manifest.  Free with chex_shard_close().
  * CHEX_ERR_USAGE no such number;  CHEX_ERR_MISSING no such file;  CHEX_ERR_TRUNCATED or CHEX_ERR_DAMAGED wrong size.
  */
-enum chex_status chex_shard_open(const struct chex_dataset *ds, unsigned shard, struct chex_shard **out,
-                                 struct chex_error *err);
-void chex_shard_close(struct chex_shard *shard); /* NULL is allowed */
+CHEX_API enum chex_status chex_shard_open(const struct chex_dataset *ds, unsigned shard, struct chex_shard **out,
+                                          struct chex_error *err);
+CHEX_API void chex_shard_close(struct chex_shard *shard); /* NULL is allowed */
 
 /*
  * Read records first .. first + count - 1 as they are into buffer, which holds at least count * stride bytes.
  * One positioned read, no seek: thread-safe on one shard.  Nothing in them is checked here: chex_record_view().
  * CHEX_ERR_USAGE a range outside the shard;  CHEX_ERR_TRUNCATED the file became shorter;  CHEX_ERR_READ.
  */
-enum chex_status chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, void *buffer,
-                                 struct chex_error *err);
+CHEX_API enum chex_status chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, void *buffer,
+                                          struct chex_error *err);
 
 struct chex_bytes {
     const char *data; /* not terminated */
@@ -178,7 +209,7 @@ struct chex_record {
     const uint8_t *pixels; /* height * width * channels bytes */
     uint32_t height, width, channels;
     uint8_t label[CHEX_FINDINGS]; /* 0 or 1 */
-    uint8_t weight;         /* 1 an image, 0 filling: a copy of another image, to be left out of loss and metric */
+    uint8_t weight;         /* 1 an image, 0 padding: a copy of another image, to be left out of loss and metric */
     float age;              /* years, NaN = unknown */
     char sex;               /* 'M', 'F' or 'U' */
     struct chex_bytes view; /* "PA", "AP", "U" */
@@ -187,6 +218,7 @@ struct chex_record {
     char dataset_id[CHEX_ID_LENGTH + 1]; /* of the data set that the record was made for */
     uint32_t shard;                      /* its shard there, counted over all splits */
     uint32_t index;                      /* its place in that shard */
+    uint64_t reserved[4];                /* 0 */
 };
 
 /*
@@ -197,8 +229,9 @@ struct chex_record {
  * CHEX_ERR_CHECKSUM a checksum differs;  CHEX_ERR_DAMAGED not the form that the manifest describes;
  * CHEX_ERR_INCOMPATIBLE of another data set or place (a swapped, renamed or duplicated file).
  */
-enum chex_status chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index, const void *record,
-                                  bool check_crc, struct chex_record *out, struct chex_error *err);
+CHEX_API enum chex_status chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index,
+                                           const void *record, bool check_crc, struct chex_record *out,
+                                           struct chex_error *err);
 
 #ifdef __cplusplus
 }

@@ -79,7 +79,33 @@ fails(enum call kind)
 WRAP(void *, malloc, CALL_MEMORY, NULL, (size_t size), (size))
 WRAP(void *, calloc, CALL_MEMORY, NULL, (size_t count, size_t size), (count, size))
 WRAP(void *, realloc, CALL_MEMORY, NULL, (void *p, size_t size), (p, size))
-WRAP(ssize_t, pread, CALL_READ, -1, (int fd, void *data, size_t size, off_t at), (fd, data, size, at))
+static _Atomic int64_t bad_block = -1;
+
+void
+calls_bad_block(int64_t offset)
+{
+    bad_block = offset;
+}
+
+ssize_t __real_pread(int fd, void *data, size_t size, off_t at);
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t at);
+
+ssize_t
+__wrap_pread(int fd, void *data, size_t size, off_t at)
+{
+    int64_t bad = bad_block;
+
+    if (fails(CALL_READ))
+        return -1;
+    if (bad >= 0 && at >= bad) {
+        errno = ENXIO;
+        return -1;
+    }
+    if (bad >= 0 && size > (uint64_t)(bad - at))
+        size = (size_t)(bad - at);
+    return __real_pread(fd, data, size, at);
+}
+
 WRAP(ssize_t, pwrite, CALL_WRITE, -1, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP(ssize_t, write, CALL_WRITE, -1, (int fd, const void *data, size_t size), (fd, data, size))
 WRAP(int, fstat, CALL_STAT, -1, (int fd, struct stat *st), (fd, st))

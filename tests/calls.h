@@ -41,6 +41,12 @@ void calls_fail(enum call kind, unsigned nth, bool ever, int error);
 /* All succeed again; how many failed. */
 unsigned calls_end(void);
 
+/*
+ * From now on the disk has a bad block at this offset of every file, until -1: pread() gives what lies before it, and
+ * from there on fails with ENXIO, which is not tried again.
+ */
+void calls_bad_block(int64_t offset);
+
 /* Before the next renameat() that does not fail, once: what a rival does at that moment. */
 void calls_before_rename(void (*rival)(void));
 

@@ -28,6 +28,8 @@ void archive_case(Suite *suite);    /* test_archive.c */
 void keyed_hash_case(Suite *suite); /* test_keyed_hash.c */
 void gunzip_case(Suite *suite);     /* test_gunzip.c */
 void progress_case(Suite *suite);   /* test_progress.c */
+/* verify suite */
+void shard_scan_case(Suite *suite); /* test_shard_scan.c */
 /* store suite */
 void resume_case(Suite *suite);   /* test_resume.c */
 void folder_case(Suite *suite);   /* test_store_folder.c */

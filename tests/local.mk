@@ -56,6 +56,7 @@ tests_unit_SOURCES = \
 	tests/test_record_faults.c \
 	tests/test_resample.c \
 	tests/test_resume.c \
+	tests/test_shard_scan.c \
 	tests/test_share.c \
 	tests/test_source.c \
 	tests/test_archive.c \

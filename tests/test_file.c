@@ -470,7 +470,7 @@ START_TEST(a_piece_is_read_up_to_the_end)
 }
 END_TEST
 
-/* Of the output: an interruption alone, as often as it comes. */
+/* Of the output: an interruption alone. */
 START_TEST(an_interrupted_call_is_no_failure)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_WRITE, CALL_STAT, CALL_READ};
@@ -490,6 +490,27 @@ START_TEST(an_interrupted_call_is_no_failure)
             buffer_release(&b);
         }
     }
+}
+END_TEST
+
+/* A call that is interrupted for ever must not keep the process from its end. */
+START_TEST(a_call_that_is_interrupted_for_ever_ends)
+{
+    static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_STAT, CALL_READ};
+    struct buffer b = {0};
+
+    ck_assert_int_eq(safe_file_put(&folder, "there", "text", 4, &err), CHEX_OK);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        enum chex_status status;
+
+        calls_fail(kinds[k], 1, true, EINTR);
+        status = kinds[k] == CALL_SYNC ? safe_file_put(&folder, "small", "text", 4, &err)
+                                       : file_read(folder.fd, "there", 9, &b, &err);
+        ck_assert_uint_gt(calls_end(), 1000);
+        ck_assert_int_eq(status, kinds[k] == CALL_SYNC ? CHEX_ERR_WRITE : CHEX_ERR_READ);
+        ck_assert_msg(strstr(err.text, "Interrupted system call"), "%s", err.text);
+    }
+    buffer_release(&b);
 }
 END_TEST
 
@@ -559,6 +580,7 @@ file_suite(void)
     tcase_add_test(file, a_file_that_grows_is_read_whole_or_not_at_all);
     tcase_add_test(file, a_piece_is_read_up_to_the_end);
     tcase_add_test(file, an_interrupted_call_is_no_failure);
+    tcase_add_test(file, a_call_that_is_interrupted_for_ever_ends);
     tcase_add_test(file, an_input_that_cannot_be_opened_for_a_moment_is_read);
     tcase_add_test(file, an_input_output_error_is_tried_again_and_then_reported);
     suite_add_tcase(suite, file);

@@ -264,6 +264,24 @@ START_TEST(what_cannot_be_read_is_made_anew)
 }
 END_TEST
 
+START_TEST(what_lies_before_a_bad_block_is_kept)
+{
+    static const char *const wanted[] = {"0 1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10", "2 3 4 5 6 7 8 9 10"};
+    static const size_t slots[] = {0, 1, 3}; /* the block lies at the end of this one, behind the journal's bytes */
+
+    for (size_t i = 0; i < 3; i++) {
+        three_slots();
+        calls_bad_block((int64_t)(slots[i] * stride + stride - 1));
+        bench_open(&bench);
+        calls_bad_block(-1);
+        expect_wanted(wanted[i]);
+        bench_fill(&bench, i);
+        expect_reference();
+        bench_close(&bench);
+    }
+}
+END_TEST
+
 START_TEST(a_record_in_the_wrong_slot_is_not_believed)
 {
     struct buffer part;
@@ -505,6 +523,7 @@ resume_case(Suite *suite)
     tcase_add_test(tests, a_flipped_byte_in_a_part_empties_its_slot);
     tcase_add_test(tests, a_part_of_another_size_is_read_as_far_as_it_goes);
     tcase_add_test(tests, what_cannot_be_read_is_made_anew);
+    tcase_add_test(tests, what_lies_before_a_bad_block_is_kept);
     tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_believed);
     tcase_add_test(tests, parts_that_changed_places_are_not_believed);
     tcase_add_test(tests, finished_shards_are_not_done_again);

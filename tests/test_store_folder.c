@@ -433,6 +433,9 @@ START_TEST(a_folder_in_the_place_of_a_file_is_an_error)
     ck_assert_msg(strstr(bench.err.text, "not a regular file"), "%s", bench.err.text);
     bench_move(&bench);
     ck_assert_int_eq(mkdirat(bench.folder.fd, MANIFEST_NAME, 0777), 0);
+    /* Neither --force nor --repair would remove it, so neither is named. */
+    ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_msg(strstr(bench.err.text, "not a regular file") && !strstr(bench.err.text, "--"), "%s", bench.err.text);
     bench.options.force = true;
     ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_WRITE);
     ck_assert(bench_has(&bench, MANIFEST_NAME));

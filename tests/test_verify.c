@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "dataset/tfrecord.h"
 #include "small_dataset.h"
 #include "unit.h"
@@ -577,5 +578,6 @@ verify_suite(void)
     tcase_add_test(tc, faults_come_in_order_whatever_the_number_of_threads);
     tcase_add_test(tc, a_file_without_manifest_is_checked_by_itself);
     suite_add_tcase(suite, tc);
+    shard_scan_case(suite);
     return suite;
 }

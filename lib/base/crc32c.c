@@ -42,3 +42,9 @@ chex_version(void)
 {
     return PACKAGE_VERSION;
 }
+
+unsigned
+chex_version_number(void)
+{
+    return CHEX_VERSION_NUMBER;
+}

@@ -39,22 +39,75 @@ chex_status_name(enum chex_status status)
 {
     size_t i = (size_t)status;
 
-    return i < sizeof(status_names) / sizeof(status_names[0]) ? status_names[i] : "unknown";
+    return i < sizeof(status_names) / sizeof(status_names[0]) && status_names[i] ? status_names[i] : "unknown";
+}
+
+bool
+chex_status_is_data(enum chex_status status)
+{
+    return status >= CHEX_ERR_DATA_FIRST && status <= CHEX_ERR_DATA_LAST;
+}
+
+static enum chex_status
+set(struct chex_error *err, enum chex_status status, int cause, const char *format, va_list args)
+{
+    size_t used;
+
+    if (!err)
+        return status;
+    err->status = status;
+    err->cause = cause;
+    memset(err->reserved, 0, sizeof(err->reserved));
+    vsnprintf(err->text, sizeof(err->text), format, args);
+    used = strlen(err->text);
+    if (cause)
+        snprintf(err->text + used, sizeof(err->text) - used, ": %s", chex_errno_text(cause));
+    return status;
 }
 
 enum chex_status
 chex_fail(struct chex_error *err, enum chex_status status, const char *format, ...)
 {
-    int saved = errno;
+    va_list args;
 
-    if (err) {
-        va_list args;
-        va_start(args, format);
-        err->status = status;
-        vsnprintf(err->text, sizeof(err->text), format, args);
-        va_end(args);
-    }
-    errno = saved;
+    va_start(args, format);
+    set(err, status, 0, format, args);
+    va_end(args);
+    return status;
+}
+
+enum chex_status
+error_system(struct chex_error *err, enum chex_status status, int error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    set(err, status, error, format, args);
+    va_end(args);
+    return status;
+}
+
+enum chex_status
+error_read(struct chex_error *err, int error, const char *format, ...)
+{
+    enum chex_status status;
+    va_list args;
+
+    va_start(args, format);
+    status = set(err, chex_status_of_read_errno(error), error, format, args);
+    va_end(args);
+    return status;
+}
+
+enum chex_status
+error_write(struct chex_error *err, int error, const char *format, ...)
+{
+    enum chex_status status;
+    va_list args;
+
+    va_start(args, format);
+    status = set(err, error == ENOMEM ? CHEX_ERR_MEMORY : CHEX_ERR_WRITE, error, format, args);
+    va_end(args);
     return status;
 }
 
@@ -87,7 +140,10 @@ chex_context(struct chex_error *err, enum chex_status status, const char *format
 enum chex_status
 chex_fail_memory(struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_MEMORY, "out of memory");
+    chex_fail(err, CHEX_ERR_MEMORY, "out of memory");
+    if (err)
+        err->cause = ENOMEM;
+    return CHEX_ERR_MEMORY;
 }
 
 enum chex_status
@@ -132,16 +188,4 @@ chex_status_of_read_errno(int error)
     default:
         return CHEX_ERR_READ;
     }
-}
-
-enum chex_status
-chex_status_of_write_errno(int error)
-{
-    return error == ENOMEM ? CHEX_ERR_MEMORY : CHEX_ERR_WRITE;
-}
-
-bool
-chex_status_is_data(enum chex_status status)
-{
-    return status >= CHEX_ERR_EMPTY && status <= CHEX_ERR_NOT_IMAGE;
 }

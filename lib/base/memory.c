@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,40 @@ buffer_append(struct buffer *b, const void *data, size_t size, struct chex_error
     memcpy(b->data + b->size, data, size);
     b->size = total;
     return CHEX_OK;
+}
+
+enum chex_status
+buffer_vprintf(struct buffer *b, struct chex_error *err, const char *format, va_list args)
+{
+    enum chex_status status = buffer_reserve(b, b->size + 1, err);
+    va_list again;
+    size_t total;
+    int length;
+
+    if (status != CHEX_OK)
+        return status;
+    va_copy(again, args);
+    length = vsnprintf((char *)b->data + b->size, b->capacity - b->size, format, args);
+    if (length < 0 || !size_add(b->size, (size_t)length, &total) || total == SIZE_MAX)
+        status = chex_fail_memory(err);
+    else if (total >= b->capacity && (status = buffer_reserve(b, total + 1, err)) == CHEX_OK)
+        vsnprintf((char *)b->data + b->size, b->capacity - b->size, format, again);
+    va_end(again);
+    if (status == CHEX_OK)
+        b->size = total;
+    return status;
+}
+
+enum chex_status
+buffer_printf(struct buffer *b, struct chex_error *err, const char *format, ...)
+{
+    enum chex_status status;
+    va_list args;
+
+    va_start(args, format);
+    status = buffer_vprintf(b, err, format, args);
+    va_end(args);
+    return status;
 }
 
 void

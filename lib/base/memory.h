@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 
+#include <stdarg.h>
+
 /* *out = a * b or a + b; false where that does not fit (then *out is not touched). */
 bool size_mul(size_t a, size_t b, size_t *out);
 bool size_add(size_t a, size_t b, size_t *out);
@@ -24,6 +26,11 @@ struct buffer {
 /* Make room for capacity bytes; the content in use (size) is kept.  At least doubles, so appending is linear. */
 enum chex_status buffer_reserve(struct buffer *b, size_t capacity, struct chex_error *err);
 enum chex_status buffer_append(struct buffer *b, const void *data, size_t size, struct chex_error *err);
+/* Append formatted text of any length; behind b->size, which does not count it, a terminator follows. */
+enum chex_status buffer_printf(struct buffer *b, struct chex_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum chex_status buffer_vprintf(struct buffer *b, struct chex_error *err, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 void buffer_release(struct buffer *b);
 
 /*

@@ -136,7 +136,7 @@ look_without_lock(struct run *r, const struct store_options *options, struct che
 
     if (options->force || options->repair)
         return CHEX_ERR_WRITE;
-    status = store_look(&r->folder, &r->c->plan, options, &r->c->resumed, &why);
+    status = store_probe(&r->folder, &r->c->plan, options, &r->c->resumed, &why);
     if (status == CHEX_OK && r->c->resumed.complete)
         return CHEX_OK;
     r->c->resumed = (struct store_state){0};

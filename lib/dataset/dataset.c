@@ -11,7 +11,6 @@
 #include "dataset/dataset.h"
 
 #include "base/progress.h"
-#include "dataset/tfrecord.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +52,7 @@ fill_info(struct chex_dataset *ds)
         .shard_count = m->shard_count,
         .pixel_mean = m->pixel_mean,
         .pixel_deviation = m->pixel_deviation,
+        .pixel_size = m->layout.pixel_size,
     };
     memcpy(ds->info.id, m->dataset_id, sizeof(ds->info.id));
     for (i = 0; i < m->split_count; i++) {
@@ -208,6 +208,12 @@ chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, 
 
 /* ---- record ---------------------------------------------------------------------------------------------------- */
 
+struct shard_identity
+dataset_shard_identity(const struct chex_dataset *ds, unsigned shard)
+{
+    return (struct shard_identity){&ds->manifest.layout, ds->info.id, shard};
+}
+
 void
 record_view(const struct layout *layout, const struct record_values *values, const uint8_t *record,
             struct chex_record *out)
@@ -233,42 +239,15 @@ record_view(const struct layout *layout, const struct record_values *values, con
     memcpy(out->dataset_id, values->dataset_id, sizeof(out->dataset_id));
 }
 
-static enum chex_status
-check_place(const struct chex_dataset *ds, unsigned shard, uint32_t index, const struct record_values *v,
-            struct chex_error *err)
-{
-    if (strcmp(v->dataset_id, ds->info.id) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "record of another data set, not of %s", ds->info.id);
-    if (v->shard != shard || v->index != index)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "record of shard %u, place %u, not of shard %u, place %u",
-                         v->shard, v->index, shard, index);
-    return CHEX_OK;
-}
-
 enum chex_status
 chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index, const void *record, bool check_crc,
                  struct chex_record *out, struct chex_error *err)
 {
-    const struct layout *layout = &ds->manifest.layout;
-    struct record_values values;
-    uint64_t data_size = layout->stride - TFRECORD_FRAME;
-    enum chex_status status = CHEX_OK;
+    const struct shard_identity identity = dataset_shard_identity(ds, shard);
+    struct scanned_record checked;
 
-    if (check_crc)
-        status = tfrecord_length(record, layout->stride, &data_size, err);
-    if (status ==
-        CHEX_ERR_TRUNCATED) { /* longer than the stride: layout_decode() says so, as for one that is shorter */
-        status = CHEX_OK;
-        data_size = 0;
-    }
-    if (status == CHEX_OK && check_crc && data_size == layout->stride - TFRECORD_FRAME)
-        status = tfrecord_check_data(record, (size_t)data_size, err);
-    if (status == CHEX_OK)
-        status = layout_decode(layout, record, &values, err);
-    if (status == CHEX_OK)
-        status = check_place(ds, shard, index, &values, err);
-    if (status != CHEX_OK)
-        return status;
-    record_view(layout, &values, record, out);
+    if (record_check(&identity, index, record, check_crc, &checked) != CHEX_OK)
+        return record_fail(&checked, err);
+    record_view(identity.layout, &checked.values, record, out);
     return CHEX_OK;
 }

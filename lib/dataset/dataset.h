@@ -7,6 +7,7 @@
 #define CHEX_LIB_DATASET_H
 
 #include "dataset/manifest.h"
+#include "dataset/shard_scan.h"
 #include "io/file.h"
 
 struct chex_dataset {
@@ -22,6 +23,9 @@ struct chex_shard {
     unsigned number;
     int fd;
 };
+
+/* What the records of a shard must be. */
+struct shard_identity dataset_shard_identity(const struct chex_dataset *ds, unsigned shard);
 
 /* The view of a record from its decoded values; *out points into record. */
 void record_view(const struct layout *layout, const struct record_values *values, const uint8_t *record,

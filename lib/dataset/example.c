@@ -104,7 +104,7 @@ fill(const Chex__Example *m, struct chex_record *r)
     const Chex__Feature *age = find(m, "patient/age");
     int64_t height, width, channels, weight;
 
-    /* None of them 0: who looks at height * width pixels of a record finds as many bytes at least. */
+    /* None of them 0: height * width pixels of a record are as many bytes at least. */
     if (!get_int(m, "image/height", LAYOUT_MAX_SIDE, &height) || height == 0)
         return "image/height";
     if (!get_int(m, "image/width", LAYOUT_MAX_SIDE, &width) || width == 0)

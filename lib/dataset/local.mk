@@ -17,5 +17,7 @@ libchexcore_la_SOURCES += \
 	lib/dataset/manifest_parse.c \
 	lib/dataset/record.c \
 	lib/dataset/record.h \
+	lib/dataset/shard_scan.c \
+	lib/dataset/shard_scan.h \
 	lib/dataset/tfrecord.c \
 	lib/dataset/tfrecord.h

@@ -42,7 +42,7 @@ struct layout {
 /* What a record says besides its pixels. */
 struct record_values {
     uint16_t findings; /* bit mask */
-    uint8_t weight;    /* 1 image, 0 filling */
+    uint8_t weight;    /* 1 image, 0 padding record */
     float age;         /* NaN = unknown */
     char sex;          /* M, F, U */
     char dataset_id[CHEX_ID_LENGTH + 1];
@@ -80,7 +80,7 @@ void layout_encode(const struct layout *layout, const struct record_values *valu
 void layout_seal(const struct layout *layout, uint8_t *record);
 
 /*
- * Read a record strictly.  The checksum of the data is not looked at: tfrecord_check_data().
+ * Read a record strictly.  The checksum of the data is not checked: tfrecord_check_data().
  * CHEX_ERR_DAMAGED "record header differs from the manifest" and the like, with the offset in the record
  */
 enum chex_status layout_decode(const struct layout *layout, const uint8_t *record, struct record_values *out,

@@ -127,15 +127,15 @@ static enum chex_status
 is_folder(int fd, const struct dirent *d, const char *path, bool *folder, struct chex_error *err)
 {
     struct stat st;
+    int error;
 
     *folder = d->d_type == DT_DIR;
     if (d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
         return CHEX_OK;
-    if (file_stat(fd, d->d_name, 0, &st))
-        *folder = S_ISDIR(st.st_mode);
-    else if (chex_status_of_read_errno(errno) != CHEX_ERR_MISSING)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s/%s': %s", path, d->d_name,
-                         chex_errno_text(errno));
+    error = file_fstatat(fd, d->d_name, 0, &st);
+    *folder = error == 0 && S_ISDIR(st.st_mode);
+    if (error != 0 && chex_status_of_read_errno(error) != CHEX_ERR_MISSING)
+        return error_read(err, error, "cannot read '%s/%s'", path, d->d_name);
     return CHEX_OK;
 }
 
@@ -171,7 +171,7 @@ take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, 
     return status == CHEX_OK ? add_file(s, here->folder, d->d_name, err) : status;
 }
 
-/* List one open folder: files go to the source, folders to here->below.  errno is that of a CHEX_ERR_READ. */
+/* List one open folder: files go to the source, folders to here->below. */
 static enum chex_status
 list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
 {
@@ -185,8 +185,7 @@ list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *er
             return status;
     }
     if (errno != 0)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", here->path,
-                         chex_errno_text(errno));
+        return error_read(err, errno, "cannot list the folder '%s'", here->path);
     return CHEX_OK;
 }
 
@@ -198,7 +197,7 @@ list_whole_folder(struct source *s, DIR *dir, struct here *here, struct chex_err
     unsigned failures = 0;
     enum chex_status status = list_folder(s, dir, here, err);
 
-    while (status == CHEX_ERR_READ && file_try_again(&failures)) {
+    while (status == CHEX_ERR_READ && file_try_again(err->cause, &failures)) {
         s->count = before.count;
         s->folder_count = before.folder_count;
         s->unopened = before.unopened;
@@ -241,16 +240,18 @@ note_linked(struct source *s, const struct ancestor *here, bool *again, struct c
     return node ? CHEX_OK : chex_fail_memory(err);
 }
 
-static DIR *
-open_folder(const char *path)
+/* 0, or the errno. */
+static int
+open_folder(const char *path, DIR **out)
 {
     unsigned failures = 0;
-    DIR *dir;
+    int error;
 
-    do
-        dir = opendir(path);
-    while (!dir && file_try_again(&failures));
-    return dir;
+    do {
+        *out = opendir(path);
+        error = *out ? 0 : errno;
+    } while (error != 0 && file_try_again(error, &failures));
+    return error;
 }
 
 static enum chex_status
@@ -264,17 +265,17 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     enum chex_status status;
     bool again = false;
     size_t i;
-    DIR *dir = open_folder(path);
+    DIR *dir;
+    int error = open_folder(path, &dir);
 
     /* One below that may not be read (lost+found) is counted: whether an image is missing is seen later. */
-    if (!dir && up && errno == EACCES) {
+    if (error == EACCES && up) {
         s->unreadable++;
         return CHEX_OK;
     }
-    if (!dir)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open the folder '%s': %s", path,
-                         chex_errno_text(errno));
-    if (file_stat(dirfd(dir), "", AT_EMPTY_PATH, &st)) {
+    if (error != 0)
+        return error_read(err, error, "cannot open the folder '%s'", path);
+    if (file_fstatat(dirfd(dir), "", AT_EMPTY_PATH, &st) == 0) {
         here.device = st.st_dev;
         here.inode = st.st_ino;
     }
@@ -285,7 +286,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
         }
     }
     status = CHEX_OK;
-    if (up && file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st) && S_ISLNK(st.st_mode))
+    if (up && file_fstatat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st) == 0 && S_ISLNK(st.st_mode))
         status = note_linked(s, &here, &again, err);
     if (status == CHEX_OK && !again)
         status = list_whole_folder(s, dir, &list, err);
@@ -404,6 +405,7 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
         char path[MAX_PATH];
         struct stat st;
         size_t length = strlen(paths[i]);
+        int error;
 
         while (length > 1 && paths[i][length - 1] == '/')
             length--;
@@ -411,9 +413,9 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
             return chex_fail(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
         memcpy(path, paths[i], length);
         path[length] = '\0';
-        if (!file_stat(AT_FDCWD, path, 0, &st))
-            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
-                             chex_errno_text(errno));
+        error = file_fstatat(AT_FDCWD, path, 0, &st);
+        if (error != 0)
+            return error_read(err, error, "cannot read '%s'", path);
         status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
         tdestroy(out->linked, free);
         out->linked = NULL;

@@ -33,16 +33,15 @@ struct safe_file {
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
 /*
- * The folder's own name, so that a power loss does not take all that will be in it.  A parent that may not be read, or
- * cannot be synced, is as it is.
+ * The folder's own name, so that a power loss does not take all that will be in it: 0, or the errno.  A parent that may
+ * not be read, or cannot be synced, stays unsynced.
  */
-static bool
+static int
 sync_parent(const char *path)
 {
     size_t length = strlen(path);
+    int fd, error = 0;
     char *parent;
-    bool failed;
-    int fd;
 
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -51,27 +50,31 @@ sync_parent(const char *path)
     parent = length > 0 ? strndup(path, length) : strdup(".");
     fd = parent ? file_openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -1;
     free(parent);
-    failed = fd >= 0 && file_fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
-    if (fd >= 0)
+    if (fd >= 0) {
+        error = file_fsync(fd);
         close(fd);
-    return !failed;
+    }
+    return error == EIO || error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
 enum chex_status
 folder_open(const char *path, bool create, struct folder *out, struct chex_error *err)
 {
     unsigned failures = 0;
+    int error = 0;
 
     *out = (struct folder){.fd = -1};
     /* Also where it is there already: the run that made it may have been killed at once. */
-    if (create && ((mkdir(path, 0777) != 0 && errno != EEXIST) || !sync_parent(path)))
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot create the folder '%s': %s", path, chex_errno_text(errno));
+    if (create)
+        error = mkdir(path, 0777) == 0 || errno == EEXIST ? sync_parent(path) : errno;
+    if (error != 0)
+        return error_system(err, CHEX_ERR_WRITE, error, "cannot create the folder '%s'", path);
     do
         out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (out->fd < 0 && file_try_again(&failures));
+    while (out->fd < 0 && file_try_again(errno, &failures));
     if (out->fd < 0)
-        return chex_fail(err, create ? CHEX_ERR_WRITE : chex_status_of_read_errno(errno),
-                         "cannot open the folder '%s': %s", path, chex_errno_text(errno));
+        return error_system(err, create ? CHEX_ERR_WRITE : chex_status_of_read_errno(errno), errno,
+                            "cannot open the folder '%s'", path);
     out->path = strdup(path);
     if (!out->path) {
         folder_close(out);
@@ -93,9 +96,11 @@ folder_close(struct folder *folder)
 enum chex_status
 folder_sync(const struct folder *folder, struct chex_error *err)
 {
+    int error = file_fsync(folder->fd);
+
     /* Some network file systems cannot sync a folder and say EINVAL: then there is nothing to do. */
-    if (file_fsync(folder->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot sync the folder '%s': %s", folder->path, chex_errno_text(errno));
+    if (error != 0 && error != EINVAL && error != ENOTSUP)
+        return error_system(err, CHEX_ERR_WRITE, error, "cannot sync the folder '%s'", folder->path);
     return CHEX_OK;
 }
 
@@ -103,7 +108,7 @@ enum chex_status
 folder_remove(const struct folder *folder, const char *name, struct chex_error *err)
 {
     if (unlinkat(folder->fd, name, 0) != 0 && errno != ENOENT)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot remove '%s/%s': %s", folder->path, name, chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "cannot remove '%s/%s'", folder->path, name);
     return CHEX_OK;
 }
 
@@ -112,10 +117,7 @@ folder_remove(const struct folder *folder, const char *name, struct chex_error *
 static enum chex_status
 fail_write(const struct safe_file *f, const char *verb, int error, struct chex_error *err)
 {
-    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, f->folder->path, f->name,
-              chex_errno_text(error));
-    errno = error;
-    return chex_status_of_write_errno(error);
+    return error_write(err, error, "cannot %s '%s/%s'", verb, f->folder->path, f->name);
 }
 
 enum chex_status
@@ -154,7 +156,7 @@ open_temporary(struct safe_file *f, size_t size, int flags)
     }
     snprintf(f->temporary, size, ".%s.tmp.%ld", f->name, (long)getpid());
     fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
-    for (i = 0; fd < 0 && errno == EEXIST && i < TEMPORARY_TRIES; i++) {
+    for (i = 0; fd == -EEXIST && i < TEMPORARY_TRIES; i++) {
         snprintf(f->temporary, size, ".%s.tmp.%ld%02u", f->name, (long)getpid(), i);
         fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
     }
@@ -184,7 +186,7 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
     }
     f->fd = open_temporary(f, length, flags);
     if (f->fd < 0) {
-        status = fail_write(f, "create", errno, err);
+        status = fail_write(f, "create", -f->fd, err);
         goto fail;
     }
     f->created = true;
@@ -201,20 +203,9 @@ fail:
 enum chex_status
 safe_file_pwrite(struct safe_file *f, uint64_t offset, const void *data, size_t size, struct chex_error *err)
 {
-    const uint8_t *p = data;
+    int error = file_pwrite(f->fd, offset, data, size);
 
-    while (size > 0) {
-        ssize_t n = pwrite(f->fd, p, size, (off_t)offset);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fail_write(f, "write", n < 0 ? errno : EIO, err);
-        p += n;
-        offset += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return CHEX_OK;
+    return error == 0 ? CHEX_OK : fail_write(f, "write", error, err);
 }
 
 enum chex_status
@@ -253,10 +244,10 @@ safe_file_begin_sync(struct safe_file *f)
  * What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it.
  */
 static enum chex_status
-fail_lost(struct safe_file *f, const char *verb, struct chex_error *err)
+fail_lost(struct safe_file *f, const char *verb, int error, struct chex_error *err)
 {
     f->lost = true;
-    return fail_write(f, verb, errno, err);
+    return fail_write(f, verb, error, err);
 }
 
 enum chex_status
@@ -267,7 +258,7 @@ safe_file_leave(struct safe_file *f, struct chex_error *err)
 
     f->fd = -1;
     if (close(fd) != 0 && errno != EINTR)
-        status = fail_lost(f, "close", err);
+        status = fail_lost(f, "close", errno, err);
     safe_file_free(f);
     return status;
 }
@@ -276,10 +267,10 @@ enum chex_status
 safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
-    int fd = f->fd;
+    int fd = f->fd, error = durable ? file_fsync(fd) : 0;
 
-    if (durable && file_fsync(f->fd) != 0) {
-        status = fail_lost(f, "sync", err);
+    if (error != 0) {
+        status = fail_lost(f, "sync", error, err);
         goto out;
     }
     /* A shard is written once, and read back before: its pages would only push out what others read. */
@@ -287,7 +278,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     f->fd = -1;
     if (close(fd) != 0 && errno != EINTR) {
-        status = fail_lost(f, "close", err);
+        status = fail_lost(f, "close", errno, err);
         goto out;
     }
     if (renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0) {
@@ -306,8 +297,6 @@ out:
 void
 safe_file_free(struct safe_file *f)
 {
-    int saved = errno;
-
     if (!f)
         return;
     if (f->fd >= 0)
@@ -317,7 +306,6 @@ safe_file_free(struct safe_file *f)
     free(f->name);
     free(f->temporary);
     free(f);
-    errno = saved;
 }
 
 enum chex_status
@@ -341,27 +329,27 @@ safe_file_put(const struct folder *folder, const char *name, const void *data, s
 enum chex_status
 file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
 {
+    enum chex_status status = CHEX_OK;
     unsigned failures = 0;
     struct stat st;
+    int error;
 
     /* O_NONBLOCK: the open of a FIFO or of a device returns at once, and fstat() then says what it is. */
     do
         *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    while (*fd < 0 && file_try_again(&failures));
+    while (*fd < 0 && file_try_again(errno, &failures));
     if (*fd < 0)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open: %s", chex_errno_text(errno));
-    if (!file_stat(*fd, "", AT_EMPTY_PATH, &st)) {
-        enum chex_status status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
-
+        return error_read(err, errno, "cannot open");
+    error = file_fstatat(*fd, "", AT_EMPTY_PATH, &st);
+    if (error != 0)
+        status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
+    else if (!S_ISREG(st.st_mode))
+        status = chex_fail(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
+    else
+        *size = (uint64_t)st.st_size;
+    if (status != CHEX_OK)
         close(*fd);
-        return status;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        close(*fd);
-        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
-    }
-    *size = (uint64_t)st.st_size;
-    return CHEX_OK;
+    return status;
 }
 
 enum chex_status
@@ -378,12 +366,12 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
             break;
         if (n > 0) {
             *got += (size_t)n;
-        } else if (!file_try_again(&failures)) {
+        } else if (!file_try_again(errno, &failures)) {
             /* what ran short is of this process or machine, not of one input: no reason to reject an image */
             const bool ran_short = chex_status_of_read_errno(errno) == CHEX_ERR_MEMORY;
 
-            return chex_fail(err, ran_short ? CHEX_ERR_MEMORY : CHEX_ERR_READ, "read error at byte %s: %s",
-                             COUNT_TEXT(offset + *got), chex_errno_text(errno));
+            return error_system(err, ran_short ? CHEX_ERR_MEMORY : CHEX_ERR_READ, errno, "read error at byte %s",
+                                COUNT_TEXT(offset + *got));
         }
     }
     return CHEX_OK;
@@ -394,7 +382,7 @@ unchanged(int fd, const struct stat *before)
 {
     struct stat now;
 
-    return file_stat(fd, "", AT_EMPTY_PATH, &now) && now.st_size == before->st_size &&
+    return file_fstatat(fd, "", AT_EMPTY_PATH, &now) == 0 && now.st_size == before->st_size &&
            now.st_mtim.tv_sec == before->st_mtim.tv_sec && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
@@ -404,7 +392,7 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
     struct stat before;
     uint64_t size;
     size_t got;
-    int fd;
+    int fd, error;
     enum chex_status status = file_open(folder_fd, path, &fd, &size, err);
 
     if (status != CHEX_OK)
@@ -415,8 +403,9 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
                            COUNT_TEXT(max));
         goto out;
     }
-    if (!file_stat(fd, "", AT_EMPTY_PATH, &before)) {
-        status = chex_fail(err, CHEX_ERR_READ, "cannot stat: %s", chex_errno_text(errno));
+    error = file_fstatat(fd, "", AT_EMPTY_PATH, &before);
+    if (error != 0) {
+        status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
         goto out;
     }
     /* One byte more than the size: a file that grows is noticed. */

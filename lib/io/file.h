@@ -12,7 +12,7 @@
  * No mmap: a full file system would be a SIGBUS.  Short writes and EINTR are looped over.
  *
  * Errors when writing are CHEX_ERR_WRITE, or CHEX_ERR_MEMORY; the text names file and reason, and says so in words
- * for a full disk; errno is still that of the call that failed.
+ * for a full disk; the cause is the errno of the call that failed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,19 +27,23 @@
 /* ---- calls that are made again --------------------------------------------------------------------------------- */
 
 /*
- * A call that only reads has failed: make it once more?  Where it was interrupted, always; where errno is one that
- * passes on a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN), three times, after 20, 80 and 320 ms.  *failures is
- * 0 before the first; errno is kept.
+ * A call that only reads has failed with errno `error`: make it once more?  Where it was interrupted, a thousand times, so
+ * that no call is made for ever; where the failure may pass on a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN),
+ * three times, after 20, 80 and 320 ms.  *failures is 0 before the first.
  *     do
  *         fd = openat(...);
- *     while (fd < 0 && file_try_again(&failures));
+ *     while (fd < 0 && file_try_again(errno, &failures));
  */
-bool file_try_again(unsigned *failures);
-/* fstatat() in that way; false with errno. */
-bool file_stat(int folder_fd, const char *path, int flags, struct stat *st);
-/* Of the output only an interruption is nothing: openat() and fsync() until they are not interrupted. */
+bool file_try_again(int error, unsigned *failures);
+/* fstatat() in that way; 0, or the errno. */
+int file_fstatat(int folder_fd, const char *path, int flags, struct stat *st);
+/*
+ * Writing is not tried again but where it was interrupted: openat() gives a descriptor, or minus the errno; fsync() and
+ * pwrite(), which writes all of it, give 0 or the errno.
+ */
 int file_openat(int folder_fd, const char *name, int flags, mode_t mode);
 int file_fsync(int fd);
+int file_pwrite(int fd, uint64_t offset, const void *data, size_t size);
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
@@ -127,7 +131,7 @@ enum chex_status safe_file_put(const struct folder *folder, const char *name, co
 
 /*
  * Open a regular file for reading, never blocking on a FIFO or a device.  *size is its size.  Closed by the caller.
- * Here and below, what passes is tried again: file_try_again().
+ * Here and below, a failure that may pass is tried again: file_try_again().
  * CHEX_ERR_MISSING; CHEX_ERR_NOT_IMAGE "not a regular file"; CHEX_ERR_READ.
  */
 enum chex_status file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err);

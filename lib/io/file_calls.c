@@ -13,56 +13,84 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES 3 /* after the first */
+#define TRIES         3    /* after the first */
+#define INTERRUPTIONS 1000 /* of one call: more is a call that never ends, and the process must hear a signal to stop */
 
-bool
-file_try_again(unsigned *failures)
+/* In *failures, tries are counted in the four lowest bits, interruptions above them. */
+static bool
+is_interrupted(int error, unsigned *failures)
 {
-    /* 20, 80, 320 ms */
-    struct timespec pause = {.tv_nsec = 20000000L << (2 * *failures)};
-    int error = errno;
-
-    if (error == EINTR)
-        return true;
-    /* EAGAIN: a lease that its holder has to give up first (fcntl(2)). */
-    if ((error != EIO && error != ESTALE && error != ETIMEDOUT && error != EAGAIN) || *failures == TRIES)
-        return false;
-    (*failures)++;
-    nanosleep(&pause, NULL);
-    errno = error;
-    return true;
+    return error == EINTR && (*failures += 16) / 16 <= INTERRUPTIONS;
 }
 
 bool
-file_stat(int folder_fd, const char *path, int flags, struct stat *st)
+file_try_again(int error, unsigned *failures)
+{
+    /* 20, 80, 320 ms */
+    struct timespec pause = {.tv_nsec = 20000000L << (2 * (*failures & 15))};
+
+    if (is_interrupted(error, failures))
+        return true;
+    /* EAGAIN: a lease that its holder has to give up first (fcntl(2)). */
+    if ((error != EIO && error != ESTALE && error != ETIMEDOUT && error != EAGAIN) || (*failures & 15) == TRIES)
+        return false;
+    (*failures)++;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
+int
+file_fstatat(int folder_fd, const char *path, int flags, struct stat *st)
 {
     unsigned failures = 0;
-    int result;
+    int error;
 
     do
-        result = fstatat(folder_fd, path, st, flags);
-    while (result != 0 && file_try_again(&failures));
-    return result == 0;
+        error = fstatat(folder_fd, path, st, flags) == 0 ? 0 : errno;
+    while (error != 0 && file_try_again(error, &failures));
+    return error;
 }
 
 int
 file_openat(int folder_fd, const char *name, int flags, mode_t mode)
 {
+    unsigned failures = 0;
     int fd;
 
     do
         fd = openat(folder_fd, name, flags, mode);
-    while (fd < 0 && errno == EINTR);
-    return fd;
+    while (fd < 0 && is_interrupted(errno, &failures));
+    return fd < 0 ? -errno : fd;
 }
 
 int
 file_fsync(int fd)
 {
-    int result;
+    unsigned failures = 0;
+    int error;
 
     do
-        result = fsync(fd);
-    while (result != 0 && errno == EINTR);
-    return result;
+        error = fsync(fd) == 0 ? 0 : errno;
+    while (is_interrupted(error, &failures));
+    return error;
+}
+
+int
+file_pwrite(int fd, uint64_t offset, const void *data, size_t size)
+{
+    unsigned failures = 0;
+    const uint8_t *p = data;
+
+    while (size > 0) {
+        ssize_t n = pwrite(fd, p, size, (off_t)offset);
+
+        if (n < 0 && is_interrupted(errno, &failures))
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        p += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
 }

@@ -21,7 +21,8 @@ compare_names(const void *a, const void *b)
 }
 
 static enum chex_status
-read_names(DIR *dir, bool (*wanted)(const char *name), struct folder_names *out, struct chex_error *err)
+read_names(DIR *dir, const char *path, bool (*wanted)(const char *name), struct folder_names *out,
+           struct chex_error *err)
 {
     size_t capacity = 0;
     struct dirent *d;
@@ -40,26 +41,23 @@ read_names(DIR *dir, bool (*wanted)(const char *name), struct folder_names *out,
             return chex_fail_memory(err);
         out->count++;
     }
-    return errno == 0 ? CHEX_OK : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
+    return errno == 0 ? CHEX_OK : error_read(err, errno, "cannot list the folder '%s'", path);
 }
 
-/* errno is that of a failure. */
 static enum chex_status
 list_once(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
           struct chex_error *err)
 {
-    /* Opened anew, so that NFS asks the server what is there now. */
-    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), error;
+    /* Opened once more, so that NFS asks the server what is there now. */
+    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    enum chex_status status = dir ? read_names(dir, wanted, out, err)
-                                  : chex_fail(err, chex_status_of_read_errno(errno), "%s", chex_errno_text(errno));
+    enum chex_status status = dir ? read_names(dir, folder->path, wanted, out, err)
+                                  : error_read(err, fd < 0 ? -fd : errno, "cannot list the folder '%s'", folder->path);
 
-    error = errno;
     if (dir)
         closedir(dir);
     else if (fd >= 0)
         close(fd);
-    errno = error;
     return status;
 }
 
@@ -68,14 +66,15 @@ folder_list(const struct folder *folder, bool (*wanted)(const char *name), struc
             struct chex_error *err)
 {
     unsigned failures = 0;
+    struct chex_error why;
     enum chex_status status;
 
     do {
         folder_names_release(out);
-        status = list_once(folder, wanted, out, err);
-    } while (status == CHEX_ERR_READ && file_try_again(&failures));
-    if (status != CHEX_OK && status != CHEX_ERR_MEMORY)
-        return chex_context(err, status, "cannot list the folder '%s'", folder->path);
+        status = list_once(folder, wanted, out, &why);
+    } while (status == CHEX_ERR_READ && file_try_again(why.cause, &failures));
+    if (status != CHEX_OK && err)
+        *err = why;
     if (out->count > 0)
         qsort(out->name, out->count, sizeof(*out->name), compare_names);
     return status;

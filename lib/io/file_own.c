@@ -57,12 +57,12 @@ enum chex_status
 folder_own(const struct folder *folder, const char *name, struct chex_error *err)
 {
     struct stat st;
+    int error = file_fstatat(folder->fd, name, AT_SYMLINK_NOFOLLOW, &st);
 
-    if (!file_stat(folder->fd, name, AT_SYMLINK_NOFOLLOW, &st)) {
-        if (errno == ENOENT)
-            return CHEX_OK;
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot stat '%s/%s': %s", folder->path, name, chex_errno_text(errno));
-    }
+    if (error == ENOENT)
+        return CHEX_OK;
+    if (error != 0)
+        return error_system(err, CHEX_ERR_WRITE, error, "cannot stat '%s/%s'", folder->path, name);
     if (!S_ISREG(st.st_mode))
         return chex_fail(err, CHEX_ERR_WRITE, "'%s/%s' is not a regular file", folder->path, name);
     return st.st_nlink > 1 ? replace_by_copy(folder, name, err) : CHEX_OK;

@@ -42,7 +42,7 @@ file_same(const char *a, const char *b, bool *same, struct chex_error *err)
     enum chex_status status;
 
     *same = false;
-    if (!file_stat(AT_FDCWD, a, 0, &sa) || !file_stat(AT_FDCWD, b, 0, &sb))
+    if (file_fstatat(AT_FDCWD, a, 0, &sa) != 0 || file_fstatat(AT_FDCWD, b, 0, &sb) != 0)
         return CHEX_OK;
     *same = sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
     if (*same || sa.st_size != sb.st_size)

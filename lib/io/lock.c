@@ -42,32 +42,23 @@ read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], s
     return status;
 }
 
-/* Make a file with this text; false with errno, and then there is none. */
-static bool
+/* Make a file with this text: 0, or the errno, and then there is none. */
+static int
 write_text(const struct folder *folder, const char *name, const char *text)
 {
-    size_t size = strlen(text), done = 0;
     int fd = file_openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
-    int error = 0;
+    int error;
 
     if (fd < 0)
-        return false;
-    while (done < size && error == 0) {
-        ssize_t n = write(fd, text + done, size - done);
-
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            error = n == 0 ? ENOSPC : errno;
-    }
-    if (error == 0 && file_fsync(fd) != 0)
-        error = errno;
+        return -fd;
+    error = file_pwrite(fd, 0, text, strlen(text));
+    if (error == 0)
+        error = file_fsync(fd);
     if (close(fd) != 0 && errno != EINTR && error == 0)
         error = errno;
     if (error != 0)
         unlinkat(folder->fd, name, 0);
-    errno = error;
-    return error == 0;
+    return error;
 }
 
 static bool
@@ -86,14 +77,13 @@ is_same_file(const struct folder *folder, const char *a, const char *b)
            fstatat(folder->fd, b, &sb, AT_SYMLINK_NOFOLLOW) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* Make the lock file; text[LOCK_TEXT] gets what is in it.  False with errno EEXIST where there is one. */
-static bool
+/* Make the lock file; text[LOCK_TEXT] gets what is in it: 0, or the errno, EEXIST where there is one. */
+static int
 create_lock(const struct folder *folder, const char *name, char *text)
 {
     struct lock_holder self;
     struct timespec now;
     char made[LOCK_NAME_SIZE + 64];
-    bool good;
     int error;
 
     lock_describe_self(&self);
@@ -101,15 +91,16 @@ create_lock(const struct folder *folder, const char *name, char *text)
     /* A pid is not enough for a name of its own: in containers everybody may be number 1. */
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(made, sizeof(made), "%s.new.%ld.%ld", name, self.pid, now.tv_nsec);
-    if (!write_text(folder, made, text))
-        return false;
-    good = linkat(folder->fd, made, folder->fd, name, 0) == 0;
-    /* Who got the lock meanwhile took our file for a leftover. */
-    error = errno == ENOENT ? EAGAIN : errno;
-    good = good || (error == EEXIST && is_same_file(folder, made, name));
+    error = write_text(folder, made, text);
+    if (error != 0)
+        return error;
+    error = linkat(folder->fd, made, folder->fd, name, 0) == 0 ? 0 : errno;
+    if (error == ENOENT) /* a rival that got the lock meanwhile took our file for a leftover */
+        error = EAGAIN;
+    if (error == EEXIST && is_same_file(folder, made, name))
+        error = 0;
     unlinkat(folder->fd, made, 0);
-    errno = error;
-    return good || (knows_no_links(error) && write_text(folder, name, text));
+    return knows_no_links(error) ? write_text(folder, name, text) : error;
 }
 
 /*
@@ -176,7 +167,7 @@ remove_stale(const struct folder *folder, const char *name, const char *stale)
         return;
     if (read_lock(folder, aside, text, NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
         linkat(folder->fd, aside, folder->fd, name, 0) != 0 &&
-        !(knows_no_links(errno) && write_text(folder, name, text)))
+        !(knows_no_links(errno) && write_text(folder, name, text) == 0))
         return;
     /* What the user's word removed may be a folder; one that holds something keeps its new name. */
     if (unlinkat(folder->fd, aside, 0) != 0 && errno == EISDIR)
@@ -282,7 +273,7 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
                 struct chex_error *err)
 {
     bool may_break = break_lock;
-    int tries;
+    int tries, error;
 
     *lock = (struct lock){.folder = folder};
     snprintf(lock->name, sizeof(lock->name), LOCK_NAME);
@@ -291,7 +282,8 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
     for (tries = 0; tries < 4; tries++) {
         enum chex_status status;
 
-        if (create_lock(folder, lock->name, lock->text)) {
+        error = create_lock(folder, lock->name, lock->text);
+        if (error == 0) {
             lock->held = true;
             status = look_around(lock, share, break_lock, err);
             if (status != CHEX_OK)
@@ -300,11 +292,10 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
                 remove_leftovers(folder, share_is_whole(share) ? NULL : lock->name);
             return status;
         }
-        if (errno == EAGAIN)
+        if (error == EAGAIN)
             continue;
-        if (errno != EEXIST)
-            return chex_fail(err, CHEX_ERR_WRITE, "cannot write to the folder '%s': %s", folder->path,
-                             chex_errno_text(errno));
+        if (error != EEXIST)
+            return error_system(err, CHEX_ERR_WRITE, error, "cannot write to the folder '%s'", folder->path);
         status = clear_away(folder, lock->name, may_break, err);
         if (status != CHEX_OK)
             return status;
@@ -346,15 +337,18 @@ lock_check(const struct lock *lock, struct chex_error *err)
 enum chex_status
 lock_drop(struct lock *lock, struct chex_error *err)
 {
+    struct chex_error why;
     char text[LOCK_TEXT];
     enum chex_status status;
 
     if (!lock->held)
         return CHEX_OK;
     lock->held = false;
-    status = read_lock(lock->folder, lock->name, text, err);
-    if ((status == CHEX_ERR_MISSING && errno == ENOENT) || (status == CHEX_OK && strcmp(text, lock->text) != 0))
+    status = read_lock(lock->folder, lock->name, text, &why);
+    if ((status == CHEX_ERR_MISSING && why.cause == ENOENT) || (status == CHEX_OK && strcmp(text, lock->text) != 0))
         return CHEX_OK;
+    if (status != CHEX_OK && err)
+        *err = why;
     if (status != CHEX_OK)
         return chex_context(err, CHEX_ERR_WRITE, "cannot remove the lock '%s/%s'", lock->folder->path, lock->name);
     return folder_remove(lock->folder, lock->name, err);

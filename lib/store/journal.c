@@ -90,7 +90,7 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
 
 /*
  * A shard's line into its result.  A shard with rejects is not taken for done: their files may have been repaired
- * since, and its good slots are found by looking at them.
+ * since, and the resume finds its good slots.
  */
 static enum chex_status
 take_line(const struct reading *r, const char *line, size_t size, struct chex_error *err)
@@ -216,20 +216,12 @@ journal_read_all(const struct folder *folder, const char *dataset_id, const char
 static enum chex_status
 append(struct journal *j, const struct buffer *line, struct chex_error *err)
 {
-    size_t done = 0;
+    int error = file_pwrite(j->fd, j->end, line->data, line->size);
 
-    while (done < line->size) {
-        ssize_t n = pwrite(j->fd, line->data + done, line->size - done, (off_t)(j->end + done));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (size_t)n;
-    }
-    if (done < line->size || file_fsync(j->fd) != 0)
-        return chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", j->folder->path, j->name,
-                         chex_errno_text(errno));
+    if (error == 0)
+        error = file_fsync(j->fd);
+    if (error != 0)
+        return error_write(err, error, "cannot write '%s/%s'", j->folder->path, j->name);
     j->end += line->size;
     return CHEX_OK;
 }
@@ -261,13 +253,14 @@ append_header(struct journal *j, const char *dataset_id, const char *spec, struc
     return status;
 }
 
-static bool
+/* 0, or the errno. */
+static int
 cut(const struct journal *j)
 {
     while (ftruncate(j->fd, (off_t)j->end) != 0)
         if (errno != EINTR)
-            return false;
-    return true;
+            return errno;
+    return 0;
 }
 
 enum chex_status
@@ -277,6 +270,7 @@ journal_open(const struct folder *folder, struct share share, const char *datase
     struct reading own = {folder, out->name, dataset_id, spec, result, shard_count};
     size_t count;
     enum chex_status status;
+    int error;
 
     *out = (struct journal){.folder = folder, .fd = -1};
     journal_name(share, out->name);
@@ -289,9 +283,9 @@ journal_open(const struct folder *folder, struct share share, const char *datase
         return status;
     out->fd = file_openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* What is behind the last good line was torn by a crash. */
-    if (out->fd < 0 || !cut(out)) {
-        status = chex_fail(err, chex_status_of_write_errno(errno), "cannot write '%s/%s': %s", folder->path, out->name,
-                           chex_errno_text(errno));
+    error = out->fd < 0 ? -out->fd : cut(out);
+    if (error != 0) {
+        status = error_write(err, error, "cannot write '%s/%s'", folder->path, out->name);
         journal_close(out);
         return status;
     }

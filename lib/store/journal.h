@@ -79,8 +79,8 @@ void journal_close(struct journal *j); /* the file stays; zero-initialised or cl
 /* ---- lines (journal_line.c) ----------------------------------------------------------------------------------- */
 
 /*
- * Append the line of a shard, with its newline.  with_rejects: each of them in it, as processes tell each other; then
- * one that is not done may be told too.
+ * Append the line of a shard, with its newline.  with_rejects: each of them in it, as processes send them to each other;
+ * then one that is not done may be sent too.
  */
 enum chex_status journal_format(size_t shard, const struct shard_result *result, bool with_rejects, struct buffer *b,
                                 struct chex_error *err);
@@ -88,7 +88,7 @@ enum chex_status journal_format(size_t shard, const struct shard_result *result,
  * A line (without its newline) into *shard and *out.  out->done: it has a SHA-256.  out->reject_count is what the line
  * says, but out->reject is there only where they are in it; out->reject is then the caller's.
  * CHEX_ERR_DAMAGED   it is not a whole one of ours; *out is empty
- * CHEX_ERR_MEMORY    that cannot be told
+ * CHEX_ERR_MEMORY    it is not known whether it is one
  */
 enum chex_status journal_parse(const char *line, size_t size, size_t shard_count, size_t *shard,
                                struct shard_result *out, struct chex_error *err);

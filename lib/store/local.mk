@@ -7,7 +7,6 @@ libchexcore_la_SOURCES += \
 	lib/store/store.h \
 	lib/store/store_finish.c \
 	lib/store/store_folder.c \
-	lib/store/store_open.c \
 	lib/store/store_private.h \
-	lib/store/store_repair.c \
+	lib/store/store_resume.c \
 	lib/store/store_shard.c

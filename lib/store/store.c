@@ -45,10 +45,10 @@ store_begun_anew(struct store *store, unsigned *shards)
 
     *shards = 0;
     for (i = 0; i < store->plan->shard_count; i++) {
-        if (!store->shard[i].waits)
+        if (!store->shard[i].rewrite_pending)
             continue;
         images += store->shard[i].left;
-        store->shard[i].waits = false;
+        store->shard[i].rewrite_pending = false;
         (*shards)++;
     }
     return images;
@@ -60,25 +60,22 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
     struct store_shard *s = &store->shard[shard];
     size_t stride = store->plan->layout.stride;
     enum chex_status status;
-    bool again, anew;
+    bool rewrite;
 
     pthread_mutex_lock(&s->lock);
-    again = s->again;
-    status = again ? CHEX_OK : store_open_part(store, shard, err);
+    rewrite = s->rewrite;
+    status = rewrite ? CHEX_OK : store_open_partial(store, shard, err);
     s->users++;
     pthread_mutex_unlock(&s->lock);
-    if (status == CHEX_OK && !again)
-        status = safe_file_pwrite(s->part, (uint64_t)index * stride, record, stride, err);
-    anew = status != CHEX_OK && store_may_begin_anew(store, shard, status); /* looks at errno */
+    if (status == CHEX_OK && !rewrite)
+        status = safe_file_pwrite(s->partial, (uint64_t)index * stride, record, stride, err);
     /* Images from archives go to all shards at once, which may be more than files can be open. */
     pthread_mutex_lock(&s->lock);
-    if (--s->users == 0 && atomic_load(&store->open_parts) > store->max_open && status == CHEX_OK) {
-        status = store_close_part(store, shard, err);
-        anew = status != CHEX_OK && store_may_begin_anew(store, shard, status);
-    }
-    s->again |= anew;
+    if (--s->users == 0 && atomic_load(&store->open_partials) > store->max_open && status == CHEX_OK)
+        status = store_close_partial(store, shard, err);
+    status = store_take_failure(s, status, err);
     pthread_mutex_unlock(&s->lock);
-    if (status != CHEX_OK && !anew)
+    if (status != CHEX_OK)
         return status;
     return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }
@@ -117,7 +114,7 @@ store_take(struct store *store, size_t shard, struct shard_result *result)
     shard_result_release(&store->result[shard]);
     store->result[shard] = *result;
     *result = (struct shard_result){0};
-    store->shard[shard].borrows = !store->result[shard].done;
+    store->shard[shard].needs_donor = !store->result[shard].done;
 }
 
 bool
@@ -142,7 +139,7 @@ store_free(struct store *store)
     if (!store)
         return;
     for (i = 0; store->shard && i < store->plan->shard_count; i++) {
-        store_close_part(store, i, NULL);
+        store_close_partial(store, i, NULL);
         free(store->shard[i].slot);
         pthread_mutex_destroy(&store->shard[i].lock);
     }

@@ -1,11 +1,11 @@
 /*
  * store.h - the shards of a conversion while their slots are filled, in any order and by any thread
  *
- * A shard that is not finished is a part file of its final size (file.h); slot i lies at i * stride.  A slot is full
+ * A shard that is not finished is a partial file of its final size (file.h); slot i lies at i * stride.  A slot is full
  * when its record is there with good checksums, of this data set and for this slot: nothing else is believed, so
- * after a kill the next run takes over what is full and fills the rest.  Who fills the last slot of a shard finishes
- * it: rejected slots and the tail get copies of other images with weight 0, everything is read back, checked and
- * hashed, and the file gets its name.
+ * after a kill the next run takes over what is full and fills the rest.  The thread that fills the last slot of a shard
+ * finishes it: rejected slots and the tail get padding records, copies of other images with weight 0; everything is
+ * read back, checked and hashed; and the file gets its name.
  *
  * Several processes may fill the shards of one folder, each those of its share: store_wants() is false for all others.
  * One of them takes over the results of all (store_take()) and publishes.
@@ -38,13 +38,13 @@ struct store_options {
     void *context;
     const atomic_bool *stop; /* NULL: never */
     /*
-     * Nobody knows yet which images will come: space for a shard is reserved when a quarter of its images are there,
-     * and not when the first comes, which of an incomplete download would be most of a data set for a few images.
+     * It is not known yet which images will come: space for a shard is reserved when a quarter of its images are there,
+     * and not when the first comes: of an incomplete download that would be most of a data set for a few images.
      */
     bool uncertain;
     /* The id of an unfinished data set that this one takes the place of, where it lies in the folder; NULL: none. */
     const char *replaces;
-    bool repair; /* read a complete data set, and make anew what is damaged or has rejects */
+    bool repair; /* check every byte of a complete data set, and make again what is damaged or has rejects */
 };
 
 /* What was there when the store was opened. */
@@ -70,11 +70,11 @@ struct store_state {
 enum chex_status store_prepare(const struct folder *folder, const struct plan *plan,
                                const struct store_options *options, struct store_state *state, struct chex_error *err);
 /*
- * Is the data set complete?  Looks only, so that the folder need not be locked, nor be one that can be written to.
+ * Is the data set complete?  Writes nothing, so that the folder need be neither locked nor writable.
  * The same errors.
  */
-enum chex_status store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
-                            struct store_state *state, struct chex_error *err);
+enum chex_status store_probe(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+                             struct store_state *state, struct chex_error *err);
 /*
  * Open this share of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
  * The same errors.
@@ -91,12 +91,12 @@ bool store_wants(const struct store *store, size_t shard, uint32_t index);
 
 /*
  * Put a sealed record of `stride` bytes into its slot.  Thread-safe; each slot by one thread.  May finish the shard.
- * CHEX_ERR_WRITE: the part stays, a rerun goes on.
+ * CHEX_ERR_WRITE: the partial file stays for the next run.
  */
 enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                            struct chex_error *err);
 /*
- * After each image was put or rejected once: images of the shards that were begun anew since the last call, because the
+ * After each image was put or rejected once: images of the shards that are rewritten since the last call, because the
  * disk failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from
  * their sources again, once; the second failure is an error.  *shards: how many shards that is.
  */
@@ -108,12 +108,12 @@ enum chex_status store_reject(struct store *store, size_t shard, uint32_t index,
 
 /*
  * What another process did with a shard: it is not of this share, and no longer that process's.  The rejects become the
- * store's.  One that is not done borrows an image in store_finish().
+ * store's.  One that is not done gets a donor in store_finish().
  */
 void store_take(struct store *store, size_t shard, struct shard_result *result);
 
 /*
- * After the last slot: finish the shards without any usable image, which borrow one from their split, and check that
+ * After the last slot: finish the shards without any usable image, with a donor from their split, and check that
  * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
  */
 enum chex_status store_finish(struct store *store, struct chex_error *err);

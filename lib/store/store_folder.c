@@ -12,14 +12,12 @@
 #include "dataset/dali_index.h"
 #include "dataset/manifest.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- files of ours -------------------------------------------------------------------------------------------- */
 
@@ -100,35 +98,29 @@ kind_of(const char *name)
     return rest[0] == '\0' ? FILE_SHARD : FILE_FOREIGN;
 }
 
-/*
- * Go through the folder.  remove[kind]: remove files of that kind; count[kind] says how many there were.
- */
-static enum chex_status
-sweep(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
+static bool
+is_ours(const char *name)
 {
-    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    enum chex_status status = CHEX_OK;
-    struct dirent *d;
+    return kind_of(name) != FILE_FOREIGN;
+}
 
-    if (!dir) {
-        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
-                           chex_errno_text(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    while (status == CHEX_OK && (errno = 0, d = readdir(dir)) != NULL) {
-        enum file_kind kind = kind_of(d->d_name);
+/* remove[kind]: remove files of that kind; count[kind], where that is given: how many there were. */
+static enum chex_status
+remove_leftovers(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
+{
+    struct folder_names names = {.count = 0};
+    enum chex_status status = folder_list(folder, is_ours, &names, err);
+    size_t i;
 
-        count[kind]++;
+    for (i = 0; status == CHEX_OK && i < names.count; i++) {
+        enum file_kind kind = kind_of(names.name[i]);
+
+        if (count)
+            count[kind]++;
         if (remove[kind])
-            status = folder_remove(folder, d->d_name, err);
+            status = folder_remove(folder, names.name[i], err);
     }
-    if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list the folder '%s': %s", folder->path,
-                           chex_errno_text(errno));
-    closedir(dir);
+    folder_names_release(&names);
     return status;
 }
 
@@ -138,19 +130,18 @@ clear(const struct folder *folder, struct chex_error *err)
 {
     static const bool remove[FILE_KINDS] = {[FILE_SHARD] = true, [FILE_PART] = true, [FILE_LEFTOVER] = true};
     static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true};
-    size_t count[FILE_KINDS] = {0};
     enum chex_status status = folder_remove(folder, MANIFEST_NAME, err);
 
     if (status == CHEX_OK)
         status = folder_sync(folder, err);
     if (status == CHEX_OK)
-        status = sweep(folder, remove, count, err);
+        status = remove_leftovers(folder, remove, NULL, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, STORE_REJECTS_NAME, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, STORE_MISSING_NAME, err);
     /* Last: what is left of shards by a kill is known to be ours. */
-    return status == CHEX_OK ? sweep(folder, journals, count, err) : status;
+    return status == CHEX_OK ? remove_leftovers(folder, journals, NULL, err) : status;
 }
 
 /* ---- a complete data set -------------------------------------------------------------------------------------- */
@@ -210,7 +201,7 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
 }
 
 /*
- * Files of shards, but no journal?  *files: how many, then.  Looked at twice: another part may have made its journal
+ * Files of shards, but no journal?  *files: how many, then.  Listed twice: another part may have made its journal
  * and then a shard while the folder was listed.
  */
 static enum chex_status
@@ -221,7 +212,7 @@ find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
 
     for (tries = 0; tries < 2; tries++) {
         size_t count[FILE_KINDS] = {0};
-        enum chex_status status = sweep(folder, none, count, err);
+        enum chex_status status = remove_leftovers(folder, none, count, err);
 
         *files = count[FILE_JOURNAL] > 0 ? 0 : count[FILE_SHARD] + count[FILE_PART];
         if (status != CHEX_OK || *files == 0)
@@ -232,7 +223,7 @@ find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
 
 /* No manifest: unfinished, or nothing at all, where the shards are not orphans.  --repair makes a manifest again. */
 static enum chex_status
-look_without_manifest(const struct store *store, struct chex_error *err)
+probe_without_manifest(const struct store *store, struct chex_error *err)
 {
     bool damaged;
     size_t files;
@@ -250,7 +241,7 @@ look_without_manifest(const struct store *store, struct chex_error *err)
 
 /* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; so is none, with orphans. */
 static enum chex_status
-look_at_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
+probe_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
 {
     const struct folder *folder = store->folder;
     struct manifest m = {0};
@@ -260,18 +251,19 @@ look_at_manifest(const struct store *store, struct store_state *state, struct ch
 
     if (status == CHEX_ERR_MISSING) {
         buffer_release(&b);
-        return look_without_manifest(store, err);
+        return probe_without_manifest(store, err);
     }
     if (status == CHEX_OK)
         status = manifest_parse(b.data, b.size, &m, err);
     if (status == CHEX_ERR_DAMAGED && store->options.repair)
         status = store_repair(store, NULL, &damaged, err);
+    else if (status == CHEX_ERR_NOT_IMAGE) /* a folder, which --force would not remove */
+        status = chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s'", folder->path, MANIFEST_NAME);
+    else if (status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ)
+        chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME);
     else if (status != CHEX_OK)
-        status = status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ
-                     ? chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME)
-                     : chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)",
-                                    folder->path, MANIFEST_NAME,
-                                    status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
+        status = chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)", folder->path,
+                              MANIFEST_NAME, status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
     else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
         status = fail_other(store, &m, err);
     else if (store->options.repair)
@@ -325,9 +317,10 @@ find_replaced(const struct folder *folder, const struct plan *plan, const char *
     for (i = 0; i < plan->shard_count; i++)
         finished += result[i].done || result[i].was[0];
     free(result);
-    if (status == CHEX_OK && count > 0 && !file_stat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st))
-        *found = errno == ENOENT && (finished < plan->shard_count / 2 ||
-                                     file_stat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st));
+    if (status == CHEX_OK && count > 0)
+        *found = file_fstatat(folder->fd, MANIFEST_NAME, AT_SYMLINK_NOFOLLOW, &st) == ENOENT &&
+                 (finished < plan->shard_count / 2 ||
+                  file_fstatat(folder->fd, STORE_MISSING_NAME, AT_SYMLINK_NOFOLLOW, &st) == 0);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
@@ -338,7 +331,6 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     static const bool leftovers[FILE_KINDS] = {[FILE_LEFTOVER] = true};
     static const bool all[FILE_KINDS] = {[FILE_LEFTOVER] = true, [FILE_JOURNAL] = true};
     const struct store view = {.folder = folder, .plan = plan, .options = *options};
-    size_t count[FILE_KINDS] = {0};
     enum chex_status status = CHEX_OK;
     bool replaced = false;
 
@@ -348,7 +340,7 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     if (status == CHEX_OK && (options->force || replaced))
         status = clear(folder, err);
     if (status == CHEX_OK)
-        status = look_at_manifest(&view, state, err);
+        status = probe_manifest(&view, state, err);
     /* Nothing is removed before it is known that the folder is this data set's. */
     if (status == CHEX_OK && !state->complete)
         status = check_journals(folder, plan, err);
@@ -356,18 +348,18 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
     if (status == CHEX_OK && state->complete)
         status = folder_sync(folder, err);
     state->replaced = replaced;
-    return status == CHEX_OK ? sweep(folder, state->complete ? all : leftovers, count, err) : status;
+    return status == CHEX_OK ? remove_leftovers(folder, state->complete ? all : leftovers, NULL, err) : status;
 }
 
 enum chex_status
-store_look(const struct folder *folder, const struct plan *plan, const struct store_options *options,
-           struct store_state *state, struct chex_error *err)
+store_probe(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+            struct store_state *state, struct chex_error *err)
 {
     struct store view = {.folder = folder, .plan = plan, .options = *options};
 
     view.options.repair = view.options.force = false;
     *state = (struct store_state){0};
-    return look_at_manifest(&view, state, err);
+    return probe_manifest(&view, state, err);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------------------------ */
@@ -378,7 +370,6 @@ store_publish(struct store *store, const void *rejects, size_t rejects_size, con
 {
     static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true};
     const struct folder *folder = store->folder;
-    size_t count[FILE_KINDS] = {0};
     enum chex_status status;
 
     if (rejects_size > 0)
@@ -390,6 +381,6 @@ store_publish(struct store *store, const void *rejects, size_t rejects_size, con
     if (status != CHEX_OK)
         return status;
     journal_close(&store->journal);
-    status = sweep(folder, journals, count, err);
+    status = remove_leftovers(folder, journals, NULL, err);
     return status == CHEX_OK ? folder_sync(folder, err) : status;
 }

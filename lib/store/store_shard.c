@@ -1,5 +1,5 @@
 /*
- * store_shard.c - one shard in the making: its partial file, what a record must be, may it be rewritten?
+ * store_shard.c - one shard in the making: its partial file, what its records must be, may it be rewritten?
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,13 +7,18 @@
 
 #include "store/store_private.h"
 
-#include "dataset/tfrecord.h"
-
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+void
+store_partial_name(const struct store *store, size_t shard, char out[STORE_PARTIAL_NAME])
+{
+    snprintf(out, STORE_PARTIAL_NAME, ".%s.part", store->plan->shard[shard].name);
+}
+
 enum chex_status
-store_open_part(struct store *store, size_t shard, struct chex_error *err)
+store_open_partial(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *plan = &store->plan->shard[shard];
     struct store_shard *s = &store->shard[shard];
@@ -21,52 +26,39 @@ store_open_part(struct store *store, size_t shard, struct chex_error *err)
     bool likely = !store->options.uncertain || plan->images - s->left >= plan->images / 4;
     enum chex_status status = CHEX_OK;
 
-    if (!s->part) {
-        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->part, err);
+    if (!s->partial) {
+        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->partial, err);
         if (status != CHEX_OK)
             return status;
-        atomic_fetch_add(&store->open_parts, 1);
+        atomic_fetch_add(&store->open_partials, 1);
     } else if (likely && !s->reserved) {
-        status = safe_file_reserve(s->part, size, err);
+        status = safe_file_reserve(s->partial, size, err);
     }
     s->reserved |= likely;
     return status;
 }
 
 enum chex_status
-store_close_part(struct store *store, size_t shard, struct chex_error *err)
+store_close_partial(struct store *store, size_t shard, struct chex_error *err)
 {
-    struct safe_file *part = store->shard[shard].part;
+    struct safe_file *partial = store->shard[shard].partial;
 
-    if (!part)
+    if (!partial)
         return CHEX_OK;
-    atomic_fetch_sub(&store->open_parts, 1);
-    store->shard[shard].part = NULL;
-    return safe_file_leave(part, err);
+    atomic_fetch_sub(&store->open_partials, 1);
+    store->shard[shard].partial = NULL;
+    return safe_file_leave(partial, err);
 }
 
-enum chex_status
-store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
-                   struct record_values *values, struct chex_error *err)
+struct shard_identity
+store_shard_identity(const struct store *store, size_t shard)
 {
-    const struct layout *layout = &store->plan->layout;
-    uint64_t data_size;
-    enum chex_status status = tfrecord_length(record, layout->stride, &data_size, err);
-
-    if (status == CHEX_OK)
-        status = layout_decode(layout, record, values, err);
-    if (status == CHEX_OK)
-        status = tfrecord_check_data(record, layout->stride - TFRECORD_FRAME, err);
-    if (status != CHEX_OK)
-        return status;
-    if (strcmp(values->dataset_id, store->plan->dataset_id) != 0 || values->shard != shard || values->index != index)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "the record belongs to another slot");
-    return CHEX_OK;
+    return (struct shard_identity){&store->plan->layout, store->plan->dataset_id, (uint32_t)shard};
 }
 
 /* Sums in 32 bits, for pieces that cannot overflow (4096 * 255 * 255 < 2^32), so that the loop is vectorised. */
-void
-store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
+static void
+add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 {
     while (count > 0) {
         size_t piece = count < 4096 ? count : 4096, i;
@@ -85,9 +77,57 @@ store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
     }
 }
 
-bool
-store_may_begin_anew(const struct store *store, size_t shard, enum chex_status status)
+struct visit {
+    const struct layout *layout;
+    uint32_t images; /* planned */
+    struct store_found *found;
+};
+
+static enum chex_status
+visit_record(void *context, const struct scanned_record *record, struct chex_error *err)
+{
+    const struct visit *visit = context;
+    struct store_found *found = visit->found;
+
+    if (record->fault != RECORD_GOOD)
+        return found->strict ? record_fail(record, err) : CHEX_OK;
+    found->good++;
+    if (record->index < visit->images && record->values.weight == 1) {
+        found->result.images++;
+        add_pixels(record->bytes + visit->layout->pixel_offset, visit->layout->pixel_size, &found->result);
+        if (found->slot)
+            found->slot[record->index] = SLOT_FULL;
+    }
+    return CHEX_OK;
+}
+
+enum chex_status
+store_scan(const struct store *store, size_t shard, int fd, struct safe_file *partial, struct store_found *out,
+           struct chex_error *err)
+{
+    const struct plan_shard *s = &store->plan->shard[shard];
+    struct visit visit = {&store->plan->layout, s->images, out};
+    struct shard_scan scan = {.shard = store_shard_identity(store, shard),
+                              .fd = fd,
+                              .partial = partial,
+                              .records = s->records,
+                              .sha256 = out->sha256,
+                              .visit = visit_record,
+                              .context = &visit};
+    enum chex_status status = shard_scan(&scan, err);
+
+    out->next = scan.next;
+    crc_hex(scan.crc32c, out->result.crc32c);
+    memcpy(out->result.sha256, scan.sha256_hex, sizeof(out->result.sha256));
+    return status;
+}
+
+enum chex_status
+store_take_failure(struct store_shard *s, enum chex_status status, const struct chex_error *why)
 {
     /* No other failure is over when one tries again at once: a full disk stays full. */
-    return (status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && errno == EIO && !store->shard[shard].begun_anew;
+    if ((status != CHEX_ERR_WRITE && status != CHEX_ERR_READ) || why->cause != EIO || s->rewritten)
+        return status;
+    s->rewrite = true;
+    return CHEX_OK;
 }

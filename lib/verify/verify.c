@@ -1,7 +1,7 @@
 /*
  * verify.c - a whole data set: its shards by several threads, then what else lies in the folder; see verify.h
  *
- * The threads take the shards in order and finish them in any; a report waits until those before it are told.
+ * The threads take the shards in order and finish them in any; a report waits until those before it are passed on.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,14 +15,10 @@
 #include "plan/split.h"
 #include "store/journal.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct split_sums {
     bool damaged; /* some shard had faults: the sums say nothing */
@@ -36,8 +32,8 @@ struct run {
     uint64_t total;
 
     pthread_mutex_t lock;   /* for what follows */
-    struct report **report; /* [shard_count]: those that are done and not told yet */
-    unsigned told;
+    struct report **report; /* [shard_count]: those that are done and not passed on yet */
+    unsigned passed_on;
     struct split_sums sums[SPLIT_MAX];
     bool read_failed;
     struct chex_error read_error;
@@ -87,10 +83,10 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     }
     pthread_mutex_lock(&run->lock);
     run->report[shard] = r;
-    while (run->told < run->end && run->report[run->told]) {
-        unsigned i = run->told++;
+    while (run->passed_on < run->end && run->report[run->passed_on]) {
+        unsigned i = run->passed_on++;
 
-        report_tell(run->report[i], run->v, ds->shard[i].name);
+        report_pass_on(run->report[i], run->v, ds->shard[i].name);
         add_sums(run, i, run->report[i]);
         run->v->shards_good += run->report[i]->faults == 0;
         free_report(run->report[i]);
@@ -103,27 +99,14 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
 static void *
 worker_new(void *context)
 {
-    struct verify_worker *w = calloc(1, sizeof(*w));
-
     (void)context;
-    if (!w)
-        return NULL;
-    w->digest = digest_new();
-    if (!w->digest) {
-        free(w);
-        return NULL;
-    }
-    return w;
+    return digest_new();
 }
 
 static void
 worker_free(void *worker)
 {
-    struct verify_worker *w = worker;
-
-    digest_free(w->digest);
-    buffer_release(&w->buffer);
-    free(w);
+    digest_free(worker);
 }
 
 static void
@@ -181,41 +164,16 @@ check_sums(struct run *run)
                 report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL, "split '%s': %s images with %s, the records have %s",
                              ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), chex_finding_name(j),
                              COUNT_TEXT(run->sums[i].positives[j]));
-    report_tell(&r, run->v, MANIFEST_NAME);
+    report_pass_on(&r, run->v, MANIFEST_NAME);
     report_release(&r);
 }
 
 /* ---- what else lies in the folder ------------------------------------------------------------------------------ */
 
-struct name_list {
-    char **name;
-    size_t count, capacity;
-};
-
-static void
-release_names(struct name_list *list)
-{
-    while (list->count > 0)
-        free(list->name[--list->count]);
-    free(list->name);
-}
-
-static bool
-add_name(struct name_list *list, const char *name)
-{
-    char **grown = array_grow(list->name, &list->capacity, list->count, sizeof(*grown));
-
-    if (!grown)
-        return false;
-    list->name = grown;
-    list->name[list->count] = strdup(name);
-    return list->name[list->count] && ++list->count > 0;
-}
-
 static int
 compare_names(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static bool
@@ -239,7 +197,7 @@ is_shard_name(const char *name)
 
 /* What is wrong with this file being here, or NULL.  known: the names of the shards, sorted. */
 static const char *
-judge(const struct name_list *known, char *name)
+name_fault(const char **known, size_t count, const char *name)
 {
     if (journal_is_name(name))
         return "journal of an unfinished conversion";
@@ -247,74 +205,40 @@ judge(const struct name_list *known, char *name)
         return "lock of a conversion that is running or was killed";
     if (name[0] == '.' && (ends_with(name, ".part") || strstr(name, ".tmp.")))
         return "left over from a conversion that was interrupted";
-    if (is_shard_name(name) && !bsearch(&name, known->name, known->count, sizeof(*known->name), compare_names))
+    if (is_shard_name(name) && !bsearch(&name, known, count, sizeof(*known), compare_names))
         return "a shard that is not in the manifest";
     return NULL;
 }
 
 static bool
-list_known(const struct chex_dataset *ds, struct name_list *known)
+is_any(const char *name)
 {
-    unsigned i;
-
-    for (i = 0; i < ds->info.shard_count; i++)
-        if (!add_name(known, ds->shard[i].name))
-            return false;
-    qsort(known->name, known->count, sizeof(*known->name), compare_names);
-    return true;
-}
-
-/* The names in the folder for which judge() has something to say. */
-static enum chex_status
-list_strangers(const struct chex_dataset *ds, const struct name_list *known, struct name_list *list,
-               struct chex_error *err)
-{
-    int fd = openat(ds->folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    enum chex_status status = CHEX_OK;
-    struct dirent *d;
-
-    if (!dir) {
-        status = chex_fail(err, chex_status_of_read_errno(errno), "cannot list '%s': %s", ds->folder.path,
-                           chex_errno_text(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    errno = 0;
-    while (status == CHEX_OK && (d = readdir(dir))) {
-        if (judge(known, d->d_name) && !add_name(list, d->d_name))
-            status = chex_fail_memory(err);
-        errno = 0;
-    }
-    if (status == CHEX_OK && errno != 0)
-        status = chex_fail(err, CHEX_ERR_READ, "cannot list '%s': %s", ds->folder.path, chex_errno_text(errno));
-    closedir(dir);
-    return status;
+    return name[0] != '\0';
 }
 
 static enum chex_status
 check_folder(struct verify *v, struct chex_error *err)
 {
-    struct name_list known = {0}, list = {0};
-    enum chex_status status = CHEX_OK;
+    const struct chex_dataset *ds = v->dataset;
+    const char **known = calloc(ds->info.shard_count, sizeof(*known));
+    struct folder_names names = {.count = 0};
+    enum chex_status status = known ? folder_list(&ds->folder, is_any, &names, err) : chex_fail_memory(err);
     size_t i;
 
-    if (list_known(v->dataset, &known))
-        status = list_strangers(v->dataset, &known, &list, err);
-    else
-        status = chex_fail_memory(err);
-    if (list.count > 1)
-        qsort(list.name, list.count, sizeof(*list.name), compare_names);
-    for (i = 0; i < list.count && status == CHEX_OK; i++) {
-        struct verify_fault fault = {CHEX_ERR_DAMAGED, list.name[i], -1, 0, judge(&known, list.name[i]), NULL};
+    for (i = 0; known && i < ds->info.shard_count; i++)
+        known[i] = ds->shard[i].name;
+    if (known)
+        qsort(known, ds->info.shard_count, sizeof(*known), compare_names);
+    for (i = 0; i < names.count && status == CHEX_OK; i++) {
+        const char *text = name_fault(known, ds->info.shard_count, names.name[i]);
+        struct verify_fault fault = {CHEX_ERR_DAMAGED, names.name[i], -1, 0, text, NULL};
 
-        if (v->fault)
+        if (text && v->fault)
             v->fault(v->context, &fault);
-        v->faults++;
+        v->faults += text != NULL;
     }
-    release_names(&list);
-    release_names(&known);
+    folder_names_release(&names);
+    free(known);
     return status;
 }
 
@@ -330,7 +254,7 @@ verify_run(struct verify *v, struct chex_error *err)
 
     v->shards_good = v->records_read = v->bytes_read = v->faults = v->notes = 0;
     if (v->only) {
-        run.first = run.told = v->only_shard;
+        run.first = run.passed_on = v->only_shard;
         run.end = v->only_shard + 1;
     }
     run.total = expected_bytes(&run);

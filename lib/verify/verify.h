@@ -7,11 +7,11 @@
  *           of images and findings; of each shard the checksum over its checksums, and with sha256 its SHA-256; DALI
  *           indexes, where they are
  *
- * What damages a file by chance is found by full as fast as the file can be read.  Whoever changes a record, its
+ * What damages a file by chance is found by full as fast as the file can be read.  A change of a record, its
  * checksum and the manifest's on purpose is found by SHA-256 alone, which takes twenty times as long on a CPU without
  * instructions for it.
  *
- * Faults are reported one by one and the search goes on; of those of one file the first ten, then a line with record -1
+ * Faults are reported one by one and do not end the search; of one file the first ten, then a line with record -1
  * that counts the others.  A file that is too short comes before all other faults of it, with the first record that is
  * not whole.
  *

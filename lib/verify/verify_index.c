@@ -69,7 +69,7 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
     if (r.out_of_memory)
         status = chex_fail_memory(err);
     else
-        report_tell(&r, v, name);
+        report_pass_on(&r, v, name);
     if (status == CHEX_OK && r.read_failed)
         status = chex_fail(err, CHEX_ERR_READ, "'%s/%s' could not be read", ds->folder.path, name);
     report_release(&r);

@@ -1,8 +1,8 @@
 /*
  * verify_private.h - between verify.c, verify_shard.c and verify_file.c: what the check of one file found
  *
- * It is kept until it is that file's turn to be told.  The first ten faults of a file are kept with their text, the
- * others are counted: a shard of another layout has a fault in each of its records.
+ * It is kept until the files before that one are reported.  The first ten faults of a file are kept with their text,
+ * the others are counted: a shard of another layout has a fault in each of its records.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,24 +40,19 @@ struct report {
 void report_fault(struct report *r, enum chex_status status, int64_t record, uint64_t offset,
                   const struct chex_bytes *image, const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* Hand the faults to v->fault, with one more line for those that were only counted, and add the sums to v. */
-void report_tell(const struct report *r, struct verify *v, const char *file);
+void report_pass_on(const struct report *r, struct verify *v, const char *file);
 void report_release(struct report *r);
 
-/* What a thread keeps from shard to shard. */
-struct verify_worker {
-    struct buffer buffer;
-    struct digest *digest;
-};
-
 /*
- * Check one shard of v->dataset; whatever is wrong with it is in *r.  bytes counts what is read, for the progress.
+ * Check one shard of v->dataset; whatever is wrong with it is in *r.  bytes counts what is read, for the progress; the
+ * digest is the thread's own.
  * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
-enum chex_status verify_shard(const struct verify *v, struct verify_worker *worker, unsigned shard,
-                              _Atomic uint64_t *bytes, struct report *r, struct chex_error *err);
+enum chex_status verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Atomic uint64_t *bytes,
+                              struct report *r, struct chex_error *err);
 
 /*
- * Check the DALI index of a shard, if there is one, and tell what is wrong with it.
+ * Check the DALI index of a shard, if there is one, and report what is wrong with it.
  * CHEX_ERR_MEMORY; CHEX_ERR_READ, which does not end the search
  */
 enum chex_status verify_index(struct verify *v, unsigned shard, struct chex_error *err);

@@ -38,7 +38,7 @@ report_fault(struct report *r, enum chex_status status, int64_t record, uint64_t
 }
 
 static void
-tell(struct verify *v, const char *file, const struct kept_fault *kept)
+pass_on(struct verify *v, const char *file, const struct kept_fault *kept)
 {
     const struct verify_fault fault = {
         .status = kept->status,
@@ -54,17 +54,17 @@ tell(struct verify *v, const char *file, const struct kept_fault *kept)
 }
 
 void
-report_tell(const struct report *r, struct verify *v, const char *file)
+report_pass_on(const struct report *r, struct verify *v, const char *file)
 {
     unsigned i;
 
     for (i = 0; i < r->kept_count; i++)
-        tell(v, file, &r->kept[i]);
+        pass_on(v, file, &r->kept[i]);
     if (r->faults > r->kept_count) {
         struct kept_fault more = {.status = CHEX_ERR_DAMAGED, .record = -1};
 
         snprintf(more.text, sizeof(more.text), "and %s more", COUNT_TEXT(r->faults - r->kept_count));
-        tell(v, file, &more);
+        pass_on(v, file, &more);
     }
     v->faults += r->faults;
     v->records_read += r->records;

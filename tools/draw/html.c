@@ -10,11 +10,8 @@
 #include "base/ascii.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LINE 4096 /* bytes that one html_format() may give */
 
 static void
 append(struct html *h, const void *data, size_t size)
@@ -32,17 +29,12 @@ html_raw(struct html *h, const char *markup)
 void
 html_format(struct html *h, const char *format, ...)
 {
-    char line[LINE];
     va_list args;
-    int size;
 
     va_start(args, format);
-    size = vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    if (size < 0 || (size_t)size >= sizeof(line))
+    if (!h->failed && buffer_vprintf(&h->b, NULL, format, args) != CHEX_OK)
         h->failed = true;
-    else
-        append(h, line, (size_t)size);
+    va_end(args);
 }
 
 static void

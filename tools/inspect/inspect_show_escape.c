@@ -11,28 +11,10 @@
 
 #include "inspect/inspect_show.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define PIECE 4096 /* of base64, kitty's limit */
 #define GRAYS 64
-
-static enum chex_status add(struct buffer *out, struct chex_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static enum chex_status
-add(struct buffer *out, struct chex_error *err, const char *format, ...)
-{
-    char text[128];
-    va_list args;
-    int length;
-
-    va_start(args, format);
-    length = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    return buffer_append(out, text, (size_t)length, err);
-}
 
 /* ---- PNG in base64 --------------------------------------------------------------------------------------------- */
 
@@ -66,28 +48,29 @@ show_kitty(const struct buffer *png, uint32_t columns, uint32_t rows, struct buf
         size = text.size - at < PIECE ? text.size - at : PIECE;
         /* q=2: no answer, which would come in on stdin. */
         if (at == 0)
-            status = add(out, err, "\033_Ga=T,f=100,q=2,c=%u,r=%u,m=%d;", columns, rows, at + size < text.size);
+            status = buffer_printf(out, err, "\033_Ga=T,f=100,q=2,c=%u,r=%u,m=%d;", columns, rows,
+                                   at + size < text.size);
         else
-            status = add(out, err, "\033_Gm=%d;", at + size < text.size);
+            status = buffer_printf(out, err, "\033_Gm=%d;", at + size < text.size);
         if (status == CHEX_OK)
             status = buffer_append(out, text.data + at, size, err);
         if (status == CHEX_OK)
-            status = add(out, err, "\033\\");
+            status = buffer_printf(out, err, "\033\\");
     }
     buffer_release(&text);
-    return status == CHEX_OK ? add(out, err, "\n") : status;
+    return status == CHEX_OK ? buffer_printf(out, err, "\n") : status;
 }
 
 enum chex_status
 show_iterm(const struct buffer *png, uint32_t columns, uint32_t rows, struct buffer *out, struct chex_error *err)
 {
-    enum chex_status status = add(
+    enum chex_status status = buffer_printf(
         out, err, "\033]1337;File=inline=1;size=%zu;width=%u;height=%u;preserveAspectRatio=1:", png->size, columns,
         rows);
 
     if (status == CHEX_OK)
         status = base64(png, out, err);
-    return status == CHEX_OK ? add(out, err, "\a\n") : status;
+    return status == CHEX_OK ? buffer_printf(out, err, "\a\n") : status;
 }
 
 /* ---- sixel ----------------------------------------------------------------------------------------------------- */
@@ -107,7 +90,7 @@ static enum chex_status
 sixel_pass(const uint8_t *band, uint32_t width, uint32_t rows, unsigned gray, struct buffer *out,
            struct chex_error *err)
 {
-    enum chex_status status = add(out, err, "#%u", gray);
+    enum chex_status status = buffer_printf(out, err, "#%u", gray);
     uint32_t x, run;
 
     for (x = 0; x < width && status == CHEX_OK; x += run) {
@@ -117,20 +100,21 @@ sixel_pass(const uint8_t *band, uint32_t width, uint32_t rows, unsigned gray, st
             ;
         if (c == '?' && x + run == width)
             break; /* nothing more of this gray */
-        status = run > 3 ? add(out, err, "!%u%c", run, c) : add(out, err, "%.*s", (int)run, (char[]){c, c, c, '\0'});
+        status = run > 3 ? buffer_printf(out, err, "!%u%c", run, c)
+                         : buffer_printf(out, err, "%.*s", (int)run, (char[]){c, c, c, '\0'});
     }
-    return status == CHEX_OK ? add(out, err, "$") : status;
+    return status == CHEX_OK ? buffer_printf(out, err, "$") : status;
 }
 
 enum chex_status
 show_sixel(const uint8_t *gray, uint32_t width, uint32_t height, struct buffer *out, struct chex_error *err)
 {
-    enum chex_status status = add(out, err, "\033P0;1q\"1;1;%u;%u", width, height);
+    enum chex_status status = buffer_printf(out, err, "\033P0;1q\"1;1;%u;%u", width, height);
     uint32_t y, i;
 
     for (i = 0; i < GRAYS && status == CHEX_OK; i++)
-        status = add(out, err, "#%u;2;%u;%u;%u", i, i * 100 / (GRAYS - 1), i * 100 / (GRAYS - 1),
-                     i * 100 / (GRAYS - 1));
+        status = buffer_printf(out, err, "#%u;2;%u;%u;%u", i, i * 100 / (GRAYS - 1), i * 100 / (GRAYS - 1),
+                               i * 100 / (GRAYS - 1));
     for (y = 0; y < height && status == CHEX_OK; y += 6) {
         const uint8_t *band = gray + (size_t)y * width;
         uint32_t rows = height - y < 6 ? height - y : 6;
@@ -142,9 +126,9 @@ show_sixel(const uint8_t *gray, uint32_t width, uint32_t height, struct buffer *
             if (used[i])
                 status = sixel_pass(band, width, rows, i, out, err);
         if (status == CHEX_OK)
-            status = add(out, err, "-");
+            status = buffer_printf(out, err, "-");
     }
-    return status == CHEX_OK ? add(out, err, "\033\\\n") : status;
+    return status == CHEX_OK ? buffer_printf(out, err, "\033\\\n") : status;
 }
 
 /* ---- characters ------------------------------------------------------------------------------------------------ */
@@ -164,8 +148,8 @@ static enum chex_status
 add_color(struct buffer *out, unsigned what, uint8_t gray, bool truecolor, struct chex_error *err)
 {
     if (truecolor)
-        return add(out, err, "\033[%u;2;%u;%u;%um", what, gray, gray, gray);
-    return add(out, err, "\033[%u;5;%um", what, color_256(gray));
+        return buffer_printf(out, err, "\033[%u;2;%u;%u;%um", what, gray, gray, gray);
+    return buffer_printf(out, err, "\033[%u;5;%um", what, color_256(gray));
 }
 
 enum chex_status
@@ -189,10 +173,10 @@ show_blocks(const uint8_t *gray, uint32_t width, uint32_t height, bool truecolor
             upper = *p;
             lower = below;
             if (status == CHEX_OK)
-                status = add(out, err, "\xe2\x96\x80"); /* U+2580, upper half block */
+                status = buffer_printf(out, err, "\xe2\x96\x80"); /* U+2580, upper half block */
         }
         if (status == CHEX_OK)
-            status = add(out, err, "\033[0m\n");
+            status = buffer_printf(out, err, "\033[0m\n");
     }
     return status;
 }
@@ -206,9 +190,9 @@ show_ascii(const uint8_t *gray, uint32_t width, uint32_t height, struct buffer *
 
     for (y = 0; y < height && status == CHEX_OK; y++) {
         for (x = 0; x < width && status == CHEX_OK; x++)
-            status = add(out, err, "%c", ramp[gray[(size_t)y * width + x] * 10u / 256]);
+            status = buffer_printf(out, err, "%c", ramp[gray[(size_t)y * width + x] * 10u / 256]);
         if (status == CHEX_OK)
-            status = add(out, err, "\n");
+            status = buffer_printf(out, err, "\n");
     }
     return status;
 }

@@ -266,7 +266,7 @@ target_open(const char *path, struct target *out, struct chex_error *err)
 
     *out = (struct target){.path = path};
     if (stat(path, &st) != 0)
-        return chex_fail(err, chex_status_of_read_errno(errno), "cannot open '%s': %s", path, chex_errno_text(errno));
+        return error_read(err, errno, "cannot open '%s'", path);
     return S_ISDIR(st.st_mode) ? open_folder(out, err) : open_file(out, err);
 }
 

@@ -135,8 +135,7 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
         struct stat st;
 
         if (stat(path, &st) != 0)
-            return chex_fail(err, chex_status_of_read_errno(errno), "cannot read '%s': %s", path,
-                             chex_errno_text(errno));
+            return error_read(err, errno, "cannot read '%s'", path);
         if (S_ISDIR(st.st_mode) || image_name_is_known(path))
             in->loose[in->loose_count++] = path;
         else

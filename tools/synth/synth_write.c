@@ -205,8 +205,7 @@ refuse_unknown_images(const struct folder *folder, struct chex_error *err)
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot open the folder '%s/%s': %s", folder->path, SYNTH_IMAGES,
-                         chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "cannot open the folder '%s/%s'", folder->path, SYNTH_IMAGES);
     }
     while ((entry = readdir(dir)) != NULL)
         if (entry->d_name[0] != '.')

@@ -221,8 +221,7 @@ write_again(const struct folder *folder, const struct graph *g, const struct che
     if (status == CHEX_OK)
         status = write_lines(folder, line, keep, true, err);
     if (status == CHEX_OK && renameat(folder->fd, CHECKPOINT_NEXT, folder->fd, file) != 0)
-        status = chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", folder->path, CHECKPOINT_NEXT,
-                           chex_errno_text(errno));
+        status = error_system(err, CHEX_ERR_WRITE, errno, "cannot rename '%s/%s'", folder->path, CHECKPOINT_NEXT);
     return status == CHEX_OK ? folder_sync(folder, err) : status;
 }
 

@@ -80,7 +80,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_READ, errno, "cannot list the folder '%s'", folder->path);
     }
     while (errno = 0, (d = readdir(dir)) != NULL) {
         char name[CHECKPOINT_NAME];
@@ -100,7 +100,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
     error = errno;
     closedir(dir);
     if (error != 0)
-        return chex_fail(err, CHEX_ERR_READ, "cannot list the folder '%s': %s", folder->path, chex_errno_text(error));
+        return error_system(err, CHEX_ERR_READ, error, "cannot list the folder '%s'", folder->path);
     if (*count > 1)
         qsort(*step, *count, sizeof(**step), compare_falling);
     for (i = 0; i < *count; i++)
@@ -252,7 +252,7 @@ rename_bad(const struct folder *folder, const char *file, struct chex_error *err
 
     snprintf(bad, sizeof(bad), "%s.bad", file);
     if (renameat(folder->fd, file, folder->fd, bad) != 0 && errno != ENOENT)
-        return chex_fail(err, CHEX_ERR_WRITE, "cannot rename '%s/%s': %s", folder->path, file, chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "cannot rename '%s/%s'", folder->path, file);
     return CHEX_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "base/json.h"
 #include "checkpoint/weights.h"
+#include "io/digest_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -211,26 +212,14 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
 enum chex_status
 checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_HEX], struct chex_error *err)
 {
-    struct digest *digest = digest_new();
-    uint8_t *piece = malloc(1 << 20), hash[DIGEST_SIZE];
-    uint64_t size, at = 0;
-    size_t got = 0;
-    int fd = -1;
-    enum chex_status status = digest && piece ? file_open(folder->fd, file, &fd, &size, err) : chex_fail_memory(err);
+    uint64_t size;
+    int fd;
+    enum chex_status status = file_open(folder->fd, file, &fd, &size, err);
 
-    if (status == CHEX_OK) {
-        digest_start(digest);
-        do {
-            status = file_pread(fd, at, piece, 1 << 20, &got, err);
-            digest_add(digest, piece, status == CHEX_OK ? got : 0);
-            at += got;
-        } while (status == CHEX_OK && got > 0);
-        close(fd);
-        digest_finish(digest, hash);
-        digest_hex(hash, DIGEST_SIZE, hex);
-    }
-    digest_free(digest);
-    free(piece);
+    if (status != CHEX_OK)
+        return status;
+    status = digest_file(fd, NULL, NULL, hex, err);
+    close(fd);
     return status;
 }
 

@@ -12,30 +12,10 @@
 #include "base/json.h"
 #include "base/sha256.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ALIGN 64 /* of the first value in the file */
-
-static enum chex_status append_format(struct buffer *b, struct chex_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static enum chex_status
-append_format(struct buffer *b, struct chex_error *err, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-    int length;
-
-    va_start(args, format);
-    length = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (length < 0 || (size_t)length >= sizeof(text))
-        return chex_fail(err, CHEX_ERR_BUG, "a piece of a header is too long");
-    return buffer_append(b, text, (size_t)length, err);
-}
 
 /* A JSON string, quoted. */
 static enum chex_status
@@ -57,10 +37,10 @@ append_tensor(struct buffer *b, const struct tensor_entry *e, uint64_t first, ui
     unsigned i;
 
     if (status == CHEX_OK)
-        status = append_format(b, err, ":{\"dtype\":\"%s\",\"shape\":[", dtype_name(e->type));
+        status = buffer_printf(b, err, ":{\"dtype\":\"%s\",\"shape\":[", dtype_name(e->type));
     for (i = 0; status == CHEX_OK && i < e->rank; i++)
-        status = append_format(b, err, "%s%llu", i > 0 ? "," : "", (unsigned long long)e->shape[i]);
-    return status == CHEX_OK ? append_format(b, err, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)first,
+        status = buffer_printf(b, err, "%s%llu", i > 0 ? "," : "", (unsigned long long)e->shape[i]);
+    return status == CHEX_OK ? buffer_printf(b, err, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)first,
                                              (unsigned long long)last)
                              : status;
 }

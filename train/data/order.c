@@ -8,6 +8,7 @@
 #include "data/order.h"
 
 #include "base/sha256.h"
+#include "dataset/dataset.h"
 #include "math/random.h"
 
 #include <stdlib.h>
@@ -15,44 +16,54 @@
 
 /* ---- samples --------------------------------------------------------------------------------------------------- */
 
-enum record_kind { KIND_IMAGE, KIND_FILLING, KIND_DAMAGED };
+enum record_kind { KIND_IMAGE, KIND_PADDING, KIND_DAMAGED };
+
+static enum chex_status
+visit_record(void *context, const struct scanned_record *record, struct chex_error *err)
+{
+    uint8_t *kind = context;
+
+    if (record->fault == RECORD_PLACE)
+        return record_fail(record, err);
+    if (record->fault == RECORD_GOOD)
+        kind[record->index] = record->values.weight ? KIND_IMAGE : KIND_PADDING;
+    return CHEX_OK;
+}
 
 /* What each record of a shard is. */
 static enum chex_status
-look_at_records(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, uint8_t *kind,
-                struct chex_error *err)
+list_kinds(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, uint8_t *kind,
+           struct chex_error *err)
 {
-    uint8_t *record = malloc(chex_dataset_info(ds)->stride);
-    struct chex_shard *file = NULL;
-    struct chex_record view;
-    enum chex_status status = record ? chex_shard_open(ds, shard, &file, err) : chex_fail_memory(err);
-    uint32_t i;
+    struct shard_scan scan = {.shard = dataset_shard_identity(ds, shard),
+                              .records = info->record_count,
+                              .texts = true,
+                              .visit = visit_record,
+                              .context = kind};
+    struct chex_shard *file;
+    enum chex_status status = chex_shard_open(ds, shard, &file, err);
 
-    for (i = 0; status == CHEX_OK && i < info->record_count; i++) {
-        status = chex_shard_read(file, i, 1, record, err);
-        if (status == CHEX_OK)
-            status = chex_record_view(ds, shard, i, record, false, &view, err);
-        kind[i] = status != CHEX_OK ? KIND_DAMAGED : view.weight ? KIND_IMAGE : KIND_FILLING;
-        if (chex_status_is_data(status))
-            status = CHEX_OK;
-        if (status != CHEX_OK)
-            chex_context(err, status, "'%s' record %u", info->name, i);
-    }
+    if (status != CHEX_OK)
+        return status;
+    memset(kind, KIND_DAMAGED, info->record_count);
+    scan.fd = file->fd;
+    status = shard_scan(&scan, err);
     chex_shard_close(file);
-    free(record);
-    return status;
+    return status == CHEX_OK || status == CHEX_ERR_TRUNCATED
+               ? CHEX_OK
+               : chex_context(err, status, "'%s' record %u", info->name, scan.next);
 }
 
 /*
- * A shard that holds filling.  A damaged record counts as an image where the manifest's number asks for one more: the
- * others keep their places, and whoever reads it says so, or passes it over if that is wanted.
+ * A shard that holds padding records.  A damaged record counts as an image where the manifest's number asks for one
+ * more: the others keep their places, and the reader of that record reports it, or passes it over if that is wanted.
  */
 static enum chex_status
 list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, struct samples *out,
                  struct chex_error *err)
 {
     uint8_t *kind = calloc(info->record_count ? info->record_count : 1, 1);
-    enum chex_status status = kind ? look_at_records(ds, shard, info, kind, err) : chex_fail_memory(err);
+    enum chex_status status = kind ? list_kinds(ds, shard, info, kind, err) : chex_fail_memory(err);
     uint32_t i, found = 0, missing;
 
     for (i = 0; status == CHEX_OK && i < info->record_count; i++)

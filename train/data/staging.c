@@ -24,12 +24,12 @@
 #define MAX_THREADS 16
 
 static void
-tell(struct staging *s, bool waiting, const char *why)
+report_waiting(struct staging *s, bool waiting, const char *why)
 {
     pthread_mutex_lock(&s->mutex);
-    s->told.waiting = waiting;
-    if (!s->told.why[0] || s->told.left_out == 0)
-        snprintf(s->told.why, sizeof(s->told.why), "%s", why);
+    s->progress.waiting = waiting;
+    if (!s->progress.why[0] || s->progress.left_out == 0)
+        snprintf(s->progress.why, sizeof(s->progress.why), "%s", why);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -60,22 +60,17 @@ static void *
 help(void *argument)
 {
     struct staging *s = argument;
-    struct digest *digest = digest_new();
-    size_t stride = chex_dataset_info(s->o.ds)->stride;
-    uint8_t *chunk = malloc(stride < STAGING_CHUNK ? STAGING_CHUNK : stride); /* a record at least */
     struct chex_error err = {.status = CHEX_OK};
-    enum chex_status status = digest && chunk ? CHEX_OK : chex_fail_memory(&err);
+    enum chex_status status = CHEX_OK;
     unsigned shard;
 
     while (status == CHEX_OK && (shard = atomic_fetch_add(&s->next, 1)) < s->shards && !staging_is_stopped(s))
         if (s->wanted[shard])
-            status = s->work(s, shard, chunk, digest, &err);
+            status = s->work(s, shard, &err);
     if (status == CHEX_OK && staging_is_stopped(s))
-        status = chex_fail(&err, CHEX_ERR_STOPPED, "stopped while copying the data set");
+        status = staging_fail_stopped(&err);
     if (status != CHEX_OK)
         note_failure(s, status, &err);
-    free(chunk);
-    digest_free(digest);
     return NULL;
 }
 
@@ -106,7 +101,7 @@ is_left_over(const char *name)
 }
 
 static enum chex_status
-sweep(struct staging *s, struct chex_error *err)
+remove_leftovers(struct staging *s, struct chex_error *err)
 {
     struct folder_names names = {.count = 0};
     enum chex_status status = folder_list(&s->folder, is_left_over, &names, err);
@@ -118,14 +113,14 @@ sweep(struct staging *s, struct chex_error *err)
     return status;
 }
 
-/* Who else may write there could put anything between our look and our use. */
+/* Another user who may write there could put anything between the probe and its use. */
 static enum chex_status
 check_owner(const struct folder *folder, struct chex_error *err)
 {
     struct stat st;
 
     if (fstat(folder->fd, &st) != 0)
-        return chex_fail(err, CHEX_ERR_WRITE, "'%s': %s", folder->path, chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "'%s'", folder->path);
     if (st.st_uid != geteuid())
         return chex_fail(err, CHEX_ERR_USAGE, "'%s' belongs to another user (uid %lu)", folder->path,
                          (unsigned long)st.st_uid);
@@ -156,12 +151,12 @@ take_lock(struct staging *s, struct chex_error *err)
     enum chex_status status;
 
     while ((status = lock_take(&s->lock, &s->folder, s->o.break_lock, err)) == CHEX_ERR_LOCKED) {
-        tell(s, true, err->text);
+        report_waiting(s, true, err->text);
         nanosleep(&pause, NULL);
         if (staging_is_stopped(s))
-            return chex_fail(err, CHEX_ERR_STOPPED, "stopped while waiting: %s", s->told.why);
+            return chex_fail(err, CHEX_ERR_STOPPED, "stopped while waiting: %s", s->progress.why);
     }
-    tell(s, false, "");
+    report_waiting(s, false, "");
     return status;
 }
 
@@ -210,8 +205,8 @@ count_wanted(struct staging *s)
 
     pthread_mutex_lock(&s->mutex);
     for (i = 0; i < s->shards; i++) {
-        s->told.shards += s->wanted[i];
-        s->told.total += s->wanted[i] ? chex_dataset_shard(s->o.ds, i)->size : 0;
+        s->progress.shards += s->wanted[i];
+        s->progress.total += s->wanted[i] ? chex_dataset_shard(s->o.ds, i)->size : 0;
     }
     pthread_mutex_unlock(&s->mutex);
 }
@@ -223,7 +218,7 @@ count_there(struct staging *s)
 
     pthread_mutex_lock(&s->mutex);
     for (i = 0; i < s->shards; i++)
-        s->told.there += s->there[i];
+        s->progress.there += s->there[i];
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -235,9 +230,9 @@ stage(struct staging *s, struct chex_error *err)
     if (status == CHEX_OK)
         status = take_lock(s, err);
     if (status == CHEX_OK)
-        status = sweep(s, err);
+        status = remove_leftovers(s, err);
     if (status == CHEX_OK)
-        status = share_out(s, staging_look_at_shard, err);
+        status = share_out(s, staging_probe_shard, err);
     count_there(s);
     if (status == CHEX_OK)
         status = check_space(s, err);
@@ -298,7 +293,7 @@ staging_progress(struct staging *s, struct staging_progress *out)
     bool ended = atomic_load(&s->ended);
 
     pthread_mutex_lock(&s->mutex);
-    *out = s->told;
+    *out = s->progress;
     pthread_mutex_unlock(&s->mutex);
     out->done = atomic_load(&s->done);
     out->copied = atomic_load(&s->copied);

@@ -5,10 +5,10 @@
  * for this one, and several may lie there.  A shard gets its name when it is whole (safe_file) and has the SHA-256 of
  * the manifest; one that is there already is read, and believed only where all its checksums are right, and that of the
  * manifest over them (where it has none, the SHA-256).  manifest.json comes last.  The copy
- * stays for the next run; who wants the space removes DIR/chex-ID.
+ * stays for the next run, until a user removes DIR/chex-ID.
  *
- * A lock (lock.h) keeps processes apart; who does not get it waits, and then finds what the other one has copied.  A
- * shard whose source is damaged is left out: its records are read, and judged, where they are.
+ * A lock (lock.h) keeps processes apart; a process that does not get it waits, and then finds what the other one has
+ * copied.  A shard whose source is damaged is left out: its records are read and checked where they are.
  *
  *     staging_start(&options, &s, err)       in threads of its own
  *     while (!staging_progress(s, &p))       the caller meets other ranks meanwhile
@@ -40,13 +40,13 @@ struct staging;
 enum chex_status staging_start(const struct staging_options *options, struct staging **out, struct chex_error *err);
 
 struct staging_progress {
-    uint64_t done, total;      /* bytes looked at or copied; total is 0 until it is known */
+    uint64_t done, total;      /* bytes probed or copied; total is 0 until it is known */
     uint64_t copied;           /* bytes */
     unsigned shards;           /* to be there in the end */
     unsigned there;            /* that were there already, and good */
     unsigned left_out;         /* damaged at their source */
     bool waiting;              /* for another process that is at work there */
-    char why[CHEX_ERROR_TEXT]; /* who that is; else of the first shard that was left out; "" */
+    char why[CHEX_ERROR_TEXT]; /* that process; else why of the first shard that was left out; "" */
 };
 
 /* True once it has ended, well or not. */

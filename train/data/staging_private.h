@@ -8,19 +8,12 @@
 
 #include "data/staging.h"
 
-#include "base/sha256.h"
 #include "io/lock.h"
 
 #include <pthread.h>
 
-#define STAGING_CHUNK (1u << 20)
-
-/*
- * What is done to each shard by one of the threads, which has a chunk of STAGING_CHUNK bytes, or of a record where that
- * is more.
- */
-typedef enum chex_status staging_work(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest,
-                                      struct chex_error *err);
+/* What is done to each shard, by one of the threads. */
+typedef enum chex_status staging_work(struct staging *s, unsigned shard, struct chex_error *err);
 
 struct staging {
     struct staging_options o;
@@ -36,10 +29,10 @@ struct staging {
     atomic_uint next;
     atomic_bool give_up; /* a shard failed */
     atomic_bool ended;
-    atomic_uint_fast64_t done, copied;
+    _Atomic uint64_t done, copied;
 
     pthread_mutex_t mutex; /* for what follows */
-    struct staging_progress told;
+    struct staging_progress progress;
     enum chex_status status;
     struct chex_error error;
 };
@@ -51,7 +44,13 @@ staging_is_stopped(const struct staging *s)
     return atomic_load(&s->give_up) || (s->o.stop && atomic_load(s->o.stop));
 }
 
-staging_work staging_look_at_shard; /* s->there[shard]: what lies there is good */
-staging_work staging_copy_shard;    /* where it is not; or leave it out */
+static inline enum chex_status
+staging_fail_stopped(struct chex_error *err)
+{
+    return chex_fail(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
+}
+
+staging_work staging_probe_shard; /* s->there[shard]: what lies there is good */
+staging_work staging_copy_shard;  /* where it is not; or leave it out */
 
 #endif

@@ -8,46 +8,54 @@
 #include "data/staging_private.h"
 
 #include "dataset/dataset.h"
-#include "dataset/tfrecord.h"
+#include "io/digest_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* SHA-256 of a file of this size, written to `to` where that is given.  CHEX_ERR_CHECKSUM: it is another one. */
+struct copy {
+    struct staging *s;
+    struct safe_file *to; /* NULL: only the SHA-256 is wanted */
+    uint64_t done;
+};
+
 static enum chex_status
-hash_file(struct staging *s, int fd, const struct chex_shard_info *info, struct safe_file *to, uint8_t *chunk,
-          struct digest *digest, struct chex_error *err)
+copy_piece(void *context, const uint8_t *data, size_t size, struct chex_error *err)
 {
-    enum chex_status status = CHEX_OK;
-    uint8_t hash[DIGEST_SIZE];
+    struct copy *copy = context;
+
+    copy->done += size;
+    atomic_fetch_add(&copy->s->done, size);
+    if (staging_is_stopped(copy->s))
+        return staging_fail_stopped(err);
+    return copy->to ? safe_file_write(copy->to, data, size, err) : CHEX_OK;
+}
+
+/* Compare the SHA-256 of a file with the manifest's, and write it to `to` where that is given.  CHEX_ERR_CHECKSUM */
+static enum chex_status
+check_sha256(struct staging *s, int fd, const struct chex_shard_info *info, struct safe_file *to,
+             struct chex_error *err)
+{
+    struct copy copy = {.s = s, .to = to};
     char hex[DIGEST_HEX];
-    uint64_t at = 0;
-    size_t got = 0;
+    enum chex_status status = digest_file(fd, copy_piece, &copy, hex, err);
 
-    digest_start(digest);
-    while (status == CHEX_OK && at < info->size && !staging_is_stopped(s)) {
-        size_t size = info->size - at < STAGING_CHUNK ? (size_t)(info->size - at) : STAGING_CHUNK;
-
-        status = file_pread(fd, at, chunk, size, &got, err);
-        if (status == CHEX_OK && got < size)
-            status = chex_fail(err, CHEX_ERR_TRUNCATED, "became shorter");
-        digest_add(digest, chunk, got);
-        if (status == CHEX_OK && to)
-            status = safe_file_write(to, chunk, got, err);
-        at += got;
-        atomic_fetch_add(&s->done, got);
-    }
-    digest_finish(digest, hash);
-    digest_hex(hash, DIGEST_SIZE, hex);
-    if (status == CHEX_OK && at < info->size)
-        status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
     if (status == CHEX_OK && strcmp(hex, info->sha256) != 0)
         status = chex_fail(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that of the manifest");
     if (status != CHEX_OK)
-        atomic_fetch_sub(&s->done, at); /* it comes again */
+        atomic_fetch_sub(&s->done, copy.done); /* it comes again */
     return status;
+}
+
+static enum chex_status
+visit_record(void *context, const struct scanned_record *record, struct chex_error *err)
+{
+    if (staging_is_stopped(context))
+        return staging_fail_stopped(err);
+    /* What form and place of a record are is no matter of a copy. */
+    return record->fault == RECORD_GOOD || record->fault >= RECORD_FORM ? CHEX_OK : record_fail(record, err);
 }
 
 /*
@@ -55,47 +63,28 @@ hash_file(struct staging *s, int fd, const struct chex_shard_info *info, struct 
  * twentieth of the time: what a copy or a disk does to a file is noticed, and nobody else may write there.
  */
 static enum chex_status
-check_records(struct staging *s, int fd, unsigned shard, uint8_t *chunk, struct chex_error *err)
+check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
 {
-    const struct chex_shard_info *info = chex_dataset_shard(s->o.ds, shard);
-    size_t stride = chex_dataset_info(s->o.ds)->stride, got = 0, i;
-    uint32_t most = stride < STAGING_CHUNK ? (uint32_t)(STAGING_CHUNK / stride) : 1, at, count, chain = 0;
-    enum chex_status status = CHEX_OK;
-    uint64_t read = 0;
+    struct shard_scan scan = {.shard = dataset_shard_identity(s->o.ds, shard),
+                              .fd = fd,
+                              .records = chex_dataset_shard(s->o.ds, shard)->record_count,
+                              .visit = visit_record,
+                              .context = s,
+                              .bytes = &s->done};
     char hex[CRC_HEX];
+    enum chex_status status = shard_scan(&scan, err);
 
-    for (at = 0; status == CHEX_OK && at < info->record_count && !staging_is_stopped(s); at += count) {
-        uint64_t length = 0;
-
-        count = info->record_count - at < most ? info->record_count - at : most;
-        status = file_pread(fd, (uint64_t)at * stride, chunk, count * stride, &got, err);
-        if (status == CHEX_OK && got < count * stride)
-            status = chex_fail(err, CHEX_ERR_TRUNCATED, "became shorter");
-        for (i = 0; status == CHEX_OK && i < count; i++) {
-            status = tfrecord_length(chunk + i * stride, stride, &length, err);
-            if (status == CHEX_OK && length != stride - TFRECORD_FRAME)
-                status = chex_fail(err, CHEX_ERR_DAMAGED, "a record of another length");
-            if (status == CHEX_OK)
-                status = tfrecord_check_data(chunk + i * stride, (size_t)length, err);
-            if (status == CHEX_OK)
-                chain = tfrecord_chain(chain, chunk + i * stride, (size_t)length);
-        }
-        atomic_fetch_add(&s->done, got);
-        read += got;
-    }
-    crc_hex(chain, hex);
-    if (status == CHEX_OK && at < info->record_count)
-        status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
+    crc_hex(scan.crc32c, hex);
     if (status == CHEX_OK && strcmp(hex, s->o.ds->manifest.shard[shard].crc32c) != 0)
         status = chex_fail(err, CHEX_ERR_CHECKSUM, "its checksum is not that of the manifest");
     if (status != CHEX_OK)
-        atomic_fetch_sub(&s->done, read); /* it comes again */
+        atomic_fetch_sub(&s->done, scan.bytes_read); /* it comes again */
     return status;
 }
 
 /* What lies there already. */
 enum chex_status
-staging_look_at_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest, struct chex_error *err)
+staging_probe_shard(struct staging *s, unsigned shard, struct chex_error *err)
 {
     const struct chex_shard_info *info = chex_dataset_shard(s->o.ds, shard);
     struct chex_error why;
@@ -108,9 +97,9 @@ staging_look_at_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct 
     if (size != info->size)
         status = CHEX_ERR_TRUNCATED;
     else if (s->o.ds->manifest.shard[shard].crc32c)
-        status = check_records(s, fd, shard, chunk, &why);
+        status = check_records(s, fd, shard, &why);
     else
-        status = hash_file(s, fd, info, NULL, chunk, digest, &why);
+        status = check_sha256(s, fd, info, NULL, &why);
     close(fd);
     s->there[shard] = status == CHEX_OK;
     return status == CHEX_ERR_STOPPED ? chex_fail(err, status, "%s", why.text) : CHEX_OK;
@@ -118,15 +107,14 @@ staging_look_at_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct 
 
 /* One attempt; the source is closed by the caller. */
 static enum chex_status
-copy_from(struct staging *s, int fd, const struct chex_shard_info *info, uint8_t *chunk, struct digest *digest,
-          struct chex_error *err)
+copy_from(struct staging *s, int fd, const struct chex_shard_info *info, struct chex_error *err)
 {
     struct safe_file *f;
     enum chex_status status = safe_file_create(&s->folder, info->name, SAFE_FILE_NEW, info->size, &f, err);
 
     if (status != CHEX_OK)
         return status;
-    status = hash_file(s, fd, info, f, chunk, digest, err);
+    status = check_sha256(s, fd, info, f, err);
     /* What a power loss takes of it is missed by the next run. */
     if (status == CHEX_OK)
         return safe_file_commit(f, false, err);
@@ -141,15 +129,15 @@ leave_out(struct staging *s, const struct chex_shard_info *info, const struct ch
     enum chex_status status = folder_remove(&s->folder, info->name, NULL);
 
     pthread_mutex_lock(&s->mutex);
-    if (s->told.left_out++ == 0)
-        snprintf(s->told.why, sizeof(s->told.why), "'%.200s/%.100s': %.500s", s->o.ds->folder.path, info->name,
+    if (s->progress.left_out++ == 0)
+        snprintf(s->progress.why, sizeof(s->progress.why), "'%.200s/%.100s': %.500s", s->o.ds->folder.path, info->name,
                  why->text);
     pthread_mutex_unlock(&s->mutex);
     return status;
 }
 
 enum chex_status
-staging_copy_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct digest *digest, struct chex_error *err)
+staging_copy_shard(struct staging *s, unsigned shard, struct chex_error *err)
 {
     const struct chex_shard_info *info = chex_dataset_shard(s->o.ds, shard);
     enum chex_status status;
@@ -162,10 +150,10 @@ staging_copy_shard(struct staging *s, unsigned shard, uint8_t *chunk, struct dig
     if (status == CHEX_ERR_MISSING)
         return chex_context(err, status, "'%s/%s'", s->o.ds->folder.path, info->name);
     if (status == CHEX_OK) {
-        status = copy_from(s, fd, info, chunk, digest, err);
+        status = copy_from(s, fd, info, err);
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* it is read from the copy from here on */
         if (chex_status_is_data(status))
-            status = copy_from(s, fd, info, chunk, digest, err);
+            status = copy_from(s, fd, info, err);
         close(fd);
     }
     if (status == CHEX_OK)

@@ -8,7 +8,6 @@
 #include "eval/predictions.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A text that grows; the first failure is kept. */
@@ -28,17 +27,11 @@ static void put_format(struct text *t, const char *format, ...) __attribute__((f
 static void
 put_format(struct text *t, const char *format, ...)
 {
-    char piece[128]; /* names of findings and numbers only */
     va_list args;
-    int size;
 
     va_start(args, format);
-    size = vsnprintf(piece, sizeof(piece), format, args);
+    t->failed = t->failed || buffer_vprintf(&t->b, NULL, format, args) != CHEX_OK;
     va_end(args);
-    if (size < 0 || (size_t)size >= sizeof(piece))
-        t->failed = true;
-    else
-        put(t, piece, (size_t)size);
 }
 
 /* Quoted where RFC 4180 asks for it. */

@@ -26,10 +26,7 @@ struct append {
 static enum chex_status
 fail(const struct append *a, const char *verb, int error, struct chex_error *err)
 {
-    chex_fail(err, chex_status_of_write_errno(error), "cannot %s '%s/%s': %s", verb, a->folder->path, a->name,
-              chex_errno_text(error));
-    errno = error;
-    return chex_status_of_write_errno(error);
+    return error_write(err, error, "cannot %s '%s/%s'", verb, a->folder->path, a->name);
 }
 
 enum chex_status
@@ -83,41 +80,20 @@ append_put(struct append *a, const void *data, size_t size, struct chex_error *e
     return buffer_append(&a->pending, data, size, err);
 }
 
-static enum chex_status
-write_pending(struct append *a, struct chex_error *err)
-{
-    const struct buffer *b = &a->pending;
-    size_t done = 0;
-
-    while (done < b->size) {
-        ssize_t n = pwrite(a->fd, b->data + done, b->size - done, (off_t)(a->end + done));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fail(a, "write", n < 0 ? errno : EIO, err);
-        done += (size_t)n;
-    }
-    return CHEX_OK;
-}
-
 enum chex_status
 append_flush(struct append *a, struct chex_error *err)
 {
-    enum chex_status status;
     struct stat st;
+    int error;
 
     if (a->pending.size == 0)
         return CHEX_OK;
-    status = write_pending(a, err);
-    if (status != CHEX_OK) {
-        int error = errno;
-
+    error = file_pwrite(a->fd, a->end, a->pending.data, a->pending.size);
+    if (error != 0) {
         /* Half a piece goes away again; where even that fails, the next flush writes over it. */
         while (ftruncate(a->fd, (off_t)a->end) != 0 && errno == EINTR)
             ;
-        errno = error;
-        return status;
+        return fail(a, "write", error, err);
     }
     a->end += a->pending.size;
     a->pending.size = 0;

@@ -21,7 +21,7 @@ struct append;
 
 /*
  * Open a file for appending.
- * fresh  it must not be there yet (CHEX_ERR_WRITE, errno EEXIST); else what is there stays
+ * fresh  it must not be there yet (CHEX_ERR_WRITE, cause EEXIST); else what is there stays
  * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status append_open(const struct folder *folder, const char *name, bool fresh, struct append **out,

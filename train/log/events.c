@@ -159,7 +159,7 @@ create_file(struct events *e, const struct folder *folder, struct chex_error *er
     for (tries = 0; status == CHEX_OK && tries < NAME_TRIES; tries++) {
         snprintf(e->name, sizeof(e->name), NAME_PREFIX "%010llu.%s.%ld", second + tries, host, (long)getpid());
         status = append_open(folder, e->name, true, &e->file, err);
-        if (status == CHEX_OK || errno != EEXIST)
+        if (status == CHEX_OK || err->cause != EEXIST)
             return status;
         status = CHEX_OK;
     }

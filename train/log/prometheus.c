@@ -18,8 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LINE_SIZE 1024
-#define SUFFIX    ".prom"
+#define SUFFIX ".prom"
 
 struct evaluated {
     char split[64];
@@ -203,17 +202,12 @@ static void put(struct page *page, const char *format, ...) __attribute__((forma
 static void
 put(struct page *page, const char *format, ...)
 {
-    char line[LINE_SIZE];
     va_list args;
-    int length;
 
     va_start(args, format);
-    length = vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    if (length >= (int)sizeof(line) || length < 0)
-        page->status = chex_fail(page->err, CHEX_ERR_LIMIT, "a line of the file for Prometheus is too long");
     if (page->status == CHEX_OK)
-        page->status = buffer_append(page->text, line, (size_t)length, page->err);
+        page->status = buffer_vprintf(page->text, page->err, format, args);
+    va_end(args);
 }
 
 /* The two lines before the samples of a metric. */

@@ -130,8 +130,7 @@ open_elsewhere(const char *path, struct folder *folder, const char **name, struc
     if (**name == '\0' || (fstatat(folder->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
         return chex_fail(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
     if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        return chex_fail(err, CHEX_ERR_WRITE, "--predict: cannot write to the folder '%s': %s", folder->path,
-                         chex_errno_text(errno));
+        return error_system(err, CHEX_ERR_WRITE, errno, "--predict: cannot write to the folder '%s'", folder->path);
     return CHEX_OK;
 }
 

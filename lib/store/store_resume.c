@@ -1,0 +1,388 @@
+/*
+ * store_resume.c - a store opened where earlier runs ended: finished shards, and the slots of those that are not
+ *
+ * A finished shard is believed where every byte of it is what its line in the journal says.  Any other file under a
+ * shard's name, or under the name of its partial file, is a partial file: its good slots are taken over, so that a kill
+ * between a rename and the journal's line costs nothing.
+ *
+ * A repair is a resume of a complete data set: the lines are those of its manifest, and where a shard does not fit
+ * them the data set becomes an unfinished one, whose journal knows the good shards.  A kill at any moment leaves a
+ * complete data set or an unfinished one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "store/store_private.h"
+
+#include "base/pipeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- what lies there ------------------------------------------------------------------------------------------- */
+
+/* The records of the file of this name.  CHEX_ERR_MISSING and CHEX_ERR_READ: it cannot be opened. */
+static enum chex_status
+scan_name(const struct store *store, size_t shard, const char *name, struct store_found *out, struct chex_error *err)
+{
+    int fd;
+    enum chex_status status = file_open(store->folder->fd, name, &fd, &out->result.size, err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = store_scan(store, shard, fd, NULL, out, err);
+    close(fd);
+    /* At a bad block the records end, as if the file did: what lies behind it is made from the images again. */
+    return status == CHEX_ERR_READ || status == CHEX_ERR_TRUNCATED ? CHEX_OK : status;
+}
+
+/* Is the whole shard there, with every image of the plan, and is it that of the line, where there is one? */
+static bool
+is_finished(const struct store *store, size_t shard, const struct store_found *found, const struct shard_result *line)
+{
+    const struct plan_shard *s = &store->plan->shard[shard];
+    const struct shard_result *seen = &found->result;
+
+    if (found->good != s->records || seen->images != s->images ||
+        seen->size != (uint64_t)s->records * store->plan->layout.stride)
+        return false;
+    return !line ||
+           (line->size == seen->size && line->images == seen->images && strcmp(line->sha256, seen->sha256) == 0 &&
+            (!line->crc32c[0] || strcmp(line->crc32c, seen->crc32c) == 0));
+}
+
+/* ---- resume ---------------------------------------------------------------------------------------------------- */
+
+/* What lies under the shard's name becomes its partial file; where nothing does, the one that is there is scanned. */
+static enum chex_status
+take_over(struct store *store, size_t shard, bool scanned, struct store_found *found, struct chex_error *err)
+{
+    const struct plan_shard *s = &store->plan->shard[shard];
+    char partial[STORE_PARTIAL_NAME];
+    enum chex_status status;
+
+    store_partial_name(store, shard, partial);
+    if (renameat(store->folder->fd, s->name, store->folder->fd, partial) != 0 && errno != ENOENT)
+        return error_system(err, CHEX_ERR_WRITE, errno, "cannot rename '%s/%s'", store->folder->path, s->name);
+    status = folder_own(store->folder, partial, err);
+    if (status != CHEX_OK || scanned)
+        return status;
+    status = scan_name(store, shard, partial, found, err);
+    if (status == CHEX_OK || status == CHEX_ERR_MISSING)
+        return CHEX_OK;
+    return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", store->folder->path,
+                        partial);
+}
+
+/* One shard: believed, or taken over; finished at once where all its images are there. */
+static enum chex_status
+resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
+{
+    struct store *store = context;
+    struct store_shard *s = &store->shard[i];
+    struct shard_result *line = &store->result[i];
+    struct store_found found = {.slot = s->slot, .sha256 = line->done};
+    enum chex_status status;
+
+    (void)worker;
+    if (!s->ours)
+        return CHEX_OK;
+    status = scan_name(store, i, store->plan->shard[i].name, &found, err);
+    if (status == CHEX_ERR_MEMORY)
+        return status;
+    if (status == CHEX_OK && line->done && is_finished(store, i, &found, line)) {
+        memcpy(s->was, line->was, sizeof(s->was));
+        shard_result_release(line);
+        *line = found.result;
+        line->done = true;
+        free(s->slot);
+        s->slot = NULL;
+        s->left = 0;
+        return CHEX_OK;
+    }
+    if (line->done)
+        memcpy(s->was, line->sha256, sizeof(s->was));
+    shard_result_release(line);
+    status = take_over(store, i, status == CHEX_OK, &found, err);
+    s->left -= found.result.images;
+    return status == CHEX_OK && s->left == 0 ? store_finish_shard(store, i, err) : status;
+}
+
+static void
+count_state(const struct store *store, struct store_state *state)
+{
+    size_t i;
+
+    for (i = 0; i < store->plan->shard_count; i++) {
+        const struct store_shard *s = &store->shard[i];
+
+        if (!s->ours)
+            continue;
+        state->shards++;
+        state->images += store->plan->shard[i].images;
+        state->shards_done += s->slot == NULL;
+        state->slots_full += s->slot ? store->plan->shard[i].images - s->left : 0;
+        state->images_done += s->slot ? 0 : store->plan->shard[i].images;
+    }
+}
+
+/* Partial files that may be open at once: what the process may open, less what else it has open. */
+static unsigned
+partials_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= 64)
+        return 2;
+    return limit.rlim_cur - 64 > 65536 ? 65536 : (unsigned)(limit.rlim_cur - 64);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+make_store(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+           struct store **out, struct chex_error *err)
+{
+    struct store *store = calloc(1, sizeof(*store));
+    size_t i;
+
+    *out = NULL;
+    if (!store)
+        return chex_fail_memory(err);
+    store->folder = folder;
+    store->plan = plan;
+    store->options = *options;
+    store->journal.fd = -1;
+    store->max_open = partials_limit();
+    pthread_mutex_init(&store->journal_lock, NULL);
+    store->result = calloc(plan->shard_count, sizeof(*store->result));
+    store->shard = calloc(plan->shard_count, sizeof(*store->shard));
+    for (i = 0; store->shard && i < plan->shard_count; i++)
+        pthread_mutex_init(&store->shard[i].lock, NULL);
+    for (i = 0; store->shard && store->result && i < plan->shard_count; i++) {
+        store->shard[i].ours = share_has(options->share, i);
+        if (!store->shard[i].ours)
+            continue;
+        store->shard[i].left = plan->shard[i].images;
+        store->shard[i].slot = calloc(plan->shard[i].images, 1);
+        if (!store->shard[i].slot)
+            break;
+    }
+    if (i < plan->shard_count || !store->result) {
+        store_free(store);
+        return chex_fail_memory(err);
+    }
+    *out = store;
+    return CHEX_OK;
+}
+
+/* The shards of other shares are left to their processes; a line about one of this share is checked later. */
+static enum chex_status
+read_journals(struct store *store, struct chex_error *err)
+{
+    const struct plan *plan = store->plan;
+    char spec[256];
+    size_t i;
+    enum chex_status status;
+
+    spec_format(&plan->spec, spec, sizeof(spec));
+    status = journal_open(store->folder, store->options.share, plan->dataset_id, spec, store->result, plan->shard_count,
+                          &store->journal, err);
+    for (i = 0; i < plan->shard_count; i++)
+        if (!store->shard[i].ours)
+            shard_result_release(&store->result[i]);
+    return status;
+}
+
+enum chex_status
+store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+           struct store **out, struct store_state *state, struct chex_error *err)
+{
+    enum chex_status status = make_store(folder, plan, options, out, err);
+
+    if (status == CHEX_OK)
+        status = read_journals(*out, err);
+    *state = (struct store_state){0};
+    if (status == CHEX_OK)
+        status = store_each(*out, plan->shard_count, resume_shard, *out, err);
+    if (status == CHEX_OK)
+        count_state(*out, state);
+    if (status != CHEX_OK) {
+        store_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+struct each {
+    const struct store_options *options;
+    store_work *work;
+    void *context;
+};
+
+static enum chex_status
+each_work(void *context, void *worker, size_t item, struct chex_error *err)
+{
+    struct each *each = context;
+
+    return each->work(each->context, worker, item, err);
+}
+
+static void
+each_tick(void *context, size_t done)
+{
+    struct each *each = context;
+
+    (void)done;
+    if (each->options->tick)
+        each->options->tick(each->options->context);
+}
+
+enum chex_status
+store_each(const struct store *store, size_t count, store_work *work, void *context, struct chex_error *err)
+{
+    struct each each = {&store->options, work, context};
+    struct pipeline pipeline = {
+        .count = count,
+        .threads = store->options.threads ? store->options.threads : 1,
+        .work = each_work,
+        .tick = each_tick,
+        .context = &each,
+        .stop = store->options.stop,
+    };
+
+    return pipeline_run(&pipeline, err);
+}
+
+uint64_t
+store_space_needed(const struct store *store)
+{
+    uint64_t needed = 0;
+    size_t i;
+
+    for (i = 0; i < store->plan->shard_count; i++) {
+        const struct plan_shard *s = &store->plan->shard[i];
+        uint64_t size = (uint64_t)s->records * store->plan->layout.stride, there = 0;
+        char partial[STORE_PARTIAL_NAME];
+        struct stat st;
+
+        if (!store->shard[i].slot)
+            continue;
+        store_partial_name(store, i, partial);
+        if (fstatat(store->folder->fd, partial, &st, 0) == 0)
+            there = (uint64_t)st.st_blocks * 512;
+        needed += there < size ? size - there : 0;
+    }
+    return needed;
+}
+
+/* ---- repair ---------------------------------------------------------------------------------------------------- */
+
+struct repair {
+    const struct store *store;
+    const struct manifest *m;  /* NULL: it is damaged or missing */
+    struct store_found *found; /* [shard_count]; result.done: the shard is finished */
+};
+
+/* What the manifest says of a shard, as a line of the journal says it. */
+static bool
+line_of(const struct repair *r, size_t shard, struct shard_result *out)
+{
+    const struct manifest_shard *s = &r->m->shard[shard];
+
+    if (shard >= r->m->shard_count)
+        return false;
+    *out = (struct shard_result){.size = s->size, .images = s->images};
+    snprintf(out->sha256, sizeof(out->sha256), "%s", s->sha256);
+    snprintf(out->crc32c, sizeof(out->crc32c), "%s", s->crc32c ? s->crc32c : "");
+    return true;
+}
+
+static enum chex_status
+check_shard(void *context, void *worker, size_t shard, struct chex_error *err)
+{
+    const struct repair *r = context;
+    struct store_found *found = &r->found[shard];
+    struct shard_result line;
+    enum chex_status status;
+
+    (void)worker;
+    found->sha256 = true;
+    status = scan_name(r->store, shard, r->store->plan->shard[shard].name, found, err);
+    if (status == CHEX_ERR_MEMORY)
+        return status;
+    found->result.done = status == CHEX_OK && (r->m ? line_of(r, shard, &line) : true) &&
+                         is_finished(r->store, shard, found, r->m ? &line : NULL);
+    return CHEX_OK;
+}
+
+/*
+ * A line for each finished shard, as if it had been finished just now.  One that is made again gets a line in words of
+ * the manifest, which fits nothing, since it has no size: so the resume, be it after a kill, notices whether the same
+ * bytes come out.  Where images were rejected others may come out.
+ */
+static enum chex_status
+write_journal(const struct repair *r, struct chex_error *err)
+{
+    const struct plan *plan = r->store->plan;
+    struct shard_result *before = calloc(plan->shard_count, sizeof(*before));
+    struct journal journal = {.fd = -1};
+    char spec[256];
+    size_t i;
+    enum chex_status status = before ? folder_remove(r->store->folder, JOURNAL_NAME, err) : chex_fail_memory(err);
+
+    spec_format(&plan->spec, spec, sizeof(spec));
+    if (status == CHEX_OK)
+        status = journal_open(r->store->folder, (struct share){0}, plan->dataset_id, spec, before, plan->shard_count,
+                              &journal, err);
+    for (i = 0; status == CHEX_OK && i < plan->shard_count; i++) {
+        struct shard_result line = r->found[i].result;
+
+        if (!line.done) {
+            if (!r->m || !line_of(r, i, &line) || line.images != plan->shard[i].images)
+                continue;
+            line.size = line.images = 0;
+            if (!line.crc32c[0])
+                snprintf(line.crc32c, sizeof(line.crc32c), "00000000");
+        }
+        status = journal_add(&journal, i, &line, err);
+    }
+    journal_close(&journal);
+    free(before);
+    return status;
+}
+
+enum chex_status
+store_repair(const struct store *store, const struct manifest *m, bool *damaged, struct chex_error *err)
+{
+    size_t count = store->plan->shard_count, i;
+    uint64_t good = 0;
+    struct repair r = {store, m, calloc(count, sizeof(*r.found))};
+    enum chex_status status = r.found ? store_each(store, count, check_shard, &r, err) : chex_fail_memory(err);
+
+    *damaged = !m;
+    for (i = 0; status == CHEX_OK && i < count; i++) {
+        *damaged |= !r.found[i].result.done;
+        good += r.found[i].good;
+    }
+    /* Another data set must not be taken for a damaged one of ours; a manifest that cannot be read says nothing. */
+    if (status == CHEX_OK && good == 0 && !m)
+        status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+                           "'%s' has no good manifest and no record of this data set (--force replaces it)",
+                           store->folder->path);
+    if (status == CHEX_OK && *damaged)
+        status = write_journal(&r, err);
+    if (status == CHEX_OK && *damaged)
+        status = folder_remove(store->folder, MANIFEST_NAME, err);
+    if (status == CHEX_OK && *damaged)
+        status = folder_sync(store->folder, err);
+    free(r.found);
+    return status;
+}
