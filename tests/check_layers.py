@@ -168,7 +168,7 @@ def check_symbols(tally, order):
 def check_columns(tally):
     names = subprocess.run(["find", *ROOTS, "tests", "bench", "man", "doc", "schemas", "(", "-name", "*.[ch]",
                             "-o", "-name", "*.py", "-o", "-name", "*.sh", "-o", "-name", "*.mk", "-o", "-name", "*.m4",
-                            "-o", "-name", "*.proto", ")", "-type", "f"],
+                            "-o", "-name", "*.cc", "-o", "-name", "*.proto", ")", "-type", "f"],
                            cwd=SOURCE, capture_output=True, text=True, check=True).stdout.split()
     names += [f"m4/{name}" for name in os.listdir(os.path.join(SOURCE, "m4")) if name.startswith("chex_")]
     names += ["configure.ac", "Makefile.am", "run-tests.sh", "quickstart.sh"]

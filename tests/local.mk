@@ -155,7 +155,7 @@ tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
 	  -o tests/dataset --size 32 --shard-size 16 && touch $@
 CLEANFILES += tests/dataset.stamp
 clean-local:
-	rm -rf tests/dataset tests/dataset.images
+	rm -rf tests/dataset tests/dataset.images emulator
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 # The longest first: with several jobs none of them begins last and alone.

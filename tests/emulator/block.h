@@ -1,0 +1,76 @@
+/*
+ * block.h - the threads of a block, and who of them waits for what
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EMULATOR_BLOCK_H
+#define EMULATOR_BLOCK_H
+
+#include "cuda_runtime_api.h"
+#include "emulated.h"
+#include "fiber.h"
+
+#include <vector>
+
+namespace emulated
+{
+enum { THREADS_MAX = 1024, WARP = 32, COPIES_MAX = 256 };
+
+/* A copy to shared memory that was begun (async_copy.cc). */
+struct pending_copy {
+    unsigned char *to;
+    const unsigned char *from;
+    unsigned valid, group;
+};
+
+struct block_thread {
+    thread seen;
+    fiber stack;
+    place at; /* where it waits */
+    bool waits, ended;
+    pending_copy copies[COPIES_MAX];
+    unsigned copy_count;
+    unsigned group; /* that copies which are begun now belong to */
+};
+
+/*
+ * Lanes of a warp that meet: each hands in words, the last one to come computes what each gets, and the meeting is over
+ * when all have left.
+ */
+struct meeting {
+    uint32_t mask, arrived, left;
+    place at;
+    meeting *next; /* of those that are spare */
+    struct {
+        uint32_t in[12], out[8];
+    } lane[WARP];
+    TSAN(char *sync;)
+};
+meeting *meet(uint32_t mask, place at, const void *in, size_t size, void (*complete)(meeting *m), bool orders_memory);
+void leave(meeting *m);
+
+/* The thread that runs. */
+extern block_thread *running;
+
+/* It waits until release() was called for it. */
+void wait_here(place at);
+void release(block_thread *t);
+block_thread *lane_of_warp(unsigned lane);
+
+/* Ends the process: what is wrong, in which kernel, block and thread, and where. */
+[[noreturn]] void violation(place at, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "kernel 'conv', block 0,0,0, thread 17", or "" on the host. */
+const char *where();
+
+void block_seed(uint64_t seed);
+void run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared);
+/* The kernel of this address, or NULL. */
+kernel *find_kernel(const void *address);
+
+struct generator {
+    uint64_t state;
+    uint32_t next();
+};
+} // namespace emulated
+
+#endif

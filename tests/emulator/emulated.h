@@ -1,0 +1,236 @@
+/*
+ * emulated.h - what a kernel sees of the emulator, when it is compiled as C++ for the host
+ *
+ * The model to keep in mind: a thread of a block is a fiber with a stack of its own.  Blocks run one after the other,
+ * the fibers of a block in turn, each until it waits for its block or its warp, or ends.  So between two barriers
+ * threads run one after the other, in an order that EMULATOR_THREADS shuffles.  Shared memory is NaN when a block
+ * begins.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EMULATED_H
+#define EMULATED_H
+
+#include "half.h"
+
+#include <stddef.h>
+#include <type_traits>
+
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+
+struct uint3 {
+    unsigned x, y, z;
+};
+struct alignas(8) uint2 {
+    uint32_t x, y;
+};
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+namespace emulated
+{
+/* Where in the source a thread is. */
+struct place {
+    const char *file;
+    int line;
+};
+#define EMULATED_HERE (emulated::place{__builtin_FILE(), __builtin_LINE()})
+
+struct thread {
+    uint3 index, block, block_size, grid;
+    unsigned lane, warp;
+    unsigned char *shared; /* dynamic shared memory of the block */
+};
+extern thread *self;
+
+void sync_block(place at);
+void sync_warp(uint32_t mask, place at);
+
+/* All lanes of the mask hand in `words`, and get those of lane `from`. */
+void shuffle(uint32_t mask, const uint32_t *mine, unsigned words, unsigned from, uint32_t *out, place at);
+uint32_t ballot(uint32_t mask, bool vote, place at);
+
+/*
+ * The fragments of PTX ISA, "Matrix multiply-accumulate": a[2 * r + h] is half h of register r of this lane.
+ * mma_884: either operand may be given with k running slowest, `transposed`: A as .col, B as .row.
+ */
+void mma_16816(float d[4], const float a[8], const float b[4], place at);
+void mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool transposed_b, place at);
+/* The address of row lane % 8 of matrix lane / 8 is handed in; p[i] becomes that of row `row` of matrix i. */
+void exchange_rows(const void *row, unsigned matrices, unsigned wanted, const void **p, place at);
+
+/* 16 bytes of which `valid` come from `from`, the others are 0: there when they were waited for, NaN before. */
+void copy_async(void *to, const void *from, unsigned size, unsigned valid, place at);
+void copy_commit();
+void copy_wait(unsigned groups_left);
+
+/* Ends the process where p is no multiple of `align`. */
+void check_aligned(const void *p, size_t align, place at);
+/* An access that the compiler's instrumentation does not see. */
+void note_read(const void *p, size_t size);
+
+template <typename T>
+static inline void
+mma_16816(float d[4], const T a[8], const T b[4], place at)
+{
+    float fa[8], fb[4];
+
+    for (unsigned i = 0; i < 8; i++)
+        fa[i] = to_float(a[i]);
+    for (unsigned i = 0; i < 4; i++)
+        fb[i] = to_float(b[i]);
+    mma_16816(d, (const float *)fa, (const float *)fb, at);
+}
+
+template <typename T>
+static inline void
+mma_884(float d[8], const T a[4], const T b[4], bool transposed_a, bool transposed_b, place at)
+{
+    float fa[4], fb[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        fa[i] = to_float(a[i]);
+        fb[i] = to_float(b[i]);
+    }
+    mma_884(d, (const float *)fa, (const float *)fb, transposed_a, transposed_b, at);
+}
+
+template <typename T>
+static inline T
+shuffle_value(uint32_t mask, T value, unsigned from, place at)
+{
+    static_assert(sizeof(T) % 4 == 0, "words travel");
+    uint32_t in[sizeof(T) / 4], out[sizeof(T) / 4];
+
+    memcpy(in, &value, sizeof(T));
+    shuffle(mask, in, sizeof(T) / 4, from & 31, out, at);
+    memcpy(&value, out, sizeof(T));
+    return value;
+}
+
+/*
+ * ldmatrix.  T is 2 bytes wide, or float where half types are float; row i of a matrix has 8 values.  out[2 * i + h]:
+ * without transposed value h of the pair that starts at column lane % 4 * 2 of row lane / 4, else rows for columns.
+ */
+template <typename T>
+static inline void
+ldmatrix(T *out, unsigned matrices, bool transposed, const void *row, place at)
+{
+    const void *p[4];
+
+    for (unsigned h = 0; h < 2; h++) {
+        if (h == 0 || transposed)
+            exchange_rows(row, matrices, transposed ? self->lane % 4 * 2 + h : self->lane / 4, p, at);
+        for (unsigned i = 0; i < matrices; i++) {
+            const T *from = (const T *)p[i] + (transposed ? self->lane / 4 : self->lane % 4 * 2 + h);
+
+            note_read(from, sizeof(T));
+            out[2 * i + h] = *from;
+        }
+    }
+}
+
+template <typename T>
+static inline T
+atomic_add(T *to, T value)
+{
+    if constexpr (std::is_integral_v<T>) {
+        return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+    } else {
+        T old, sum;
+
+        __atomic_load(to, &old, __ATOMIC_RELAXED);
+        do {
+            sum = old + value;
+        } while (!__atomic_compare_exchange(to, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        return old;
+    }
+}
+
+template <typename T>
+static inline T
+atomic_max(T *to, T value)
+{
+    T old = __atomic_load_n(to, __ATOMIC_RELAXED);
+
+    while (old < value && !__atomic_compare_exchange_n(to, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return old;
+}
+
+/* A kernel by the address that cudaLaunchKernel() is given. */
+struct kernel {
+    const char *name;
+    void (*run)(const void *argument);
+    size_t argument;  /* bytes of its only argument */
+    unsigned threads; /* of a block at most */
+    size_t shared;    /* dynamic shared memory that was allowed: 48 KiB unless asked for more */
+};
+struct register_kernel {
+    register_kernel(const void *address, kernel k);
+};
+} // namespace emulated
+
+/* extern "C" void name(type a) { ... } as a kernel with at most so many threads a block. */
+#define EMULATED_KERNEL(name, type, threads)                                                                     \
+    extern "C" void name(const type a);                                                                          \
+    static const emulated::register_kernel name##_is_a_kernel(                                                   \
+        (const void *)name,                                                                                      \
+        {#name, [](const void *argument) { name(*(const type *)argument); }, sizeof(type), threads, 48u << 10}); \
+    extern "C" void name(const type a)
+
+#define threadIdx (emulated::self->index)
+#define blockIdx  (emulated::self->block)
+#define blockDim  (emulated::self->block_size)
+#define gridDim   (emulated::self->grid)
+
+#define EMULATED_LANE                    (emulated::self->lane)
+#define __syncthreads()                  emulated::sync_block(EMULATED_HERE)
+#define __syncwarp()                     emulated::sync_warp(0xffffffffu, EMULATED_HERE)
+#define __syncwarp_of(mask)              emulated::sync_warp(mask, EMULATED_HERE)
+#define __shfl_sync(mask, value, from)   emulated::shuffle_value(mask, value, from, EMULATED_HERE)
+#define __shfl_xor_sync(mask, value, by) emulated::shuffle_value(mask, value, EMULATED_LANE ^ (by), EMULATED_HERE)
+#define __shfl_down_sync(mask, value, by)                                                                  \
+    emulated::shuffle_value(mask, value, EMULATED_LANE + (by) < 32 ? EMULATED_LANE + (by) : EMULATED_LANE, \
+                            EMULATED_HERE)
+#define __shfl_up_sync(mask, value, by) \
+    emulated::shuffle_value(mask, value, EMULATED_LANE >= (by) ? EMULATED_LANE - (by) : EMULATED_LANE, EMULATED_HERE)
+#define __ballot_sync(mask, vote) emulated::ballot(mask, vote, EMULATED_HERE)
+#define __any_sync(mask, vote)    (emulated::ballot(mask, vote, EMULATED_HERE) != 0)
+#define __all_sync(mask, vote)    (emulated::ballot(mask, vote, EMULATED_HERE) == (mask))
+#define atomicAdd(to, value)      emulated::atomic_add(to, value)
+#define atomicMax(to, value)      emulated::atomic_max(to, value)
+#define __threadfence()           ((void)0)
+#define __ldg(p)                  (*(p))
+
+static inline float
+rsqrtf(float x)
+{
+    return 1 / sqrtf(x);
+}
+
+template <typename T>
+static inline T
+min(T a, T b)
+{
+    return a < b ? a : b;
+}
+
+template <typename T>
+static inline T
+max(T a, T b)
+{
+    return a > b ? a : b;
+}
+
+#endif

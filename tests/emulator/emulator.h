@@ -1,0 +1,48 @@
+/*
+ * emulator.h - what a test sets and asks of the emulator, beside the calls of the CUDA runtime
+ *
+ * From the environment, read at the first call:
+ *     EMULATOR_DEVICES   compute capabilities, one a device: "90" by default; "90 90 80"; "" for a machine without one
+ *     EMULATOR_MEMORY    bytes of each device, 1 GiB by default
+ *     EMULATOR_THREADS   seed of the order of threads and blocks; 0, the default: by their numbers
+ *     EMULATOR_STREAMS   seed of the order of streams; 0, the default: only what is waited for is done
+ *     EMULATOR_FAIL      "NAME COUNT ERROR, ...": as emulator_fail()
+ * Whoever breaks a rule of the execution model ends the process (SIGABRT) with a line that names kernel, block,
+ * thread and line of source.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EMULATOR_H
+#define EMULATOR_H
+
+#include "cuda_runtime_api.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Call `count` from now on (1: the next) of the function `name`, or launch `count` of the kernel `name`, fails with
+ * this error.  An error of a kernel is sticky: nothing runs on its device any more.
+ */
+void emulator_fail(const char *name, unsigned count, cudaError_t error);
+
+/* What the host has asked for since the process began. */
+struct emulator_counts {
+    uint64_t kernels, copies, graphs; /* done, those of graphs among them */
+    uint64_t waits;                   /* calls in which the host waited: synchronisation, cudaMemcpy(), cudaFree() */
+    uint64_t queries;
+    uint64_t allocations;
+};
+void emulator_count(struct emulator_counts *out);
+
+/* Seeds anew, as of EMULATOR_THREADS and EMULATOR_STREAMS. */
+void emulator_seed(uint64_t threads, uint64_t streams);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

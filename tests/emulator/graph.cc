@@ -1,0 +1,269 @@
+/*
+ * graph.cc - launches, captures, graphs
+ *
+ * A graph is what was recorded, with its addresses and the arguments of its kernels; what the memory holds is that of
+ * each replay.  Nodes that nothing orders run in any order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "runtime.h"
+
+#include <algorithm>
+#include <set>
+
+namespace emulated
+{
+cudaError_t
+record_node(cudaStream_t s, work w)
+{
+    capture &c = *s->recording;
+
+    if (!c.valid)
+        return cudaErrorStreamCaptureInvalidated;
+    c.nodes->nodes.push_back({std::move(w), s->last});
+    s->last.assign(1, c.nodes->nodes.size() - 1);
+    return cudaSuccess;
+}
+
+bool
+capturing()
+{
+    for (cudaStream_t s : all_streams())
+        if (s->recording)
+            return true;
+    return false;
+}
+
+cudaError_t
+refuse_in_capture()
+{
+    for (cudaStream_t s : all_streams())
+        if (s->recording)
+            s->recording->valid = false;
+    return cudaErrorStreamCaptureUnsupported;
+}
+
+static bool
+fits_device(const kernel *k, dim3 grid, dim3 block, size_t shared, const device &d)
+{
+    size_t threads = (size_t)block.x * block.y * block.z;
+
+    return threads > 0 && threads <= k->threads && grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= 0x7fffffff &&
+           grid.y <= 65535 && grid.z <= 65535 && shared <= k->shared && shared <= d.properties.sharedMemPerBlockOptin;
+}
+
+static graph_run
+start(std::shared_ptr<const graph> g)
+{
+    graph_run r = {g, {}, std::vector<unsigned>(g->nodes.size()), g->nodes.size()};
+
+    for (size_t i = 0; i < g->nodes.size(); i++) {
+        r.missing[i] = (unsigned)g->nodes[i].after.size();
+        if (r.missing[i] == 0)
+            r.ready.push_back(i);
+    }
+    return r;
+}
+
+/* Nodes that come before these, these included. */
+static std::set<size_t>
+all_before(const graph &g, const std::vector<size_t> &last)
+{
+    std::set<size_t> seen(last.begin(), last.end());
+    std::vector<size_t> todo = last;
+
+    while (!todo.empty()) {
+        size_t node = todo.back();
+
+        todo.pop_back();
+        for (size_t before : g.nodes[node].after)
+            if (seen.insert(before).second)
+                todo.push_back(before);
+    }
+    return seen;
+}
+} // namespace emulated
+
+using namespace emulated;
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+cudaError_t
+cudaFuncSetAttribute(const void *address, enum cudaFuncAttribute attribute, int value)
+{
+    call c("cudaFuncSetAttribute");
+    kernel *k = find_kernel(address);
+
+    if (c.failed() || !k)
+        return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        (size_t)value > devices()[(size_t)current_device()].properties.sharedMemPerBlockOptin)
+        return c.end(cudaErrorInvalidValue);
+    k->shared = (size_t)value;
+    return c.end();
+}
+
+cudaError_t
+cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *address)
+{
+    call c("cudaFuncGetAttributes");
+    const kernel *k = find_kernel(address);
+
+    if (c.failed() || !k)
+        return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
+    *attributes = {};
+    attributes->maxThreadsPerBlock = (int)k->threads;
+    attributes->maxDynamicSharedSizeBytes = (int)k->shared;
+    return c.end();
+}
+
+cudaError_t
+cudaLaunchKernel(const void *address, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)
+{
+    call c("cudaLaunchKernel");
+    const kernel *k = find_kernel(address);
+    int device = c.failed() ? 0 : stream_of(stream)->device;
+
+    if (c.failed() || !k)
+        return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
+    if (!fits_device(k, grid, block, shared, devices()[(size_t)device]))
+        return c.end(cudaErrorInvalidConfiguration);
+    std::vector<unsigned char> argument((unsigned char *)arguments[0], (unsigned char *)arguments[0] + k->argument);
+    return c.end(enqueue(stream, {device, false, [=] {
+                                      cudaError_t error = injected(k->name);
+
+                                      if (error != cudaSuccess)
+                                          return error;
+                                      open_memory(device);
+                                      run_kernel(k, argument.data(), grid, block, shared);
+                                      counts.kernels++;
+                                      return cudaSuccess;
+                                  }}));
+}
+
+cudaError_t
+cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *context)
+{
+    call c("cudaLaunchHostFunc");
+
+    if (c.failed())
+        return c.end();
+    return c.end(enqueue(stream, {stream_of(stream)->device, true, [=] {
+                                      function(context);
+                                      return cudaSuccess;
+                                  }}));
+}
+
+/* ---- captures ---------------------------------------------------------------------------------------------------- */
+
+cudaError_t
+cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
+{
+    call c("cudaStreamBeginCapture");
+
+    if (c.failed())
+        return c.end();
+    if (!s || s->recording)
+        return c.end(cudaErrorStreamCaptureUnsupported);
+    s->recording = std::make_shared<capture>(capture{std::make_shared<graph>(), s, true});
+    s->last.clear();
+    return c.end();
+}
+
+cudaError_t
+cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out)
+{
+    call c("cudaStreamEndCapture");
+
+    *out = NULL;
+    if (c.failed())
+        return c.end();
+    if (!s->recording || s->recording->origin != s)
+        return c.end(cudaErrorStreamCaptureUnmatched);
+    std::shared_ptr<capture> ended = s->recording;
+    std::set<size_t> joined = all_before(*ended->nodes, s->last);
+    cudaError_t error = ended->valid ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
+
+    for (cudaStream_t other : all_streams()) {
+        if (other->recording != ended)
+            continue;
+        for (size_t node : other->last)
+            if (error == cudaSuccess && !joined.count(node))
+                error = cudaErrorStreamCaptureUnjoined;
+        other->recording.reset();
+        other->last.clear();
+    }
+    if (error == cudaSuccess)
+        *out = new CUgraph_st{ended->nodes};
+    return c.end(error);
+}
+
+cudaError_t
+cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status)
+{
+    call c("cudaStreamIsCapturing");
+
+    if (c.failed())
+        return c.end();
+    *status = !s || !s->recording   ? cudaStreamCaptureStatusNone
+              : s->recording->valid ? cudaStreamCaptureStatusActive
+                                    : cudaStreamCaptureStatusInvalidated;
+    return c.end();
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
+
+cudaError_t
+cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long)
+{
+    call c("cudaGraphInstantiate");
+
+    *out = NULL;
+    if (c.failed())
+        return c.end();
+    *out = new CUgraphExec_st{std::make_shared<graph>(*g->nodes)};
+    return c.end();
+}
+
+cudaError_t
+cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
+{
+    call c("cudaGraphUpload");
+
+    return c.end();
+}
+
+cudaError_t
+cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t stream)
+{
+    call c("cudaGraphLaunch");
+    cudaStream_t s = stream_of(stream);
+    operation o = {};
+
+    if (c.failed())
+        return c.end();
+    if (s->recording)
+        return c.end(refuse_in_capture());
+    o.what = operation::GRAPH;
+    o.run = start(g->nodes);
+    counts.graphs++;
+    return c.end(enqueue_operation(s, std::move(o)));
+}
+
+cudaError_t
+cudaGraphDestroy(cudaGraph_t g)
+{
+    call c("cudaGraphDestroy", call::ANY);
+
+    delete g;
+    return c.end();
+}
+
+cudaError_t
+cudaGraphExecDestroy(cudaGraphExec_t g)
+{
+    call c("cudaGraphExecDestroy", call::ANY);
+
+    delete g;
+    return c.end();
+}

@@ -1,0 +1,147 @@
+/*
+ * matrix.cc - mma and ldmatrix by the tables of PTX ISA, chapters "Matrix Fragments for mma.m16n8k16" and "... for
+ * mma.m8n8k4 with .f16"; ldmatrix in "Warp-level matrix load instruction: ldmatrix"
+ *
+ * The last lane that comes computes for all.  Sums are in float, in the order of k; a tensor core rounds otherwise.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "block.h"
+
+namespace emulated
+{
+/* What a lane hands in, and gets. */
+struct fragments {
+    float a[8], b[4];
+};
+static_assert(sizeof(fragments) == sizeof(((meeting *)0)->lane[0].in), "a lane hands in twelve words");
+
+static float
+word(const uint32_t *words, unsigned i)
+{
+    return float_of(words[i]);
+}
+
+/*
+ * group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i / 4)],
+ * b[i] is B[2 t + i % 2 + 8 (i / 2)][group].
+ */
+static void
+complete_16816(meeting *m)
+{
+    float a[16][16], b[16][8];
+
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        const uint32_t *in = m->lane[lane].in;
+        unsigned group = lane / 4, t = lane % 4;
+
+        for (unsigned i = 0; i < 8; i++)
+            a[group + i / 2 % 2 * 8][t * 2 + i % 2 + i / 4 * 8] = word(in, i);
+        for (unsigned i = 0; i < 4; i++)
+            b[t * 2 + i % 2 + i / 2 * 8][group] = word(in, 8 + i);
+    }
+    for (unsigned row = 0; row < 16; row++) {
+        float sum[8] = {0};
+
+        for (unsigned k = 0; k < 16; k++)
+            for (unsigned n = 0; n < 8; n++)
+                sum[n] += a[row][k] * b[k][n];
+        for (unsigned n = 0; n < 8; n++)
+            m->lane[row % 8 * 4 + n / 2].out[n % 2 + row / 8 * 2] = bits_of(sum[n]);
+    }
+}
+
+void
+mma_16816(float d[4], const float a[8], const float b[4], place at)
+{
+    fragments mine;
+
+    for (unsigned i = 0; i < 8; i++)
+        mine.a[i] = a[i];
+    for (unsigned i = 0; i < 4; i++)
+        mine.b[i] = b[i];
+    meeting *m = meet(0xffffffffu, at, &mine, sizeof(mine), complete_16816, false);
+    for (unsigned i = 0; i < 4; i++)
+        d[i] += word(m->lane[running->seen.lane].out, i);
+    leave(m);
+}
+
+/*
+ * Four quad pairs: lanes 4 q .. 4 q + 3 and 16 + 4 q .. 16 + 4 q + 3 multiply 8 x 4 by 4 x 8.  line = lane % 4, + 4
+ * in the upper half.  A .row: a[i] = A[line][i]; A .col: a[i] = A[i + 4 upper][lane % 4]; B .col and .row likewise, k
+ * for column.
+ */
+static void
+complete_884(meeting *m, bool transposed_a, bool transposed_b)
+{
+    for (unsigned quad = 0; quad < 4; quad++) {
+        float a[8][4], b[4][8];
+
+        for (unsigned l = 0; l < 8; l++) {
+            const uint32_t *in = m->lane[quad * 4 + l % 4 + l / 4 * 16].in;
+
+            for (unsigned i = 0; i < 4; i++) {
+                a[transposed_a ? i + l / 4 * 4 : l][transposed_a ? l % 4 : i] = word(in, i);
+                b[transposed_b ? l % 4 : i][transposed_b ? i + l / 4 * 4 : l] = word(in, 8 + i);
+            }
+        }
+        for (unsigned l = 0; l < 8; l++)
+            for (unsigned i = 0; i < 8; i++) {
+                unsigned row = (l & 1) + (i & 2) + l / 4 * 4, column = (i & 4) + (l & 2) + (i & 1);
+                float sum = 0;
+
+                for (unsigned k = 0; k < 4; k++)
+                    sum += a[row][k] * b[k][column];
+                m->lane[quad * 4 + l % 4 + l / 4 * 16].out[i] = bits_of(sum);
+            }
+    }
+}
+
+template <bool transposed_a, bool transposed_b>
+static void
+complete_884_as(meeting *m)
+{
+    complete_884(m, transposed_a, transposed_b);
+}
+
+void
+mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool transposed_b, place at)
+{
+    static void (*const complete[2][2])(meeting *) = {{complete_884_as<false, false>, complete_884_as<false, true>},
+                                                      {complete_884_as<true, false>, complete_884_as<true, true>}};
+    fragments mine = {};
+
+    for (unsigned i = 0; i < 4; i++) {
+        mine.a[i] = a[i];
+        mine.b[i] = b[i];
+    }
+    meeting *m = meet(0xffffffffu, at, &mine, sizeof(mine), complete[transposed_a][transposed_b], false);
+    for (unsigned i = 0; i < 8; i++)
+        d[i] += word(m->lane[running->seen.lane].out, i);
+    leave(m);
+}
+
+void
+exchange_rows(const void *row, unsigned matrices, unsigned wanted, const void **p, place at)
+{
+    uint32_t words[2] = {(uint32_t)(uintptr_t)row, (uint32_t)((uintptr_t)row >> 32)};
+
+    if (running->seen.lane < matrices * 8 && (uintptr_t)row % 16 != 0)
+        violation(at, "ldmatrix of a row at %p, which is no multiple of 16", row);
+    meeting *m = meet(0xffffffffu, at, words, sizeof(words), NULL, false);
+    for (unsigned i = 0; i < matrices; i++) {
+        const uint32_t *in = m->lane[i * 8 + wanted].in;
+
+        p[i] = (const void *)(uintptr_t)(in[0] | (uint64_t)in[1] << 32);
+    }
+    leave(m);
+}
+
+void
+note_read(const void *p, size_t size)
+{
+    (void)p;
+    (void)size;
+    TSAN(if (size == 2) __tsan_read2((void *)p); else if (size == 4) __tsan_read4((void *)p);)
+}
+} // namespace emulated

@@ -1,0 +1,345 @@
+/*
+ * memory.cc - memory of devices, and host memory that devices reach
+ *
+ * An allocation is full of NaN and ends, to the next 256 bytes, at a page that nobody may touch; another one lies
+ * below it. Nobody may touch it at all but kernels and copies, while they run.  Its addresses are never used again.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "runtime.h"
+
+#include <map>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace emulated
+{
+struct region {
+    unsigned char *map; /* pages of it, without the two that nobody may touch */
+    size_t mapped, size, room;
+    int device;
+    bool freed;
+};
+
+/* By the first byte after the size: upper_bound() of an address finds the region that it may lie in. */
+static std::map<const unsigned char *, region> regions;
+static std::map<void *, size_t> pinned;
+enum { NONE = -2, ALL = -1 };
+static int opened = NONE;
+
+static size_t
+page_size()
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void
+open_regions(int which)
+{
+    if (which == opened)
+        return;
+    for (const auto &r : regions)
+        if (!r.second.freed)
+            mprotect(r.second.map, r.second.mapped,
+                     which == ALL || which == r.second.device ? PROT_READ | PROT_WRITE : PROT_NONE);
+    opened = which;
+}
+
+void
+open_memory(int device)
+{
+    open_regions(device);
+}
+
+void
+open_no_memory()
+{
+    open_regions(NONE);
+}
+
+/* A kernel, or the host, touches what it may not. */
+static void
+on_fault(int, siginfo_t *info, void *)
+{
+    const unsigned char *at = (const unsigned char *)info->si_addr;
+    place behind = running ? running->at : place{};
+
+    for (const auto &r : regions) {
+        const region &g = r.second;
+
+        if (at < g.map - page_size() || at >= g.map + g.mapped + page_size())
+            continue;
+        violation(behind, "%s touches %p, byte %td of %sdevice memory of %zu bytes", running ? "a thread" : "the host",
+                  (const void *)at, at - r.first, g.freed ? "freed " : "", g.size);
+    }
+    if (running && at >= running->seen.shared && at < running->seen.shared + (1 << 20))
+        violation(behind, "a thread touches byte %td of the shared memory of its block, which has no such byte",
+                  at - running->seen.shared);
+    violation(behind, "%s touches %p, where nothing is", running ? "a thread" : "the host", (const void *)at);
+}
+
+static void
+catch_faults()
+{
+    static thread_local bool done;
+    static unsigned char stack[128 << 10]; /* one fault ends the process: threads may share it */
+    stack_t alternative = {};
+    struct sigaction action = {};
+
+    if (done)
+        return;
+    done = true;
+    alternative.ss_sp = stack;
+    alternative.ss_size = sizeof(stack);
+    sigaltstack(&alternative, NULL);
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+int
+owner_of(const void *p, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)p;
+    auto r = regions.upper_bound(at);
+
+    if (r == regions.begin())
+        return -1;
+    const region &g = (--r)->second;
+    if (at >= g.map + g.mapped)
+        return -1;
+    return !g.freed && (size_t)(at - r->first) + size <= g.size ? g.device : -2;
+}
+
+static void
+check_margin(const unsigned char *start, const region &g)
+{
+    ASAN(__asan_unpoison_memory_region(start, g.room);)
+    for (size_t i = g.size; i < g.room; i++)
+        if (start[i] != 0xff)
+            violation({}, "byte %zu of device memory of %zu bytes was written", i, g.size);
+    ASAN(__asan_poison_memory_region(start + g.size, g.room - g.size);)
+}
+
+void
+check_margins()
+{
+    for (const auto &r : regions)
+        if (!r.second.freed && (opened == ALL || opened == r.second.device))
+            check_margin(r.first, r.second);
+}
+} // namespace emulated
+
+using namespace emulated;
+
+cudaError_t
+cudaMemGetInfo(size_t *available, size_t *total)
+{
+    call c("cudaMemGetInfo");
+
+    if (c.failed())
+        return c.end();
+    const device &d = devices()[(size_t)current_device()];
+    *available = d.properties.totalGlobalMem - d.used;
+    *total = d.properties.totalGlobalMem;
+    return c.end();
+}
+
+cudaError_t
+cudaMalloc(void **out, size_t size)
+{
+    call c("cudaMalloc");
+    size_t page = page_size(), room = (size + 255) / 256 * 256, mapped = (room + page - 1) / page * page;
+
+    *out = NULL;
+    if (c.failed() || size == 0)
+        return c.end();
+    if (capturing())
+        return c.end(refuse_in_capture());
+    device &d = devices()[(size_t)current_device()];
+    if (room > d.properties.totalGlobalMem - d.used)
+        return c.end(cudaErrorMemoryAllocation);
+    unsigned char *map = (unsigned char *)mmap(NULL, mapped + 2 * page, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+        return c.end(cudaErrorMemoryAllocation);
+    map += page;
+    memset(map, 0xff, mapped);
+    mprotect(map - page, mapped + 2 * page, PROT_NONE);
+    unsigned char *start = map + mapped - room;
+    regions[start] = {map, mapped, size, room, current_device(), false};
+    ASAN(__asan_poison_memory_region(map, mapped - room); __asan_poison_memory_region(start + size, room - size);)
+    catch_faults();
+    d.used += room;
+    counts.allocations++;
+    *out = start;
+    return c.end();
+}
+
+cudaError_t
+cudaFree(void *p)
+{
+    call c("cudaFree");
+    auto r = regions.find((unsigned char *)p);
+
+    if (c.failed() || !p)
+        return c.end();
+    if (capturing())
+        return c.end(refuse_in_capture());
+    if (r == regions.end() || r->second.freed)
+        return c.end(cudaErrorInvalidValue);
+    region &g = r->second;
+    counts.waits++;
+    if (!finish_device(g.device))
+        return c.end(devices()[(size_t)g.device].sticky);
+    open_memory(g.device);
+    check_margin(r->first, g);
+    devices()[(size_t)g.device].used -= g.room;
+    g.freed = true;
+    madvise(g.map, g.mapped, MADV_DONTNEED);
+    mprotect(g.map, g.mapped, PROT_NONE);
+    return c.end();
+}
+
+cudaError_t
+cudaMallocHost(void **out, size_t size)
+{
+    call c("cudaMallocHost");
+
+    *out = NULL;
+    if (c.failed())
+        return c.end();
+    if (posix_memalign(out, 4096, size ? size : 1) != 0)
+        return c.end(cudaErrorMemoryAllocation);
+    memset(*out, 0xff, size);
+    pinned[*out] = size;
+    return c.end();
+}
+
+cudaError_t
+cudaFreeHost(void *p)
+{
+    call c("cudaFreeHost");
+    auto found = pinned.find(p);
+
+    if (c.failed() || !p)
+        return c.end();
+    if (found == pinned.end())
+        return c.end(cudaErrorInvalidValue);
+    counts.waits++;
+    for (size_t i = 0; i < devices().size(); i++)
+        finish_device((int)i);
+    pinned.erase(found);
+    free(p);
+    return c.end();
+}
+
+/* A copy by byte loops of the emulator: an instrumented memcpy() would blame the host for what a device does. */
+static cudaError_t
+copy_bytes(void *to, const void *from, size_t size)
+{
+    int a = owner_of(to, size), b = owner_of(from, size);
+
+    if (a == -2 || b == -2)
+        violation({}, "a copy of %zu bytes from %p to %p meets device memory that was freed", size, from, to);
+    open_memory(a >= 0 && b >= 0 && a != b ? ALL : a >= 0 ? a : b);
+    memmove(to, from, size);
+    counts.copies++;
+    return cudaSuccess;
+}
+
+/* Is this a copy of that kind between these addresses? */
+static bool
+fits_kind(int to, int from, enum cudaMemcpyKind kind)
+{
+    switch (kind) {
+    case cudaMemcpyHostToHost:
+        return to == -1 && from == -1;
+    case cudaMemcpyHostToDevice:
+        return to >= 0 && from == -1;
+    case cudaMemcpyDeviceToHost:
+        return to == -1 && from >= 0;
+    case cudaMemcpyDeviceToDevice:
+        return to >= 0 && from >= 0;
+    case cudaMemcpyDefault:
+        return to != -2 && from != -2;
+    }
+    return false;
+}
+
+cudaError_t
+cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    call c("cudaMemcpyAsync");
+    int a = owner_of(to, size), b = owner_of(from, size);
+
+    if (c.failed() || size == 0)
+        return c.end();
+    if (!fits_kind(a, b, kind))
+        return c.end(cudaErrorInvalidValue);
+    return c.end(enqueue(stream, {stream_of(stream)->device, false, [=] { return copy_bytes(to, from, size); }}));
+}
+
+cudaError_t
+cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+    call c("cudaMemcpy");
+    int a = owner_of(to, size), b = owner_of(from, size);
+
+    if (c.failed() || size == 0)
+        return c.end();
+    if (capturing())
+        return c.end(refuse_in_capture());
+    if (!fits_kind(a, b, kind))
+        return c.end(cudaErrorInvalidValue);
+    counts.waits++;
+    enqueue(NULL, {current_device(), false, [=] { return copy_bytes(to, from, size); }});
+    finish(stream_of(NULL));
+    return c.end(devices()[(size_t)current_device()].sticky);
+}
+
+static work
+set_bytes(void *to, int value, size_t size, int device)
+{
+    return {device, false, [=] {
+                if (owner_of(to, size) < 0)
+                    violation({}, "a cudaMemset of %zu bytes at %p meets device memory that was freed", size, to);
+                open_memory(device);
+                memset(to, value, size);
+                counts.copies++;
+                return cudaSuccess;
+            }};
+}
+
+cudaError_t
+cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream)
+{
+    call c("cudaMemsetAsync");
+    int device = owner_of(to, size);
+
+    if (c.failed() || size == 0)
+        return c.end();
+    if (device < 0)
+        return c.end(cudaErrorInvalidValue);
+    return c.end(enqueue(stream, set_bytes(to, value, size, device)));
+}
+
+cudaError_t
+cudaMemset(void *to, int value, size_t size)
+{
+    call c("cudaMemset");
+    int device = owner_of(to, size);
+
+    if (c.failed() || size == 0)
+        return c.end();
+    if (device < 0)
+        return c.end(cudaErrorInvalidValue);
+    counts.waits++;
+    enqueue(NULL, set_bytes(to, value, size, device));
+    finish(stream_of(NULL));
+    return c.end(devices()[(size_t)device].sticky);
+}

@@ -1,0 +1,420 @@
+/*
+ * rules.c - the rules of the execution model, each kept and each broken
+ *
+ *     rules                all that can be kept, and exit code 0
+ *     rules NAME           the rule kept: exit code 0
+ *     rules device         what there is, as the environment says
+ *     rules NAME broken    the rule broken.  Exit code 1: the numbers are wrong.  Others: whoever found it ended the
+ *     process
+ *
+ * check_emulator.py says which build finds which.  Plain C: it is the host side of what a backend does.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "emulator.h"
+#include "rule_kernels.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N RULE_THREADS
+
+static cudaStream_t stream;
+
+#define MUST(call) must(call, #call)
+static void
+must(cudaError_t e, const char *what)
+{
+    if (e == cudaSuccess)
+        return;
+    fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(e));
+    exit(3);
+}
+
+static void *
+on_device(const void *from, size_t size)
+{
+    void *p;
+
+    MUST(cudaMalloc(&p, size));
+    if (from) {
+        MUST(cudaMemcpyAsync(p, from, size, cudaMemcpyHostToDevice, stream));
+        MUST(cudaStreamSynchronize(stream));
+    }
+    return p;
+}
+
+static void
+to_host(void *to, const void *from, size_t size)
+{
+    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+}
+
+static void
+launch(void (*kernel)(struct rule), unsigned blocks, unsigned threads, size_t shared, struct rule a, cudaStream_t s)
+{
+    void *arguments[] = {&a};
+
+    MUST(cudaLaunchKernel((const void *)kernel, (dim3){blocks, 1, 1}, (dim3){threads, 1, 1}, arguments, shared, s));
+}
+
+static int
+differ(const float *got, const float *want, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        if (!(got[i] == want[i])) {
+            printf("value %u is %g, not %g\n", i, (double)got[i], (double)want[i]);
+            return 1;
+        }
+    return 0;
+}
+
+static void
+numbers(float *in)
+{
+    unsigned i;
+
+    for (i = 0; i < N; i++)
+        in[i] = (float)(i + 1);
+}
+
+/* ---- one block: out[t] is in[t ^ swap], or what `zero` says ------------------------------------------------------ */
+
+static const struct block_rule {
+    const char *name;
+    void (*kernel)(struct rule);
+    unsigned swap, count;
+    size_t shared;
+    int zero; /* 1: zeros are wanted; 2: ones */
+} block_rules[] = {
+    {"block_barrier", block_barrier, N - 1, N, N * 4, 0},
+    {"warp_barrier", warp_barrier, 31, N, N * 4, 0},
+    {"async_wait", async_wait, 1, N, N * 4, 0},
+    {"async_group", async_group, 1, N, N * 4 + 16, 0},
+    {"async_forgotten", async_forgotten, 1, N, N * 4 + 16, 0},
+    {"async_early", async_early, 63, N, N * 4, 0},
+    {"tensor_end", tensor_end, 0, N, 0, 0},
+    {"shared_end", shared_end, N - 1, N, N * 4, 0},
+    {"vector_access", vector_access, 0, N - 4, 0, 0},
+    {"same_barrier", same_barrier, N - 1, N, N * 4, 0},
+    {"all_at_barrier", all_at_barrier, N - 1, N, N * 4, 0},
+    {"all_in_shuffle", all_in_shuffle, 1, N, 0, 0},
+    {"lane_of_mask", lane_of_mask, 1, N, 0, 0},
+    {"initialised_shared", initialised_shared, 0, N, N * 4, 1},
+    {"matrix_row", matrix_row, 0, N, 512, 2},
+};
+
+static int
+run_block_rule(const struct block_rule *r, bool broken)
+{
+    float in[N], want[N], out[N];
+    struct rule a = {NULL, NULL, broken};
+    unsigned i;
+
+    numbers(in);
+    for (i = 0; i < N; i++)
+        want[i] = r->zero ? (float)(r->zero - 1) : in[i ^ r->swap];
+    a.in = on_device(in, sizeof(in));
+    a.out = on_device(NULL, sizeof(out));
+    launch(r->kernel, 1, N, r->shared, a, stream);
+    to_host(out, a.out, sizeof(out));
+    MUST(cudaFree(a.out));
+    MUST(cudaFree((void *)a.in));
+    return differ(out, want, r->count);
+}
+
+/* ---- several blocks ---------------------------------------------------------------------------------------------- */
+
+/* Exit code 1 only where a seed shows it; the thread sanitizer sees it in any order. */
+static int
+run_blocks(void (*kernel)(struct rule), bool broken, unsigned first)
+{
+    float want[5] = {0, 1, 2, 3, 4}, out[5] = {0};
+    struct rule a = {NULL, NULL, broken};
+    unsigned seed;
+    int wrong = 0;
+
+    for (seed = 0; seed < 8 && !wrong; seed++) {
+        emulator_seed(seed, 0);
+        a.out = on_device(want, 4); /* out[0] = 0 */
+        MUST(cudaFree(a.out));
+        a.out = on_device(out, sizeof(out));
+        launch(kernel, 4, 32, 0, a, stream);
+        to_host(out, a.out, sizeof(out));
+        MUST(cudaFree(a.out));
+        wrong = differ(out, want, 4 + first);
+        memset(out, 0, sizeof(out));
+    }
+    return wrong;
+}
+
+static int
+rule_places_of_blocks(bool broken)
+{
+    return run_blocks(places_of_blocks, broken, 0);
+}
+
+static int
+rule_blocks_in_a_row(bool broken)
+{
+    return run_blocks(blocks_in_a_row, broken, 1);
+}
+
+/* ---- the host ---------------------------------------------------------------------------------------------------- */
+
+/* The host has no business in device memory. */
+static int
+rule_host_stays_out(bool broken)
+{
+    float *device, one = 1, got;
+
+    device = on_device(NULL, 4);
+    if (broken)
+        *device = one;
+    else
+        MUST(cudaMemcpy(device, &one, 4, cudaMemcpyHostToDevice));
+    to_host(&got, device, 4);
+    MUST(cudaFree(device));
+    return differ(&got, &one, 1);
+}
+
+/* A buffer belongs to the copy until the copy was waited for. */
+static int
+rule_buffer_is_kept(bool broken)
+{
+    float *host, *device = on_device(NULL, 4), one = 1, got;
+
+    MUST(cudaMallocHost((void **)&host, 4));
+    *host = 1;
+    MUST(cudaMemcpyAsync(device, host, 4, cudaMemcpyHostToDevice, stream));
+    if (!broken)
+        MUST(cudaStreamSynchronize(stream));
+    *host = 2;
+    to_host(&got, device, 4);
+    MUST(cudaFree(device));
+    MUST(cudaFreeHost(host));
+    return differ(&got, &one, 1);
+}
+
+/* What a copy brings is there when it was waited for. */
+static int
+rule_result_is_awaited(bool broken)
+{
+    float *host, *device, one = 1, got;
+
+    device = on_device(&one, 4);
+    MUST(cudaMallocHost((void **)&host, 4));
+    MUST(cudaMemcpyAsync(host, device, 4, cudaMemcpyDeviceToHost, stream));
+    if (!broken)
+        MUST(cudaStreamSynchronize(stream));
+    got = *host;
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaFree(device));
+    MUST(cudaFreeHost(host));
+    return differ(&got, &one, 1);
+}
+
+/* Memory is written before it is read. */
+static int
+rule_memory_is_written(bool broken)
+{
+    float in[N], out[N];
+    struct rule a = {NULL, NULL, 0};
+
+    numbers(in);
+    a.in = on_device(broken ? NULL : in, sizeof(in));
+    a.out = on_device(NULL, sizeof(out));
+    launch(tensor_end, 1, N, 0, a, stream);
+    to_host(out, a.out, sizeof(out));
+    MUST(cudaFree(a.out));
+    MUST(cudaFree((void *)a.in));
+    return differ(out, in, N);
+}
+
+/* A kernel writes no more than the tensor has: here one value, into what is rounded up to 256 bytes. */
+static int
+rule_tensor_is_large_enough(bool broken)
+{
+    float in[N];
+    struct rule a = {NULL, NULL, 0};
+
+    numbers(in);
+    a.in = on_device(in, sizeof(in));
+    a.out = on_device(NULL, (N - broken) * 4);
+    launch(tensor_end, 1, N, 0, a, stream);
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaFree(a.out));
+    MUST(cudaFree((void *)a.in));
+    return 0;
+}
+
+/* Memory is used until it is freed. */
+static int
+rule_memory_is_live(bool broken)
+{
+    float in[N], out[N];
+    struct rule a = {NULL, NULL, 0};
+
+    numbers(in);
+    a.in = on_device(in, sizeof(in));
+    a.out = on_device(NULL, sizeof(out));
+    if (broken)
+        MUST(cudaFree((void *)a.in));
+    launch(tensor_end, 1, N, 0, a, stream);
+    to_host(out, a.out, sizeof(out));
+    MUST(cudaFree(a.out));
+    if (!broken)
+        MUST(cudaFree((void *)a.in));
+    return differ(out, in, N);
+}
+
+/* Streams are ordered by events. */
+static int
+rule_streams_are_ordered(bool broken)
+{
+    float in[N], out[N];
+    struct rule a = {NULL, NULL, 0};
+    cudaStream_t other;
+    cudaEvent_t event;
+    unsigned seed;
+    int wrong = 0;
+
+    numbers(in);
+    MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    for (seed = 0; seed < 8 && !wrong; seed++) {
+        emulator_seed(0, seed);
+        a.in = on_device(NULL, sizeof(in));
+        a.out = on_device(NULL, sizeof(out));
+        MUST(cudaMemcpyAsync((void *)a.in, in, sizeof(in), cudaMemcpyHostToDevice, other));
+        MUST(cudaEventRecord(event, other));
+        if (!broken)
+            MUST(cudaStreamWaitEvent(stream, event, 0));
+        launch(tensor_end, 1, N, 0, a, stream);
+        to_host(out, a.out, sizeof(out));
+        wrong = differ(out, in, N);
+        MUST(cudaFree(a.out));
+        MUST(cudaFree((void *)a.in));
+    }
+    MUST(cudaEventDestroy(event));
+    MUST(cudaStreamDestroy(other));
+    return wrong;
+}
+
+/* A graph holds addresses: what they point to lives as long. */
+static int
+rule_graph_keeps_memory(bool broken)
+{
+    float in[N], out[N];
+    struct rule a = {NULL, NULL, 0};
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+
+    numbers(in);
+    a.in = on_device(in, sizeof(in));
+    a.out = on_device(NULL, sizeof(out));
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    launch(tensor_end, 1, N, 0, a, stream);
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&exec, graph, 0));
+    MUST(cudaGraphDestroy(graph));
+    MUST(cudaGraphLaunch(exec, stream));
+    to_host(out, a.out, sizeof(out));
+    if (broken)
+        MUST(cudaFree((void *)a.in));
+    MUST(cudaGraphLaunch(exec, stream));
+    to_host(out, a.out, sizeof(out));
+    if (!broken)
+        MUST(cudaFree((void *)a.in));
+    MUST(cudaGraphExecDestroy(exec));
+    MUST(cudaFree(a.out));
+    return differ(out, in, N);
+}
+
+/* A device touches memory of its own. */
+static int
+rule_own_device(bool broken)
+{
+    float in[N], out[N];
+    struct rule a = {NULL, NULL, 0};
+    cudaStream_t second;
+
+    numbers(in);
+    MUST(cudaSetDevice(1));
+    MUST(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    MUST(cudaSetDevice(broken ? 0 : 1));
+    a.in = on_device(in, sizeof(in));
+    MUST(cudaSetDevice(1));
+    a.out = on_device(NULL, sizeof(out));
+    launch(tensor_end, 1, N, 0, a, second);
+    MUST(cudaStreamSynchronize(second));
+    to_host(out, a.out, sizeof(out));
+    MUST(cudaFree(a.out));
+    MUST(cudaFree((void *)a.in));
+    MUST(cudaStreamDestroy(second));
+    MUST(cudaSetDevice(0));
+    return differ(out, in, N);
+}
+
+static const struct host_rule {
+    const char *name;
+    int (*run)(bool broken);
+} host_rules[] = {
+    {"places_of_blocks", rule_places_of_blocks},
+    {"blocks_in_a_row", rule_blocks_in_a_row},
+    {"host_stays_out", rule_host_stays_out},
+    {"buffer_is_kept", rule_buffer_is_kept},
+    {"result_is_awaited", rule_result_is_awaited},
+    {"memory_is_written", rule_memory_is_written},
+    {"tensor_is_large_enough", rule_tensor_is_large_enough},
+    {"memory_is_live", rule_memory_is_live},
+    {"streams_are_ordered", rule_streams_are_ordered},
+    {"graph_keeps_memory", rule_graph_keeps_memory},
+    {"own_device", rule_own_device},
+};
+
+static int
+print_devices(void)
+{
+    struct cudaDeviceProp p;
+    size_t available = 0, total;
+    int count;
+    cudaError_t e = cudaGetDeviceCount(&count);
+
+    printf("%d devices: %s\n", count, cudaGetErrorName(e));
+    if (e == cudaSuccess && cudaGetDeviceProperties(&p, 0) == cudaSuccess) {
+        e = cudaMemGetInfo(&available, &total);
+        printf("%s, %zu bytes: %s\n", p.name, available, cudaGetErrorName(e));
+    }
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    bool broken = argc > 2 && strcmp(argv[2], "broken") == 0, any = false;
+    int wrong = 0;
+    size_t i;
+
+    if (argc > 1 && strcmp(argv[1], "device") == 0)
+        return print_devices();
+    setenv("EMULATOR_DEVICES", "90 90", 1);
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (i = 0; i < sizeof(block_rules) / sizeof(*block_rules); i++)
+        if (argc < 2 || strcmp(argv[1], block_rules[i].name) == 0) {
+            any = true;
+            wrong |= run_block_rule(&block_rules[i], broken);
+        }
+    for (i = 0; i < sizeof(host_rules) / sizeof(*host_rules); i++)
+        if (argc < 2 || strcmp(argv[1], host_rules[i].name) == 0) {
+            any = true;
+            wrong |= host_rules[i].run(broken);
+        }
+    MUST(cudaStreamDestroy(stream));
+    return any ? wrong : 2;
+}
