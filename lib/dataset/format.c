@@ -7,7 +7,9 @@
 
 #include "dataset/format.h"
 
-static const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop"};
+#include <stddef.h>
+
+const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop", NULL};
 
 const char *
 tail_name(enum tail tail)

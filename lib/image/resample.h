@@ -20,6 +20,7 @@
 #include "kernels/resample_axis.h"
 
 /* "bilinear" ..., constant. */
+extern const char *const resample_names[]; /* of the methods, up to NULL */
 const char *resample_method_name(enum resample_method method);
 /* False where there is no method of that name. */
 bool resample_method_parse(const char *name, enum resample_method *out);
