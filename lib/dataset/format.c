@@ -10,9 +10,3 @@
 #include <stddef.h>
 
 const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop", NULL};
-
-const char *
-tail_name(enum tail tail)
-{
-    return tail_names[tail];
-}

@@ -19,8 +19,6 @@
 
 /* What becomes of the last shard of a split, which its images do not fill. */
 enum tail { TAIL_PAD, TAIL_SHORT, TAIL_DROP };
-
 extern const char *const tail_names[]; /* "pad", "short", "drop", NULL */
-const char *tail_name(enum tail tail);
 
 #endif

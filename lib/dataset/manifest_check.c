@@ -71,7 +71,7 @@ check_shard(const struct manifest *m, unsigned i, struct chex_error *err)
 {
     const struct manifest_shard *shard = &m->shard[i];
     const struct manifest_split *split = &m->split[shard->split];
-    bool may_be_short = strcmp(m->tail, tail_name(TAIL_SHORT)) == 0 && shard->number + 1 == split->shard_count;
+    bool may_be_short = strcmp(m->tail, tail_names[TAIL_SHORT]) == 0 && shard->number + 1 == split->shard_count;
     size_t size;
 
     if (shard->name[0] == '.' || strcmp(shard->name, MANIFEST_NAME) == 0)

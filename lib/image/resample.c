@@ -15,7 +15,6 @@
 
 #include "image/resample.h"
 
-#include "base/ascii.h"
 #include "kernels/convolve.h"
 
 #include <inttypes.h>
@@ -28,21 +27,6 @@ const char *const resample_names[] = {
     [RESAMPLE_NONE] = "none",
     NULL,
 };
-
-const char *
-resample_method_name(enum resample_method method)
-{
-    return resample_names[method];
-}
-
-bool
-resample_method_parse(const char *name, enum resample_method *out)
-{
-    int index = name_index(resample_names, name);
-
-    *out = index < 0 ? *out : (enum resample_method)index;
-    return index >= 0;
-}
 
 void
 resampler_release(struct resampler *r)

@@ -31,18 +31,18 @@ char *
 spec_words(const struct manifest *m, char out[SPEC_WORDS])
 {
     const struct spec usual = spec_default();
-    bool resized = strcmp(m->resize, resample_method_name(RESAMPLE_NONE)) != 0;
+    bool resized = strcmp(m->resize, resample_names[RESAMPLE_NONE]) != 0;
     char word[SHELL_WORD];
 
     out[0] = '\0';
     if (m->layout.width != (resized ? usual.size : 1024))
         add(out, " --size %u", m->layout.width);
-    if (strcmp(m->resize, resample_method_name(usual.resize)) != 0)
+    if (strcmp(m->resize, resample_names[usual.resize]) != 0)
         add(out, " --resize %s", shell_word(m->resize, word));
     add(out, " --split %s", strcmp(m->split_rule, "file") == 0 ? "file:PATH" : shell_word(m->split_rule, word));
     if (m->shard_size != usual.shard_size)
         add(out, " --shard-size %u", m->shard_size);
-    if (strcmp(m->tail, tail_name(usual.tail)) != 0)
+    if (strcmp(m->tail, tail_names[usual.tail]) != 0)
         add(out, " --tail %s", shell_word(m->tail, word));
     if (m->seed != usual.seed)
         add(out, " --seed %llu", (unsigned long long)m->seed);

@@ -7,6 +7,7 @@
 
 #include "train/train_options.h"
 
+#include "base/ascii.h"
 #include "graph/models.h"
 #include "log/prometheus.h"
 #include "train/train_values.h"
@@ -73,7 +74,7 @@ static const struct cli_option option_table[] = {
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; look at --init; end"},
     {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
 
-    {OPT_MODEL, 0, "model", "NAME", MODEL_WORDS, "Model and images", MODEL_HELP},
+    {OPT_MODEL, 0, "model", "NAME", graph_models, "Model and images", MODEL_HELP},
     {OPT_CROP, 0, "crop", "N", NULL, NULL, "the network sees N x N pixels; default 224, or all of\nsmaller images"},
     {OPT_AUGMENT, 0, "augment", "LIST", NULL, NULL, "flip,crop (default), flip, crop or none"},
 
@@ -84,44 +85,44 @@ static const struct cli_option option_table[] = {
      "images computed at once, a divisor of --batch; batch\nstatistics are those of a micro-batch.  Default on a CPU:\n"
      "the largest divisor up to 16"},
     {OPT_LR, 0, "lr", "X", NULL, NULL, "learning rate; default 1e-3"},
-    {OPT_SCHEDULE, 0, "schedule", "NAME", "plateau|cosine|constant", NULL,
+    {OPT_SCHEDULE, 0, "schedule", "NAME", schedule_names, NULL,
      "plateau (default; a tenth after an epoch without a lower\nvalidation loss), cosine, constant"},
     {OPT_PATIENCE, 0, "patience", "N", NULL, NULL, "epochs without a lower loss that plateau bears; default 0"},
     {OPT_WARMUP, 0, "warmup", "STEPS", NULL, NULL, "the rate rises from 0 over so many steps; default 0"},
-    {OPT_OPTIMIZER, 0, "optimizer", "NAME", "adam|adamw|sgd", NULL, "adam (default), adamw, sgd (momentum 0.9)"},
+    {OPT_OPTIMIZER, 0, "optimizer", "NAME", optimizer_names, NULL, "adam (default), adamw, sgd (momentum 0.9)"},
     {OPT_WEIGHT_DECAY, 0, "weight-decay", "X", NULL, NULL, "default 0; with adamw 0.01"},
     {OPT_CLIP, 0, "clip", "NORM", NULL, NULL, "scale larger gradients down to this norm; default never"},
     {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "judge and keep a moving average of the weights, as 0.999"},
-    {OPT_LOSS, 0, "loss", "NAME", "bce|focal", NULL, "bce (default), focal (gamma 2)"},
+    {OPT_LOSS, 0, "loss", "NAME", loss_names, NULL, "bce (default), focal (gamma 2)"},
     {OPT_POS_WEIGHT, 0, "pos-weight", "WHAT", NULL, NULL,
      "weight of positives: none (default); auto: negatives /\npositives of the training split; FILE: lines "
      "NAME,WEIGHT"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
 
-    {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
+    {OPT_DEVICE, 0, "device", "NAME", CLI_NAMES("auto", "cpu", "cuda", "ref"), "Machine",
      "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
-    {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL,
+    {OPT_PRECISION, 0, "precision", "NAME", precision_names, NULL,
      "auto (default) and fp32; the others: not there yet"},
     {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
     {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
 
     {OPT_STAGE, 0, "stage", "DIR", NULL, "Reading",
      "copy the shards once to this disk of each machine, and check them"},
-    {OPT_CACHE, 0, "cache", "WHERE", "auto|device|host|none", NULL,
+    {OPT_CACHE, 0, "cache", "WHERE", cache_names, NULL,
      "keep the images between epochs: auto (default; in memory\nwhere they fit), host, none; device: not there yet"},
     {OPT_SHUFFLE, 0, "shuffle", "HOW", NULL, NULL,
      "order of a new run: auto (default), whole; N: the shards,\nand the images of N shards at a time"},
-    {OPT_CRC, 0, "crc", "WHEN", "first|always|never", NULL,
+    {OPT_CRC, 0, "crc", "WHEN", reader_check_names, NULL,
      "check an image when it is read for the first time\n(default), always or never"},
 
-    {OPT_SELECT, 0, "select", "WHAT", "auroc|loss", "Checkpoints",
+    {OPT_SELECT, 0, "select", "WHAT", select_names, "Checkpoints",
      "the best model is that with the highest validation AUROC\n(default), or the lowest loss"},
     {OPT_EARLY_STOP, 0, "early-stop", "N", NULL, NULL, "end after N epochs without a better one; default never"},
     {OPT_KEEP, 0, "keep", "N", NULL, NULL, "checkpoints that stay; default 2; 0: all"},
     {OPT_CHECKPOINT_EVERY, 0, "checkpoint-every", "TIME", NULL, NULL,
      "besides after each epoch; default 10m; such as 500steps,\nor never"},
     {OPT_TIME_LIMIT, 0, "time-limit", "TIME", NULL, NULL, "save and end (75) after this time, as a signal would"},
-    {OPT_ON_BAD_RECORD, 0, "on-bad-record", "WHAT", "stop|skip", NULL,
+    {OPT_ON_BAD_RECORD, 0, "on-bad-record", "WHAT", bad_record_names, NULL,
      "stop (default), or skip: take the next good one"},
     {OPT_ALLOW_NEW_DATA, 0, "allow-new-data", NULL, NULL, NULL, "go on with another data set"},
     {OPT_ALLOW_BATCH_CHANGE, 0, "allow-batch-change", NULL, NULL, NULL, "go on with another global batch"},
@@ -129,7 +130,7 @@ static const struct cli_option option_table[] = {
     {OPT_EVAL_ONLY, 0, "eval-only", NULL, NULL, "Evaluation", "judge RUN's best model, or that of --init; no training"},
     {OPT_SPLIT, 0, "split", "NAME", NULL, NULL, "with --eval-only: this split; default test"},
     {OPT_PREDICT, 0, "predict", "FILE", NULL, NULL, "predictions of the last evaluation as CSV, besides RUN's"},
-    {OPT_TTA, 0, "tta", "NAME", "none|flip|tencrop", NULL, "views of an image that are averaged; default none"},
+    {OPT_TTA, 0, "tta", "NAME", tta_names, NULL, "views of an image that are averaged; default none"},
     {OPT_BOOTSTRAP, 0, "bootstrap", "N", NULL, NULL, "draws of patients for the intervals; default 1000; 0: none"},
 
     {OPT_METRICS_FILE, 0, "metrics-file", "FILE", NULL, "Watching",
@@ -151,38 +152,14 @@ set_number(unsigned *out, const char *value, uint64_t min, uint64_t max, struct 
     return status;
 }
 
-/* The place of a word among the choices of its option, which the parser has checked. */
-static unsigned
-choice(const struct cli_option *option, const char *value)
-{
-    const char *at = option->choices;
-    unsigned place = 0;
-
-    while (strncmp(at, value, strlen(value)) != 0 || (at[strlen(value)] != '|' && at[strlen(value)] != '\0')) {
-        at += strcspn(at, "|") + 1;
-        place++;
-    }
-    return place;
-}
-
 static enum chex_status
 set_augment(unsigned *out, const char *value, struct chex_error *err)
 {
-    static const struct {
-        const char *text;
-        unsigned bits;
-    } known[] = {{"none", 0},
-                 {"flip", AUGMENT_FLIP},
-                 {"crop", AUGMENT_CROP},
-                 {"flip,crop", AUGMENT_FLIP | AUGMENT_CROP},
-                 {"crop,flip", AUGMENT_FLIP | AUGMENT_CROP}};
-    size_t i;
+    int bits = strcmp(value, "crop,flip") == 0 ? AUGMENT_CROP | AUGMENT_FLIP : name_index(augment_names, value);
 
-    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(value, known[i].text) == 0) {
-            *out = known[i].bits;
-            return CHEX_OK;
-        }
+    if (bits >= 0) {
+        *out = (unsigned)bits;
+        return CHEX_OK;
     }
     return chex_fail(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
 }
@@ -245,14 +222,14 @@ apply_training(struct train_cli *cli, const struct cli_option *option, const cha
     case OPT_LR:
         return value_real(value, 0, 1e30, &o->schedule.base, err);
     case OPT_SCHEDULE:
-        o->schedule.kind = (enum schedule_kind)choice(option, value);
+        o->schedule.kind = (enum schedule_kind)name_index(option->choices, value);
         return CHEX_OK;
     case OPT_PATIENCE:
         return set_number(&o->schedule.patience, value, 0, 1000000, err);
     case OPT_WARMUP:
         return cli_number(value, 0, UINT32_MAX, &o->schedule.warmup, err);
     case OPT_OPTIMIZER:
-        set_optimizer(&o->optimizer, (enum optimizer_kind)choice(option, value));
+        set_optimizer(&o->optimizer, (enum optimizer_kind)name_index(option->choices, value));
         return CHEX_OK;
     case OPT_WEIGHT_DECAY:
         return value_real(value, 0, 1e3, &cli->decay, err);
@@ -262,7 +239,7 @@ apply_training(struct train_cli *cli, const struct cli_option *option, const cha
         o->average = true;
         return value_real(value, 0, 1 - 1e-9, &o->optimizer.average, err);
     case OPT_LOSS:
-        o->loss = (enum loss_kind)choice(option, value);
+        o->loss = (enum loss_kind)name_index(option->choices, value);
         return CHEX_OK;
     case OPT_POS_WEIGHT:
         o->positive = strcmp(value, "none") == 0   ? POSITIVE_NONE
@@ -285,7 +262,7 @@ apply_judging(struct train_cli *cli, const struct cli_option *option, const char
 
     switch (option->id) {
     case OPT_SELECT:
-        o->select = (enum select_metric)choice(option, value);
+        o->select = (enum select_metric)name_index(option->choices, value);
         break;
     case OPT_EARLY_STOP:
         return set_number(&o->patience, value, 1, 1000000, err);
@@ -296,7 +273,7 @@ apply_judging(struct train_cli *cli, const struct cli_option *option, const char
     case OPT_TIME_LIMIT:
         return value_duration(value, &o->time_limit, err);
     case OPT_ON_BAD_RECORD:
-        o->skip_bad = strcmp(value, "skip") == 0;
+        o->skip_bad = name_index(option->choices, value) > 0;
         break;
     case OPT_ALLOW_NEW_DATA:
         o->allow_new_data = true;
@@ -314,7 +291,7 @@ apply_judging(struct train_cli *cli, const struct cli_option *option, const char
         o->predict = value;
         break;
     case OPT_TTA:
-        o->tta = (enum tta)choice(option, value);
+        o->tta = (enum tta)name_index(option->choices, value);
         break;
     case OPT_METRICS_FILE:
         cli->metrics_file = value;
@@ -368,7 +345,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         o->device = value;
         break;
     case OPT_PRECISION:
-        o->precision = (enum precision)choice(option, value);
+        o->precision = (enum precision)name_index(option->choices, value);
         break;
     case OPT_DETERMINISTIC:
         break; /* what a CPU computes is; a GPU backend will ask */
@@ -376,12 +353,12 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         o->stage = value;
         break;
     case OPT_CACHE:
-        o->cache = (enum cache_kind)choice(option, value);
+        o->cache = (enum cache_kind)name_index(option->choices, value);
         break;
     case OPT_SHUFFLE:
         return set_shuffle(o, value, err);
     case OPT_CRC:
-        o->check = (enum reader_check)choice(option, value);
+        o->check = (enum reader_check)name_index(option->choices, value);
         break;
     case OPT_TIMEOUT:
         return value_duration(value, &o->timeout, err);
@@ -392,8 +369,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
 }
 
 static const struct cli_words words[] = {
-    {OPT_RESUME, false, "auto|none"},   {OPT_AUGMENT, true, "flip|crop"},     {OPT_POS_WEIGHT, false, "none|auto"},
-    {OPT_SHUFFLE, false, "auto|whole"}, {OPT_SPLIT, false, "train|val|test"}, {0, false, NULL},
+    {"resume", false, CLI_NAMES("auto", "none")},        {"augment", true, CLI_NAMES("flip", "crop")},
+    {"pos-weight", false, CLI_NAMES("none", "auto")},    {"shuffle", false, CLI_NAMES("auto", "whole")},
+    {"split", false, CLI_NAMES("train", "val", "test")}, {NULL, false, NULL},
 };
 
 const struct cli_program train_program = {

@@ -262,18 +262,18 @@ make_plan(struct trainer *t, struct chex_error *err)
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-static const char *
-augment_text(unsigned augment)
-{
-    static const char *const names[] = {"none", "crop", "flip", "flip,crop"};
-
-    return names[augment & 3];
-}
+const char *const select_names[] = {[SELECT_AUROC] = "auroc", [SELECT_LOSS] = "loss", NULL};
+const char *const positive_names[] = {
+    [POSITIVE_NONE] = "none", [POSITIVE_AUTO] = "auto", [POSITIVE_GIVEN] = "given", NULL};
+const char *const cache_names[] = {
+    [CACHE_AUTO] = "auto", [CACHE_DEVICE] = "device", [CACHE_HOST] = "host", [CACHE_NONE] = "none", NULL};
+const char *const precision_names[] = {[PRECISION_AUTO] = "auto", [PRECISION_FP32] = "fp32", [PRECISION_TF32] = "tf32",
+                                       [PRECISION_FP16] = "fp16", [PRECISION_BF16] = "bf16", NULL};
+const char *const bad_record_names[] = {"stop", "skip", NULL};
 
 static void
 add_positive_weight(struct trainer *t)
 {
-    static const char *const kinds[] = {"none", "auto", "given"};
     char text[CHEX_FINDINGS * (SETTINGS_NUMBER + 1)] = "", number[SETTINGS_NUMBER];
     size_t used = 0;
     unsigned i;
@@ -282,14 +282,12 @@ add_positive_weight(struct trainer *t)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "," : "",
                                  settings_format(t->positive[i], number));
     settings_add_text(&t->settings, SETTING_FIXED, "pos-weight",
-                      t->o->positive == POSITIVE_GIVEN ? text : kinds[t->o->positive]);
+                      t->o->positive == POSITIVE_GIVEN ? text : positive_names[t->o->positive]);
 }
 
 static void
 add_training(struct trainer *t, struct settings *s)
 {
-    static const char *const schedules[] = {"plateau", "cosine", "constant"}, *const losses[] = {"bce", "focal"};
-    static const char *const optimizers[] = {"adam", "adamw", "sgd"}, *const selects[] = {"auroc", "loss"};
     const struct trainer_options *o = t->o;
 
     settings_add_number(s, SETTING_FREE, "epochs", o->epochs);
@@ -299,28 +297,25 @@ add_training(struct trainer *t, struct settings *s)
     settings_add_number(s, SETTING_SHARED, "accumulate", o->accumulate);
     settings_add_number(s, SETTING_FREE, "ranks", collective_size(t->all));
     settings_add_number(s, SETTING_FREE, "lr", o->schedule.base);
-    settings_add_text(s, SETTING_FIXED, "schedule", schedules[o->schedule.kind]);
+    settings_add_text(s, SETTING_FIXED, "schedule", schedule_names[o->schedule.kind]);
     settings_add_number(s, SETTING_FREE, "patience", o->schedule.patience);
     settings_add_number(s, SETTING_FREE, "warmup", (double)o->schedule.warmup);
-    settings_add_text(s, SETTING_FIXED, "optimizer", optimizers[o->optimizer.kind]);
+    settings_add_text(s, SETTING_FIXED, "optimizer", optimizer_names[o->optimizer.kind]);
     settings_add_number(s, SETTING_FREE, "weight-decay", o->optimizer.decay);
     settings_add_number(s, SETTING_FREE, "clip", o->clip);
     settings_add_number(s, SETTING_FIXED, "ema", o->average ? o->optimizer.average : 0);
-    settings_add_text(s, SETTING_FIXED, "loss", losses[o->loss]);
+    settings_add_text(s, SETTING_FIXED, "loss", loss_names[o->loss]);
     if (o->loss == LOSS_FOCAL)
         settings_add_number(s, SETTING_FIXED, "gamma", o->gamma);
     add_positive_weight(t);
-    settings_add_text(s, SETTING_FIXED, "augment", augment_text(o->augment));
-    settings_add_text(s, SETTING_FIXED, "select", selects[t->select]);
+    settings_add_text(s, SETTING_FIXED, "augment", augment_names[o->augment]);
+    settings_add_text(s, SETTING_FIXED, "select", select_names[t->select]);
     settings_add_number(s, SETTING_SHARED, "early-stop", o->patience);
 }
 
 static enum chex_status
 make_settings(struct trainer *t, struct chex_error *err)
 {
-    static const char *const precisions[] = {"auto", "fp32", "tf32", "fp16", "bf16"};
-    static const char *const caches[] = {"auto", "device", "host", "none"}, *const checks[] = {"first", "always",
-                                                                                               "never"};
     const struct trainer_options *o = t->o;
     struct settings *s = &t->settings;
     char seed[24], shuffle[TRAINER_SHUFFLE];
@@ -336,14 +331,14 @@ make_settings(struct trainer *t, struct chex_error *err)
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed); /* a double has 53 bits */
     settings_add_text(s, SETTING_FIXED, "seed", seed);
     settings_add_text(s, SETTING_FREE, "device", t->backend->name);
-    settings_add_text(s, SETTING_FIXED, "precision", precisions[t->precision]);
-    settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
+    settings_add_text(s, SETTING_FIXED, "precision", precision_names[t->precision]);
+    settings_add_text(s, SETTING_FREE, "tta", tta_names[o->tta]);
     settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
     settings_add_text(s, SETTING_LOCAL, "stage", o->stage ? o->stage : "none");
-    settings_add_text(s, SETTING_LOCAL, "cache", caches[o->cache]);
-    settings_add_text(s, SETTING_LOCAL, "crc", checks[o->check]);
+    settings_add_text(s, SETTING_LOCAL, "cache", cache_names[o->cache]);
+    settings_add_text(s, SETTING_LOCAL, "crc", reader_check_names[o->check]);
     settings_add_text(s, SETTING_SHARED, "shuffle", o->choose_window ? "auto" : trainer_shuffle(o->window, shuffle));
-    settings_add_text(s, SETTING_SHARED, "on-bad-record", o->skip_bad ? "skip" : "stop");
+    settings_add_text(s, SETTING_SHARED, "on-bad-record", bad_record_names[o->skip_bad]);
     settings_add_bool(s, SETTING_SHARED, "eval-only", o->evaluate_only);
     if (!o->evaluate_only)
         add_training(t, s);
