@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum kind { KIND_NONE, KIND_WORDS, KIND_LIST, KIND_FILE, KIND_DIR, KIND_OTHER };
+enum value_kind { KIND_NONE, KIND_WORDS, KIND_LIST, KIND_FILE, KIND_DIR, KIND_OTHER };
 
 /* Also of a comma list, or NULL. */
 static const char *const *
@@ -30,7 +30,7 @@ words_of(const struct cli_program *program, const struct cli_option *o, bool *li
     return o->choices;
 }
 
-static enum kind
+static enum value_kind
 kind_of(const struct cli_program *program, const struct cli_option *o)
 {
     bool list;

@@ -30,7 +30,7 @@ size_of(const struct chex_dataset *ds)
 }
 
 static void
-put_head(struct html *h, const struct report *r)
+put_head(struct html *h, const struct html_report *r)
 {
     const char *const *piece;
 
@@ -51,7 +51,7 @@ put_number(struct html *h, const char *number, const char *what)
 }
 
 static void
-put_title(struct html *h, const struct report *r)
+put_title(struct html *h, const struct html_report *r)
 {
     unsigned level[3] = {0}, i;
 
@@ -77,7 +77,7 @@ put_title(struct html *h, const struct report *r)
 }
 
 static void
-put_checks(struct html *h, const struct report *r)
+put_checks(struct html *h, const struct html_report *r)
 {
     static const struct {
         enum report_level level;
@@ -150,7 +150,7 @@ put_needed(struct html *h, const struct manifest *m, bool listed)
 
 /* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
 static void
-put_command(struct html *h, const struct report *r)
+put_command(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
     bool listed = strcmp(m->split_rule, "file") == 0;
@@ -187,7 +187,7 @@ card_row(struct html *h, const char *name, const char *value)
 }
 
 static void
-put_card(struct html *h, const struct report *r)
+put_card(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
     const struct chex_dataset_info *info = &r->dataset->info;
@@ -241,14 +241,14 @@ caption(struct html *h, unsigned number, const char *text)
 }
 
 static void
-draw_both(struct html *h, const struct report *r, void (*draw)(struct html *, const struct report *, bool))
+draw_both(struct html *h, const struct html_report *r, void (*draw)(struct html *, const struct html_report *, bool))
 {
     draw(h, r, false);
     draw(h, r, true);
 }
 
 static void
-put_splits(struct html *h, const struct report *r)
+put_splits(struct html *h, const struct html_report *r)
 {
     html_raw(h, "<section id=\"splits\"><h2>Splits</h2>\n");
     report_table_splits(h, r);
@@ -265,7 +265,7 @@ put_splits(struct html *h, const struct report *r)
 }
 
 static void
-put_findings(struct html *h, const struct report *r)
+put_findings(struct html *h, const struct html_report *r)
 {
     html_raw(h, "<section id=\"findings\"><h2>Findings</h2>\n<figure>");
     draw_both(h, r, report_draw_prevalence);
@@ -283,7 +283,7 @@ put_findings(struct html *h, const struct report *r)
 }
 
 static enum chex_status
-put_pixels(struct html *h, const struct report *r, struct chex_error *err)
+put_pixels(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     enum chex_status status;
 
@@ -303,7 +303,7 @@ put_pixels(struct html *h, const struct report *r, struct chex_error *err)
 }
 
 static void
-put_shards(struct html *h, const struct report *r)
+put_shards(struct html *h, const struct html_report *r)
 {
     html_raw(h, "<section id=\"shards\"><h2>Shards</h2>\n<figure>");
     draw_both(h, r, report_draw_shards);
@@ -318,7 +318,7 @@ put_shards(struct html *h, const struct report *r)
 }
 
 static enum chex_status
-put_images(struct html *h, const struct report *r, struct chex_error *err)
+put_images(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     enum chex_status status;
     unsigned i;
@@ -348,7 +348,7 @@ put_images(struct html *h, const struct report *r, struct chex_error *err)
 }
 
 static void
-put_methods(struct html *h, const struct report *r)
+put_methods(struct html *h, const struct html_report *r)
 {
     html_raw(
         h,
@@ -378,7 +378,7 @@ put_methods(struct html *h, const struct report *r)
 }
 
 enum chex_status
-report_page(struct report *r, struct html *h, struct chex_error *err)
+report_page(struct html_report *r, struct html *h, struct chex_error *err)
 {
     enum chex_status status;
 
