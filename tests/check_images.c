@@ -12,6 +12,7 @@
  */
 #include <config.h>
 
+#include "base/ascii.h"
 #include "image/decode.h"
 #include "image/resample.h"
 
@@ -97,11 +98,13 @@ int
 main(int argc, char **argv)
 {
     struct state s = {.method = RESAMPLE_NONE};
+    int method = argc > 1 ? name_index(resample_names, argv[1]) : -1;
 
-    if (argc < 4 || ((s.resize = strcmp(argv[1], "gray") != 0) && !resample_method_parse(argv[1], &s.method))) {
+    if (argc < 4 || ((s.resize = strcmp(argv[1], "gray") != 0) && method < 0)) {
         fprintf(stderr, "usage: check-images METHOD WIDTH HEIGHT FILE...\n");
         return 2;
     }
+    s.method = s.resize ? (enum resample_method)method : s.method;
     s.width = (uint32_t)strtoul(argv[2], NULL, 10);
     s.height = (uint32_t)strtoul(argv[3], NULL, 10);
     /* As chex-convert does it; CHEX_ONLY_LIBPNG leaves every PNG to libpng. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Folders are levels: the order of ARCHITECTURE.md holds, for includes and for symbols, and nothing goes in a circle.
+A file name and a tag stand for one thing in all three trees.
 
 The block behind <!-- folder-order --> in ARCHITECTURE.md is the only place where the order stands.  A file may include,
 and call, what is in its own folder, in folders before it in its line, and in the lines above; inside a folder no two
@@ -19,6 +20,10 @@ BUILD = os.environ.get("BUILDDIR", os.getcwd())
 ROOTS = ("lib", "train", "tools")
 MOST_FILES = 32
 COLUMNS = 120
+BACKENDS = ("train/ref", "train/cpu", "train/cuda")
+# Tags that stand for two things; none may be added.
+TWICE = {"check", "job", "plan", "printing", "reader", "reading", "report", "run", "split_sums", "step", "store",
+         "worker"}
 
 
 def read(path):
@@ -165,6 +170,22 @@ def check_symbols(tally, order):
     tally.check("calls make no circle", [" ".join(part) for part in circles(graph)])
 
 
+def check_tags(tally):
+    """What struct foo is does not depend on the file that is being read.  A backend defines the opaque types of
+    backend.h as the others do: these count as one."""
+    opaque = set(re.findall(r"^struct (\w+);", read("train/backend/backend.h"), re.M))
+    places = collections.defaultdict(set)
+    for path in sorted(f"{folder}/{name}" for root in ROOTS for folder, _, names in os.walk(os.path.join(SOURCE, root))
+                       for name in names if name.endswith((".c", ".h"))):
+        text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
+        backend = os.path.relpath(os.path.dirname(path), SOURCE) in BACKENDS
+        for tag in re.findall(r"\b(?:struct|enum|union)\s+(\w+)\s*\{", text):
+            places[tag].add("a backend" if backend and tag in opaque else os.path.relpath(path, SOURCE))
+    tally.check("a tag is defined once in lib, train and tools",
+                [f"{tag}: {' '.join(sorted(where))}" for tag, where in sorted(places.items())
+                 if len(where) > 1 and tag not in TWICE])
+
+
 def check_columns(tally):
     names = subprocess.run(["find", *ROOTS, "tests", "bench", "man", "doc", "schemas", "(", "-name", "*.[ch]",
                             "-o", "-name", "*.py", "-o", "-name", "*.sh", "-o", "-name", "*.mk", "-o", "-name", "*.m4",
@@ -184,6 +205,7 @@ def main():
     check_fragments(tally, order)
     check_includes(tally, order)
     check_symbols(tally, order)
+    check_tags(tally)
     check_columns(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0

@@ -174,7 +174,7 @@ static const struct {
     {"\"patient:70,30,0:0\"", "\"\"", CHEX_ERR_DAMAGED, "split.rule"},
     {"\"patient:70,30,0:0\"", "\"\\u001b[2J\"", CHEX_ERR_DAMAGED, "split.rule"},
     {"\"order_seed\": 0", "\"order_seed\": -1", CHEX_ERR_DAMAGED, "order_seed"},
-    {"\"name\": \"train\"", "\"name\": \"../train\"", CHEX_ERR_DAMAGED, "shards[0].split"},
+    {"\"name\": \"train\"", "\"name\": \"../train\"", CHEX_ERR_DAMAGED, "splits[0].name"},
     {"\"name\": \"train\"", "\"name\": \"val\"", CHEX_ERR_DAMAGED, "shards[0].split"},
     {"\"name\": \"train\"", "\"name\": \"other\"", CHEX_ERR_DAMAGED, "shards[0].split"},
     {"\"first_shard\": 0", "\"first_shard\": 1", CHEX_ERR_DAMAGED, "splits[0]"},

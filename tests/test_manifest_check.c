@@ -7,6 +7,7 @@
 
 #include "calls.h"
 #include "cases.h"
+#include "dataset/manifest_json.h"
 #include "plan/split.h"
 #include "small_dataset.h"
 #include "store/journal.h"
@@ -82,14 +83,15 @@ spoil_splits(struct manifest *m, int way)
 
     switch (way) {
     case 0:
-        return m->split_count = 0, "splits: not 1 to";
+        return m->split_count = 0, "splits: not a list of 1 to";
     case 1:
-        return m->split_count = SPLIT_MAX + 1, "splits: not 1 to";
+        return m->split_count = SPLIT_MAX + 1, "splits: not a list of 1 to";
     case 2:
-        return m->shard_count = 0, "shards: not 1 to";
+        return m->shard_count = 0, "shards: not a list of 1 to";
     case 3:
-        return m->shard_count = UINT32_MAX, "shards: not 1 to";
+        return m->shard_count = UINT32_MAX, "shards: not a list of 1 to";
     case 4:
+        m->shard[2].split = 0;
         return m->split_count = 1, "the splits have 2";
     case 5:
         return m->split[1].name = m->split[0].name, "is there twice";
@@ -101,16 +103,16 @@ spoil_splits(struct manifest *m, int way)
     case 8:
         return m->split[0].name = "Train", "splits[0].name";
     case 9:
-        return m->split[0].images = UINT64_MAX, "too many images";
+        return m->split[0].images = UINT64_MAX, "splits[0].images";
     case 10:
-        return m->split[0].patients = UINT64_MAX, "too many images";
+        return m->split[0].patients = UINT64_MAX, "splits[0].patients";
     case 11:
         memset(long_file, 'x', sizeof(long_file) - 1);
         return m->shard[0].name = long_file, "shards[0].name";
     case 12:
         m->shard[0].records = m->shard_size = 3;
         m->layout.stride = SIZE_MAX / 2;
-        return "shards[0].size";
+        return "record.stride";
     default:
         return NULL;
     }
@@ -148,6 +150,70 @@ START_TEST(a_manifest_that_could_not_be_read_is_not_written)
 {
     ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 20);
     ck_assert_int_eq(spoil_all_ways(spoil_splits, "splits"), 13);
+}
+END_TEST
+
+/* ---- the schema ----------------------------------------------------------------------------------------------- */
+
+/* What a key of the schema allows; of a reference what it refers to. */
+static const json_t *
+schema_of(const json_t *schema, const json_t *properties, const char *key)
+{
+    const json_t *value = json_object_get(properties, key);
+    const char *reference = json_string_value(json_object_get(value, "$ref"));
+
+    ck_assert_msg(json_is_object(value), "the schema lacks %s", key);
+    return reference ? json_object_get(json_object_get(schema, "$defs"), strrchr(reference, '/') + 1) : value;
+}
+
+static bool
+is_required(const json_t *object, const char *key)
+{
+    const json_t *required = json_object_get(object, "required");
+
+    for (size_t i = 0; i < json_array_size(required); i++)
+        if (strcmp(json_string_value(json_array_get(required, i)), key) == 0)
+            return true;
+    return false;
+}
+
+/* An object of the schema has the keys of the table, and `more` besides. */
+static void
+compare_keys(const json_t *schema, const json_t *object, const struct manifest_field *fields, size_t more)
+{
+    static const char *const types[] = {"integer", "number", "boolean", "string", "object",
+                                        "string",  NULL,     "object",  "array"};
+    const json_t *properties = json_object_get(object, "properties");
+    size_t count = 0;
+
+    for (const struct manifest_field *f = fields; f->key; f++, count++) {
+        const json_t *value = schema_of(schema, properties, f->key), *type = json_object_get(value, "type");
+        const json_t *most = json_object_get(value, f->type == MANIFEST_LIST ? "maxItems" : "maximum");
+
+        ck_assert_msg(is_required(object, f->key) == !f->optional, "%s", f->key);
+        if (type && types[f->type])
+            ck_assert_str_eq(json_string_value(type), types[f->type]);
+        if (f->type == MANIFEST_REAL)
+            ck_assert(json_number_value(most) == f->most);
+        else if (json_is_integer(most) && f->max != UINT32_MAX / 2 && f->max != INT64_MAX / 4)
+            ck_assert_msg((uint64_t)json_integer_value(most) == f->max, "%s", f->key);
+        if (f->fields)
+            compare_keys(schema, f->type == MANIFEST_LIST ? json_object_get(value, "items") : value, f->fields, 0);
+    }
+    ck_assert_uint_eq(json_object_size(properties), count + more);
+}
+
+START_TEST(the_schema_has_the_keys_and_the_limits_of_the_table)
+{
+    const char *source = getenv("srcdir");
+    char path[4096];
+    json_t *schema;
+
+    snprintf(path, sizeof(path), "%s/schemas/manifest.schema.json", source ? source : ".");
+    schema = json_load_file(path, 0, NULL);
+    ck_assert_msg(schema != NULL, "%s", path);
+    compare_keys(schema, schema, manifest_fields, 1); /* and the checksum */
+    json_decref(schema);
 }
 END_TEST
 
@@ -239,6 +305,7 @@ manifest_check_case(Suite *suite)
     TCase *manifest = tcase_create("not written"), *journal = tcase_create("lines of a journal");
 
     tcase_add_test(manifest, a_manifest_that_could_not_be_read_is_not_written);
+    tcase_add_test(manifest, the_schema_has_the_keys_and_the_limits_of_the_table);
     suite_add_tcase(suite, manifest);
     tcase_add_test(journal, lines_of_a_journal_are_strict);
     tcase_add_test(journal, a_line_of_a_journal_without_memory);

@@ -14,19 +14,78 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct values {
+    const char *output;
+    uint32_t keep;
+    uint64_t seed;
+    double rate, batch;
+    const char *data, *model;
+    bool deep;
+    enum { THIS, THAT } which;
+};
+
+static const char *const which_names[] = {"this", "that", NULL};
+
+#define AT(member) SETTING_AT(struct values, member)
+
+static const struct setting table[] = {
+    {"output", SETTING_LOCAL, SETTING_TEXT, AT(output)},
+    {"keep", SETTING_SHARED, SETTING_NUMBER, AT(keep)},
+    {"lr", SETTING_FREE, SETTING_REAL, AT(rate)},
+    {"global-batch", SETTING_BATCH, SETTING_REAL, AT(batch)},
+    {"data-set", SETTING_DATA, SETTING_TEXT, AT(data)},
+    {"model", SETTING_FIXED, SETTING_TEXT, AT(model), .none = "any"},
+    {"deep", SETTING_FIXED, SETTING_FLAG, AT(deep)},
+    {.name = NULL},
+};
+
 static void
 fill(struct settings *s, double rate, const char *model, double batch, const char *data)
 {
+    const struct values values = {"runs/a", 2, 0, rate, batch, data, model, true, THIS};
+
     *s = (struct settings){.count = 0};
-    settings_add_text(s, SETTING_LOCAL, "output", "runs/a");
-    settings_add_number(s, SETTING_SHARED, "keep", 2);
-    settings_add_number(s, SETTING_FREE, "lr", rate);
-    settings_add_number(s, SETTING_BATCH, "global-batch", batch);
-    settings_add_text(s, SETTING_DATA, "data-set", data);
-    settings_add_text(s, SETTING_FIXED, "model", model);
-    settings_add_bool(s, SETTING_FIXED, "deep", true);
+    for (const struct setting *row = table; row->name; row++)
+        settings_add(s, row, &values);
     ck_assert(!s->failed);
 }
+
+START_TEST(a_value_is_read_from_its_member_and_put_there)
+{
+    static const struct setting rows[] = {{"seed", SETTING_FIXED, SETTING_DIGITS, AT(seed)},
+                                          {"which", SETTING_FIXED, SETTING_CHOICE, AT(which), .names = which_names},
+                                          {"keep", SETTING_FIXED, SETTING_NUMBER, AT(keep)},
+                                          {"deep", SETTING_FIXED, SETTING_CHOICE, AT(deep), .names = which_names},
+                                          {"model", SETTING_FIXED, SETTING_TEXT, AT(model), .none = "any"},
+                                          {"data", SETTING_FIXED, SETTING_TEXT, AT(data)}};
+    struct values values = {.keep = 1};
+    struct settings s = {.count = 0};
+
+    setting_put(&rows[0], &values, UINT64_MAX);
+    setting_put(&rows[1], &values, THAT);
+    setting_put(&rows[2], &values, UINT32_MAX);
+    setting_put(&rows[3], &values, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        settings_add(&s, &rows[i], &values);
+    ck_assert_str_eq(s.value[0].text, "18446744073709551615");
+    ck_assert_str_eq(s.value[1].text, "that");
+    ck_assert(s.value[2].kind == RUN_NUMBER && s.value[2].number == UINT32_MAX);
+    ck_assert_str_eq(s.value[3].text, "that");
+    ck_assert_str_eq(s.value[4].text, "any");
+    ck_assert_ptr_null(s.value[5].text);
+    settings_release(&s);
+}
+END_TEST
+
+START_TEST(the_settings_of_a_run_have_each_name_once)
+{
+    for (const struct setting *s = trainer_settings; s->name; s++) {
+        ck_assert_msg(s->type != SETTING_CHOICE || s->names, "%s", s->name);
+        for (const struct setting *other = s + 1; other->name; other++)
+            ck_assert_str_ne(s->name, other->name);
+    }
+}
+END_TEST
 
 START_TEST(numbers_have_the_shortest_text_that_reads_back)
 {
@@ -105,16 +164,18 @@ END_TEST
 START_TEST(too_many_or_too_long_is_told)
 {
     struct settings s = {.count = 0};
+    struct values values = {.deep = true};
     struct chex_error err;
     char text[SETTINGS_TEXT + 1], kept[SETTINGS_TEXT];
 
     for (unsigned i = 0; i <= SETTINGS_MAX; i++)
-        settings_add_bool(&s, SETTING_LOCAL, "x", true);
+        settings_add(&s, &table[6], &values);
     ck_assert(s.failed);
     settings_release(&s);
     memset(text, 'a', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    settings_add_text(&s, SETTING_FIXED, "long", text);
+    values.model = text;
+    settings_add(&s, &table[5], &values);
     ck_assert_int_eq(settings_keep(&s, kept, &err), CHEX_ERR_BUG);
     settings_release(&s);
 }
@@ -138,6 +199,8 @@ settings_suite(void)
     Suite *suite = suite_create("settings");
     TCase *t = tcase_create("settings");
 
+    tcase_add_test(t, a_value_is_read_from_its_member_and_put_there);
+    tcase_add_test(t, the_settings_of_a_run_have_each_name_once);
     tcase_add_test(t, numbers_have_the_shortest_text_that_reads_back);
     tcase_add_test(t, ranks_compare_all_but_what_is_local_and_checkpoints_keep_what_decides);
     tcase_add_test(t, what_may_change_is_noted_and_what_may_not_is_refused_with_both_values);

@@ -239,7 +239,7 @@ START_TEST(rows_across_the_edges_of_the_window_are_whole)
 {
     size_t size = 0;
     char *csv = malloc(700000);
-    struct text *t;
+    struct line_reader *t;
     struct text_line line;
     struct chex_error err;
     unsigned long rows = 0;
@@ -384,7 +384,7 @@ START_TEST(a_small_gzip_file_cannot_be_a_huge_text)
     static uint8_t lines[1 << 20];
     size_t size, total = 0;
     uint8_t *member, *file;
-    struct text *t;
+    struct line_reader *t;
     struct text_line line;
     struct chex_error err;
 

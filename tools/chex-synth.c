@@ -84,14 +84,14 @@ static const struct cli_program program = {
 };
 
 /* What there is to say about the population. */
-struct counts {
+struct synth_counts {
     uint64_t finding[CHEX_FINDINGS], none, test, odd, test_patients;
 };
 
-static struct counts
+static struct synth_counts
 count(const struct population *p)
 {
-    struct counts c = {0};
+    struct synth_counts c = {0};
     size_t i;
     unsigned k;
 
@@ -109,7 +109,7 @@ count(const struct population *p)
 
 static void
 say_plan(struct meter *meter, const struct cli_common *common, const struct options *o, const struct population *p,
-         const struct counts *c)
+         const struct synth_counts *c)
 {
     char images[PROGRESS_THINGS], people[PROGRESS_THINGS], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
 
@@ -123,7 +123,7 @@ say_plan(struct meter *meter, const struct cli_common *common, const struct opti
 }
 
 static void
-say_findings(struct meter *meter, const struct population *p, const struct counts *c)
+say_findings(struct meter *meter, const struct population *p, const struct synth_counts *c)
 {
     char text[PROGRESS_TEXT];
     unsigned k;
@@ -134,7 +134,7 @@ say_findings(struct meter *meter, const struct population *p, const struct count
 }
 
 static void
-say_done(struct meter *meter, const struct options *o, const struct synth_job *job, const struct counts *c,
+say_done(struct meter *meter, const struct options *o, const struct synth_job *job, const struct synth_counts *c,
          double seconds)
 {
     size_t images = job->population->study_count;
@@ -152,7 +152,7 @@ say_done(struct meter *meter, const struct options *o, const struct synth_job *j
 }
 
 static enum chex_status
-print_json(const struct options *o, const struct synth_job *job, const struct counts *c, double seconds,
+print_json(const struct options *o, const struct synth_job *job, const struct synth_counts *c, double seconds,
            struct chex_error *err)
 {
     const struct population *p = job->population;
@@ -185,7 +185,7 @@ synth(const struct options *o, const struct cli_common *common)
     struct population population = {0};
     struct meter meter;
     struct chex_error err;
-    struct counts counts;
+    struct synth_counts counts;
     struct synth_job job = {.folder = o->output, .size = (unsigned)o->size, .threads = common->threads};
     double started = progress_clock();
     enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);

@@ -23,6 +23,15 @@ ascii_same(const char *a, size_t a_length, const char *b, size_t b_length)
     return true;
 }
 
+int
+name_index(const char *const *names, const char *text)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], text) == 0)
+            return i;
+    return -1;
+}
+
 char *
 ascii_escape(const char *text, size_t length, char *out, size_t out_size)
 {

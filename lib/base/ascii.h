@@ -51,6 +51,9 @@ ascii_trim(const char **text, size_t *length)
 /* True where they differ in case only. */
 bool ascii_same(const char *a, size_t a_length, const char *b, size_t b_length);
 
+/* The place of a text among names that end with NULL, as those of an enum; -1: it is none of them. */
+int name_index(const char *const *names, const char *text);
+
 /*
  * For messages: text with each byte outside printable ASCII, and the backslash, as \xNN.  Always terminated; "..."
  * ends one that does not fit.  Returns out.  Room that is surely enough: 4 * length + 1.

@@ -64,20 +64,20 @@ json_read(const void *text, size_t size, const struct json_bounds *bounds, json_
 {
     enum chex_status status = check_bounds(text, size, bounds, err);
     json_t *again;
-    json_error_t e;
+    json_error_t e, second;
 
     *out = NULL;
     if (status != CHEX_OK)
         return status;
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
-    if (!*out)
-        return fail_syntax(&e, err);
     /*
-     * Where the buffer of a token cannot grow, jansson drops bytes of it and goes on: an id is cut short, a number is
-     * another one.  The next allocation may succeed, so nothing but a second reading shows it.
+     * Where the buffer of a token cannot grow, jansson drops bytes of it and continues: an id is cut short, a number is
+     * another one, or the text is no JSON.  The next allocation may succeed: only a second reading shows it.
      */
-    again = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
-    if (!again || !json_equal(*out, again)) {
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    again = json_loadb(text, size, JSON_REJECT_DUPLICATES, &second);
+    if (!*out && !again && strcmp(e.text, second.text) == 0)
+        return fail_syntax(&e, err);
+    if (!*out || !again || !json_equal(*out, again)) {
         json_decref(*out);
         *out = NULL;
         status = chex_fail_memory(err);

@@ -7,10 +7,6 @@
 
 #include "dataset/format.h"
 
-static const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop"};
+#include <stddef.h>
 
-const char *
-tail_name(enum tail tail)
-{
-    return tail_names[tail];
-}
+const char *const tail_names[] = {[TAIL_PAD] = "pad", [TAIL_SHORT] = "short", [TAIL_DROP] = "drop", NULL};

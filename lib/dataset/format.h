@@ -19,7 +19,6 @@
 
 /* What becomes of the last shard of a split, which its images do not fill. */
 enum tail { TAIL_PAD, TAIL_SHORT, TAIL_DROP };
-
-const char *tail_name(enum tail tail); /* "pad", "short", "drop" */
+extern const char *const tail_names[]; /* "pad", "short", "drop", NULL */
 
 #endif

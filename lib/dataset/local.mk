@@ -12,6 +12,7 @@ libchexcore_la_SOURCES += \
 	lib/dataset/format.h \
 	lib/dataset/manifest.h \
 	lib/dataset/manifest_check.c \
+	lib/dataset/manifest_fields.c \
 	lib/dataset/manifest_format.c \
 	lib/dataset/manifest_json.h \
 	lib/dataset/manifest_parse.c \

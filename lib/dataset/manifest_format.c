@@ -8,144 +8,43 @@
  */
 #include <config.h>
 
-#include "base/json.h"
 #include "dataset/manifest_json.h"
 
-#include "base/sha256.h"
+#include "base/json.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
-/* ---- dtype ----------------------------------------------------------------------------------------------------- */
-
-struct dtype {
-    json_t *names, *formats, *offsets;
-    bool failed;
-};
-
-static void
-add_field(struct dtype *d, const char *name, const char *format, size_t offset)
-{
-    if (json_array_append_new(d->names, json_string(name)) != 0 ||
-        json_array_append_new(d->formats, json_string(format)) != 0 ||
-        json_array_append_new(d->offsets, json_integer((json_int_t)offset)) != 0)
-        d->failed = true;
-}
-
-static void
-add_text(struct dtype *d, const char *name, uint32_t size, size_t offset)
-{
-    char format[16];
-
-    snprintf(format, sizeof(format), "S%u", size);
-    add_field(d, name, format, offset);
-}
-
-static void
-add_fields(struct dtype *d, const struct manifest *m)
-{
-    const struct layout *l = &m->layout;
-    char image[64], label[16];
-    size_t at[3];
-
-    snprintf(image, sizeof(image), "(%u,%u)u1", l->height, l->width);
-    snprintf(label, sizeof(label), "(%d,)u1", CHEX_FINDINGS);
-    add_field(d, "image", image, l->pixel_offset);
-    add_field(d, "label", label, l->label_offset);
-    add_field(d, "weight", "u1", l->weight_offset);
-    add_field(d, "age", "<f4", l->age_offset);
-    add_field(d, "sex", "S1", l->sex_offset);
-    add_text(d, "slot", LAYOUT_SLOT, l->slot_offset);
-    /* A text of changing size moves those behind it. */
-    layout_text_offsets(l, m->view_size, m->patient_size, m->name_size, at);
-    if (m->view_size > 0)
-        add_text(d, "view", m->view_size, at[0]);
-    if (m->view_size > 0 && m->patient_size > 0)
-        add_text(d, "patient", m->patient_size, at[1]);
-    if (m->view_size > 0 && m->patient_size > 0 && m->name_size > 0)
-        add_text(d, "filename", m->name_size, at[2]);
-}
-
-json_t *
-manifest_dtype(const struct manifest *m)
-{
-    struct dtype d = {.names = json_array(), .formats = json_array(), .offsets = json_array()};
-
-    /* A list that could not be made refuses its first element. */
-    add_fields(&d, m);
-    if (d.failed) {
-        json_decref(d.names);
-        json_decref(d.formats);
-        json_decref(d.offsets);
-        return NULL;
-    }
-    return json_pack("{s:o, s:o, s:o, s:I}", "names", d.names, "formats", d.formats, "offsets", d.offsets, "itemsize",
-                     (json_int_t)m->layout.stride);
-}
-
-/* ---- parts; each returns NULL when out of memory --------------------------------------------------------------- */
+/* Each returns NULL when out of memory; jansson's setters take a value over, and take NULL as a failure. */
+static json_t *format_object(const struct manifest *m, const struct manifest_field *fields, const void *object);
 
 static json_t *
-record_part(const struct manifest *m)
+format_findings(const uint64_t *number)
 {
-    const struct layout *l = &m->layout;
-
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:{s:I, s:I, s:I}}", "stride", (json_int_t)l->stride,
-                     "pixel_offset", (json_int_t)l->pixel_offset, "height", (json_int_t)l->height, "width",
-                     (json_int_t)l->width, "channels", (json_int_t)l->channels, "align", (json_int_t)l->align,
-                     "shard_size", (json_int_t)m->shard_size, "tail", m->tail, "text_sizes", "view",
-                     (json_int_t)m->view_size, "patient", (json_int_t)m->patient_size, "filename",
-                     (json_int_t)m->name_size);
-}
-
-static json_t *
-labels_part(void)
-{
-    json_t *names = json_array();
+    json_t *object = json_object();
     unsigned i;
 
-    for (i = 0; names && i < CHEX_FINDINGS; i++) {
-        if (json_array_append_new(names, json_string(chex_finding_name(i))) != 0) {
-            json_decref(names);
+    for (i = 0; i < CHEX_FINDINGS; i++) {
+        if (json_object_set_new(object, chex_finding_name(i), json_integer((json_int_t)number[i])) != 0) {
+            json_decref(object);
             return NULL;
         }
     }
-    return names;
+    return object;
 }
 
+/* One that is too long is no list, so that it is refused. */
 static json_t *
-decode_part(const struct manifest *m)
-{
-    return json_pack("{s:s, s:s, s:I, s:I, s:b}", "resize", m->resize, "luma", MANIFEST_LUMA, "max_pixels",
-                     (json_int_t)m->max_pixels, "min_side", (json_int_t)m->min_side, "lenient", (int)m->lenient);
-}
-
-static json_t *
-split_part(const struct manifest_split *split)
-{
-    json_t *positives = json_object();
-    unsigned i;
-
-    for (i = 0; positives && i < CHEX_FINDINGS; i++) {
-        if (json_object_set_new(positives, chex_finding_name(i), json_integer((json_int_t)split->positives[i])) != 0) {
-            json_decref(positives);
-            return NULL;
-        }
-    }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "name", split->name, "first_shard",
-                     (json_int_t)split->first_shard, "shards", (json_int_t)split->shard_count, "images",
-                     (json_int_t)split->images, "patients", (json_int_t)split->patients, "members_sha256",
-                     split->members_sha256, "positives", positives);
-}
-
-static json_t *
-splits_part(const struct manifest *m)
+format_list(const struct manifest *m, const struct manifest_field *f)
 {
     json_t *array = json_array();
-    unsigned i;
+    const char *element;
+    unsigned i, count;
 
-    for (i = 0; array && i < m->split_count; i++) {
-        if (json_array_append_new(array, split_part(&m->split[i])) != 0) {
+    memcpy(&element, (const char *)m + f->offset, sizeof(element));
+    memcpy(&count, (const char *)m + f->count, sizeof(count));
+    for (i = 0; i < count && count <= f->max; i++) {
+        if (json_array_append_new(array, format_object(m, f->fields, element + i * f->element)) != 0) {
             json_decref(array);
             return NULL;
         }
@@ -153,86 +52,77 @@ splits_part(const struct manifest *m)
     return array;
 }
 
-static json_t *
-shard_part(const struct manifest *m, const struct manifest_shard *shard)
+static uint64_t
+number_at(const struct manifest_field *f, const void *at)
 {
-    json_t *part = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name", shard->name, "split",
-                             m->split[shard->split].name, "number", (json_int_t)shard->number, "of",
-                             (json_int_t)shard->of, "records", (json_int_t)shard->records, "images",
-                             (json_int_t)shard->images, "size", (json_int_t)shard->size, "sha256", shard->sha256);
+    return f->size == sizeof(uint32_t) ? *(const uint32_t *)at : *(const uint64_t *)at;
+}
 
-    if (part && shard->crc32c && json_object_set_new(part, "crc32c", json_string(shard->crc32c)) != 0) {
-        json_decref(part);
-        return NULL;
-    }
-    return part;
+static const char *
+text_at(const struct manifest_field *f, const void *at)
+{
+    return f->size == sizeof(char *) ? *(const char *const *)at : at;
 }
 
 static json_t *
-shards_part(const struct manifest *m)
+format_field(const struct manifest *m, const struct manifest_field *f, const void *object)
 {
-    json_t *array = json_array();
-    unsigned i;
+    const void *at = (const char *)object + f->offset;
+    double real;
 
-    for (i = 0; array && i < m->shard_count; i++) {
-        if (json_array_append_new(array, shard_part(m, &m->shard[i])) != 0) {
-            json_decref(array);
+    switch (f->type) {
+    case MANIFEST_NUMBER:
+        return json_integer((json_int_t)number_at(f, at));
+    case MANIFEST_REAL:
+        real = *(const double *)at;
+        return isfinite(real) ? json_real(real) : json_null();
+    case MANIFEST_BOOL:
+        return json_boolean(*(const bool *)at);
+    case MANIFEST_TEXT:
+        return json_text(text_at(f, at));
+    case MANIFEST_FINDINGS:
+        return format_findings(at);
+    case MANIFEST_SPLIT:
+        return number_at(f, at) < m->split_count ? json_text(m->split[number_at(f, at)].name) : json_null();
+    case MANIFEST_DERIVED:
+        return f->derive(m);
+    case MANIFEST_OBJECT:
+        return format_object(m, f->fields, object);
+    case MANIFEST_LIST:
+        return format_list(m, f);
+    }
+    return NULL;
+}
+
+static bool
+is_there(const struct manifest_field *f, const void *object)
+{
+    const struct manifest_field *inner;
+    bool there = !f->optional;
+
+    if (f->optional && f->type == MANIFEST_TEXT)
+        return text_at(f, (const char *)object + f->offset) != NULL;
+    for (inner = f->fields; !there && inner->key; inner++) {
+        const void *at = (const char *)object + inner->offset;
+
+        there = inner->type == MANIFEST_TEXT ? text_at(inner, at) && text_at(inner, at)[0] : number_at(inner, at) > 0;
+    }
+    return there;
+}
+
+static json_t *
+format_object(const struct manifest *m, const struct manifest_field *fields, const void *object)
+{
+    json_t *out = json_object();
+    const struct manifest_field *f;
+
+    for (f = fields; f->key; f++) {
+        if (is_there(f, object) && json_object_set_new(out, f->key, format_field(m, f, object)) != 0) {
+            json_decref(out);
             return NULL;
         }
     }
-    return array;
-}
-
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
-
-/* Like all of jansson's setters this takes the value over, and takes NULL as a failure. */
-static bool
-set(json_t *top, const char *key, json_t *value)
-{
-    return json_object_set_new(top, key, value) == 0;
-}
-
-/* Only where there is something to say: all else has the text that it had before there was this key. */
-static bool
-set_left_out(json_t *top, const struct manifest_left_out *l)
-{
-    if (l->other_views + l->excluded + l->missing == 0)
-        return true;
-    return set(top, "left_out",
-               json_pack("{s:s, s:I, s:I, s:I}", "views", l->views, "other_views", (json_int_t)l->other_views,
-                         "excluded", (json_int_t)l->excluded, "missing", (json_int_t)l->missing));
-}
-
-static bool
-fill(json_t *top, const struct manifest *m)
-{
-    return set(top, "format", json_integer(MANIFEST_FORMAT)) && set(top, "dataset_id", json_string(m->dataset_id)) &&
-           set(top, "tool", json_pack("{s:s, s:s}", "name", "chex-tools", "version", m->tool_version)) &&
-           set(top, "record", record_part(m)) && set(top, "dtype", manifest_dtype(m)) &&
-           set(top, "labels", labels_part()) && set(top, "decode", decode_part(m)) &&
-           set(top, "split", json_pack("{s:s, s:I}", "rule", m->split_rule, "order_seed", (json_int_t)m->seed)) &&
-           set(top, "splits", splits_part(m)) && set(top, "shards", shards_part(m)) &&
-           set(top, "pixels", json_pack("{s:f, s:f}", "mean", m->pixel_mean, "deviation", m->pixel_deviation)) &&
-           set(top, "labels_sha256", json_string(m->labels_sha256)) &&
-           set(top, "rejects", json_integer((json_int_t)m->rejects)) && set_left_out(top, &m->left_out);
-}
-
-enum chex_status
-manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err)
-{
-    struct digest *digest = digest_new();
-    uint8_t hash[DIGEST_SIZE];
-    char hex[DIGEST_HEX];
-
-    if (!digest)
-        return chex_fail_memory(err);
-    digest_start(digest);
-    digest_add(digest, text, size);
-    digest_finish(digest, hash);
-    digest_free(digest);
-    digest_hex(hash, sizeof(hash), hex);
-    snprintf(out, MANIFEST_SUM_ROOM, "  \"" MANIFEST_SUM_KEY "\": \"%s\"\n}\n", hex);
-    return CHEX_OK;
+    return out;
 }
 
 /* The text in b ends with "\n}\n": make room there for one more key. */
@@ -252,19 +142,16 @@ add_sum(struct buffer *b, struct chex_error *err)
 enum chex_status
 manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *err)
 {
-    enum chex_status status = manifest_check(m, err);
+    json_t *top = format_object(m, manifest_fields, m);
+    struct manifest again = {0};
     struct buffer text = {0};
-    json_t *top;
+    enum chex_status status = top ? manifest_read(top, &again, err) : chex_fail_memory(err);
 
+    manifest_release(&again);
     if (status == CHEX_ERR_DAMAGED)
-        return chex_context(err, CHEX_ERR_BUG, "the manifest to be written");
-    if (status != CHEX_OK)
-        return status;
-    top = json_object();
-    if (top && fill(top, m))
+        status = chex_context(err, CHEX_ERR_BUG, "the manifest to be written");
+    if (status == CHEX_OK)
         status = json_append(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
-    else
-        status = chex_fail_memory(err);
     if (status == CHEX_OK)
         status = add_sum(&text, err);
     if (status == CHEX_OK)

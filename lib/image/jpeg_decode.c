@@ -1,7 +1,7 @@
 /*
  * jpeg_decode.c - see jpeg_decode.h
  *
- * The same plan as png_decode.c: one struct job on the stack, reached from libjpeg's callbacks, one setjmp().
+ * The same plan as png_decode.c: one struct decoded_jpeg on the stack, reached from libjpeg's callbacks, one setjmp().
  *
  * Before libjpeg sees the file, find_frame() looks at the marker that names the coding process, so that what is
  * refused does not depend on how libjpeg was built (versions differ in arithmetic, 12-bit and lossless coding).
@@ -28,7 +28,7 @@
 
 #define MAX_SCANS 500
 
-struct job {
+struct decoded_jpeg {
     const uint8_t *data;
     size_t size;
     const struct decode_limits *limits;
@@ -93,7 +93,7 @@ find_frame(const uint8_t *data, size_t size, struct frame *frame)
 }
 
 static enum chex_status
-check_process(struct job *job)
+check_process(struct decoded_jpeg *job)
 {
     static const char *const processes[16] = {
         [3] = "lossless",
@@ -124,7 +124,7 @@ check_process(struct job *job)
 
 /* Leave libjpeg. */
 static _Noreturn void
-stop(struct job *job, enum chex_status status)
+stop(struct decoded_jpeg *job, enum chex_status status)
 {
     job->status = status;
     longjmp(job->out, 1);
@@ -133,7 +133,7 @@ stop(struct job *job, enum chex_status status)
 static void
 on_error(j_common_ptr codec)
 {
-    struct job *job = codec->client_data;
+    struct decoded_jpeg *job = codec->client_data;
 
     codec->err->format_message(codec, job->message);
     switch (codec->err->msg_code) {
@@ -153,7 +153,7 @@ on_error(j_common_ptr codec)
 static void
 on_message(j_common_ptr codec, int level)
 {
-    struct job *job = codec->client_data;
+    struct decoded_jpeg *job = codec->client_data;
 
     if (level >= 0)
         return;
@@ -166,7 +166,7 @@ on_message(j_common_ptr codec, int level)
 static void
 on_progress(j_common_ptr codec)
 {
-    struct job *job = codec->client_data;
+    struct decoded_jpeg *job = codec->client_data;
     const atomic_bool *stop_wanted = job->limits->stop;
 
     if (stop_wanted && atomic_load_explicit(stop_wanted, memory_order_relaxed))
@@ -187,7 +187,7 @@ static boolean
 on_fill(j_decompress_ptr codec)
 {
     static const JOCTET end_of_image[] = {0xff, JPEG_EOI};
-    struct job *job = codec->client_data;
+    struct decoded_jpeg *job = codec->client_data;
 
     job->ran_out = true;
     job->source.next_input_byte = end_of_image;
@@ -198,7 +198,7 @@ on_fill(j_decompress_ptr codec)
 static void
 on_skip(j_decompress_ptr codec, long count)
 {
-    struct job *job = codec->client_data;
+    struct decoded_jpeg *job = codec->client_data;
 
     if (count <= 0)
         return;
@@ -213,7 +213,7 @@ on_skip(j_decompress_ptr codec, long count)
 /* ---- the whole file ------------------------------------------------------------------------------------------ */
 
 static void
-set_up(struct job *job)
+set_up(struct decoded_jpeg *job)
 {
     job->codec.client_data = job;
     jpeg_create_decompress(&job->codec);
@@ -232,7 +232,7 @@ set_up(struct job *job)
 }
 
 static enum chex_status
-check_colours(struct job *job)
+check_colours(struct decoded_jpeg *job)
 {
     int components = job->codec.num_components;
 
@@ -262,7 +262,7 @@ memory_bound(uint32_t width, uint32_t height)
  * such as markers without a length or with one of 0.
  */
 static enum chex_status
-check_header(struct job *job)
+check_header(struct decoded_jpeg *job)
 {
     job->traits->bit_depth = (unsigned)job->codec.data_precision;
     job->traits->interlaced = job->codec.progressive_mode;
@@ -274,7 +274,7 @@ check_header(struct job *job)
 }
 
 static enum chex_status
-read_all(struct job *job, struct image *out)
+read_all(struct decoded_jpeg *job, struct image *out)
 {
     struct jpeg_decompress_struct *codec = &job->codec;
     enum chex_status status;
@@ -307,7 +307,7 @@ read_all(struct job *job, struct image *out)
 
 /* The text for a status that has none yet, and the last word on it. */
 static enum chex_status
-explain(struct job *job, enum chex_status status)
+explain(struct decoded_jpeg *job, enum chex_status status)
 {
     if (status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
@@ -326,7 +326,7 @@ explain(struct job *job, enum chex_status status)
 }
 
 static enum chex_status
-guarded(struct job *job, struct image *out)
+guarded(struct decoded_jpeg *job, struct image *out)
 {
     enum chex_status status;
 
@@ -341,7 +341,7 @@ enum chex_status
 decode_jpeg(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
             struct image_traits *traits, struct chex_error *err)
 {
-    struct job job = {.data = data, .size = size, .limits = limits, .traits = traits, .err = err};
+    struct decoded_jpeg job = {.data = data, .size = size, .limits = limits, .traits = traits, .err = err};
     enum chex_status status;
 
     *traits = (struct image_traits){.container = IMAGE_JPEG};

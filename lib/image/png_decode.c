@@ -1,8 +1,8 @@
 /*
  * png_decode.c - see png.h
  *
- * One struct job lives on the stack of decode_png(); libpng's callbacks reach it through their pointers and leave
- * what went wrong in it.  The only setjmp() stands in guarded(), which has no locals, so that nothing can be
+ * One struct decoded_png lives on the stack of decode_png(); libpng's callbacks reach it through their pointers and
+ * leave what went wrong in it.  The only setjmp() stands in guarded(), which has no locals, so that nothing can be
  * clobbered, and everything to be freed is in the job, so that nothing can leak.
  *
  * What libpng is asked for: 8-bit samples (scale_16, expand), nothing else.  Palettes are looked up here, since
@@ -34,7 +34,7 @@
 
 enum phase { HEADER, ROWS, END };
 
-struct job {
+struct decoded_png {
     const uint8_t *data;
     size_t size, position;
     const struct decode_limits *limits;
@@ -70,7 +70,7 @@ is_png(const uint8_t *data, size_t size)
 /* ---- what libpng calls --------------------------------------------------------------------------------------- */
 
 static void
-remember(struct job *job, const char *message)
+remember(struct decoded_png *job, const char *message)
 {
     size_t length = strnlen(message, sizeof(job->message) - 1);
 
@@ -81,7 +81,7 @@ remember(struct job *job, const char *message)
 static void PNGCBAPI
 on_error(png_structp png, png_const_charp message)
 {
-    struct job *job = png_get_error_ptr(png);
+    struct decoded_png *job = png_get_error_ptr(png);
 
     if (job->status == CHEX_OK) {
         job->status = job->no_memory ? CHEX_ERR_MEMORY : CHEX_ERR_DAMAGED;
@@ -99,7 +99,7 @@ on_warning(png_structp png, png_const_charp message)
 {
     static const char *const surplus[] = {"Extra compressed data", "Too much image data", "Too many IDATs",
                                           "chunk data is too large"};
-    struct job *job = png_get_error_ptr(png);
+    struct decoded_png *job = png_get_error_ptr(png);
     bool harmless = strncmp(message, "IDAT: ", 6) != 0;
 
     if (strstr(message, "CRC error")) /* counted by chunk_check() */
@@ -115,7 +115,7 @@ on_warning(png_structp png, png_const_charp message)
 }
 
 static bool
-stops(const struct job *job)
+stops(const struct decoded_png *job)
 {
     return job->limits->stop && atomic_load_explicit(job->limits->stop, memory_order_relaxed);
 }
@@ -125,7 +125,7 @@ stops(const struct job *job)
  * more than it can be for the row alone, how much comes of it is measured first.
  */
 static enum chex_status
-check_surplus(struct job *job, size_t size)
+check_surplus(struct decoded_png *job, size_t size)
 {
     uint64_t row, most;
     enum chex_status status;
@@ -147,7 +147,7 @@ check_surplus(struct job *job, size_t size)
 static void PNGCBAPI
 on_read(png_structp png, png_bytep to, size_t size)
 {
-    struct job *job = png_get_io_ptr(png);
+    struct decoded_png *job = png_get_io_ptr(png);
 
     job->status = stops(job) ? CHEX_ERR_STOPPED : check_surplus(job, size);
     if (job->status != CHEX_OK)
@@ -163,7 +163,7 @@ on_read(png_structp png, png_bytep to, size_t size)
 static png_voidp PNGCBAPI
 on_allocate(png_structp png, png_alloc_size_t size)
 {
-    struct job *job = png_get_mem_ptr(png);
+    struct decoded_png *job = png_get_mem_ptr(png);
     void *memory = malloc(size);
 
     if (!memory)
@@ -181,7 +181,7 @@ on_free(png_structp png, png_voidp memory)
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
 static void
-set_limits(struct job *job)
+set_limits(struct decoded_png *job)
 {
     /* Any size that the format allows, so that the text about one that is too large is ours (read_header()). */
     png_set_user_limits(job->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
@@ -211,7 +211,7 @@ composite(unsigned value, unsigned alpha)
 }
 
 static void
-prepare_palette(struct job *job)
+prepare_palette(struct decoded_png *job)
 {
     png_colorp palette = NULL;
     png_bytep alpha = NULL;
@@ -233,7 +233,7 @@ prepare_palette(struct job *job)
 
 /* Everything up to the first IDAT; the size is checked before anything of that size is allocated. */
 static enum chex_status
-read_header(struct job *job, struct image *out)
+read_header(struct decoded_png *job, struct image *out)
 {
     struct image_traits *traits = job->traits;
     uint32_t width, height;
@@ -273,7 +273,7 @@ read_header(struct job *job, struct image *out)
 /* ---- rows to gray -------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-look_up(struct job *job, uint32_t count, uint8_t *to)
+look_up(struct decoded_png *job, uint32_t count, uint8_t *to)
 {
     const uint8_t *from = job->row;
     uint8_t traits = 0, largest = 0;
@@ -293,7 +293,7 @@ look_up(struct job *job, uint32_t count, uint8_t *to)
 }
 
 static void
-gray_alpha_to_gray(struct job *job, uint32_t count, uint8_t *to)
+gray_alpha_to_gray(struct decoded_png *job, uint32_t count, uint8_t *to)
 {
     const uint8_t *from = job->row;
     uint8_t opaque = 255;
@@ -306,7 +306,7 @@ gray_alpha_to_gray(struct job *job, uint32_t count, uint8_t *to)
 }
 
 static void
-rgb_to_gray(struct job *job, uint32_t count, uint8_t *to)
+rgb_to_gray(struct decoded_png *job, uint32_t count, uint8_t *to)
 {
     const uint8_t *from = job->row;
     unsigned differ = 0;
@@ -319,7 +319,7 @@ rgb_to_gray(struct job *job, uint32_t count, uint8_t *to)
 }
 
 static void
-rgba_to_gray(struct job *job, uint32_t count, uint8_t *to)
+rgba_to_gray(struct decoded_png *job, uint32_t count, uint8_t *to)
 {
     const uint8_t *from = job->row;
     unsigned differ = 0;
@@ -339,7 +339,7 @@ rgba_to_gray(struct job *job, uint32_t count, uint8_t *to)
  * bytes as the image is wide, also in an Adam7 pass that has fewer.
  */
 static enum chex_status
-read_row(struct job *job, uint32_t count, uint8_t *to)
+read_row(struct decoded_png *job, uint32_t count, uint8_t *to)
 {
     if (stops(job))
         return chex_fail_stopped(job->err);
@@ -365,7 +365,7 @@ read_row(struct job *job, uint32_t count, uint8_t *to)
 }
 
 static enum chex_status
-read_plain(struct job *job, struct image *out)
+read_plain(struct decoded_png *job, struct image *out)
 {
     enum chex_status status = CHEX_OK;
 
@@ -376,7 +376,7 @@ read_plain(struct job *job, struct image *out)
 }
 
 static enum chex_status
-read_interlaced(struct job *job, struct image *out)
+read_interlaced(struct decoded_png *job, struct image *out)
 {
     uint8_t *line = job->row + (size_t)out->width * job->samples;
 
@@ -405,7 +405,7 @@ read_interlaced(struct job *job, struct image *out)
 /* ---- the whole file ------------------------------------------------------------------------------------------ */
 
 static enum chex_status
-read_all(struct job *job, struct image *out)
+read_all(struct decoded_png *job, struct image *out)
 {
     enum chex_status status = read_header(job, out);
 
@@ -428,7 +428,7 @@ read_all(struct job *job, struct image *out)
 
 /* The text for job->status, which a callback has set, and the last word on the status. */
 static enum chex_status
-explain(struct job *job)
+explain(struct decoded_png *job)
 {
     if (job->status == CHEX_ERR_MEMORY)
         return chex_fail_memory(job->err);
@@ -449,7 +449,7 @@ explain(struct job *job)
 }
 
 static enum chex_status
-guarded(struct job *job, struct image *out)
+guarded(struct decoded_png *job, struct image *out)
 {
     if (setjmp(png_jmpbuf(job->png)))
         return explain(job);
@@ -468,7 +468,7 @@ enum chex_status
 decode_png(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,
            struct image_traits *traits, struct chex_error *err)
 {
-    struct job job = {.data = data, .size = size, .limits = limits, .traits = traits, .err = err};
+    struct decoded_png job = {.data = data, .size = size, .limits = limits, .traits = traits, .err = err};
     enum chex_status status;
 
     *traits = (struct image_traits){.container = IMAGE_PNG};

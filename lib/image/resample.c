@@ -20,30 +20,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const method_names[] = {
+const char *const resample_names[] = {
     [RESAMPLE_BILINEAR] = "bilinear",
     [RESAMPLE_AREA] = "area",
     [RESAMPLE_LANCZOS] = "lanczos",
     [RESAMPLE_NONE] = "none",
+    NULL,
 };
-
-const char *
-resample_method_name(enum resample_method method)
-{
-    return method_names[method];
-}
-
-bool
-resample_method_parse(const char *name, enum resample_method *out)
-{
-    for (size_t i = 0; i < sizeof(method_names) / sizeof(method_names[0]); i++) {
-        if (strcmp(name, method_names[i]) == 0) {
-            *out = (enum resample_method)i;
-            return true;
-        }
-    }
-    return false;
-}
 
 void
 resampler_release(struct resampler *r)

@@ -19,10 +19,7 @@
 #include "image/image.h"
 #include "kernels/resample_axis.h"
 
-/* "bilinear" ..., constant. */
-const char *resample_method_name(enum resample_method method);
-/* False where there is no method of that name. */
-bool resample_method_parse(const char *name, enum resample_method *out);
+extern const char *const resample_names[]; /* of enum resample_method: "bilinear" ..., NULL */
 
 /*
  * Coefficients and scratch rows, kept from image to image: most images of a data set have one size, so the tables

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct reader {
+struct row_reader {
     struct csv_parser parser;
     bool open;        /* inside a row */
     bool complete;    /* libcsv has met the row's end */
@@ -44,7 +44,7 @@ table_fail(const struct table_row *row, struct chex_error *err, const char *form
 static void
 on_field(void *data, size_t size, void *context)
 {
-    struct reader *r = context;
+    struct row_reader *r = context;
     struct table_row *row = &r->row;
     const char *field = data;
 
@@ -63,7 +63,7 @@ on_field(void *data, size_t size, void *context)
 static void
 on_row(int terminator, void *context)
 {
-    struct reader *r = context;
+    struct row_reader *r = context;
 
     (void)terminator;
     r->complete = true;
@@ -79,7 +79,7 @@ is_blank_line(const struct text_line *line)
 }
 
 static enum chex_status
-feed(struct reader *r, const char *data, size_t size, struct chex_error *err)
+feed(struct row_reader *r, const char *data, size_t size, struct chex_error *err)
 {
     if (csv_parse(&r->parser, data, size, on_field, on_row, r) == size)
         return CHEX_OK;
@@ -90,7 +90,7 @@ feed(struct reader *r, const char *data, size_t size, struct chex_error *err)
 
 /* Add a line to the row, or begin one with it. */
 static enum chex_status
-read_line(struct reader *r, const struct text_line *line, struct chex_error *err)
+read_line(struct row_reader *r, const struct text_line *line, struct chex_error *err)
 {
     enum chex_status status;
 
@@ -119,7 +119,7 @@ read_line(struct reader *r, const struct text_line *line, struct chex_error *err
 }
 
 static enum chex_status
-read_rows(struct reader *r, struct text *text, table_row_fn *fn, void *context, struct chex_error *err)
+read_rows(struct row_reader *r, struct line_reader *text, table_row_fn *fn, void *context, struct chex_error *err)
 {
     struct text_line line;
     enum chex_status status;
@@ -141,8 +141,8 @@ read_rows(struct reader *r, struct text *text, table_row_fn *fn, void *context, 
 enum chex_status
 table_read(const char *path, table_row_fn *fn, void *context, char *sha256, struct chex_error *err)
 {
-    struct reader *r = calloc(1, sizeof(*r));
-    struct text *text = NULL;
+    struct row_reader *r = calloc(1, sizeof(*r));
+    struct line_reader *text = NULL;
     enum chex_status status;
 
     if (!r)

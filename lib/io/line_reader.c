@@ -22,7 +22,7 @@
 #define WINDOW (4 * TEXT_MAX_LINE) /* above TEXT_MAX_LINE + 2, so that a line that is allowed always fits */
 #define INPUT  65536
 
-struct text {
+struct line_reader {
     const char *path;
     int fd;
     uint64_t offset; /* in the file */
@@ -45,15 +45,15 @@ struct text {
 };
 
 static enum chex_status
-text_fail(const struct text *t, struct chex_error *err, const char *what)
+text_fail(const struct line_reader *t, struct chex_error *err, const char *what)
 {
     return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s", t->path, t->number, what);
 }
 
 enum chex_status
-text_open(const char *path, bool hash, struct text **out, struct chex_error *err)
+text_open(const char *path, bool hash, struct line_reader **out, struct chex_error *err)
 {
-    struct text *t = calloc(1, sizeof(*t));
+    struct line_reader *t = calloc(1, sizeof(*t));
     enum chex_status status = CHEX_OK;
     uint64_t size;
 
@@ -87,7 +87,7 @@ text_open(const char *path, bool hash, struct text **out, struct chex_error *err
 }
 
 void
-text_close(struct text *t)
+text_close(struct line_reader *t)
 {
     if (!t)
         return;
@@ -100,7 +100,7 @@ text_close(struct text *t)
 }
 
 void
-text_sha256(struct text *t, char hex[DIGEST_HEX])
+text_sha256(struct line_reader *t, char hex[DIGEST_HEX])
 {
     uint8_t sum[DIGEST_SIZE];
 
@@ -111,7 +111,7 @@ text_sha256(struct text *t, char hex[DIGEST_HEX])
 /* ---- bytes ---------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-read_plain(struct text *t, void *data, size_t size, size_t *got, struct chex_error *err)
+read_plain(struct line_reader *t, void *data, size_t size, size_t *got, struct chex_error *err)
 {
     enum chex_status status = file_pread(t->fd, t->offset, data, size, got, err);
 
@@ -125,7 +125,7 @@ read_plain(struct text *t, void *data, size_t size, size_t *got, struct chex_err
  * Fill z's input behind the file's first piece; zeros between and behind members are padding (tar, tape) and skipped.
  */
 static enum chex_status
-refill_input(struct text *t, struct chex_error *err)
+refill_input(struct line_reader *t, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     size_t got = 1;
@@ -143,7 +143,7 @@ refill_input(struct text *t, struct chex_error *err)
 }
 
 static enum chex_status
-read_gzip(struct text *t, void *data, size_t size, size_t *got, struct chex_error *err)
+read_gzip(struct line_reader *t, void *data, size_t size, size_t *got, struct chex_error *err)
 {
     enum chex_status status;
     int result;
@@ -180,7 +180,7 @@ read_gzip(struct text *t, void *data, size_t size, size_t *got, struct chex_erro
 
 /* Decide by the first bytes what the file is; those of a plain one are text already. */
 static enum chex_status
-begin_reading(struct text *t, struct chex_error *err)
+begin_reading(struct line_reader *t, struct chex_error *err)
 {
     size_t got;
     enum chex_status status = read_plain(t, t->input, INPUT, &got, err);
@@ -201,7 +201,7 @@ begin_reading(struct text *t, struct chex_error *err)
 
 /* Move what is left in the window to its front and fill up behind it. */
 static enum chex_status
-refill_window(struct text *t, struct chex_error *err)
+refill_window(struct line_reader *t, struct chex_error *err)
 {
     enum chex_status status;
     size_t room, got = 0;
@@ -225,7 +225,7 @@ refill_window(struct text *t, struct chex_error *err)
 }
 
 static enum chex_status
-skip_byte_order_mark(struct text *t, struct chex_error *err)
+skip_byte_order_mark(struct line_reader *t, struct chex_error *err)
 {
     const char *p = t->window + t->begin;
     size_t size = t->end - t->begin;
@@ -277,7 +277,7 @@ is_utf8(const unsigned char *p, size_t size)
  * end.  Stops at NUL too, which text_next() then finds at data[size].
  */
 static bool
-find_line(struct text *t, size_t *size, size_t *full)
+find_line(struct line_reader *t, size_t *size, size_t *full)
 {
     const unsigned char *p = (const unsigned char *)t->window + t->begin;
     size_t rest = t->end - t->begin;
@@ -305,7 +305,7 @@ find_line(struct text *t, size_t *size, size_t *full)
 }
 
 enum chex_status
-text_next(struct text *t, struct text_line *line, struct chex_error *err)
+text_next(struct line_reader *t, struct text_line *line, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     size_t size, full;

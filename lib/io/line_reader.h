@@ -16,7 +16,7 @@
 #define TEXT_MAX_LINE 65536        /* bytes without the line's end */
 #define TEXT_MAX_FILE (256u << 20) /* bytes after decompression */
 
-struct text; /* an open file; one thread */
+struct line_reader; /* an open file; one thread */
 
 struct text_line {
     const char *data;     /* not terminated, valid until the next call; NULL at the end of the file */
@@ -30,16 +30,16 @@ struct text_line {
  * hash   also compute text_sha256()
  * CHEX_ERR_MISSING  no such file, not readable, a folder, FIFO or device (never blocks);  CHEX_ERR_MEMORY
  */
-enum chex_status text_open(const char *path, bool hash, struct text **out, struct chex_error *err);
-void text_close(struct text *t); /* NULL is allowed */
+enum chex_status text_open(const char *path, bool hash, struct line_reader **out, struct chex_error *err);
+void text_close(struct line_reader *t); /* NULL is allowed */
 
 /*
  * The next line.  CHEX_ERR_READ, CHEX_ERR_MEMORY, or CHEX_ERR_USAGE with "PATH:LINE: what is wrong"; after a failure
  * the file may only be closed.
  */
-enum chex_status text_next(struct text *t, struct text_line *line, struct chex_error *err);
+enum chex_status text_next(struct line_reader *t, struct text_line *line, struct chex_error *err);
 
 /* SHA-256 of the whole text, decompressed, with a byte order mark; after text_next() gave the end, once. */
-void text_sha256(struct text *t, char hex[DIGEST_HEX]);
+void text_sha256(struct line_reader *t, char hex[DIGEST_HEX]);
 
 #endif

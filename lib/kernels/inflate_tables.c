@@ -69,19 +69,19 @@ subtable_bits(const uint16_t *left, unsigned bits, unsigned index_bits)
 }
 
 /* How the entries of a table look. */
-struct form {
+struct code_form {
     unsigned index_bits;
     unsigned code_shift; /* where the bits of the code stand, besides the lowest */
     uint64_t subtable;   /* the mark of one */
 };
 
-static const struct form litlen_form = {LITLEN_BITS, CODE_SHIFT, IS_OTHER | IS_SUBTABLE};
-static const struct form dist_form = {DIST_BITS, DIST_CODE_SHIFT, IS_OTHER_DIST};
-static const struct form small_form = {INFLATER_SMALL_BITS, DIST_CODE_SHIFT, 0};
+static const struct code_form litlen_form = {LITLEN_BITS, CODE_SHIFT, IS_OTHER | IS_SUBTABLE};
+static const struct code_form dist_form = {DIST_BITS, DIST_CODE_SHIFT, IS_OTHER_DIST};
+static const struct code_form small_form = {INFLATER_SMALL_BITS, DIST_CODE_SHIFT, 0};
 
 /* What a code of `bits` bits adds to its payload. */
 static inline uint64_t
-of_code(const struct form *f, unsigned bits)
+of_code(const struct code_form *f, unsigned bits)
 {
     return bits | (uint64_t)bits << f->code_shift;
 }
@@ -91,7 +91,7 @@ of_code(const struct form *f, unsigned bits)
  * entries are filled.  False where the table has no room, which a complete code does not do.
  */
 static bool
-make_table(const struct order *o, const struct form *f, const uint64_t *payload, uint64_t *table, size_t room,
+make_table(const struct order *o, const struct code_form *f, const uint64_t *payload, uint64_t *table, size_t room,
            unsigned *used)
 {
     const unsigned index_bits = f->index_bits;

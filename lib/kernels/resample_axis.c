@@ -48,7 +48,7 @@ lanczos3(double x)
 
 /* ---- convolution --------------------------------------------------------------------------------------------- */
 
-struct span {
+struct tap_span {
     uint32_t first, count;
 };
 
@@ -77,13 +77,13 @@ center_of(const struct convolution *c, uint32_t o)
 }
 
 /* Both bounds are rounded; conversion cuts towards zero, so below zero it is cut to the line's begin first. */
-static struct span
+static struct tap_span
 convolution_span(const struct convolution *c, uint32_t in, uint32_t o)
 {
     double center = center_of(c, o);
     double begin = center - c->support + 0.5;
     double end = center + c->support + 0.5;
-    struct span span;
+    struct tap_span span;
 
     span.first = begin > 0.0 ? (uint32_t)begin : 0;
     span.count = (end < in ? (uint32_t)end : in) - span.first;
@@ -92,7 +92,8 @@ convolution_span(const struct convolution *c, uint32_t in, uint32_t o)
 
 /* The factors of one output sample; w is scratch for span.count doubles.  True where all low parts are 0. */
 static bool
-convolution_factors(const struct convolution *c, uint32_t o, struct span span, double *w, int16_t *low, int16_t *high)
+convolution_factors(const struct convolution *c, uint32_t o, struct tap_span span, double *w, int16_t *low,
+                    int16_t *high)
 {
     double center = center_of(c, o);
     double reciprocal = 1.0 / c->stretch;
@@ -179,7 +180,7 @@ fill_convolution(struct resample_axis *axis)
     bool good;
 
     for (uint32_t o = 0; o < axis->out; o++) {
-        struct span span = convolution_span(&c, axis->in, o);
+        struct tap_span span = convolution_span(&c, axis->in, o);
 
         axis->first[o] = span.first;
         axis->count[o] = span.count;
@@ -198,7 +199,8 @@ fill_convolution(struct resample_axis *axis)
     for (uint32_t o = 0; good && o < axis->out; o++) {
         int16_t *low = axis->low + o * axis->taps, *high = axis->high + o * axis->taps;
 
-        axis->coarse[o] = convolution_factors(&c, o, (struct span){axis->first[o], axis->count[o]}, scratch, low, high);
+        axis->coarse[o] = convolution_factors(&c, o, (struct tap_span){axis->first[o], axis->count[o]}, scratch, low,
+                                              high);
         if (!small_factors(low, high, axis->count[o], axis->small + o * axis->taps, &axis->small_bits[o]))
             axis->small_bits[o] = RESAMPLE_NOT_SMALL;
     }

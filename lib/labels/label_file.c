@@ -22,7 +22,7 @@
 #include <string.h>
 
 /* The first unknown finding of a file. */
-struct unknown {
+struct unknown_label {
     char label[128]; /* cut, if need be: only for comparison and message */
     size_t length;
     unsigned long line;
@@ -31,7 +31,7 @@ struct unknown {
     bool here, any; /* about the row that is being read: has it, has one at all */
 };
 
-struct reading {
+struct label_reading {
     const struct labels_options *options;
     struct labels *out;
     size_t capacity;
@@ -40,7 +40,7 @@ struct reading {
     struct label_columns columns;
     size_t fields; /* of the first data row, so of all */
     struct patients patients;
-    struct unknown unknown;
+    struct unknown_label unknown;
     unsigned long row_line;
 };
 
@@ -49,8 +49,8 @@ struct reading {
 static void
 note_unknown(const char *name, size_t length, void *context)
 {
-    struct reading *r = context;
-    struct unknown *u = &r->unknown;
+    struct label_reading *r = context;
+    struct unknown_label *u = &r->unknown;
 
     if (length > sizeof(u->label))
         length = sizeof(u->label);
@@ -65,7 +65,7 @@ note_unknown(const char *name, size_t length, void *context)
 }
 
 static enum chex_status
-fail_unknown(const struct unknown *u, const char *path, struct chex_error *err)
+fail_unknown(const struct unknown_label *u, const char *path, struct chex_error *err)
 {
     const char *suggestion = finding_suggest(u->label, u->length);
     char shown[4 * sizeof(u->label) + 1], others[80] = "";
@@ -79,7 +79,7 @@ fail_unknown(const struct unknown *u, const char *path, struct chex_error *err)
 }
 
 static enum chex_status
-reject(struct reading *r, const struct table_row *row, enum chex_status status, const char *reason,
+reject(struct label_reading *r, const struct table_row *row, enum chex_status status, const char *reason,
        struct chex_error *err)
 {
     struct labels *out = r->out;
@@ -101,7 +101,7 @@ reject(struct reading *r, const struct table_row *row, enum chex_status status, 
 
 /* What of the row, which is the last entry, was not taken as it stands there. */
 static enum chex_status
-note_corrections(struct reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
+note_corrections(struct label_reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
 {
     const struct label_columns *c = &r->columns;
     const struct {
@@ -129,7 +129,7 @@ note_corrections(struct reading *r, const struct table_row *row, const struct en
 }
 
 static enum chex_status
-add_entry(struct reading *r, const struct table_row *row, const char *patient, uint16_t findings,
+add_entry(struct label_reading *r, const struct table_row *row, const char *patient, uint16_t findings,
           struct chex_error *err)
 {
     const struct label_columns *c = &r->columns;
@@ -161,7 +161,7 @@ add_entry(struct reading *r, const struct table_row *row, const char *patient, u
 }
 
 static enum chex_status
-check_field_count(struct reading *r, const struct table_row *row, struct chex_error *err)
+check_field_count(struct label_reading *r, const struct table_row *row, struct chex_error *err)
 {
     size_t expected = r->fields;
 
@@ -179,7 +179,7 @@ check_field_count(struct reading *r, const struct table_row *row, struct chex_er
 
 /* Add the row, with its findings parsed, or say what is wrong with them. */
 static enum chex_status
-read_findings(struct reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
+read_findings(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
 {
     const char *text = row->field[r->columns.findings];
     size_t length = row->length[r->columns.findings];
@@ -212,7 +212,7 @@ read_findings(struct reading *r, const struct table_row *row, const char *patien
 static enum chex_status
 on_row(const struct table_row *row, void *context, struct chex_error *err)
 {
-    struct reading *r = context;
+    struct label_reading *r = context;
     char patient[PATIENT_MAX + 1];
     enum chex_status status;
     const char *fault;
@@ -328,7 +328,7 @@ count_ages(struct labels *labels)
 enum chex_status
 labels_read(const char *path, const struct labels_options *options, struct labels *out, struct chex_error *err)
 {
-    struct reading r = {.options = options, .out = out};
+    struct label_reading r = {.options = options, .out = out};
     enum chex_status status = table_read(path, on_row, &r, out->sha256, err);
 
     /* The ids themselves belong to out->strings. */

@@ -141,7 +141,7 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
 static enum chex_status
 read_list(struct adding *a, const char *path, bool *is_csv, struct chex_error *err)
 {
-    struct text *text;
+    struct line_reader *text;
     struct text_line line;
     bool first = true;
     enum chex_status status = text_open(path, false, &text, err);

@@ -36,7 +36,7 @@ spec_format(const struct spec *spec, char *out, size_t size)
     split_rule_format(&spec->split, rule, sizeof(rule));
     snprintf(out, size,
              "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s",
-             spec->size, spec->size, resample_method_name(spec->resize), spec->shard_size, tail_name(spec->tail),
+             spec->size, spec->size, resample_names[spec->resize], spec->shard_size, tail_names[spec->tail],
              spec->align, rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels,
              spec->limits.min_side, spec->limits.lenient ? ", lenient" : "");
 }

@@ -68,54 +68,44 @@ parse_percents(const char *p, struct split_rule *out, struct chex_error *err)
     return CHEX_OK;
 }
 
+static const char *const kind_names[] = {
+    [SPLIT_OFFICIAL] = "official", [SPLIT_PATIENT] = "patient", [SPLIT_FILE] = "file", [SPLIT_NONE] = "none", NULL};
+
 enum chex_status
 split_rule_parse(const char *text, struct split_rule *out, struct chex_error *err)
 {
-    char shown[100];
+    char shown[100], word[16];
+    size_t length = strcspn(text, ":");
+    const char *rest = text[length] ? text + length + 1 : NULL;
+    int kind;
 
-    *out = (struct split_rule){0};
-    if (strcmp(text, "official") == 0) {
-        out->kind = SPLIT_OFFICIAL;
-        return CHEX_OK;
-    }
-    if (strcmp(text, "none") == 0) {
-        out->kind = SPLIT_NONE;
-        return CHEX_OK;
-    }
-    if (strncmp(text, "patient:", 8) == 0) {
-        out->kind = SPLIT_PATIENT;
-        return parse_percents(text + 8, out, err);
-    }
-    if (strncmp(text, "file:", 5) == 0) {
-        out->kind = SPLIT_FILE;
-        if (text[5] == '\0')
-            return chex_fail(err, CHEX_ERR_USAGE, "file: needs a path, as in file:splits.csv");
-        if (strlen(text + 5) >= sizeof(out->path))
-            return chex_fail(err, CHEX_ERR_USAGE, "the path of the split file is too long");
-        strcpy(out->path, text + 5);
-        return CHEX_OK;
-    }
-    return chex_fail(err, CHEX_ERR_USAGE,
-                     "unknown split \"%s\": official, patient:TRAIN,VAL,TEST[:SEED], file:PATH or "
-                     "none",
-                     ascii_escape(text, strlen(text), shown, sizeof(shown)));
+    snprintf(word, sizeof(word), "%.*s", (int)length, text);
+    kind = name_index(kind_names, word);
+    if (kind < 0 || (rest != NULL) != (kind == SPLIT_PATIENT || kind == SPLIT_FILE))
+        return chex_fail(err, CHEX_ERR_USAGE,
+                         "unknown split \"%s\": official, patient:TRAIN,VAL,TEST[:SEED], file:PATH or "
+                         "none",
+                         ascii_escape(text, strlen(text), shown, sizeof(shown)));
+    *out = (struct split_rule){.kind = (enum split_kind)kind};
+    if (kind == SPLIT_PATIENT)
+        return parse_percents(rest, out, err);
+    if (kind == SPLIT_FILE && rest[0] == '\0')
+        return chex_fail(err, CHEX_ERR_USAGE, "file: needs a path, as in file:splits.csv");
+    if (kind == SPLIT_FILE && strlen(rest) >= sizeof(out->path))
+        return chex_fail(err, CHEX_ERR_USAGE, "the path of the split file is too long");
+    if (kind == SPLIT_FILE)
+        strcpy(out->path, rest);
+    return CHEX_OK;
 }
 
 void
 split_rule_format(const struct split_rule *rule, char *out, size_t size)
 {
-    static const char *const names[] = {
-        [SPLIT_OFFICIAL] = "official",
-        [SPLIT_PATIENT] = "patient",
-        [SPLIT_FILE] = "file",
-        [SPLIT_NONE] = "none",
-    };
-
     if (rule->kind == SPLIT_PATIENT)
         snprintf(out, size, "patient:%u,%u,%u:%llu", rule->percent[0], rule->percent[1], rule->percent[2],
                  (unsigned long long)rule->seed);
     else
-        snprintf(out, size, "%s", names[rule->kind]);
+        snprintf(out, size, "%s", kind_names[rule->kind]);
 }
 
 /* ---- splits in the making ------------------------------------------------------------------------------------- */

@@ -99,8 +99,8 @@ require_convert_again(const struct convert_cli *cli)
     snprintf(number[3], sizeof(number[3]), "--seed=%" PRIu64, s->seed);
     snprintf(number[4], sizeof(number[4]), "--max-pixels=%" PRIu64, s->limits.max_pixels);
     snprintf(number[5], sizeof(number[5]), "--min-size=%" PRIu32, s->limits.min_side);
-    snprintf(resize, sizeof(resize), "--resize=%s", resample_method_name(s->resize));
-    snprintf(tail, sizeof(tail), "--tail=%s", tail_name(s->tail));
+    snprintf(resize, sizeof(resize), "--resize=%s", resample_names[s->resize]);
+    snprintf(tail, sizeof(tail), "--tail=%s", tail_names[s->tail]);
     strcpy(split, "--split=");
     split_rule_format(&s->split, split + strlen(split), sizeof(split) - strlen(split));
     optind = 0;

@@ -29,12 +29,14 @@ enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_P
 static const struct cli_option common_options[] = {
     {ID_THREADS, 'j', "threads", "N", NULL, "Common", "threads; default: the cores that affinity and cgroup allow"},
     {ID_JSON, 0, "json", NULL, NULL, NULL, "one JSON document on stdout, for scripts"},
-    {ID_PROGRESS, 0, "progress", "WHEN", "auto|bar|line|none", NULL,
+    {ID_PROGRESS, 0, "progress", "WHEN", CLI_NAMES("auto", "bar", "line", "none"), NULL,
      "auto (a line that is redrawn on a terminal, one a minute\noff it), bar, line, none"},
-    {ID_COLOR, 0, "color", "WHEN", "auto|always|never", NULL, "auto (NO_COLOR and TERM=dumb count), always, never"},
+    {ID_COLOR, 0, "color", "WHEN", CLI_NAMES("auto", "always", "never"), NULL,
+     "auto (NO_COLOR and TERM=dumb count), always, never"},
     {ID_QUIET, 'q', "quiet", NULL, NULL, NULL, "only errors"},
     {ID_VERBOSE, 'v', "verbose", NULL, NULL, NULL, "say more; with --version: versions of the libraries"},
-    {ID_COMPLETION, 0, "completion", "SHELL", "bash|zsh|fish", NULL, "print the completion script for this shell"},
+    {ID_COMPLETION, 0, "completion", "SHELL", CLI_NAMES("bash", "zsh", "fish"), NULL,
+     "print the completion script for this shell"},
     {ID_HELP, 'h', "help", NULL, NULL, NULL, "this page"},
     {ID_VERSION, 'V', "version", NULL, NULL, NULL, "the version"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
@@ -47,20 +49,6 @@ static bool
 offered(const struct cli_program *program, const struct cli_option *o)
 {
     return !(o->id == ID_THREADS && !program->threads) && !(o->id == ID_PROGRESS && !program->progress);
-}
-
-static const struct cli_option *
-find_option(const struct cli_program *program, int id)
-{
-    const struct cli_option *o;
-
-    for (o = program->options; o->id; o++)
-        if (o->id == id)
-            return o;
-    for (o = common_options; o->id; o++)
-        if (o->id == id)
-            return o;
-    return NULL;
 }
 
 static void
@@ -102,9 +90,9 @@ help(const struct cli_program *program)
     for (line = program->usage; *line; line += strcspn(line, "\n"), line += *line == '\n', first = false)
         printf("%s %*s %.*s\n", first ? "usage:" : "      ", (int)strlen(program->name),
                *line == ' ' ? "" : program->name, (int)strcspn(line, "\n"), line);
-    for (o = program->options; o->id; o++)
+    for (o = program->options; o->name; o++)
         help_option(o);
-    for (o = common_options; o->id; o++)
+    for (o = common_options; o->name; o++)
         if (offered(program, o))
             help_option(o);
     if (program->notes)
@@ -117,26 +105,16 @@ help(const struct cli_program *program)
         printf("Home page: %s\n", PACKAGE_URL);
 }
 
-static bool
-choice_allowed(const char *choices, const char *value)
+/* "takes a|b|c, not 'd'" */
+static enum chex_status
+refuse_choice(const char *const *choices, const char *value, struct chex_error *err)
 {
-    size_t length = strlen(value);
+    char text[256];
+    size_t i, used = 0;
 
-    for (; *choices; choices += strcspn(choices, "|"), choices += *choices == '|')
-        if (strcspn(choices, "|") == length && strncmp(choices, value, length) == 0)
-            return true;
-    return false;
-}
-
-static unsigned
-choice_index(const char *choices, const char *value)
-{
-    unsigned i = 0;
-
-    for (; *choices; choices += strcspn(choices, "|"), choices += *choices == '|', i++)
-        if (strcspn(choices, "|") == strlen(value) && strncmp(choices, value, strlen(value)) == 0)
-            break;
-    return i;
+    for (i = 0; choices[i] && used < sizeof(text); i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "|" : "", choices[i]);
+    return chex_fail(err, CHEX_ERR_USAGE, "takes %s, not '%s'", text, value);
 }
 
 /* One option: a common one is kept here, others go to the tool. */
@@ -147,8 +125,8 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
     uint64_t number = 0;
     enum chex_status status = CHEX_OK;
 
-    if (o->choices && !choice_allowed(o->choices, value))
-        return chex_fail(err, CHEX_ERR_USAGE, "takes %s, not '%s'", o->choices, value);
+    if (o->choices && name_index(o->choices, value) < 0)
+        return refuse_choice(o->choices, value, err);
     switch (o->id) {
     case ID_QUIET:
         common->quiet = true;
@@ -160,10 +138,10 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
         common->json = true;
         break;
     case ID_COLOR:
-        common->color = (enum cli_when)choice_index(o->choices, value);
+        common->color = (enum cli_when)name_index(o->choices, value);
         break;
     case ID_PROGRESS:
-        common->progress = (enum cli_progress)choice_index(o->choices, value);
+        common->progress = (enum cli_progress)name_index(o->choices, value);
         break;
     case ID_THREADS:
         status = cli_number(value, 1, 1024, &number, err);
@@ -176,13 +154,14 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
     return status;
 }
 
-/* What getopt finds is a letter, or this and the id of a long option: no id may be taken for a letter, '?' or ':'. */
+/* What getopt finds is a letter, or this and the place of a long option: no place is a letter, '?' or ':'. */
 enum {
     LONG_OPTION = 1 << 16,
 };
 
 struct getopt_tables {
     struct option longs[MAX_OPTIONS + 1];
+    const struct cli_option *option[MAX_OPTIONS]; /* of each of them */
     char shorts[3 * MAX_OPTIONS + 2];
     size_t count, letters;
 };
@@ -191,12 +170,14 @@ static void
 add_options(const struct cli_program *program, int argc, char **argv, struct getopt_tables *t,
             const struct cli_option *o)
 {
-    for (; o->id && t->count < MAX_OPTIONS; o++) {
+    for (; o->name && t->count < MAX_OPTIONS; o++) {
         if (!offered(program, o))
             continue;
-        if (!program->means || program->means(o, argc, argv))
-            t->longs[t->count++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
-                                                   LONG_OPTION + o->id};
+        if (!program->means || program->means(o, argc, argv)) {
+            t->longs[t->count] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                                 LONG_OPTION + (int)t->count};
+            t->option[t->count++] = o;
+        }
         if (o->letter) {
             t->shorts[t->letters++] = o->letter;
             if (o->value)
@@ -205,18 +186,17 @@ add_options(const struct cli_program *program, int argc, char **argv, struct get
     }
 }
 
-static int
-id_of_letter(const struct cli_program *program, int letter)
+static const struct cli_option *
+option_of_letter(const struct cli_program *program, int letter)
 {
     const struct cli_option *o;
 
-    for (o = program->options; o->id; o++)
+    for (o = program->options; o->name; o++)
         if (o->letter == letter)
-            return o->id;
-    for (o = common_options; o->id; o++)
-        if (o->letter == letter)
-            return o->id;
-    return 0;
+            return o;
+    for (o = common_options; o->letter != letter; o++)
+        ;
+    return o;
 }
 
 static int
@@ -257,7 +237,7 @@ nearest_option(const struct cli_program *program, const char *name)
     for (i = 0; i < 2; i++) {
         const struct cli_option *o;
 
-        for (o = tables[i]; o->id; o++) {
+        for (o = tables[i]; o->name; o++) {
             unsigned distance = ascii_distance(name, length, o->name, strlen(o->name));
 
             if (offered(program, o) && distance < best) {
@@ -280,7 +260,7 @@ is_ambiguous(const struct cli_program *program, const char *name)
     for (i = 0; i < 2; i++) {
         const struct cli_option *o;
 
-        for (o = tables[i]; o->id; o++)
+        for (o = tables[i]; o->name; o++)
             count += offered(program, o) && strncmp(o->name, name, length) == 0;
     }
     return count > 1;
@@ -346,7 +326,7 @@ comes_again(const struct cli_option *option)
 {
     const struct cli_option *o;
 
-    for (o = option + 1; o->id; o++)
+    for (o = option + 1; o->name; o++)
         if (strcmp(o->name, option->name) == 0)
             return true;
     return false;
@@ -358,10 +338,10 @@ print_completion(const struct cli_program *program, const struct cli_common *com
     const struct cli_option *offer[2 * MAX_OPTIONS], *o;
     size_t count = 0;
 
-    for (o = program->options; o->id && count < MAX_OPTIONS; o++)
+    for (o = program->options; o->name && count < MAX_OPTIONS; o++)
         if (!comes_again(o))
             offer[count++] = o;
-    for (o = common_options; o->id; o++)
+    for (o = common_options; o->name; o++)
         if (offered(program, o))
             offer[count++] = o;
     completion_print(program, offer, count, shell);
@@ -388,12 +368,12 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
 
         if (found == '?' || found == ':')
             return misuse(program, common, found, argv);
-        o = find_option(program, found >= LONG_OPTION ? found - LONG_OPTION : id_of_letter(program, found));
+        o = found >= LONG_OPTION ? tables.option[found - LONG_OPTION] : option_of_letter(program, found);
         if (o->id == ID_HELP) {
             help(program);
             return cli_finish(program, common, EXIT_GOOD);
         }
-        if (o->id == ID_COMPLETION && choice_allowed(o->choices, optarg))
+        if (o->id == ID_COMPLETION && name_index(o->choices, optarg) >= 0)
             return print_completion(program, common, optarg);
         version |= o->id == ID_VERSION;
         if (o->id != ID_VERSION && take(program, o, optarg, options, common, &err) != CHEX_OK) {

@@ -34,24 +34,27 @@ enum cli_exit {
 
 enum cli_exit cli_exit_of(enum chex_status status);
 
+/* A list of names up to NULL. */
+#define CLI_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 struct cli_option {
-    int id;           /* the tool's number for it, above 0, unique in the table; 0 ends the table */
+    int id;           /* the tool's number for it */
     char letter;      /* 'i' for -i, or 0 */
-    const char *name; /* "input" for --input */
+    const char *name; /* "input" for --input; NULL ends the table */
     /*
      * What --help calls its argument, "N"; NULL for a flag.  To the completion FILE and PATH mean a file, DIR a folder.
      */
     const char *value;
-    const char *choices; /* "a|b|c": any other value is refused here; NULL: anything */
-    const char *group;   /* a heading before this option, or NULL */
-    const char *help;    /* one sentence part; the default in it; '\n' breaks the line */
+    const char *const *choices; /* names: any other value is refused here; NULL: anything */
+    const char *group;          /* a heading before this option, or NULL */
+    const char *help;           /* one sentence part; the default in it; '\n' breaks the line */
 };
 
 /* What the completion of an option's value offers where other values are good too. */
 struct cli_words {
-    int id;            /* of the option; 0 ends the table */
-    bool list;         /* several, separated by commas */
-    const char *words; /* "a|b|c" */
+    const char *name; /* of the option; NULL ends the table */
+    bool list;        /* several, separated by commas */
+    const char *const *words;
 };
 
 enum cli_when { CLI_AUTO, CLI_ALWAYS, CLI_NEVER };

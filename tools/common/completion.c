@@ -12,17 +12,17 @@
 
 #include <string.h>
 
-enum kind { KIND_NONE, KIND_WORDS, KIND_LIST, KIND_FILE, KIND_DIR, KIND_OTHER };
+enum value_kind { KIND_NONE, KIND_WORDS, KIND_LIST, KIND_FILE, KIND_DIR, KIND_OTHER };
 
-/* "a|b|c", also of a comma list, or NULL. */
-static const char *
+/* Also of a comma list, or NULL. */
+static const char *const *
 words_of(const struct cli_program *program, const struct cli_option *o, bool *list)
 {
     const struct cli_words *w;
 
     *list = false;
-    for (w = program->words; w && w->id; w++) {
-        if (w->id == o->id) {
+    for (w = program->words; w && w->name; w++) {
+        if (strcmp(w->name, o->name) == 0) {
             *list = w->list;
             return w->words;
         }
@@ -30,7 +30,7 @@ words_of(const struct cli_program *program, const struct cli_option *o, bool *li
     return o->choices;
 }
 
-static enum kind
+static enum value_kind
 kind_of(const struct cli_program *program, const struct cli_option *o)
 {
     bool list;
@@ -44,12 +44,13 @@ kind_of(const struct cli_program *program, const struct cli_option *o)
     return strcmp(o->value, "FILE") == 0 || strcmp(o->value, "PATH") == 0 ? KIND_FILE : KIND_OTHER;
 }
 
-/* The words, separated otherwise. */
 static void
-print_words(const char *words, char separator)
+print_words(const char *const *words, const char *separator)
 {
-    for (; *words; words++)
-        putchar(*words == '|' ? separator : *words);
+    size_t i;
+
+    for (i = 0; words[i]; i++)
+        printf("%s%s", i > 0 ? separator : "", words[i]);
 }
 
 /* The name as part of a function's name. */
@@ -87,18 +88,18 @@ static void
 bash_value(const struct cli_program *program, const struct cli_option *o)
 {
     bool list;
-    const char *words = words_of(program, o, &list);
+    const char *const *words = words_of(program, o, &list);
 
     switch (kind_of(program, o)) {
     case KIND_WORDS:
         printf("mapfile -t COMPREPLY < <(compgen -W '");
-        print_words(words, ' ');
+        print_words(words, " ");
         printf("' -- \"$cur\")");
         break;
     case KIND_LIST:
         printf("[[ $cur == *,* ]] && head=${cur%%,*},\n            compopt -o nospace\n"
                "            mapfile -t COMPREPLY < <(compgen -P \"$head\" -W '");
-        print_words(words, ' ');
+        print_words(words, " ");
         printf("' -- \"${cur##*,}\")");
         break;
     case KIND_FILE:
@@ -160,17 +161,17 @@ static void
 zsh_value(const struct cli_program *program, const struct cli_option *o)
 {
     bool list;
-    const char *words = words_of(program, o, &list);
+    const char *const *words = words_of(program, o, &list);
 
     switch (kind_of(program, o)) {
     case KIND_WORDS:
         printf(":%s:(", o->value);
-        print_words(words, ' ');
+        print_words(words, " ");
         printf(")");
         break;
     case KIND_LIST:
         printf(":%s:_sequence compadd - ", o->value);
-        print_words(words, ' ');
+        print_words(words, " ");
         break;
     case KIND_FILE:
         printf(":%s:_files", o->value);
@@ -218,18 +219,18 @@ static void
 fish_value(const struct cli_program *program, const struct cli_option *o)
 {
     bool list;
-    const char *words = words_of(program, o, &list);
+    const char *const *words = words_of(program, o, &list);
 
     switch (kind_of(program, o)) {
     case KIND_WORDS:
         printf(" -x -a '");
-        print_words(words, ' ');
+        print_words(words, " ");
         printf("'");
         break;
     case KIND_LIST:
         printf(" -x -a '(set -l head (commandline -ct | string replace -r \"^--[^=]*=\" \"\" | string replace -r "
                "\"[^,]*\\$\" \"\"); printf \"%%s\\n\" \"$head\"{");
-        print_words(words, ',');
+        print_words(words, ",");
         printf("})'");
         break;
     case KIND_FILE:

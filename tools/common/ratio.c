@@ -49,13 +49,13 @@ ratio_z(const struct ratio *a, const struct ratio *b, double expected)
     return error > 0 ? (ratio_value(b) - ratio_value(a)) / error : 0;
 }
 
-struct interval
+struct share_interval
 ratio_wilson(const struct ratio *r)
 {
     double p = ratio_value(r), n = r->n, plain = n > 0 ? p * (1 - p) / n : 0, deff = 1, centre, half;
 
     if (n <= 0)
-        return (struct interval){0, 1};
+        return (struct share_interval){0, 1};
     if (plain > 0 && r->clusters > 1)
         deff = variance(r, p) / plain;
     else
@@ -64,5 +64,5 @@ ratio_wilson(const struct ratio *r)
         n /= deff;
     centre = (p + Z95 * Z95 / (2 * n)) / (1 + Z95 * Z95 / n);
     half = Z95 / (1 + Z95 * Z95 / n) * sqrt(p * (1 - p) / n + Z95 * Z95 / (4 * n * n));
-    return (struct interval){centre - half > 0 ? centre - half : 0, centre + half < 1 ? centre + half : 1};
+    return (struct share_interval){centre - half > 0 ? centre - half : 0, centre + half < 1 ? centre + half : 1};
 }

@@ -36,9 +36,9 @@ double ratio_z(const struct ratio *a, const struct ratio *b, double expected);
  * The design effect deff is the variance above by that of n independent images, and at least 1; where no image or every
  * one has it, or all are of one patient, deff is n / K.
  */
-struct interval {
+struct share_interval {
     double low, high;
 };
-struct interval ratio_wilson(const struct ratio *r);
+struct share_interval ratio_wilson(const struct ratio *r);
 
 #endif

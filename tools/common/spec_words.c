@@ -37,7 +37,7 @@ add_places(const struct manifest *m, bool all, char *out)
     add(out, " --split %s", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
     if (all || m->shard_size != usual.shard_size)
         add(out, " --shard-size %u", m->shard_size);
-    if (all || strcmp(m->tail, tail_name(usual.tail)) != 0)
+    if (all || strcmp(m->tail, tail_names[usual.tail]) != 0)
         add(out, " --tail %s", shell_word(m->tail, word));
     if (all || m->seed != usual.seed)
         add(out, " --seed %llu", (unsigned long long)m->seed);
@@ -49,13 +49,13 @@ char *
 spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
 {
     const struct spec usual = spec_default();
-    bool resized = strcmp(m->resize, resample_method_name(RESAMPLE_NONE)) != 0;
+    bool resized = strcmp(m->resize, resample_names[RESAMPLE_NONE]) != 0;
     char word[SHELL_WORD];
 
     out[0] = '\0';
     if (all || m->layout.width != (resized ? usual.size : 1024))
         add(out, " --size %u", m->layout.width);
-    if (all || strcmp(m->resize, resample_method_name(usual.resize)) != 0)
+    if (all || strcmp(m->resize, resample_names[usual.resize]) != 0)
         add(out, " --resize %s", shell_word(m->resize, word));
     if (!all)
         add_places(m, all, out);

@@ -7,6 +7,8 @@
 
 #include "convert/convert_options.h"
 
+#include "base/ascii.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -56,7 +58,7 @@ static const struct cli_option option_table[] = {
     {OPT_VERIFY, 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
 
     {OPT_SIZE, 0, "size", "N", NULL, "Images", "N x N pixels; default 256 (1024 with --resize none)"},
-    {OPT_RESIZE, 0, "resize", "METHOD", "bilinear|area|lanczos|none", NULL,
+    {OPT_RESIZE, 0, "resize", "METHOD", resample_names, NULL,
      "bilinear (default; equal to Pillow and torchvision),\narea, lanczos, none"},
     {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject larger images; default 64M"},
     {OPT_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
@@ -79,11 +81,12 @@ static const struct cli_option option_table[] = {
     {OPT_LISTS, 0, "lists", "DIR", NULL, NULL,
      "where train_val_list.txt and test_list.txt are; default\nthe folder of the label file"},
     {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "images in a shard; default 256"},
-    {OPT_TAIL, 0, "tail", "HOW", "pad|short|drop", NULL,
+    {OPT_TAIL, 0, "tail", "HOW", tail_names, NULL,
      "the last shard of a split: pad (default) fills it with\ncopies of weight 0, short, drop"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "of the order within a split; default 0"},
-    {OPT_ALIGN, 0, "align", "N", "64|512|4096", NULL, "record size is a multiple of this; default 64"},
-    {OPT_INDEX, 0, "index", "KIND", "dali|none", NULL, "dali: write a DALI index beside each shard; default none"},
+    {OPT_ALIGN, 0, "align", "N", CLI_NAMES("64", "512", "4096"), NULL, "record size is a multiple of this; default 64"},
+    {OPT_INDEX, 0, "index", "KIND", CLI_NAMES("dali", "none"), NULL,
+     "dali: write a DALI index beside each shard; default none"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -182,16 +185,6 @@ set_part(struct share *out, const char *value, struct chex_error *err)
     return chex_fail(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", SHARE_MAX, value);
 }
 
-static enum tail
-parse_tail(const char *name)
-{
-    enum tail tail = TAIL_PAD;
-
-    while (strcmp(tail_name(tail), name) != 0)
-        tail++;
-    return tail;
-}
-
 /* Options of images, split and shards: all of them go into the specification. */
 static enum chex_status
 apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error *err)
@@ -203,7 +196,8 @@ apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error
         cli->size_given = true;
         return set_number(&spec->size, value, 1, LAYOUT_MAX_SIDE, err);
     case OPT_RESIZE:
-        return resample_method_parse(value, &spec->resize) ? CHEX_OK : CHEX_ERR_BUG;
+        spec->resize = (enum resample_method)name_index(resample_names, value);
+        return CHEX_OK;
     case OPT_MAX_PIXELS:
         return cli_count(value, 1, (uint64_t)1 << 32, &spec->limits.max_pixels, err);
     case OPT_MIN_SIZE:
@@ -217,7 +211,7 @@ apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error
     case OPT_SHARD_SIZE:
         return set_number(&spec->shard_size, value, 1, 65536, err);
     case OPT_TAIL:
-        spec->tail = parse_tail(value);
+        spec->tail = (enum tail)name_index(tail_names, value);
         return CHEX_OK;
     case OPT_SEED:
         return cli_number(value, 0, INT64_MAX, &spec->seed, err);
@@ -294,9 +288,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
 }
 
 static const struct cli_words words[] = {
-    {OPT_VIEW, true, "PA|AP"},
-    {OPT_SPLIT, false, "official|none"},
-    {0, false, NULL},
+    {"view", true, CLI_NAMES("PA", "AP")},
+    {"split", false, CLI_NAMES("official", "none")},
+    {NULL, false, NULL},
 };
 
 const struct cli_program convert_program = {

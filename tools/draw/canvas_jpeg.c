@@ -26,7 +26,7 @@ struct errors {
     enum chex_status status;
 };
 
-struct sink {
+struct file_sink {
     struct jpeg_destination_mgr base;
     struct buffer *out;
     JOCTET piece[PIECE];
@@ -53,7 +53,7 @@ on_message(j_common_ptr info)
 static void
 sink_begin(j_compress_ptr c)
 {
-    c->dest->next_output_byte = ((struct sink *)c->dest)->piece;
+    c->dest->next_output_byte = ((struct file_sink *)c->dest)->piece;
     c->dest->free_in_buffer = PIECE;
 }
 
@@ -61,7 +61,7 @@ static void
 flush(j_compress_ptr c, size_t size)
 {
     struct errors *e = (struct errors *)c->err;
-    struct sink *s = (struct sink *)c->dest;
+    struct file_sink *s = (struct file_sink *)c->dest;
 
     e->status = buffer_append(s->out, s->piece, size, e->err);
     if (e->status != CHEX_OK)
@@ -133,7 +133,7 @@ picture_jpeg(const struct picture_spec *spec, struct buffer *out, struct chex_er
 {
     struct jpeg_compress_struct c;
     struct errors e = {.err = err, .status = CHEX_OK};
-    struct sink *sink = malloc(sizeof(*sink));
+    struct file_sink *sink = malloc(sizeof(*sink));
 
     if (!sink)
         return chex_fail_memory(err);

@@ -77,14 +77,14 @@ static const struct cli_option options_table[] = {
      "--list, --labels, --sheet: images for which one of these\nholds, separated by commas: a finding, No_Finding,\n"
      "FINDING=0, view=PA, sex=F, age=40-59, patient=ID,\nname=NAME; given again: both"},
     {ID_FILLING, 0, "filling", NULL, NULL, NULL, "--list: filling records (weight 0) too"},
-    {ID_FORMAT, 0, "format", "HOW", "table|csv|json|jsonl", NULL,
+    {ID_FORMAT, 0, "format", "HOW", CLI_NAMES("table", "csv", "json", "jsonl"), NULL,
      "table (default), csv (RFC 4180), json (as --json), jsonl:\nof --list, --labels, --check-split, --diff, --source"},
     {ID_OUTPUT, 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
     {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "the first N images of the selection; default 24"},
     {ID_RANDOM, 0, "random", "N", NULL, NULL, "N of them by a draw that depends on --seed and names only"},
     {ID_SEED, 0, "seed", "N", NULL, NULL, "of --random; default 0"},
     {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
-    {ID_PROTOCOL, 0, "protocol", "NAME", "auto|kitty|iterm|sixel|blocks|ascii", "For --show",
+    {ID_PROTOCOL, 0, "protocol", "NAME", CLI_NAMES("auto", "kitty", "iterm", "sixel", "blocks", "ascii"), "For --show",
      "how the terminal is given pictures; default auto: what\nit says that it can"},
     {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
      "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
@@ -271,15 +271,16 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     return CHEX_OK;
 }
 
-#define FINDINGS                                                                                             \
-    "Atelectasis|Cardiomegaly|Effusion|Infiltration|Mass|Nodule|Pneumonia|Pneumothorax|Consolidation|Edema|" \
-    "Emphysema|Fibrosis|Pleural_Thickening|Hernia|No_Finding"
-
 static const struct cli_words words[] = {
-    {ID_FIELDS, true, "slot|split|shard|index|name|patient|labels|weight|age|sex|view|sha256"},
-    {ID_SPLIT, false, "train|val|test|all"},
-    {ID_WHERE, true, FINDINGS "|view=PA|view=AP|sex=F|sex=M|age=|patient=|name="},
-    {0, false, NULL},
+    {"fields", true,
+     CLI_NAMES("slot", "split", "shard", "index", "name", "patient", "labels", "weight", "age", "sex", "view",
+               "sha256")},
+    {"split", false, CLI_NAMES("train", "val", "test", "all")},
+    {"where", true,
+     CLI_NAMES("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
+               "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia", "No_Finding",
+               "view=PA", "view=AP", "sex=F", "sex=M", "age=", "patient=", "name=")},
+    {NULL, false, NULL},
 };
 
 const struct cli_program inspect_program = {

@@ -13,7 +13,7 @@
 
 /* ---- which record ---------------------------------------------------------------------------------------------- */
 
-struct place {
+struct record_place {
     struct inspect *in; /* first: inspect_walk_fault() */
     const char *name;   /* looked for */
     bool found;
@@ -40,7 +40,7 @@ small_number(const char *text, size_t length, uint32_t *out)
 
 /* SHARD:INDEX, where SHARD is a file's name or its number over all splits.  False where the text has no such form. */
 static bool
-parse_place(const struct chex_dataset *ds, const char *text, struct place *p)
+parse_place(const struct chex_dataset *ds, const char *text, struct record_place *p)
 {
     const char *colon = strrchr(text, ':');
     uint32_t number;
@@ -65,7 +65,7 @@ parse_place(const struct chex_dataset *ds, const char *text, struct place *p)
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
-    struct place *p = context;
+    struct record_place *p = context;
 
     if (r->values->weight != 1 || r->values->name.size != strlen(p->name) ||
         memcmp(r->values->name.data, p->name, r->values->name.size) != 0)
@@ -77,7 +77,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
 }
 
 static enum chex_status
-find_place(struct place *p, const struct target *t, struct chex_error *err)
+find_place(struct record_place *p, const struct target *t, struct chex_error *err)
 {
     struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = p, .threads = 1};
     const struct chex_shard_info *info;
@@ -100,7 +100,7 @@ enum chex_status
 inspect_find_record(struct inspect *in, const struct target *t, const char *which, unsigned *shard, uint32_t *index,
                     struct chex_error *err)
 {
-    struct place p = {.in = in, .name = which};
+    struct record_place p = {.in = in, .name = which};
     enum chex_status status = find_place(&p, t, err);
 
     *shard = p.shard;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static json_t *
-checks_json(const struct report *r)
+checks_json(const struct html_report *r)
 {
     static const char *const names[] = {[LEVEL_GOOD] = "good", [LEVEL_LOOK] = "look", [LEVEL_FAULT] = "fault"};
     json_t *list = json_array();
@@ -29,7 +29,7 @@ checks_json(const struct report *r)
 }
 
 static void
-tell(struct inspect *in, const struct report *r, const char *output, size_t size, double seconds)
+tell(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
 {
     char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS];
     unsigned level[3] = {0}, i;
@@ -66,7 +66,7 @@ write_page(const char *output, const struct html *h, struct chex_error *err)
 int
 inspect_report(struct inspect *in, struct target *t)
 {
-    struct report r = {.in = in, .target = t, .dataset = t->dataset};
+    struct html_report r = {.in = in, .target = t, .dataset = t->dataset};
     struct html h = {{0}, false};
     struct chex_error err;
     double started = progress_clock();

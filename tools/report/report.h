@@ -86,7 +86,7 @@ struct report_reject {
     const char *kind, *name, *reason, *detail;
 };
 
-struct report {
+struct html_report {
     struct inspect *in;
     const struct target *target;
     const struct chex_dataset *dataset;
@@ -117,23 +117,23 @@ struct report {
 };
 
 /* Read every record.  report_close() frees all, also after a failure. */
-enum chex_status report_scan(struct report *r, struct chex_error *err);
-void report_close(struct report *r);
+enum chex_status report_scan(struct html_report *r, struct chex_error *err);
+void report_close(struct html_report *r);
 /* From what was read to numbers for each split. */
-void report_count(struct report *r);
+void report_count(struct html_report *r);
 /* The end of the images equal to check.by_hash[i], and what is to be said of them: 0 where there is no other. */
 enum report_equal { EQUAL_SHARED = 1 /* in several splits */, EQUAL_REPEATED = 2 /* in one */, EQUAL_UNLIKE = 4 };
-unsigned report_equal_to(const struct report *r, size_t i, size_t *next);
-enum chex_status report_read_rejects(struct report *r, struct chex_error *err);
+unsigned report_equal_to(const struct html_report *r, size_t i, size_t *next);
+enum chex_status report_read_rejects(struct html_report *r, struct chex_error *err);
 /* The sentences. */
-void report_judge(struct report *r);
-bool report_has_fault(const struct report *r);
+void report_judge(struct html_report *r);
+bool report_has_fault(const struct html_report *r);
 
-const struct report_image *report_image_of(const struct report *r, const struct seen *seen);
+const struct report_image *report_image_of(const struct html_report *r, const struct seen *seen);
 /* The label file of NIH with this hash, or NULL. */
 const char *report_label_file(const char *sha256);
 /* A page in h. */
-enum chex_status report_page(struct report *r, struct html *h, struct chex_error *err);
+enum chex_status report_page(struct html_report *r, struct html *h, struct chex_error *err);
 
 /*
  * Parts of the page.  A plot that takes the whole width is drawn twice, broad and slim, and the style sheet shows the
@@ -141,26 +141,26 @@ enum chex_status report_page(struct report *r, struct html *h, struct chex_error
  */
 #define REPORT_BROAD 900
 #define REPORT_SLIM  360 /* pixels are left on a phone that is 390 wide */
-void report_draw_prevalence(struct html *h, const struct report *r, bool slim);
-void report_draw_ages(struct html *h, const struct report *r);
-void report_draw_visits(struct html *h, const struct report *r);
-void report_draw_sex_view(struct html *h, const struct report *r, bool slim);
-void report_draw_levels(struct html *h, const struct report *r, bool slim);
-void report_draw_together(struct html *h, const struct report *r, bool slim);
-void report_draw_shards(struct html *h, const struct report *r, bool slim);
+void report_draw_prevalence(struct html *h, const struct html_report *r, bool slim);
+void report_draw_ages(struct html *h, const struct html_report *r);
+void report_draw_visits(struct html *h, const struct html_report *r);
+void report_draw_sex_view(struct html *h, const struct html_report *r, bool slim);
+void report_draw_levels(struct html *h, const struct html_report *r, bool slim);
+void report_draw_together(struct html *h, const struct html_report *r, bool slim);
+void report_draw_shards(struct html *h, const struct html_report *r, bool slim);
 /* The class of such a drawing. */
 const char *report_paper(bool slim);
-void report_table_splits(struct html *h, const struct report *r);
-void report_table_prevalence(struct html *h, const struct report *r);
-void report_table_shards(struct html *h, const struct report *r);
-void report_table_rejects(struct html *h, const struct report *r);
-void report_table_equal(struct html *h, const struct report *r);
-enum chex_status report_mean_images(struct html *h, const struct report *r, struct chex_error *err);
-enum chex_status report_contact_sheet(struct html *h, const struct report *r, struct chex_error *err);
-enum chex_status report_flagged_images(struct html *h, const struct report *r, struct chex_error *err);
+void report_table_splits(struct html *h, const struct html_report *r);
+void report_table_prevalence(struct html *h, const struct html_report *r);
+void report_table_shards(struct html *h, const struct html_report *r);
+void report_table_rejects(struct html *h, const struct html_report *r);
+void report_table_equal(struct html *h, const struct html_report *r);
+enum chex_status report_mean_images(struct html *h, const struct html_report *r, struct chex_error *err);
+enum chex_status report_contact_sheet(struct html *h, const struct html_report *r, struct chex_error *err);
+enum chex_status report_flagged_images(struct html *h, const struct html_report *r, struct chex_error *err);
 
 /* Splits that plots show: the first SVG_SERIES ones with an image. */
-unsigned report_shown_splits(const struct report *r, unsigned shown[SPLIT_MAX]);
+unsigned report_shown_splits(const struct html_report *r, unsigned shown[SPLIT_MAX]);
 const char *report_view_name(enum report_view view);
 /* Of a finding, or VARIABLE_NONE. */
 const char *report_finding_name(unsigned finding);

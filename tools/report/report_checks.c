@@ -23,7 +23,7 @@
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
 static void
-judge_records(struct report *r)
+judge_records(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "records", "Records", r->walk.faults ? LEVEL_FAULT : LEVEL_GOOD,
                                                 r->walk.faults);
@@ -47,7 +47,7 @@ judge_records(struct report *r)
 }
 
 static void
-judge_rejects(struct report *r)
+judge_rejects(struct html_report *r)
 {
     uint64_t n = r->dataset->manifest.rejects;
     struct report_check *c = report_check_begin(r, "rejects", "Rejected images", n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -67,7 +67,7 @@ judge_rejects(struct report *r)
 
 /* Is it the whole of ChestX-ray14, where the label file is one of NIH's? */
 static void
-judge_complete(struct report *r)
+judge_complete(struct html_report *r)
 {
     const char *labels = report_label_file(r->dataset->manifest.labels_sha256);
     uint64_t here = r->dataset->info.image_count + r->dataset->manifest.rejects;
@@ -88,7 +88,7 @@ judge_complete(struct report *r)
 }
 
 static void
-judge_filling(struct report *r)
+judge_filling(struct html_report *r)
 {
     uint64_t n = r->all.filling;
     struct report_check *c = report_check_begin(r, "filling", "Filling records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -107,7 +107,7 @@ judge_filling(struct report *r)
 
 /* One split against the first one, in the findings and No Finding; whether there is a difference. */
 static unsigned
-drift_of(const struct report *r, struct report_check *c, unsigned s)
+drift_of(const struct html_report *r, struct report_check *c, unsigned s)
 {
     const struct ratio *a = r->split[0].variable, *b = r->split[s].variable;
     unsigned f, differ = 0;
@@ -129,7 +129,7 @@ drift_of(const struct report *r, struct report_check *c, unsigned s)
 }
 
 static void
-judge_drift(struct report *r)
+judge_drift(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "prevalence", "Drift of prevalence", LEVEL_GOOD, 0);
     unsigned s;
@@ -149,7 +149,7 @@ judge_drift(struct report *r)
 }
 
 static void
-judge_people(struct report *r)
+judge_people(struct html_report *r)
 {
     static const struct {
         enum report_variable variable;
@@ -216,7 +216,7 @@ find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
 }
 
 static void
-judge_positives(struct report *r)
+judge_positives(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
     const struct ratio *least = NULL;
@@ -255,7 +255,7 @@ judge_positives(struct report *r)
 /* ---- pixels ---------------------------------------------------------------------------------------------------- */
 
 static void
-judge_flag(struct report *r, unsigned flag, const char *id, const char *title, const char *rule)
+judge_flag(struct html_report *r, unsigned flag, const char *id, const char *title, const char *rule)
 {
     uint64_t n = r->flagged[flag];
     struct report_check *c = report_check_begin(r, id, title, n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -279,7 +279,7 @@ judge_flag(struct report *r, unsigned flag, const char *id, const char *title, c
 }
 
 static void
-judge_pixels(struct report *r)
+judge_pixels(struct html_report *r)
 {
     judge_flag(r, 0, "constant", "Constant images", "all pixels have one value");
     judge_flag(r, 1, "black", "Near-black images", "99 % of the pixels below 32");
@@ -303,7 +303,7 @@ judge_pixels(struct report *r)
 /* ---- people ---------------------------------------------------------------------------------------------------- */
 
 static void
-judge_ages(struct report *r)
+judge_ages(struct html_report *r)
 {
     uint64_t unknown = r->all.unknown_age, old = 0;
     struct report_check *c;
@@ -326,7 +326,7 @@ judge_ages(struct report *r)
 }
 
 static void
-judge_texts(struct report *r)
+judge_texts(struct html_report *r)
 {
     uint64_t views = r->all.view[VIEW_UNKNOWN] + r->all.view[VIEW_OTHER], sexes = r->all.sex[SEX_U];
     struct report_check *c = report_check_begin(r, "views", "Views", views ? LEVEL_LOOK : LEVEL_GOOD, views);
@@ -349,7 +349,7 @@ judge_texts(struct report *r)
 
 /* Do the sums of the manifest agree with the records? */
 static void
-judge_manifest(struct report *r)
+judge_manifest(struct html_report *r)
 {
     const struct chex_dataset *ds = r->dataset;
     struct report_check *c;
@@ -372,7 +372,7 @@ judge_manifest(struct report *r)
 }
 
 void
-report_judge(struct report *r)
+report_judge(struct html_report *r)
 {
     judge_records(r);
     judge_manifest(r);
@@ -390,7 +390,7 @@ report_judge(struct report *r)
 }
 
 bool
-report_has_fault(const struct report *r)
+report_has_fault(const struct html_report *r)
 {
     unsigned i;
 

@@ -13,18 +13,18 @@
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
 
 /* One more check, without a sentence as yet. */
-struct report_check *report_check_begin(struct report *r, const char *id, const char *title, enum report_level level,
-                                        uint64_t count);
+struct report_check *report_check_begin(struct html_report *r, const char *id, const char *title,
+                                        enum report_level level, uint64_t count);
 /* Append to the sentence; what does not fit is cut. */
 void report_check_say(struct report_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The name of an image or patient, which may be anything. */
 void report_check_name(struct report_check *c, const char *name);
 
-const char *report_split_name(const struct report *r, unsigned split);
+const char *report_split_name(const struct html_report *r, unsigned split);
 const char *report_plural(uint64_t n); /* "" or "s" */
 
 /* The checks of report_leaks.c. */
-void report_judge_patients(struct report *r);
-void report_judge_equal(struct report *r);
+void report_judge_patients(struct html_report *r);
+void report_judge_equal(struct html_report *r);
 
 #endif

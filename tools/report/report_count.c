@@ -18,7 +18,7 @@
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
 
 static void
-count_image(struct report *r, const struct seen *seen)
+count_image(struct html_report *r, const struct seen *seen)
 {
     const struct report_image *image = report_image_of(r, seen);
     struct report_split *s = &r->split[seen->split];
@@ -81,7 +81,7 @@ visits_class(uint64_t images)
 }
 
 static void
-close_patient(struct report *r, const struct one_patient *of_split)
+close_patient(struct html_report *r, const struct one_patient *of_split)
 {
     unsigned s, v;
 
@@ -99,7 +99,7 @@ close_patient(struct report *r, const struct one_patient *of_split)
 }
 
 static void
-count_patients(struct report *r)
+count_patients(struct html_report *r)
 {
     const struct split_check *c = &r->check;
     size_t i, next;
@@ -135,7 +135,7 @@ splits_of(const struct split_check *c, size_t i, size_t next)
 }
 
 unsigned
-report_equal_to(const struct report *r, size_t i, size_t *next)
+report_equal_to(const struct html_report *r, size_t i, size_t *next)
 {
     const struct split_check *c = &r->check;
     unsigned kind = split_check_image(c, i, next) ? EQUAL_SHARED : 0;
@@ -151,7 +151,7 @@ report_equal_to(const struct report *r, size_t i, size_t *next)
 }
 
 static void
-count_equal(struct report *r)
+count_equal(struct html_report *r)
 {
     size_t i, next;
 
@@ -165,7 +165,7 @@ count_equal(struct report *r)
 }
 
 void
-report_count(struct report *r)
+report_count(struct html_report *r)
 {
     const struct chex_dataset *ds = r->dataset;
     size_t cells = (size_t)r->mean_width * r->mean_height, k;
@@ -222,7 +222,7 @@ report_quantile(const uint64_t histogram[256], double share)
 /* ---- rejects.jsonl --------------------------------------------------------------------------------------------- */
 
 static const char *
-text_of(struct report *r, const json_t *line, const char *key)
+text_of(struct html_report *r, const json_t *line, const char *key)
 {
     const json_t *value = json_object_get(line, key);
     const char *text = json_is_string(value) ? json_string_value(value) : "";
@@ -231,7 +231,7 @@ text_of(struct report *r, const json_t *line, const char *key)
 }
 
 static enum chex_status
-add_reject(struct report *r, const json_t *line, struct chex_error *err)
+add_reject(struct html_report *r, const json_t *line, struct chex_error *err)
 {
     struct report_reject *grown = array_grow(r->reject, &r->reject_capacity, r->reject_count, sizeof(*grown));
     struct report_reject *reject;
@@ -249,7 +249,7 @@ add_reject(struct report *r, const json_t *line, struct chex_error *err)
 
 /* A line that is no JSON object is left out: the number in the manifest tells. */
 static enum chex_status
-add_lines(struct report *r, const struct buffer *b, struct chex_error *err)
+add_lines(struct html_report *r, const struct buffer *b, struct chex_error *err)
 {
     const char *at = (const char *)b->data, *end = at + b->size;
     enum chex_status status = CHEX_OK;
@@ -268,7 +268,7 @@ add_lines(struct report *r, const struct buffer *b, struct chex_error *err)
 }
 
 enum chex_status
-report_read_rejects(struct report *r, struct chex_error *err)
+report_read_rejects(struct html_report *r, struct chex_error *err)
 {
     struct buffer b = {0};
     enum chex_status status = file_read(r->dataset->folder.fd, REJECTS_NAME, REJECTS_MAX, &b, err);

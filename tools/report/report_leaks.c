@@ -10,7 +10,7 @@
 #define EQUAL_NAMED 4 /* of images that equal each other */
 
 void
-report_judge_patients(struct report *r)
+report_judge_patients(struct html_report *r)
 {
     const struct split_check *k = &r->check;
     uint64_t n = k->shared_patients, images[SPLIT_MAX];
@@ -47,7 +47,7 @@ report_judge_patients(struct report *r)
 
 /* " train a.png = b.png = test c.png": the images by_hash[i .. next - 1]. */
 static void
-say_equal(const struct report *r, struct report_check *c, size_t i, size_t next)
+say_equal(const struct html_report *r, struct report_check *c, size_t i, size_t next)
 {
     unsigned split = SPLIT_MAX, named;
 
@@ -66,7 +66,7 @@ say_equal(const struct report *r, struct report_check *c, size_t i, size_t next)
 
 /* The first groups of this kind, of so many. */
 static void
-say_groups(const struct report *r, struct report_check *c, enum report_equal kind, uint64_t groups)
+say_groups(const struct html_report *r, struct report_check *c, enum report_equal kind, uint64_t groups)
 {
     unsigned shown = 0;
     size_t i, next;
@@ -83,7 +83,7 @@ say_groups(const struct report *r, struct report_check *c, enum report_equal kin
 }
 
 void
-report_judge_equal(struct report *r)
+report_judge_equal(struct html_report *r)
 {
     uint64_t n = r->check.shared_images;
     struct report_check *c = report_check_begin(r, "images", "Images in two splits", n ? LEVEL_FAULT : LEVEL_GOOD, n);

@@ -35,7 +35,7 @@ struct grid {
 };
 
 static void
-draw_cell(struct html *h, const struct report *r, const struct grid *g, unsigned row, unsigned column)
+draw_cell(struct html *h, const struct html_report *r, const struct grid *g, unsigned row, unsigned column)
 {
     uint64_t n = r->together[row][column], of = r->together[row][row];
     double share = of > 0 ? (double)n / (double)of : 0, x = g->left + g->cell * column, y = TOP + g->cell * row;
@@ -54,7 +54,7 @@ draw_cell(struct html *h, const struct report *r, const struct grid *g, unsigned
 
 /* The slim one is wider than a phone, which scrolls it: fourteen columns of numbers need that room. */
 void
-report_draw_together(struct html *h, const struct report *r, bool slim)
+report_draw_together(struct html *h, const struct html_report *r, bool slim)
 {
     const struct grid g = slim ? (struct grid){124, 36} : (struct grid){150, 46};
     unsigned i, j, width = slim ? g.left + CHEX_FINDINGS * g.cell + 72 : REPORT_BROAD;
@@ -94,7 +94,7 @@ static const struct {
            {"bad", "with faults", SHARD_LEFT + 240}};
 
 static double
-shard_mean(const struct report *r, unsigned shard)
+shard_mean(const struct html_report *r, unsigned shard)
 {
     const struct report_shard *s = &r->shard[shard];
 
@@ -103,7 +103,7 @@ shard_mean(const struct report *r, unsigned shard)
 
 /* The levels between which the means lie, in whole tens. */
 static struct svg_axis
-level_axis(const struct report *r)
+level_axis(const struct html_report *r)
 {
     struct svg_axis y = {.from = 255, .to = 0, .start = 250, .end = 52};
     unsigned i;
@@ -122,7 +122,8 @@ level_axis(const struct report *r)
 }
 
 static void
-draw_shard(struct html *h, const struct report *r, const struct svg_axis *x, const struct svg_axis *y, unsigned shard)
+draw_shard(struct html *h, const struct html_report *r, const struct svg_axis *x, const struct svg_axis *y,
+           unsigned shard)
 {
     const struct report_shard *s = &r->shard[shard];
     double at = svg_at(x, shard), width = fmax(0.6, (x->end - x->start) / r->dataset->info.shard_count - 0.6);
@@ -139,7 +140,7 @@ draw_shard(struct html *h, const struct report *r, const struct svg_axis *x, con
 }
 
 void
-report_draw_shards(struct html *h, const struct report *r, bool slim)
+report_draw_shards(struct html *h, const struct html_report *r, bool slim)
 {
     const struct chex_dataset *ds = r->dataset;
     unsigned width = slim ? REPORT_SLIM : REPORT_BROAD, i;

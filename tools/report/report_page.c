@@ -31,7 +31,7 @@ size_of(const struct chex_dataset *ds)
 }
 
 static void
-put_head(struct html *h, const struct report *r)
+put_head(struct html *h, const struct html_report *r)
 {
     const char *const *piece;
 
@@ -52,7 +52,7 @@ put_number(struct html *h, const char *number, const char *what)
 }
 
 static void
-put_title(struct html *h, const struct report *r)
+put_title(struct html *h, const struct html_report *r)
 {
     unsigned level[3] = {0}, i;
 
@@ -78,7 +78,7 @@ put_title(struct html *h, const struct report *r)
 }
 
 static void
-put_checks(struct html *h, const struct report *r)
+put_checks(struct html *h, const struct html_report *r)
 {
     static const struct {
         enum report_level level;
@@ -144,7 +144,7 @@ put_needed(struct html *h, const struct manifest *m)
 
 /* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
 static void
-put_command(struct html *h, const struct report *r)
+put_command(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
     char words[SPEC_WORDS];
@@ -169,7 +169,7 @@ card_row(struct html *h, const char *name, const char *value)
 }
 
 static void
-put_card(struct html *h, const struct report *r)
+put_card(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
     const struct chex_dataset_info *info = &r->dataset->info;
@@ -223,14 +223,14 @@ caption(struct html *h, unsigned number, const char *text)
 }
 
 static void
-draw_both(struct html *h, const struct report *r, void (*draw)(struct html *, const struct report *, bool))
+draw_both(struct html *h, const struct html_report *r, void (*draw)(struct html *, const struct html_report *, bool))
 {
     draw(h, r, false);
     draw(h, r, true);
 }
 
 static void
-put_splits(struct html *h, const struct report *r)
+put_splits(struct html *h, const struct html_report *r)
 {
     html_raw(h, "<section id=\"splits\"><h2>Splits</h2>\n");
     report_table_splits(h, r);
@@ -247,7 +247,7 @@ put_splits(struct html *h, const struct report *r)
 }
 
 static void
-put_findings(struct html *h, const struct report *r)
+put_findings(struct html *h, const struct html_report *r)
 {
     html_raw(h, "<section id=\"findings\"><h2>Findings</h2>\n<figure>");
     draw_both(h, r, report_draw_prevalence);
@@ -265,7 +265,7 @@ put_findings(struct html *h, const struct report *r)
 }
 
 static enum chex_status
-put_pixels(struct html *h, const struct report *r, struct chex_error *err)
+put_pixels(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     enum chex_status status;
 
@@ -285,7 +285,7 @@ put_pixels(struct html *h, const struct report *r, struct chex_error *err)
 }
 
 static void
-put_shards(struct html *h, const struct report *r)
+put_shards(struct html *h, const struct html_report *r)
 {
     html_raw(h, "<section id=\"shards\"><h2>Shards</h2>\n<figure>");
     draw_both(h, r, report_draw_shards);
@@ -300,7 +300,7 @@ put_shards(struct html *h, const struct report *r)
 }
 
 static enum chex_status
-put_images(struct html *h, const struct report *r, struct chex_error *err)
+put_images(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     enum chex_status status;
     unsigned i;
@@ -330,7 +330,7 @@ put_images(struct html *h, const struct report *r, struct chex_error *err)
 }
 
 static void
-put_methods(struct html *h, const struct report *r)
+put_methods(struct html *h, const struct html_report *r)
 {
     html_raw(
         h,
@@ -360,7 +360,7 @@ put_methods(struct html *h, const struct report *r)
 }
 
 enum chex_status
-report_page(struct report *r, struct html *h, struct chex_error *err)
+report_page(struct html_report *r, struct html *h, struct chex_error *err)
 {
     enum chex_status status;
 

@@ -59,7 +59,7 @@ put_gray(struct html *h, struct gray *g, enum html_picture kind, uint32_t most, 
 /* ---- mean images ----------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-put_mean(struct html *h, const struct report *r, const struct report_mean *mean, const char *name,
+put_mean(struct html *h, const struct html_report *r, const struct report_mean *mean, const char *name,
          struct chex_error *err)
 {
     struct gray g = {.width = r->mean_width, .height = r->mean_height};
@@ -92,7 +92,7 @@ report_view_name(enum report_view view)
 }
 
 enum chex_status
-report_mean_images(struct html *h, const struct report *r, struct chex_error *err)
+report_mean_images(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     enum chex_status status = put_mean(h, r, &r->mean_all, "all images", err);
     unsigned v;
@@ -130,7 +130,8 @@ shrink(const struct chex_record *record, struct gray *g, struct chex_error *err)
 }
 
 static enum chex_status
-put_image(struct html *h, const struct report *r, const struct seen *seen, struct buffer *b, struct chex_error *err)
+put_image(struct html *h, const struct html_report *r, const struct seen *seen, struct buffer *b,
+          struct chex_error *err)
 {
     const struct chex_dataset *ds = r->dataset;
     struct chex_shard *shard;
@@ -155,7 +156,7 @@ put_image(struct html *h, const struct report *r, const struct seen *seen, struc
 }
 
 static enum chex_status
-put_tile(struct html *h, const struct report *r, const struct seen *seen, const char *more, struct buffer *b,
+put_tile(struct html *h, const struct html_report *r, const struct seen *seen, const char *more, struct buffer *b,
          struct chex_error *err)
 {
     const struct report_image *image = report_image_of(r, seen);
@@ -200,7 +201,7 @@ chosen(struct seen *const *list, unsigned count, const struct seen *seen)
 
 /* Images with this finding, first those with it alone; finding CHEX_FINDINGS is No Finding. */
 static unsigned
-choose(const struct report *r, unsigned finding, struct seen **list, unsigned count)
+choose(const struct html_report *r, unsigned finding, struct seen **list, unsigned count)
 {
     uint16_t mask = finding < CHEX_FINDINGS ? (uint16_t)(1u << finding) : 0;
     unsigned wanted = count + PER_FINDING, alone;
@@ -221,7 +222,7 @@ choose(const struct report *r, unsigned finding, struct seen **list, unsigned co
 }
 
 enum chex_status
-report_contact_sheet(struct html *h, const struct report *r, struct chex_error *err)
+report_contact_sheet(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     struct seen *list[(CHEX_FINDINGS + 1) * PER_FINDING];
     struct buffer b = {0};
@@ -241,7 +242,7 @@ report_contact_sheet(struct html *h, const struct report *r, struct chex_error *
 /* ---- flagged images -------------------------------------------------------------------------------------------- */
 
 enum chex_status
-report_flagged_images(struct html *h, const struct report *r, struct chex_error *err)
+report_flagged_images(struct html *h, const struct html_report *r, struct chex_error *err)
 {
     static const char *const names[REPORT_FLAGS] = {"constant",     "near-black", "near-white",
                                                     "low contrast", "inverted?",  "unlike the others"};

@@ -15,7 +15,7 @@
 #define HALF_HEIGHT 320
 
 unsigned
-report_shown_splits(const struct report *r, unsigned shown[SPLIT_MAX])
+report_shown_splits(const struct html_report *r, unsigned shown[SPLIT_MAX])
 {
     unsigned i, used = 0;
 
@@ -35,7 +35,7 @@ report_paper(bool slim)
 
 /* Where the entries stand, in rows; how far what is under the legend has to move down. */
 static unsigned
-legend_shift(const struct report *r, double left, double right)
+legend_shift(const struct html_report *r, double left, double right)
 {
     unsigned shown[SPLIT_MAX], used = report_shown_splits(r, shown), i, rows = 1;
     double x = left;
@@ -54,8 +54,8 @@ legend_shift(const struct report *r, double left, double right)
 
 /* Begin a plot with a legend: what follows is moved down by its further rows.  end_plot() ends it. */
 static void
-begin_plot(struct html *h, const struct report *r, const char *title, const char *kind, enum svg_key key, double left,
-           unsigned width, unsigned height)
+begin_plot(struct html *h, const struct html_report *r, const char *title, const char *kind, enum svg_key key,
+           double left, unsigned width, unsigned height)
 {
     unsigned shown[SPLIT_MAX], used = report_shown_splits(r, shown), i, shift = legend_shift(r, left, width);
     double x = left, y = 18;
@@ -88,7 +88,7 @@ end_plot(struct html *h)
 
 /* The findings, commonest first; equal ones in their order. */
 static void
-sort_findings(const struct report *r, unsigned order[CHEX_FINDINGS])
+sort_findings(const struct html_report *r, unsigned order[CHEX_FINDINGS])
 {
     unsigned i, j;
 
@@ -102,7 +102,7 @@ sort_findings(const struct report *r, unsigned order[CHEX_FINDINGS])
 static void
 draw_interval(struct html *h, const struct svg_axis *x, double y, const struct ratio *v, unsigned series)
 {
-    struct interval i = ratio_wilson(v);
+    struct share_interval i = ratio_wilson(v);
     char kind[16];
 
     snprintf(kind, sizeof(kind), "i%u", series);
@@ -112,7 +112,7 @@ draw_interval(struct html *h, const struct svg_axis *x, double y, const struct r
 }
 
 void
-report_draw_prevalence(struct html *h, const struct report *r, bool slim)
+report_draw_prevalence(struct html *h, const struct html_report *r, bool slim)
 {
     unsigned width = slim ? REPORT_SLIM : REPORT_BROAD;
     struct svg_axis x = {.from = 0.0005, .to = 1, .start = NAMES, .end = width - 14, .log = true};
@@ -156,7 +156,7 @@ age_share(const struct report_split *s, unsigned bin)
 }
 
 void
-report_draw_ages(struct html *h, const struct report *r)
+report_draw_ages(struct html *h, const struct html_report *r)
 {
     struct svg_axis x = {.from = 0, .to = AGE_BINS * YEARS_A_BIN, .start = 56, .end = HALF_WIDTH - 16};
     struct svg_axis y = {.from = 0, .to = 0.02, .start = HALF_HEIGHT - 46, .end = 52};
@@ -186,7 +186,7 @@ report_draw_ages(struct html *h, const struct report *r)
 /* ---- images of a patient --------------------------------------------------------------------------------------- */
 
 void
-report_draw_visits(struct html *h, const struct report *r)
+report_draw_visits(struct html *h, const struct html_report *r)
 {
     static const char *const names[REPORT_VISITS] = {"1", "2", "3", "4-5", "6-10", "11-20", "21-50", ">50"};
     struct svg_axis y = {.from = 0, .to = 0.1, .start = HALF_HEIGHT - 46, .end = 52};
@@ -221,14 +221,15 @@ report_draw_visits(struct html *h, const struct report *r)
 #define BAR_GAP  8
 #define BAR_NAME 18 /* the row of a name above its bar */
 
-struct part {
+struct bar_piece {
     const char *name;
     uint64_t n;
 };
 
 /* One bar of parts that make up the whole. */
 static void
-draw_parts(struct html *h, double left, double right, double y, const struct part *part, unsigned parts, uint64_t all)
+draw_parts(struct html *h, double left, double right, double y, const struct bar_piece *part, unsigned parts,
+           uint64_t all)
 {
     double at = left;
     unsigned i;
@@ -256,7 +257,7 @@ draw_parts(struct html *h, double left, double right, double y, const struct par
 static void
 draw_sexes(struct html *h, double left, double right, double y, const struct report_split *s)
 {
-    const struct part sex[] = {{"M", s->sex[SEX_M]}, {"F", s->sex[SEX_F]}, {"unknown", s->sex[SEX_U]}};
+    const struct bar_piece sex[] = {{"M", s->sex[SEX_M]}, {"F", s->sex[SEX_F]}, {"unknown", s->sex[SEX_U]}};
 
     draw_parts(h, left, right, y, sex, 3, s->images);
 }
@@ -264,7 +265,7 @@ draw_sexes(struct html *h, double left, double right, double y, const struct rep
 static void
 draw_views(struct html *h, double left, double right, double y, const struct report_split *s)
 {
-    const struct part view[] = {
+    const struct bar_piece view[] = {
         {"PA", s->view[VIEW_PA]}, {"AP", s->view[VIEW_AP]}, {"other", s->view[VIEW_OTHER] + s->view[VIEW_UNKNOWN]}};
 
     draw_parts(h, left, right, y, view, 3, s->images);
@@ -272,7 +273,7 @@ draw_views(struct html *h, double left, double right, double y, const struct rep
 
 /* Names above the bars, sex above view. */
 static void
-draw_sex_view_slim(struct html *h, const struct report *r)
+draw_sex_view_slim(struct html *h, const struct html_report *r)
 {
     static const struct {
         const char *title;
@@ -295,7 +296,7 @@ draw_sex_view_slim(struct html *h, const struct report *r)
 }
 
 void
-report_draw_sex_view(struct html *h, const struct report *r, bool slim)
+report_draw_sex_view(struct html *h, const struct html_report *r, bool slim)
 {
     unsigned shown[SPLIT_MAX], used = report_shown_splits(r, shown), k;
     double left = 180, right = REPORT_BROAD, half = (right - left - 30) / 2;
@@ -333,7 +334,7 @@ level_share(const struct report_split *s, unsigned level)
 }
 
 void
-report_draw_levels(struct html *h, const struct report *r, bool slim)
+report_draw_levels(struct html *h, const struct html_report *r, bool slim)
 {
     unsigned width = slim ? REPORT_SLIM : REPORT_BROAD;
     struct svg_axis x = {.from = 0, .to = 256, .start = slim ? 56 : 70, .end = width - 16};

@@ -30,7 +30,7 @@
 #define CELLS (REPORT_TINY * REPORT_TINY)
 
 /* What a thread keeps. */
-struct worker {
+struct scan_worker {
     uint32_t *sum[REPORT_VIEWS]; /* not yet added to the report's */
     uint64_t pending[REPORT_VIEWS];
     uint64_t histogram[SPLIT_MAX][256];
@@ -38,7 +38,7 @@ struct worker {
 
 struct scan {
     struct inspect *in; /* first: inspect_walk_fault() */
-    struct report *r;
+    struct html_report *r;
     size_t cells;      /* of the mean image */
     uint64_t most;     /* images until a sum of 32 bits must be emptied */
     unsigned last_bad; /* shard of the last fault */
@@ -139,7 +139,7 @@ shrink(const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t tiny[CELL
 }
 
 static void
-add_to_mean(const struct report *r, const uint8_t *pixels, uint32_t *sum)
+add_to_mean(const struct html_report *r, const uint8_t *pixels, uint32_t *sum)
 {
     uint32_t width = r->dataset->info.width, height = r->dataset->info.height, cell = r->mean_cell, x, y;
 
@@ -166,7 +166,7 @@ view_of(struct chex_bytes view)
 /* ---- the walk -------------------------------------------------------------------------------------------------- */
 
 static void
-empty(struct scan *s, struct worker *w, unsigned view)
+empty(struct scan *s, struct scan_worker *w, unsigned view)
 {
     size_t i;
 
@@ -179,7 +179,7 @@ empty(struct scan *s, struct worker *w, unsigned view)
 }
 
 static void
-look_at_pixels(struct scan *s, struct worker *w, const struct walk_record *record, struct report_image *image)
+look_at_pixels(struct scan *s, struct scan_worker *w, const struct walk_record *record, struct report_image *image)
 {
     const struct chex_dataset_info *info = &s->r->dataset->info;
     size_t size = (size_t)info->width * info->height;
@@ -215,7 +215,7 @@ static enum chex_status
 on_record(void *context, const struct walk_record *record, struct chex_error *err)
 {
     struct scan *s = context;
-    struct report *r = s->r;
+    struct html_report *r = s->r;
     const struct record_values *v = record->values;
     size_t place = r->first[record->shard] + record->index;
     struct report_image *image = &r->image[place];
@@ -247,7 +247,7 @@ static void
 on_fault(void *context, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
 {
     struct scan *s = context;
-    struct report *r = s->r;
+    struct html_report *r = s->r;
     unsigned shards = r->dataset->info.shard_count, tried, i;
 
     /* From the shard of the fault before on: of many that are missing each is the next one. */
@@ -282,7 +282,7 @@ static void
 worker_free(void *context, void *worker)
 {
     struct scan *s = context;
-    struct worker *w = worker;
+    struct scan_worker *w = worker;
     unsigned i, k;
 
     for (i = 0; i < REPORT_VIEWS; i++) {
@@ -302,7 +302,7 @@ static void *
 worker_new(void *context)
 {
     struct scan *s = context;
-    struct worker *w = calloc(1, sizeof(*w));
+    struct scan_worker *w = calloc(1, sizeof(*w));
     bool good = w != NULL;
     unsigned i;
 
@@ -320,7 +320,7 @@ worker_new(void *context)
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
 
 static bool
-make_room(struct report *r, size_t cells)
+make_room(struct html_report *r, size_t cells)
 {
     const struct chex_dataset *ds = r->dataset;
     unsigned i;
@@ -346,7 +346,7 @@ make_room(struct report *r, size_t cells)
 
 /* The correlation of each image with the mean of all, and what follows from it. */
 static void
-compare(struct report *r)
+compare(struct html_report *r)
 {
     double all[CELLS] = {0}, mean = 0, square = 0;
     uint64_t images = 0;
@@ -393,7 +393,7 @@ compare(struct report *r)
 
 /* Leave out the places without an image: filling, and what could not be read. */
 static void
-close_gaps(struct report *r)
+close_gaps(struct html_report *r)
 {
     size_t i;
 
@@ -403,7 +403,7 @@ close_gaps(struct report *r)
 }
 
 enum chex_status
-report_scan(struct report *r, struct chex_error *err)
+report_scan(struct html_report *r, struct chex_error *err)
 {
     const struct chex_dataset_info *info = &r->dataset->info;
     uint32_t longest = info->width > info->height ? info->width : info->height;
@@ -440,7 +440,7 @@ report_scan(struct report *r, struct chex_error *err)
 }
 
 void
-report_close(struct report *r)
+report_close(struct html_report *r)
 {
     unsigned i;
 
@@ -457,7 +457,7 @@ report_close(struct report *r)
 }
 
 const struct report_image *
-report_image_of(const struct report *r, const struct seen *seen)
+report_image_of(const struct html_report *r, const struct seen *seen)
 {
     return &r->image[r->first[seen->shard] + seen->index];
 }

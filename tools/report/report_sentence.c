@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct report_check *
-report_check_begin(struct report *r, const char *id, const char *title, enum report_level level, uint64_t count)
+report_check_begin(struct html_report *r, const char *id, const char *title, enum report_level level, uint64_t count)
 {
     struct report_check *c = &r->checks[r->check_count < REPORT_CHECKS - 1 ? r->check_count++ : REPORT_CHECKS - 1];
 
@@ -33,7 +33,7 @@ report_check_say(struct report_check *c, const char *format, ...)
 }
 
 const char *
-report_split_name(const struct report *r, unsigned split)
+report_split_name(const struct html_report *r, unsigned split)
 {
     return r->dataset->split[split].name;
 }

@@ -21,8 +21,8 @@
 
 /* A row: its name and a number for each split and, with all >= 0, one for all. */
 static void
-row(struct html *h, const struct report *r, const char *name, uint64_t (*of)(const struct report_split *, unsigned),
-    unsigned which)
+row(struct html *h, const struct html_report *r, const char *name,
+    uint64_t (*of)(const struct report_split *, unsigned), unsigned which)
 {
     uint64_t sum = 0;
     unsigned i;
@@ -67,7 +67,7 @@ age_quantile(const struct report_split *s, double share)
 }
 
 static void
-people_rows(struct html *h, const struct report *r)
+people_rows(struct html *h, const struct html_report *r)
 {
     unsigned splits = r->dataset->info.split_count, i;
 
@@ -108,7 +108,7 @@ people_rows(struct html *h, const struct report *r)
 }
 
 static void
-head_of_splits(struct html *h, const struct report *r, const char *last)
+head_of_splits(struct html *h, const struct html_report *r, const char *last)
 {
     unsigned i;
 
@@ -122,7 +122,7 @@ head_of_splits(struct html *h, const struct report *r, const char *last)
 }
 
 void
-report_table_splits(struct html *h, const struct report *r)
+report_table_splits(struct html *h, const struct html_report *r)
 {
     unsigned i;
     uint64_t shards = 0;
@@ -150,7 +150,7 @@ report_table_splits(struct html *h, const struct report *r)
 }
 
 void
-report_table_prevalence(struct html *h, const struct report *r)
+report_table_prevalence(struct html *h, const struct html_report *r)
 {
     unsigned i, f;
 
@@ -160,7 +160,7 @@ report_table_prevalence(struct html *h, const struct report *r)
         html_format(h, "<tr><th>%s</th>", report_finding_name(f));
         for (i = 0; i < r->dataset->info.split_count; i++) {
             const struct ratio *v = &r->split[i].variable[f];
-            struct interval ci = ratio_wilson(v);
+            struct share_interval ci = ratio_wilson(v);
 
             html_format(h, "<td>%s<br><span class=\"dim\">%.2f %% (%.2f-%.2f)</span></td>", TEXT((uint64_t)v->y),
                         100 * ratio_value(v), 100 * ci.low, 100 * ci.high);
@@ -172,7 +172,7 @@ report_table_prevalence(struct html *h, const struct report *r)
 }
 
 void
-report_table_shards(struct html *h, const struct report *r)
+report_table_shards(struct html *h, const struct html_report *r)
 {
     const struct chex_dataset *ds = r->dataset;
     unsigned i, shown = 0, faulty = 0;
@@ -214,7 +214,7 @@ report_table_shards(struct html *h, const struct report *r)
 /* ---- equal images ---------------------------------------------------------------------------------------------- */
 
 static void
-equal_row(struct html *h, const struct report *r, const struct seen *seen, bool first)
+equal_row(struct html *h, const struct html_report *r, const struct seen *seen, bool first)
 {
     char labels[INSPECT_LABELS_TEXT];
 
@@ -232,7 +232,7 @@ equal_row(struct html *h, const struct report *r, const struct seen *seen, bool 
 
 /* All images that equal another one, group by group. */
 void
-report_table_equal(struct html *h, const struct report *r)
+report_table_equal(struct html *h, const struct html_report *r)
 {
     const struct split_check *k = &r->check;
     uint64_t left_out = 0;
@@ -265,7 +265,7 @@ by_reason(const void *a, const void *b)
 
 /* How many of each reason, where memory allows. */
 static void
-reasons(struct html *h, const struct report *r)
+reasons(struct html *h, const struct html_report *r)
 {
     const char **all = calloc(r->reject_count, sizeof(*all));
     size_t i, next, shown = 0;
@@ -287,7 +287,7 @@ reasons(struct html *h, const struct report *r)
 }
 
 void
-report_table_rejects(struct html *h, const struct report *r)
+report_table_rejects(struct html *h, const struct html_report *r)
 {
     size_t i;
 

@@ -52,7 +52,7 @@ heart_shadow(const struct scene *s, float x, float y)
 }
 
 static void
-draw_tissue(struct canvas *c, const struct scene *s)
+draw_tissue(struct film_canvas *c, const struct scene *s)
 {
     int i, j;
 
@@ -83,10 +83,10 @@ draw_tissue(struct canvas *c, const struct scene *s)
 
 /* The trachea and its fork, with air; the spine behind the heart. */
 static void
-draw_midline(struct canvas *c, const struct scene *s)
+draw_midline(struct film_canvas *c, const struct scene *s)
 {
     float fork = s->lung[0].apex + 0.5f;
-    struct box b = canvas_box(-0.08f, -CANVAS_REACH, 0.08f, CANVAS_REACH);
+    struct pixel_box b = canvas_box(-0.08f, -CANVAS_REACH, 0.08f, CANVAS_REACH);
     int i, j;
 
     for (j = b.top; j < b.bottom; j++) {
@@ -110,7 +110,8 @@ draw_midline(struct canvas *c, const struct scene *s)
 
 /* A vessel from the hilum outward, with branches; direction is a unit vector in (u, y). */
 static void
-draw_vessel(struct canvas *c, struct draws *d, int side, struct point from, struct point way, float radius, int depth)
+draw_vessel(struct film_canvas *c, struct draws *d, int side, struct point from, struct point way, float radius,
+            int depth)
 {
     float step = draw_between(d, 0.05f, 0.075f);
     int k;
@@ -137,7 +138,7 @@ draw_vessel(struct canvas *c, struct draws *d, int side, struct point from, stru
 }
 
 static void
-draw_vessels(struct canvas *c, const struct scene *s)
+draw_vessels(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = draws_of(s->body_key, FOR_VESSELS);
     float thin = scene_has(s, EMPHYSEMA) ? 0.55f : 1.0f;
@@ -168,7 +169,7 @@ draw_vessels(struct canvas *c, const struct scene *s)
 
 /* Breasts over the lower lungs of women, a bubble of air in the stomach, leads and tubes of bed-side pictures. */
 static void
-draw_overlays(struct canvas *c, const struct scene *s)
+draw_overlays(struct film_canvas *c, const struct scene *s)
 {
     struct draws body = draws_of(s->body_key, FOR_STOMACH), study = scene_draws(s, FOR_LEADS);
     float size = draw_between(&body, 0.26f, 0.34f), low = s->lung[1].dome + 0.2f;
@@ -203,7 +204,7 @@ draw_overlays(struct canvas *c, const struct scene *s)
 }
 
 void
-body_draw(struct canvas *c, const struct scene *s)
+body_draw(struct film_canvas *c, const struct scene *s)
 {
     canvas_clear(c, s->study_key);
     draw_tissue(c, s);

@@ -13,9 +13,9 @@
 
 /* One column of a band: denser at its borders, where the cortex is met edge on. */
 static void
-band_column(struct canvas *c, int i, float y, float half, float strength)
+band_column(struct film_canvas *c, int i, float y, float half, float strength)
 {
-    struct box b = canvas_box(0.0f, y - half - 0.012f, 0.0f, y + half + 0.012f);
+    struct pixel_box b = canvas_box(0.0f, y - half - 0.012f, 0.0f, y + half + 0.012f);
     int j;
 
     for (j = b.top; j < b.bottom; j++) {
@@ -31,7 +31,7 @@ band_column(struct canvas *c, int i, float y, float half, float strength)
  * the wall and falls toward the midline, fainter.
  */
 static void
-draw_rib(struct canvas *c, const struct scene *s, int side, int number)
+draw_rib(struct film_canvas *c, const struct scene *s, int side, int number)
 {
     const struct lung *l = &s->lung[side];
     float start = s->rib_first + s->rib_pitch * (float)number;
@@ -58,7 +58,7 @@ draw_rib(struct canvas *c, const struct scene *s, int side, int number)
 }
 
 static void
-draw_clavicle(struct canvas *c, const struct scene *s, int side)
+draw_clavicle(struct film_canvas *c, const struct scene *s, int side)
 {
     float rise = draw_between(&(struct draws){.key = s->study_key, .number = 900 + (uint64_t)side}, 0.0f, 0.06f);
     int i;
@@ -75,7 +75,7 @@ draw_clavicle(struct canvas *c, const struct scene *s, int side)
 
 /* Shoulder blade and the head of the arm, outside of the lungs. */
 static void
-draw_shoulder(struct canvas *c, const struct scene *s, int side)
+draw_shoulder(struct film_canvas *c, const struct scene *s, int side)
 {
     float top = s->lung[side].apex, wall = s->lung[side].lateral;
 
@@ -94,7 +94,7 @@ draw_shoulder(struct canvas *c, const struct scene *s, int side)
 
 /* An "L" of lead. */
 static void
-draw_marker(struct canvas *c)
+draw_marker(struct film_canvas *c)
 {
     struct point corner = {0.86f, -0.8f};
 
@@ -104,7 +104,7 @@ draw_marker(struct canvas *c)
 }
 
 void
-bones_draw(struct canvas *c, const struct scene *s)
+bones_draw(struct film_canvas *c, const struct scene *s)
 {
     int side, number;
 

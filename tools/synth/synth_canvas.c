@@ -13,7 +13,7 @@
 #include "synth/synth_random.h"
 
 void
-canvas_clear(struct canvas *c, uint64_t key)
+canvas_clear(struct film_canvas *c, uint64_t key)
 {
     struct draws d = draws_of(key, 0);
     int i, j;
@@ -36,17 +36,17 @@ pixel_at(float place)
     return pixel >= (float)CANVAS ? CANVAS : (int)pixel;
 }
 
-struct box
+struct pixel_box
 canvas_box(float left, float top, float right, float bottom)
 {
-    return (struct box){.left = pixel_at(left),
-                        .right = pixel_at(right + CANVAS_PITCH),
-                        .top = pixel_at(top),
-                        .bottom = pixel_at(bottom + CANVAS_PITCH)};
+    return (struct pixel_box){.left = pixel_at(left),
+                              .right = pixel_at(right + CANVAS_PITCH),
+                              .top = pixel_at(top),
+                              .bottom = pixel_at(bottom + CANVAS_PITCH)};
 }
 
 float
-canvas_noise(const struct canvas *c, float x, float y, unsigned layer)
+canvas_noise(const struct film_canvas *c, float x, float y, unsigned layer)
 {
     /* Turned, so that the lattice is not seen along the rows; the shift makes both positive: the cast is a floor. */
     float px = 0.8f * x - 0.6f * y + 256.0f + 13.37f * (float)(layer % 8);
@@ -60,11 +60,11 @@ canvas_noise(const struct canvas *c, float x, float y, unsigned layer)
 }
 
 void
-canvas_ellipse(struct canvas *c, const struct ellipse *e)
+canvas_ellipse(struct film_canvas *c, const struct ellipse *e)
 {
     float reach = 1.0f + e->soft;
-    struct box b = canvas_box(e->centre.x - reach * e->rx, e->centre.y - reach * e->ry, e->centre.x + reach * e->rx,
-                              e->centre.y + reach * e->ry);
+    struct pixel_box b = canvas_box(e->centre.x - reach * e->rx, e->centre.y - reach * e->ry,
+                                    e->centre.x + reach * e->rx, e->centre.y + reach * e->ry);
     int i, j;
 
     for (j = b.top; j < b.bottom; j++) {
@@ -84,12 +84,12 @@ canvas_ellipse(struct canvas *c, const struct ellipse *e)
 }
 
 void
-canvas_line(struct canvas *c, struct point a, struct point b, float ra, float rb, float strength)
+canvas_line(struct film_canvas *c, struct point a, struct point b, float ra, float rb, float strength)
 {
     float widest = (ra > rb ? ra : rb) + CANVAS_PITCH;
     float vx = b.x - a.x, vy = b.y - a.y, length = vx * vx + vy * vy + 1e-9f;
-    struct box box = canvas_box((a.x < b.x ? a.x : b.x) - widest, (a.y < b.y ? a.y : b.y) - widest,
-                                (a.x > b.x ? a.x : b.x) + widest, (a.y > b.y ? a.y : b.y) + widest);
+    struct pixel_box box = canvas_box((a.x < b.x ? a.x : b.x) - widest, (a.y < b.y ? a.y : b.y) - widest,
+                                      (a.x > b.x ? a.x : b.x) + widest, (a.y > b.y ? a.y : b.y) + widest);
     int i, j;
 
     for (j = box.top; j < box.bottom; j++) {
@@ -109,7 +109,7 @@ canvas_line(struct canvas *c, struct point a, struct point b, float ra, float rb
 }
 
 void
-canvas_ink(struct canvas *c, float amount, bool lungs)
+canvas_ink(struct film_canvas *c, float amount, bool lungs)
 {
     int i, j;
 

@@ -22,7 +22,7 @@
 #define CANVAS_PITCH (2.0f * CANVAS_REACH / (float)CANVAS)
 #define LATTICE      64 /* a power of two */
 
-struct canvas {
+struct film_canvas {
     float density[CANVAS][CANVAS];
     float lung[CANVAS][CANVAS];      /* 0 outside the lungs and behind heart and diaphragm, 1 inside */
     float lines[CANVAS][CANVAS];     /* strokes that are being collected, see canvas_line() */
@@ -34,7 +34,7 @@ struct point {
 };
 
 /* Pixels left <= i < right, top <= j < bottom: a rectangle of the canvas. */
-struct box {
+struct pixel_box {
     int left, right, top, bottom;
 };
 
@@ -79,13 +79,13 @@ mix(float a, float b, float share)
 }
 
 /* All zero, and a new lattice for the noise. */
-void canvas_clear(struct canvas *c, uint64_t key);
+void canvas_clear(struct film_canvas *c, uint64_t key);
 
 /* The pixels of a rectangle of the patient's frame, cut to the canvas. */
-struct box canvas_box(float left, float top, float right, float bottom);
+struct pixel_box canvas_box(float left, float top, float right, float bottom);
 
 /* Smooth noise, 0 <= value < 1, with details of size 1; layer chooses one of many fields. */
-float canvas_noise(const struct canvas *c, float x, float y, unsigned layer);
+float canvas_noise(const struct film_canvas *c, float x, float y, unsigned layer);
 
 /* An ellipse: density is pulled toward target by `strength` inside, with a border of width `soft`; lungs only if so. */
 struct ellipse {
@@ -94,15 +94,15 @@ struct ellipse {
     float target, strength;
     bool lungs;
 };
-void canvas_ellipse(struct canvas *c, const struct ellipse *e);
+void canvas_ellipse(struct film_canvas *c, const struct ellipse *e);
 
 /*
  * A tapering stroke from a to b of half width ra to rb.  Strokes are collected (the stronger one wins, so joints do not
  * show) until canvas_ink() adds them to the density.
  */
-void canvas_line(struct canvas *c, struct point a, struct point b, float ra, float rb, float strength);
+void canvas_line(struct film_canvas *c, struct point a, struct point b, float ra, float rb, float strength);
 
 /* Add the collected strokes times `amount`, in the lungs only if so, and begin anew. */
-void canvas_ink(struct canvas *c, float amount, bool lungs);
+void canvas_ink(struct film_canvas *c, float amount, bool lungs);
 
 #endif

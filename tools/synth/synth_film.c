@@ -17,7 +17,7 @@ enum { FOR_GRAIN = 51 };
 
 /* Density to film: gain, then a gentle curve that lifts the middle and never clips hard at the top. */
 static void
-develop(const struct canvas *c, const struct scene *s, uint16_t *film)
+develop(const struct film_canvas *c, const struct scene *s, uint16_t *film)
 {
     const float *density = &c->density[0][0];
     size_t k;
@@ -149,7 +149,7 @@ sample_row(const uint16_t *film, const struct position *at, unsigned row, unsign
 }
 
 void
-film_expose(const struct canvas *c, const struct scene *s, uint16_t *film, unsigned size, uint8_t *out)
+film_expose(const struct film_canvas *c, const struct scene *s, uint16_t *film, unsigned size, uint8_t *out)
 {
     unsigned factor = size >= CANVAS ? 1 : (CANVAS + size - 1) / size;
     struct position at = position_of(s, size * factor);

@@ -30,7 +30,7 @@
 
 #define FOR_FINDING 200 /* + its number */
 
-static struct box
+static struct pixel_box
 lung_box(const struct lung *l, int side)
 {
     float inner = 0.05f, outer = l->lateral + 0.08f;
@@ -40,7 +40,7 @@ lung_box(const struct lung *l, int side)
 }
 
 static void
-pull(struct canvas *c, int i, int j, float target, float alpha)
+pull(struct film_canvas *c, int i, int j, float target, float alpha)
 {
     c->density[j][i] += alpha * (target - c->density[j][i]);
 }
@@ -56,7 +56,7 @@ place_in_lung(struct draws *d, const struct lung *l, float high, float low, floa
 }
 
 static void
-draw_atelectasis(struct canvas *c, const struct scene *s)
+draw_atelectasis(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + ATELECTASIS);
     int side = draw_whole(&d, 0, 1), plates = draw_whole(&d, 2, 4), k;
@@ -76,10 +76,10 @@ draw_atelectasis(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_effusion_side(struct canvas *c, const struct scene *s, struct draws *d, int side)
+draw_effusion_side(struct film_canvas *c, const struct scene *s, struct draws *d, int side)
 {
     const struct lung *l = &s->lung[side];
-    struct box b = lung_box(l, side);
+    struct pixel_box b = lung_box(l, side);
     float level = l->dome - draw_between(d, 0.0f, 0.3f), rise = draw_between(d, 0.14f, 0.22f);
     int i, j;
 
@@ -95,7 +95,7 @@ draw_effusion_side(struct canvas *c, const struct scene *s, struct draws *d, int
 }
 
 static void
-draw_effusion(struct canvas *c, const struct scene *s)
+draw_effusion(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + EFFUSION);
     int side = draw_whole(&d, 0, 2);
@@ -107,7 +107,7 @@ draw_effusion(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_infiltration(struct canvas *c, const struct scene *s)
+draw_infiltration(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + INFILTRATION);
     int sides = draw_whole(&d, 0, 2), side, i, j;
@@ -115,7 +115,7 @@ draw_infiltration(struct canvas *c, const struct scene *s)
 
     for (side = 0; side < 2; side++) {
         const struct lung *l = &s->lung[side];
-        struct box b = lung_box(l, side);
+        struct pixel_box b = lung_box(l, side);
         unsigned layer = 8 + (unsigned)draw_whole(&d, 0, 7);
 
         for (j = sides == side ? b.bottom : b.top; j < b.bottom; j++)
@@ -133,10 +133,11 @@ draw_infiltration(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_disc(struct canvas *c, const struct scene *s, struct point at, float radius, int side, unsigned layer, float wave)
+draw_disc(struct film_canvas *c, const struct scene *s, struct point at, float radius, int side, unsigned layer,
+          float wave)
 {
-    struct box b = canvas_box(side_x(side, at.x) - 1.4f * radius, at.y - 1.4f * radius,
-                              side_x(side, at.x) + 1.4f * radius, at.y + 1.4f * radius);
+    struct pixel_box b = canvas_box(side_x(side, at.x) - 1.4f * radius, at.y - 1.4f * radius,
+                                    side_x(side, at.x) + 1.4f * radius, at.y + 1.4f * radius);
     const struct lung *l = &s->lung[side];
     int i, j;
 
@@ -151,7 +152,7 @@ draw_disc(struct canvas *c, const struct scene *s, struct point at, float radius
 }
 
 static void
-draw_mass(struct canvas *c, const struct scene *s)
+draw_mass(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + MASS);
     int side = draw_whole(&d, 0, 1);
@@ -161,7 +162,7 @@ draw_mass(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_nodules(struct canvas *c, const struct scene *s)
+draw_nodules(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + NODULE);
     int nodules = draw_whole(&d, 1, 3);
@@ -176,7 +177,7 @@ draw_nodules(struct canvas *c, const struct scene *s)
 
 /* Dark tubes that fan out from the hilum. */
 static void
-draw_bronchi(struct canvas *c, struct draws *d, int side, float y, float reach)
+draw_bronchi(struct film_canvas *c, struct draws *d, int side, float y, float reach)
 {
     int k;
 
@@ -191,12 +192,12 @@ draw_bronchi(struct canvas *c, struct draws *d, int side, float y, float reach)
 }
 
 static void
-draw_pneumonia(struct canvas *c, const struct scene *s)
+draw_pneumonia(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + PNEUMONIA);
     int side = draw_chance(&d, 0.7f) ? 0 : 1, i, j;
     const struct lung *l = &s->lung[side];
-    struct box b = lung_box(l, side);
+    struct pixel_box b = lung_box(l, side);
     float fissure = mix(l->apex, l->dome, draw_between(&d, 0.5f, 0.58f)), tilt = draw_between(&d, -0.1f, 0.1f);
     float height = draw_between(&d, 0.38f, 0.5f);
 
@@ -214,12 +215,12 @@ draw_pneumonia(struct canvas *c, const struct scene *s)
 
 /* The lung has shrunk toward its hilum: outside of it there is only air, darker than any lung. */
 static void
-draw_pneumothorax(struct canvas *c, const struct scene *s)
+draw_pneumothorax(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + PNEUMOTHORAX);
     int side = draw_whole(&d, 0, 1), i, j;
     const struct lung *l = &s->lung[side];
-    struct box b = lung_box(l, side);
+    struct pixel_box b = lung_box(l, side);
     float size = draw_between(&d, 0.6f, 0.76f), hilum = mix(l->apex, l->dome, 0.7f);
 
     for (j = b.top; j < b.bottom; j++)
@@ -237,14 +238,14 @@ draw_pneumothorax(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_consolidation(struct canvas *c, const struct scene *s)
+draw_consolidation(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + CONSOLIDATION);
     int side = draw_whole(&d, 0, 1), i, j;
     const struct lung *l = &s->lung[side];
     struct point at = place_in_lung(&d, l, 0.72f, 0.84f, 0.15f);
     float radius = draw_between(&d, 0.22f, 0.29f);
-    struct box b = lung_box(l, side);
+    struct pixel_box b = lung_box(l, side);
 
     for (j = b.top; j < b.bottom; j++)
         for (i = b.left; i < b.right; i++) {
@@ -257,7 +258,7 @@ draw_consolidation(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_edema(struct canvas *c, const struct scene *s)
+draw_edema(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + EDEMA);
     float strength = draw_between(&d, 0.75f, 0.9f);
@@ -265,7 +266,7 @@ draw_edema(struct canvas *c, const struct scene *s)
 
     for (side = 0; side < 2; side++) {
         const struct lung *l = &s->lung[side];
-        struct box b = lung_box(l, side);
+        struct pixel_box b = lung_box(l, side);
         float middle = mix(l->apex, l->dome, 0.58f);
 
         for (j = b.top; j < b.bottom; j++)
@@ -288,7 +289,7 @@ draw_edema(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_emphysema(struct canvas *c, const struct scene *s)
+draw_emphysema(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + EMPHYSEMA);
     int side, k;
@@ -315,7 +316,7 @@ draw_emphysema(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_fibrosis(struct canvas *c, const struct scene *s)
+draw_fibrosis(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + FIBROSIS);
     float strength = draw_between(&d, 0.28f, 0.34f);
@@ -323,7 +324,7 @@ draw_fibrosis(struct canvas *c, const struct scene *s)
 
     for (side = 0; side < 2; side++) {
         const struct lung *l = &s->lung[side];
-        struct box b = lung_box(l, side);
+        struct pixel_box b = lung_box(l, side);
 
         for (j = b.top; j < b.bottom; j++)
             for (i = b.left; i < b.right; i++) {
@@ -341,12 +342,12 @@ draw_fibrosis(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_thickening(struct canvas *c, const struct scene *s)
+draw_thickening(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + PLEURAL_THICKENING);
     int side = draw_whole(&d, 0, 1), i, j;
     const struct lung *l = &s->lung[side];
-    struct box b = lung_box(l, side);
+    struct pixel_box b = lung_box(l, side);
     float thick = draw_between(&d, 0.07f, 0.1f), end = draw_between(&d, 0.75f, 0.9f);
 
     for (j = b.top; j < b.bottom; j++)
@@ -361,12 +362,12 @@ draw_thickening(struct canvas *c, const struct scene *s)
 }
 
 static void
-draw_hernia(struct canvas *c, const struct scene *s)
+draw_hernia(struct film_canvas *c, const struct scene *s)
 {
     struct draws d = scene_draws(s, FOR_FINDING + HERNIA);
     float x = draw_between(&d, 0.04f, 0.12f), y = s->lung[1].dome - draw_between(&d, 0.1f, 0.16f);
     float radius = draw_between(&d, 0.15f, 0.19f), level = y + draw_between(&d, -0.02f, 0.04f);
-    struct box b = canvas_box(x - radius - 0.02f, y - radius - 0.02f, x + radius + 0.02f, y + radius + 0.02f);
+    struct pixel_box b = canvas_box(x - radius - 0.02f, y - radius - 0.02f, x + radius + 0.02f, y + radius + 0.02f);
     int i, j;
 
     for (j = b.top; j < b.bottom; j++)
@@ -380,9 +381,9 @@ draw_hernia(struct canvas *c, const struct scene *s)
 }
 
 void
-findings_draw(struct canvas *c, const struct scene *s)
+findings_draw(struct film_canvas *c, const struct scene *s)
 {
-    static void (*const draw_finding[CHEX_FINDINGS])(struct canvas *, const struct scene *) = {
+    static void (*const draw_finding[CHEX_FINDINGS])(struct film_canvas *, const struct scene *) = {
         [ATELECTASIS] = draw_atelectasis,
         [EFFUSION] = draw_effusion,
         [INFILTRATION] = draw_infiltration,

@@ -93,13 +93,13 @@ side_x(int side, float u)
     return side ? u : -u;
 }
 
-void body_draw(struct canvas *c, const struct scene *s);
-void findings_draw(struct canvas *c, const struct scene *s);
-void bones_draw(struct canvas *c, const struct scene *s);
+void body_draw(struct film_canvas *c, const struct scene *s);
+void findings_draw(struct film_canvas *c, const struct scene *s);
+void bones_draw(struct film_canvas *c, const struct scene *s);
 
 #define FILM_MOST 4096
 
 /* film holds CANVAS * CANVAS values, out size * size; size is at most FILM_MOST. */
-void film_expose(const struct canvas *c, const struct scene *s, uint16_t *film, unsigned size, uint8_t *out);
+void film_expose(const struct film_canvas *c, const struct scene *s, uint16_t *film, unsigned size, uint8_t *out);
 
 #endif

@@ -49,7 +49,7 @@ struct work {
 
 /* What one thread needs to make images. */
 struct studio {
-    struct canvas canvas;
+    struct film_canvas canvas;
     uint16_t film[CANVAS * CANVAS];
     struct buffer png;
     uint8_t pixels[];

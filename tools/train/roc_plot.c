@@ -162,8 +162,7 @@ draw_method(struct plot *p, double y)
         snprintf(intervals, sizeof(intervals), "95 %% intervals from %s bootstrap samples of patients",
                  format_count(p->m->replicates, n));
     if (p->e->views > 1)
-        snprintf(views, sizeof(views), "; probabilities are means of %u views (%s)", p->e->views,
-                 evaluate_tta_name(p->e->tta));
+        snprintf(views, sizeof(views), "; probabilities are means of %u views (%s)", p->e->views, tta_names[p->e->tta]);
     if (p->e->skipped_count > 0)
         snprintf(skipped, sizeof(skipped), "; %s damaged images left out", format_count(p->e->skipped_count, n));
     svg_text(&p->h, MARGIN, y, "d", "%s%s%s", intervals, views, skipped);

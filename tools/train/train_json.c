@@ -99,8 +99,8 @@ result_json(const struct train_report *r, const struct trainer *t)
     return json_pack("{s:o,s:b,s:o,s:i,s:o,s:o,s:f,s:o,s:s,s:o,s:o,s:o,s:b,s:o}", "from", json_text(r->from), "resumed",
                      r->resumed, "step", number(state->step), "epochs", (int)state->epoch, "steps",
                      number(result->steps), "images", number(result->images), "seconds", result->seconds, "times",
-                     times_json(&result->times), "select", f.select == SELECT_LOSS ? "loss" : "auroc", "best",
-                     real(state->best), "best_step", number(state->best_step), "checkpoint",
+                     times_json(&result->times), "select", select_names[f.select], "best", real(state->best),
+                     "best_step", number(state->best_step), "checkpoint",
                      result->last[0] ? json_string(result->last) : json_null(), "ended_early", result->early, "skipped",
                      number(result->skipped));
 }

@@ -7,6 +7,7 @@
 
 #include "train/train_options.h"
 
+#include "base/ascii.h"
 #include "graph/models.h"
 #include "log/prometheus.h"
 #include "train/train_values.h"
@@ -14,123 +15,89 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Options that are not a value of the table of settings alone; all others have no number. */
 enum {
-    OPT_DATA = 1,
-    OPT_OUTPUT,
-    OPT_MODEL,
+    OPT_SETTING,
     OPT_INIT,
-    OPT_RESUME,
-    OPT_CROP,
+    OPT_DRY_RUN,
     OPT_AUGMENT,
-    OPT_EPOCHS,
-    OPT_BATCH,
-    OPT_ACCUMULATE,
-    OPT_MICRO_BATCH,
-    OPT_LR,
-    OPT_SCHEDULE,
-    OPT_PATIENCE,
-    OPT_WARMUP,
     OPT_OPTIMIZER,
     OPT_WEIGHT_DECAY,
-    OPT_CLIP,
     OPT_EMA,
-    OPT_LOSS,
     OPT_POS_WEIGHT,
-    OPT_SEED,
-    OPT_DEVICE,
-    OPT_PRECISION,
     OPT_DETERMINISTIC,
-    OPT_SELECT,
-    OPT_EARLY_STOP,
-    OPT_KEEP,
-    OPT_CHECKPOINT_EVERY,
-    OPT_TIME_LIMIT,
-    OPT_TIMEOUT,
-    OPT_STAGE,
-    OPT_CACHE,
     OPT_SHUFFLE,
-    OPT_CRC,
-    OPT_ON_BAD_RECORD,
-    OPT_ALLOW_NEW_DATA,
-    OPT_ALLOW_BATCH_CHANGE,
-    OPT_BREAK_LOCK,
-    OPT_EVAL_ONLY,
-    OPT_SPLIT,
-    OPT_PREDICT,
-    OPT_TTA,
-    OPT_BOOTSTRAP,
-    OPT_DRY_RUN,
+    OPT_CHECKPOINT_EVERY,
     OPT_METRICS_FILE,
     OPT_TRACE
 };
 
 static const struct cli_option option_table[] = {
-    {OPT_DATA, 'd', "data", "DIR", NULL, "Input and output", "folder of the data set, as chex-convert wrote it"},
-    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "RUN, the folder of this run; made if missing"},
+    {OPT_SETTING, 'd', "data", "DIR", NULL, "Input and output", "folder of the data set, as chex-convert wrote it"},
+    {OPT_SETTING, 'o', "output", "DIR", NULL, NULL, "RUN, the folder of this run; made if missing"},
     {OPT_INIT, 0, "init", "FILE", NULL, NULL, "begin with these weights (safetensors); default random"},
-    {OPT_RESUME, 0, "resume", "WHAT", NULL, NULL,
+    {OPT_SETTING, 0, "resume", "WHAT", NULL, NULL,
      "auto (default): go on where RUN stopped; none: begin anew;\nPATH: from this checkpoint"},
     {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; look at --init; end"},
-    {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
+    {OPT_SETTING, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
 
-    {OPT_MODEL, 0, "model", "NAME", MODEL_WORDS, "Model and images", MODEL_HELP},
-    {OPT_CROP, 0, "crop", "N", NULL, NULL, "the network sees N x N pixels; default 224, or all of\nsmaller images"},
+    {OPT_SETTING, 0, "model", "NAME", graph_models, "Model and images", MODEL_HELP},
+    {OPT_SETTING, 0, "crop", "N", NULL, NULL, "the network sees N x N pixels; default 224, or all of\nsmaller images"},
     {OPT_AUGMENT, 0, "augment", "LIST", NULL, NULL, "flip,crop (default), flip, crop or none"},
 
-    {OPT_EPOCHS, 0, "epochs", "N", NULL, "Training", "passes over the training split; default 10"},
-    {OPT_BATCH, 0, "batch", "N", NULL, NULL, "images of a step on each rank; default 64"},
-    {OPT_ACCUMULATE, 0, "accumulate", "N", NULL, NULL, "batches whose gradients are added up for a step; default 1"},
-    {OPT_MICRO_BATCH, 0, "micro-batch", "N", NULL, NULL,
+    {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "passes over the training split; default 10"},
+    {OPT_SETTING, 0, "batch", "N", NULL, NULL, "images of a step on each rank; default 64"},
+    {OPT_SETTING, 0, "accumulate", "N", NULL, NULL, "batches whose gradients are added up for a step; default 1"},
+    {OPT_SETTING, 0, "micro-batch", "N", NULL, NULL,
      "images computed at once, a divisor of --batch; batch\nstatistics are those of a micro-batch.  Default on a CPU:\n"
      "the largest divisor up to 16"},
-    {OPT_LR, 0, "lr", "X", NULL, NULL, "learning rate; default 1e-3"},
-    {OPT_SCHEDULE, 0, "schedule", "NAME", "plateau|cosine|constant", NULL,
+    {OPT_SETTING, 0, "lr", "X", NULL, NULL, "learning rate; default 1e-3"},
+    {OPT_SETTING, 0, "schedule", "NAME", schedule_names, NULL,
      "plateau (default; a tenth after an epoch without a lower\nvalidation loss), cosine, constant"},
-    {OPT_PATIENCE, 0, "patience", "N", NULL, NULL, "epochs without a lower loss that plateau bears; default 0"},
-    {OPT_WARMUP, 0, "warmup", "STEPS", NULL, NULL, "the rate rises from 0 over so many steps; default 0"},
-    {OPT_OPTIMIZER, 0, "optimizer", "NAME", "adam|adamw|sgd", NULL, "adam (default), adamw, sgd (momentum 0.9)"},
+    {OPT_SETTING, 0, "patience", "N", NULL, NULL, "epochs without a lower loss that plateau bears; default 0"},
+    {OPT_SETTING, 0, "warmup", "STEPS", NULL, NULL, "the rate rises from 0 over so many steps; default 0"},
+    {OPT_OPTIMIZER, 0, "optimizer", "NAME", optimizer_names, NULL, "adam (default), adamw, sgd (momentum 0.9)"},
     {OPT_WEIGHT_DECAY, 0, "weight-decay", "X", NULL, NULL, "default 0; with adamw 0.01"},
-    {OPT_CLIP, 0, "clip", "NORM", NULL, NULL, "scale larger gradients down to this norm; default never"},
+    {OPT_SETTING, 0, "clip", "NORM", NULL, NULL, "scale larger gradients down to this norm; default never"},
     {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "judge and keep a moving average of the weights, as 0.999"},
-    {OPT_LOSS, 0, "loss", "NAME", "bce|focal", NULL, "bce (default), focal (gamma 2)"},
+    {OPT_SETTING, 0, "loss", "NAME", loss_names, NULL, "bce (default), focal (gamma 2)"},
     {OPT_POS_WEIGHT, 0, "pos-weight", "WHAT", NULL, NULL,
      "weight of positives: none (default); auto: negatives /\npositives of the training split; FILE: lines "
      "NAME,WEIGHT"},
-    {OPT_SEED, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
+    {OPT_SETTING, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
 
-    {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
+    {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", "cpu", "cuda", "ref"), "Machine",
      "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
-    {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL,
-     "auto (default) and fp32; the others: not there yet"},
+    {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL, "auto (default) and fp32; the others: not there yet"},
     {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
-    {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
+    {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
 
-    {OPT_STAGE, 0, "stage", "DIR", NULL, "Reading",
+    {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",
      "copy the shards once to this disk of each machine, and check them"},
-    {OPT_CACHE, 0, "cache", "WHERE", "auto|device|host|none", NULL,
+    {OPT_SETTING, 0, "cache", "WHERE", cache_names, NULL,
      "keep the images between epochs: auto (default; in memory\nwhere they fit), host, none; device: not there yet"},
     {OPT_SHUFFLE, 0, "shuffle", "HOW", NULL, NULL,
      "order of a new run: auto (default), whole; N: the shards,\nand the images of N shards at a time"},
-    {OPT_CRC, 0, "crc", "WHEN", "first|always|never", NULL,
+    {OPT_SETTING, 0, "crc", "WHEN", reader_check_names, NULL,
      "check an image when it is read for the first time\n(default), always or never"},
 
-    {OPT_SELECT, 0, "select", "WHAT", "auroc|loss", "Checkpoints",
+    {OPT_SETTING, 0, "select", "WHAT", select_names, "Checkpoints",
      "the best model is that with the highest validation AUROC\n(default), or the lowest loss"},
-    {OPT_EARLY_STOP, 0, "early-stop", "N", NULL, NULL, "end after N epochs without a better one; default never"},
-    {OPT_KEEP, 0, "keep", "N", NULL, NULL, "checkpoints that stay; default 2; 0: all"},
+    {OPT_SETTING, 0, "early-stop", "N", NULL, NULL, "end after N epochs without a better one; default never"},
+    {OPT_SETTING, 0, "keep", "N", NULL, NULL, "checkpoints that stay; default 2; 0: all"},
     {OPT_CHECKPOINT_EVERY, 0, "checkpoint-every", "TIME", NULL, NULL,
      "besides after each epoch; default 10m; such as 500steps,\nor never"},
-    {OPT_TIME_LIMIT, 0, "time-limit", "TIME", NULL, NULL, "save and end (75) after this time, as a signal would"},
-    {OPT_ON_BAD_RECORD, 0, "on-bad-record", "WHAT", "stop|skip", NULL,
+    {OPT_SETTING, 0, "time-limit", "TIME", NULL, NULL, "save and end (75) after this time, as a signal would"},
+    {OPT_SETTING, 0, "on-bad-record", "WHAT", bad_record_names, NULL,
      "stop (default), or skip: take the next good one"},
-    {OPT_ALLOW_NEW_DATA, 0, "allow-new-data", NULL, NULL, NULL, "go on with another data set"},
-    {OPT_ALLOW_BATCH_CHANGE, 0, "allow-batch-change", NULL, NULL, NULL, "go on with another global batch"},
+    {OPT_SETTING, 0, "allow-new-data", NULL, NULL, NULL, "go on with another data set"},
+    {OPT_SETTING, 0, "allow-batch-change", NULL, NULL, NULL, "go on with another global batch"},
 
-    {OPT_EVAL_ONLY, 0, "eval-only", NULL, NULL, "Evaluation", "judge RUN's best model, or that of --init; no training"},
-    {OPT_SPLIT, 0, "split", "NAME", NULL, NULL, "with --eval-only: this split; default test"},
-    {OPT_PREDICT, 0, "predict", "FILE", NULL, NULL, "predictions of the last evaluation as CSV, besides RUN's"},
-    {OPT_TTA, 0, "tta", "NAME", "none|flip|tencrop", NULL, "views of an image that are averaged; default none"},
-    {OPT_BOOTSTRAP, 0, "bootstrap", "N", NULL, NULL, "draws of patients for the intervals; default 1000; 0: none"},
+    {OPT_SETTING, 0, "eval-only", NULL, NULL, "Evaluation", "judge RUN's best model, or that of --init; no training"},
+    {OPT_SETTING, 0, "split", "NAME", NULL, NULL, "with --eval-only: this split; default test"},
+    {OPT_SETTING, 0, "predict", "FILE", NULL, NULL, "predictions of the last evaluation as CSV, besides RUN's"},
+    {OPT_SETTING, 0, "tta", "NAME", tta_names, NULL, "views of an image that are averaged; default none"},
+    {OPT_SETTING, 0, "bootstrap", "N", NULL, NULL, "draws of patients for the intervals; default 1000; 0: none"},
 
     {OPT_METRICS_FILE, 0, "metrics-file", "FILE", NULL, "Watching",
      "the state of the run for Prometheus; ends in .prom"},
@@ -141,48 +108,13 @@ static const struct cli_option option_table[] = {
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
-set_number(unsigned *out, const char *value, uint64_t min, uint64_t max, struct chex_error *err)
-{
-    uint64_t number;
-    enum chex_status status = cli_number(value, min, max, &number, err);
-
-    if (status == CHEX_OK)
-        *out = (unsigned)number;
-    return status;
-}
-
-/* The place of a word among the choices of its option, which the parser has checked. */
-static unsigned
-choice(const struct cli_option *option, const char *value)
-{
-    const char *at = option->choices;
-    unsigned place = 0;
-
-    while (strncmp(at, value, strlen(value)) != 0 || (at[strlen(value)] != '|' && at[strlen(value)] != '\0')) {
-        at += strcspn(at, "|") + 1;
-        place++;
-    }
-    return place;
-}
-
-static enum chex_status
 set_augment(unsigned *out, const char *value, struct chex_error *err)
 {
-    static const struct {
-        const char *text;
-        unsigned bits;
-    } known[] = {{"none", 0},
-                 {"flip", AUGMENT_FLIP},
-                 {"crop", AUGMENT_CROP},
-                 {"flip,crop", AUGMENT_FLIP | AUGMENT_CROP},
-                 {"crop,flip", AUGMENT_FLIP | AUGMENT_CROP}};
-    size_t i;
+    int bits = strcmp(value, "crop,flip") == 0 ? AUGMENT_CROP | AUGMENT_FLIP : name_index(augment_names, value);
 
-    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(value, known[i].text) == 0) {
-            *out = known[i].bits;
-            return CHEX_OK;
-        }
+    if (bits >= 0) {
+        *out = (unsigned)bits;
+        return CHEX_OK;
     }
     return chex_fail(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
 }
@@ -211,9 +143,13 @@ set_interval(struct trainer_options *o, const char *value, struct chex_error *er
 static enum chex_status
 set_shuffle(struct trainer_options *o, const char *value, struct chex_error *err)
 {
+    uint64_t window = 0;
+    bool word = strcmp(value, "auto") == 0 || strcmp(value, "whole") == 0;
+    enum chex_status status = word ? CHEX_OK : cli_number(value, 1, 1000000, &window, err);
+
     o->choose_window = strcmp(value, "auto") == 0;
-    o->window = 0;
-    return o->choose_window || strcmp(value, "whole") == 0 ? CHEX_OK : set_number(&o->window, value, 1, 1000000, err);
+    o->window = (unsigned)window;
+    return status;
 }
 
 static void
@@ -227,107 +163,42 @@ set_optimizer(struct optimizer_options *o, enum optimizer_kind kind)
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* Those of training. */
+/* A value of the table of settings. */
 static enum chex_status
-apply_training(struct train_cli *cli, const struct cli_option *option, const char *value, struct chex_error *err)
+set_setting(struct trainer_options *o, const char *name, const char *value, struct chex_error *err)
 {
-    struct trainer_options *o = &cli->train;
+    const struct setting *s = trainer_settings;
+    enum chex_status status = CHEX_OK;
+    uint64_t number;
+    void *at;
 
-    switch (option->id) {
-    case OPT_EPOCHS:
-        return set_number(&o->epochs, value, 1, 1000000, err);
-    case OPT_BATCH:
-        return set_number(&o->batch, value, 1, 65536, err);
-    case OPT_ACCUMULATE:
-        return set_number(&o->accumulate, value, 1, 65536, err);
-    case OPT_MICRO_BATCH:
-        return set_number(&o->micro_batch, value, 1, 65536, err);
-    case OPT_LR:
-        return value_real(value, 0, 1e30, &o->schedule.base, err);
-    case OPT_SCHEDULE:
-        o->schedule.kind = (enum schedule_kind)choice(option, value);
-        return CHEX_OK;
-    case OPT_PATIENCE:
-        return set_number(&o->schedule.patience, value, 0, 1000000, err);
-    case OPT_WARMUP:
-        return cli_number(value, 0, UINT32_MAX, &o->schedule.warmup, err);
-    case OPT_OPTIMIZER:
-        set_optimizer(&o->optimizer, (enum optimizer_kind)choice(option, value));
-        return CHEX_OK;
-    case OPT_WEIGHT_DECAY:
-        return value_real(value, 0, 1e3, &cli->decay, err);
-    case OPT_CLIP:
-        return value_real(value, 0, 1e30, &o->clip, err);
-    case OPT_EMA:
-        o->average = true;
-        return value_real(value, 0, 1 - 1e-9, &o->optimizer.average, err);
-    case OPT_LOSS:
-        o->loss = (enum loss_kind)choice(option, value);
-        return CHEX_OK;
-    case OPT_POS_WEIGHT:
-        o->positive = strcmp(value, "none") == 0   ? POSITIVE_NONE
-                      : strcmp(value, "auto") == 0 ? POSITIVE_AUTO
-                                                   : POSITIVE_GIVEN;
-        cli->positive_file = value;
-        return CHEX_OK;
-    case OPT_SEED:
-        return cli_number(value, 0, INT64_MAX, &o->seed, err);
-    default:
-        return chex_fail(err, CHEX_ERR_BUG, "option %d is in no table", option->id);
+    while (s->name && strcmp(s->name, name) != 0)
+        s++;
+    if (!s->name)
+        return chex_fail(err, CHEX_ERR_BUG, "'%s' is in no table", name);
+    at = (char *)o + s->offset;
+    switch (s->type) {
+    case SETTING_TEXT:
+        *(const char **)at = value;
+        break;
+    case SETTING_NUMBER:
+    case SETTING_DIGITS:
+        status = cli_number(value, s->min, s->max, &number, err);
+        if (status == CHEX_OK)
+            setting_put(s, o, number);
+        break;
+    case SETTING_REAL:
+        return value_real(value, 0, s->most, at, err);
+    case SETTING_TIME:
+        return value_duration(value, at, err);
+    case SETTING_FLAG:
+        *(bool *)at = true;
+        break;
+    case SETTING_CHOICE:
+        setting_put(s, o, (uint64_t)name_index(s->names, value));
+        break;
     }
-}
-
-/* Those of checkpoints and evaluation. */
-static enum chex_status
-apply_judging(struct train_cli *cli, const struct cli_option *option, const char *value, struct chex_error *err)
-{
-    struct trainer_options *o = &cli->train;
-
-    switch (option->id) {
-    case OPT_SELECT:
-        o->select = (enum select_metric)choice(option, value);
-        break;
-    case OPT_EARLY_STOP:
-        return set_number(&o->patience, value, 1, 1000000, err);
-    case OPT_KEEP:
-        return set_number(&o->keep, value, 0, 1000000, err);
-    case OPT_CHECKPOINT_EVERY:
-        return set_interval(o, value, err);
-    case OPT_TIME_LIMIT:
-        return value_duration(value, &o->time_limit, err);
-    case OPT_ON_BAD_RECORD:
-        o->skip_bad = strcmp(value, "skip") == 0;
-        break;
-    case OPT_ALLOW_NEW_DATA:
-        o->allow_new_data = true;
-        break;
-    case OPT_ALLOW_BATCH_CHANGE:
-        o->allow_batch_change = true;
-        break;
-    case OPT_EVAL_ONLY:
-        o->evaluate_only = true;
-        break;
-    case OPT_SPLIT:
-        o->split = value;
-        break;
-    case OPT_PREDICT:
-        o->predict = value;
-        break;
-    case OPT_TTA:
-        o->tta = (enum tta)choice(option, value);
-        break;
-    case OPT_METRICS_FILE:
-        cli->metrics_file = value;
-        break;
-    case OPT_TRACE:
-        cli->trace = value;
-        break;
-    case OPT_BOOTSTRAP:
-        return set_number(&o->replicates, value, 0, 1000000, err);
-    default:
-        return apply_training(cli, option, value, err);
-    }
-    return CHEX_OK;
+    return status;
 }
 
 static enum chex_status
@@ -339,61 +210,50 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     if (!option)
         return chex_fail(err, CHEX_ERR_USAGE, "'%s' is not an option; the data set is given with -d", value);
     switch (option->id) {
-    case OPT_DATA:
-        o->data = value;
-        break;
-    case OPT_OUTPUT:
-        o->run = value;
-        break;
     case OPT_INIT:
         o->init = strcmp(value, "random") == 0 ? NULL : value;
-        break;
-    case OPT_RESUME:
-        o->resume = value;
         break;
     case OPT_DRY_RUN:
         cli->dry_run = true;
         break;
-    case OPT_BREAK_LOCK:
-        o->break_lock = true;
-        break;
-    case OPT_MODEL:
-        o->model = value;
-        break;
-    case OPT_CROP:
-        return set_number(&o->side, value, 1, LAYOUT_MAX_SIDE, err);
     case OPT_AUGMENT:
         return set_augment(&o->augment, value, err);
-    case OPT_DEVICE:
-        o->device = value;
+    case OPT_OPTIMIZER:
+        set_optimizer(&o->optimizer, (enum optimizer_kind)name_index(option->choices, value));
         break;
-    case OPT_PRECISION:
-        o->precision = (enum precision)choice(option, value);
+    case OPT_WEIGHT_DECAY:
+        return value_real(value, 0, 1e3, &cli->decay, err);
+    case OPT_EMA:
+        o->average = true;
+        return value_real(value, 0, 1 - 1e-9, &o->optimizer.average, err);
+    case OPT_POS_WEIGHT:
+        o->positive = strcmp(value, "none") == 0   ? POSITIVE_NONE
+                      : strcmp(value, "auto") == 0 ? POSITIVE_AUTO
+                                                   : POSITIVE_GIVEN;
+        cli->positive_file = value;
         break;
     case OPT_DETERMINISTIC:
         break; /* what a CPU computes is; a GPU backend will ask */
-    case OPT_STAGE:
-        o->stage = value;
-        break;
-    case OPT_CACHE:
-        o->cache = (enum cache_kind)choice(option, value);
-        break;
     case OPT_SHUFFLE:
         return set_shuffle(o, value, err);
-    case OPT_CRC:
-        o->check = (enum reader_check)choice(option, value);
+    case OPT_CHECKPOINT_EVERY:
+        return set_interval(o, value, err);
+    case OPT_METRICS_FILE:
+        cli->metrics_file = value;
         break;
-    case OPT_TIMEOUT:
-        return value_duration(value, &o->timeout, err);
+    case OPT_TRACE:
+        cli->trace = value;
+        break;
     default:
-        return apply_judging(cli, option, value, err);
+        return set_setting(o, option->name, value, err);
     }
     return CHEX_OK;
 }
 
 static const struct cli_words words[] = {
-    {OPT_RESUME, false, "auto|none"},   {OPT_AUGMENT, true, "flip|crop"},     {OPT_POS_WEIGHT, false, "none|auto"},
-    {OPT_SHUFFLE, false, "auto|whole"}, {OPT_SPLIT, false, "train|val|test"}, {0, false, NULL},
+    {"resume", false, CLI_NAMES("auto", "none")},        {"augment", true, CLI_NAMES("flip", "crop")},
+    {"pos-weight", false, CLI_NAMES("none", "auto")},    {"shuffle", false, CLI_NAMES("auto", "whole")},
+    {"split", false, CLI_NAMES("train", "val", "test")}, {NULL, false, NULL},
 };
 
 const struct cli_program train_program = {

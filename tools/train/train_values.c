@@ -133,7 +133,7 @@ value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *er
 {
     bool seen[CHEX_FINDINGS] = {false};
     struct text_line line = {.data = NULL};
-    struct text *text;
+    struct line_reader *text;
     enum chex_status status = text_open(path, false, &text, err);
     unsigned i;
 

@@ -199,7 +199,7 @@ train_watch_evaluation(struct train_watch *w, const struct trainer *t, const str
                                             .split = v->split,
                                             .sha256 = v->sha256,
                                             .weights = trainer_options(t)->average ? "average" : "parameters",
-                                            .tta = evaluate_tta_name(e->tta),
+                                            .tta = tta_names[e->tta],
                                             .loss = e->loss,
                                             .seconds = e->seconds,
                                             .skipped = e->skipped_count,
@@ -248,7 +248,7 @@ train_watch_end(struct train_watch *w, const struct trainer *t, const struct run
                                       .results = results};
 
         trainer_facts(t, &f);
-        outcome.selected = f.select == SELECT_LOSS ? "loss" : "auroc";
+        outcome.selected = select_names[f.select];
         if (run_file_finish(w->file, &outcome, &err) != CHEX_OK)
             warn(w, &err);
     }

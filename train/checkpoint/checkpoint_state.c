@@ -28,11 +28,11 @@ checkpoint_name(uint64_t step, char out[CHECKPOINT_NAME])
 
 /* ---- one table for writing and reading -------------------------------------------------------------------------- */
 
-enum kind { KIND_U64, KIND_U32, KIND_REAL, KIND_TEXT };
+enum state_kind { KIND_U64, KIND_U32, KIND_REAL, KIND_TEXT };
 
-struct field {
+struct state_field {
     const char *name;
-    enum kind kind;
+    enum state_kind kind;
     size_t offset, size; /* size: of a text */
     bool added;          /* later: older files lack it */
 };
@@ -52,7 +52,7 @@ struct field {
     }
 
 /* Enums are four bytes here, as unsigned numbers. */
-static const struct field fields[] = {
+static const struct state_field fields[] = {
     TEXT("model", model),
     FIELD("side", KIND_U32, side),
     TEXT("dataset_id", dataset_id),
@@ -87,7 +87,7 @@ _Static_assert(sizeof(enum optimizer_kind) == sizeof(uint32_t), "an enum is read
 
 /* JSON knows neither infinity nor NaN, and texts keep every bit: reals are hexadecimal floating point. */
 static json_t *
-format_field(const struct field *f, const struct checkpoint_state *state)
+format_field(const struct state_field *f, const struct checkpoint_state *state)
 {
     const char *at = (const char *)state + f->offset;
     uint64_t wide;
@@ -114,7 +114,7 @@ format_field(const struct field *f, const struct checkpoint_state *state)
 }
 
 static bool
-parse_field(const struct field *f, const json_t *value, struct checkpoint_state *state)
+parse_field(const struct state_field *f, const json_t *value, struct checkpoint_state *state)
 {
     char *at = (char *)state + f->offset, *end;
     const char *text = json_string_value(value);

@@ -11,52 +11,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- one value --------------------------------------------------------------------------------------------------- */
 
-static struct run_value *
-add(struct settings *s, enum setting_kind kind, const char *name)
+void
+setting_put(const struct setting *setting, void *object, uint64_t number)
 {
+    void *at = (char *)object + setting->offset;
+
+    if (setting->size == sizeof(bool))
+        *(bool *)at = number > 0;
+    else if (setting->size == sizeof(uint32_t))
+        *(uint32_t *)at = (uint32_t)number;
+    else
+        *(uint64_t *)at = number;
+}
+
+static uint64_t
+number_at(const struct setting *setting, const void *at)
+{
+    if (setting->size == sizeof(bool))
+        return *(const bool *)at;
+    return setting->size == sizeof(uint32_t) ? *(const uint32_t *)at : *(const uint64_t *)at;
+}
+
+void
+settings_add(struct settings *s, const struct setting *setting, const void *object)
+{
+    const void *at = (const char *)object + setting->offset;
+    struct run_value v = {.name = setting->name, .kind = RUN_TEXT};
+    char digits[24];
+
+    switch (setting->type) {
+    case SETTING_TEXT:
+        v.text = *(const char *const *)at ? *(const char *const *)at : setting->none;
+        break;
+    case SETTING_DIGITS:
+        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number_at(setting, at));
+        v.text = digits;
+        break;
+    case SETTING_CHOICE:
+        v.text = setting->names[number_at(setting, at)];
+        break;
+    case SETTING_NUMBER:
+        v.kind = RUN_NUMBER;
+        v.number = (double)number_at(setting, at);
+        break;
+    case SETTING_REAL:
+    case SETTING_TIME:
+        v.kind = RUN_NUMBER;
+        v.number = *(const double *)at;
+        break;
+    case SETTING_FLAG:
+        v.kind = RUN_BOOL;
+        v.yes = *(const bool *)at;
+        break;
+    }
+    if (v.text) {
+        v.text = arena_copy(&s->strings, v.text, strlen(v.text));
+        s->failed |= !v.text;
+    }
     if (s->count == SETTINGS_MAX) {
         s->failed = true;
-        return NULL;
+        return;
     }
-    s->kind[s->count] = kind;
-    s->value[s->count] = (struct run_value){.name = name};
-    return &s->value[s->count++];
-}
-
-void
-settings_add_text(struct settings *s, enum setting_kind kind, const char *name, const char *text)
-{
-    struct run_value *v = add(s, kind, name);
-
-    if (!v)
-        return;
-    v->kind = RUN_TEXT;
-    v->text = text ? arena_copy(&s->strings, text, strlen(text)) : NULL;
-    s->failed |= text && !v->text;
-}
-
-void
-settings_add_number(struct settings *s, enum setting_kind kind, const char *name, double number)
-{
-    struct run_value *v = add(s, kind, name);
-
-    if (!v)
-        return;
-    v->kind = RUN_NUMBER;
-    v->number = number;
-}
-
-void
-settings_add_bool(struct settings *s, enum setting_kind kind, const char *name, bool yes)
-{
-    struct run_value *v = add(s, kind, name);
-
-    if (!v)
-        return;
-    v->kind = RUN_BOOL;
-    v->yes = yes;
+    s->kind[s->count] = setting->kind;
+    s->value[s->count++] = v;
 }
 
 void

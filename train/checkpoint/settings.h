@@ -1,6 +1,9 @@
 /*
- * settings.h - all options of a run as they are in effect, by name: for run.json, for the comparison of ranks, and for
- * that of a run with the checkpoint that it goes on from
+ * settings.h - all options of a run as they are in effect, by name
+ *
+ * A table of struct setting says of each: where its value is, how the command line reads it, and what a difference
+ * means.  From it come the options of chex-train, run.json, the comparison of ranks, and that of a run with the
+ * checkpoint from which it resumes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,8 +15,9 @@
 
 #include <stdint.h>
 
-/* What a run that goes on does where one differs from the checkpoint. */
+/* What a run that resumes does where one differs from the checkpoint. */
 enum setting_kind {
+    SETTING_UNSAID, /* an option only: not in run.json either */
     SETTING_LOCAL,  /* may differ: decides about no number; not in the checkpoint, and not compared across ranks */
     SETTING_SHARED, /* the same, but the same on all ranks */
     SETTING_FREE,   /* may change, and that is said: the learning rate */
@@ -21,6 +25,34 @@ enum setting_kind {
     SETTING_DATA,   /* likewise, by another option */
     SETTING_FIXED   /* may not change: another run */
 };
+
+enum setting_type {
+    SETTING_TEXT,   /* const char * */
+    SETTING_NUMBER, /* uint32_t or uint64_t */
+    SETTING_DIGITS, /* the same, kept as a text: a double has 53 bits */
+    SETTING_REAL,   /* double */
+    SETTING_TIME,   /* double, seconds */
+    SETTING_FLAG,   /* bool */
+    SETTING_CHOICE  /* an enum or bool: a place among names */
+};
+
+struct setting {
+    const char *name; /* as the long option; NULL ends a table */
+    enum setting_kind kind;
+    enum setting_type type;
+    size_t offset, size;      /* of the member */
+    uint64_t min, max;        /* NUMBER, DIGITS */
+    double most;              /* REAL: from 0 to this */
+    const char *const *names; /* CHOICE */
+    const char *none;         /* TEXT: in the place of NULL */
+    bool training;            /* means nothing to an evaluation alone */
+};
+
+/* The offset and size of struct setting. */
+#define SETTING_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
+/* Store a whole number, or a place among names, in the member of such a setting. */
+void setting_put(const struct setting *setting, void *object, uint64_t number);
 
 #define SETTINGS_MAX  64
 #define SETTINGS_TEXT 2048 /* of settings_keep(), with its terminator */
@@ -34,9 +66,8 @@ struct settings {
     struct arena strings;
 };
 
-void settings_add_text(struct settings *s, enum setting_kind kind, const char *name, const char *text);
-void settings_add_number(struct settings *s, enum setting_kind kind, const char *name, double number);
-void settings_add_bool(struct settings *s, enum setting_kind kind, const char *name, bool yes);
+/* Add the value that the object has; its text is copied. */
+void settings_add(struct settings *s, const struct setting *setting, const void *object);
 void settings_release(struct settings *s);
 
 /* Lines "NAME VALUE" of all that ranks must agree on, appended to b with a terminator. */

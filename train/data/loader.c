@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const augment_names[] = {"none", "crop", "flip", "flip,crop", NULL};
+
 enum place_state { PLACE_EMPTY, PLACE_FILLING, PLACE_FULL, PLACE_TAKEN };
 
 struct place {

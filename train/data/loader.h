@@ -23,6 +23,7 @@
 #include "dataset/record.h"
 
 enum augment { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 }; /* bits */
+extern const char *const augment_names[];            /* of 0 to 3 */
 
 struct loader_options {
     const struct chex_dataset *ds;

@@ -23,6 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *const reader_check_names[] = {
+    [READER_FIRST] = "first", [READER_ALWAYS] = "always", [READER_NEVER] = "never", NULL};
+
 #define RECORD_CHECKED 1
 #define RECORD_TAKEN   2
 #define RECORD_KEPT    4

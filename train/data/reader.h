@@ -20,6 +20,7 @@ enum reader_check {
     READER_ALWAYS, /* whenever it is read from a file */
     READER_NEVER   /* the form alone */
 };
+extern const char *const reader_check_names[];
 
 struct reader_options {
     const struct chex_dataset *ds;

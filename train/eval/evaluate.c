@@ -21,11 +21,7 @@
 
 /* ---- views ----------------------------------------------------------------------------------------------------- */
 
-const char *
-evaluate_tta_name(enum tta tta)
-{
-    return tta == TTA_TENCROP ? "tencrop" : tta == TTA_FLIP ? "flip" : "none";
-}
+const char *const tta_names[] = {[TTA_NONE] = "none", [TTA_FLIP] = "flip", [TTA_TENCROP] = "tencrop", NULL};
 
 /* Half of the room, a half rounded to even, as Python's round(). */
 static unsigned

@@ -37,12 +37,12 @@ struct reader;     /* reader.h */
  * its TenCrop.
  */
 enum tta { TTA_NONE, TTA_FLIP, TTA_TENCROP };
+extern const char *const tta_names[];
 
 #define EVALUATE_VIEWS 10
 
 /* Their number. */
 unsigned evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EVALUATE_VIEWS]);
-const char *evaluate_tta_name(enum tta tta); /* "tencrop" */
 
 /* ---- a split ----------------------------------------------------------------------------------------------------- */
 

@@ -172,7 +172,7 @@ document(const struct evaluation *e, const struct evaluation_source *from)
     const struct metrics *m = &e->metrics;
     json_t *bootstrap = json_pack("{s:s,s:s,s:i,s:o,s:o}", "unit", "patient", "interval", "percentile", "percent", 95,
                                   "replicates", count_json(m->replicates), "seed", count_json(e->seed));
-    json_t *views = json_pack("{s:s,s:o,s:s}", "tta", evaluate_tta_name(e->tta), "count", count_json(e->views), "mean",
+    json_t *views = json_pack("{s:s,s:o,s:s}", "tta", tta_names[e->tta], "count", count_json(e->views), "mean",
                               "probability");
 
     return json_pack("{s:i,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "format", METRICS_DOCUMENT_FORMAT, "tool",

@@ -32,13 +32,11 @@ typedef bool model_builder(struct graph_builder *b, unsigned side, unsigned outp
 MODELS(MODEL_DECLARE, MODEL_DECLARE)
 #undef MODEL_DECLARE
 
-/* The names as one literal: "a|b|c" for completion, "a (default), b, c" for help. */
-#define MODEL_WORD(name, build)     name
-#define MODEL_OR_WORD(name, build)  "|" name
-#define MODEL_WORDS                 MODELS(MODEL_WORD, MODEL_OR_WORD)
+/* The names for help and errors: "a (default), b, c" and "a, b, c". */
 #define MODEL_DEFAULT(name, build)  name " (default)"
+#define MODEL_NAME(name, build)     name
 #define MODEL_AND_NAME(name, build) ", " name
 #define MODEL_HELP                  MODELS(MODEL_DEFAULT, MODEL_AND_NAME)
-#define MODEL_NAMES                 MODELS(MODEL_WORD, MODEL_AND_NAME)
+#define MODEL_NAMES                 MODELS(MODEL_NAME, MODEL_AND_NAME)
 
 #endif

@@ -147,7 +147,7 @@ events_curve(struct events *e, const char *tag, const char *title, const float *
 
 /* ---- hyperparameters --------------------------------------------------------------------------------------------- */
 
-struct entry {
+struct hparam {
     json_t *utf8;
     Chex__HParams__Value value;
     Chex__HParams__Entry entry;
@@ -155,7 +155,7 @@ struct entry {
 
 /* False: out of memory. */
 static bool
-fill_entry(const struct run_value *from, struct entry *to)
+fill_entry(const struct run_value *from, struct hparam *to)
 {
     chex__hparams__value__init(&to->value);
     chex__hparams__entry__init(&to->entry);
@@ -205,7 +205,7 @@ add_hparams(struct events *e, Chex__HParams *message, struct chex_error *err)
 enum chex_status
 events_hparams(struct events *e, const struct run_value *value, size_t count, struct chex_error *err)
 {
-    struct entry *entry = calloc(count + 1, sizeof(*entry));
+    struct hparam *entry = calloc(count + 1, sizeof(*entry));
     Chex__HParams__Entry **list = calloc(count + 1, sizeof(*list));
     Chex__HParams__SessionStart start = CHEX__HPARAMS__SESSION_START__INIT;
     Chex__HParams message = CHEX__HPARAMS__INIT;

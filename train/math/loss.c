@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+const char *const loss_names[] = {[LOSS_BCE] = "bce", [LOSS_FOCAL] = "focal", NULL};
+
 /* log(1 + exp(x)) without overflow. */
 static double
 softplus(double x)

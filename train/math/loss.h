@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 enum loss_kind { LOSS_BCE, LOSS_FOCAL };
+extern const char *const loss_names[]; /* up to NULL, as all of these */
 
 struct loss_options {
     enum loss_kind kind;

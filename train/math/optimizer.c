@@ -8,6 +8,10 @@
 #include "math/optimizer.h"
 
 #include <math.h>
+#include <stddef.h>
+
+const char *const optimizer_names[] = {
+    [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_SGD] = "sgd", NULL};
 
 struct optimizer_options
 optimizer_default(enum optimizer_kind kind)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 enum optimizer_kind { OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_SGD };
+extern const char *const optimizer_names[];
 
 struct optimizer_options {
     enum optimizer_kind kind;

@@ -8,6 +8,10 @@
 #include "math/schedule.h"
 
 #include <math.h>
+#include <stddef.h>
+
+const char *const schedule_names[] = {
+    [SCHEDULE_PLATEAU] = "plateau", [SCHEDULE_COSINE] = "cosine", [SCHEDULE_CONSTANT] = "constant", NULL};
 
 #define THRESHOLD 1e-4 /* an improvement is more than this share of the best loss */
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 enum schedule_kind { SCHEDULE_PLATEAU, SCHEDULE_COSINE, SCHEDULE_CONSTANT };
+extern const char *const schedule_names[];
 
 struct schedule_options {
     enum schedule_kind kind;

@@ -10,5 +10,6 @@ libtrain_la_SOURCES += \
 	train/run/trainer_private.h \
 	train/run/trainer_ranks.c \
 	train/run/trainer_save.c \
+	train/run/trainer_settings.c \
 	train/run/trainer_start.c \
 	train/run/trainer_step.c

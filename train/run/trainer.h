@@ -31,7 +31,7 @@
 
 #include "backend/step_parts.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/run_value.h"
+#include "checkpoint/settings.h"
 #include "checkpoint/weights.h"
 #include "comm/collective.h"
 #include "data/loader.h"
@@ -42,6 +42,10 @@
 enum select_metric { SELECT_AUROC, SELECT_LOSS };
 enum positive_weight { POSITIVE_NONE, POSITIVE_AUTO, POSITIVE_GIVEN };
 enum cache_kind { CACHE_AUTO, CACHE_DEVICE, CACHE_HOST, CACHE_NONE };
+
+/* The names of these, of enum precision, and of skip_bad, each up to NULL. */
+extern const char *const select_names[], *const positive_names[], *const cache_names[], *const precision_names[],
+                                                                                            *const bad_record_names[];
 
 struct trainer_options {
     const char *data;   /* folder of the data set */
@@ -98,6 +102,9 @@ struct trainer_options {
     const char *split;   /* of trainer_evaluate(); NULL: test */
     const char *predict; /* a CSV for the predictions of the last evaluation, or NULL */
 };
+
+/* Of all options, by the names that they have on the command line; an offset is that in struct trainer_options. */
+extern const struct setting trainer_settings[];
 
 /*
  * Images of a micro-batch on a CPU: of the divisors of `batch` the largest up to 16, or, where that is below 8, the

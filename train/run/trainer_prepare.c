@@ -260,101 +260,6 @@ make_plan(struct trainer *t, struct chex_error *err)
     return status == CHEX_OK ? check_memory(t, err) : status;
 }
 
-/* ---- settings ---------------------------------------------------------------------------------------------------- */
-
-static const char *
-augment_text(unsigned augment)
-{
-    static const char *const names[] = {"none", "crop", "flip", "flip,crop"};
-
-    return names[augment & 3];
-}
-
-static void
-add_positive_weight(struct trainer *t)
-{
-    static const char *const kinds[] = {"none", "auto", "given"};
-    char text[CHEX_FINDINGS * (SETTINGS_NUMBER + 1)] = "", number[SETTINGS_NUMBER];
-    size_t used = 0;
-    unsigned i;
-
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "," : "",
-                                 settings_format(t->positive[i], number));
-    settings_add_text(&t->settings, SETTING_FIXED, "pos-weight",
-                      t->o->positive == POSITIVE_GIVEN ? text : kinds[t->o->positive]);
-}
-
-static void
-add_training(struct trainer *t, struct settings *s)
-{
-    static const char *const schedules[] = {"plateau", "cosine", "constant"}, *const losses[] = {"bce", "focal"};
-    static const char *const optimizers[] = {"adam", "adamw", "sgd"}, *const selects[] = {"auroc", "loss"};
-    const struct trainer_options *o = t->o;
-
-    settings_add_number(s, SETTING_FREE, "epochs", o->epochs);
-    settings_add_number(s, SETTING_BATCH, "global-batch", (double)t->global);
-    settings_add_number(s, SETTING_BATCH, "micro-batch", t->micro);
-    settings_add_number(s, SETTING_SHARED, "batch", o->batch);
-    settings_add_number(s, SETTING_SHARED, "accumulate", o->accumulate);
-    settings_add_number(s, SETTING_FREE, "ranks", collective_size(t->all));
-    settings_add_number(s, SETTING_FREE, "lr", o->schedule.base);
-    settings_add_text(s, SETTING_FIXED, "schedule", schedules[o->schedule.kind]);
-    settings_add_number(s, SETTING_FREE, "patience", o->schedule.patience);
-    settings_add_number(s, SETTING_FREE, "warmup", (double)o->schedule.warmup);
-    settings_add_text(s, SETTING_FIXED, "optimizer", optimizers[o->optimizer.kind]);
-    settings_add_number(s, SETTING_FREE, "weight-decay", o->optimizer.decay);
-    settings_add_number(s, SETTING_FREE, "clip", o->clip);
-    settings_add_number(s, SETTING_FIXED, "ema", o->average ? o->optimizer.average : 0);
-    settings_add_text(s, SETTING_FIXED, "loss", losses[o->loss]);
-    if (o->loss == LOSS_FOCAL)
-        settings_add_number(s, SETTING_FIXED, "gamma", o->gamma);
-    add_positive_weight(t);
-    settings_add_text(s, SETTING_FIXED, "augment", augment_text(o->augment));
-    settings_add_text(s, SETTING_FIXED, "select", selects[t->select]);
-    settings_add_number(s, SETTING_SHARED, "early-stop", o->patience);
-}
-
-static enum chex_status
-make_settings(struct trainer *t, struct chex_error *err)
-{
-    static const char *const precisions[] = {"auto", "fp32", "tf32", "fp16", "bf16"};
-    static const char *const caches[] = {"auto", "device", "host", "none"}, *const checks[] = {"first", "always",
-                                                                                               "never"};
-    const struct trainer_options *o = t->o;
-    struct settings *s = &t->settings;
-    char seed[24], shuffle[TRAINER_SHUFFLE];
-
-    settings_add_text(s, SETTING_SHARED, "version", chex_version());
-    settings_add_text(s, SETTING_DATA, "data-set", chex_dataset_info(t->ds)->id);
-    settings_add_text(s, SETTING_LOCAL, "data", o->data);
-    settings_add_text(s, SETTING_LOCAL, "output", o->run);
-    settings_add_text(s, SETTING_FIXED, "model", t->graph->model);
-    settings_add_text(s, SETTING_LOCAL, "init", o->init ? o->init : "random");
-    settings_add_text(s, SETTING_LOCAL, "resume", o->resume);
-    settings_add_number(s, SETTING_FIXED, "crop", t->side);
-    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed); /* a double has 53 bits */
-    settings_add_text(s, SETTING_FIXED, "seed", seed);
-    settings_add_text(s, SETTING_FREE, "device", t->backend->name);
-    settings_add_text(s, SETTING_FIXED, "precision", precisions[t->precision]);
-    settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
-    settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
-    settings_add_text(s, SETTING_LOCAL, "stage", o->stage ? o->stage : "none");
-    settings_add_text(s, SETTING_LOCAL, "cache", caches[o->cache]);
-    settings_add_text(s, SETTING_LOCAL, "crc", checks[o->check]);
-    settings_add_text(s, SETTING_SHARED, "shuffle", o->choose_window ? "auto" : trainer_shuffle(o->window, shuffle));
-    settings_add_text(s, SETTING_SHARED, "on-bad-record", o->skip_bad ? "skip" : "stop");
-    settings_add_bool(s, SETTING_SHARED, "eval-only", o->evaluate_only);
-    if (!o->evaluate_only)
-        add_training(t, s);
-    settings_add_number(s, SETTING_SHARED, "keep", o->keep);
-    settings_add_number(s, SETTING_LOCAL, "checkpoint-every", o->checkpoint_seconds);
-    settings_add_number(s, SETTING_LOCAL, "time-limit", o->time_limit);
-    settings_add_number(s, SETTING_LOCAL, "timeout", o->timeout);
-    settings_add_number(s, SETTING_LOCAL, "threads", o->threads);
-    return s->failed ? chex_fail_memory(err) : CHEX_OK;
-}
-
 /* ---- the model of a checkpoint ----------------------------------------------------------------------------------- */
 
 /* Which model, and of which input: what a checkpoint says of itself, else the defaults. */
@@ -428,7 +333,7 @@ look(struct trainer *t, struct chex_error *err)
         status = graph_new(t->model, t->side, CHEX_FINDINGS, &t->graph, err);
     if (status == CHEX_OK)
         status = choose_batches(t, err);
-    return status == CHEX_OK ? make_settings(t, err) : status;
+    return status == CHEX_OK ? trainer_make_settings(t, err) : status;
 }
 
 /* What decides which meetings there are has to be compared before the first that not all ranks would come to. */

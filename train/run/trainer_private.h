@@ -2,6 +2,7 @@
  * trainer_private.h - what the files of the trainer share
  *
  *     trainer_prepare.c   from options to a plan of the backend
+ *     trainer_settings.c  what its options are, by name
  *     trainer_preview.c   what a dry run does besides
  *     trainer_data.c      where images are read
  *     trainer_start.c     RUN, its lock; weights and state from where they are
@@ -18,7 +19,6 @@
 
 #include "run/trainer.h"
 
-#include "checkpoint/settings.h"
 #include "data/staging.h"
 #include "io/lock.h"
 
@@ -82,6 +82,11 @@ struct trainer {
 /* Callbacks, where this rank is the one that calls back and they are there.  One line of text. */
 void trainer_note(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_warn(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
+
+/* The settings that are in effect, once data, backend, model and batches are known.  CHEX_ERR_MEMORY */
+enum chex_status trainer_make_settings(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_start.c --------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,137 @@
+/*
+ * trainer_settings.c - the table of a run's settings; see settings.h
+ *
+ * In the order in which run.json and checkpoints have them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "dataset/record.h"
+
+#include <stdio.h>
+
+const char *const select_names[] = {[SELECT_AUROC] = "auroc", [SELECT_LOSS] = "loss", NULL};
+const char *const positive_names[] = {
+    [POSITIVE_NONE] = "none", [POSITIVE_AUTO] = "auto", [POSITIVE_GIVEN] = "given", NULL};
+const char *const cache_names[] = {
+    [CACHE_AUTO] = "auto", [CACHE_DEVICE] = "device", [CACHE_HOST] = "host", [CACHE_NONE] = "none", NULL};
+const char *const precision_names[] = {[PRECISION_AUTO] = "auto", [PRECISION_FP32] = "fp32", [PRECISION_TF32] = "tf32",
+                                       [PRECISION_FP16] = "fp16", [PRECISION_BF16] = "bf16", NULL};
+const char *const bad_record_names[] = {"stop", "skip", NULL};
+
+/* Options as they are in effect, and what follows from them; options come first, so that both have one offset. */
+struct effective {
+    struct trainer_options o;
+    const char *version, *data_set, *shuffle, *positive;
+    uint64_t global_batch;
+    unsigned ranks;
+    double ema;
+};
+
+_Static_assert(offsetof(struct effective, o) == 0, "the offset of an option is that in struct trainer_options");
+
+#define E(member) SETTING_AT(struct effective, member)
+#define O(member) SETTING_AT(struct effective, o.member)
+#define MILLION   .max = 1000000
+
+const struct setting trainer_settings[] = {
+    {"version", SETTING_SHARED, SETTING_TEXT, E(version)},
+    {"data-set", SETTING_DATA, SETTING_TEXT, E(data_set)},
+    {"data", SETTING_LOCAL, SETTING_TEXT, O(data)},
+    {"output", SETTING_LOCAL, SETTING_TEXT, O(run)},
+    {"model", SETTING_FIXED, SETTING_TEXT, O(model)},
+    {"init", SETTING_LOCAL, SETTING_TEXT, O(init), .none = "random"},
+    {"resume", SETTING_LOCAL, SETTING_TEXT, O(resume)},
+    {"crop", SETTING_FIXED, SETTING_NUMBER, O(side), .min = 1, .max = LAYOUT_MAX_SIDE},
+    {"seed", SETTING_FIXED, SETTING_DIGITS, O(seed), .max = INT64_MAX},
+    {"device", SETTING_FREE, SETTING_TEXT, O(device)},
+    {"precision", SETTING_FIXED, SETTING_CHOICE, O(precision), .names = precision_names},
+    {"tta", SETTING_FREE, SETTING_CHOICE, O(tta), .names = tta_names},
+    {"bootstrap", SETTING_SHARED, SETTING_NUMBER, O(replicates), MILLION},
+    {"stage", SETTING_LOCAL, SETTING_TEXT, O(stage), .none = "none"},
+    {"cache", SETTING_LOCAL, SETTING_CHOICE, O(cache), .names = cache_names},
+    {"crc", SETTING_LOCAL, SETTING_CHOICE, O(check), .names = reader_check_names},
+    {"shuffle", SETTING_SHARED, SETTING_TEXT, E(shuffle)},
+    {"on-bad-record", SETTING_SHARED, SETTING_CHOICE, O(skip_bad), .names = bad_record_names},
+    {"eval-only", SETTING_SHARED, SETTING_FLAG, O(evaluate_only)},
+    {"epochs", SETTING_FREE, SETTING_NUMBER, O(epochs), .min = 1, MILLION, .training = true},
+    {"global-batch", SETTING_BATCH, SETTING_NUMBER, E(global_batch), .training = true},
+    {"micro-batch", SETTING_BATCH, SETTING_NUMBER, O(micro_batch), .min = 1, .max = 65536, .training = true},
+    {"batch", SETTING_SHARED, SETTING_NUMBER, O(batch), .min = 1, .max = 65536, .training = true},
+    {"accumulate", SETTING_SHARED, SETTING_NUMBER, O(accumulate), .min = 1, .max = 65536, .training = true},
+    {"ranks", SETTING_FREE, SETTING_NUMBER, E(ranks), .training = true},
+    {"lr", SETTING_FREE, SETTING_REAL, O(schedule.base), .most = 1e30, .training = true},
+    {"schedule", SETTING_FIXED, SETTING_CHOICE, O(schedule.kind), .names = schedule_names, .training = true},
+    {"patience", SETTING_FREE, SETTING_NUMBER, O(schedule.patience), MILLION, .training = true},
+    {"warmup", SETTING_FREE, SETTING_NUMBER, O(schedule.warmup), .max = UINT32_MAX, .training = true},
+    {"optimizer", SETTING_FIXED, SETTING_CHOICE, O(optimizer.kind), .names = optimizer_names, .training = true},
+    {"weight-decay", SETTING_FREE, SETTING_REAL, O(optimizer.decay), .training = true},
+    {"clip", SETTING_FREE, SETTING_REAL, O(clip), .most = 1e30, .training = true},
+    {"ema", SETTING_FIXED, SETTING_REAL, E(ema), .training = true},
+    {"loss", SETTING_FIXED, SETTING_CHOICE, O(loss), .names = loss_names, .training = true},
+    {"gamma", SETTING_FIXED, SETTING_REAL, O(gamma), .training = true},
+    {"pos-weight", SETTING_FIXED, SETTING_TEXT, E(positive), .training = true},
+    {"augment", SETTING_FIXED, SETTING_CHOICE, O(augment), .names = augment_names, .training = true},
+    {"select", SETTING_FIXED, SETTING_CHOICE, O(select), .names = select_names, .training = true},
+    {"early-stop", SETTING_SHARED, SETTING_NUMBER, O(patience), .min = 1, MILLION, .training = true},
+    {"keep", SETTING_SHARED, SETTING_NUMBER, O(keep), MILLION},
+    {"checkpoint-every", SETTING_LOCAL, SETTING_TIME, O(checkpoint_seconds)},
+    {"time-limit", SETTING_LOCAL, SETTING_TIME, O(time_limit)},
+    {"timeout", SETTING_LOCAL, SETTING_TIME, O(timeout)},
+    {"threads", SETTING_LOCAL, SETTING_NUMBER, O(threads)},
+
+    {"break-lock", SETTING_UNSAID, SETTING_FLAG, O(break_lock)},
+    {"allow-new-data", SETTING_UNSAID, SETTING_FLAG, O(allow_new_data)},
+    {"allow-batch-change", SETTING_UNSAID, SETTING_FLAG, O(allow_batch_change)},
+    {"split", SETTING_UNSAID, SETTING_TEXT, O(split)},
+    {"predict", SETTING_UNSAID, SETTING_TEXT, O(predict)},
+    {.name = NULL},
+};
+
+/* "1,2.5,..." where the weights were given, else the word. */
+static const char *
+positive_text(const struct trainer *t, char *out, size_t size)
+{
+    char number[SETTINGS_NUMBER];
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "",
+                                 settings_format(t->positive[i], number));
+    return t->o->positive == POSITIVE_GIVEN ? out : positive_names[t->o->positive];
+}
+
+enum chex_status
+trainer_make_settings(struct trainer *t, struct chex_error *err)
+{
+    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS * (SETTINGS_NUMBER + 1)];
+    struct effective e = {
+        .o = *t->o,
+        .version = chex_version(),
+        .data_set = chex_dataset_info(t->ds)->id,
+        .shuffle = t->o->choose_window ? "auto" : trainer_shuffle(t->o->window, shuffle),
+        .positive = positive_text(t, positive, sizeof(positive)),
+        .global_batch = t->global,
+        .ranks = (unsigned)collective_size(t->all),
+        .ema = t->o->average ? t->o->optimizer.average : 0,
+    };
+    const struct setting *s;
+
+    e.o.model = t->graph->model;
+    e.o.side = t->side;
+    e.o.device = t->backend->name;
+    e.o.precision = t->precision;
+    e.o.micro_batch = t->micro;
+    e.o.select = t->select;
+    for (s = trainer_settings; s->name; s++) {
+        bool focal = s->offset == offsetof(struct effective, o.gamma);
+
+        if (s->kind != SETTING_UNSAID && !(s->training && e.o.evaluate_only) && (!focal || e.o.loss == LOSS_FOCAL))
+            settings_add(&t->settings, s, &e);
+    }
+    return t->settings.failed ? chex_fail_memory(err) : CHEX_OK;
+}
