@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "calls.h"
 #include "cases.h"
 
 #include "dataset/tfrecord.h"
@@ -207,6 +208,37 @@ START_TEST(a_batch_that_failed_may_be_read_again)
 }
 END_TEST
 
+static struct small_dataset faulty;
+
+static enum chex_status
+read_batches(struct chex_error *err)
+{
+    uint8_t pixels[4 * SMALL_PIXELS], labels[4 * CHEX_FINDINGS];
+    struct chex_batch batch = {.capacity = 4, .pixels = pixels, .labels = labels};
+    struct chex_reader *reader = NULL;
+    struct chex_dataset *ds;
+    size_t images = 0;
+    enum chex_status status = chex_dataset_open(faulty.path, &ds, err);
+
+    if (status == CHEX_OK)
+        status = chex_reader_open(ds, "train", &reader, err);
+    while (status == CHEX_OK && (status = chex_reader_next(reader, &batch, err)) == CHEX_OK && batch.count > 0)
+        images += batch.count;
+    chex_reader_close(reader);
+    chex_dataset_close(ds);
+    return status == CHEX_OK && images != 6 ? chex_fail(err, CHEX_ERR_BUG, "%zu images", images) : status;
+}
+
+START_TEST(each_failed_call_of_a_reader_is_said)
+{
+    small_make(&faulty, "faulty");
+    calls_each(CALL_MEMORY, ENOMEM, read_batches, NULL, CHEX_ERR_MEMORY, 0);
+    calls_each(CALL_READ, ENXIO, read_batches, NULL, CHEX_ERR_READ, 0);
+    calls_each(CALL_OPEN, EMFILE, read_batches, NULL, CHEX_ERR_MEMORY, 0);
+    small_release(&faulty);
+}
+END_TEST
+
 void
 dataset_case(Suite *suite)
 {
@@ -217,5 +249,6 @@ dataset_case(Suite *suite)
     tcase_add_test(tc, a_split_is_read_in_batches_of_any_size);
     tcase_add_test(tc, arrays_that_are_not_wanted_are_not_filled);
     tcase_add_test(tc, a_batch_that_failed_may_be_read_again);
+    tcase_add_test(tc, each_failed_call_of_a_reader_is_said);
     suite_add_tcase(suite, tc);
 }
