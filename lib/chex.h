@@ -5,12 +5,28 @@
  * shards, which are plain TFRecord files.  Every record of a data set has the same length in bytes, the stride, so
  * record i of a shard begins at byte i * stride, and its pixels begin at the same offset in each.  A program opens
  * the data set, asks which shards make up a split, reads any run of records with one positioned read, and looks into
- * a record through a view that copies nothing.  chex-shard(5) describes the bytes.
+ * a record through a view that copies nothing.  Or a reader copies pixels and labels of a split into arrays, batch by
+ * batch.  chex-shard(5) describes the bytes.
  *
  *     struct chex_error err;
- *     struct chex_dataset *ds;
- *     if (chex_dataset_open("shards", &ds, &err) != CHEX_OK)
+ *     struct chex_dataset *ds = NULL;
+ *     struct chex_reader *reader = NULL;
+ *     uint8_t labels[32 * CHEX_FINDINGS];
+ *     struct chex_batch batch = {.capacity = 32, .labels = labels};
+ *     enum chex_status status = chex_dataset_open("shards", &ds, &err);
+ *
+ *     if (status == CHEX_OK)
+ *         status = chex_reader_open(ds, "train", &reader, &err);
+ *     if (status == CHEX_OK)
+ *         batch.pixels = malloc(32 * chex_dataset_info(ds)->pixel_size);
+ *     while (batch.pixels &&
+ *            (status = chex_reader_next(reader, &batch, &err)) == CHEX_OK && batch.count > 0)
+ *         use(batch.pixels, batch.labels, batch.count);
+ *     if (status != CHEX_OK)
  *         fprintf(stderr, "%s\n", err.text);
+ *     free(batch.pixels);
+ *     chex_reader_close(reader);
+ *     chex_dataset_close(ds);
  *
  * Errors: a function that can fail returns an enum chex_status and, if `err` is not NULL, leaves one line of English
  * in err->text (lower case, no full stop, no newline).  On CHEX_OK err is not touched.  The library never prints,
@@ -232,6 +248,37 @@ struct chex_record {
 CHEX_API enum chex_status chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index,
                                            const void *record, bool check_crc, struct chex_record *out,
                                            struct chex_error *err);
+
+/* ---- batches -------------------------------------------------------------------------------------------------- */
+
+struct chex_reader; /* opaque; of one thread at a time, and any number of them for a data set */
+
+struct chex_batch {
+    size_t capacity;      /* images that the arrays have room for, 1 at least */
+    uint8_t *pixels;      /* the caller's: [capacity][height][width][channels]; NULL: not wanted */
+    uint8_t *labels;      /* the caller's: [capacity][CHEX_FINDINGS], 0 or 1; NULL: not wanted */
+    size_t count;         /* set by chex_reader_next(): images in the arrays */
+    uint64_t reserved[4]; /* 0 */
+};
+
+/*
+ * Read the images of the split of this name from its beginning.  The data set must stay open; chex_reader_close().
+ * CHEX_ERR_USAGE no such split;  CHEX_ERR_MEMORY
+ */
+CHEX_API enum chex_status chex_reader_open(const struct chex_dataset *ds, const char *split, struct chex_reader **out,
+                                           struct chex_error *err);
+
+/*
+ * The next images, in the order of the shards, padding records left out: batch->count is capacity, less at the end of
+ * the split, and then 0.  Every record is checked with its checksums, as by chex_record_view().  After an error the
+ * count is 0 and the reader stays where it was, so the same call may be made again.
+ * The errors of chex_shard_open(), chex_shard_read() and chex_record_view(), with the record's place in the text;
+ * CHEX_ERR_USAGE a capacity of 0
+ */
+CHEX_API enum chex_status chex_reader_next(struct chex_reader *reader, struct chex_batch *batch,
+                                           struct chex_error *err);
+
+CHEX_API void chex_reader_close(struct chex_reader *reader); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,7 @@ void digest_case(Suite *suite);     /* test_digest.c */
 void split_rule_case(Suite *suite); /* test_split_rule.c */
 /* manifest suite */
 void manifest_check_case(Suite *suite); /* test_manifest_check.c */
+void dataset_case(Suite *suite);        /* test_dataset.c */
 /* plan suite */
 void source_case(Suite *suite);     /* test_source.c */
 void archive_case(Suite *suite);    /* test_archive.c */

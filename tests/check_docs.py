@@ -334,11 +334,12 @@ def check_recipes(tally):
 def check_versions(tally):
     found = {
         "configure.ac": re.search(r"^AC_INIT\(\[chex-tools\], \[([^\]]+)\]", read("configure.ac"), re.M),
+        "lib/chex.h": re.search(r'^#define CHEX_VERSION_STRING "(\S+)"$', read("lib/chex.h"), re.M),
         "CITATION.cff": re.search(r"^version: (\S+)$", read("CITATION.cff"), re.M),
         "CHANGELOG.md": re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M),
     }
     versions = {name: match.group(1) if match else None for name, match in found.items()}
-    tally.check("configure.ac, CITATION.cff and CHANGELOG.md have one version",
+    tally.check("configure.ac, chex.h, CITATION.cff and CHANGELOG.md have one version",
                 [] if len(set(versions.values())) == 1 and None not in versions.values() else [str(versions)])
 
 

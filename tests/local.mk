@@ -32,6 +32,7 @@ tests_unit_SOURCES = \
 	tests/store_fixture.h \
 	tests/test_crc32c.c \
 	tests/test_crew.c \
+	tests/test_dataset.c \
 	tests/test_decode.c \
 	tests/test_digest.c \
 	tests/test_error.c \
@@ -385,8 +386,9 @@ check-learns: all
 	check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
-TESTS += tests/check_hardening.py
-EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/threads.sh tests/valgrind.sh
+TESTS += tests/check_hardening.py tests/check_header.py
+EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/check_header.py \
+	tests/threads.sh tests/valgrind.sh
 
 # Static analysis of the whole code; see TESTING.md.
 #: analyze            gcc -fanalyzer, clang --analyze, cppcheck

@@ -1,5 +1,5 @@
 /*
- * test_manifest.c - the manifest is written in one way, and nothing else is read; the data set of chex.h
+ * test_manifest.c - the manifest is written in one way, and nothing else is read
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "cases.h"
-#include "dataset/tfrecord.h"
 #include "small_dataset.h"
 #include "unit.h"
 
@@ -387,84 +386,6 @@ START_TEST(the_writer_refuses_what_the_reader_would)
 }
 END_TEST
 
-/* ---- the data set ---------------------------------------------------------------------------------------------- */
-
-START_TEST(a_data_set_is_read_by_the_public_names)
-{
-    struct small_dataset s;
-    struct chex_dataset *ds;
-    struct chex_shard *shard;
-    struct chex_record r;
-    uint8_t *buffer;
-    unsigned i;
-
-    small_make(&s, "public");
-    ck_assert_int_eq(chex_dataset_open(s.path, &ds, NULL), CHEX_OK);
-    ck_assert_uint_eq(chex_dataset_info(ds)->image_count, SMALL_IMAGES);
-    ck_assert_int_eq(chex_dataset_find_split(ds, "val"), 1);
-    ck_assert_int_eq(chex_dataset_find_split(ds, "test"), -1);
-    ck_assert_uint_eq(chex_dataset_split(ds, 1)->first_shard, 2);
-    ck_assert_ptr_null(chex_dataset_split(ds, 2));
-    ck_assert_ptr_null(chex_dataset_shard(ds, 3));
-    ck_assert_int_eq(chex_shard_open(ds, 3, &shard, NULL), CHEX_ERR_USAGE);
-    ck_assert_int_eq(chex_shard_open(ds, 2, &shard, NULL), CHEX_OK);
-    buffer = malloc(s.size);
-    ck_assert_int_eq(chex_shard_read(shard, 0, 4, buffer, NULL), CHEX_ERR_USAGE);
-    ck_assert_int_eq(chex_shard_read(shard, UINT32_MAX, 2, buffer, NULL), CHEX_ERR_USAGE);
-    ck_assert_int_eq(chex_shard_read(shard, 1, 2, buffer, NULL), CHEX_OK);
-    ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_OK);
-    ck_assert_uint_eq(r.pixels[0], 140);
-    ck_assert_int_eq(r.label[7], 1);
-    ck_assert_int_eq(r.sex, 'F');
-    ck_assert_uint_eq(r.name.size, 16);
-    ck_assert_mem_eq(r.name.data, "00000007_000.png", 16);
-    ck_assert_int_eq(chex_record_view(ds, 2, 2, buffer, true, &r, NULL), CHEX_ERR_INCOMPATIBLE);
-    ck_assert_int_eq(chex_record_view(ds, 1, 1, buffer, true, &r, NULL), CHEX_ERR_INCOMPATIBLE);
-    buffer[chex_dataset_info(ds)->pixel_offset] ^= 1;
-    ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_ERR_CHECKSUM);
-    ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, false, &r, NULL), CHEX_OK);
-    /* A length with a checksum of its own that is not the record's: a fault of the form, longer as well as shorter. */
-    for (i = 0; i < 2; i++) {
-        put_u64le(buffer, i ? 7 : UINT64_MAX / 2);
-        put_u32le(buffer + 8, chex_crc32c_mask(chex_crc32c(0, buffer, 8)));
-        ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_ERR_DAMAGED);
-        ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, false, &r, NULL), CHEX_ERR_DAMAGED);
-    }
-    free(buffer);
-    chex_shard_close(shard);
-    chex_dataset_close(ds);
-    small_release(&s);
-}
-END_TEST
-
-START_TEST(a_data_set_that_is_not_whole_is_not_opened)
-{
-    struct small_dataset s;
-    struct chex_dataset *ds;
-    struct chex_shard *shard;
-    struct chex_error err;
-
-    small_make(&s, "broken");
-    ck_assert_int_eq(chex_dataset_open("/nowhere/at/all", &ds, NULL), CHEX_ERR_MISSING);
-    ck_assert_ptr_null(ds);
-    ck_assert_int_eq(chex_dataset_open(s.path, &ds, NULL), CHEX_OK);
-    small_put(&s, s.shard[0].name, s.bytes[0], s.size - 1);
-    ck_assert_int_eq(chex_shard_open(ds, 0, &shard, &err), CHEX_ERR_TRUNCATED);
-    small_put(&s, s.shard[0].name, "", 0);
-    ck_assert_int_eq(chex_shard_open(ds, 0, &shard, &err), CHEX_ERR_TRUNCATED);
-    small_remove(&s, s.shard[0].name);
-    ck_assert_int_eq(chex_shard_open(ds, 0, &shard, &err), CHEX_ERR_MISSING);
-    ck_assert_ptr_nonnull(strstr(err.text, s.shard[0].name));
-    chex_dataset_close(ds);
-    small_put(&s, MANIFEST_NAME, "{}", 2);
-    ck_assert_int_eq(chex_dataset_open(s.path, &ds, &err), CHEX_ERR_DAMAGED);
-    ck_assert_ptr_nonnull(strstr(err.text, MANIFEST_NAME));
-    small_remove(&s, MANIFEST_NAME);
-    ck_assert_int_eq(chex_dataset_open(s.path, &ds, &err), CHEX_ERR_MISSING);
-    small_release(&s);
-}
-END_TEST
-
 Suite *
 manifest_suite(void)
 {
@@ -480,9 +401,8 @@ manifest_suite(void)
     tcase_add_loop_test(tc, every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum, 0, 8);
     tcase_add_test(tc, depth_number_and_size_are_bounded_before_the_text_is_read);
     tcase_add_test(tc, the_writer_refuses_what_the_reader_would);
-    tcase_add_test(tc, a_data_set_is_read_by_the_public_names);
-    tcase_add_test(tc, a_data_set_that_is_not_whole_is_not_opened);
     suite_add_tcase(suite, tc);
     manifest_check_case(suite);
+    dataset_case(suite);
     return suite;
 }

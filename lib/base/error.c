@@ -48,6 +48,9 @@ chex_status_is_data(enum chex_status status)
     return status >= CHEX_ERR_DATA_FIRST && status <= CHEX_ERR_DATA_LAST;
 }
 
+static enum chex_status set(struct chex_error *err, enum chex_status status, int cause, const char *format,
+                            va_list args) __attribute__((format(printf, 4, 0)));
+
 static enum chex_status
 set(struct chex_error *err, enum chex_status status, int cause, const char *format, va_list args)
 {

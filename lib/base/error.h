@@ -2,8 +2,8 @@
  * error.h - how every function of libchex reports an error
  *
  * The status steers, the text explains.  A function that fails returns chex_fail(...), its callers return the status
- * as it is or add where it happened with chex_context(...).  The text is written once, by the one who knows most.  What
- * failed below (an errno) is err->cause, and stays there: no function hands a result back in errno.
+ * as it is or add where it happened with chex_context(...).  The function that knows most writes the text, once.  The
+ * errno of a failed call is err->cause, and stays there: no function hands a result back in errno.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

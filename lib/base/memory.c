@@ -73,8 +73,8 @@ enum chex_status
 buffer_vprintf(struct buffer *b, struct chex_error *err, const char *format, va_list args)
 {
     enum chex_status status = buffer_reserve(b, b->size + 1, err);
+    size_t total = b->size;
     va_list again;
-    size_t total;
     int length;
 
     if (status != CHEX_OK)

@@ -4,6 +4,7 @@ libchexcore_la_SOURCES += \
 	lib/dataset/dali_index.h \
 	lib/dataset/dataset.c \
 	lib/dataset/dataset.h \
+	lib/dataset/dataset_reader.c \
 	lib/dataset/example.c \
 	lib/dataset/example.h \
 	lib/dataset/findings.c \

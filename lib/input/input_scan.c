@@ -273,7 +273,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
         s->unreadable++;
         return CHEX_OK;
     }
-    if (error != 0)
+    if (!dir)
         return error_read(err, error, "cannot open the folder '%s'", path);
     if (file_fstatat(dirfd(dir), "", AT_EMPTY_PATH, &st) == 0) {
         here.device = st.st_dev;
