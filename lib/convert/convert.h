@@ -80,17 +80,17 @@ struct convert {
     struct source source;
     struct preflight preflight;
     struct plan plan;
-    bool *skip;                /* [labels.count] */
-    bool *missing;             /* [labels.count] whose image is in no input; false while archives may have it */
-    size_t excluded, filtered; /* entries left out by --exclude, by --view */
-    size_t unmatched;          /* names of --exclude that are in no row */
-    struct strays strays;      /* images without a row, sorted; those in archives once the run has read them */
+    bool *skip;                 /* [labels.count] */
+    bool *missing;              /* [labels.count] whose image is in no input; false while archives may have it */
+    bool inputs_read;           /* archives too: missing is final, of the images that are planned */
+    size_t excluded, filtered;  /* entries left out by --exclude, by --view */
+    size_t unmatched;           /* names of --exclude that are in no row */
+    struct unlabeled unlabeled; /* images without a row, sorted; those in archives once the run has read them */
     /*
      * Under allow_missing, where images are missing: the id of the data set with them.  A run without allow_missing has
      * begun that one if it counted on archives that were not given.  "" else.
      */
     char whole_id[CHEX_ID_LENGTH + 1];
-    bool *absent;        /* [labels.count] planned, and found nowhere; NULL where there are none */
     bool official_found; /* the split was chosen because both lists lie there */
 
     struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */

@@ -288,7 +288,7 @@ run_pass(struct job *job, struct pipeline *pipeline, struct chex_error *err)
     }
     intake_free(job->intake);
     job->intake = NULL;
-    strays_sort(&c->strays);
+    unlabeled_sort(&c->unlabeled);
     return status;
 }
 

@@ -369,7 +369,7 @@ look_at_member(struct intake *in, struct reader *r, const struct image_member *m
     c->archive[r->archive_index].images++;
     if (!entry) {
         pthread_mutex_lock(&in->lock);
-        status = strays_add(&c->strays, m->name, err);
+        status = unlabeled_add(&c->unlabeled, m->name, err);
         pthread_mutex_unlock(&in->lock);
     } else if (in->item_of[entry - c->labels.entry] != NOT_PLANNED) {
         r->item = in->item_of[entry - c->labels.entry];

@@ -50,20 +50,20 @@ void convert_count_share(struct convert *c, const struct store *store);
 
 /* ---- convert_missing.c ----------------------------------------------------------------------------------------- */
 
-/* Images of this share that came from no input: into c->absent, and their names, a line each, appended to *names. */
-enum chex_status convert_find_absent(struct convert *c, const struct store *store, struct buffer *names,
-                                     struct chex_error *err);
-/* Those of another process. */
-enum chex_status convert_add_absent(struct convert *c, const struct buffer *names, struct chex_error *err);
-/*
- * After all was read: is what is absent an error?  Writes or removes the list of it (lists false: does neither).
- * CHEX_OK: nothing is absent, or archives were damaged and the rejects allowed suffice, with `rejects` so far.
- */
-enum chex_status convert_judge_absent(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
+/* Images of this share that came from no input: into c->missing, and their names, a line each, appended to *names. */
+enum chex_status convert_find_missing(struct convert *c, const struct store *store, struct buffer *names,
                                       struct chex_error *err);
-/* Reject what is absent in this share. */
-enum chex_status convert_reject_absent(struct convert *c, struct store *store, const struct convert_watch *watch,
-                                       struct chex_error *err);
+/* Those of another process. */
+enum chex_status convert_add_missing(struct convert *c, const struct buffer *names, struct chex_error *err);
+/*
+ * After all was read: is what is missing an error?  Writes or removes the list of it (lists false: does neither).
+ * CHEX_OK: nothing is missing, or archives were damaged and the rejects allowed suffice, with `rejects` so far.
+ */
+enum chex_status convert_evaluate_missing(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
+                                          struct chex_error *err);
+/* Reject what is missing in this share. */
+enum chex_status convert_reject_missing(struct convert *c, struct store *store, const struct convert_watch *watch,
+                                        struct chex_error *err);
 
 /* ---- convert_retry.c ------------------------------------------------------------------------------------------- */
 
@@ -71,7 +71,7 @@ enum chex_status convert_reject_absent(struct convert *c, struct store *store, c
  * Of a complete data set: how many of the images that were rejected because they could not be read, or were not there,
  * can be read now?  Into c->retried.  CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.
  */
-enum chex_status convert_look_for_retries(struct convert *c, const struct folder *folder, struct chex_error *err);
+enum chex_status convert_probe_rejects(struct convert *c, const struct folder *folder, struct chex_error *err);
 
 /* ---- convert_publish.c ----------------------------------------------------------------------------------------- */
 

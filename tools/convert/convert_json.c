@@ -127,7 +127,7 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
     json_object_set_new(document, "images",
                         json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
                                   "found", number(c->preflight.found), "missing", number(c->preflight.missing),
-                                  "expected", number(c->preflight.expected), "unlabelled", number(c->strays.count),
+                                  "expected", number(c->preflight.expected), "unlabelled", number(c->unlabeled.count),
                                   "repeated", number(c->repeated), "excluded", number(c->excluded + c->filtered),
                                   "archives", missing_json(c), "inputs", inputs_json(c)));
     json_object_set_new(document, "plan", plan_json(c));
