@@ -8,7 +8,7 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 times=${1:-100} i=0 plain=
-case_of_it='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=pipeline'
+case_of_it='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=threads' queue='env CK_DEFAULT_TIMEOUT=120 CK_RUN_CASE=queue'
 ranks='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=collective'
 loader='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=loader' reader='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=reader'
 CK_RUN_SUITE=error tests/unit > /dev/null 2>&1 || plain='setarch -R'
@@ -21,4 +21,4 @@ while [ "$i" -lt "$times" ]; do
         exit 1
     }
 done
-echo "the tests of the pipeline, of ranks and of the loader passed $times times"
+echo "the tests of the pool, of its queue, of ranks and of the loader passed $times times"

@@ -16,6 +16,7 @@
 #define CHEX_LIB_CONVERT_H
 
 #include "input/archive.h"
+#include "input/image_reader.h"
 #include "input/input_scan.h"
 #include "input/unlabeled.h"
 #include "labels/label_file.h"
@@ -65,14 +66,6 @@ struct convert_counts {
     uint64_t shards_other; /* made again, and not what they were: the images are others */
 };
 
-/* What was found in an archive, by the run. */
-struct convert_archive {
-    uint64_t images;            /* named like images, whether or not they have a row */
-    uint64_t others;            /* other files, links, devices */
-    bool damaged;               /* and then: */
-    struct archive_fault fault; /* what was wrong first */
-};
-
 struct convert {
     const struct convert_options *options; /* not owned */
     struct labels labels;
@@ -94,7 +87,7 @@ struct convert {
     bool official_found; /* the split was chosen because both lists lie there */
 
     struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */
-    struct convert_archive *archive; /* [source.archive_count] */
+    struct archive_content *archive; /* [source.archive_count], what the run found in them */
     locale_t utf8;                   /* for names in archives; 0: there is none here */
     size_t archives_damaged;
     uint64_t repeated; /* copies with the same content that were left out, in folders and archives */

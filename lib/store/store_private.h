@@ -53,7 +53,7 @@ enum chex_status store_close_part(struct store *store, size_t shard, struct chex
 enum chex_status store_check_record(const struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                                     struct record_values *values, struct chex_error *err);
 
-/* The same work on numbers 0 .. count - 1 by options.threads threads; see pipeline.h. */
+/* The same work on numbers 0 .. count - 1 by options.threads threads; see threads.h. */
 typedef enum chex_status store_work(void *context, void *worker, size_t item, struct chex_error *err);
 enum chex_status store_each(const struct store *store, size_t count, store_work *work, void *context,
                             struct chex_error *err);

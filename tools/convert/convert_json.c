@@ -66,7 +66,7 @@ inputs_json(const struct convert *c)
     size_t i;
 
     for (i = 0; c->archive && i < c->source.archive_count; i++) {
-        const struct convert_archive *a = &c->archive[i];
+        const struct archive_content *a = &c->archive[i];
         json_t *damage = a->damaged ? json_pack("{s:o,s:o}", "byte", number(a->fault.offset), "reason",
                                                 json_text(a->fault.error.text))
                                     : json_null();

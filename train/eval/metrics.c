@@ -13,7 +13,7 @@
 
 #include "eval/metrics.h"
 
-#include "base/pipeline.h"
+#include "base/threads.h"
 #include "math/random.h"
 
 #include <math.h>
@@ -342,7 +342,7 @@ interval_of(double *values, unsigned count)
 static enum chex_status
 bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_error *err)
 {
-    struct pipeline pipeline = {
+    struct parallel parallel = {
         .count = (job->replicates + LANES - 1) / LANES,
         .threads = threads,
         .work = replicate,
@@ -358,7 +358,7 @@ bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_er
     job->auprc = calloc(rows * n, sizeof(double));
     if (!job->auroc || !job->auprc)
         return chex_fail_memory(err);
-    status = pipeline_run(&pipeline, err);
+    status = parallel_for(&parallel, err);
     if (status != CHEX_OK)
         return status;
     for (k = 0; k < job->s->outputs; k++) {
