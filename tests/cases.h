@@ -29,13 +29,13 @@ void keyed_hash_case(Suite *suite); /* test_keyed_hash.c */
 void gunzip_case(Suite *suite);     /* test_gunzip.c */
 void progress_case(Suite *suite);   /* test_progress.c */
 /* store suite */
-void resume_case(Suite *suite);   /* test_resume.c */
-void folder_case(Suite *suite);   /* test_store_folder.c */
+void resume_case(Suite *suite);  /* test_resume.c */
+void folder_case(Suite *suite);  /* test_store_folder.c */
 void threads_case(Suite *suite); /* test_threads.c */
-void crew_case(Suite *suite);     /* test_crew.c */
-void share_case(Suite *suite);    /* test_share.c */
-void calls_case(Suite *suite);    /* test_calls.c */
-void convert_case(Suite *suite);  /* test_convert.c */
+void crew_case(Suite *suite);    /* test_crew.c */
+void share_case(Suite *suite);   /* test_share.c */
+void calls_case(Suite *suite);   /* test_calls.c */
+void convert_case(Suite *suite); /* test_convert.c */
 void queue_case(Suite *suite);   /* test_queue.c */
 /* collective suite */
 void collective_faults_case(Suite *suite); /* test_collective_faults.c */

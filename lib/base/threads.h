@@ -48,7 +48,7 @@ typedef enum chex_status thread_loop(void *context, uint64_t *item, struct chex_
 
 /* The first three members are set, all others zero. */
 void threads_init(struct threads *t);
-/* Start up to `count` threads, with all signals blocked: signals go to the calling thread.  Returns how many started. */
+/* Start up to `count` threads, with all signals blocked: the calling thread gets them.  Returns how many started. */
 unsigned threads_start(struct threads *t, unsigned count, thread_loop *loop, void *context);
 /* Run the loop in the calling thread. */
 void threads_call(struct threads *t, thread_loop *loop, void *context);

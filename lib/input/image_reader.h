@@ -74,7 +74,7 @@ void image_reader_release(struct image_reader *r);
  * everything.  The last thread to end closes the queue.
  * CHEX_ERR_USAGE    two images of one name with different content
  * CHEX_ERR_MISSING  an archive cannot be opened any more
- * CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.  An image that cannot be read is no error: its entry has the reason.
+ * CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.  An image that cannot be read is no error: its entry says why.
  */
 enum chex_status image_reader_run(void *reader, uint64_t *item, struct chex_error *err);
 
