@@ -43,8 +43,8 @@ struct convert_options {
     bool empty_is_no_finding;
     bool allow_missing;
     bool plan_only;                /* missing images are no error of convert_prepare(); no archive is read for it */
-    uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
-    unsigned allow_reject_percent; /* ... or so many per cent of the images */
+    uint64_t allow_rejects;        /* rejects up to this number are no fault of the data (exit code 0) ... */
+    unsigned allow_reject_percent; /* ... or up to this share of the images */
     bool strict;                   /* the first reject ends the run */
     bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
@@ -62,8 +62,8 @@ struct convert_counts {
     uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
     /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
-    uint64_t shards_again; /* written a second time, since the disk failed */
-    uint64_t shards_other; /* made again, and not what they were: the images are others */
+    uint64_t shards_rewritten; /* since the disk failed */
+    uint64_t shards_other;     /* made again, and not what they were: the images are others */
 };
 
 struct convert {
@@ -140,13 +140,13 @@ struct convert_watch {
 /*
  * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set
  * is complete, even if images were rejected: c->counts says so.
- * CHEX_ERR_LOST     a process of the crew; a rerun goes on
- * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
+ * CHEX_ERR_LOST     a process of the crew; a rerun resumes
+ * CHEX_ERR_STOPPED  watch->stop was set; a rerun resumes
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
  *                   strict; or no image of a split is usable; or an archive is damaged and more images are missing
- *                   than may be rejected.  A rerun goes on.
+ *                   than may be rejected.  A rerun resumes.
  * CHEX_ERR_MISSING  all archives were read and images are missing: c->preflight has the table, CONVERT_MISSING_NAME
- *                   the list.  A rerun with more inputs goes on.
+ *                   the list.  A rerun with more inputs resumes.
  * CHEX_ERR_USAGE    two images of one name with different content
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
  */

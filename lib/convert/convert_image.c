@@ -139,7 +139,7 @@ take_reject(struct job *job, const struct queue_entry *e, const struct chex_erro
     return store_reject(job->store, e->shard, e->index, why, err);
 }
 
-/* Statuses that are the fault of one file: it is rejected, and the others go on. */
+/* Statuses that are the fault of one file: the run rejects it and takes the next. */
 static bool
 is_reject(enum chex_status status)
 {
@@ -380,7 +380,7 @@ has_rewrites(struct job *job)
 
     if (images == 0)
         return false;
-    c->counts.shards_again += shards;
+    c->counts.shards_rewritten += shards;
     c->counts.rejects = count_rejects(c, job->store);
     atomic_store(&job->processed, processed > images ? processed - (size_t)images : 0);
     forget_archives(c);

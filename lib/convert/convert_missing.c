@@ -133,7 +133,7 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
         refused ? " (allow it, or pack it again, then the same command)" : " (fetch it again, then the same command)");
 }
 
-/* May so many images be rejected? */
+/* Does the user allow this number of rejects? */
 static bool
 allowed(const struct convert *c, uint64_t rejects)
 {

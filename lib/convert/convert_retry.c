@@ -1,9 +1,9 @@
 /*
  * convert_retry.c - rejects of a complete data set for which the system was to blame, not the file
  *
- * A disk or a file system that could not be read for a while, or a file that was not there, has put filling in the
- * place of an image.  The same command looks at those again; only where one can be read now is the data set opened
- * again, since that takes as long as reading all of it.
+ * Where a disk could not be read for a while, or a file was not there, a padding record has the place of an image.  The
+ * same command probes those files; it opens the data set again only if one can be read now, since that takes as long as
+ * reading all of it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -84,7 +84,7 @@ noticed_json(const struct convert_counts *k)
                      number(k->colour), "composited", number(k->composited), "deep", number(k->deep), "palette",
                      number(k->palette), "interlaced", number(k->interlaced), "jpeg", number(k->jpeg), "animated",
                      number(k->animated), "mismatched", number(k->mismatched), "warned", number(k->warned),
-                     "shards_again", number(k->shards_again));
+                     "shards_again", number(k->shards_rewritten));
 }
 
 static json_t *

@@ -290,7 +290,7 @@ report_noticed(const struct convert *c)
         {k->animated, "image", "animated: first frame taken"},
         {k->mismatched, "image", "named like the other of PNG and JPEG"},
         {k->warned, "image", "with damage that does not touch pixels"},
-        {k->shards_again, "shard", "written once more, since the disk failed: look after it"},
+        {k->shards_rewritten, "shard", "written once more, since the disk failed: look after it"},
     };
     char n[PROGRESS_THINGS];
     size_t i;
