@@ -32,14 +32,14 @@ void progress_case(Suite *suite);   /* test_progress.c */
 /* verify suite */
 void shard_scan_case(Suite *suite); /* test_shard_scan.c */
 /* store suite */
-void resume_case(Suite *suite);   /* test_resume.c */
-void folder_case(Suite *suite);   /* test_store_folder.c */
-void pipeline_case(Suite *suite); /* test_pipeline.c */
-void crew_case(Suite *suite);     /* test_crew.c */
-void share_case(Suite *suite);    /* test_share.c */
-void calls_case(Suite *suite);    /* test_calls.c */
-void convert_case(Suite *suite);  /* test_convert.c */
-void feed_case(Suite *suite);     /* test_feed.c */
+void resume_case(Suite *suite);  /* test_resume.c */
+void folder_case(Suite *suite);  /* test_store_folder.c */
+void threads_case(Suite *suite); /* test_threads.c */
+void crew_case(Suite *suite);    /* test_crew.c */
+void share_case(Suite *suite);   /* test_share.c */
+void calls_case(Suite *suite);   /* test_calls.c */
+void convert_case(Suite *suite); /* test_convert.c */
+void queue_case(Suite *suite);   /* test_queue.c */
 /* collective suite */
 void collective_faults_case(Suite *suite); /* test_collective_faults.c */
 /* evaluate suite */

@@ -46,7 +46,7 @@ tests_unit_SOURCES = \
 	tests/test_manifest.c \
 	tests/test_manifest_check.c \
 	tests/test_names.c \
-	tests/test_pipeline.c \
+	tests/test_threads.c \
 	tests/test_plan.c \
 	tests/test_png.c \
 	tests/test_png_bounds.c \
@@ -63,7 +63,7 @@ tests_unit_SOURCES = \
 	tests/test_archive.c \
 	tests/test_gunzip.c \
 	tests/test_keyed_hash.c \
-	tests/test_feed.c \
+	tests/test_queue.c \
 	tests/test_split.c \
 	tests/test_split_rule.c \
 	tests/test_store.c \

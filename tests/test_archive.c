@@ -234,7 +234,7 @@ read_archive(struct chex_error *why)
     struct image_archive *a;
     struct image_member member;
     struct buffer b = {0};
-    struct strays strays = {0};
+    struct unlabeled unlabeled = {0};
     enum chex_status status = image_archive_open(archive_path, NULL, &a, why);
     bool found = true;
 
@@ -243,12 +243,12 @@ read_archive(struct chex_error *why)
     while (status == CHEX_OK && (status = image_archive_next(a, &member, &found, why)) == CHEX_OK && found) {
         status = image_archive_read(a, 1000, &b, why);
         if (status == CHEX_OK)
-            status = strays_add(&strays, member.name, why);
+            status = unlabeled_add(&unlabeled, member.name, why);
     }
     /* A file that cannot be read any further is as good as one that is cut. */
     if ((status == CHEX_OK || status == CHEX_ERR_DAMAGED) && image_archive_fault(a))
         status = chex_fail(why, CHEX_ERR_READ, "%s", image_archive_fault(a)->error.text);
-    strays_release(&strays);
+    unlabeled_release(&unlabeled);
     buffer_release(&b);
     image_archive_close(a);
     return status;

@@ -112,10 +112,11 @@ setup(void)
     expected = CHEX_OK;
 }
 
+static struct convert_watch watch; /* nothing, but where a test says otherwise */
+
 static enum chex_status
 convert(struct chex_error *err)
 {
-    const struct convert_watch watch = {.stop = NULL};
     struct convert c = {.options = NULL};
     enum chex_status status = convert_prepare(&options, &c, err);
 
@@ -191,6 +192,33 @@ START_TEST(a_stop_ends_the_planning_and_nothing_is_written)
 }
 END_TEST
 
+static atomic_bool stop_now;
+
+static void
+stop_at_reject(void *context, const char *name, const struct chex_error *why)
+{
+    (void)context;
+    (void)name;
+    (void)why;
+    atomic_store(&stop_now, true);
+}
+
+/* Images 2 and 4 are rejects, so behind the first of them one is left undone. */
+START_TEST(a_stop_between_two_images_leaves_the_rest_to_the_next_run)
+{
+    struct chex_error err;
+
+    if (!image_archive_version())
+        return;
+    atomic_store(&stop_now, false);
+    watch = (struct convert_watch){.reject = stop_at_reject, .stop = &stop_now};
+    ck_assert_int_eq(convert(&err), CHEX_ERR_STOPPED);
+    watch = (struct convert_watch){.stop = NULL};
+    options.force = false;
+    convert_again();
+}
+END_TEST
+
 /* However often the archive was read. */
 static void
 count_members_and_convert_again(void)
@@ -224,6 +252,7 @@ convert_case(Suite *suite)
     tcase_add_test(convert, the_list_of_missing_images_without_memory_or_a_disk);
     tcase_add_test(convert, a_conversion_to_a_disk_that_fails);
     tcase_add_test(convert, a_stop_ends_the_planning_and_nothing_is_written);
+    tcase_add_test(convert, a_stop_between_two_images_leaves_the_rest_to_the_next_run);
     tcase_add_test(convert, a_disk_that_fails_once_beside_a_damaged_archive);
     suite_add_tcase(suite, convert);
 }

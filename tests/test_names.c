@@ -117,40 +117,40 @@ START_TEST(a_missing_list_is_missing)
 }
 END_TEST
 
-START_TEST(strays_are_sorted_and_each_is_there_once)
+START_TEST(unlabeled_images_are_sorted_and_each_is_there_once)
 {
     static const char *const names[] = {"b", "a", "c", "a", "B", "c"};
-    struct strays s = {0};
+    struct unlabeled s = {0};
     struct chex_error err;
 
     for (size_t i = 0; i < 6; i++)
-        ck_assert_int_eq(strays_add(&s, names[i], &err), CHEX_OK);
-    strays_sort(&s);
+        ck_assert_int_eq(unlabeled_add(&s, names[i], &err), CHEX_OK);
+    unlabeled_sort(&s);
     ck_assert_uint_eq(s.count, 4);
     ck_assert_str_eq(s.name[0], "B");
     ck_assert_str_eq(s.name[3], "c");
     ck_assert(!s.capped);
-    strays_release(&s);
+    unlabeled_release(&s);
 }
 END_TEST
 
-START_TEST(of_too_many_strays_the_first_by_name_are_kept)
+START_TEST(of_too_many_unlabeled_images_the_first_by_name_are_kept)
 {
-    struct strays s = {0};
+    struct unlabeled s = {0};
     struct chex_error err;
     char name[16];
-    size_t i, all = STRAYS_MAX + 100000;
+    size_t i, all = UNLABELED_MAX + 100000;
 
     /* In an order that is not theirs: 7919 is prime to the count. */
     for (i = 0; i < all; i++) {
         snprintf(name, sizeof(name), "%08zu", i * 7919 % all);
-        ck_assert_int_eq(strays_add(&s, name, &err), CHEX_OK);
+        ck_assert_int_eq(unlabeled_add(&s, name, &err), CHEX_OK);
     }
-    strays_sort(&s);
-    ck_assert_uint_eq(s.count, STRAYS_MAX);
-    ck_assert_str_eq(s.name[STRAYS_MAX - 1], "00999999");
+    unlabeled_sort(&s);
+    ck_assert_uint_eq(s.count, UNLABELED_MAX);
+    ck_assert_str_eq(s.name[UNLABELED_MAX - 1], "00999999");
     ck_assert(s.capped);
-    strays_release(&s);
+    unlabeled_release(&s);
 }
 END_TEST
 
@@ -166,8 +166,8 @@ names_suite(void)
     tcase_add_test(tests, a_csv_counts_by_its_column);
     tcase_add_test(tests, faults_are_reported_with_their_line);
     tcase_add_test(tests, a_missing_list_is_missing);
-    tcase_add_test(tests, strays_are_sorted_and_each_is_there_once);
-    tcase_add_test(tests, of_too_many_strays_the_first_by_name_are_kept);
+    tcase_add_test(tests, unlabeled_images_are_sorted_and_each_is_there_once);
+    tcase_add_test(tests, of_too_many_unlabeled_images_the_first_by_name_are_kept);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "base/pipeline.h"
+#include "base/threads.h"
 #include "calls.h"
 #include "cases.h"
 #include "record_fixture.h"
@@ -45,9 +45,9 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
 static void
 fill_with_threads(unsigned threads)
 {
-    struct pipeline p = {.count = bench.plan.image_count, .threads = threads, .work = work, .context = &bench};
+    struct parallel p = {.count = bench.plan.image_count, .threads = threads, .work = work, .context = &bench};
 
-    ck_assert_msg(pipeline_run(&p, &bench.err) == CHEX_OK, "%s", bench.err.text);
+    ck_assert_msg(parallel_for(&p, &bench.err) == CHEX_OK, "%s", bench.err.text);
     ck_assert_uint_eq(p.threads_used, threads);
     ck_assert_msg(store_finish(bench.store, &bench.err) == CHEX_OK, "%s", bench.err.text);
 }
@@ -371,11 +371,11 @@ store_suite(void)
     suite_add_tcase(suite, tests);
     resume_case(suite);
     folder_case(suite);
-    pipeline_case(suite);
+    threads_case(suite);
     crew_case(suite);
     share_case(suite);
     calls_case(suite);
     convert_case(suite);
-    feed_case(suite);
+    queue_case(suite);
     return suite;
 }

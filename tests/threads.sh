@@ -8,17 +8,19 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 times=${1:-100} i=0 plain=
-case_of_it='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=pipeline'
+pool='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=threads'
+queue='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=queue'
 ranks='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=collective'
 loader='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=loader' reader='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=reader'
 CK_RUN_SUITE=error tests/unit > /dev/null 2>&1 || plain='setarch -R'
 while [ "$i" -lt "$times" ]; do
     i=$((i + 1))
     # shellcheck disable=SC2086  # words
-    { $case_of_it CK_VERBOSITY=silent $plain tests/unit && $ranks CK_VERBOSITY=silent $plain tests/unit &&
+    { $pool CK_VERBOSITY=silent $plain tests/unit && $queue CK_VERBOSITY=silent $plain tests/unit &&
+        $ranks CK_VERBOSITY=silent $plain tests/unit &&
         $loader CK_VERBOSITY=silent $plain tests/unit && $reader CK_VERBOSITY=silent $plain tests/unit; } || {
         echo "round $i of $times failed"
         exit 1
     }
 done
-echo "the tests of the pipeline, of ranks and of the loader passed $times times"
+echo "the tests of the pool, of its queue, of ranks and of the loader passed $times times"

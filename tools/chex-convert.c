@@ -110,7 +110,7 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     meter_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
     meter_release(&watcher.meter);
-    if (c->absent && status != CHEX_OK && !common->quiet)
+    if (c->inputs_read && status != CHEX_OK && !common->quiet)
         report_missing(c);
     if (c->threads_used > 0 && c->threads_used < common->threads && c->threads_used < c->plan.image_count)
         cli_warn(&convert_program, common, "only %s of %s threads could be started", COUNT_TEXT(c->threads_used),
@@ -138,7 +138,7 @@ rehearse(struct convert_cli *cli, const struct cli_common *common, struct conver
     if (status == CHEX_OK && c->preflight.missing > 0 && !allowed) {
         char hint[PREFLIGHT_HINT];
 
-        preflight_endings(&c->labels, c->missing, &c->strays, hint);
+        preflight_endings(&c->labels, c->missing, &c->unlabeled, hint);
         status = chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s missing%s (--allow-missing converts the others)",
                            COUNT_TEXT(c->preflight.missing), COUNT_TEXT(c->preflight.wanted),
                            c->preflight.missing == 1 ? "is" : "are", hint);
@@ -180,7 +180,7 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
         else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
             plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
                        cli->convert.force ? "without --force" : "again", cli->convert.out);
-        if (status == CHEX_ERR_MISSING && c->absent && !common->quiet)
+        if (status == CHEX_ERR_MISSING && c->inputs_read && !common->quiet)
             report_incomplete(c);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
             report_shortage(err, common->threads);

@@ -9,18 +9,18 @@ libchexcore_la_SOURCES += \
 	lib/base/crew.h \
 	lib/base/error.c \
 	lib/base/error.h \
-	lib/base/feed.c \
-	lib/base/feed.h \
 	lib/base/json.c \
 	lib/base/json.h \
 	lib/base/keyed_hash.c \
 	lib/base/keyed_hash.h \
 	lib/base/memory.c \
 	lib/base/memory.h \
-	lib/base/pipeline.c \
-	lib/base/pipeline.h \
 	lib/base/progress.c \
 	lib/base/progress.h \
+	lib/base/queue.c \
+	lib/base/queue.h \
 	lib/base/sha256.c \
 	lib/base/sha256.h \
-	lib/base/share.h
+	lib/base/share.h \
+	lib/base/threads.c \
+	lib/base/threads.h

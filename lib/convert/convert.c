@@ -66,15 +66,15 @@ choose_entries(struct convert *c, struct chex_error *err)
 
 /* Images in folders that have no row. */
 static enum chex_status
-note_strays(struct convert *c, struct chex_error *err)
+note_unlabeled(struct convert *c, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     size_t i;
 
     for (i = 0; status == CHEX_OK && i < c->source.count; i++)
         if (!labels_find(&c->labels, c->source.file[i].name))
-            status = strays_add(&c->strays, c->source.file[i].name, err);
-    strays_sort(&c->strays);
+            status = unlabeled_add(&c->unlabeled, c->source.file[i].name, err);
+    unlabeled_sort(&c->unlabeled);
     return status;
 }
 
@@ -100,7 +100,7 @@ check_found(const struct convert *c, struct chex_error *err)
     const struct convert_options *o = c->options;
     char hint[PREFLIGHT_HINT];
 
-    preflight_endings(&c->labels, c->missing, &c->strays, hint);
+    preflight_endings(&c->labels, c->missing, &c->unlabeled, hint);
     if (p->found + p->expected == 0 && c->source.unopened > 0)
         return chex_fail(err, CHEX_ERR_MISSING,
                          "none of the %s images of '%s' was found below '%s'; archives in a folder are not looked "
@@ -141,7 +141,7 @@ find_images(struct convert *c, struct chex_error *err)
         status = ask_archives(c, missing, err);
     c->missing = missing;
     if (status == CHEX_OK)
-        status = note_strays(c, err);
+        status = note_unlabeled(c, err);
     return status == CHEX_OK ? check_found(c, err) : status;
 }
 
@@ -292,11 +292,10 @@ convert_release(struct convert *c)
     source_release(&c->source);
     names_release(&c->exclude);
     labels_release(&c->labels);
-    strays_release(&c->strays);
+    unlabeled_release(&c->unlabeled);
     if (c->utf8)
         freelocale(c->utf8);
     free(c->archive);
-    free(c->absent);
     free(c->missing);
     free(c->skip);
     *c = (struct convert){0};

@@ -16,6 +16,7 @@
 #define CHEX_LIB_CONVERT_H
 
 #include "input/archive.h"
+#include "input/image_reader.h"
 #include "input/input_scan.h"
 #include "input/unlabeled.h"
 #include "labels/label_file.h"
@@ -42,8 +43,8 @@ struct convert_options {
     bool empty_is_no_finding;
     bool allow_missing;
     bool plan_only;                /* missing images are no error of convert_prepare(); no archive is read for it */
-    uint64_t allow_rejects;        /* so many are no fault of the data (exit code 0) ... */
-    unsigned allow_reject_percent; /* ... or so many per cent of the images */
+    uint64_t allow_rejects;        /* rejects up to this number are no fault of the data (exit code 0) ... */
+    unsigned allow_reject_percent; /* ... or up to this share of the images */
     bool strict;                   /* the first reject ends the run */
     bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index beside each shard */
@@ -61,16 +62,8 @@ struct convert_counts {
     uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
     /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
-    uint64_t shards_again; /* written a second time, since the disk failed */
-    uint64_t shards_other; /* made again, and not what they were: the images are others */
-};
-
-/* What was found in an archive, by the run. */
-struct convert_archive {
-    uint64_t images;            /* named like images, whether or not they have a row */
-    uint64_t others;            /* other files, links, devices */
-    bool damaged;               /* and then: */
-    struct archive_fault fault; /* what was wrong first */
+    uint64_t shards_rewritten; /* since the disk failed */
+    uint64_t shards_other;     /* made again, and not what they were: the images are others */
 };
 
 struct convert {
@@ -80,21 +73,21 @@ struct convert {
     struct source source;
     struct preflight preflight;
     struct plan plan;
-    bool *skip;                /* [labels.count] */
-    bool *missing;             /* [labels.count] whose image is in no input; false while archives may have it */
-    size_t excluded, filtered; /* entries left out by --exclude, by --view */
-    size_t unmatched;          /* names of --exclude that are in no row */
-    struct strays strays;      /* images without a row, sorted; those in archives once the run has read them */
+    bool *skip;                 /* [labels.count] */
+    bool *missing;              /* [labels.count] whose image is in no input; false while archives may have it */
+    bool inputs_read;           /* archives too: missing is final, of the images that are planned */
+    size_t excluded, filtered;  /* entries left out by --exclude, by --view */
+    size_t unmatched;           /* names of --exclude that are in no row */
+    struct unlabeled unlabeled; /* images without a row, sorted; those in archives once the run has read them */
     /*
      * Under allow_missing, where images are missing: the id of the data set with them.  A run without allow_missing has
      * begun that one if it counted on archives that were not given.  "" else.
      */
     char whole_id[CHEX_ID_LENGTH + 1];
-    bool *absent;        /* [labels.count] planned, and found nowhere; NULL where there are none */
     bool official_found; /* the split was chosen because both lists lie there */
 
     struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */
-    struct convert_archive *archive; /* [source.archive_count] */
+    struct archive_content *archive; /* [source.archive_count], what the run found in them */
     locale_t utf8;                   /* for names in archives; 0: there is none here */
     size_t archives_damaged;
     uint64_t repeated; /* copies with the same content that were left out, in folders and archives */
@@ -147,13 +140,13 @@ struct convert_watch {
 /*
  * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set
  * is complete, even if images were rejected: c->counts says so.
- * CHEX_ERR_LOST     a process of the crew; a rerun goes on
- * CHEX_ERR_STOPPED  watch->stop was set; a rerun goes on
+ * CHEX_ERR_LOST     a process of the crew; a rerun resumes
+ * CHEX_ERR_STOPPED  watch->stop was set; a rerun resumes
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
  *                   strict; or no image of a split is usable; or an archive is damaged and more images are missing
- *                   than may be rejected.  A rerun goes on.
+ *                   than may be rejected.  A rerun resumes.
  * CHEX_ERR_MISSING  all archives were read and images are missing: c->preflight has the table, CONVERT_MISSING_NAME
- *                   the list.  A rerun with more inputs goes on.
+ *                   the list.  A rerun with more inputs resumes.
  * CHEX_ERR_USAGE    two images of one name with different content
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
  */

@@ -1,7 +1,8 @@
 /*
- * convert_image.c - from the plan to full slots: one image at a time, by a team of threads
+ * convert_image.c - from the plan to full slots: one image at a time, by several threads
  *
- * The readers of convert_intake.c fetch encoded images, the workers here decode them and fill the slots.
+ * The threads of image_reader.c push encoded images into a queue, the threads here pop them, decode them and put them
+ * into their slots.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +10,6 @@
 
 #include "convert/convert_private.h"
 
-#include "base/pipeline.h"
 #include "base/progress.h"
 #include "image/decode.h"
 
@@ -25,15 +25,18 @@ struct job {
     struct convert *convert;
     const struct convert_watch *watch;
     struct store *store;
-    struct intake *intake;
     uint64_t reject_limit; /* more of them end the run */
     atomic_size_t processed;
-    pthread_mutex_t lock; /* counts, and the call of watch->reject */
+    pthread_mutex_t lock; /* counts, and the calls of watch->reject and watch->damaged */
+    /* of one pass: */
+    struct threads threads;
+    struct image_reader reader;
+    struct queue *queue;
 };
 
 /* What a thread keeps from image to image. */
 struct worker {
-    struct feed_place *place; /* the image at hand */
+    struct job *job;
     struct decoder decoder;
     struct image image;
     struct resampler resampler;
@@ -41,33 +44,19 @@ struct worker {
 };
 
 static void
-worker_free(void *argument)
+worker_release(struct worker *w)
 {
-    struct worker *w = argument;
-
-    if (!w)
-        return;
     decoder_release(&w->decoder);
     image_release(&w->image);
     resampler_release(&w->resampler);
     free(w->record);
-    free(w);
 }
 
-static void *
-worker_new(void *context)
+static enum chex_status
+worker_init(struct worker *w, struct job *job, struct chex_error *err)
 {
-    const struct job *job = context;
-    struct worker *w = calloc(1, sizeof(*w));
-
-    if (!w)
-        return NULL;
-    w->record = malloc(job->convert->plan.layout.stride);
-    if (!w->record || decoder_init(&w->decoder, NULL) != CHEX_OK) {
-        worker_free(w);
-        return NULL;
-    }
-    return w;
+    *w = (struct worker){.job = job, .record = malloc(job->convert->plan.layout.stride)};
+    return w->record && decoder_init(&w->decoder, NULL) == CHEX_OK ? CHEX_OK : chex_fail_memory(err);
 }
 
 static bool
@@ -96,26 +85,25 @@ count_traits(struct convert_counts *n, const struct image_traits *t, const char 
 
 /* Encoded image to sealed record in w->record. */
 static enum chex_status
-make_record(struct job *job, struct worker *w, const struct entry *entry, size_t shard, uint32_t index,
-            struct image_traits *traits, struct chex_error *err)
+make_record(struct worker *w, const struct queue_entry *e, struct image_traits *traits, struct chex_error *err)
 {
-    const struct plan *plan = &job->convert->plan;
-    const struct feed_place *place = w->place;
+    const struct convert *c = w->job->convert;
+    const struct plan *plan = &c->plan;
     struct decode_limits limits = plan->spec.limits;
     struct record_values values;
-    enum chex_status status = place->why.status;
+    enum chex_status status = e->reason.status;
 
-    limits.stop = job->watch->stop;
+    limits.stop = w->job->watch->stop;
     if (status != CHEX_OK)
-        *err = place->why;
+        *err = e->reason;
     else
-        status = decode_image(&w->decoder, place->bytes.data, place->bytes.size, &limits, &w->image, traits, err);
+        status = decode_image(&w->decoder, e->bytes.data, e->bytes.size, &limits, &w->image, traits, err);
     if (status == CHEX_OK)
         status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
     if (status != CHEX_OK)
         return status;
-    plan_values(plan, entry, (uint32_t)shard, index, 1, &values);
+    plan_values(plan, &c->labels.entry[e->row], e->shard, e->index, 1, &values);
     layout_encode(&plan->layout, &values, w->record);
     layout_seal(&plan->layout, w->record);
     return CHEX_OK;
@@ -132,26 +120,26 @@ convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_erro
 
 /* Count and report a reject; an error where it is one too many. */
 static enum chex_status
-take_reject(struct job *job, const struct entry *entry, size_t shard, uint32_t index, const struct chex_error *why,
-            struct chex_error *err)
+take_reject(struct job *job, const struct queue_entry *e, const struct chex_error *why, struct chex_error *err)
 {
     struct convert *c = job->convert;
+    const char *name = c->labels.entry[e->row].name;
     uint64_t rejects;
 
     pthread_mutex_lock(&job->lock);
     rejects = ++c->counts.rejects;
     if (job->watch->reject)
-        job->watch->reject(job->watch->context, entry->name, why);
+        job->watch->reject(job->watch->context, name, why);
     pthread_mutex_unlock(&job->lock);
     if (c->options->strict)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "stopped at the first reject, as --strict asks: '%s': %s", entry->name,
+        return chex_fail(err, CHEX_ERR_DAMAGED, "stopped at the first reject, as --strict asks: '%s': %s", name,
                          why->text);
     if (rejects > job->reject_limit)
         return convert_fail_rejects(c, rejects, err);
-    return store_reject(job->store, shard, index, why, err);
+    return store_reject(job->store, e->shard, e->index, why, err);
 }
 
-/* Statuses that are the fault of one file: it is rejected, and the others go on. */
+/* Statuses that are the fault of one file: the run rejects it and takes the next. */
 static bool
 is_reject(enum chex_status status)
 {
@@ -159,86 +147,110 @@ is_reject(enum chex_status status)
 }
 
 static enum chex_status
-convert_one(struct job *job, struct worker *w, size_t item, struct chex_error *err)
+convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *err)
 {
+    struct job *job = w->job;
     struct convert *c = job->convert;
+    const char *name = c->labels.entry[e->row].name;
     struct image_traits traits = {0};
     struct chex_error why = {.status = CHEX_OK};
-    size_t shard = plan_shard_of(&c->plan, item);
-    uint32_t index = (uint32_t)(item - c->plan.shard[shard].first);
-    const struct entry *entry = &c->labels.entry[c->plan.image[item]];
-    enum chex_status status;
+    enum chex_status status = make_record(w, e, &traits, &why);
 
-    if (!store_wants(job->store, shard, index))
-        return CHEX_OK;
-    status = make_record(job, w, entry, shard, index, &traits, &why);
     if (status == CHEX_OK) {
         pthread_mutex_lock(&job->lock);
-        count_traits(&c->counts, &traits, entry->name);
+        count_traits(&c->counts, &traits, name);
         pthread_mutex_unlock(&job->lock);
-        status = store_put(job->store, shard, index, w->record, err);
+        status = store_put(job->store, e->shard, e->index, w->record, err);
     } else if (is_reject(status)) {
-        status = take_reject(job, entry, shard, index, &why, err);
+        status = take_reject(job, e, &why, err);
     } else {
         *err = why;
         if (status != CHEX_ERR_STOPPED)
-            chex_context(err, status, "'%s'", entry->name);
+            chex_context(err, status, "'%s'", name);
     }
     if (status == CHEX_OK)
         atomic_fetch_add(&job->processed, 1);
     return status;
 }
 
-/* ---- what the pipeline calls ---------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------------------------- */
+
+/* The order of errors is that of the slots. */
+static uint64_t
+item_of(const struct queue_entry *e)
+{
+    return (uint64_t)e->shard << 32 | e->index;
+}
 
 static enum chex_status
-work(void *context, void *argument, size_t item, struct chex_error *err)
+work(void *context, uint64_t *item, struct chex_error *err)
 {
     struct job *job = context;
-    struct worker *w = argument;
-    enum chex_status status = convert_one(job, w, item, err);
+    struct worker w;
+    struct queue_entry *e;
+    enum chex_status status = worker_init(&w, job, err);
 
-    feed_return(intake_feed(job->intake), w->place);
-    w->place = NULL;
+    while (status == CHEX_OK && (e = queue_pop(job->queue)) != NULL) {
+        *item = item_of(e);
+        status = convert_one(&w, e, err);
+        queue_return(job->queue, e);
+    }
+    worker_release(&w);
     return status;
 }
 
-static bool
-next(void *context, void *argument, bool wait, size_t *item)
+static void
+consume(void *context, struct queue_entry *e)
+{
+    struct worker *w = context;
+    struct chex_error err;
+
+    if (convert_one(w, e, &err) != CHEX_OK)
+        threads_fail(&w->job->threads, item_of(e), &err);
+}
+
+/* No thread can be started: this one reads, and decodes each image when it is pushed. */
+static enum chex_status
+work_alone(void *context, uint64_t *item, struct chex_error *err)
 {
     struct job *job = context;
-    struct worker *w = argument;
+    struct worker w;
+    enum chex_status status = worker_init(&w, job, err);
 
-    w->place = feed_take(intake_feed(job->intake), wait);
-    if (w->place)
-        *item = w->place->item;
-    return w->place != NULL;
+    queue_consume(job->queue, consume, &w);
+    if (status == CHEX_OK)
+        status = image_reader_run(&job->reader, item, err);
+    worker_release(&w);
+    return status;
 }
 
 static enum chex_status
-read_step(void *context, unsigned reader, bool *more, struct chex_error *err)
+run_threads(struct job *job, struct chex_error *err)
 {
-    struct job *job = context;
+    struct convert *c = job->convert;
+    unsigned started = 0, wanted = c->options->threads;
+    enum chex_status status;
 
-    return intake_read(job->intake, reader, more, err);
+    if (wanted > c->plan.image_count)
+        wanted = (unsigned)c->plan.image_count;
+    threads_init(&job->threads);
+    if (threads_start(&job->threads, job->reader.wanted, image_reader_run, &job->reader) == 0)
+        threads_call(&job->threads, work_alone, job);
+    else if (wanted < 2 || (started = threads_start(&job->threads, wanted, work, job)) == 0)
+        threads_call(&job->threads, work, job);
+    c->threads_used = started > 0 ? started : 1;
+    status = threads_end(&job->threads, err);
+    /* Only a stop leaves images undone without an error. */
+    return status == CHEX_OK && !queue_is_drained(job->queue) ? chex_fail_stopped(err) : status;
 }
 
 static void
-read_end(void *context)
-{
-    struct job *job = context;
-
-    feed_close(intake_feed(job->intake));
-}
-
-static void
-tick(void *context, size_t done)
+tick(void *context)
 {
     struct job *job = context;
     struct convert *c = job->convert;
     uint64_t rejects;
 
-    (void)done;
     if (!job->watch->tick)
         return;
     pthread_mutex_lock(&job->lock);
@@ -246,6 +258,20 @@ tick(void *context, size_t done)
     pthread_mutex_unlock(&job->lock);
     job->watch->tick(job->watch->context, c, c->counts.resumed + atomic_load(&job->processed), rejects);
 }
+
+static void
+note_damaged(void *context, const char *path, const struct archive_fault *fault)
+{
+    struct job *job = context;
+
+    pthread_mutex_lock(&job->lock);
+    job->convert->archives_damaged++;
+    if (job->watch->damaged)
+        job->watch->damaged(job->watch->context, path, fault);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* ---- passes --------------------------------------------------------------------------------------------------- */
 
 uint64_t
 convert_reject_limit(const struct convert *c)
@@ -274,21 +300,60 @@ count_rejects(const struct convert *c, const struct store *store)
     return rejects;
 }
 
-/* All inputs once: what is wanted goes into its slot. */
+/* The images of the plan, and which slots are empty; NULL when out of memory. */
+static struct planned_image *
+list_planned(const struct job *job)
+{
+    const struct plan *plan = &job->convert->plan;
+    struct planned_image *list = malloc((plan->image_count + 1) * sizeof(*list)), *next = list;
+    uint32_t shard, index;
+
+    for (shard = 0; list && shard < plan->shard_count; shard++)
+        for (index = 0; index < plan->shard[shard].images; index++, next++)
+            *next = (struct planned_image){plan->image[next - list], shard, index,
+                                           store_wants(job->store, shard, index)};
+    return list;
+}
+
+/* Read all inputs once: what is wanted goes into its slot. */
 static enum chex_status
-run_pass(struct job *job, struct pipeline *pipeline, struct chex_error *err)
+run_pass(struct job *job, struct chex_error *err)
 {
     struct convert *c = job->convert;
-    enum chex_status status = intake_new(c, job->store, job->watch, &job->lock, &job->intake, err);
+    const unsigned threads = c->options->threads;
+    struct planned_image *planned = list_planned(job);
+    enum chex_status status;
 
-    if (status == CHEX_OK) {
-        pipeline->readers = intake_readers(job->intake);
-        status = pipeline_run(pipeline, err);
-        c->threads_used = pipeline->threads_used;
-    }
-    intake_free(job->intake);
-    job->intake = NULL;
-    strays_sort(&c->strays);
+    if (!planned)
+        return chex_fail_memory(err);
+    job->threads = (struct threads){.stop = job->watch->stop, .tick = tick, .context = job};
+    job->reader = (struct image_reader){
+        .labels = &c->labels,
+        .source = &c->source,
+        .planned = planned,
+        .planned_count = c->plan.image_count,
+        .archive_options = {c->utf8, c->options->max_memory, job->watch->stop},
+        .max_size = CONVERT_MAX_FILE,
+        .threads = &job->threads,
+        .damaged = note_damaged,
+        .context = job,
+        .content = c->archive,
+        .unlabeled = &c->unlabeled,
+    };
+    status = image_reader_init(&job->reader, threads, err);
+    /* One image at work and one ahead for each thread, one for each reader; the bytes are for images of a megabyte. */
+    job->queue = queue_new(&job->threads, threads + (threads < 16 ? threads : 16) + job->reader.wanted + 2,
+                           (uint64_t)(32 + threads) << 20);
+    if (status == CHEX_OK && !job->queue)
+        status = chex_fail_memory(err);
+    job->reader.queue = job->queue;
+    if (status == CHEX_OK)
+        status = run_threads(job, err);
+    c->repeated += job->reader.repeated;
+    unlabeled_sort(&c->unlabeled);
+    queue_free(job->queue);
+    image_reader_release(&job->reader);
+    free(planned);
     return status;
 }
 
@@ -299,14 +364,14 @@ forget_archives(struct convert *c)
     size_t i;
 
     for (i = 0; i < c->source.archive_count; i++)
-        c->archive[i] = (struct convert_archive){.images = 0};
+        c->archive[i] = (struct archive_content){.images = 0};
     c->archives_damaged = 0;
     c->repeated = c->source.repeated;
 }
 
-/* Are there shards that the disk failed to write?  Then all is as before them. */
+/* Are there shards to be rewritten, because the disk failed to write them?  Then all is as before them. */
 static bool
-begin_again(struct job *job)
+has_rewrites(struct job *job)
 {
     struct convert *c = job->convert;
     size_t processed = atomic_load(&job->processed);
@@ -315,7 +380,7 @@ begin_again(struct job *job)
 
     if (images == 0)
         return false;
-    c->counts.shards_again += shards;
+    c->counts.shards_rewritten += shards;
     c->counts.rejects = count_rejects(c, job->store);
     atomic_store(&job->processed, processed > images ? processed - (size_t)images : 0);
     forget_archives(c);
@@ -323,7 +388,7 @@ begin_again(struct job *job)
 }
 
 enum chex_status
-convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, bool again,
+convert_fill(struct convert *c, struct store *store, const struct convert_watch *watch, bool rewrite_only,
              struct chex_error *err)
 {
     struct job job = {
@@ -333,24 +398,10 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
         .reject_limit = convert_reject_limit(c),
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
-    struct pipeline pipeline = {
-        .count = c->plan.image_count,
-        .threads = c->options->threads,
-        .work = work,
-        .worker_new = worker_new,
-        .worker_free = worker_free,
-        .context = &job,
-        .tick = tick,
-        .stop = watch->stop,
-        .read = read_step,
-        .read_end = read_end,
-        .next = next,
-    };
-    enum chex_status status = again ? CHEX_OK : run_pass(&job, &pipeline, err);
+    enum chex_status status = rewrite_only ? CHEX_OK : run_pass(&job, err);
 
-    /* Shards that the disk failed to write are filled a second time. */
-    while (status == CHEX_OK && begin_again(&job))
-        status = run_pass(&job, &pipeline, err);
+    while (status == CHEX_OK && has_rewrites(&job))
+        status = run_pass(&job, err);
     pthread_mutex_destroy(&job.lock);
     return status;
 }

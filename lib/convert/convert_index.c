@@ -10,8 +10,8 @@
 
 #include "convert/convert_private.h"
 
-#include "base/pipeline.h"
 #include "base/progress.h"
+#include "base/threads.h"
 
 #include <stdlib.h>
 
@@ -62,7 +62,7 @@ enum chex_status
 convert_index(struct convert *c, bool *missing, struct chex_error *err)
 {
     struct index index = {.convert = c, .there = calloc(c->labels.count ? c->labels.count : 1, sizeof(atomic_bool))};
-    struct pipeline pipeline = {
+    struct parallel parallel = {
         .count = c->source.archive_count,
         .threads = c->options->threads,
         .work = index_archive,
@@ -74,7 +74,7 @@ convert_index(struct convert *c, bool *missing, struct chex_error *err)
 
     if (!index.there)
         return chex_fail_memory(err);
-    status = pipeline_run(&pipeline, err);
+    status = parallel_for(&parallel, err);
     for (i = 0; i < c->labels.count; i++)
         missing[i] = missing[i] && !atomic_load(&index.there[i]);
     free(index.there);

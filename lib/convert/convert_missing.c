@@ -24,27 +24,21 @@ first_damaged(const struct convert *c)
     return i;
 }
 
-static enum chex_status
-make_absent(struct convert *c, struct chex_error *err)
-{
-    if (!c->absent)
-        c->absent = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->absent));
-    return c->absent ? CHEX_OK : chex_fail_memory(err);
-}
-
 enum chex_status
-convert_find_absent(struct convert *c, const struct store *store, struct buffer *names, struct chex_error *err)
+convert_find_missing(struct convert *c, const struct store *store, struct buffer *names, struct chex_error *err)
 {
-    enum chex_status status = make_absent(c, err);
+    enum chex_status status = CHEX_OK;
     size_t item;
 
+    memset(c->missing, 0, c->labels.count * sizeof(*c->missing));
+    c->inputs_read = true;
     for (item = 0; status == CHEX_OK && item < c->plan.image_count; item++) {
         size_t shard = plan_shard_of(&c->plan, item);
         const char *name = c->labels.entry[c->plan.image[item]].name;
 
         if (!store_wants(store, shard, (uint32_t)(item - c->plan.shard[shard].first)))
             continue;
-        c->absent[c->plan.image[item]] = true;
+        c->missing[c->plan.image[item]] = true;
         status = buffer_append(names, name, strlen(name), err);
         if (status == CHEX_OK)
             status = buffer_append(names, "\n", 1, err);
@@ -53,12 +47,11 @@ convert_find_absent(struct convert *c, const struct store *store, struct buffer 
 }
 
 enum chex_status
-convert_add_absent(struct convert *c, const struct buffer *names, struct chex_error *err)
+convert_add_missing(struct convert *c, const struct buffer *names, struct chex_error *err)
 {
     const char *at = (const char *)names->data, *end = at + names->size;
-    enum chex_status status = make_absent(c, err);
 
-    while (status == CHEX_OK && at < end) {
+    while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         char name[LAYOUT_MAX_TEXT + 1];
         const struct entry *e = NULL;
@@ -69,10 +62,10 @@ convert_add_absent(struct convert *c, const struct buffer *names, struct chex_er
         }
         if (!e)
             return chex_fail(err, CHEX_ERR_BUG, "another rank misses an image that is not in the plan");
-        c->absent[e - c->labels.entry] = true;
+        c->missing[e - c->labels.entry] = true;
         at = stop + 1;
     }
-    return status;
+    return CHEX_OK;
 }
 
 /* The whole list, a name a line, in the order of the names. */
@@ -86,7 +79,7 @@ write_list(const struct convert *c, const struct folder *folder, struct chex_err
     for (i = 0; status == CHEX_OK && i < c->labels.count; i++) {
         const char *name = c->labels.entry[i].name;
 
-        if (!c->absent[i])
+        if (!c->missing[i])
             continue;
         status = buffer_append(&b, name, strlen(name), err);
         if (status == CHEX_OK)
@@ -99,7 +92,7 @@ write_list(const struct convert *c, const struct folder *folder, struct chex_err
 }
 
 static enum chex_status
-fail_absent(const struct convert *c, const struct folder *folder, bool lists, size_t count, struct chex_error *err)
+fail_missing(const struct convert *c, const struct folder *folder, bool lists, size_t count, struct chex_error *err)
 {
     const struct preflight *p = &c->preflight;
     enum chex_status status = lists ? write_list(c, folder, err) : CHEX_OK;
@@ -107,7 +100,7 @@ fail_absent(const struct convert *c, const struct folder *folder, bool lists, si
 
     if (status != CHEX_OK)
         return status;
-    preflight_endings(&c->labels, c->absent, &c->strays, hint);
+    preflight_endings(&c->labels, c->missing, &c->unlabeled, hint);
     return chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s in none of the inputs, the first is '%s'%s%s%s%s",
                      COUNT_TEXT(count), COUNT_TEXT(p->wanted), count == 1 ? "is" : "are", p->sample[0], hint,
                      lists ? "; all are listed in '" : "", lists ? folder->path : "",
@@ -140,7 +133,7 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
         refused ? " (allow it, or pack it again, then the same command)" : " (fetch it again, then the same command)");
 }
 
-/* May so many images be rejected? */
+/* Does the user allow this number of rejects? */
 static bool
 allowed(const struct convert *c, uint64_t rejects)
 {
@@ -150,7 +143,8 @@ allowed(const struct convert *c, uint64_t rejects)
 }
 
 enum chex_status
-convert_reject_absent(struct convert *c, struct store *store, const struct convert_watch *watch, struct chex_error *err)
+convert_reject_missing(struct convert *c, struct store *store, const struct convert_watch *watch,
+                       struct chex_error *err)
 {
     struct chex_error why;
     enum chex_status status = CHEX_OK;
@@ -161,7 +155,7 @@ convert_reject_absent(struct convert *c, struct store *store, const struct conve
         size_t shard = plan_shard_of(&c->plan, item);
         uint32_t index = (uint32_t)(item - c->plan.shard[shard].first);
 
-        if (!c->absent[c->plan.image[item]] || !store_wants(store, shard, index))
+        if (!c->missing[c->plan.image[item]] || !store_wants(store, shard, index))
             continue;
         c->counts.rejects++;
         if (watch->reject)
@@ -172,20 +166,20 @@ convert_reject_absent(struct convert *c, struct store *store, const struct conve
 }
 
 enum chex_status
-convert_judge_absent(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
-                     struct chex_error *err)
+convert_evaluate_missing(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
+                         struct chex_error *err)
 {
     size_t count = 0, i;
 
     for (i = 0; i < c->labels.count; i++)
-        count += c->absent[i];
-    preflight_recount(&c->labels, c->skip, c->absent, &c->preflight);
+        count += c->missing[i];
+    preflight_recount(&c->labels, c->skip, c->missing, &c->preflight);
     /*
      * Rejects beside a damaged archive are not final either: more often than not they are what was damaged in it.
      */
     if (c->archives_damaged > 0 && !allowed(c, rejects + count))
         return fail_damaged(c, folder, lists, count, rejects, err);
     if (count > 0 && c->archives_damaged == 0)
-        return fail_absent(c, folder, lists, count, err);
+        return fail_missing(c, folder, lists, count, err);
     return lists ? folder_remove(folder, STORE_MISSING_NAME, err) : CHEX_OK;
 }

@@ -54,9 +54,9 @@ format_rejects(const struct convert *c, const struct shard_result *result, struc
                                        chex_status_name(r->status), "detail", r->reason, "line", (json_int_t)r->line),
                              err);
     }
-    for (i = 0; status == CHEX_OK && i < c->strays.count; i++) {
+    for (i = 0; status == CHEX_OK && i < c->unlabeled.count; i++) {
         /* A name that is not UTF-8 is no JSON text: it is counted, but cannot be listed. */
-        json_t *text = json_string(c->strays.name[i]);
+        json_t *text = json_string(c->unlabeled.name[i]);
 
         if (text)
             status = append_line(b,

@@ -1,9 +1,9 @@
 /*
  * convert_retry.c - rejects of a complete data set for which the system was to blame, not the file
  *
- * A disk or a file system that could not be read for a while, or a file that was not there, has put filling in the
- * place of an image.  The same command looks at those again; only where one can be read now is the data set opened
- * again, since that takes as long as reading all of it.
+ * Where a disk could not be read for a while, or a file was not there, a padding record has the place of an image.  The
+ * same command probes those files; it opens the data set again only if one can be read now, since that takes as long as
+ * reading all of it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,7 +35,7 @@ name_of(const json_t *line)
 
 /* Can the loose file of this name be read? */
 static enum chex_status
-try_to_read(const struct convert *c, const char *name, struct buffer *b, bool *good, struct chex_error *err)
+probe_file(const struct convert *c, const char *name, struct buffer *b, bool *good, struct chex_error *err)
 {
     const struct source_file *file = source_find(&c->source, name);
     char path[4096];
@@ -51,8 +51,7 @@ try_to_read(const struct convert *c, const char *name, struct buffer *b, bool *g
 
 /* What is no line of ours says nothing: the data set is as complete as it was. */
 static enum chex_status
-look_at_line(const struct convert *c, const char *text, size_t size, struct buffer *b, bool *good,
-             struct chex_error *err)
+probe_line(const struct convert *c, const char *text, size_t size, struct buffer *b, bool *good, struct chex_error *err)
 {
     static const struct json_bounds bounds = {.size = 65536, .depth = 2, .values = 100};
     json_t *line = NULL;
@@ -60,13 +59,13 @@ look_at_line(const struct convert *c, const char *text, size_t size, struct buff
     const char *name = status == CHEX_OK ? name_of(line) : NULL;
 
     if (name)
-        status = try_to_read(c, name, b, good, err);
+        status = probe_file(c, name, b, good, err);
     json_decref(line);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
 enum chex_status
-convert_look_for_retries(struct convert *c, const struct folder *folder, struct chex_error *err)
+convert_probe_rejects(struct convert *c, const struct folder *folder, struct chex_error *err)
 {
     struct buffer list = {0}, image = {0};
     enum chex_status status = file_read(folder->fd, STORE_REJECTS_NAME, REJECTS_MAX, &list, err);
@@ -81,7 +80,7 @@ convert_look_for_retries(struct convert *c, const struct folder *folder, struct 
         bool good = false;
 
         status = c->options->stop && atomic_load(c->options->stop) ? chex_fail_stopped(err)
-                                                                   : look_at_line(c, text, length, &image, &good, err);
+                                                                   : probe_line(c, text, length, &image, &good, err);
         c->retried += good;
         at += length + 1;
     }

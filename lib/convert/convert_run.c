@@ -156,7 +156,7 @@ retry(struct run *r, struct store_options *options, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     if (r->c->resumed.rejects > 0)
-        status = convert_look_for_retries(r->c, &r->folder, err);
+        status = convert_probe_rejects(r->c, &r->folder, err);
     if (status != CHEX_OK || r->c->retried == 0)
         return status;
     options->repair = true;
@@ -348,19 +348,19 @@ watch_of(struct run *r)
  * again.
  */
 static enum chex_status
-reject_absent(struct run *r, struct chex_error *err)
+reject_missing(struct run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
-    enum chex_status status = convert_reject_absent(r->c, r->store, &watch, err);
+    enum chex_status status = convert_reject_missing(r->c, r->store, &watch, err);
 
     if (status == CHEX_OK)
         status = convert_fill(r->c, r->store, &watch, true, err);
-    return status == CHEX_OK ? convert_reject_absent(r->c, r->store, &watch, err) : status;
+    return status == CHEX_OK ? convert_reject_missing(r->c, r->store, &watch, err) : status;
 }
 
-/* Images that came from no input: the lead judges for all, each rejects its own where that is allowed. */
+/* Images that came from no input: the lead evaluates for all, each rejects its own where that is allowed. */
 static enum chex_status
-settle(struct run *r, enum chex_status status, struct chex_error *err)
+handle_missing(struct run *r, enum chex_status status, struct chex_error *err)
 {
     struct convert *c = r->c;
     /* The list of what is missing is that of the whole: a part has none. */
@@ -373,20 +373,20 @@ settle(struct run *r, enum chex_status status, struct chex_error *err)
     if (c->source.archive_count == 0)
         return status == CHEX_OK && lists ? folder_remove(&r->folder, STORE_MISSING_NAME, err) : status;
     if (status == CHEX_OK)
-        status = convert_find_absent(c, r->store, &names, err);
-    /* By the last word before the end the lead would judge too few. */
+        status = convert_find_missing(c, r->store, &names, err);
+    /* By the last word before the end the lead would count too few. */
     crew_progress_now(r->crew, r->crew->said_done, c->counts.rejects);
     status = crew_report(r->crew, status, &names, err);
     buffer_release(&names);
     if (status == CHEX_OK && crew_leads(r->crew)) {
         crew_sum(r->crew, &done, &rejects);
         for (i = 1; status == CHEX_OK && i < r->crew->comm->size; i++)
-            status = convert_add_absent(c, &r->crew->peer[i].data, err);
+            status = convert_add_missing(c, &r->crew->peer[i].data, err);
         if (status == CHEX_OK)
-            status = convert_judge_absent(c, &r->folder, lists, c->counts.rejects + rejects, err);
+            status = convert_evaluate_missing(c, &r->folder, lists, c->counts.rejects + rejects, err);
     }
     status = crew_verdict(r->crew, status, NULL, err);
-    return status == CHEX_OK ? reject_absent(r, err) : status;
+    return status == CHEX_OK ? reject_missing(r, err) : status;
 }
 
 static void
@@ -407,7 +407,7 @@ static enum chex_status
 fill(struct run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
-    enum chex_status status = settle(r, convert_fill(r->c, r->store, &watch, false, err), err);
+    enum chex_status status = handle_missing(r, convert_fill(r->c, r->store, &watch, false, err), err);
 
     look_for_others(r);
     return status;

@@ -6,7 +6,6 @@ libchexcore_la_SOURCES += \
 	lib/convert/convert_crew.h \
 	lib/convert/convert_image.c \
 	lib/convert/convert_index.c \
-	lib/convert/convert_intake.c \
 	lib/convert/convert_missing.c \
 	lib/convert/convert_private.h \
 	lib/convert/convert_publish.c \

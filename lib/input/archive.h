@@ -73,8 +73,8 @@ enum chex_status image_archive_open(const char *path, const struct image_archive
 void image_archive_close(struct image_archive *a); /* NULL is allowed */
 
 /*
- * Go to the next image; *found false at the end, or where the archive is too damaged to go on.
- * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: there is no going on
+ * Go to the next image; *found false at the end, or where nothing behind the damage can be read.
+ * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: nothing more can be read
  */
 enum chex_status image_archive_next(struct image_archive *a, struct image_member *member, bool *found,
                                     struct chex_error *err);
@@ -83,7 +83,7 @@ enum chex_status image_archive_next(struct image_archive *a, struct image_member
  * The bytes of the image at hand into b; once for each.
  * CHEX_ERR_LIMIT    it is larger than max: the next one can be read all the same
  * CHEX_ERR_DAMAGED  it is lost, because the archive is damaged: see image_archive_fault()
- * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: there is no going on
+ * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: nothing more can be read
  */
 enum chex_status image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, struct chex_error *err);
 

@@ -29,7 +29,7 @@ struct source {
     size_t input_count;         /* folders or files that the user named */
     size_t repeated;            /* copies of a file that is there already, with the same content: left out */
     size_t unreadable;          /* folders that may not be listed: left out */
-    size_t unopened;            /* files in folders that are named like archives: not looked into */
+    size_t unopened;            /* files in folders that are named like archives: not opened */
     const char *unopened_first; /* the path of one of them */
     struct arena strings;
 
@@ -40,7 +40,7 @@ struct source {
 };
 
 /*
- * Search `paths`: folders, single image files, archives (told by content).  Symbolic links are followed; a loop of them
+ * Search `paths`: folders, single image files, archives (recognised by content).  Symbolic links are followed; a loop of them
  * ends, and a folder behind links is searched through one of them.  Zero-initialise *out; source_release() frees it,
  * also after a failure.  The result depends on the files, not on their order.
  * CHEX_ERR_MISSING  a path does not exist or may not be read; a file of no bytes in the place of an archive

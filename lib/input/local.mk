@@ -3,6 +3,8 @@ libchexcore_la_SOURCES += \
 	lib/input/archive.h \
 	lib/input/image_name.c \
 	lib/input/image_name.h \
+	lib/input/image_reader.c \
+	lib/input/image_reader.h \
 	lib/input/input_scan.c \
 	lib/input/input_scan.h \
 	lib/input/unlabeled.c \

@@ -20,7 +20,7 @@ compare(const void *a, const void *b)
 }
 
 void
-strays_sort(struct strays *s)
+unlabeled_sort(struct unlabeled *s)
 {
     size_t i, kept = 0;
 
@@ -29,7 +29,7 @@ strays_sort(struct strays *s)
     for (i = 0; i < s->count; i++) {
         bool again = kept > 0 && strcmp(s->name[kept - 1], s->name[i]) == 0;
 
-        if (!again && kept < STRAYS_MAX) {
+        if (!again && kept < UNLABELED_MAX) {
             s->name[kept++] = s->name[i];
         } else {
             s->capped |= !again;
@@ -40,12 +40,12 @@ strays_sort(struct strays *s)
 }
 
 enum chex_status
-strays_add(struct strays *s, const char *name, struct chex_error *err)
+unlabeled_add(struct unlabeled *s, const char *name, struct chex_error *err)
 {
     char **grown, *copy;
 
-    if (s->count >= STRAYS_MAX + SLACK)
-        strays_sort(s);
+    if (s->count >= UNLABELED_MAX + SLACK)
+        unlabeled_sort(s);
     grown = array_grow(s->name, &s->capacity, s->count, sizeof(*s->name));
     if (!grown)
         return chex_fail_memory(err);
@@ -58,10 +58,10 @@ strays_add(struct strays *s, const char *name, struct chex_error *err)
 }
 
 void
-strays_release(struct strays *s)
+unlabeled_release(struct unlabeled *s)
 {
     while (s->count > 0)
         free(s->name[--s->count]);
     free(s->name);
-    *s = (struct strays){0};
+    *s = (struct unlabeled){0};
 }

@@ -1,30 +1,30 @@
 /*
  * unlabeled.h - names of images without a row, collected from folders and archives in any order
  *
- * The list depends on the names alone: sorted, each once, and where there are more than STRAYS_MAX of them the first
+ * The list depends on the names alone: sorted, each once, and where there are more than UNLABELED_MAX of them the first
  * ones by name, whatever the order in which they came.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_LIB_STRAYS_H
-#define CHEX_LIB_STRAYS_H
+#ifndef CHEX_LIB_UNLABELED_H
+#define CHEX_LIB_UNLABELED_H
 
 #include "base/memory.h"
 
-#define STRAYS_MAX 1000000
+#define UNLABELED_MAX 1000000
 
-struct strays { /* zero-initialise */
+struct unlabeled { /* zero-initialise */
     char **name;
-    size_t count; /* valid after strays_sort() */
+    size_t count; /* valid after unlabeled_sort() */
     bool capped;  /* there were more */
 
     size_t capacity;
 };
 
 /* Add a copy of the name.  CHEX_ERR_MEMORY. */
-enum chex_status strays_add(struct strays *s, const char *name, struct chex_error *err);
+enum chex_status unlabeled_add(struct unlabeled *s, const char *name, struct chex_error *err);
 /* Sort, and leave each name once.  More may be added afterwards. */
-void strays_sort(struct strays *s);
-void strays_release(struct strays *s);
+void unlabeled_sort(struct unlabeled *s);
+void unlabeled_release(struct unlabeled *s);
 
 #endif

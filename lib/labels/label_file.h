@@ -55,7 +55,7 @@ struct labels {
     struct arena strings; /* owns every string above */
 };
 
-/* A row that is no entry: reported, and the rest goes on (exit code 1). */
+/* A row that is no entry: reported, and the next row is read (exit code 1). */
 struct label_reject {
     uint32_t line;
     enum chex_status status; /* CHEX_ERR_DAMAGED: unsafe file name; CHEX_ERR_EMPTY: empty label */

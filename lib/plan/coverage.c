@@ -76,31 +76,31 @@ preflight_expect(const struct labels *labels, bool *missing_image, struct prefli
     memset(missing_image, 0, labels->count * sizeof(*missing_image));
 }
 
-/* The stray that has this name but for the ending; NULL where there is none. */
+/* The unlabeled image that has this name but for the ending; NULL where there is none. */
 static const char *
-find_stem(const struct strays *strays, const char *name)
+find_stem(const struct unlabeled *unlabeled, const char *name)
 {
     const char *dot = strrchr(name, '.');
-    size_t length = dot ? (size_t)(dot - name) + 1 : 0, low = 0, high = strays->count;
+    size_t length = dot ? (size_t)(dot - name) + 1 : 0, low = 0, high = unlabeled->count;
 
     if (length == 0 || !image_name_is_known(name))
         return NULL;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (strncmp(strays->name[middle], name, length) < 0)
+        if (strncmp(unlabeled->name[middle], name, length) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < strays->count && strncmp(strays->name[low], name, length) == 0; low++)
-        if (!strchr(strays->name[low] + length, '.') && image_name_is_known(strays->name[low]))
-            return strays->name[low];
+    for (; low < unlabeled->count && strncmp(unlabeled->name[low], name, length) == 0; low++)
+        if (!strchr(unlabeled->name[low] + length, '.') && image_name_is_known(unlabeled->name[low]))
+            return unlabeled->name[low];
     return NULL;
 }
 
 size_t
-preflight_endings(const struct labels *labels, const bool *missing_image, const struct strays *strays,
+preflight_endings(const struct labels *labels, const bool *missing_image, const struct unlabeled *unlabeled,
                   char text[PREFLIGHT_HINT])
 {
     const char *name = NULL, *other = NULL;
@@ -108,7 +108,7 @@ preflight_endings(const struct labels *labels, const bool *missing_image, const 
 
     text[0] = '\0';
     for (i = 0; i < labels->count; i++) {
-        const char *stem = missing_image[i] ? find_stem(strays, labels->entry[i].name) : NULL;
+        const char *stem = missing_image[i] ? find_stem(unlabeled, labels->entry[i].name) : NULL;
 
         if (!stem)
             continue;

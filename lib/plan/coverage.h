@@ -44,10 +44,10 @@ void preflight_expect(const struct labels *labels, bool *missing_image, struct p
 /*
  * Of the images that are missing: how many lie there under another ending, as 00000001_000.jpg for 00000001_000.png?
  * *text says so, with one of them; it is "" where there are none.
- * strays  images without a row, sorted
+ * unlabeled  images without a row, sorted
  */
 #define PREFLIGHT_HINT 700
-size_t preflight_endings(const struct labels *labels, const bool *missing_image, const struct strays *strays,
+size_t preflight_endings(const struct labels *labels, const bool *missing_image, const struct unlabeled *unlabeled,
                          char text[PREFLIGHT_HINT]);
 
 /* Which of NIH's archives, from 0, holds the image of this row where the label file is that of the whole data set. */

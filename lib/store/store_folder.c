@@ -7,7 +7,6 @@
 
 #include "store/store_private.h"
 
-#include "base/pipeline.h"
 #include "base/progress.h"
 #include "dataset/dali_index.h"
 #include "dataset/manifest.h"

@@ -71,7 +71,7 @@ struct store_found {
 enum chex_status store_scan(const struct store *store, size_t shard, int fd, struct safe_file *partial,
                             struct store_found *out, struct chex_error *err);
 
-/* The same work on numbers 0 .. count - 1 by options.threads threads; see pipeline.h. */
+/* The same work on numbers 0 .. count - 1 by options.threads threads; see threads.h. */
 typedef enum chex_status store_work(void *context, void *worker, size_t item, struct chex_error *err);
 enum chex_status store_each(const struct store *store, size_t count, store_work *work, void *context,
                             struct chex_error *err);

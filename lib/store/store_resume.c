@@ -15,7 +15,7 @@
 
 #include "store/store_private.h"
 
-#include "base/pipeline.h"
+#include "base/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -249,7 +249,7 @@ enum chex_status
 store_each(const struct store *store, size_t count, store_work *work, void *context, struct chex_error *err)
 {
     struct each each = {&store->options, work, context};
-    struct pipeline pipeline = {
+    struct parallel parallel = {
         .count = count,
         .threads = store->options.threads ? store->options.threads : 1,
         .work = each_work,
@@ -258,7 +258,7 @@ store_each(const struct store *store, size_t count, store_work *work, void *cont
         .stop = store->options.stop,
     };
 
-    return pipeline_run(&pipeline, err);
+    return parallel_for(&parallel, err);
 }
 
 uint64_t

@@ -9,8 +9,8 @@
 
 #include "verify/verify_private.h"
 
-#include "base/pipeline.h"
 #include "base/progress.h"
+#include "base/threads.h"
 #include "io/lock.h"
 #include "plan/split.h"
 #include "store/journal.h"
@@ -135,7 +135,7 @@ expected_bytes(const struct run *run)
 static enum chex_status
 check_shards(struct run *run, struct chex_error *err)
 {
-    struct pipeline p = {
+    struct parallel p = {
         .count = run->end - run->first,
         .threads = run->v->threads,
         .work = work,
@@ -146,7 +146,7 @@ check_shards(struct run *run, struct chex_error *err)
         .stop = run->v->stop,
     };
 
-    return pipeline_run(&p, err);
+    return parallel_for(&p, err);
 }
 
 /* ---- sums over a split ----------------------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ inputs_json(const struct convert *c)
     size_t i;
 
     for (i = 0; c->archive && i < c->source.archive_count; i++) {
-        const struct convert_archive *a = &c->archive[i];
+        const struct archive_content *a = &c->archive[i];
         json_t *damage = a->damaged ? json_pack("{s:o,s:o}", "byte", number(a->fault.offset), "reason",
                                                 json_text(a->fault.error.text))
                                     : json_null();
@@ -84,7 +84,7 @@ noticed_json(const struct convert_counts *k)
                      number(k->colour), "composited", number(k->composited), "deep", number(k->deep), "palette",
                      number(k->palette), "interlaced", number(k->interlaced), "jpeg", number(k->jpeg), "animated",
                      number(k->animated), "mismatched", number(k->mismatched), "warned", number(k->warned),
-                     "shards_again", number(k->shards_again));
+                     "shards_again", number(k->shards_rewritten));
 }
 
 static json_t *
@@ -127,7 +127,7 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
     json_object_set_new(document, "images",
                         json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
                                   "found", number(c->preflight.found), "missing", number(c->preflight.missing),
-                                  "expected", number(c->preflight.expected), "unlabelled", number(c->strays.count),
+                                  "expected", number(c->preflight.expected), "unlabelled", number(c->unlabeled.count),
                                   "repeated", number(c->repeated), "excluded", number(c->excluded + c->filtered),
                                   "archives", missing_json(c), "inputs", inputs_json(c)));
     json_object_set_new(document, "plan", plan_json(c));

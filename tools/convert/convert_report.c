@@ -82,7 +82,7 @@ report_images(const struct convert *c)
         wrap_put(&w, ", ", "not read yet");
     else
         wrap_put(&w, ", ", "%s missing", format_count(c->preflight.missing, missing));
-    wrap_put(&w, ", ", "%s without a row", format_count(c->strays.count, extra));
+    wrap_put(&w, ", ", "%s without a row", format_count(c->unlabeled.count, extra));
     wrap_end(&w);
     if (c->source.repeated > 0)
         fprintf(stderr, "         %s identical %s ignored\n", format_count(c->source.repeated, extra),
@@ -267,9 +267,9 @@ report_rejects(const struct convert *c, const struct cli_common *common)
     if (c->labels.reject_count > 0)
         plain_line(stderr, "         %s not used      %s/rejects.jsonl",
                    format_things(c->labels.reject_count, "row", n), c->options->out);
-    if (c->strays.count > 0)
+    if (c->unlabeled.count > 0)
         plain_line(stderr, "         %s without a row skipped      %s/rejects.jsonl",
-                   format_things(c->strays.count, "image", n), c->options->out);
+                   format_things(c->unlabeled.count, "image", n), c->options->out);
 }
 
 static void
@@ -290,7 +290,7 @@ report_noticed(const struct convert *c)
         {k->animated, "image", "animated: first frame taken"},
         {k->mismatched, "image", "named like the other of PNG and JPEG"},
         {k->warned, "image", "with damage that does not touch pixels"},
-        {k->shards_again, "shard", "written once more, since the disk failed: look after it"},
+        {k->shards_rewritten, "shard", "written once more, since the disk failed: look after it"},
     };
     char n[PROGRESS_THINGS];
     size_t i;

@@ -7,8 +7,8 @@
 
 #include "inspect/inspect.h"
 
-#include "base/pipeline.h"
 #include "base/sha256.h"
+#include "base/threads.h"
 #include "common/shell_word.h"
 #include "dataset/shard_scan.h"
 
@@ -177,7 +177,7 @@ walk_run(struct walk *w, struct chex_error *err)
 {
     const struct target *t = w->target;
     struct run run = {.w = w, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct pipeline p = {.count = t->count,
+    struct parallel p = {.count = t->count,
                          .threads = w->threads,
                          .work = work,
                          .worker_new = worker_new,
@@ -191,7 +191,7 @@ walk_run(struct walk *w, struct chex_error *err)
     w->read_failed = false;
     for (i = 0; i < t->count; i++)
         run.total += t->dataset->shard[t->first + i].record_count;
-    status = pipeline_run(&p, err);
+    status = parallel_for(&p, err);
     pthread_mutex_destroy(&run.lock);
     return status;
 }

@@ -10,7 +10,7 @@
 
 #include "source/inspect_source.h"
 
-#include "base/pipeline.h"
+#include "base/threads.h"
 #include "input/image_name.h"
 
 #include <errno.h>
@@ -100,14 +100,14 @@ make_room(struct source_check *c, struct chex_error *err)
 static enum chex_status
 look_at_all(struct source_check *c, struct chex_error *err)
 {
-    struct pipeline p = {.count = c->archive_count + c->source.count,
+    struct parallel p = {.count = c->archive_count + c->source.count,
                          .threads = c->in->common->threads,
                          .work = work,
                          .worker_new = reader_new,
                          .worker_free = reader_free,
                          .context = c,
                          .tick = tick};
-    enum chex_status status = pipeline_run(&p, err);
+    enum chex_status status = parallel_for(&p, err);
 
     meter_clear(&c->in->meter);
     return status;

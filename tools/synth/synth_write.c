@@ -2,8 +2,7 @@
  * synth_write.c - see synth_write.h
  *
  * A thread takes the next image number from a counter, paints, encodes and writes it; nothing is shared but that
- * counter and the sums, and nothing in an image depends on another one.  The calling thread works as well and shows
- * the progress between two of its images.
+ * counter and the sums, and nothing in an image depends on another one.
  *
  * The folder might be that of the real data set, which no one wants replaced by drawings.  So a folder is written to
  * only where it is empty of such files or its lists and its CSV, as far as they are there, are exactly those that this
@@ -25,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "base/threads.h"
 #include "io/file.h"
 #include "plan/split.h"
 #include "synth/synth_png.h"
@@ -40,11 +40,7 @@ struct work {
     struct synth_job *job;
     struct folder images;
     struct progress progress; /* of the calling thread */
-    atomic_uint_fast64_t next, done, bytes;
-    atomic_bool failed;
-    pthread_mutex_t lock; /* for err and status */
-    enum chex_status status;
-    struct chex_error err;
+    atomic_uint_fast64_t bytes;
 };
 
 /* What one thread needs to make images. */
@@ -86,84 +82,66 @@ make_image(struct work *w, struct studio *studio, const struct study *study, str
     return safe_file_commit(file, false, err);
 }
 
-static void
-fail_work(struct work *w, enum chex_status status, const struct chex_error *err)
+static enum chex_status
+work(void *context, void *studio, size_t item, struct chex_error *err)
 {
-    pthread_mutex_lock(&w->lock);
-    if (w->status == CHEX_OK) {
-        w->status = status;
-        w->err = *err;
-    }
-    pthread_mutex_unlock(&w->lock);
-    atomic_store(&w->failed, true);
+    struct work *w = context;
+
+    return make_image(w, studio, &w->job->population->study[item], err);
+}
+
+static void *
+studio_new(void *context)
+{
+    const struct work *w = context;
+
+    return calloc(1, sizeof(struct studio) + (size_t)w->job->size * w->job->size);
 }
 
 static void
-show_progress(struct work *w)
+studio_free(void *worker)
 {
+    struct studio *studio = worker;
+
+    buffer_release(&studio->png);
+    free(studio);
+}
+
+static void
+show_progress(void *context, size_t images)
+{
+    struct work *w = context;
     struct progress *p = &w->progress;
     char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
     char text[256];
 
-    progress_update(p, atomic_load(&w->done));
+    if (!meter_due(w->job->meter))
+        return;
+    progress_update(p, images);
     snprintf(text, sizeof(text), "synth    %3u %%  %s/%s  %s img/s  %s left", (unsigned)(100 * p->done / p->total),
              format_count(p->done, done), format_count(p->total, total), format_count((uint64_t)p->rate, rate),
              progress_left(p) < 0 ? "?" : format_seconds(progress_left(p), left));
     meter_tick(w->job->meter, text);
 }
 
-/* Make images until there are no more; `leader` is the calling thread. */
-static void
-work_on(struct work *w, bool leader)
-{
-    const struct population *p = w->job->population;
-    struct studio *studio = calloc(1, sizeof(*studio) + (size_t)w->job->size * w->job->size);
-    struct chex_error err;
-    uint64_t number;
-
-    if (!studio) {
-        fail_work(w, chex_fail_memory(&err), &err);
-        return;
-    }
-    while (!atomic_load(&w->failed) && (number = atomic_fetch_add(&w->next, 1)) < p->study_count) {
-        enum chex_status status = make_image(w, studio, &p->study[number], &err);
-
-        if (status != CHEX_OK)
-            fail_work(w, status, &err);
-        atomic_fetch_add(&w->done, 1);
-        if (leader && meter_due(w->job->meter))
-            show_progress(w);
-    }
-    buffer_release(&studio->png);
-    free(studio);
-}
-
-static void *
-helper_main(void *argument)
-{
-    work_on(argument, false);
-    return NULL;
-}
-
 static enum chex_status
 make_images(struct work *w, struct chex_error *err)
 {
-    unsigned helpers = w->job->threads - 1, started = 0;
-    pthread_t *thread = calloc(helpers + 1, sizeof(*thread));
+    struct parallel parallel = {
+        .count = w->job->population->study_count,
+        .threads = w->job->threads,
+        .work = work,
+        .worker_new = studio_new,
+        .worker_free = studio_free,
+        .context = w,
+        .tick = show_progress,
+    };
+    enum chex_status status;
 
-    if (!thread)
-        return chex_fail_memory(err);
     progress_start(&w->progress, w->job->population->study_count);
-    while (started < helpers && pthread_create(&thread[started], NULL, helper_main, w) == 0)
-        started++;
-    work_on(w, true);
-    while (started > 0)
-        pthread_join(thread[--started], NULL);
-    free(thread);
-    if (w->status != CHEX_OK && err)
-        *err = w->err;
+    status = parallel_for(&parallel, err);
     w->job->bytes = atomic_load(&w->bytes);
-    return w->status;
+    return status;
 }
 
 /* ---- is this folder ours? -------------------------------------------------------------------------------------- */
@@ -274,9 +252,7 @@ write_all(struct synth_job *job, struct folder *folder, const struct buffer text
         status = open_images(folder, &w.images, err);
     if (status != CHEX_OK)
         return status;
-    pthread_mutex_init(&w.lock, NULL);
     status = make_images(&w, err);
-    pthread_mutex_destroy(&w.lock);
     folder_close(&w.images);
     if (status == CHEX_OK)
         status = safe_file_put(folder, SYNTH_CSV, text[TEXT_CSV].data, text[TEXT_CSV].size, err);

@@ -13,7 +13,7 @@
 
 #include "eval/metrics.h"
 
-#include "base/pipeline.h"
+#include "base/threads.h"
 #include "math/random.h"
 
 #include <math.h>
@@ -351,7 +351,7 @@ set_interval(struct measured *out, double *values, unsigned count)
 static enum chex_status
 bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_error *err)
 {
-    struct pipeline pipeline = {
+    struct parallel parallel = {
         .count = (job->replicates + LANES - 1) / LANES,
         .threads = threads,
         .work = replicate,
@@ -365,7 +365,7 @@ bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_er
     job->values = calloc((size_t)METRIC_COUNT * (outputs + 1), n * sizeof(double));
     if (!job->values)
         return chex_fail_memory(err);
-    status = pipeline_run(&pipeline, err);
+    status = parallel_for(&parallel, err);
     if (status != CHEX_OK)
         return status;
     for (i = 0; i < METRIC_COUNT; i++)

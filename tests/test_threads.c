@@ -1,5 +1,5 @@
 /*
- * test_pipeline.c - the same work on many items by a few threads (pipeline.h)
+ * test_threads.c - the same work on many items by several threads (threads.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "base/pipeline.h"
+#include "base/threads.h"
 #include "cases.h"
 
 #include <pthread.h>
@@ -97,10 +97,10 @@ tick(void *context, size_t done)
     job.ticks++;
 }
 
-static struct pipeline
-pipeline_of(size_t count, unsigned threads)
+static struct parallel
+parallel_of(size_t count, unsigned threads)
 {
-    return (struct pipeline){.count = count,
+    return (struct parallel){.count = count,
                              .threads = threads,
                              .work = work,
                              .worker_new = worker_new,
@@ -127,11 +127,11 @@ expect_seen(size_t up_to)
 START_TEST(every_item_is_worked_on_once)
 {
     for (size_t i = 0; i < COUNTS; i++) {
-        struct pipeline p;
+        struct parallel p;
 
         setup();
-        p = pipeline_of(ITEMS, thread_counts[i]);
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_OK);
+        p = parallel_of(ITEMS, thread_counts[i]);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
         expect_seen(ITEMS);
         ck_assert_uint_eq(p.threads_used, thread_counts[i]);
         ck_assert_uint_eq(atomic_load(&job.workers), thread_counts[i]);
@@ -145,11 +145,11 @@ START_TEST(there_are_no_more_threads_than_items)
 {
     for (size_t count = 0; count <= 3; count++) {
         for (unsigned threads = 0; threads <= 32; threads += 8) {
-            struct pipeline p;
+            struct parallel p;
 
             setup();
-            p = pipeline_of(count, threads);
-            ck_assert_int_eq(pipeline_run(&p, &err), CHEX_OK);
+            p = parallel_of(count, threads);
+            ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
             expect_seen(count);
             ck_assert_uint_ge(p.threads_used, 1);
             ck_assert_uint_le(p.threads_used, count ? count : 1);
@@ -160,32 +160,32 @@ END_TEST
 
 START_TEST(workers_ticks_and_stop_may_be_left_out)
 {
-    struct pipeline p = pipeline_of(ITEMS, 3);
+    struct parallel p = parallel_of(ITEMS, 3);
 
     p.worker_new = NULL;
     p.worker_free = NULL;
     p.tick = NULL;
     p.stop = NULL;
-    ck_assert_int_eq(pipeline_run(&p, &err), CHEX_OK);
+    ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
     ck_assert_uint_eq(job.ticks, 0);
     expect_seen(ITEMS);
 }
 END_TEST
 
 /* All of the first eight fail at the same time: the error is that of the first, whoever is fastest. */
-START_TEST(of_several_errors_the_lowest_item_is_told)
+START_TEST(of_several_errors_that_of_the_lowest_item_is_returned)
 {
     for (unsigned round = 0; round < 20; round++) {
         pthread_barrier_t together;
-        struct pipeline p;
+        struct parallel p;
 
         setup();
         ck_assert_int_eq(pthread_barrier_init(&together, NULL, 8), 0);
         job.together = &together;
         job.together_count = 8;
         job.fail_from = 0;
-        p = pipeline_of(ITEMS, 8);
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_ERR_LIMIT);
+        p = parallel_of(ITEMS, 8);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_LIMIT);
         ck_assert_int_eq(err.status, CHEX_ERR_LIMIT);
         ck_assert_str_eq(err.text, "item 0");
         expect_seen(8);
@@ -197,13 +197,13 @@ END_TEST
 START_TEST(a_failure_ends_the_run)
 {
     for (size_t i = 0; i < COUNTS; i++) {
-        struct pipeline p;
+        struct parallel p;
         size_t seen = 0;
 
         setup();
         job.fail_from = 100;
-        p = pipeline_of(ITEMS, thread_counts[i]);
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_ERR_LIMIT);
+        p = parallel_of(ITEMS, thread_counts[i]);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_LIMIT);
         ck_assert_str_eq(err.text, "item 100");
         expect_seen(101);
         for (size_t k = 0; k < ITEMS; k++)
@@ -218,18 +218,18 @@ END_TEST
 START_TEST(a_run_stops_on_request)
 {
     for (size_t i = 0; i < COUNTS; i++) {
-        struct pipeline p;
+        struct parallel p;
 
         setup();
         job.stop_at = 200;
-        p = pipeline_of(ITEMS, thread_counts[i]);
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_ERR_STOPPED);
+        p = parallel_of(ITEMS, thread_counts[i]);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_STOPPED);
         ck_assert_str_eq(err.text, "stopped on request");
         expect_seen(201);
         /* Asked before it begins: nothing is done. */
         setup();
         atomic_store(&job.stop, true);
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_ERR_STOPPED);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_STOPPED);
         ck_assert_uint_eq(atomic_load(&job.seen[0]), 0);
         expect_seen(0);
     }
@@ -238,32 +238,32 @@ END_TEST
 
 START_TEST(a_request_after_the_last_item_is_too_late)
 {
-    struct pipeline p = pipeline_of(ITEMS, 1);
+    struct parallel p = parallel_of(ITEMS, 1);
 
     job.stop_at = ITEMS - 1;
-    ck_assert_int_eq(pipeline_run(&p, &err), CHEX_OK);
+    ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
     expect_seen(ITEMS);
 }
 END_TEST
 
 START_TEST(a_failure_counts_more_than_a_request)
 {
-    struct pipeline p = pipeline_of(ITEMS, 2);
+    struct parallel p = parallel_of(ITEMS, 2);
 
     job.stop_at = job.fail_from = 10;
-    ck_assert_int_eq(pipeline_run(&p, &err), CHEX_ERR_LIMIT);
+    ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_LIMIT);
 }
 END_TEST
 
 START_TEST(without_memory_for_a_worker_the_run_ends)
 {
     for (size_t i = 0; i < COUNTS; i++) {
-        struct pipeline p;
+        struct parallel p;
 
         setup();
         atomic_store(&job.refused, 1);
-        p = pipeline_of(ITEMS, thread_counts[i]);
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_ERR_MEMORY);
+        p = parallel_of(ITEMS, thread_counts[i]);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_MEMORY);
         ck_assert_str_eq(err.text, "out of memory");
         expect_seen(0);
     }
@@ -281,15 +281,15 @@ slow_work(void *context, void *worker, size_t item, struct chex_error *e)
     return work(context, worker, item, e);
 }
 
-START_TEST(the_caller_is_told_while_others_work)
+START_TEST(the_caller_ticks_while_others_work)
 {
     for (unsigned threads = 1; threads <= 2; threads++) {
-        struct pipeline p;
+        struct parallel p;
 
         setup();
-        p = pipeline_of(6 * threads, threads); /* 0.36 s */
+        p = parallel_of(6 * threads, threads); /* 0.36 s */
         p.work = slow_work;
-        ck_assert_int_eq(pipeline_run(&p, &err), CHEX_OK);
+        ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
         expect_seen(6 * threads);
         ck_assert_uint_ge(job.ticks, 2);
         ck_assert_uint_le(job.ticks, 2 + threads + 1); /* one every 0.2 s, one for the end of a thread, the last */
@@ -298,20 +298,20 @@ START_TEST(the_caller_is_told_while_others_work)
 END_TEST
 
 void
-pipeline_case(Suite *suite)
+threads_case(Suite *suite)
 {
-    TCase *tests = tcase_create("pipeline");
+    TCase *tests = tcase_create("threads");
 
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, every_item_is_worked_on_once);
     tcase_add_test(tests, there_are_no_more_threads_than_items);
     tcase_add_test(tests, workers_ticks_and_stop_may_be_left_out);
-    tcase_add_test(tests, of_several_errors_the_lowest_item_is_told);
+    tcase_add_test(tests, of_several_errors_that_of_the_lowest_item_is_returned);
     tcase_add_test(tests, a_failure_ends_the_run);
     tcase_add_test(tests, a_run_stops_on_request);
     tcase_add_test(tests, a_request_after_the_last_item_is_too_late);
     tcase_add_test(tests, a_failure_counts_more_than_a_request);
     tcase_add_test(tests, without_memory_for_a_worker_the_run_ends);
-    tcase_add_test(tests, the_caller_is_told_while_others_work);
+    tcase_add_test(tests, the_caller_ticks_while_others_work);
     suite_add_tcase(suite, tests);
 }

@@ -1,0 +1,193 @@
+/*
+ * queue.c - see queue.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "base/queue.h"
+
+#include <stdlib.h>
+
+/* A buffer that grew beyond this is freed with its image: a rare large one leaves nothing behind. */
+#define KEEP_CAPACITY (1u << 20)
+
+struct queue {
+    struct threads *threads;
+    void (*consume)(void *context, struct queue_entry *e);
+    void *context;
+    uint64_t max_bytes;
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t room, pushed;
+    struct queue_entry *unused;
+    struct queue_entry *first, *last; /* pushed and not popped */
+    unsigned in_use;
+    uint64_t bytes; /* reserved by those in use */
+    bool closed;
+    unsigned entries;
+    struct queue_entry entry[];
+};
+
+struct queue *
+queue_new(struct threads *threads, unsigned entries, uint64_t max_bytes)
+{
+    struct queue *q = calloc(1, sizeof(*q) + entries * sizeof(q->entry[0]));
+    unsigned i;
+
+    if (!q)
+        return NULL;
+    q->threads = threads;
+    q->max_bytes = max_bytes;
+    q->entries = entries;
+    for (i = 0; i < entries; i++) {
+        q->entry[i].next = q->unused;
+        q->unused = &q->entry[i];
+    }
+    pthread_mutex_init(&q->lock, NULL);
+    threads_cond_init(&q->room);
+    threads_cond_init(&q->pushed);
+    return q;
+}
+
+void
+queue_free(struct queue *q)
+{
+    unsigned i;
+
+    if (!q)
+        return;
+    for (i = 0; i < q->entries; i++)
+        buffer_release(&q->entry[i].bytes);
+    pthread_cond_destroy(&q->pushed);
+    pthread_cond_destroy(&q->room);
+    pthread_mutex_destroy(&q->lock);
+    free(q);
+}
+
+void
+queue_consume(struct queue *q, void (*consume)(void *context, struct queue_entry *e), void *context)
+{
+    q->consume = consume;
+    q->context = context;
+}
+
+/* The lock is held, but not while this thread ticks.  False: the run ends. */
+static bool
+wait_for(struct queue *q, pthread_cond_t *change)
+{
+    bool running;
+
+    threads_cond_wait(change, &q->lock);
+    pthread_mutex_unlock(&q->lock);
+    running = threads_running(q->threads);
+    pthread_mutex_lock(&q->lock);
+    return running;
+}
+
+/* An image larger than the bound fits where nothing else is. */
+static bool
+fits(const struct queue *q, uint64_t size)
+{
+    return q->unused && (q->in_use == 0 || (size <= q->max_bytes && q->bytes <= q->max_bytes - size));
+}
+
+struct queue_entry *
+queue_reserve(struct queue *q, uint64_t size)
+{
+    bool running = threads_running(q->threads);
+    struct queue_entry *e = NULL;
+
+    pthread_mutex_lock(&q->lock);
+    while (running && !fits(q, size))
+        running = wait_for(q, &q->room);
+    if (running) {
+        e = q->unused;
+        q->unused = e->next;
+        q->in_use++;
+        q->bytes += size;
+        e->reserved = size;
+        e->bytes.size = 0;
+        e->reason.status = CHEX_OK;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return e;
+}
+
+void
+queue_push(struct queue *q, struct queue_entry *e)
+{
+    if (q->consume) {
+        q->consume(q->context, e);
+        queue_return(q, e);
+        return;
+    }
+    pthread_mutex_lock(&q->lock);
+    if (e->reserved > e->bytes.size) {
+        q->bytes -= e->reserved - e->bytes.size;
+        e->reserved = e->bytes.size;
+        pthread_cond_signal(&q->room);
+    }
+    e->next = NULL;
+    if (q->last)
+        q->last->next = e;
+    else
+        q->first = e;
+    q->last = e;
+    pthread_cond_signal(&q->pushed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+struct queue_entry *
+queue_pop(struct queue *q)
+{
+    bool running = threads_running(q->threads);
+    struct queue_entry *e = NULL;
+
+    pthread_mutex_lock(&q->lock);
+    while (running && !q->first && !q->closed)
+        running = wait_for(q, &q->pushed);
+    if (running && q->first) {
+        e = q->first;
+        q->first = e->next;
+        if (!q->first)
+            q->last = NULL;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return e;
+}
+
+void
+queue_return(struct queue *q, struct queue_entry *e)
+{
+    if (e->bytes.capacity > KEEP_CAPACITY)
+        buffer_release(&e->bytes);
+    pthread_mutex_lock(&q->lock);
+    q->in_use--;
+    q->bytes -= e->reserved;
+    e->reserved = 0;
+    e->next = q->unused;
+    q->unused = e;
+    /* All of them: the next in line may be one for which it is still too narrow. */
+    pthread_cond_broadcast(&q->room);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void
+queue_close(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    pthread_cond_broadcast(&q->pushed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+bool
+queue_is_drained(struct queue *q)
+{
+    bool drained;
+
+    pthread_mutex_lock(&q->lock);
+    drained = q->closed && !q->first;
+    pthread_mutex_unlock(&q->lock);
+    return drained;
+}

@@ -1,0 +1,401 @@
+/*
+ * test_queue.c - the bounded queue between threads that read and threads that work (queue.h)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "base/progress.h"
+#include "base/queue.h"
+#include "cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct chex_error err;
+
+/* ---- the queue alone ------------------------------------------------------------------------------------------ */
+
+static struct threads alone;
+static atomic_bool stop;
+
+/* One that waits sees the stop and returns NULL: none within THREADS_WAIT. */
+static struct queue *
+queue_alone(unsigned entries)
+{
+    alone = (struct threads){.stop = &stop};
+    atomic_store(&stop, false);
+    threads_init(&alone);
+    return queue_new(&alone, entries, 1000);
+}
+
+static void
+stop_it(void *context)
+{
+    (void)context;
+    atomic_store(&stop, true);
+}
+
+/* Is there no room for so many bytes?  That is seen by waiting. */
+static bool
+is_full(struct queue *q, uint64_t size)
+{
+    double before = progress_clock();
+    bool full;
+
+    alone.tick = stop_it;
+    alone.ticked = before;
+    full = queue_reserve(q, size) == NULL && progress_clock() - before >= THREADS_WAIT * 0.9;
+    alone.tick = NULL;
+    atomic_store(&stop, false);
+    return full;
+}
+
+static void
+free_alone(struct queue *q)
+{
+    queue_free(q);
+    ck_assert_int_eq(threads_end(&alone, &err), CHEX_OK);
+}
+
+START_TEST(there_are_no_more_entries_than_asked_for)
+{
+    struct queue *q = queue_alone(2);
+    struct queue_entry *a = queue_reserve(q, 1), *b = queue_reserve(q, 1);
+
+    ck_assert(a && b && a != b);
+    ck_assert(is_full(q, 1));
+    queue_return(q, a);
+    ck_assert_ptr_eq(queue_reserve(q, 1), a);
+    free_alone(q);
+}
+END_TEST
+
+START_TEST(bytes_are_bounded_but_for_one_that_is_larger_and_alone)
+{
+    struct queue *q = queue_alone(8);
+    struct queue_entry *a = queue_reserve(q, 600), *b;
+
+    ck_assert(is_full(q, 401));
+    b = queue_reserve(q, 400);
+    ck_assert_ptr_nonnull(b);
+    ck_assert(is_full(q, 1));
+    queue_return(q, a);
+    ck_assert(is_full(q, 1001));
+    queue_return(q, b);
+    a = queue_reserve(q, UINT64_MAX);
+    ck_assert_ptr_nonnull(a);
+    ck_assert(is_full(q, 0));
+    queue_return(q, a);
+    ck_assert_ptr_nonnull(queue_reserve(q, 1000));
+    free_alone(q);
+}
+END_TEST
+
+START_TEST(what_was_reserved_in_vain_is_free_after_push)
+{
+    struct queue *q = queue_alone(8);
+    struct queue_entry *a = queue_reserve(q, 1000), *b;
+
+    ck_assert_int_eq(buffer_append(&a->bytes, "0123456789", 10, &err), CHEX_OK);
+    queue_push(q, a);
+    b = queue_reserve(q, 990);
+    ck_assert_ptr_nonnull(b);
+    ck_assert_uint_eq(b->bytes.size, 0);
+    free_alone(q);
+}
+END_TEST
+
+START_TEST(entries_come_out_as_they_went_in)
+{
+    struct queue *q = queue_alone(8);
+    struct queue_entry *e;
+    double before;
+
+    for (uint32_t i = 0; i < 5; i++) {
+        e = queue_reserve(q, 10);
+        e->row = i;
+        chex_fail(&e->reason, CHEX_ERR_EMPTY, "none");
+        queue_push(q, e);
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        ck_assert(!queue_is_drained(q));
+        e = queue_pop(q);
+        ck_assert_uint_eq(e->row, i);
+        queue_return(q, e);
+    }
+    e = queue_reserve(q, 10);
+    ck_assert_int_eq(e->reason.status, CHEX_OK); /* nothing is left of the last image */
+    ck_assert(!queue_is_drained(q));
+    queue_close(q);
+    before = progress_clock();
+    ck_assert_ptr_null(queue_pop(q));
+    ck_assert(progress_clock() - before < THREADS_WAIT / 2);
+    ck_assert(queue_is_drained(q));
+    free_alone(q);
+}
+END_TEST
+
+START_TEST(a_closed_queue_with_entries_is_not_drained)
+{
+    struct queue *q = queue_alone(2);
+
+    queue_push(q, queue_reserve(q, 10));
+    queue_close(q);
+    ck_assert(!queue_is_drained(q));
+    atomic_store(&stop, true);
+    ck_assert_ptr_null(queue_pop(q)); /* stopped: what is there stays */
+    ck_assert_ptr_null(queue_reserve(q, 10));
+    ck_assert(!queue_is_drained(q));
+    free_alone(q);
+}
+END_TEST
+
+/* ---- readers and workers -------------------------------------------------------------------------------------- */
+
+enum { ITEMS = 2000, NEVER = ITEMS + 1 };
+
+static struct {
+    struct threads threads;
+    struct queue *queue;
+    atomic_size_t next;
+    atomic_uint active, seen[ITEMS], mistakes;
+    size_t reader_fails, worker_fails, stops;
+    bool endless; /* readers do not end at ITEMS: only a failure or a stop ends the run */
+    atomic_bool stop;
+} job;
+
+static void
+begin(unsigned entries)
+{
+    memset(&job, 0, sizeof(job));
+    job.reader_fails = job.worker_fails = job.stops = NEVER;
+    job.threads.stop = &job.stop;
+    threads_init(&job.threads);
+    job.queue = queue_new(&job.threads, entries, 100);
+}
+
+static enum chex_status
+read_items(void *context, uint64_t *item, struct chex_error *e)
+{
+    struct queue_entry *entry;
+
+    (void)context;
+    atomic_fetch_add(&job.active, 1);
+    while ((entry = queue_reserve(job.queue, 30)) != NULL) {
+        size_t i = atomic_fetch_add(&job.next, 1);
+
+        if (i < ITEMS ? i == job.reader_fails : !job.endless) {
+            queue_return(job.queue, entry);
+            *item = ITEMS;
+            if (i < ITEMS)
+                return chex_fail(e, CHEX_ERR_READ, "reader at %zu", i);
+            break;
+        }
+        entry->row = (uint32_t)i;
+        entry->shard = (uint32_t)i / 256;
+        entry->index = (uint32_t)i % 256;
+        snprintf(entry->path, sizeof(entry->path), "%zu", i);
+        buffer_append(&entry->bytes, "0123456789", i % 10, e);
+        queue_push(job.queue, entry);
+    }
+    if (atomic_fetch_sub(&job.active, 1) == 1 && threads_running(&job.threads))
+        queue_close(job.queue);
+    return CHEX_OK;
+}
+
+static enum chex_status
+work_on(const struct queue_entry *entry, struct chex_error *e)
+{
+    size_t i = entry->row;
+
+    if (i >= ITEMS)
+        return CHEX_OK;
+    atomic_fetch_add(&job.mistakes, entry->shard * 256 + entry->index != i || (size_t)atoi(entry->path) != i ||
+                                        entry->bytes.size != i % 10);
+    atomic_fetch_add(&job.seen[i], 1);
+    if (i == job.stops)
+        atomic_store(&job.stop, true);
+    return i == job.worker_fails ? chex_fail(e, CHEX_ERR_LIMIT, "worker at %zu", i) : CHEX_OK;
+}
+
+static enum chex_status
+work(void *context, uint64_t *item, struct chex_error *e)
+{
+    enum chex_status status = CHEX_OK;
+    struct queue_entry *entry;
+
+    (void)context;
+    while (status == CHEX_OK && (entry = queue_pop(job.queue)) != NULL) {
+        *item = entry->row;
+        status = work_on(entry, e);
+        queue_return(job.queue, entry);
+    }
+    return status;
+}
+
+static void
+consume(void *context, struct queue_entry *entry)
+{
+    struct chex_error e;
+
+    (void)context;
+    if (work_on(entry, &e) != CHEX_OK)
+        threads_fail(&job.threads, entry->row, &e);
+}
+
+/* As a conversion does it. */
+static enum chex_status
+run(unsigned readers, unsigned threads)
+{
+    enum chex_status status;
+
+    if (threads_start(&job.threads, readers, read_items, NULL) == 0) {
+        queue_consume(job.queue, consume, NULL);
+        threads_call(&job.threads, read_items, NULL);
+    } else if (threads < 2 || threads_start(&job.threads, threads, work, NULL) == 0) {
+        threads_call(&job.threads, work, NULL);
+    }
+    status = threads_end(&job.threads, &err);
+    ck_assert_uint_eq(atomic_load(&job.mistakes), 0);
+    ck_assert_int_eq(queue_is_drained(job.queue), status == CHEX_OK && !atomic_load(&job.stop));
+    queue_free(job.queue);
+    return status;
+}
+
+static size_t
+seen_once(void)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < ITEMS; i++) {
+        ck_assert_uint_le(atomic_load(&job.seen[i]), 1);
+        count += atomic_load(&job.seen[i]);
+    }
+    return count;
+}
+
+static const unsigned counts[] = {1, 2, 8};
+
+START_TEST(what_readers_fetch_is_worked_on_once)
+{
+    for (int r = 0; r < 3; r++) {
+        for (int t = 0; t < 3; t++) {
+            begin(r == t ? 1 : 6); /* one entry for all of them, too */
+            ck_assert_int_eq(run(counts[r], counts[t]), CHEX_OK);
+            ck_assert_uint_eq(seen_once(), ITEMS);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_reader_that_fails_ends_the_run)
+{
+    for (int r = 0; r < 3; r++) {
+        for (int t = 0; t < 3; t++) {
+            begin(4);
+            job.endless = true;
+            job.reader_fails = 321;
+            ck_assert_int_eq(run(counts[r], counts[t]), CHEX_ERR_READ);
+            ck_assert_str_eq(err.text, "reader at 321");
+            seen_once();
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_worker_that_fails_ends_the_readers)
+{
+    for (int r = 0; r < 3; r++) {
+        for (int t = 0; t < 3; t++) {
+            begin(4);
+            job.endless = true;
+            job.worker_fails = 99;
+            ck_assert_int_eq(run(counts[r], counts[t]), CHEX_ERR_LIMIT);
+            ck_assert_str_eq(err.text, "worker at 99");
+            seen_once();
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_stop_ends_readers_and_workers)
+{
+    for (int r = 0; r < 3; r++) {
+        for (int t = 0; t < 3; t++) {
+            begin(4);
+            job.endless = true;
+            job.stops = 99;
+            ck_assert_int_eq(run(counts[r], counts[t]), CHEX_OK);
+            seen_once();
+        }
+    }
+}
+END_TEST
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#endif
+
+#ifndef HAS_SANITIZER
+/* From here on no stack of a thread fits into the address space. */
+static void
+forbid_threads(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    struct rlimit limit;
+
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (3 << 20);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+START_TEST(where_no_thread_can_be_started_the_caller_does_it_all)
+{
+    forbid_threads();
+    for (int fail = 0; fail < 4; fail++) {
+        begin(1);
+        job.reader_fails = fail == 1 ? 500 : NEVER;
+        job.worker_fails = fail == 2 ? 500 : NEVER;
+        job.stops = fail == 3 ? 500 : NEVER;
+        ck_assert_int_eq(run(3, 4), fail == 0   ? CHEX_OK
+                                    : fail == 1 ? CHEX_ERR_READ
+                                    : fail == 2 ? CHEX_ERR_LIMIT
+                                                : CHEX_OK);
+        ck_assert_uint_eq(seen_once(), fail == 0 ? ITEMS : fail == 1 ? 500 : 501);
+    }
+}
+END_TEST
+#endif
+
+void
+queue_case(Suite *suite)
+{
+    TCase *tests = tcase_create("queue");
+
+    tcase_add_test(tests, there_are_no_more_entries_than_asked_for);
+    tcase_add_test(tests, bytes_are_bounded_but_for_one_that_is_larger_and_alone);
+    tcase_add_test(tests, what_was_reserved_in_vain_is_free_after_push);
+    tcase_add_test(tests, entries_come_out_as_they_went_in);
+    tcase_add_test(tests, a_closed_queue_with_entries_is_not_drained);
+    tcase_add_test(tests, what_readers_fetch_is_worked_on_once);
+    tcase_add_test(tests, a_reader_that_fails_ends_the_run);
+    tcase_add_test(tests, a_worker_that_fails_ends_the_readers);
+    tcase_add_test(tests, a_stop_ends_readers_and_workers);
+#ifndef HAS_SANITIZER
+    tcase_add_test(tests, where_no_thread_can_be_started_the_caller_does_it_all);
+#endif
+    suite_add_tcase(suite, tests);
+}
