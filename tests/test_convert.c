@@ -26,8 +26,8 @@
 
 /*
  * SPARE: what may fail unnoticed.  Without memory the fast path leaves an image to libpng, and without a thread that
- * reads the workers read; how many of their buffers were new depends on who took which image, so this is a bound, not a
- * count.
+ * reads the calling thread reads; how many of their buffers were new depends on who took which image, so this is
+ * a bound, not a count.
  */
 enum { IMAGES = 7, SPARE = 99 };
 
