@@ -41,7 +41,7 @@ def folder_order():
 
 
 def sources(folder):
-    return sorted(name for name in os.listdir(os.path.join(SOURCE, folder)) if name.endswith((".c", ".h")))
+    return sorted(name for name in os.listdir(os.path.join(SOURCE, folder)) if name.endswith((".c", ".h", ".cu")))
 
 
 def target_of(include):
@@ -107,7 +107,7 @@ def check_fragments(tally, order):
     faults = []
     for folder in order:
         text = read(f"{folder}/local.mk")
-        named = re.findall(rf"{folder}/[\w-]+\.[ch]", text)
+        named = re.findall(rf"{folder}/[\w-]+\.(?:[ch]\b|cu)", text)
         faults += [f"{folder}/local.mk does not name {name}" for name in sources(folder)
                    if f"{folder}/{name}" not in named]
         for lines in re.findall(r"_(?:SOURCES|sources) \+?= \\\n((?:\t.*\n)+)", text):
@@ -189,7 +189,7 @@ def check_tags(tally):
 def check_columns(tally):
     names = subprocess.run(["find", *ROOTS, "tests", "bench", "man", "doc", "schemas", "(", "-name", "*.[ch]",
                             "-o", "-name", "*.py", "-o", "-name", "*.sh", "-o", "-name", "*.mk", "-o", "-name", "*.m4",
-                            "-o", "-name", "*.cc", "-o", "-name", "*.proto", ")", "-type", "f"],
+                            "-o", "-name", "*.cc", "-o", "-name", "*.cu", "-o", "-name", "*.proto", ")", "-type", "f"],
                            cwd=SOURCE, capture_output=True, text=True, check=True).stdout.split()
     names += [f"m4/{name}" for name in os.listdir(os.path.join(SOURCE, "m4")) if name.startswith("chex_")]
     names += ["configure.ac", "Makefile.am", "run-tests.sh", "quickstart.sh"]

@@ -1,40 +1,69 @@
-# build.mk - the emulator and its tests, for one compiler and one kind of build; check_emulator.py calls it (GNU make)
+# build.mk - the emulator, its tests and the kernels of train/cuda/, for one compiler and one kind of build (GNU make)
 #
-#     make -f build.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|ucontext|asan|tsan OUT=folder PROGRAMS
+#     make -f build.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|ucontext|volta|asan|tsan OUT=folder \
+#         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
 #
-# Kernels and host code are instrumented by a sanitizer; the emulator is not by the thread sanitizer (sanitizer.h).
+# check_emulator.py calls it.  Kernels and host code are instrumented by a sanitizer; by the thread sanitizer the
+# emulator is not (sanitizer.h).  volta: kernels as a V100 computes them, which has no bf16; fp16 alone with sanitizers.
 #
 # SPDX-License-Identifier: Apache-2.0
 HERE = $(SOURCE)/tests/emulator
+CUDA = $(SOURCE)/train/cuda
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
-FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all
-FLAGS_tsan = -fsanitize=thread
-EMULATOR_plain =
-EMULATOR_ucontext = $(FLAGS_ucontext)
-EMULATOR_asan = $(FLAGS_asan)
-EMULATOR_tsan = -DEMULATOR_TSAN
-WARNINGS = -Wall -Wextra -Wshadow -Werror
-COMMON = -g -MMD $(WARNINGS) -iquote $(HERE) -I$(HERE)
+FLAGS_volta = -DDEVICE_ARCH=700 -DONLY_FP16
+FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DONLY_FP16
+FLAGS_tsan = -fsanitize=thread -DONLY_FP16
+EMULATOR_FLAGS_ucontext = $(FLAGS_ucontext)
+EMULATOR_FLAGS_asan = $(FLAGS_asan)
+EMULATOR_FLAGS_tsan = -DEMULATOR_TSAN
+FLAGS = $(FLAGS_$(KIND))
+WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
+COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -I$(HERE)
+C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
+CC17 = $(CXX) -std=c++17 $(COMMON)
+VALUES = $(if $(filter volta asan tsan,$(KIND)),fp16,fp16 bf16 float)
+BYTES_fp16 = 2
+BYTES_bf16 = 2
+BYTES_float = 4
 
-emulator = async_copy block device fiber graph matrix memory stream warp
-objects = $(emulator:%=$(OUT)/%.o)
+PROGRAMS = halves api matrices rules conv_kernels norm_kernels pool_kernels step_kernels
+emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp)
+cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
+tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
+tests_of_kernels = $(patsubst %,$(OUT)/%,conv_kernels norm_kernels pool_kernels step_kernels)
+math = $(OUT)/loss.o $(OUT)/optimizer.o
 
-all: $(OUT)/rules $(OUT)/api $(OUT)/matrices $(OUT)/halves
+all: $(PROGRAMS:%=$(OUT)/%)
 
-$(objects): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
-	$(CXX) -std=c++17 -O2 $(COMMON) $(EMULATOR_$(KIND)) -c $< -o $@
-$(OUT)/halves.o: $(HERE)/halves.cc | $(OUT)
-	$(CXX) -std=c++17 -O2 $(COMMON) $(HALVES) $(FLAGS_$(KIND)) -c $< -o $@
-$(OUT)/rule_kernels.o: $(HERE)/rule_kernels.cc | $(OUT)
-	$(CXX) -std=c++17 -O1 $(COMMON) $(FLAGS_$(KIND)) -c $< -o $@
-$(OUT)/rules.o $(OUT)/api.o $(OUT)/matrices.o: $(OUT)/%.o: $(HERE)/%.c | $(OUT)
-	$(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS_$(KIND)) -c $< -o $@
+$(emulator): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
+	$(CC17) -O2 $(EMULATOR_FLAGS_$(KIND)) -c $< -o $@
+$(OUT)/halves.o $(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
+	$(CC17) -O1 $(FLAGS) -c $< -o $@
+$(OUT)/rule_kernels.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
+	$(CC17) -O1 $(FLAGS) -c $< -o $@
+$(tests_in_c:%=%.o): $(OUT)/%.o: $(HERE)/%.c | $(OUT)
+	$(C) -c $< -o $@
+$(math): $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+	$(C) -I$(BUILD) -c $< -o $@
+$(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
+	$(C) -c $< -o $@
 
-$(OUT)/rules $(OUT)/api $(OUT)/matrices: $(OUT)/%: $(OUT)/%.o $(OUT)/rule_kernels.o $(objects)
-	$(CXX) $(FLAGS_$(KIND)) $^ -o $@
+define of_value
+$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/%.cu | $$(OUT)
+	$$(CC17) -x c++ $$(if $$(filter asan tsan,$$(KIND)),-O1,-O2) $$(FLAGS) -DCUDA_VALUE=$(1) -c $$< -o $$@
+$$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)
+	$$(C) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=$$(BYTES_$(1)) -c $$< -o $$@
+endef
+$(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
+
+$(tests_in_c): %: %.o $(OUT)/rule_kernels.o $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@
+$(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/halves: $(OUT)/halves.o
-	$(CXX) $(FLAGS_$(KIND)) $^ -o $@
+	$(CXX) $(FLAGS) $^ -o $@
 $(OUT):
 	mkdir -p $@
 

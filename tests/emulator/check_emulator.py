@@ -24,6 +24,10 @@ COMPILERS = {"g++": "gcc", "clang++": "clang"}
 BUILDS = [("g++", "plain"), ("g++", "ucontext"), ("g++", "asan"), ("g++", "tsan"),
           ("clang++", "plain"), ("clang++", "asan"), ("clang++", "tsan")]
 PROGRAMS = ["halves", "api", "matrices", "rules"]
+# Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.
+KERNEL_BUILDS = [("g++", "plain", []), ("g++", "volta", []), ("g++", "asan", ["small"]), ("clang++", "tsan", ["small"]),
+                 ("clang++", "asan", ["small"])]
+KERNEL_PROGRAMS = ["conv_kernels", "norm_kernels", "pool_kernels", "step_kernels"]
 SEEDS = [0, 1, 2, 3]
 
 WRONG = "not"      # rules.c: "value 3 is nan, not 4"
@@ -72,13 +76,15 @@ def run(command, **environment):
                           timeout=600, check=False, env=dict(os.environ, **fixed, **environment))
 
 
-def build(compiler, kind):
+def build(compiler, kind, programs):
     """The folder of this build; Skip where it cannot be made or run."""
     if not shutil.which(compiler) or not shutil.which(COMPILERS[compiler]):
         raise Skip(f"there is no {compiler}")
     folder = os.path.join(BUILD, "emulator", f"{COMPILERS[compiler]}-{kind}")
     result = run(["make", "-s", "-j2", "-f", os.path.join(HERE, "build.mk"), f"SOURCE={SOURCE}", f"OUT={folder}",
-                  f"CXX={compiler}", f"CC={COMPILERS[compiler]}", f"KIND={kind}", f"HALVES={half_flags()}"])
+    f"BUILD={BUILD}",
+                  f"CXX={compiler}", f"CC={COMPILERS[compiler]}", f"KIND={kind}", f"HALVES={half_flags()}",
+                  "PROGRAMS=" + " ".join(programs)])
     if result.returncode != 0 and re.search("cannot find (-l|.*lib)|no such file.*libclang_rt", result.stdout):
         raise Skip(f"{compiler} has no library for {kind}")
     assert result.returncode == 0, result.stdout[-3000:]
@@ -123,13 +129,23 @@ def finds(folder, compiler, kind):
 
 for the_compiler, the_kind in BUILDS:
     def promises(_, compiler=the_compiler, kind=the_kind):
-        keeps_promises(build(compiler, kind))
+        keeps_promises(build(compiler, kind, PROGRAMS))
 
     def mistakes(_, compiler=the_compiler, kind=the_kind):
-        finds(build(compiler, kind), compiler, kind)
+        finds(build(compiler, kind, PROGRAMS), compiler, kind)
 
     case(f"{the_compiler}, {the_kind}: the emulator keeps its promises")(promises)
     case(f"{the_compiler}, {the_kind}: each broken rule is found")(mistakes)
+
+
+for the_compiler, the_kind, the_words in KERNEL_BUILDS:
+    for the_program in KERNEL_PROGRAMS:
+        @case(f"{the_compiler}, {the_kind}: {' '.join([the_program, *the_words])}")
+        def kernels(_, compiler=the_compiler, kind=the_kind, words=tuple(the_words), program=the_program):
+            path = os.path.join(build(compiler, kind, KERNEL_PROGRAMS), program)
+            for seed in ("0", "7") if kind == "plain" else ("0",):
+                result = run([path, *words], EMULATOR_THREADS=seed, EMULATOR_STREAMS=seed)
+                assert result.returncode == 0, f"seed {seed}: {result.stdout[-3000:]}"
 
 
 @case("every rule of rules.c is in the table of this test")
@@ -141,7 +157,7 @@ def same_rules(_):
 
 @case("devices, memory and failures are set by the environment")
 def environment(_):
-    program = os.path.join(build("g++", "plain"), "rules")
+    program = os.path.join(build("g++", "plain", PROGRAMS), "rules")
     result = run([program, "device"], EMULATOR_DEVICES="")
     assert result.stdout == "0 devices: cudaErrorNoDevice\n", result.stdout
     result = run([program, "device"], EMULATOR_DEVICES="80 70", EMULATOR_MEMORY="4096")

@@ -8,6 +8,8 @@ EXTRA_DIST += \
 	tests/emulator/block.h \
 	tests/emulator/build.mk \
 	tests/emulator/check_emulator.py \
+	tests/emulator/check_sm70.py \
+	tests/emulator/conv_kernels.cc \
 	tests/emulator/cuda_runtime_api.h \
 	tests/emulator/device.cc \
 	tests/emulator/emulated.h \
@@ -17,14 +19,19 @@ EXTRA_DIST += \
 	tests/emulator/graph.cc \
 	tests/emulator/half.h \
 	tests/emulator/halves.cc \
+	tests/emulator/kernel_fixture.cc \
+	tests/emulator/kernel_fixture.h \
 	tests/emulator/matrices.c \
 	tests/emulator/matrix.cc \
 	tests/emulator/memory.cc \
+	tests/emulator/norm_kernels.cc \
+	tests/emulator/pool_kernels.cc \
 	tests/emulator/rule_kernels.cc \
 	tests/emulator/rule_kernels.h \
 	tests/emulator/rules.c \
 	tests/emulator/runtime.h \
 	tests/emulator/sanitizer.h \
+	tests/emulator/step_kernels.cc \
 	tests/emulator/stream.cc \
 	tests/emulator/warp.cc
 
@@ -32,4 +39,8 @@ EXTRA_DIST += \
 check-emulator:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/emulator/check_emulator.py $(CHECK_CASES)
 
-.PHONY: check-emulator
+#: check-sm70         kernels compiled for sm_70, sm_80 and sm_90 by NVRTC 12.9, their registers and spills
+check-sm70:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/emulator/check_sm70.py $(CHECK_CASES)
+
+.PHONY: check-emulator check-sm70

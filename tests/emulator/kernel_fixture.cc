@@ -1,0 +1,216 @@
+/*
+ * kernel_fixture.cc - see kernel_fixture.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+using namespace emulated;
+
+const std::vector<value_set> value_sets = {
+    {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4},
+#ifndef ONLY_FP16
+    {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3},
+    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6},
+#endif
+};
+cudaStream_t stream;
+bool small_shapes;
+
+static std::vector<void *> allocations;
+static unsigned passed, failed, compared;
+static double worst;
+static bool fine = true;
+
+void
+must(cudaError_t e, const char *what, int line)
+{
+    if (e == cudaSuccess)
+        return;
+    fprintf(stderr, "line %d: %s: %s\n", line, what, cudaGetErrorName(e));
+    exit(3);
+}
+
+template <typename T>
+static T
+value_of(float f)
+{
+    T v;
+
+    from_float(v, f);
+    return v;
+}
+
+static float
+rounded(const value_set &set, float f)
+{
+    switch (set.kind) {
+    case VALUE_FP16:
+        return to_float(value_of<fp16>(f));
+    case VALUE_BF16:
+        return to_float(value_of<bf16>(f));
+    default:
+        return f;
+    }
+}
+
+static float
+random_float()
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(state >> 40) / 8388608.0f - 1.0f;
+}
+
+floats
+random_floats(size_t count)
+{
+    floats v(count);
+
+    for (float &f : v)
+        f = random_float();
+    return v;
+}
+
+floats
+random_values(const value_set &set, size_t count)
+{
+    floats v(count);
+
+    for (float &f : v)
+        f = rounded(set, random_float());
+    return v;
+}
+
+static void *
+upload_bytes(const void *from, size_t size)
+{
+    void *p;
+
+    MUST(cudaMalloc(&p, size));
+    MUST(cudaMemcpyAsync(p, from, size, cudaMemcpyHostToDevice, stream));
+    MUST(cudaStreamSynchronize(stream));
+    allocations.push_back(p);
+    return p;
+}
+
+void *
+upload(const value_set &set, const floats &v)
+{
+    std::vector<uint16_t> halves;
+
+    if (set.kind == VALUE_FLOAT)
+        return upload_bytes(v.data(), v.size() * sizeof(float));
+    for (float f : v)
+        halves.push_back(set.kind == VALUE_FP16 ? value_of<fp16>(f).bits : value_of<bf16>(f).bits);
+    return upload_bytes(halves.data(), halves.size() * sizeof(uint16_t));
+}
+
+float *
+upload(const floats &v)
+{
+    return (float *)upload_bytes(v.data(), v.size() * sizeof(float));
+}
+
+float *
+room(size_t count)
+{
+    void *p;
+
+    MUST(cudaMalloc(&p, count * sizeof(float)));
+    allocations.push_back(p);
+    return (float *)p;
+}
+
+static void
+download_bytes(void *to, const void *from, size_t size)
+{
+    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+}
+
+floats
+download(const float *p, size_t count)
+{
+    floats v(count);
+
+    download_bytes(v.data(), p, count * sizeof(float));
+    return v;
+}
+
+floats
+download(const value_set &set, const void *p, size_t count)
+{
+    std::vector<uint16_t> halves(count);
+    floats v(count);
+
+    if (set.kind == VALUE_FLOAT)
+        return download((const float *)p, count);
+    download_bytes(halves.data(), p, count * sizeof(uint16_t));
+    for (size_t i = 0; i < count; i++)
+        v[i] = set.kind == VALUE_FP16 ? to_float(fp16{halves[i]}) : to_float(bf16{halves[i]});
+    return v;
+}
+
+void
+release()
+{
+    for (void *p : allocations)
+        MUST(cudaFree(p));
+    allocations.clear();
+}
+
+void
+expect(bool good, const char *what)
+{
+    compared++;
+    if (!good) {
+        printf("     %s\n", what);
+        fine = false;
+    }
+}
+
+void
+compare(const char *what, const std::vector<double> &want, const floats &got, double allowed)
+{
+    double difference = 0, norm = 1e-30, error;
+
+    for (size_t i = 0; i < want.size(); i++) {
+        difference += pow((double)got[i] - want[i], 2);
+        norm += want[i] * want[i];
+    }
+    error = sqrt(difference / norm);
+    compared++;
+    worst = error > worst ? error : worst;
+    if (error <= allowed && want.size() == got.size())
+        return;
+    printf("     %s: relative error %.3g, allowed are %.3g\n", what, error, allowed);
+    fine = false;
+}
+
+void
+finish_case(const char *name)
+{
+    printf("%s %s (%u comparisons, largest relative error %.2g)\n", fine ? "ok  " : "FAIL", name, compared, worst);
+    fflush(stdout);
+    if (fine)
+        passed++;
+    else
+        failed++;
+    fine = true;
+    compared = 0;
+    worst = 0;
+}
+
+int
+summary()
+{
+    printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+    return failed > 0;
+}

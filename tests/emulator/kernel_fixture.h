@@ -1,0 +1,57 @@
+/*
+ * kernel_fixture.h - what the tests of kernels share: the sets of this program, tensors, errors beside a reference
+ *
+ * A tensor on the host is float, already rounded to the type of value that it has on the device, so that a reference in
+ * double starts from the same numbers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EMULATOR_KERNEL_FIXTURE_H
+#define EMULATOR_KERNEL_FIXTURE_H
+
+#include "half.h"
+
+extern "C" {
+#include "cuda/cuda_launch.h"
+}
+
+#include <vector>
+
+enum value_kind { VALUE_FP16, VALUE_BF16, VALUE_FLOAT };
+
+struct value_set {
+    const char *name;
+    const struct cuda_kernel *kernels;
+    value_kind kind;
+    double tolerance; /* relative error of what is stored as such values: some of their last bits */
+};
+extern const std::vector<value_set> value_sets;
+
+typedef std::vector<float> floats;
+
+extern cudaStream_t stream;
+extern bool small_shapes; /* for builds in which everything is slow */
+
+/* Ends the program with its name where a call fails. */
+#define MUST(call) must(call, #call, __LINE__)
+void must(cudaError_t e, const char *what, int line);
+
+/* Numbers in (-1, 1), the same in every run. */
+floats random_values(const value_set &set, size_t count);
+floats random_floats(size_t count);
+/* To the device as values of the set, or as floats; freed by release(). */
+void *upload(const value_set &set, const floats &v);
+float *upload(const floats &v);
+float *room(size_t floats);
+floats download(const value_set &set, const void *p, size_t count);
+floats download(const float *p, size_t count);
+void release();
+
+/* The norm of the difference over that of what is wanted; a failure where it is larger than allowed or no number. */
+void compare(const char *what, const std::vector<double> &want, const floats &got, double allowed);
+void expect(bool good, const char *what);
+/* Prints one line for all that was compared since the last call. */
+void finish_case(const char *name);
+int summary();
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * norm_kernels.cc - batch normalisation of train/cuda/, forward and backward, beside formulas in double
+ *
+ *     norm_kernels [small]
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef std::vector<double> doubles;
+
+static const struct shape {
+    const char *name;
+    unsigned images, pixels, channels, ld; /* ld of every slab; the slice begins at (ld - channels) / 2 */
+    bool relu, weighted, add;
+    float mean; /* of x: squares must not cancel */
+    unsigned each;
+    bool small;
+} shapes[] = {
+    {"64 channels, one block of pixels", 2, 30, 64, 64, true, false, false, 0, 64, false},
+    {"32 of 96 channels, an image of weight 0", 3, 49, 32, 96, true, true, true, 0.5f, 64, true},
+    {"40 channels, no ReLU", 2, 17, 40, 56, false, true, false, -2, 32, true},
+    {"128 channels far from zero", 4, 25, 128, 128, true, false, false, 30, 64, false},
+    {"8 channels, one pixel", 5, 1, 8, 8, true, false, true, 0, 64, true},
+};
+
+/* What the formulas say (train/ref/ops_norm.c), in double. */
+struct wanted {
+    doubles mean, variance, y, dbeta, dgamma, dx, running_mean, running_variance;
+};
+
+struct problem {
+    const shape *s;
+    floats x, dy, dx, weight, gamma, beta, running_mean, running_variance;
+    unsigned first;
+    size_t count; /* pixels of all images */
+};
+
+static bool
+counts(const problem &p, size_t pixel)
+{
+    return !p.s->weighted || p.weight[pixel / p.s->pixels] != 0;
+}
+
+static problem
+make_problem(const value_set &set, const shape &s)
+{
+    problem p = {};
+
+    p.s = &s;
+    p.first = (s.ld - s.channels) / 2;
+    p.count = (size_t)s.images * s.pixels;
+    p.x = random_values(set, p.count * s.ld);
+    for (float &f : p.x)
+        f = s.mean + (set.kind == VALUE_FLOAT || s.mean == 0 ? f : roundf(f * 8) / 8); /* representable still */
+    p.dy = random_values(set, p.count * s.ld);
+    p.dx = random_values(set, p.count * s.ld);
+    p.weight = floats(s.images, 1);
+    if (s.weighted)
+        p.weight[1] = 0;
+    for (size_t i = 0; i < p.count * s.ld; i++)
+        if (!counts(p, i / s.ld))
+            p.dy[i] = 0; /* the loss has no gradient there */
+    p.gamma = random_floats(s.channels);
+    p.beta = random_floats(s.channels);
+    p.running_mean = random_floats(s.channels);
+    for (float &f : p.running_mean)
+        f = s.mean + f / 8;
+    p.running_variance = floats(s.channels, 0.5f);
+    return p;
+}
+
+/* `y` is what the device stored: whether a value is above zero is its decision. */
+static wanted
+formulas(const problem &p, const floats &y)
+{
+    const shape &s = *p.s;
+    wanted w;
+    double n = 0;
+
+    for (size_t q = 0; q < p.count; q++)
+        n += counts(p, q);
+    w.y.resize(p.count * s.channels);
+    w.dx.resize(p.count * s.channels);
+    for (unsigned c = 0; c < s.channels; c++) {
+        double mean = 0, variance = 0, by_one = 0, by_x = 0, inverse;
+        auto x = [&](size_t q) { return (double)p.x[q * s.ld + p.first + c]; };
+        auto g = [&](size_t q) {
+            size_t at = q * s.ld + p.first + c;
+
+            return s.relu && !(y[at] > 0) ? 0.0 : (double)p.dy[at];
+        };
+
+        for (size_t q = 0; q < p.count; q++)
+            mean += counts(p, q) ? x(q) / n : 0;
+        for (size_t q = 0; q < p.count; q++)
+            variance += counts(p, q) ? pow(x(q) - mean, 2) / n : 0;
+        inverse = 1 / sqrt(variance + 1e-5);
+        for (size_t q = 0; q < p.count; q++) {
+            double v = (x(q) - mean) * inverse * (double)p.gamma[c] + (double)p.beta[c];
+
+            w.y[q * s.channels + c] = s.relu && v < 0 ? 0 : v;
+            by_one += g(q);
+            by_x += g(q) * (x(q) - mean) * inverse;
+        }
+        for (size_t q = 0; q < p.count; q++) {
+            double d = (double)p.gamma[c] * inverse * (g(q) - by_one / n - (x(q) - mean) * inverse * by_x / n);
+
+            w.dx[q * s.channels + c] = (counts(p, q) ? d : 0) + (s.add ? (double)p.dx[q * s.ld + p.first + c] : 0);
+        }
+        w.mean.push_back(mean);
+        w.variance.push_back(variance);
+        w.dbeta.push_back(1 + by_one * 0.5);
+        w.dgamma.push_back(1 + by_x * 0.5);
+        w.running_mean.push_back(n < 2 ? (double)p.running_mean[c] : 0.9 * (double)p.running_mean[c] + 0.1 * mean);
+        w.running_variance.push_back(n < 2 ? (double)p.running_variance[c]
+                                           : 0.9 * (double)p.running_variance[c] + 0.1 * variance * n / (n - 1));
+    }
+    return w;
+}
+
+static floats
+slice(const problem &p, const floats &slab)
+{
+    floats out;
+
+    for (size_t i = 0; i < slab.size(); i++)
+        if (i % p.s->ld >= p.first && i % p.s->ld < p.first + p.s->channels)
+            out.push_back(slab[i]);
+    return out;
+}
+
+static void
+run_shape(const value_set &set, const shape &s)
+{
+    problem p = make_problem(set, s);
+    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2, slab = p.count * s.ld;
+    unsigned blocks = cuda_blocks(p.count, s.each), groups = cuda_blocks(s.channels, NORM_CHANNELS);
+    unsigned vectors = cuda_blocks(p.count * s.channels / 8, NORM_THREADS), one = cuda_blocks(s.channels, NORM_THREADS);
+    const struct cuda_kernel *k = set.kernels;
+    void *x = upload(set, p.x), *y = upload(set, floats(slab, 7)), *dy = upload(set, p.dy), *dx = upload(set, p.dx);
+    float *partial = room((size_t)blocks * 2 * s.channels), *running_mean = upload(p.running_mean);
+    float *running_variance = upload(p.running_variance), *weight = s.weighted ? upload(p.weight) : NULL;
+    float *mean = room(s.channels), *inverse = room(s.channels), *scale = room(s.channels), *shift = room(s.channels);
+    float *dgamma = upload(floats(s.channels, 1)), *dbeta = upload(floats(s.channels, 1)), *gamma = upload(p.gamma);
+    float *by_beta = room(s.channels), *by_gamma = room(s.channels), *pivot = upload(p.running_mean);
+    auto at = [&](void *base) { return (void *)((char *)base + p.first * bytes); };
+    norm_sums_args sums = {at(x), pivot, weight, partial, s.images, s.pixels, s.channels, s.ld, s.each};
+    norm_finish_args finish = {partial, pivot, gamma,        upload(p.beta),   weight,   mean,     inverse,
+                               scale,   shift, running_mean, running_variance, s.images, s.pixels, s.channels,
+                               blocks,  1e-5f, 0.1f};
+    norm_apply_args apply = {at(x), at(y), scale, shift, (unsigned)p.count, s.channels, s.ld, s.ld, s.relu};
+    norm_gradient_sums_args gradient_sums = {at(x),      at(y), at(dy), mean, inverse, partial, (unsigned)p.count,
+                                             s.channels, s.ld,  s.ld,   s.ld, s.relu,  s.each};
+    norm_gradient_finish_args gradient_finish = {partial,  weight,   dgamma,     dbeta,  by_beta, by_gamma,
+                                                 s.images, s.pixels, s.channels, blocks, 1,       0.5f};
+    norm_gradient_args gradient = {at(x),   at(y),    at(dy), at(dx),   mean,     inverse,    gamma,
+                                   by_beta, by_gamma, weight, s.images, s.pixels, s.channels, s.ld,
+                                   s.ld,    s.ld,     s.ld,   s.relu,   s.add};
+    char what[120];
+
+    MUST(cuda_launch(&k[CUDA_NORM_SUMS], blocks, groups, 1, &sums, stream));
+    MUST(cuda_launch(&k[CUDA_NORM_FINISH], one, 1, 1, &finish, stream));
+    MUST(cuda_launch(&k[CUDA_NORM_APPLY], vectors, 1, 1, &apply, stream));
+    MUST(cuda_launch(&k[CUDA_NORM_GRADIENT_SUMS], blocks, groups, 1, &gradient_sums, stream));
+    MUST(cuda_launch(&k[CUDA_NORM_GRADIENT_FINISH], one, 1, 1, &gradient_finish, stream));
+    MUST(cuda_launch(&k[CUDA_NORM_GRADIENT], vectors, 1, 1, &gradient, stream));
+
+    floats got_y = download(set, y, slab), got_dx = download(set, dx, slab);
+    wanted w = formulas(p, got_y);
+    double sum_tolerance = 3e-6, value_tolerance = set.tolerance > 2e-6 ? set.tolerance : 2e-6;
+
+    compare("mean", w.mean, download(mean, s.channels), sum_tolerance);
+    floats got = download(inverse, s.channels);
+    for (float &f : got)
+        f = 1 / (f * f) - 1e-5f;
+    compare("variance", w.variance, got, 2e-5);
+    compare("running mean", w.running_mean, download(running_mean, s.channels), sum_tolerance);
+    compare("running variance", w.running_variance, download(running_variance, s.channels), 2e-5);
+    compare("y", w.y, slice(p, got_y), value_tolerance * (s.mean > 10 ? 20 : 2));
+    compare("gradient of beta", w.dbeta, download(dbeta, s.channels), sum_tolerance);
+    compare("gradient of gamma", w.dgamma, download(dgamma, s.channels), sum_tolerance * (s.mean > 10 ? 20 : 2));
+    compare("gradient of x", w.dx, slice(p, got_dx), value_tolerance * (s.mean > 10 ? 20 : 2));
+    for (size_t i = 0; i < slab; i++)
+        if (i % s.ld < p.first || i % s.ld >= p.first + s.channels)
+            if (got_y[i] != 7 || got_dx[i] != p.dx[i]) {
+                expect(false, "something beside the slice was written");
+                break;
+            }
+    release();
+    snprintf(what, sizeof(what), "%s: %s", set.name, s.name);
+    finish_case(what);
+}
+
+int
+main(int argc, char **argv)
+{
+    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets)
+        for (const shape &s : shapes)
+            if (s.small || !small_shapes)
+                run_shape(set, s);
+    return summary();
+}

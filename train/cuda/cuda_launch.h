@@ -1,0 +1,101 @@
+/*
+ * cuda_launch.h - kernels from plain C: which there are, which form of a convolution to take, and launches
+ *
+ * A kernel is chosen by its number in the set of one type of value.  Launches are put into a stream and return; what
+ * goes wrong on the device is said by a later call.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_LAUNCH_H
+#define CHEX_CUDA_LAUNCH_H
+
+#include "cuda/cuda_kernels.h"
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+struct cuda_kernel {
+    const char *name;
+    const void *function;
+    unsigned threads; /* of a block */
+    size_t shared;    /* dynamic shared memory of a block */
+};
+
+/* Numbers of kernels: of each form of tile six, then the others. */
+#define CUDA_TILE_IDS(form, ...)                                                         \
+    CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
+        CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
+enum cuda_kernel_id {
+    GEMM_TILES(CUDA_TILE_IDS) CUDA_PACK_WEIGHTS,
+    CUDA_SUM_SPLITS,
+    CUDA_NORM_SUMS,
+    CUDA_NORM_FINISH,
+    CUDA_NORM_APPLY,
+    CUDA_NORM_GRADIENT_SUMS,
+    CUDA_NORM_GRADIENT_FINISH,
+    CUDA_NORM_GRADIENT,
+    CUDA_MAX_POOL,
+    CUDA_MAX_POOL_GRADIENT,
+    CUDA_AVERAGE_POOL,
+    CUDA_AVERAGE_POOL_GRADIENT,
+    CUDA_MEAN_POOL,
+    CUDA_MEAN_POOL_GRADIENT,
+    CUDA_BRANCHES,
+    CUDA_BRANCHES_GRADIENT,
+    CUDA_LINEAR,
+    CUDA_LINEAR_GRADIENT_DATA,
+    CUDA_LINEAR_GRADIENT_WEIGHTS,
+    CUDA_LOSS,
+    CUDA_GRADIENT_SQUARES,
+    CUDA_STEP_DECIDE,
+    CUDA_OPTIMIZER,
+    CUDA_KERNEL_COUNT
+};
+
+/* The sets of this program: those that cuda_table.c was compiled for. */
+extern const struct cuda_kernel cuda_kernels_fp16[CUDA_KERNEL_COUNT];
+extern const struct cuda_kernel cuda_kernels_bf16[CUDA_KERNEL_COUNT];
+extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* of the emulator */
+
+/* Once for a device, before the first launch. */
+cudaError_t cuda_prepare(const struct cuda_kernel *set);
+
+/* `argument` is the kernel's struct; it is read before the call returns. */
+cudaError_t cuda_launch(const struct cuda_kernel *kernel, unsigned x, unsigned y, unsigned z, void *argument,
+                        cudaStream_t stream);
+
+/* Blocks for count things, `each` a block. */
+unsigned cuda_blocks(size_t count, unsigned each);
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+enum conv_kind { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
+enum { CONV_TILES = CUDA_PACK_WEIGHTS / 6 };
+
+struct cuda_conv {
+    enum conv_kind kind;
+    struct conv_args args;
+    unsigned tile, splits; /* CONV_WEIGHTS: partial sums, else 1 */
+};
+
+/* Are channels, lds and pointers such as the kernels take them? */
+bool cuda_conv_fits(const struct conv_args *a);
+
+/*
+ * Choose the form of tile and the number of splits for a device with so many multiprocessors, by the model of
+ * gpu.md's table: waves of tiles, each as long as its share of the product.  Fills args.steps_each.  Depends on
+ * shapes alone.
+ */
+void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
+/* The same for a form that is given. */
+void cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors);
+
+/* Floats of args.partial. */
+size_t cuda_conv_partial(const struct cuda_conv *c);
+
+cudaError_t cuda_conv_launch(const struct cuda_kernel *set, const struct cuda_conv *c, cudaStream_t stream);
+/* Behind CONV_WEIGHTS: gradient [out][in][kernel][kernel] = scale * sum of the partials, added to it where kept. */
+cudaError_t cuda_conv_sum(const struct cuda_kernel *set, const struct cuda_conv *c, float *gradient, float scale,
+                          bool keep, cudaStream_t stream);
+
+#endif

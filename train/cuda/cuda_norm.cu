@@ -1,0 +1,226 @@
+/*
+ * cuda_norm.cu - batch normalisation: statistics, the normalised tensor, gradients
+ *
+ * Sums over pixels are partial sums of blocks, which one thread for each channel adds in the order of the blocks, in
+ * double. Squares are of x - pivot: of values far from zero they would cancel.  In kernels that sum, a block has
+ * NORM_CHANNELS channels of `each` pixels: four lanes side by side have a pixel, eight channels each.
+ *
+ * Formulas as in train/ref/ops_norm.c (Ioffe and Szegedy, 2015).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/cuda_device.h"
+
+namespace
+{
+DEVICE float
+sum_of_rows(float x) /* over the lanes of a warp that have the same channels */
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 4);
+    x += __shfl_xor_sync(0xffffffffu, x, 8);
+    return x + __shfl_xor_sync(0xffffffffu, x, 16);
+}
+
+/* Two sums of the eight channels of each thread, over the block, to partial[block][2][channels]. */
+DEVICE void
+reduce_block(float *first, float *second, float *shared, float *partial, unsigned channels)
+{
+    unsigned group = threadIdx.x % 4, warp = threadIdx.x / 32;
+
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        first[i] = sum_of_rows(first[i]);
+        second[i] = sum_of_rows(second[i]);
+    }
+    if (lane_id() < 4)
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++) {
+            shared[warp * 2 * NORM_CHANNELS + group * 8 + i] = first[i];
+            shared[(warp * 2 + 1) * NORM_CHANNELS + group * 8 + i] = second[i];
+        }
+    __syncthreads();
+    if (threadIdx.x < 2 * NORM_CHANNELS) {
+        unsigned which = threadIdx.x / NORM_CHANNELS,
+                 channel = blockIdx.y * NORM_CHANNELS + threadIdx.x % NORM_CHANNELS;
+        float sum = 0;
+
+        for (unsigned w = 0; w < NORM_THREADS / 32; w++)
+            sum += shared[w * 2 * NORM_CHANNELS + threadIdx.x];
+        if (channel < channels)
+            partial[((size_t)blockIdx.x * 2 + which) * channels + channel] = sum;
+    }
+}
+
+/* The sum of one channel over the blocks. */
+DEVICE double
+sum_of_blocks(const float *partial, unsigned which, unsigned channel, unsigned channels, unsigned blocks)
+{
+    double sum = 0;
+
+    for (unsigned b = 0; b < blocks; b++)
+        sum += (double)partial[((size_t)b * 2 + which) * channels + channel];
+    return sum;
+}
+
+/* Pixels that count: those of images whose weight is not 0. */
+DEVICE double
+count_of(const float *weight, unsigned images, unsigned pixels)
+{
+    unsigned counted = 0;
+
+    for (unsigned i = 0; i < images; i++)
+        counted += !weight || weight[i] != 0.0f;
+    return (double)counted * (double)pixels;
+}
+} // namespace
+
+KERNEL(norm_sums, norm_sums_args, NORM_THREADS, 2)
+{
+    SHARED_BYTES(shared);
+    unsigned channel = blockIdx.y * NORM_CHANNELS + threadIdx.x % 4 * 8;
+    unsigned end = min(a.images * a.pixels, (blockIdx.x + 1) * a.each);
+    float sum[8], squares[8], pivot[8];
+
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        sum[i] = squares[i] = 0;
+        pivot[i] = channel < a.channels ? a.pivot[channel + i] : 0;
+    }
+    for (unsigned p = blockIdx.x * a.each + threadIdx.x / 4; p < end; p += NORM_THREADS / 4) {
+        value8 x;
+
+        if (channel >= a.channels || (a.weight && a.weight[p / a.pixels] == 0.0f))
+            continue;
+        load8(x, (const value_t *)a.x + (size_t)p * a.ld + channel);
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++) {
+            float d = to_float(x.at[i]) - pivot[i];
+
+            sum[i] += d;
+            squares[i] += d * d;
+        }
+    }
+    reduce_block(sum, squares, (float *)(void *)shared, a.partial, a.channels);
+}
+
+KERNEL(norm_finish, norm_finish_args, NORM_THREADS, 1)
+{
+    unsigned c = blockIdx.x * NORM_THREADS + threadIdx.x;
+
+    if (c >= a.channels)
+        return;
+    double count = count_of(a.weight, a.images, a.pixels), some = count > 0 ? count : 1;
+    double shift = sum_of_blocks(a.partial, 0, c, a.channels, a.blocks) / some, mean = (double)a.pivot[c] + shift;
+    double variance = sum_of_blocks(a.partial, 1, c, a.channels, a.blocks) / some - shift * shift;
+    double inverse;
+
+    variance = variance > 0 ? variance : 0;
+    inverse = 1 / sqrt(variance + (double)a.epsilon);
+    a.mean[c] = (float)mean;
+    a.inverse[c] = (float)inverse;
+    a.scale[c] = (float)((double)a.gamma[c] * inverse);
+    a.shift[c] = (float)((double)a.beta[c] - (double)a.gamma[c] * inverse * mean);
+    if (a.running_mean && count >= 2) { /* one value says nothing of a variance */
+        double old = 1 - (double)a.momentum;
+
+        a.running_mean[c] = (float)(old * (double)a.running_mean[c] + (double)a.momentum * mean);
+        a.running_variance[c] = (float)(old * (double)a.running_variance[c] +
+                                        (double)a.momentum * variance * count / (count - 1));
+    }
+}
+
+KERNEL(norm_apply, norm_apply_args, NORM_THREADS, 2)
+{
+    unsigned groups = a.channels / 8;
+    size_t n = (size_t)blockIdx.x * NORM_THREADS + threadIdx.x, pixel = n / groups;
+    unsigned channel = (unsigned)(n % groups) * 8;
+    value8 v;
+
+    if (pixel >= a.pixels)
+        return;
+    load8(v, (const value_t *)a.x + pixel * a.x_ld + channel);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        float y = to_float(v.at[i]) * a.scale[channel + i] + a.shift[channel + i];
+
+        v.at[i] = to_value(a.relu && !(y > 0) && y == y ? 0.0f : y); /* NaN stays NaN: a step with it is skipped */
+    }
+    store8((value_t *)a.y + pixel * a.y_ld + channel, v);
+}
+
+KERNEL(norm_gradient_sums, norm_gradient_sums_args, NORM_THREADS, 2)
+{
+    SHARED_BYTES(shared);
+    unsigned channel = blockIdx.y * NORM_CHANNELS + threadIdx.x % 4 * 8;
+    unsigned end = min(a.pixels, (blockIdx.x + 1) * a.each);
+    float by_one[8], by_x[8], mean[8], inverse[8];
+
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        by_one[i] = by_x[i] = 0;
+        mean[i] = channel < a.channels ? a.mean[channel + i] : 0;
+        inverse[i] = channel < a.channels ? a.inverse[channel + i] : 0;
+    }
+    for (unsigned p = blockIdx.x * a.each + threadIdx.x / 4; p < end && channel < a.channels; p += NORM_THREADS / 4) {
+        value8 x, y, dy;
+
+        load8(x, (const value_t *)a.x + (size_t)p * a.x_ld + channel);
+        load8(dy, (const value_t *)a.dy + (size_t)p * a.dy_ld + channel);
+        if (a.relu)
+            load8(y, (const value_t *)a.y + (size_t)p * a.y_ld + channel);
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++) {
+            float g = a.relu && !(to_float(y.at[i]) > 0) ? 0.0f : to_float(dy.at[i]);
+
+            by_one[i] += g;
+            by_x[i] += g * (to_float(x.at[i]) - mean[i]) * inverse[i];
+        }
+    }
+    reduce_block(by_one, by_x, (float *)(void *)shared, a.partial, a.channels);
+}
+
+KERNEL(norm_gradient_finish, norm_gradient_finish_args, NORM_THREADS, 1)
+{
+    unsigned c = blockIdx.x * NORM_THREADS + threadIdx.x;
+
+    if (c >= a.channels)
+        return;
+    double count = count_of(a.weight, a.images, a.pixels), some = count > 0 ? count : 1;
+    double by_one = sum_of_blocks(a.partial, 0, c, a.channels, a.blocks);
+    double by_x = sum_of_blocks(a.partial, 1, c, a.channels, a.blocks);
+
+    a.by_beta[c] = (float)(by_one / some);
+    a.by_gamma[c] = (float)(by_x / some);
+    a.dbeta[c] = (a.keep ? a.dbeta[c] : 0) + (float)(by_one * (double)a.scale);
+    a.dgamma[c] = (a.keep ? a.dgamma[c] : 0) + (float)(by_x * (double)a.scale);
+}
+
+KERNEL(norm_gradient, norm_gradient_args, NORM_THREADS, 2)
+{
+    unsigned groups = a.channels / 8;
+    size_t n = (size_t)blockIdx.x * NORM_THREADS + threadIdx.x, pixel = n / groups;
+    unsigned channel = (unsigned)(n % groups) * 8;
+    value8 x, y, dy, dx;
+
+    if (pixel >= (size_t)a.images * a.pixels)
+        return;
+    bool counts = !a.weight || a.weight[pixel / a.pixels] != 0.0f;
+    value_t *to = (value_t *)a.dx + pixel * a.dx_ld + channel;
+
+    load8(x, (const value_t *)a.x + pixel * a.x_ld + channel);
+    load8(dy, (const value_t *)a.dy + pixel * a.dy_ld + channel);
+    if (a.relu)
+        load8(y, (const value_t *)a.y + pixel * a.y_ld + channel);
+    if (a.add)
+        load8(dx, to);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned c = channel + i;
+        float g = a.relu && !(to_float(y.at[i]) > 0) ? 0.0f : to_float(dy.at[i]);
+        float normal = (to_float(x.at[i]) - a.mean[c]) * a.inverse[c];
+        float d = counts ? a.gamma[c] * a.inverse[c] * (g - a.by_beta[c] - normal * a.by_gamma[c]) : 0.0f;
+
+        dx.at[i] = to_value(a.add ? to_float(dx.at[i]) + d : d);
+    }
+    store8(to, dx);
+}

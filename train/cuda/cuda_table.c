@@ -1,0 +1,81 @@
+/*
+ * cuda_table.c - the kernels of one type of value; compiled once for each, with CUDA_VALUE and CUDA_VALUE_BYTES
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/cuda_launch.h"
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define TEXT_(a)    #a
+#define TEXT(a)     TEXT_(a)
+
+/* A kernel is a function for who launches it by its address; nobody calls it. */
+#define DECLARE(name, type) void JOIN(name, CUDA_VALUE)(const struct type a);
+#define DECLARE_CONV(name)  DECLARE(name, conv_args) DECLARE(name##_pointwise, conv_args)
+#define DECLARE_TILE(form, ...) \
+    DECLARE_CONV(conv_forward_##form) DECLARE_CONV(conv_data_##form) DECLARE_CONV(conv_weights_##form)
+GEMM_TILES(DECLARE_TILE)
+DECLARE(pack_weights, pack_weights_args)
+DECLARE(sum_splits, sum_splits_args)
+DECLARE(norm_sums, norm_sums_args)
+DECLARE(norm_finish, norm_finish_args)
+DECLARE(norm_apply, norm_apply_args)
+DECLARE(norm_gradient_sums, norm_gradient_sums_args)
+DECLARE(norm_gradient_finish, norm_gradient_finish_args)
+DECLARE(norm_gradient, norm_gradient_args)
+DECLARE(max_pool, pool_args)
+DECLARE(max_pool_gradient, pool_args)
+DECLARE(average_pool, pool_args)
+DECLARE(average_pool_gradient, pool_args)
+DECLARE(mean_pool, mean_pool_args)
+DECLARE(mean_pool_gradient, mean_pool_args)
+DECLARE(branches, branches_args)
+DECLARE(branches_gradient, branches_args)
+DECLARE(linear, linear_args)
+DECLARE(linear_gradient_data, linear_args)
+DECLARE(linear_gradient_weights, linear_args)
+DECLARE(loss, loss_args)
+DECLARE(gradient_squares, gradient_squares_args)
+DECLARE(step_decide, step_decide_args)
+DECLARE(optimizer, optimizer_args)
+
+#define ENTRY(name, threads, shared) \
+    {TEXT(JOIN(name, CUDA_VALUE)), (const void *)JOIN(name, CUDA_VALUE), threads, shared},
+#define ENTRY_CONV(name, r, c, wr, wc)                                           \
+    ENTRY(name, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES)) \
+    ENTRY(name##_pointwise, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES))
+#define ENTRY_TILE(form, r, c, wr, wc)            \
+    ENTRY_CONV(conv_forward_##form, r, c, wr, wc) \
+    ENTRY_CONV(conv_data_##form, r, c, wr, wc)    \
+    ENTRY_CONV(conv_weights_##form, r, c, wr, wc)
+
+/* In the order of enum cuda_kernel_id. */
+/* clang-format off */
+const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
+    GEMM_TILES(ENTRY_TILE)
+    ENTRY(pack_weights, PACK_THREADS, 0)
+    ENTRY(sum_splits, PACK_THREADS, 0)
+    ENTRY(norm_sums, NORM_THREADS, NORM_SUMS_SHARED)
+    ENTRY(norm_finish, NORM_THREADS, 0)
+    ENTRY(norm_apply, NORM_THREADS, 0)
+    ENTRY(norm_gradient_sums, NORM_THREADS, NORM_SUMS_SHARED)
+    ENTRY(norm_gradient_finish, NORM_THREADS, 0)
+    ENTRY(norm_gradient, NORM_THREADS, 0)
+    ENTRY(max_pool, POOL_THREADS, 0)
+    ENTRY(max_pool_gradient, POOL_THREADS, 0)
+    ENTRY(average_pool, POOL_THREADS, 0)
+    ENTRY(average_pool_gradient, POOL_THREADS, 0)
+    ENTRY(mean_pool, POOL_THREADS, 0)
+    ENTRY(mean_pool_gradient, POOL_THREADS, 0)
+    ENTRY(branches, POOL_THREADS, 0)
+    ENTRY(branches_gradient, POOL_THREADS, 0)
+    ENTRY(linear, HEAD_THREADS, 0)
+    ENTRY(linear_gradient_data, HEAD_THREADS, 0)
+    ENTRY(linear_gradient_weights, HEAD_THREADS, 0)
+    ENTRY(loss, HEAD_THREADS, HEAD_THREADS * sizeof(double))
+    ENTRY(gradient_squares, STEP_THREADS, STEP_THREADS * sizeof(double))
+    ENTRY(step_decide, STEP_THREADS, 0)
+    ENTRY(optimizer, STEP_THREADS, 0)
+};
+/* clang-format on */
