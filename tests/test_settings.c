@@ -8,6 +8,7 @@
 
 #include "unit.h"
 
+#include "base/member.h"
 #include "checkpoint/settings.h"
 #include "run/trainer.h"
 
@@ -50,6 +51,12 @@ fill(struct settings *s, double rate, const char *model, double batch, const cha
     ck_assert(!s->failed);
 }
 
+static void
+put(const struct setting *row, struct values *values, uint64_t number)
+{
+    member_put((char *)values + row->offset, row->size, number);
+}
+
 START_TEST(a_value_is_read_from_its_member_and_put_there)
 {
     static const struct setting rows[] = {{"seed", SETTING_FIXED, SETTING_DIGITS, AT(seed)},
@@ -61,10 +68,10 @@ START_TEST(a_value_is_read_from_its_member_and_put_there)
     struct values values = {.keep = 1};
     struct settings s = {.count = 0};
 
-    setting_put(&rows[0], &values, UINT64_MAX);
-    setting_put(&rows[1], &values, THAT);
-    setting_put(&rows[2], &values, UINT32_MAX);
-    setting_put(&rows[3], &values, 1);
+    put(&rows[0], &values, UINT64_MAX);
+    put(&rows[1], &values, THAT);
+    put(&rows[2], &values, UINT32_MAX);
+    put(&rows[3], &values, 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         settings_add(&s, &rows[i], &values);
     ck_assert_str_eq(s.value[0].text, "18446744073709551615");

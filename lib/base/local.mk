@@ -13,6 +13,7 @@ libchexcore_la_SOURCES += \
 	lib/base/json.h \
 	lib/base/keyed_hash.c \
 	lib/base/keyed_hash.h \
+	lib/base/member.h \
 	lib/base/memory.c \
 	lib/base/memory.h \
 	lib/base/progress.c \

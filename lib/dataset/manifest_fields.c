@@ -23,20 +23,6 @@ derive_format(const struct manifest *m)
 }
 
 static json_t *
-derive_tool(const struct manifest *m)
-{
-    (void)m;
-    return json_string("chex-tools");
-}
-
-static json_t *
-derive_luma(const struct manifest *m)
-{
-    (void)m;
-    return json_string(MANIFEST_LUMA);
-}
-
-static json_t *
 derive_labels(const struct manifest *m)
 {
     json_t *names = json_array();
@@ -129,7 +115,7 @@ restore_layout(struct manifest *m, struct chex_error *err)
 _Static_assert(2 * DIGEST_SIZE == 64 && CHEX_ID_LENGTH == 16 && CRC_HEX - 1 == 8, "HEX() has numbers for its error");
 
 static const struct manifest_field tool_fields[] = {
-    {"name", MANIFEST_DERIVED, .derive = derive_tool, .any = true, .wanted = "a text"},
+    {"name", MANIFEST_DERIVED, .fixed = "chex-tools", .any = true, .wanted = "a text"},
     {"version", MANIFEST_TEXT, M(tool_version), PRINTABLE},
     {.key = NULL},
 };
@@ -157,7 +143,7 @@ static const struct manifest_field record_fields[] = {
 
 static const struct manifest_field decode_fields[] = {
     {"resize", MANIFEST_TEXT, M(resize), .names = resample_names, .wanted = "a known method"},
-    {"luma", MANIFEST_DERIVED, .derive = derive_luma, .wanted = MANIFEST_LUMA},
+    {"luma", MANIFEST_DERIVED, .fixed = MANIFEST_LUMA, .wanted = MANIFEST_LUMA},
     {"max_pixels", MANIFEST_NUMBER, M(max_pixels), .min = 1, .max = INT64_MAX},
     {"min_side", MANIFEST_NUMBER, M(min_side), .max = UINT32_MAX},
     {"lenient", MANIFEST_BOOL, M(lenient)},

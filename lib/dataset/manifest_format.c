@@ -11,6 +11,7 @@
 #include "dataset/manifest_json.h"
 
 #include "base/json.h"
+#include "base/member.h"
 
 #include <math.h>
 #include <string.h>
@@ -52,12 +53,6 @@ format_list(const struct manifest *m, const struct manifest_field *f)
     return array;
 }
 
-static uint64_t
-number_at(const struct manifest_field *f, const void *at)
-{
-    return f->size == sizeof(uint32_t) ? *(const uint32_t *)at : *(const uint64_t *)at;
-}
-
 static const char *
 text_at(const struct manifest_field *f, const void *at)
 {
@@ -68,11 +63,12 @@ static json_t *
 format_field(const struct manifest *m, const struct manifest_field *f, const void *object)
 {
     const void *at = (const char *)object + f->offset;
+    unsigned split;
     double real;
 
     switch (f->type) {
     case MANIFEST_NUMBER:
-        return json_integer((json_int_t)number_at(f, at));
+        return json_integer((json_int_t)member_get(at, f->size));
     case MANIFEST_REAL:
         real = *(const double *)at;
         return isfinite(real) ? json_real(real) : json_null();
@@ -83,9 +79,10 @@ format_field(const struct manifest *m, const struct manifest_field *f, const voi
     case MANIFEST_FINDINGS:
         return format_findings(at);
     case MANIFEST_SPLIT:
-        return number_at(f, at) < m->split_count ? json_text(m->split[number_at(f, at)].name) : json_null();
+        split = *(const unsigned *)at;
+        return split < m->split_count ? json_text(m->split[split].name) : json_null();
     case MANIFEST_DERIVED:
-        return f->derive(m);
+        return f->fixed ? json_string(f->fixed) : f->derive(m);
     case MANIFEST_OBJECT:
         return format_object(m, f->fields, object);
     case MANIFEST_LIST:
@@ -105,7 +102,8 @@ is_there(const struct manifest_field *f, const void *object)
     for (inner = f->fields; !there && inner->key; inner++) {
         const void *at = (const char *)object + inner->offset;
 
-        there = inner->type == MANIFEST_TEXT ? text_at(inner, at) && text_at(inner, at)[0] : number_at(inner, at) > 0;
+        there = inner->type == MANIFEST_TEXT ? text_at(inner, at) && text_at(inner, at)[0]
+                                             : member_get(at, inner->size) > 0;
     }
     return there;
 }

@@ -20,7 +20,7 @@ enum manifest_type {
     MANIFEST_TEXT,     /* const char *, or char[] */
     MANIFEST_FINDINGS, /* uint64_t[CHEX_FINDINGS]; an object with the names of the findings */
     MANIFEST_SPLIT,    /* unsigned; the name of this split */
-    MANIFEST_DERIVED,  /* no member: what derive() makes of the others */
+    MANIFEST_DERIVED,  /* no member: a fixed text, or what derive() makes of the others */
     MANIFEST_OBJECT,   /* fields of the same struct */
     MANIFEST_LIST      /* a pointer to structs, and an unsigned */
 };
@@ -36,6 +36,7 @@ struct manifest_field {
     const char *wanted;                          /* what an error says that it is not */
     size_t count, element;                       /* LIST: offset of its length, size of a struct */
     const struct manifest_field *fields;         /* OBJECT, LIST: up to a NULL key */
+    const char *fixed;                           /* DERIVED: this text */
     json_t *(*derive)(const struct manifest *m); /* NULL when out of memory */
     enum chex_status (*then)(struct manifest *m, struct chex_error *err); /* OBJECT: once it was read */
     bool any;                                                             /* DERIVED: another text is good too */

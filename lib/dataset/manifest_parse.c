@@ -13,6 +13,7 @@
 
 #include "base/ascii.h"
 #include "base/json.h"
+#include "base/member.h"
 #include "base/sha256.h"
 
 #include <stdio.h>
@@ -55,15 +56,6 @@ get_number(struct manifest_reader *r, const char *key, const struct manifest_fie
         fault(r, key, wanted);
     }
     return number;
-}
-
-static void
-put_number(const struct manifest_field *f, void *at, uint64_t number)
-{
-    if (f->size == sizeof(uint32_t))
-        *(uint32_t *)at = (uint32_t)number;
-    else
-        *(uint64_t *)at = number;
 }
 
 static double
@@ -131,7 +123,7 @@ find_split(struct manifest_reader *r, const struct manifest_field *f, const json
 static void
 compare_derived(struct manifest_reader *r, const struct manifest_field *f, const json_t *value)
 {
-    json_t *wanted = f->derive(r->m);
+    json_t *wanted = f->fixed ? json_string(f->fixed) : f->derive(r->m);
 
     if (!wanted)
         r->status = chex_fail_memory(r->err);
@@ -200,7 +192,7 @@ read_field(struct manifest_reader *r, const struct manifest_field *f, const json
 
     switch (f->type) {
     case MANIFEST_NUMBER:
-        put_number(f, at, get_number(r, f->key, f, value));
+        member_put(at, f->size, get_number(r, f->key, f, value));
         break;
     case MANIFEST_REAL:
         *(double *)at = get_real(r, f, value);
@@ -217,7 +209,7 @@ read_field(struct manifest_reader *r, const struct manifest_field *f, const json
         read_findings(r, f, value, at);
         break;
     case MANIFEST_SPLIT:
-        put_number(f, at, find_split(r, f, value));
+        member_put(at, f->size, find_split(r, f, value));
         break;
     case MANIFEST_DERIVED:
         compare_derived(r, f, value);

@@ -8,6 +8,7 @@
 #include "train/train_options.h"
 
 #include "base/ascii.h"
+#include "base/member.h"
 #include "graph/models.h"
 #include "log/prometheus.h"
 #include "train/train_values.h"
@@ -185,7 +186,7 @@ set_setting(struct trainer_options *o, const char *name, const char *value, stru
     case SETTING_DIGITS:
         status = cli_number(value, s->min, s->max, &number, err);
         if (status == CHEX_OK)
-            setting_put(s, o, number);
+            member_put(at, s->size, number);
         break;
     case SETTING_REAL:
         return value_real(value, 0, s->most, at, err);
@@ -195,7 +196,7 @@ set_setting(struct trainer_options *o, const char *name, const char *value, stru
         *(bool *)at = true;
         break;
     case SETTING_CHOICE:
-        setting_put(s, o, (uint64_t)name_index(s->names, value));
+        member_put(at, s->size, (uint64_t)name_index(s->names, value));
         break;
     }
     return status;

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/json.h"
+#include "base/member.h"
 #include "checkpoint/weights.h"
 #include "io/digest_file.h"
 
@@ -89,20 +90,16 @@ _Static_assert(sizeof(enum optimizer_kind) == sizeof(uint32_t), "an enum is read
 static json_t *
 format_field(const struct state_field *f, const struct checkpoint_state *state)
 {
-    const char *at = (const char *)state + f->offset;
-    uint64_t wide;
-    uint32_t narrow;
+    const void *at = (const char *)state + f->offset;
     char text[40];
     double real;
 
     switch (f->kind) {
     case KIND_U64:
-        memcpy(&wide, at, sizeof(wide));
-        snprintf(text, sizeof(text), "%llu", (unsigned long long)wide);
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)member_get(at, sizeof(uint64_t)));
         return json_string(text);
     case KIND_U32:
-        memcpy(&narrow, at, sizeof(narrow));
-        return json_integer(narrow);
+        return json_integer((json_int_t)member_get(at, sizeof(uint32_t)));
     case KIND_REAL:
         memcpy(&real, at, sizeof(real));
         snprintf(text, sizeof(text), "%a", real);
@@ -116,24 +113,21 @@ format_field(const struct state_field *f, const struct checkpoint_state *state)
 static bool
 parse_field(const struct state_field *f, const json_t *value, struct checkpoint_state *state)
 {
-    char *at = (char *)state + f->offset, *end;
+    void *at = (char *)state + f->offset;
+    char *end;
     const char *text = json_string_value(value);
-    unsigned long long wide;
-    uint32_t narrow;
     double real;
 
     switch (f->kind) {
     case KIND_U64:
         if (!text || strspn(text, "0123456789") != strlen(text) || strlen(text) == 0 || strlen(text) > 20)
             return false;
-        wide = strtoull(text, NULL, 10);
-        memcpy(at, &(uint64_t){wide}, sizeof(uint64_t));
+        member_put(at, sizeof(uint64_t), strtoull(text, NULL, 10));
         return true;
     case KIND_U32:
         if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)
             return false;
-        narrow = (uint32_t)json_integer_value(value);
-        memcpy(at, &narrow, sizeof(narrow));
+        member_put(at, sizeof(uint32_t), (uint64_t)json_integer_value(value));
         return true;
     case KIND_REAL:
         if (!text || strlen(text) > 39)

@@ -7,32 +7,13 @@
 
 #include "checkpoint/settings.h"
 
+#include "base/member.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one value --------------------------------------------------------------------------------------------------- */
-
-void
-setting_put(const struct setting *setting, void *object, uint64_t number)
-{
-    void *at = (char *)object + setting->offset;
-
-    if (setting->size == sizeof(bool))
-        *(bool *)at = number > 0;
-    else if (setting->size == sizeof(uint32_t))
-        *(uint32_t *)at = (uint32_t)number;
-    else
-        *(uint64_t *)at = number;
-}
-
-static uint64_t
-number_at(const struct setting *setting, const void *at)
-{
-    if (setting->size == sizeof(bool))
-        return *(const bool *)at;
-    return setting->size == sizeof(uint32_t) ? *(const uint32_t *)at : *(const uint64_t *)at;
-}
+/* ---- making ---------------------------------------------------------------------------------------------------- */
 
 void
 settings_add(struct settings *s, const struct setting *setting, const void *object)
@@ -46,15 +27,15 @@ settings_add(struct settings *s, const struct setting *setting, const void *obje
         v.text = *(const char *const *)at ? *(const char *const *)at : setting->none;
         break;
     case SETTING_DIGITS:
-        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number_at(setting, at));
+        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)member_get(at, setting->size));
         v.text = digits;
         break;
     case SETTING_CHOICE:
-        v.text = setting->names[number_at(setting, at)];
+        v.text = setting->names[member_get(at, setting->size)];
         break;
     case SETTING_NUMBER:
         v.kind = RUN_NUMBER;
-        v.number = (double)number_at(setting, at);
+        v.number = (double)member_get(at, setting->size);
         break;
     case SETTING_REAL:
     case SETTING_TIME:

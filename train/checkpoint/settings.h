@@ -51,9 +51,6 @@ struct setting {
 /* The offset and size of struct setting. */
 #define SETTING_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
-/* Store a whole number, or a place among names, in the member of such a setting. */
-void setting_put(const struct setting *setting, void *object, uint64_t number);
-
 #define SETTINGS_MAX  64
 #define SETTINGS_TEXT 2048 /* of settings_keep(), with its terminator */
 

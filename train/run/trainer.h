@@ -44,8 +44,11 @@ enum positive_weight { POSITIVE_NONE, POSITIVE_AUTO, POSITIVE_GIVEN };
 enum cache_kind { CACHE_AUTO, CACHE_DEVICE, CACHE_HOST, CACHE_NONE };
 
 /* The names of these, of enum precision, and of skip_bad, each up to NULL. */
-extern const char *const select_names[], *const positive_names[], *const cache_names[], *const precision_names[],
-                                                                                            *const bad_record_names[];
+extern const char *const select_names[];
+extern const char *const positive_names[];
+extern const char *const cache_names[];
+extern const char *const precision_names[];
+extern const char *const bad_record_names[];
 
 struct trainer_options {
     const char *data;   /* folder of the data set */
