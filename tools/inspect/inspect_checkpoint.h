@@ -19,9 +19,6 @@ enum chex_status checkpoint_state_of(const struct safetensors *s, json_t **out, 
 #define CHECKPOINT_SHAPE (SAFETENSORS_RANK * 22)
 char *checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE]);
 
-/* JSON knows no NaN: null. */
-json_t *checkpoint_real(double value);
-
 /* ---- two of them (inspect_checkpoint_diff.c) ------------------------------------------------------------------- */
 
 enum tensor_diff_kind {

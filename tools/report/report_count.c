@@ -185,6 +185,7 @@ report_count(struct report *r)
     for (i = 0; i < ds->info.split_count; i++) {
         r->all.images += r->split[i].images;
         r->all.filling += r->split[i].filling;
+        r->all.variable[VARIABLE_NONE].y += r->split[i].variable[VARIABLE_NONE].y;
         r->all.labels += r->split[i].labels;
         r->all.unknown_age += r->split[i].unknown_age;
         for (v = 0; v < REPORT_SEXES; v++)
