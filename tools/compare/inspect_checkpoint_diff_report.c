@@ -93,7 +93,7 @@ print_model(struct checkpoint_diff *d)
     }
 }
 
-/* NaN: it cannot be told. */
+/* NaN: it is not defined. */
 static char *
 relative_text(double value, char out[32])
 {
@@ -125,7 +125,7 @@ print_values(const struct checkpoint_diff *d)
                format_count(v->bad[1], bad), color->off);
 }
 
-/* What is not finite first; integers last; the largest relative difference first, what cannot be told before it. */
+/* What is not finite first; integers last; the largest relative difference first, one that is not defined before it. */
 static int
 by_difference(const void *a, const void *b)
 {

@@ -198,7 +198,7 @@ result_json(void *result)
 const struct inspect_result diff_result = {columns, put_rows, result_json, print_table};
 
 void
-inspect_say_different(const struct inspect *in, const char *a, const char *b)
+inspect_report_difference(const struct inspect *in, const char *a, const char *b)
 {
     if (in->common->quiet && inspect_format(in) == TABLE_TEXT)
         plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);

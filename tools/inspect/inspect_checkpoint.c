@@ -105,7 +105,7 @@ read_values(struct checkpoint *c, struct chex_error *err)
     return status;
 }
 
-/* A fault of the data is told in c->fault, with CHEX_OK. */
+/* A fault of the data stands in c->fault, with CHEX_OK. */
 static enum chex_status
 read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
 {
@@ -298,7 +298,7 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
 {
     struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
     struct chex_error err;
-    /* Where nothing was asked for the values are looked at too: it takes no time. */
+    /* The values are read where nothing was asked for, too: it takes no time. */
     bool values = in->options->action != INSPECT_VERIFY || in->options->depth != VERIFY_QUICK;
     enum chex_status status = read_checkpoint(&c, values, &err);
     const char *fault = c.fault[0] ? c.fault : NULL;

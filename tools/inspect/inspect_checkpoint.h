@@ -1,5 +1,5 @@
 /*
- * inspect_checkpoint.h - what the parts of chex-inspect that look at checkpoints share, and what --diff found of two
+ * inspect_checkpoint.h - what the parts of chex-inspect that read checkpoints share, and what --diff found of two
  *
  * SPDX-License-Identifier: Apache-2.0
  */

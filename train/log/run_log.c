@@ -37,7 +37,7 @@ struct run_log {
 
 /* ---- errors, time ------------------------------------------------------------------------------------------------ */
 
-/* A failure is told once; the run goes on. */
+/* Warn of the first failure alone; the run continues. */
 static void
 watch(struct run_log *log, enum chex_status status, const struct chex_error *err)
 {
@@ -65,7 +65,7 @@ run_log_flush(struct run_log *log)
 
 /* The file for Prometheus, where it is due. */
 static void
-tell_prometheus(struct run_log *log, bool at_once)
+write_prometheus(struct run_log *log, bool at_once)
 {
     struct chex_error err;
 
@@ -76,7 +76,7 @@ tell_prometheus(struct run_log *log, bool at_once)
 static void
 flush_sometimes(struct run_log *log)
 {
-    tell_prometheus(log, false);
+    write_prometheus(log, false);
     if (progress_clock() - log->flushed >= FLUSH_SECONDS)
         run_log_flush(log);
 }
@@ -180,7 +180,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
                                  &log->prometheus, &why);
         watch(log, status, &why);
     }
-    tell_prometheus(log, true);
+    write_prometheus(log, true);
     run_log_flush(log);
     *out = log;
     return CHEX_OK;
@@ -306,7 +306,7 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
     write_event(log, e->step, time);
     if (log->prometheus)
         prometheus_evaluation(log->prometheus, e);
-    tell_prometheus(log, true);
+    write_prometheus(log, true);
     run_log_flush(log);
 }
 
@@ -327,6 +327,6 @@ run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const 
     run_log_note(log, step, epoch, "end", text);
     if (log->prometheus)
         prometheus_end(log->prometheus, exit);
-    tell_prometheus(log, true);
+    write_prometheus(log, true);
     run_log_flush(log);
 }
