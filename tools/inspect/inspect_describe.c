@@ -99,7 +99,8 @@ describe_rest(const struct inspect *in, const struct target *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-json_t *
+/* {"Atelectasis": 12, ...} */
+static json_t *
 describe_positives(const uint64_t *positives)
 {
     json_t *object = json_object();

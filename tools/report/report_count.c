@@ -204,22 +204,6 @@ report_finding_name(unsigned finding)
     return finding < CHEX_FINDINGS ? chex_finding_name(finding) : "No Finding";
 }
 
-unsigned
-report_quantile(const uint64_t histogram[256], double share)
-{
-    uint64_t all = 0, below = 0;
-    unsigned i;
-
-    for (i = 0; i < 256; i++)
-        all += histogram[i];
-    for (i = 0; i < 255; i++) {
-        below += histogram[i];
-        if ((double)below >= share * (double)all)
-            break;
-    }
-    return i;
-}
-
 /* ---- rejects.jsonl --------------------------------------------------------------------------------------------- */
 
 static const char *

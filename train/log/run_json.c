@@ -51,12 +51,6 @@ run_json_real(struct run_json *j, const char *key, double number)
 }
 
 void
-run_json_pair(struct run_json *j, const char *key, double a, double b)
-{
-    run_json_add(j, key, isfinite(a) && isfinite(b) ? json_pack("[f,f]", a, b) : json_null());
-}
-
-void
 run_json_bool(struct run_json *j, const char *key, bool yes)
 {
     run_json_add(j, key, json_boolean(yes));
