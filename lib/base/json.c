@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,4 +132,16 @@ json_t *
 json_text(const char *text)
 {
     return text ? json_text_n(text, strlen(text)) : json_null();
+}
+
+json_t *
+count_json(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+json_t *
+real_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
 }

@@ -39,5 +39,8 @@ enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b
  */
 json_t *json_text_n(const char *text, size_t size);
 json_t *json_text(const char *text); /* NULL: null */
+/* The caller's; NULL when out of memory. */
+json_t *count_json(uint64_t n);
+json_t *real_json(double x); /* not finite: null */
 
 #endif

@@ -75,7 +75,7 @@ terminal_width(void)
     return 80;
 }
 
-/* Bytes of the text that fit into so many columns, each UTF-8 character taken as one. */
+/* Bytes of the text that fit into `columns` columns, each UTF-8 character taken as one. */
 static size_t
 cut(const char *text, size_t columns)
 {

@@ -13,7 +13,8 @@
 static unsigned
 decode(const unsigned char *p, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* of so many bytes: shorter forms are none */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800,
+                                     0x10000}; /* by number of bytes; below it a shorter form exists */
     unsigned bytes = p[0] < 0x80 ? 1 : p[0] < 0xc0 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf8 ? 4 : 0, i;
 
     *code = bytes < 2 ? p[0] : p[0] & (0x7fu >> bytes);

@@ -11,10 +11,11 @@
 #define SPEC_WORDS 1024
 
 /*
- * " --size 64 --split none --seed 7", for a shell: the split in any case, since its default depends on which files there
- * are, and of the others what is not the default.  Returns out.
+ * " --size 64 --split none --seed 7", for a shell: the split in any case, since its default depends on which files
+ * there are, and of the others what is not the default.  Returns out.
  *
- * all  every option, in two lines, split by a newline, with --exclude exclude.txt and --allow-rejects where some were left out
+ * all  every option, in two lines with a newline between them, also --exclude exclude.txt and --allow-rejects where
+ *      some were left out
  *
  * Of --split file:PATH the path is not known: PATH, or with `all` split.csv.  No manifest knows --empty-is-no-finding.
  */

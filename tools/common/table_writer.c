@@ -7,6 +7,7 @@
 
 #include "common/table_writer.h"
 
+#include "base/json.h"
 #include "base/progress.h"
 
 #include <math.h>
@@ -136,9 +137,9 @@ json_value(const struct cell *cell)
     case CELL_TEXT:
         return json_string(cell->text);
     case CELL_COUNT:
-        return json_integer((json_int_t)cell->count);
+        return count_json(cell->count);
     case CELL_NUMBER:
-        return isfinite(cell->number) ? json_real(cell->number) : json_null();
+        return real_json(cell->number);
     case CELL_JSON:
         return json_incref(cell->json);
     default:

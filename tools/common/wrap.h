@@ -19,7 +19,7 @@
 
 struct wrap {
     FILE *out;
-    unsigned column; /* so many are written to */
+    unsigned column; /* that the next text begins at */
 };
 
 /*

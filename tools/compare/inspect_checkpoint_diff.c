@@ -231,7 +231,7 @@ inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct
         inspect_print_result(in, &checkpoint_diff_result, &d);
         code = checkpoint_diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
         if (code != EXIT_GOOD)
-            inspect_say_different(in, a->path, b->path);
+            inspect_report_difference(in, a->path, b->path);
     } else {
         code = inspect_fail(in, d.side[failed].target->path, &err);
     }

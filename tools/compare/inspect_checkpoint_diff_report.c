@@ -93,7 +93,7 @@ print_model(struct checkpoint_diff *d)
     }
 }
 
-/* NaN: it cannot be told. */
+/* NaN: it is not defined. */
 static char *
 relative_text(double value, char out[32])
 {
@@ -125,7 +125,7 @@ print_values(const struct checkpoint_diff *d)
                format_count(v->bad[1], bad), color->off);
 }
 
-/* What is not finite first; integers last; the largest relative difference first, what cannot be told before it. */
+/* What is not finite first; integers last; the largest relative difference first, one that is not defined before it. */
 static int
 by_difference(const void *a, const void *b)
 {
@@ -254,11 +254,10 @@ put_rows(struct table_writer *t, void *result)
 static json_t *
 numbers_json(const struct value_difference *v)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "values", inspect_number(v->count), "differ",
-                     inspect_number(v->differ), "bytes", inspect_number(v->bytes), "equal_bytes",
-                     inspect_number(v->equal_bytes), "not_finite_a", inspect_number(v->bad[0]), "not_finite_b",
-                     inspect_number(v->bad[1]), "max_abs", checkpoint_real(v->max_abs), "relative",
-                     checkpoint_real(value_difference_relative(v)));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "values", count_json(v->count), "differ",
+                     count_json(v->differ), "bytes", count_json(v->bytes), "equal_bytes", count_json(v->equal_bytes),
+                     "not_finite_a", count_json(v->bad[0]), "not_finite_b", count_json(v->bad[1]), "max_abs",
+                     real_json(v->max_abs), "relative", real_json(value_difference_relative(v)));
 }
 
 static json_t *
@@ -269,14 +268,14 @@ result_json(void *result)
     unsigned i;
 
     for (i = 0; i < TENSOR_DIFF_KINDS; i++)
-        inspect_json_set(&counts, tensor_diff_name((enum tensor_diff_kind)i), inspect_number(d->count[i]));
+        inspect_json_set(&counts, tensor_diff_name((enum tensor_diff_kind)i), count_json(d->count[i]));
     for (i = 0; i < 2; i++) {
         inspect_json_push(&paths, json_text(d->side[i].target->path));
         inspect_json_push(&files, json_text(d->side[i].target->file));
     }
     return json_pack("{s:s, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "kind", "checkpoints", "paths", paths, "files",
                      files, "same", checkpoint_diff_is_same(d), "same_model", checkpoint_diff_same_model(d), "in_both",
-                     inspect_number(d->both), "counts", counts, "numbers", numbers_json(&d->all), "changes",
+                     count_json(d->both), "counts", counts, "numbers", numbers_json(&d->all), "changes",
                      inspect_rows_json(columns, put_rows, d));
 }
 

@@ -73,7 +73,7 @@ number_text(enum dtype type, double value, char out[40])
 }
 
 static void
-tell_pair(const struct tensor_pair *p, const char *name, tensor_diff_fn *fn, void *context)
+visit_pair(const struct tensor_pair *p, const char *name, tensor_diff_fn *fn, void *context)
 {
     char x[40], y[40];
 
@@ -102,7 +102,7 @@ checkpoint_diff_walk(struct checkpoint_diff *d, tensor_diff_fn *fn, void *contex
         if (e[0]->type != e[1]->type)
             fn(context, TENSOR_TYPE, name, dtype_name(e[0]->type), dtype_name(e[1]->type), NULL);
         if (next < d->pair_count && d->pair[next].a == e[0])
-            tell_pair(&d->pair[next++], name, fn, context);
+            visit_pair(&d->pair[next++], name, fn, context);
     }
 }
 

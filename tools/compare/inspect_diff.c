@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(SPLIT_MAX == 16, "struct diff counts moves between so many splits");
+_Static_assert(SPLIT_MAX == 16, "struct diff counts moves between at most 16 splits");
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
@@ -238,7 +238,7 @@ inspect_diff(struct inspect *in, const char *const path[2])
         inspect_print_result(in, &diff_result, &d);
         code = diff_is_same(&d) ? EXIT_GOOD : EXIT_DATA;
         if (code != EXIT_GOOD && d.side[0].faults + d.side[1].faults == 0)
-            inspect_say_different(in, path[0], path[1]);
+            inspect_report_difference(in, path[0], path[1]);
         if (d.side[0].read_failed || d.side[1].read_failed)
             code = EXIT_OUTPUT;
     }

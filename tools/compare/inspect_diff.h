@@ -63,7 +63,7 @@ void diff_walk(struct diff *d, diff_fn *fn, void *context);
 bool diff_is_same(const struct diff *d);
 
 /* One line for the exit status where -q takes the table away, of data sets and of checkpoints. */
-void inspect_say_different(const struct inspect *in, const char *a, const char *b);
+void inspect_report_difference(const struct inspect *in, const char *a, const char *b);
 
 /* Its result is a struct diff. */
 extern const struct inspect_result diff_result;

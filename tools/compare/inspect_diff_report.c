@@ -186,19 +186,19 @@ result_json(void *result)
     unsigned i;
 
     for (i = 0; i < DIFF_KINDS; i++)
-        inspect_json_set(&counts, diff_kind_name((enum diff_kind)i), inspect_number(d->count[i]));
+        inspect_json_set(&counts, diff_kind_name((enum diff_kind)i), count_json(d->count[i]));
     for (i = 0; i < 2; i++)
         inspect_json_push(&paths, json_text(d->side[i].target.path));
     return json_pack("{s:o, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "paths", paths, "same", diff_is_same(d), "read",
-                     !d->same_shards, "pixels_compared", d->pixels, "in_both", inspect_number(d->both), "counts",
-                     counts, "changes", inspect_rows_json(columns, put_rows, d), "faults",
-                     inspect_number(d->side[0].faults + d->side[1].faults));
+                     !d->same_shards, "pixels_compared", d->pixels, "in_both", count_json(d->both), "counts", counts,
+                     "changes", inspect_rows_json(columns, put_rows, d), "faults",
+                     count_json(d->side[0].faults + d->side[1].faults));
 }
 
 const struct inspect_result diff_result = {columns, put_rows, result_json, print_table};
 
 void
-inspect_say_different(const struct inspect *in, const char *a, const char *b)
+inspect_report_difference(const struct inspect *in, const char *a, const char *b)
 {
     if (in->common->quiet && inspect_format(in) == TABLE_TEXT)
         plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);

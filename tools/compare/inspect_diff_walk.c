@@ -22,20 +22,20 @@ diff_kind_name(enum diff_kind kind)
     return names[kind];
 }
 
-struct telling {
+struct visit {
     struct diff *d;
     diff_fn *fn;
     void *context;
 };
 
 static void
-tell(const struct telling *t, enum diff_kind kind, const char *name, const char *a, const char *b)
+visit(const struct visit *t, enum diff_kind kind, const char *name, const char *a, const char *b)
 {
     t->fn(t->context, kind, name, a, b);
 }
 
 static void
-tell_number(const struct telling *t, const char *name, uint64_t a, uint64_t b)
+visit_number(const struct visit *t, const char *name, uint64_t a, uint64_t b)
 {
     char x[32], y[32];
 
@@ -43,62 +43,62 @@ tell_number(const struct telling *t, const char *name, uint64_t a, uint64_t b)
         return;
     snprintf(x, sizeof(x), "%llu", (unsigned long long)a);
     snprintf(y, sizeof(y), "%llu", (unsigned long long)b);
-    tell(t, DIFF_SPEC, name, x, y);
+    visit(t, DIFF_SPEC, name, x, y);
 }
 
 static void
-tell_word(const struct telling *t, const char *name, const char *a, const char *b)
+visit_word(const struct visit *t, const char *name, const char *a, const char *b)
 {
     char x[INSPECT_TEXT], y[INSPECT_TEXT];
 
     if (strcmp(a, b) != 0)
-        tell(t, DIFF_SPEC, name, inspect_text((struct chex_bytes){a, strnlen(a, LAYOUT_MAX_TEXT)}, x),
-             inspect_text((struct chex_bytes){b, strnlen(b, LAYOUT_MAX_TEXT)}, y));
+        visit(t, DIFF_SPEC, name, inspect_text((struct chex_bytes){a, strnlen(a, LAYOUT_MAX_TEXT)}, x),
+              inspect_text((struct chex_bytes){b, strnlen(b, LAYOUT_MAX_TEXT)}, y));
 }
 
 /* What the data set id is made of, and the id itself. */
 static void
-compare_specs(const struct telling *t)
+compare_specs(const struct visit *t)
 {
     const struct chex_dataset *a = t->d->side[0].target.dataset, *b = t->d->side[1].target.dataset;
     const struct manifest *m = &a->manifest, *n = &b->manifest;
     unsigned i;
 
-    tell_word(t, "dataset_id", a->info.id, b->info.id);
-    tell_number(t, "format", a->info.format_version, b->info.format_version);
-    tell_number(t, "width", m->layout.width, n->layout.width);
-    tell_number(t, "height", m->layout.height, n->layout.height);
-    tell_word(t, "resize", m->resize, n->resize);
-    tell_word(t, "split_rule", m->split_rule, n->split_rule);
-    tell_number(t, "seed", m->seed, n->seed);
-    tell_number(t, "shard_size", m->shard_size, n->shard_size);
-    tell_word(t, "tail", m->tail, n->tail);
-    tell_number(t, "align", m->layout.align, n->layout.align);
-    tell_number(t, "stride", m->layout.stride, n->layout.stride);
-    tell_number(t, "max_pixels", m->max_pixels, n->max_pixels);
-    tell_number(t, "min_side", m->min_side, n->min_side);
-    tell_number(t, "lenient", m->lenient, n->lenient);
-    tell_word(t, "labels_sha256", m->labels_sha256, n->labels_sha256);
-    tell_number(t, "splits", a->info.split_count, b->info.split_count);
-    tell_number(t, "shards", a->info.shard_count, b->info.shard_count);
-    tell_number(t, "images", a->info.image_count, b->info.image_count);
-    tell_number(t, "rejects", m->rejects, n->rejects);
-    tell_number(t, "other_views", m->left_out.other_views, n->left_out.other_views);
-    tell_number(t, "excluded", m->left_out.excluded, n->left_out.excluded);
-    tell_number(t, "missing", m->left_out.missing, n->left_out.missing);
+    visit_word(t, "dataset_id", a->info.id, b->info.id);
+    visit_number(t, "format", a->info.format_version, b->info.format_version);
+    visit_number(t, "width", m->layout.width, n->layout.width);
+    visit_number(t, "height", m->layout.height, n->layout.height);
+    visit_word(t, "resize", m->resize, n->resize);
+    visit_word(t, "split_rule", m->split_rule, n->split_rule);
+    visit_number(t, "seed", m->seed, n->seed);
+    visit_number(t, "shard_size", m->shard_size, n->shard_size);
+    visit_word(t, "tail", m->tail, n->tail);
+    visit_number(t, "align", m->layout.align, n->layout.align);
+    visit_number(t, "stride", m->layout.stride, n->layout.stride);
+    visit_number(t, "max_pixels", m->max_pixels, n->max_pixels);
+    visit_number(t, "min_side", m->min_side, n->min_side);
+    visit_number(t, "lenient", m->lenient, n->lenient);
+    visit_word(t, "labels_sha256", m->labels_sha256, n->labels_sha256);
+    visit_number(t, "splits", a->info.split_count, b->info.split_count);
+    visit_number(t, "shards", a->info.shard_count, b->info.shard_count);
+    visit_number(t, "images", a->info.image_count, b->info.image_count);
+    visit_number(t, "rejects", m->rejects, n->rejects);
+    visit_number(t, "other_views", m->left_out.other_views, n->left_out.other_views);
+    visit_number(t, "excluded", m->left_out.excluded, n->left_out.excluded);
+    visit_number(t, "missing", m->left_out.missing, n->left_out.missing);
     for (i = 0; i < a->info.split_count; i++) {
         int other = chex_dataset_find_split(b, a->split[i].name);
         char name[64];
 
         snprintf(name, sizeof(name), "members of %.40s", a->split[i].name);
-        tell_word(t, name, a->split[i].members_sha256, other < 0 ? "-" : b->split[other].members_sha256);
+        visit_word(t, name, a->split[i].members_sha256, other < 0 ? "-" : b->split[other].members_sha256);
     }
     for (i = 0; i < b->info.split_count; i++)
         if (chex_dataset_find_split(a, b->split[i].name) < 0) {
             char name[64];
 
             snprintf(name, sizeof(name), "members of %.40s", b->split[i].name);
-            tell_word(t, name, "-", b->split[i].members_sha256);
+            visit_word(t, name, "-", b->split[i].members_sha256);
         }
 }
 
@@ -119,43 +119,43 @@ age_text(float age, char out[32])
 
 /* The same image here and there. */
 static void
-compare_items(const struct telling *t, const char *name, const struct diff_item *x, const struct diff_item *y)
+compare_items(const struct visit *t, const char *name, const struct diff_item *x, const struct diff_item *y)
 {
     struct diff *d = t->d;
     const char *a = split_of(&d->side[0], x), *b = split_of(&d->side[1], y);
     char left[INSPECT_LABELS_TEXT], right[INSPECT_LABELS_TEXT], p[INSPECT_TEXT], q[INSPECT_TEXT];
 
     if (strcmp(a, b) != 0)
-        tell(t, DIFF_SPLIT, name, a, b);
+        visit(t, DIFF_SPLIT, name, a, b);
     if (x->findings != y->findings)
-        tell(t, DIFF_LABELS, name, inspect_labels_text(x->findings, left), inspect_labels_text(y->findings, right));
+        visit(t, DIFF_LABELS, name, inspect_labels_text(x->findings, left), inspect_labels_text(y->findings, right));
     if (strcmp(x->patient, y->patient) != 0)
-        tell(t, DIFF_PATIENT, name, inspect_text(inspect_bytes(x->patient), p),
-             inspect_text(inspect_bytes(y->patient), q));
+        visit(t, DIFF_PATIENT, name, inspect_text(inspect_bytes(x->patient), p),
+              inspect_text(inspect_bytes(y->patient), q));
     age_text(x->age, left);
     age_text(y->age, right);
     if (strcmp(left, right) != 0)
-        tell(t, DIFF_AGE, name, left, right);
+        visit(t, DIFF_AGE, name, left, right);
     if (x->sex != y->sex)
-        tell(t, DIFF_SEX, name, (char[]){x->sex, '\0'}, (char[]){y->sex, '\0'});
+        visit(t, DIFF_SEX, name, (char[]){x->sex, '\0'}, (char[]){y->sex, '\0'});
     if (strcmp(x->view, y->view) != 0)
-        tell(t, DIFF_VIEW, name, inspect_text(inspect_bytes(x->view), p), inspect_text(inspect_bytes(y->view), q));
+        visit(t, DIFF_VIEW, name, inspect_text(inspect_bytes(x->view), p), inspect_text(inspect_bytes(y->view), q));
     if (d->pixels && memcmp(x->hash, y->hash, sizeof(x->hash)) != 0) {
         digest_hex(x->hash, 8, left);
         digest_hex(y->hash, 8, right);
-        tell(t, DIFF_PIXELS, name, left, right);
+        visit(t, DIFF_PIXELS, name, left, right);
     }
     if (strcmp(a, b) == 0 && (x->shard != y->shard || x->index != y->index)) {
         snprintf(left, sizeof(left), "%u:%u", x->shard, x->index);
         snprintf(right, sizeof(right), "%u:%u", y->shard, y->index);
-        tell(t, DIFF_PLACE, name, left, right);
+        visit(t, DIFF_PLACE, name, left, right);
     }
 }
 
 void
 diff_walk(struct diff *d, diff_fn *fn, void *context)
 {
-    const struct telling t = {d, fn, context};
+    const struct visit t = {d, fn, context};
     const struct diff_side *a = &d->side[0], *b = &d->side[1];
     char name[INSPECT_TEXT];
     size_t i = 0, j = 0;
@@ -167,9 +167,9 @@ diff_walk(struct diff *d, diff_fn *fn, void *context)
 
         inspect_text(inspect_bytes(raw), name);
         if (order < 0)
-            tell(&t, DIFF_ONLY_A, name, split_of(a, &a->item[i]), "");
+            visit(&t, DIFF_ONLY_A, name, split_of(a, &a->item[i]), "");
         else if (order > 0)
-            tell(&t, DIFF_ONLY_B, name, "", split_of(b, &b->item[j]));
+            visit(&t, DIFF_ONLY_B, name, "", split_of(b, &b->item[j]));
         else
             compare_items(&t, name, &a->item[i], &b->item[j]);
         i += order <= 0;

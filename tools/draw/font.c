@@ -169,12 +169,6 @@ const struct font font_large = {.height = 12, .baseline = 9, .spacing = 2, .rows
 const struct font font_small = {.height = 9, .baseline = 7, .spacing = 1, .rows = small_rows, .starts = small_starts};
 
 unsigned
-font_height(const struct font *font)
-{
-    return font->height;
-}
-
-unsigned
 font_baseline(const struct font *font)
 {
     return font->baseline;

@@ -23,8 +23,7 @@ struct glyph {
     unsigned width, height;
 };
 
-/* From the top of a line to its foot, and to the line on which the letters stand; between two letters. */
-unsigned font_height(const struct font *font);
+/* From the top of a line to that on which the letters stand; between two letters. */
 unsigned font_baseline(const struct font *font);
 unsigned font_spacing(const struct font *font);
 

@@ -158,7 +158,6 @@ enum chex_status inspect_put_file(const char *path, const struct buffer *data, s
 const char *inspect_count(const char *text, char out[PROGRESS_TEXT]);
 
 struct chex_bytes inspect_bytes(const char *text);
-json_t *inspect_number(uint64_t n);
 /* A progress line of records that are read, of `what` ("A", "" for the only thing); p begins as zeros. */
 void inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total);
 /* The head of what is said of a file: what it is, and its fault or NULL.  Returns the exit code. */

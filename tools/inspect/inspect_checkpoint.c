@@ -69,12 +69,6 @@ checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE])
     return out;
 }
 
-json_t *
-checkpoint_real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* What chex-train would not load: it names the first of the tensors. */
@@ -111,7 +105,7 @@ read_values(struct checkpoint *c, struct chex_error *err)
     return status;
 }
 
-/* A fault of the data is told in c->fault, with CHEX_OK. */
+/* A fault of the data stands in c->fault, with CHEX_OK. */
 static enum chex_status
 read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
 {
@@ -208,7 +202,7 @@ put_tensor(struct table_writer *t, const struct checkpoint *c, size_t i)
 
     checkpoint_shape(e, shape);
     for (k = 0; list && k < e->rank; k++)
-        inspect_json_push(&list, inspect_number(e->shape[k]));
+        inspect_json_push(&list, count_json(e->shape[k]));
     if (value_sums_bad(v) > 0)
         snprintf(bad, sizeof(bad), "%s%s not finite%s", c->in->color.red, COUNT_TEXT(value_sums_bad(v)),
                  c->in->color.off);
@@ -277,10 +271,10 @@ print_checkpoint(const struct checkpoint *c)
 static json_t *
 sums_json(const struct value_sums *v)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "min", checkpoint_real(value_sums_min(v)), "mean",
-                     checkpoint_real(value_sums_mean(v)), "max", checkpoint_real(value_sums_max(v)), "l2",
-                     checkpoint_real(value_sums_norm(v)), "zeros", inspect_number(v->zeros), "nan",
-                     inspect_number(v->nan), "infinite", inspect_number(v->infinite));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "min", real_json(value_sums_min(v)), "mean",
+                     real_json(value_sums_mean(v)), "max", real_json(value_sums_max(v)), "l2",
+                     real_json(value_sums_norm(v)), "zeros", count_json(v->zeros), "nan", count_json(v->nan),
+                     "infinite", count_json(v->infinite));
 }
 
 static json_t *
@@ -293,8 +287,8 @@ checkpoint_json(const struct checkpoint *c)
     for (i = 0; i < s->metadata_count; i++)
         inspect_json_set(&metadata, s->metadata[i].key, json_text(s->metadata[i].value));
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", json_text(c->target->file), "tensors",
-                     inspect_number(s->count), "numbers", inspect_number(c->numbers), "bytes", inspect_number(s->size),
-                     "metadata", metadata, "values", c->sums ? sums_json(&c->all) : json_null());
+                     count_json(s->count), "numbers", count_json(c->numbers), "bytes", count_json(s->size), "metadata",
+                     metadata, "values", c->sums ? sums_json(&c->all) : json_null());
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -304,7 +298,7 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
 {
     struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
     struct chex_error err;
-    /* Where nothing was asked for the values are looked at too: it takes no time. */
+    /* The values are read where nothing was asked for, too: it takes no time. */
     bool values = in->options->action != INSPECT_VERIFY || in->options->depth != VERIFY_QUICK;
     enum chex_status status = read_checkpoint(&c, values, &err);
     const char *fault = c.fault[0] ? c.fault : NULL;

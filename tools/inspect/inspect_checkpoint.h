@@ -1,5 +1,5 @@
 /*
- * inspect_checkpoint.h - what the parts of chex-inspect that look at checkpoints share, and what --diff found of two
+ * inspect_checkpoint.h - what the parts of chex-inspect that read checkpoints share, and what --diff found of two
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,9 +18,6 @@ enum chex_status checkpoint_state_of(const struct safetensors *s, json_t **out, 
 /* "64x3x7x7", "a single value". */
 #define CHECKPOINT_SHAPE (SAFETENSORS_RANK * 22)
 char *checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE]);
-
-/* JSON knows no NaN: null. */
-json_t *checkpoint_real(double value);
 
 /* ---- two of them (inspect_checkpoint_diff.c) ------------------------------------------------------------------- */
 

@@ -99,14 +99,15 @@ describe_rest(const struct inspect *in, const struct target *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-json_t *
+/* {"Atelectasis": 12, ...} */
+static json_t *
 describe_positives(const uint64_t *positives)
 {
     json_t *object = json_object();
     unsigned i;
 
     for (i = 0; i < CHEX_FINDINGS; i++)
-        inspect_json_set(&object, chex_finding_name(i), inspect_number(positives[i]));
+        inspect_json_set(&object, chex_finding_name(i), count_json(positives[i]));
     return object;
 }
 
@@ -120,10 +121,9 @@ splits_json(const struct chex_dataset *ds)
         const struct chex_split_info *split = &ds->split[i];
 
         inspect_json_push(&list, json_pack("{s:s, s:o, s:o, s:o, s:s, s:o}", "name", split->name, "images",
-                                           inspect_number(split->image_count), "patients",
-                                           inspect_number(split->patient_count), "shards",
-                                           inspect_number(split->shard_count), "members_sha256", split->members_sha256,
-                                           "positives", describe_positives(split->positives)));
+                                           count_json(split->image_count), "patients", count_json(split->patient_count),
+                                           "shards", count_json(split->shard_count), "members_sha256",
+                                           split->members_sha256, "positives", describe_positives(split->positives)));
     }
     return list;
 }
@@ -137,12 +137,11 @@ describe_json(const struct target *t)
     return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, "
                      "s:o}",
                      "id", ds->info.id, "format", (int)ds->info.format_version, "tool_version", m->tool_version,
-                     "height", inspect_number(ds->info.height), "width", inspect_number(ds->info.width), "channels",
-                     inspect_number(ds->info.channels), "stride", inspect_number(ds->info.stride), "pixel_offset",
-                     inspect_number(ds->info.pixel_offset), "shard_size", inspect_number(ds->info.shard_size), "tail",
-                     m->tail, "resize", m->resize, "split_rule", m->split_rule, "shards",
-                     inspect_number(ds->info.shard_count), "records", inspect_number(records_of(ds)), "images",
-                     inspect_number(ds->info.image_count), "bytes", inspect_number(size_of(ds)), "rejects",
-                     inspect_number(m->rejects), "pixel_mean", ds->info.pixel_mean, "pixel_deviation",
-                     ds->info.pixel_deviation, "splits", splits_json(ds));
+                     "height", count_json(ds->info.height), "width", count_json(ds->info.width), "channels",
+                     count_json(ds->info.channels), "stride", count_json(ds->info.stride), "pixel_offset",
+                     count_json(ds->info.pixel_offset), "shard_size", count_json(ds->info.shard_size), "tail", m->tail,
+                     "resize", m->resize, "split_rule", m->split_rule, "shards", count_json(ds->info.shard_count),
+                     "records", count_json(records_of(ds)), "images", count_json(ds->info.image_count), "bytes",
+                     count_json(size_of(ds)), "rejects", count_json(m->rejects), "pixel_mean", ds->info.pixel_mean,
+                     "pixel_deviation", ds->info.pixel_deviation, "splits", splits_json(ds));
 }

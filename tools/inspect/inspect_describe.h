@@ -15,7 +15,5 @@ void describe_rest(const struct inspect *in, const struct target *t);
 
 /* "dataset" of the --json document; NULL when out of memory. */
 json_t *describe_json(const struct target *t);
-/* {"Atelectasis": 12, ...} */
-json_t *describe_positives(const uint64_t *positives);
 
 #endif

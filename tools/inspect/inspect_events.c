@@ -95,19 +95,13 @@ print_events(const struct inspect *in, struct event_contents *c)
 }
 
 static json_t *
-real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *
 events_json(struct event_contents *c)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", json_text(c->version), "records",
-                     inspect_number(c->records), "values", inspect_number(c->values), "starts",
-                     inspect_number(c->sessions), "unreadable", inspect_number(c->opaque), "hidden",
-                     inspect_number(c->hidden), "first_time", real(c->first_time), "last_time", real(c->last_time),
-                     "tags", inspect_rows_json(tag_columns, put_tags, c));
+                     count_json(c->records), "values", count_json(c->values), "starts", count_json(c->sessions),
+                     "unreadable", count_json(c->opaque), "hidden", count_json(c->hidden), "first_time",
+                     real_json(c->first_time), "last_time", real_json(c->last_time), "tags",
+                     inspect_rows_json(tag_columns, put_tags, c));
 }
 
 int

@@ -114,7 +114,7 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
     if (in->common->json)
         inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path", json_text(t->path),
                                        "output", json_text(output), "split", t->dataset->split[shard->split].name,
-                                       "shard", shard->name, "index", inspect_number(r->index), "name",
+                                       "shard", shard->name, "index", count_json(r->index), "name",
                                        json_text_n(r->name.data, r->name.size), "patient",
                                        json_text_n(r->patient.data, r->patient.size), "labels",
                                        inspect_json_labels(findings), "weight", (int)r->weight));

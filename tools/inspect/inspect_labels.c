@@ -219,13 +219,13 @@ counts_json(const char *name, const struct counts *c)
 
         for (j = 0; j < CHEX_FINDINGS; j++)
             if (i != j)
-                inspect_json_set(&with, chex_finding_name(j), inspect_number(c->together[i][j]));
+                inspect_json_set(&with, chex_finding_name(j), count_json(c->together[i][j]));
         inspect_json_set(&findings, chex_finding_name(i),
-                         json_pack("{s:o, s:f, s:o}", "images", inspect_number(c->with[i]), "prevalence",
+                         json_pack("{s:o, s:f, s:o}", "images", count_json(c->with[i]), "prevalence",
                                    c->images ? (double)c->with[i] / (double)c->images : 0.0, "together_with", with));
     }
-    return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "images", inspect_number(c->images), "no_finding",
-                     inspect_number(c->none), "findings", findings);
+    return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "images", count_json(c->images), "no_finding",
+                     count_json(c->none), "findings", findings);
 }
 
 static json_t *
@@ -238,8 +238,7 @@ tally_json(void *result)
     for (i = 0; i < t->dataset->info.split_count; i++)
         if (t->split[i].images > 0)
             inspect_json_push(&splits, counts_json(t->dataset->split[i].name, &t->split[i]));
-    return json_pack("{s:o, s:o, s:o}", "path", json_text(t->path), "splits", splits, "faults",
-                     inspect_number(t->faults));
+    return json_pack("{s:o, s:o, s:o}", "path", json_text(t->path), "splits", splits, "faults", count_json(t->faults));
 }
 
 int

@@ -112,7 +112,7 @@ field_cell(const struct list *l, enum field field, const struct walk_record *r, 
         return cell_text(l->dataset->shard[r->shard].name);
     case FIELD_INDEX:
         snprintf(out, INSPECT_TEXT, "%u", r->index);
-        return cell_json(json ? inspect_number(r->index) : NULL, out);
+        return cell_json(json ? count_json(r->index) : NULL, out);
     case FIELD_NAME:
     case FIELD_PATIENT:
     case FIELD_VIEW:
@@ -120,7 +120,7 @@ field_cell(const struct list *l, enum field field, const struct walk_record *r, 
     case FIELD_LABELS:
         return cell_json(json ? inspect_json_labels(v->findings) : NULL, inspect_labels_text(v->findings, out));
     case FIELD_WEIGHT:
-        return cell_json(json ? inspect_number(v->weight) : NULL, v->weight ? "1" : "0");
+        return cell_json(json ? count_json(v->weight) : NULL, v->weight ? "1" : "0");
     case FIELD_AGE: /* unknown: empty, as in the label file */
         return isnan(v->age) ? cell_none() : cell_number((double)v->age);
     case FIELD_SEX:

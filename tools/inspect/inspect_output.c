@@ -115,12 +115,6 @@ inspect_json_labels(uint16_t findings)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-json_t *
-inspect_number(uint64_t n)
-{
-    return json_integer((json_int_t)n);
-}
-
 void
 inspect_json_push(json_t **list, json_t *value)
 {

@@ -296,10 +296,9 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
                                              (int)s->item[i].shard, "index", (int)s->item[i].index, "name",
                                              s->item[i].name, "patient", s->item[i].patient, "labels",
                                              inspect_json_labels(s->item[i].findings), "damaged", s->item[i].damaged));
-    inspect_json_add(in,
-                     json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "path", json_text(t->path), "output",
-                               json_text(output), "selected", inspect_number(s->selected), "columns", (int)s->columns,
-                               "width", (int)s->sheet_width, "height", (int)s->sheet_height, "images", images));
+    inspect_json_add(in, json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "path", json_text(t->path), "output",
+                                   json_text(output), "selected", count_json(s->selected), "columns", (int)s->columns,
+                                   "width", (int)s->sheet_width, "height", (int)s->sheet_height, "images", images));
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */

@@ -71,8 +71,8 @@ fault_json(const struct verify_fault *fault)
     bool placed = fault->record >= 0;
 
     return json_pack("{s:o, s:o, s:o, s:s, s:s, s:o}", "file", json_text(fault->file), "record",
-                     placed ? inspect_number((uint64_t)fault->record) : json_null(), "offset",
-                     placed ? inspect_number(fault->offset) : json_null(), "status", chex_status_name(fault->status),
+                     placed ? count_json((uint64_t)fault->record) : json_null(), "offset",
+                     placed ? count_json(fault->offset) : json_null(), "status", chex_status_name(fault->status),
                      "text", fault->text, "image", json_text(fault->image));
 }
 
@@ -218,9 +218,9 @@ result_json(const struct inspect *in, const struct target *t, const struct verif
     return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path", json_text(t->path),
                      "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(), "check", "depth",
                      depth_name(in, t), "manifest", t->dataset != NULL, "sha256", in->options->sha256, "shards_good",
-                     inspect_number(v->shards_good), "records_read", inspect_number(v->records_read), "bytes_read",
-                     inspect_number(v->bytes_read), "faults", inspect_number(v->faults), "constant_images",
-                     inspect_number(v->notes), "fault_list", faults);
+                     count_json(v->shards_good), "records_read", count_json(v->records_read), "bytes_read",
+                     count_json(v->bytes_read), "faults", count_json(v->faults), "constant_images",
+                     count_json(v->notes), "fault_list", faults);
 }
 
 static int

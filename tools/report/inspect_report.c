@@ -21,9 +21,8 @@ checks_json(const struct html_report *r)
     for (i = 0; i < r->check_count; i++) {
         const struct report_check *c = &r->checks[i];
 
-        inspect_json_push(&list,
-                          json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
-                                    names[c->level], "count", inspect_number(c->count), "text", json_text(c->text)));
+        inspect_json_push(&list, json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
+                                           names[c->level], "count", count_json(c->count), "text", json_text(c->text)));
     }
     return list;
 }
@@ -39,8 +38,8 @@ tell(struct inspect *in, const struct html_report *r, const char *output, size_t
     if (in->common->json) {
         inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", json_text(r->target->path),
                                        "output", json_text(output), "dataset", r->dataset->info.id, "images",
-                                       inspect_number(r->all.images), "bytes", inspect_number(size), "checks",
-                                       checks_json(r), "faults", inspect_number(r->walk.faults)));
+                                       count_json(r->all.images), "bytes", count_json(size), "checks", checks_json(r),
+                                       "faults", count_json(r->walk.faults)));
         return;
     }
     if (in->common->quiet)

@@ -164,7 +164,5 @@ unsigned report_shown_splits(const struct html_report *r, unsigned shown[SPLIT_M
 const char *report_view_name(enum report_view view);
 /* Of a finding, or VARIABLE_NONE. */
 const char *report_finding_name(unsigned finding);
-/* The share of pixels at or below which `share` of them lie: a level of 0 .. 255. */
-unsigned report_quantile(const uint64_t histogram[256], double share);
 
 #endif

@@ -185,6 +185,7 @@ report_count(struct html_report *r)
     for (i = 0; i < ds->info.split_count; i++) {
         r->all.images += r->split[i].images;
         r->all.filling += r->split[i].filling;
+        r->all.variable[VARIABLE_NONE].y += r->split[i].variable[VARIABLE_NONE].y;
         r->all.labels += r->split[i].labels;
         r->all.unknown_age += r->split[i].unknown_age;
         for (v = 0; v < REPORT_SEXES; v++)
@@ -201,22 +202,6 @@ const char *
 report_finding_name(unsigned finding)
 {
     return finding < CHEX_FINDINGS ? chex_finding_name(finding) : "No Finding";
-}
-
-unsigned
-report_quantile(const uint64_t histogram[256], double share)
-{
-    uint64_t all = 0, below = 0;
-    unsigned i;
-
-    for (i = 0; i < 256; i++)
-        all += histogram[i];
-    for (i = 0; i < 255; i++) {
-        below += histogram[i];
-        if ((double)below >= share * (double)all)
-            break;
-    }
-    return i;
 }
 
 /* ---- rejects.jsonl --------------------------------------------------------------------------------------------- */

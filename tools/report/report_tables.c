@@ -19,39 +19,6 @@
 
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
 
-/* A row: its name and a number for each split and, with all >= 0, one for all. */
-static void
-row(struct html *h, const struct html_report *r, const char *name,
-    uint64_t (*of)(const struct report_split *, unsigned), unsigned which)
-{
-    uint64_t sum = 0;
-    unsigned i;
-
-    html_format(h, "<tr><th>%s</th>", name);
-    for (i = 0; i < r->dataset->info.split_count; i++) {
-        html_format(h, "<td>%s</td>", TEXT(of(&r->split[i], which)));
-        sum += of(&r->split[i], which);
-    }
-    html_format(h, "<td>%s</td></tr>\n", TEXT(sum));
-}
-
-enum { OF_IMAGES, OF_PATIENTS, OF_FILLING, OF_NONE };
-
-static uint64_t
-count_of(const struct report_split *s, unsigned which)
-{
-    switch (which) {
-    case OF_IMAGES:
-        return s->images;
-    case OF_PATIENTS:
-        return s->patients;
-    case OF_FILLING:
-        return s->filling;
-    default:
-        return (uint64_t)s->variable[VARIABLE_NONE].y;
-    }
-}
-
 static unsigned
 age_quantile(const struct report_split *s, double share)
 {
@@ -66,44 +33,53 @@ age_quantile(const struct report_split *s, double share)
     return year;
 }
 
+enum people { IMAGES, PATIENTS, NO_FINDING, VISITS, FINDINGS, AGE, WOMEN, AP, FILLING };
+
+static const char *
+people_text(const struct report_split *s, enum people what, char out[64])
+{
+    const double images = s->images ? (double)s->images : 1; /* without any, the others are 0 */
+
+    switch (what) {
+    case IMAGES:
+        return format_count(s->images, out);
+    case PATIENTS:
+        return format_count(s->patients, out);
+    case NO_FINDING:
+        return format_count((uint64_t)s->variable[VARIABLE_NONE].y, out);
+    case FILLING:
+        return format_count(s->filling, out);
+    case VISITS:
+        snprintf(out, 64, "%.2f", s->patients ? (double)s->images / (double)s->patients : 0.0);
+        break;
+    case FINDINGS:
+        snprintf(out, 64, "%.2f", (double)s->labels / images);
+        break;
+    case AGE:
+        if (s->images == s->unknown_age)
+            return "unknown";
+        snprintf(out, 64, "%u (%u-%u)", age_quantile(s, 0.5), age_quantile(s, 0.25), age_quantile(s, 0.75));
+        break;
+    case WOMEN:
+        snprintf(out, 64, "%.1f %%", 100 * (double)s->sex[SEX_F] / images);
+        break;
+    case AP:
+        snprintf(out, 64, "%.1f %%", 100 * (double)s->view[VIEW_AP] / images);
+        break;
+    }
+    return out;
+}
+
+/* A cell for each split, and one for all. */
 static void
-people_rows(struct html *h, const struct html_report *r)
+row(struct html *h, const struct html_report *r, const char *name, enum people what)
 {
     unsigned splits = r->dataset->info.split_count, i;
+    char text[64];
 
-    html_raw(h, "<tr><th>images of a patient, mean</th>");
-    for (i = 0; i <= splits; i++) {
-        const struct report_split *s = i < splits ? &r->split[i] : &r->all;
-
-        html_format(h, "<td>%.2f</td>", s->patients ? (double)s->images / (double)s->patients : 0.0);
-    }
-    html_raw(h, "</tr>\n<tr><th>findings of an image, mean</th>");
-    for (i = 0; i <= splits; i++) {
-        const struct report_split *s = i < splits ? &r->split[i] : &r->all;
-
-        html_format(h, "<td>%.2f</td>", s->images ? (double)s->labels / (double)s->images : 0.0);
-    }
-    html_raw(h, "</tr>\n<tr><th>age in years, median (quartiles)</th>");
-    for (i = 0; i <= splits; i++) {
-        const struct report_split *s = i < splits ? &r->split[i] : &r->all;
-
-        if (s->images > s->unknown_age)
-            html_format(h, "<td>%u (%u-%u)</td>", age_quantile(s, 0.5), age_quantile(s, 0.25), age_quantile(s, 0.75));
-        else
-            html_raw(h, "<td>unknown</td>");
-    }
-    html_raw(h, "</tr>\n<tr><th>women</th>");
-    for (i = 0; i <= splits; i++) {
-        const struct report_split *s = i < splits ? &r->split[i] : &r->all;
-
-        html_format(h, "<td>%.1f %%</td>", s->images ? 100 * (double)s->sex[SEX_F] / (double)s->images : 0.0);
-    }
-    html_raw(h, "</tr>\n<tr><th>AP views</th>");
-    for (i = 0; i <= splits; i++) {
-        const struct report_split *s = i < splits ? &r->split[i] : &r->all;
-
-        html_format(h, "<td>%.1f %%</td>", s->images ? 100 * (double)s->view[VIEW_AP] / (double)s->images : 0.0);
-    }
+    html_format(h, "<tr><th>%s</th>", name);
+    for (i = 0; i <= splits; i++)
+        html_format(h, "<td>%s</td>", people_text(i < splits ? &r->split[i] : &r->all, what, text));
     html_raw(h, "</tr>\n");
 }
 
@@ -128,20 +104,21 @@ report_table_splits(struct html *h, const struct html_report *r)
     uint64_t shards = 0;
 
     head_of_splits(h, r, "<th>all</th>");
-    row(h, r, "images", count_of, OF_IMAGES);
-    html_raw(h, "<tr><th>patients</th>");
-    for (i = 0; i < r->dataset->info.split_count; i++)
-        html_format(h, "<td>%s</td>", TEXT(r->split[i].patients));
-    html_format(h, "<td>%s</td></tr>\n", TEXT(r->all.patients));
-    row(h, r, "images without a finding", count_of, OF_NONE);
-    people_rows(h, r);
+    row(h, r, "images", IMAGES);
+    row(h, r, "patients", PATIENTS);
+    row(h, r, "images without a finding", NO_FINDING);
+    row(h, r, "images of a patient, mean", VISITS);
+    row(h, r, "findings of an image, mean", FINDINGS);
+    row(h, r, "age in years, median (quartiles)", AGE);
+    row(h, r, "women", WOMEN);
+    row(h, r, "AP views", AP);
     html_raw(h, "<tr><th>shards</th>");
     for (i = 0; i < r->dataset->info.split_count; i++) {
         html_format(h, "<td>%s</td>", TEXT(r->dataset->split[i].shard_count));
         shards += r->dataset->split[i].shard_count;
     }
     html_format(h, "<td>%s</td></tr>\n", TEXT(shards));
-    row(h, r, "filling records", count_of, OF_FILLING);
+    row(h, r, "filling records", FILLING);
     html_raw(h, "<tr><th>SHA-256 of the members</th>");
     for (i = 0; i < r->dataset->info.split_count; i++)
         html_format(h, "<td><code title=\"%.64s\">%.12s</code></td>", r->dataset->split[i].members_sha256,

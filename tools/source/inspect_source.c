@@ -35,7 +35,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     item -= c->archive_count;
     file = &c->item[item];
     if (source_path(&c->source, &c->source.file[item], path, sizeof(path), NULL) == CHEX_OK)
-        source_look_at_file(c, file, path);
+        source_probe_file(c, file, path);
     else
         file->fault = SOURCE_UNREADABLE;
     return CHEX_OK;
@@ -145,7 +145,7 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
 }
 
 /*
- * A label file or folders that cannot be used are what this is to find out, not misuse: they are told with the rest.
+ * A label file or folders that cannot be used are a result, not misuse: they are reported with the rest.
  * Files that are not there are no result.
  */
 static enum chex_status

@@ -1,13 +1,12 @@
 /*
- * inspect_source.h - what --source found, between its looking and its words
+ * inspect_source.h - what --source found, between its computation and its words
  *
  * A loose file and a member of an archive become the same thing, a source_item, found in a place: a folder or an
- * archive.  Threads look at loose files and read archives side by side, each archive by one of them from its beginning
- * to its end; what they found is put together afterwards, so that the result depends on the inputs and their order
- * alone.
+ * archive.  Threads probe loose files and read archives side by side; one thread reads an archive from its beginning to
+ * its end.  Their findings are put together afterwards, so the result depends on the inputs and their order alone.
  *
  *     inspect_source.c          reads the label file, searches the folders, starts the threads
- *     inspect_source_look.c     one image: how it begins and ends
+ *     inspect_source_probe.c    one image: how it begins and ends
  *     inspect_source_archive.c  one archive, member by member
  *     inspect_source_sum.c      one item for each name, what is missing, sums for each place
  *     inspect_source_report.c   the table;  inspect_source_rows.c  CSV and JSON
@@ -104,7 +103,7 @@ struct source_check {
     bool *missing;                    /* [labels.count] */
     int nih[PREFLIGHT_ARCHIVES];      /* the place that holds most images of that archive of NIH, or -1 */
     uint64_t count_of[SOURCE_FAULTS], misnamed, repeated, bytes;
-    uint64_t nowhere; /* missing rows of which no place can be told where they should be */
+    uint64_t nowhere; /* missing rows whose place is not known */
 
     /* while threads are at work */
     locale_t utf8;
@@ -117,7 +116,7 @@ struct source_check {
     struct progress progress;                    /* in bytes of the archives' files; under the lock */
 };
 
-/* ---- inspect_source_look.c ------------------------------------------------------------------------------------- */
+/* ---- inspect_source_probe.c ------------------------------------------------------------------------------------ */
 
 #define SOURCE_HEAD 1024
 #define SOURCE_TAIL 64
@@ -126,9 +125,9 @@ struct source_check {
  * Set fault, misnamed and detail of an item (size and name are set) from its first and last bytes: at most SOURCE_HEAD
  * and SOURCE_TAIL, of a shorter file all.
  */
-void source_look(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail);
+void source_probe(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail);
 /* The same for a loose file. */
-void source_look_at_file(struct source_check *c, struct source_item *item, const char *path);
+void source_probe_file(struct source_check *c, struct source_item *item, const char *path);
 /* In words what the first bytes look like, if not like an image; valid as long as c. */
 const char *source_type(struct source_check *c, const uint8_t *head, size_t size);
 
@@ -153,7 +152,7 @@ enum chex_status source_read_archive(struct source_check *c, size_t index, struc
  * was lost in the damage of its archive only where there is no other.  The others are copies, or conflicts.
  *
  * The image of a missing row should be where most images of the same archive of NIH are, if the label file is that of
- * the whole data set; else it can only be told where there is but one place.
+ * the whole data set; else it is known only where there is one place.
  */
 enum chex_status source_sum(struct source_check *c, struct chex_error *err);
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Images of one archive that are looked at; the largest public sets have a few hundred thousand in all. */
+/* Images of one archive that are probed; the largest public sets have a few hundred thousand in all. */
 #define MAX_IMAGES 2000000
 
 /* ---- what it is instead ---------------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ add_item(struct source_check *c, struct source_archive *a, uint32_t place, const
     return CHEX_OK;
 }
 
-/* Is there a loose file of this name that is another image?  One that cannot be read is told as such. */
+/* Is there a loose file of this name that is another image?  One that cannot be read is reported as such. */
 static bool
 differs_from_loose(const struct source_check *c, const struct source_item *item, struct source_reader *r)
 {
@@ -92,7 +92,7 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
 
     item->size = status == CHEX_OK ? b->size : member->size_known ? member->size : 0;
     if (status == CHEX_OK)
-        source_look(c, item, b->data, b->data + b->size - (b->size < SOURCE_TAIL ? b->size : SOURCE_TAIL));
+        source_probe(c, item, b->data, b->data + b->size - (b->size < SOURCE_TAIL ? b->size : SOURCE_TAIL));
     else if (status == CHEX_ERR_LIMIT)
         item->fault = SOURCE_LARGE;
     else if (status == CHEX_ERR_DAMAGED)
@@ -110,7 +110,7 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
 
 /* ---- the archive ----------------------------------------------------------------------------------------------- */
 
-/* Called by all who read. */
+/* Called by every thread that reads. */
 static void
 tick(struct source_check *c)
 {
@@ -134,12 +134,12 @@ tick(struct source_check *c)
 }
 
 static void
-note_progress(struct source_check *c, const struct image_archive *archive, uint64_t *told)
+note_progress(struct source_check *c, const struct image_archive *archive, uint64_t *counted)
 {
     uint64_t now = image_archive_offset(archive);
 
-    atomic_fetch_add(&c->archive_bytes, now - *told);
-    *told = now;
+    atomic_fetch_add(&c->archive_bytes, now - *counted);
+    *counted = now;
     atomic_fetch_add(&c->images_read, 1);
     tick(c);
 }
@@ -150,7 +150,7 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
 {
     struct image_member member;
     struct source_item *item = NULL;
-    uint64_t told = 0;
+    uint64_t counted = 0;
     bool found = true;
     enum chex_status status = image_archive_next(archive, &member, &found, err);
 
@@ -171,7 +171,7 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
             if (!damaged)
                 place->last = item->name;
         }
-        note_progress(c, archive, &told);
+        note_progress(c, archive, &counted);
         if (status == CHEX_OK)
             status = image_archive_next(archive, &member, &found, err);
     }

@@ -64,10 +64,10 @@ print_labels(const struct source_check *c)
 /* ---- what is wrong --------------------------------------------------------------------------------------------- */
 
 static void
-print_more(uint64_t count, size_t told)
+print_more(uint64_t count, size_t listed)
 {
-    if (count > told)
-        printf("         and %s more: --format csv names all\n", TEXT(count - told));
+    if (count > listed)
+        printf("         and %s more: --format csv names all\n", TEXT(count - listed));
 }
 
 /* "short    3: the end is lacking ...", and the first of them. */
@@ -77,13 +77,13 @@ print_items(const struct source_check *c, enum source_fault fault, const char *w
     const struct color *color = &c->in->color;
     bool extra = fault == SOURCE_EXTRA;
     char text[ROOM];
-    size_t i, told = 0;
+    size_t i, listed = 0;
 
     if (c->count_of[fault] == 0)
         return;
     printf("%-8s %s%s: %s%s\n", source_fault_name(fault), extra ? "" : color->red, TEXT(c->count_of[fault]), what,
            extra ? "" : color->off);
-    for (i = 0; i < c->count && told < SHOWN; i++) {
+    for (i = 0; i < c->count && listed < SHOWN; i++) {
         const struct source_item *item = &c->item[i];
 
         if (extra ? !item->extra : item->fault != fault)
@@ -91,9 +91,9 @@ print_items(const struct source_check *c, enum source_fault fault, const char *w
         printf("         %s", shown(item->name, text));
         printf("  in %s%s%s\n", shown(c->place[item->place].path, text), !extra && item->detail ? ": " : "",
                !extra && item->detail ? item->detail : "");
-        told++;
+        listed++;
     }
-    print_more(c->count_of[fault], told);
+    print_more(c->count_of[fault], listed);
 }
 
 static void
@@ -242,7 +242,7 @@ print_places(const struct source_check *c)
         print_nowhere(c, (size_t)c->nowhere, "(in none of these)");
 }
 
-/* NIH's archives, told by the order of the names, where they were unpacked into one folder. */
+/* NIH's archives, known by the order of the names, where they were unpacked into one folder. */
 static void
 print_nih(const struct source_check *c)
 {

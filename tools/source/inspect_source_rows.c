@@ -93,9 +93,8 @@ damage_json(const struct source_place *p)
     if (p->error.status == CHEX_OK)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "text", json_text(p->error.text), "offset",
-                     p->opened ? inspect_number(p->offset) : json_null(), "images_before", inspect_number(p->before),
-                     "images_after", inspect_number(p->after), "last_before",
-                     p->last ? json_text(p->last) : json_null());
+                     p->opened ? count_json(p->offset) : json_null(), "images_before", count_json(p->before),
+                     "images_after", count_json(p->after), "last_before", p->last ? json_text(p->last) : json_null());
 }
 
 static json_t *
@@ -107,13 +106,12 @@ places_json(const struct source_check *c)
     for (i = 0; i < c->place_count; i++) {
         const struct source_place *p = &c->place[i];
 
-        inspect_json_push(&list,
-                          json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path", json_text(p->path),
-                                    "kind", p->archive ? "archive" : "folder", "images", inspect_number(p->images),
-                                    "missing", inspect_number(p->missing), "short", inspect_number(p->brief), "damaged",
-                                    inspect_number(p->damaged), "extra", inspect_number(p->extra), "bytes",
-                                    inspect_number(p->bytes), "size",
-                                    p->archive ? inspect_number(p->size) : json_null(), "damage", damage_json(p)));
+        inspect_json_push(&list, json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
+                                           json_text(p->path), "kind", p->archive ? "archive" : "folder", "images",
+                                           count_json(p->images), "missing", count_json(p->missing), "short",
+                                           count_json(p->brief), "damaged", count_json(p->damaged), "extra",
+                                           count_json(p->extra), "bytes", count_json(p->bytes), "size",
+                                           p->archive ? count_json(p->size) : json_null(), "damage", damage_json(p)));
     }
     return list;
 }
@@ -130,19 +128,18 @@ result_json(void *result)
     size_t i;
 
     for (i = SOURCE_GOOD; i < SOURCE_FAULTS; i++)
-        inspect_json_set(&counts, source_fault_name((enum source_fault)i), inspect_number(c->count_of[i]));
+        inspect_json_set(&counts, source_fault_name((enum source_fault)i), count_json(c->count_of[i]));
     for (i = 0; c->preflight.whole && i < PREFLIGHT_ARCHIVES; i++)
-        inspect_json_push(&archives, json_pack("{s:o, s:o}", "images", inspect_number(c->preflight.archive[i].wanted),
-                                               "found", inspect_number(c->preflight.archive[i].found)));
+        inspect_json_push(&archives, json_pack("{s:o, s:o}", "images", count_json(c->preflight.archive[i].wanted),
+                                               "found", count_json(c->preflight.archive[i].found)));
     for (i = 0; i < o->input_count + o->path_count; i++)
         inspect_json_push(&inputs, json_text(i < o->input_count ? o->input[i] : o->path[i - o->input_count]));
-    return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "inputs", inputs,
-                     "labels", json_text(o->labels), "good", source_check_good(c), "labels_error",
-                     error_json(&c->labels_err), "images_error", error_json(&c->source_err), "rows",
-                     inspect_number(c->labels.row_count), "files", inspect_number(c->count), "bytes",
-                     inspect_number(c->bytes), "found", inspect_number(c->preflight.found), "repeated",
-                     inspect_number(c->repeated), "counts", counts, "places", places_json(c), "archives", archives,
-                     "faults", inspect_rows_json(columns, put_rows, result));
+    return json_pack(
+        "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "inputs", inputs, "labels",
+        json_text(o->labels), "good", source_check_good(c), "labels_error", error_json(&c->labels_err), "images_error",
+        error_json(&c->source_err), "rows", count_json(c->labels.row_count), "files", count_json(c->count), "bytes",
+        count_json(c->bytes), "found", count_json(c->preflight.found), "repeated", count_json(c->repeated), "counts",
+        counts, "places", places_json(c), "archives", archives, "faults", inspect_rows_json(columns, put_rows, result));
 }
 
 const struct inspect_result source_result = {columns, put_rows, result_json, source_print_table};

@@ -14,19 +14,6 @@
 #include <stdio.h>
 
 static json_t *
-number(uint64_t n)
-{
-    return json_integer((json_int_t)n);
-}
-
-/* JSON has no NaN. */
-static json_t *
-real(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *
 splits_json(const struct trainer_facts *f)
 {
     const int split[] = {f->train, f->validation, f->test};
@@ -39,7 +26,7 @@ splits_json(const struct trainer_facts *f)
         if (s)
             json_array_append_new(list,
                                   json_pack("{s:s,s:s,s:o,s:o}", "name", s->name, "sha256", s->members_sha256, "images",
-                                            number(s->image_count), "patients", number(s->patient_count)));
+                                            count_json(s->image_count), "patients", count_json(s->patient_count)));
     }
     return list;
 }
@@ -66,11 +53,11 @@ plan_json(const struct train_report *r, const struct trainer *t)
         return json_null();
     return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o}", "dataset_id",
                      chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "model", f.graph->model, "parameters",
-                     number(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device", f.device,
-                     "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches", (int)f.micro_batches,
-                     "global_batch", number(f.global_batch), "steps_per_epoch", number(f.steps), "memory",
-                     number(f.memory_all), "window", (int)f.reading.window, "cached", f.reading.kept, "estimate",
-                     estimate_json(&r->estimate));
+                     count_json(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device",
+                     f.device, "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches",
+                     (int)f.micro_batches, "global_batch", count_json(f.global_batch), "steps_per_epoch",
+                     count_json(f.steps), "memory", count_json(f.memory_all), "window", (int)f.reading.window, "cached",
+                     f.reading.kept, "estimate", estimate_json(&r->estimate));
 }
 
 static json_t *
@@ -97,12 +84,12 @@ result_json(const struct train_report *r, const struct trainer *t)
     result = trainer_result(t);
     state = trainer_state(t);
     return json_pack("{s:o,s:b,s:o,s:i,s:o,s:o,s:f,s:o,s:s,s:o,s:o,s:o,s:b,s:o}", "from", json_text(r->from), "resumed",
-                     r->resumed, "step", number(state->step), "epochs", (int)state->epoch, "steps",
-                     number(result->steps), "images", number(result->images), "seconds", result->seconds, "times",
-                     times_json(&result->times), "select", select_names[f.select], "best", real(state->best),
-                     "best_step", number(state->best_step), "checkpoint",
+                     r->resumed, "step", count_json(state->step), "epochs", (int)state->epoch, "steps",
+                     count_json(result->steps), "images", count_json(result->images), "seconds", result->seconds,
+                     "times", times_json(&result->times), "select", select_names[f.select], "best",
+                     real_json(state->best), "best_step", count_json(state->best_step), "checkpoint",
                      result->last[0] ? json_string(result->last) : json_null(), "ended_early", result->early, "skipped",
-                     number(result->skipped));
+                     count_json(result->skipped));
 }
 
 static json_t *
@@ -114,10 +101,11 @@ judgement_json(const struct train_judgement *j)
 
     if (!j->there)
         return json_null();
-    object = json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "split", j->split, "sha256", j->sha256, "step", number(j->step),
-                       "images", number(m->images), "patients", number(m->patients), "loss", real(j->loss));
+    object = json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "split", j->split, "sha256", j->sha256, "step", count_json(j->step),
+                       "images", count_json(m->images), "patients", count_json(m->patients), "loss",
+                       real_json(j->loss));
     good = metrics_json_add(object, m->mean, METRICS_SUMMARY);
-    good &= json_object_set_new(object, "defined", number(m->defined)) == 0;
+    good &= json_object_set_new(object, "defined", count_json(m->defined)) == 0;
     good &= json_object_set_new(object, "findings", metrics_json_findings(m, METRICS_SUMMARY)) == 0;
     if (!good)
         json_decref(object);

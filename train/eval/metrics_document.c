@@ -16,18 +16,6 @@
 
 /* A value that could not be made is NULL; json_pack() gives NULL then too, and json_append() says so in the end. */
 static json_t *
-count_json(uint64_t n)
-{
-    return json_integer((json_int_t)n);
-}
-
-static json_t *
-real_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *
 share_json(uint64_t part, uint64_t whole)
 {
     return whole > 0 ? json_real((double)part / (double)whole) : json_null();

@@ -20,7 +20,6 @@ struct append {
     int fd;
     uint64_t end; /* of what was written whole */
     struct buffer pending;
-    uint64_t dropped;
 };
 
 static enum chex_status
@@ -73,10 +72,8 @@ append_put(struct append *a, const void *data, size_t size, struct chex_error *e
 
     if (!size_add(a->pending.size, size, &all))
         return chex_fail_memory(err);
-    if (a->pending.size > 0 && all > APPEND_LIMIT && append_flush(a, &ignored) != CHEX_OK) {
-        a->dropped++;
+    if (a->pending.size > 0 && all > APPEND_LIMIT && append_flush(a, &ignored) != CHEX_OK)
         return chex_fail(err, CHEX_ERR_LIMIT, "dropped for '%s/%s': %s", a->folder->path, a->name, ignored.text);
-    }
     return buffer_append(&a->pending, data, size, err);
 }
 
@@ -111,12 +108,6 @@ append_sync(struct append *a, struct chex_error *err)
     if (status == CHEX_OK && fsync(a->fd) != 0)
         status = fail(a, "sync", errno, err);
     return status;
-}
-
-uint64_t
-append_dropped(const struct append *a)
-{
-    return a->dropped;
 }
 
 void

@@ -3,7 +3,7 @@
  *
  * The model to keep in mind: append_put() only collects, append_flush() writes what was collected as a whole.  Where
  * that fails the file is cut back to its last whole piece, and what was collected is kept for the next flush, up to a
- * limit; beyond that the newest pieces are dropped and counted.  So a reader never sees half a piece for long, and a
+ * limit; beyond that the newest pieces are dropped.  So a reader never sees half a piece for long, and a
  * disk that was full for a while leaves no hole.
  *
  * Not for what must survive: that is lib/io/file.h's safe_file.
@@ -35,7 +35,6 @@ enum chex_status append_flush(struct append *a, struct chex_error *err);
 /* Flush, and fsync. */
 enum chex_status append_sync(struct append *a, struct chex_error *err);
 
-uint64_t append_dropped(const struct append *a); /* pieces */
-void append_free(struct append *a);              /* NULL is allowed; does not flush */
+void append_free(struct append *a); /* NULL is allowed; does not flush */
 
 #endif

@@ -2,7 +2,7 @@
  * events.h - an event file of TensorBoard: TFRecord frames of tensorflow.Event messages (schemas/event.proto)
  *
  * Values are collected with events_scalar() and so on, and events_write() appends them as one Event of a step.  The
- * first record names the format ("brain.Event:2"); a file of a run that goes on then has a SessionLog START, at which
+ * first record names the format ("brain.Event:2"); the file of a resumed run then has a SessionLog START, at which
  * TensorBoard drops what earlier files of the folder have at that step and later.
  *
  * The name is events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads the files of a folder in the order of their
@@ -22,7 +22,7 @@ struct events;
 
 /*
  * Begin a new event file.
- * step  the run goes on from there: what the folder has behind it is forgotten; 0: a new run, all is
+ * step  the run resumes there: TensorBoard forgets later steps of the folder; 0: a new run, it forgets all
  * CHEX_ERR_MEMORY, CHEX_ERR_WRITE (only where no file could be made: see append.h)
  */
 enum chex_status events_open(const struct folder *folder, uint64_t step, struct events **out, struct chex_error *err);

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SUFFIX ".prom"
 
@@ -234,15 +233,6 @@ single(struct page *page, const char *name, const char *type, double value, cons
     sample(page, name, "", value);
 }
 
-static double
-now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void
 put_run(struct page *page, const struct prometheus *p)
 {
@@ -252,7 +242,7 @@ put_run(struct page *page, const struct prometheus *p)
     single(page, "running", "gauge", p->ended ? 0 : 1, "1 while the process trains, 0 after its end.");
     if (p->ended)
         single(page, "exit_code", "gauge", p->exit, "Exit code of the process.");
-    single(page, "updated_timestamp_seconds", "gauge", now(), "When this file was written.");
+    single(page, "updated_timestamp_seconds", "gauge", run_log_now(), "When this file was written.");
     if (p->checkpoint > 0)
         single(page, "checkpoint_timestamp_seconds", "gauge", p->checkpoint, "When the last checkpoint was written.");
 }

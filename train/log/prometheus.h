@@ -18,7 +18,7 @@
 #include "log/run_log.h"
 
 #define PROMETHEUS_SECONDS 10
-#define PROMETHEUS_SPLITS  4 /* evaluations of so many splits are shown */
+#define PROMETHEUS_SPLITS  4 /* splits whose evaluations are shown */
 
 struct prometheus;
 

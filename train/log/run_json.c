@@ -32,12 +32,6 @@ run_json_add(struct run_json *j, const char *key, json_t *value)
         j->failed = true;
 }
 
-static json_t *
-real(double number)
-{
-    return isfinite(number) ? json_real(number) : json_null();
-}
-
 void
 run_json_text(struct run_json *j, const char *key, const char *text)
 {
@@ -47,19 +41,13 @@ run_json_text(struct run_json *j, const char *key, const char *text)
 void
 run_json_count(struct run_json *j, const char *key, uint64_t number)
 {
-    run_json_add(j, key, json_integer((json_int_t)number));
+    run_json_add(j, key, count_json(number));
 }
 
 void
 run_json_real(struct run_json *j, const char *key, double number)
 {
-    run_json_add(j, key, real(number));
-}
-
-void
-run_json_pair(struct run_json *j, const char *key, double a, double b)
-{
-    run_json_add(j, key, isfinite(a) && isfinite(b) ? json_pack("[f,f]", a, b) : json_null());
+    run_json_add(j, key, real_json(number));
 }
 
 void

@@ -23,10 +23,9 @@ struct run_json {
 /* A new object; run_json_take() or json_decref(j.object) ends it. */
 struct run_json run_json_object(void);
 
-void run_json_text(struct run_json *j, const char *key, const char *text);   /* NULL: null */
-void run_json_count(struct run_json *j, const char *key, uint64_t number);   /* at most 2^63 - 1 */
-void run_json_real(struct run_json *j, const char *key, double number);      /* not finite: null */
-void run_json_pair(struct run_json *j, const char *key, double a, double b); /* one not finite: null */
+void run_json_text(struct run_json *j, const char *key, const char *text); /* NULL: null */
+void run_json_count(struct run_json *j, const char *key, uint64_t number); /* at most 2^63 - 1 */
+void run_json_real(struct run_json *j, const char *key, double number);    /* not finite: null */
 void run_json_bool(struct run_json *j, const char *key, bool yes);
 void run_json_add(struct run_json *j, const char *key, json_t *value); /* taken; NULL is a failure */
 /* {"NAME": value, ...} */

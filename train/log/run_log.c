@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FLUSH_SECONDS 10
 #define TAG_SIZE      256
@@ -38,7 +37,7 @@ struct run_log {
 
 /* ---- errors, time ------------------------------------------------------------------------------------------------ */
 
-/* A failure is told once; the run goes on. */
+/* Warn of the first failure alone; the run continues. */
 static void
 watch(struct run_log *log, enum chex_status status, const struct chex_error *err)
 {
@@ -50,15 +49,6 @@ watch(struct run_log *log, enum chex_status status, const struct chex_error *err
     snprintf(text, sizeof(text), "%s; the run goes on, told once", err->text);
     if (log->warn)
         log->warn(log->context, text);
-}
-
-static double
-now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 void
@@ -75,7 +65,7 @@ run_log_flush(struct run_log *log)
 
 /* The file for Prometheus, where it is due. */
 static void
-tell_prometheus(struct run_log *log, bool at_once)
+write_prometheus(struct run_log *log, bool at_once)
 {
     struct chex_error err;
 
@@ -86,7 +76,7 @@ tell_prometheus(struct run_log *log, bool at_once)
 static void
 flush_sometimes(struct run_log *log)
 {
-    tell_prometheus(log, false);
+    write_prometheus(log, false);
     if (progress_clock() - log->flushed >= FLUSH_SECONDS)
         run_log_flush(log);
 }
@@ -159,7 +149,7 @@ show_options(struct run_log *log, const struct run_log_options *o, struct chex_e
     if (status == CHEX_OK)
         status = events_hparams(log->events, o->option, o->options, err);
     if (status == CHEX_OK)
-        status = events_write(log->events, o->step, now(), err);
+        status = events_write(log->events, o->step, run_log_now(), err);
     buffer_release(&table);
     return status;
 }
@@ -190,7 +180,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
                                  &log->prometheus, &why);
         watch(log, status, &why);
     }
-    tell_prometheus(log, true);
+    write_prometheus(log, true);
     run_log_flush(log);
     *out = log;
     return CHEX_OK;
@@ -242,7 +232,7 @@ write_event(struct run_log *log, uint64_t step, double time)
 void
 run_log_step(struct run_log *log, const struct run_log_step *s)
 {
-    double time = now();
+    double time = run_log_now();
     struct chex_error err;
     unsigned i;
 
@@ -263,7 +253,7 @@ run_log_step(struct run_log *log, const struct run_log_step *s)
 void
 run_log_epoch(struct run_log *log, const struct run_log_epoch *e)
 {
-    double time = now();
+    double time = run_log_now();
     struct chex_error err;
 
     put_line(log, run_log_epoch_line(e, time, &log->line, &err), &err);
@@ -295,7 +285,7 @@ void
 run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
 {
     const struct metrics *m = e->metrics;
-    double time = now();
+    double time = run_log_now();
     struct chex_error err;
     char name[TAG_SIZE];
     unsigned i, k;
@@ -316,7 +306,7 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
     write_event(log, e->step, time);
     if (log->prometheus)
         prometheus_evaluation(log->prometheus, e);
-    tell_prometheus(log, true);
+    write_prometheus(log, true);
     run_log_flush(log);
 }
 
@@ -325,9 +315,9 @@ run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *wha
 {
     struct chex_error err;
 
-    put_line(log, run_log_note_line(step, epoch, what, text, now(), &log->line, &err), &err);
+    put_line(log, run_log_note_line(step, epoch, what, text, run_log_now(), &log->line, &err), &err);
     if (log->prometheus && strcmp(what, "checkpoint") == 0)
-        prometheus_checkpoint(log->prometheus, now());
+        prometheus_checkpoint(log->prometheus, run_log_now());
     flush_sometimes(log);
 }
 
@@ -337,6 +327,6 @@ run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const 
     run_log_note(log, step, epoch, "end", text);
     if (log->prometheus)
         prometheus_end(log->prometheus, exit);
-    tell_prometheus(log, true);
+    write_prometheus(log, true);
     run_log_flush(log);
 }

@@ -1,7 +1,7 @@
 /*
  * run_log.h - what people watch of a run: metrics.jsonl and the event file of TensorBoard, both in RUN
  *
- * The model to keep in mind: rank 0 tells what happened, once, and it appears in both.  metrics.jsonl has one JSON
+ * The model to keep in mind: rank 0 reports an event once, and it appears in both.  metrics.jsonl has one JSON
  * object a line (schemas/metrics.schema.json), each with "kind" (step, epoch, evaluation, note), "step" and "time"; it
  * is one file for the whole run, whatever the number of restarts.  The event file is a new one for each start, as
  * TensorBoard wants it:
@@ -18,11 +18,10 @@
  * Where the options name one, also a file for Prometheus (prometheus.h), in which a note "checkpoint" is the time of
  * the last checkpoint.
  *
- * Watching never ends a run: a disk that is full or a folder that is gone is told once, through warn(), and the run
- * goes
- * on.  What could not be written is kept, up to a megabyte, and written later where that becomes possible.
+ * A log never ends a run: a disk that is full or a folder that is gone is reported once, through warn(), and the run
+ * continues.  What could not be written is kept, up to a megabyte, and written later where that becomes possible.
  *
- * Restarts: lines behind the checkpoint that the run goes on from are dropped from metrics.jsonl (rewritten as a whole
+ * Restarts: lines behind the checkpoint of the resume are dropped from metrics.jsonl (rewritten as a whole
  * by the safe-file helper), and the new event file tells TensorBoard to forget them too.
  *
  * Times and the host's name (in the name of the event file) may differ from run to run; nothing that must be
@@ -44,9 +43,9 @@ struct run_log;
 
 struct run_log_options {
     const struct folder *folder; /* RUN; outlives the log */
-    uint64_t step;               /* of the checkpoint that the run goes on from, 0: a new run */
+    uint64_t step;               /* of the checkpoint of the resume, 0: a new run */
     uint32_t epochs;  /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
-    uint32_t trained; /* whose training part is complete there: `epochs`, or one more, which is not told again */
+    uint32_t trained; /* whose training part is complete there: `epochs`, or one more, which is not reported again */
     const struct run_value *option; /* what TensorBoard shows of the options; read before the call returns */
     size_t options;
     const char *model, *dataset_id; /* for prometheus.h; NULL: "" */
@@ -56,7 +55,7 @@ struct run_log_options {
     void *context;
 };
 
-/* Open all.  What cannot be written is told to warn(): the only error is CHEX_ERR_MEMORY. */
+/* Open all.  What cannot be written is reported to warn(): the only error is CHEX_ERR_MEMORY. */
 enum chex_status run_log_open(const struct run_log_options *options, struct run_log **out, struct chex_error *err);
 
 /*

@@ -9,10 +9,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define METRICS_MAX (256u << 20) /* of metrics.jsonl: a million lines of steps */
 
 static const struct json_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 10000};
+
+double
+run_log_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 const struct step_number step_number[STEP_NUMBERS] = {
     {"loss", offsetof(struct run_log_step, loss), "Mean over the last steps."},

@@ -9,6 +9,9 @@
 #include "log/run_json.h"
 #include "log/run_log.h"
 
+/* Seconds since 1970. */
+double run_log_now(void);
+
 /* A number of a step: in metrics.jsonl as NAME, in TensorBoard as train/NAME, for Prometheus as chex_train_NAME. */
 struct step_number {
     const char *name;

@@ -36,7 +36,7 @@ struct trace {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* A failure is told once and ends the trace. */
+/* The first failure is reported and ends the trace. */
 static void
 fail(struct trace *t, const struct chex_error *err)
 {

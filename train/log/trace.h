@@ -6,8 +6,9 @@
  * microseconds since trace_open().
  *
  * The file is the "JSON Array Format" of the Trace Event Format: an array that may lack its end, so what a killed run
- * leaves can be opened too.  It grows up to a limit; then the trace ends, with a span that says so, and the run goes
- * on.  As with run_log.h no failure ends a run: the first one is told through warn(), and nothing more is written.
+ * leaves can be opened too.  It grows up to a limit; then the trace ends, with a span that says so, and the run
+ * continues.  As with run_log.h no failure ends a run: the first one is reported through warn(), and nothing more is
+ * written.
  *
  * Functions take NULL for a trace that nobody wants.  One thread.
  *

@@ -1,7 +1,7 @@
 /*
- * inspect_source_look.c - how one image begins and ends; see inspect_source.h
+ * inspect_source_probe.c - how one image begins and ends; see inspect_source.h
  *
- * Of each image the size, the first 1024 bytes and the last 64 are looked at, nothing is decoded.  A PNG ends with its
+ * Of each image the size, the first 1024 bytes and the last 64 are read, nothing is decoded.  A PNG ends with its
  * IEND chunk and a JPEG with an EOI marker, so a download that was cut is noticed; damage in the middle is not.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -73,7 +73,7 @@ source_type(struct source_check *c, const uint8_t *head, size_t size)
 }
 
 void
-source_look(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail)
+source_probe(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail)
 {
     size_t of_head = item->size < SOURCE_HEAD ? (size_t)item->size : SOURCE_HEAD;
     size_t of_tail = item->size < SOURCE_TAIL ? (size_t)item->size : SOURCE_TAIL;
@@ -104,7 +104,7 @@ read_ends(int fd, const struct source_item *item, uint8_t head[SOURCE_HEAD], uin
 }
 
 void
-source_look_at_file(struct source_check *c, struct source_item *item, const char *path)
+source_probe_file(struct source_check *c, struct source_item *item, const char *path)
 {
     uint8_t head[SOURCE_HEAD], tail[SOURCE_TAIL];
     int fd;
@@ -115,6 +115,6 @@ source_look_at_file(struct source_check *c, struct source_item *item, const char
         return;
     }
     if (read_ends(fd, item, head, tail))
-        source_look(c, item, head, tail);
+        source_probe(c, item, head, tail);
     close(fd);
 }
