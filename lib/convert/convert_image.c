@@ -116,8 +116,8 @@ make_record(struct job *job, struct worker *w, const struct entry *entry, size_t
     if (status != CHEX_OK)
         return status;
     plan_values(plan, entry, (uint32_t)shard, index, 1, &values);
-    layout_encode(&plan->layout, &values, w->record);
-    layout_seal(&plan->layout, w->record);
+    record_encode(&plan->layout, &values, w->record);
+    record_seal(&plan->layout, w->record);
     return CHEX_OK;
 }
 

@@ -91,9 +91,9 @@ check_scalars(const struct manifest *m, struct chex_error *err)
                          MANIFEST_MAX_SHARD_SIZE);
     if (!is_tail(m->tail))
         return chex_fail(err, CHEX_ERR_DAMAGED, "record.tail: not pad, short or drop");
-    if (m->view_size > LAYOUT_MAX_TEXT || m->patient_size > LAYOUT_MAX_TEXT || m->name_size > LAYOUT_MAX_TEXT)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "record.text_sizes: above %d", LAYOUT_MAX_TEXT);
-    layout_text_offsets(&m->layout, m->view_size, m->patient_size, m->name_size, at);
+    if (m->view_size > RECORD_MAX_TEXT || m->patient_size > RECORD_MAX_TEXT || m->name_size > RECORD_MAX_TEXT)
+        return chex_fail(err, CHEX_ERR_DAMAGED, "record.text_sizes: above %d", RECORD_MAX_TEXT);
+    record_text_offsets(&m->layout, m->view_size, m->patient_size, m->name_size, at);
     if (at[2] + m->name_size > m->layout.stride)
         return chex_fail(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than a record holds");
     if (!resample_method_parse(m->resize, &method))

@@ -44,7 +44,7 @@ add_text(struct dtype *d, const char *name, uint32_t size, size_t offset)
 static void
 add_fields(struct dtype *d, const struct manifest *m)
 {
-    const struct layout *l = &m->layout;
+    const struct record_layout *l = &m->layout;
     char image[64], label[16];
     size_t at[3];
 
@@ -55,9 +55,9 @@ add_fields(struct dtype *d, const struct manifest *m)
     add_field(d, "weight", "u1", l->weight_offset);
     add_field(d, "age", "<f4", l->age_offset);
     add_field(d, "sex", "S1", l->sex_offset);
-    add_text(d, "slot", LAYOUT_SLOT, l->slot_offset);
+    add_text(d, "slot", RECORD_SLOT, l->slot_offset);
     /* A text of changing size moves those behind it. */
-    layout_text_offsets(l, m->view_size, m->patient_size, m->name_size, at);
+    record_text_offsets(l, m->view_size, m->patient_size, m->name_size, at);
     if (m->view_size > 0)
         add_text(d, "view", m->view_size, at[0]);
     if (m->view_size > 0 && m->patient_size > 0)
@@ -88,7 +88,7 @@ manifest_dtype(const struct manifest *m)
 static json_t *
 record_part(const struct manifest *m)
 {
-    const struct layout *l = &m->layout;
+    const struct record_layout *l = &m->layout;
 
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:{s:I, s:I, s:I}}", "stride", (json_int_t)l->stride,
                      "pixel_offset", (json_int_t)l->pixel_offset, "height", (json_int_t)l->height, "width",

@@ -107,21 +107,21 @@ read_record(struct reader *r, const json_t *top)
     const json_t *record = get_object(r, "", top, "record", 9);
     const json_t *texts = get_object(r, "record", record, "text_sizes", 3);
     struct manifest *m = r->m;
-    uint32_t height = (uint32_t)get_number(r, "record", record, "height", LAYOUT_MAX_SIDE);
-    uint32_t width = (uint32_t)get_number(r, "record", record, "width", LAYOUT_MAX_SIDE);
+    uint32_t height = (uint32_t)get_number(r, "record", record, "height", RECORD_MAX_SIDE);
+    uint32_t width = (uint32_t)get_number(r, "record", record, "width", RECORD_MAX_SIDE);
     uint64_t channels = get_number(r, "record", record, "channels", 1);
     uint32_t align = (uint32_t)get_number(r, "record", record, "align", 4096);
-    uint64_t stride = get_number(r, "record", record, "stride", (uint64_t)LAYOUT_MAX_SIDE * LAYOUT_MAX_SIDE * 2);
-    uint64_t pixel_offset = get_number(r, "record", record, "pixel_offset", LAYOUT_MAX_HEAD);
+    uint64_t stride = get_number(r, "record", record, "stride", (uint64_t)RECORD_MAX_SIDE * RECORD_MAX_SIDE * 2);
+    uint64_t pixel_offset = get_number(r, "record", record, "pixel_offset", RECORD_MAX_HEAD);
 
     m->shard_size = (uint32_t)get_number(r, "record", record, "shard_size", MANIFEST_MAX_SHARD_SIZE);
     m->tail = get_string(r, "record", record, "tail");
-    m->view_size = (uint32_t)get_number(r, "record.text_sizes", texts, "view", LAYOUT_MAX_TEXT);
-    m->patient_size = (uint32_t)get_number(r, "record.text_sizes", texts, "patient", LAYOUT_MAX_TEXT);
-    m->name_size = (uint32_t)get_number(r, "record.text_sizes", texts, "filename", LAYOUT_MAX_TEXT);
+    m->view_size = (uint32_t)get_number(r, "record.text_sizes", texts, "view", RECORD_MAX_TEXT);
+    m->patient_size = (uint32_t)get_number(r, "record.text_sizes", texts, "patient", RECORD_MAX_TEXT);
+    m->name_size = (uint32_t)get_number(r, "record.text_sizes", texts, "filename", RECORD_MAX_TEXT);
     if (r->status != CHEX_OK)
         return;
-    r->status = layout_restore(height, width, align, (size_t)stride, &m->layout, r->err);
+    r->status = record_restore(height, width, align, (size_t)stride, &m->layout, r->err);
     if (r->status == CHEX_OK && (channels != m->layout.channels || pixel_offset != m->layout.pixel_offset))
         r->status = chex_fail(r->err, CHEX_ERR_DAMAGED, "record: pixels at %llu, in this layout they are at %zu",
                               (unsigned long long)pixel_offset, m->layout.pixel_offset);

@@ -27,14 +27,14 @@ static enum chex_status
 put_padding(struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
             uint8_t *scratch, struct chex_error *err)
 {
-    const struct layout *l = &store->plan->layout;
+    const struct record_layout *l = &store->plan->layout;
 
     v.weight = 0;
     v.shard = (uint32_t)shard;
     v.index = index;
     memcpy(scratch + l->pixel_offset, from + l->pixel_offset, l->pixel_size);
-    layout_encode(l, &v, scratch);
-    layout_seal(l, scratch);
+    record_encode(l, &v, scratch);
+    record_seal(l, scratch);
     return safe_file_pwrite(store->shard[shard].partial, (uint64_t)index * l->stride, scratch, l->stride, err);
 }
 
@@ -287,7 +287,7 @@ store_finish_shard(struct store *store, size_t shard, struct chex_error *err)
 
 /* The first usable image of a split that is in a finished shard. */
 struct donor {
-    const struct layout *layout;
+    const struct record_layout *layout;
     uint8_t *record;
     struct record_values values; /* of that record */
     bool found;
@@ -313,7 +313,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
         return CHEX_OK;
     donor->found = true;
     memcpy(donor->record, record->bytes, record->size);
-    return layout_decode(donor->layout, donor->record, &donor->values, err);
+    return record_decode(donor->layout, donor->record, &donor->values, err);
 }
 
 static enum chex_status

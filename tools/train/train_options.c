@@ -361,7 +361,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         o->model = value;
         break;
     case OPT_CROP:
-        return set_number(&o->side, value, 1, LAYOUT_MAX_SIDE, err);
+        return set_number(&o->side, value, 1, RECORD_MAX_SIDE, err);
     case OPT_AUGMENT:
         return set_augment(&o->augment, value, err);
     case OPT_DEVICE:
