@@ -53,7 +53,7 @@ struct bench {
     struct inflater *tables;
     struct inflate_state *isal;
     struct digest *digest;
-    struct layout layout;
+    struct record_layout layout;
     uint8_t *record;
     size_t raw_size;
     int slot; /* the file that records are written to */
@@ -118,7 +118,7 @@ encode(struct bench *b)
 
     memcpy(values.dataset_id, "0123456789abcdef", CHEX_ID_LENGTH);
     values.name = (struct chex_bytes){"00000001_000.png", 16};
-    layout_encode(&b->layout, &values, b->record);
+    record_encode(&b->layout, &values, b->record);
 }
 
 static void
@@ -126,7 +126,7 @@ checksum(struct bench *b)
 {
     uint8_t hash[DIGEST_SIZE];
 
-    layout_seal(&b->layout, b->record);
+    record_seal(&b->layout, b->record);
     digest_start(b->digest);
     digest_add(b->digest, b->record, b->layout.stride);
     digest_finish(b->digest, hash);
@@ -220,13 +220,13 @@ open_slot(void)
 static bool
 set_up(struct bench *b)
 {
-    size_t text = layout_text_size(2, 8, 16);
+    size_t text = record_text_size(2, 8, 16);
 
     b->tables = inflater_new(inflater_best());
     b->isal = malloc(sizeof(*b->isal));
     b->digest = digest_new();
     if (!b->tables || !b->isal || !b->digest || decoder_init(&b->decoder, NULL) != CHEX_OK ||
-        layout_choose(b->size, b->size, 64, &text, 1, &b->layout, NULL) != CHEX_OK)
+        record_choose(b->size, b->size, 64, &text, 1, &b->layout, NULL) != CHEX_OK)
         return false;
     b->record = calloc(1, b->layout.stride);
     b->slot = open_slot();

@@ -84,7 +84,7 @@ scorer_run(struct scorer *b)
 void
 scorer_damage(struct scorer *b, unsigned shard, unsigned record)
 {
-    const struct layout *l = &b->small.manifest.layout;
+    const struct record_layout *l = &b->small.manifest.layout;
 
     b->small.bytes[shard][record * l->stride + l->pixel_offset] ^= 1;
     small_put_shard(&b->small, shard);

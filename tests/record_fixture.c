@@ -55,7 +55,7 @@ pick_below(uint64_t *state, uint32_t below)
 struct record_values
 random_values(uint64_t *state, struct text_sizes sizes)
 {
-    static char text[3][LAYOUT_MAX_TEXT];
+    static char text[3][RECORD_MAX_TEXT];
     static const char sexes[] = "MFU";
     struct record_values v = {
         .view = {text[0], sizes.view},
@@ -71,7 +71,7 @@ random_values(uint64_t *state, struct text_sizes sizes)
     v.index = pick_below(state, 100000);
     /* Any bytes: the strict reader looks at sizes only. */
     for (size_t i = 0; i < sizeof(text); i++)
-        text[i / LAYOUT_MAX_TEXT][i % LAYOUT_MAX_TEXT] = (char)random_next(state);
+        text[i / RECORD_MAX_TEXT][i % RECORD_MAX_TEXT] = (char)random_next(state);
     snprintf(v.dataset_id, sizeof(v.dataset_id), "%016llx", (unsigned long long)random_next(state));
     return v;
 }
@@ -93,27 +93,27 @@ same_values(const struct record_values *a, const struct record_values *b)
            same_bytes(a->name, b->name);
 }
 
-struct layout
+struct record_layout
 layout_for(uint32_t height, uint32_t width, uint32_t align, struct text_sizes sizes)
 {
-    size_t text_size = layout_text_size(sizes.view, sizes.patient, sizes.name);
+    size_t text_size = record_text_size(sizes.view, sizes.patient, sizes.name);
     struct chex_error err = {0};
-    struct layout l;
+    struct record_layout l;
 
-    ck_assert_msg(layout_choose(height, width, align, &text_size, 1, &l, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_msg(record_choose(height, width, align, &text_size, 1, &l, &err) == CHEX_OK, "%s", err.text);
     return l;
 }
 
 uint8_t *
-sealed_record(const struct layout *layout, const struct record_values *values, uint64_t *state)
+sealed_record(const struct record_layout *layout, const struct record_values *values, uint64_t *state)
 {
     uint8_t *record = malloc(layout->stride);
 
     ck_assert_ptr_nonnull(record);
     for (size_t i = 0; i < layout->stride; i++)
         record[i] = (uint8_t)random_next(state);
-    layout_encode(layout, values, record);
-    layout_seal(layout, record);
+    record_encode(layout, values, record);
+    record_seal(layout, record);
     return record;
 }
 

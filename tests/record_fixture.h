@@ -29,9 +29,9 @@ struct record_values random_values(uint64_t *state, struct text_sizes sizes);
 bool same_values(const struct record_values *a, const struct record_values *b);
 
 /* The layout for images of these sides and one size of texts. */
-struct layout layout_for(uint32_t height, uint32_t width, uint32_t align, struct text_sizes sizes);
+struct record_layout layout_for(uint32_t height, uint32_t width, uint32_t align, struct text_sizes sizes);
 /* A sealed record on the heap, of exactly the stride; its pixels are random. */
-uint8_t *sealed_record(const struct layout *layout, const struct record_values *values, uint64_t *state);
+uint8_t *sealed_record(const struct record_layout *layout, const struct record_values *values, uint64_t *state);
 
 /* ---- the witness ---------------------------------------------------------------------------------------------- */
 

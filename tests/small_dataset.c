@@ -27,7 +27,8 @@ static const char *const shard_names[SMALL_SHARDS] = {
 };
 
 static void
-make_record(const struct layout *layout, unsigned image, unsigned shard, unsigned index, uint8_t weight, uint8_t *out)
+make_record(const struct record_layout *layout, unsigned image, unsigned shard, unsigned index, uint8_t weight,
+            uint8_t *out)
 {
     char name[32], patient[16];
     struct record_values v = {
@@ -46,17 +47,17 @@ make_record(const struct layout *layout, unsigned image, unsigned shard, unsigne
 
     snprintf(name, sizeof(name), "%08u_000.png", image);
     snprintf(patient, sizeof(patient), "%08u", image);
-    layout_encode(layout, &v, out);
+    record_encode(layout, &v, out);
     for (y = 0; y < SMALL_SIDE; y++)
         for (x = 0; x < SMALL_SIDE; x++)
             out[layout->pixel_offset + y * SMALL_SIDE + x] = (uint8_t)(image * 20 + (image == 5 ? 0 : x + y));
-    layout_seal(layout, out);
+    record_seal(layout, out);
 }
 
 static void
 make_shards(struct small_dataset *s)
 {
-    const struct layout *layout = &s->manifest.layout;
+    const struct record_layout *layout = &s->manifest.layout;
     unsigned shard, index;
 
     s->size = SMALL_RECORDS * layout->stride;
@@ -111,13 +112,13 @@ describe(struct small_dataset *s)
 void
 small_make(struct small_dataset *s, const char *name)
 {
-    size_t text_size = layout_text_size(2, 8, 16);
+    size_t text_size = record_text_size(2, 8, 16);
     unsigned i;
 
     *s = (struct small_dataset){0};
     snprintf(s->path, sizeof(s->path), "%s/%s", unit_folder(), name);
     ck_assert_int_eq(mkdir(s->path, 0777), 0);
-    ck_assert_int_eq(layout_choose(SMALL_SIDE, SMALL_SIDE, 64, &text_size, 1, &s->manifest.layout, NULL), CHEX_OK);
+    ck_assert_int_eq(record_choose(SMALL_SIDE, SMALL_SIDE, 64, &text_size, 1, &s->manifest.layout, NULL), CHEX_OK);
     make_shards(s);
     describe(s);
     for (i = 0; i < SMALL_SHARDS; i++)

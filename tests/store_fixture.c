@@ -127,7 +127,7 @@ bench_slot(const struct bench *b, size_t item, size_t *shard, uint32_t *index)
 uint8_t *
 bench_record(const struct bench *b, size_t shard, uint32_t index, size_t item, uint8_t weight)
 {
-    const struct layout *l = &b->plan.layout;
+    const struct record_layout *l = &b->plan.layout;
     const struct entry *e = &b->labels.entry[b->plan.image[item]];
     uint8_t *record = malloc(l->stride);
     struct record_values v;
@@ -136,8 +136,8 @@ bench_record(const struct bench *b, size_t shard, uint32_t index, size_t item, u
     plan_values(&b->plan, e, (uint32_t)shard, index, weight, &v);
     for (size_t i = 0; i < l->pixel_size; i++)
         record[l->pixel_offset + i] = (uint8_t)(item * 37 + i);
-    layout_encode(l, &v, record);
-    layout_seal(l, record);
+    record_encode(l, &v, record);
+    record_seal(l, record);
     return record;
 }
 
@@ -218,7 +218,7 @@ expect_result(const struct bench *b, size_t shard, const struct buffer *file)
 {
     const struct plan_shard *s = &b->plan.shard[shard];
     const struct shard_result *r = &store_results(b->store)[shard];
-    const struct layout *l = &b->plan.layout;
+    const struct record_layout *l = &b->plan.layout;
     uint64_t sum = 0, squares = 0;
     uint8_t hash[DIGEST_SIZE];
     char hex[DIGEST_HEX];

@@ -305,7 +305,7 @@ static enum chex_status
 put_items(struct chex_error *err)
 {
     static uint8_t record[1 << 16];
-    const struct layout *l = &bench.plan.layout;
+    const struct record_layout *l = &bench.plan.layout;
     enum chex_status status = CHEX_OK;
 
     for (size_t i = 0; status == CHEX_OK && i < bench.plan.image_count; i++) {
@@ -320,8 +320,8 @@ put_items(struct chex_error *err)
         chex_fail(&why, CHEX_ERR_TRUNCATED, "it is cut");
         plan_values(&bench.plan, &bench.labels.entry[bench.plan.image[i]], (uint32_t)shard, index, 1, &v);
         memset(record + l->pixel_offset, (int)i, l->pixel_size);
-        layout_encode(l, &v, record);
-        layout_seal(l, record);
+        record_encode(l, &v, record);
+        record_seal(l, record);
         status = bench.rejected[i] ? store_reject(bench.store, shard, index, &why, err)
                                    : store_put(bench.store, shard, index, record, err);
     }

@@ -105,7 +105,7 @@ START_TEST(the_dtype_points_at_the_fields)
     small_make(&s, "dtype");
     text = good_text(&s);
     record = s.bytes[0] + s.manifest.layout.stride;
-    layout_text_offsets(&s.manifest.layout, 2, 8, 16, at);
+    record_text_offsets(&s.manifest.layout, 2, 8, 16, at);
     ck_assert_mem_eq(record + at[0], "PA", 2);
     ck_assert_mem_eq(record + at[1], "00000001", 8);
     ck_assert_mem_eq(record + at[2], "00000001_000.png", 16);

@@ -40,13 +40,13 @@ spoil_scalars(struct manifest *m, int way)
     case 5:
         return m->shard_size = MANIFEST_MAX_SHARD_SIZE + 1, "record.shard_size";
     case 6:
-        return m->view_size = LAYOUT_MAX_TEXT + 1, "record.text_sizes";
+        return m->view_size = RECORD_MAX_TEXT + 1, "record.text_sizes";
     case 7:
-        return m->patient_size = LAYOUT_MAX_TEXT + 1, "record.text_sizes";
+        return m->patient_size = RECORD_MAX_TEXT + 1, "record.text_sizes";
     case 8:
-        return m->name_size = LAYOUT_MAX_TEXT + 1, "record.text_sizes";
+        return m->name_size = RECORD_MAX_TEXT + 1, "record.text_sizes";
     case 9:
-        return m->view_size = m->patient_size = m->name_size = LAYOUT_MAX_TEXT, "record.text_sizes";
+        return m->view_size = m->patient_size = m->name_size = RECORD_MAX_TEXT, "record.text_sizes";
     case 10:
         return m->pixel_mean = (double)NAN, "pixels.mean";
     case 11:

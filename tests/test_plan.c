@@ -299,9 +299,9 @@ START_TEST(every_image_fits_into_the_slot_of_every_other)
         struct record_values v, back;
 
         plan_values(&plan, &labels.entry[i], 3, 7, 1, &v);
-        layout_encode(&plan.layout, &v, record);
-        layout_seal(&plan.layout, record);
-        ck_assert_msg(layout_decode(&plan.layout, record, &back, &err) == CHEX_OK, "%s", err.text);
+        record_encode(&plan.layout, &v, record);
+        record_seal(&plan.layout, record);
+        ck_assert_msg(record_decode(&plan.layout, record, &back, &err) == CHEX_OK, "%s", err.text);
         ck_assert(same_values(&v, &back));
         ck_assert(back.shard == 3 && back.index == 7 && back.weight == 1);
         ck_assert_str_eq(back.dataset_id, plan.dataset_id);

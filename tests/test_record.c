@@ -94,7 +94,7 @@ END_TEST
 
 /* All that the layout says about where things are, seen in a record. */
 static void
-expect_offsets(const struct layout *l, const struct record_values *v, const uint8_t *record)
+expect_offsets(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
     size_t text[3];
     uint32_t age;
@@ -102,8 +102,8 @@ expect_offsets(const struct layout *l, const struct record_values *v, const uint
 
     ck_assert_uint_eq(l->pixel_offset % 64, 0);
     ck_assert_uint_eq(l->stride % l->align, 0);
-    ck_assert_uint_le(l->pixel_offset, LAYOUT_MAX_HEAD);
-    ck_assert_uint_le(l->stride - l->pixel_offset - l->pixel_size, LAYOUT_MAX_TAIL);
+    ck_assert_uint_le(l->pixel_offset, RECORD_MAX_HEAD);
+    ck_assert_uint_le(l->stride - l->pixel_offset - l->pixel_size, RECORD_MAX_TAIL);
     for (unsigned i = 0; i < CHEX_FINDINGS; i++)
         ck_assert_uint_eq(record[l->label_offset + i], v->findings >> i & 1);
     ck_assert_uint_eq(record[l->weight_offset], v->weight);
@@ -112,8 +112,8 @@ expect_offsets(const struct layout *l, const struct record_values *v, const uint
     memcpy(&bits, &v->age, sizeof(bits));
     ck_assert_uint_eq(age, isnan(v->age) ? 0x7fc00000u : bits);
     ck_assert_mem_eq(record + l->slot_offset, v->dataset_id, CHEX_ID_LENGTH);
-    ck_assert_int_eq(record[l->slot_offset + LAYOUT_SLOT - 6], '/');
-    layout_text_offsets(l, v->view.size, v->patient.size, v->name.size, text);
+    ck_assert_int_eq(record[l->slot_offset + RECORD_SLOT - 6], '/');
+    record_text_offsets(l, v->view.size, v->patient.size, v->name.size, text);
     ck_assert_mem_eq(record + text[0], v->view.data, v->view.size);
     ck_assert_mem_eq(record + text[1], v->patient.data, v->patient.size);
     ck_assert_mem_eq(record + text[2], v->name.data, v->name.size);
@@ -121,7 +121,7 @@ expect_offsets(const struct layout *l, const struct record_values *v, const uint
 
 /* What example.h reads with protobuf-c is what was put in. */
 static void
-expect_parsed(const struct layout *l, const struct record_values *v, const uint8_t *record)
+expect_parsed(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
     struct chex_record r;
     struct example *e;
@@ -148,7 +148,7 @@ expect_parsed(const struct layout *l, const struct record_values *v, const uint8
 
 /* protobuf-c packs the same values with padding of its own finding: to the same bytes. */
 static void
-expect_packed(const struct layout *l, const struct record_values *v, const uint8_t *record)
+expect_packed(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
     static struct message m;
     uint8_t *packed = malloc(l->stride);
@@ -163,7 +163,7 @@ expect_packed(const struct layout *l, const struct record_values *v, const uint8
 }
 
 static void
-expect_decoded(const struct layout *l, const struct record_values *v, const uint8_t *record)
+expect_decoded(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
     struct record_values back;
     uint64_t size;
@@ -171,7 +171,7 @@ expect_decoded(const struct layout *l, const struct record_values *v, const uint
     ck_assert_int_eq(tfrecord_length(record, l->stride, &size, &err), CHEX_OK);
     ck_assert_uint_eq(size, l->stride - TFRECORD_FRAME);
     ck_assert_int_eq(tfrecord_check_data(record, size, &err), CHEX_OK);
-    ck_assert_msg(layout_decode(l, record, &back, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_msg(record_decode(l, record, &back, &err) == CHEX_OK, "%s", err.text);
     ck_assert(same_values(&back, v));
 }
 
@@ -179,7 +179,7 @@ static struct text_sizes
 random_sizes(uint64_t *state)
 {
     /* Small and large ones alike: lengths of 128 and more take two bytes. */
-    static const uint32_t most[] = {1, 8, 32, 128, LAYOUT_MAX_TEXT + 1};
+    static const uint32_t most[] = {1, 8, 32, 128, RECORD_MAX_TEXT + 1};
     struct text_sizes s;
 
     s.view = pick_below(state, most[pick_below(state, 5)]);
@@ -198,14 +198,14 @@ START_TEST(records_of_any_size_read_back_by_both_readers)
         uint32_t height = 1 + pick_below(&state, 400), width = 1 + pick_below(&state, 400);
         size_t count = 1 + pick_below(&state, MOST), size[MOST];
         struct text_sizes texts[MOST];
-        struct layout l, again;
+        struct record_layout l, again;
 
         for (size_t i = 0; i < count; i++) {
             texts[i] = random_sizes(&state);
-            size[i] = layout_text_size(texts[i].view, texts[i].patient, texts[i].name);
+            size[i] = record_text_size(texts[i].view, texts[i].patient, texts[i].name);
         }
-        ck_assert_int_eq(layout_choose(height, width, aligns[round % 3], size, count, &l, &err), CHEX_OK);
-        ck_assert_int_eq(layout_restore(height, width, l.align, l.stride, &again, &err), CHEX_OK);
+        ck_assert_int_eq(record_choose(height, width, aligns[round % 3], size, count, &l, &err), CHEX_OK);
+        ck_assert_int_eq(record_restore(height, width, l.align, l.stride, &again, &err), CHEX_OK);
         ck_assert_mem_eq(&again, &l, sizeof(l)); /* no gaps: four uint32_t, then size_t */
         for (size_t i = 0; i < count; i++) {
             struct record_values v = random_values(&state, texts[i]);
@@ -247,13 +247,13 @@ START_TEST(the_stride_is_the_smallest_that_holds_every_record)
         uint32_t side = 1 + pick_below(&state, round % 2 ? 24 : 400);
         struct text_sizes texts[TEXTS];
         size_t size[TEXTS];
-        struct layout l;
+        struct record_layout l;
 
         for (size_t i = 0; i < TEXTS; i++) {
             texts[i] = random_sizes(&state);
-            size[i] = layout_text_size(texts[i].view, texts[i].patient, texts[i].name);
+            size[i] = record_text_size(texts[i].view, texts[i].patient, texts[i].name);
         }
-        ck_assert_int_eq(layout_choose(side, side, aligns[round / 2 % 3], size, TEXTS, &l, &err), CHEX_OK);
+        ck_assert_int_eq(record_choose(side, side, aligns[round / 2 % 3], size, TEXTS, &l, &err), CHEX_OK);
         ck_assert(attainable(side, l.stride, texts, TEXTS));
         if (l.stride > l.align)
             ck_assert(!attainable(side, l.stride - l.align, texts, TEXTS));
@@ -267,17 +267,17 @@ END_TEST
  */
 START_TEST(a_padding_is_found_for_every_text_of_a_data_set)
 {
-    size_t size[LAYOUT_MAX_TEXT + 1];
+    size_t size[RECORD_MAX_TEXT + 1];
     uint64_t state = 3;
 
-    for (size_t i = 0; i <= LAYOUT_MAX_TEXT; i++)
-        size[i] = layout_text_size(2, 8, i);
+    for (size_t i = 0; i <= RECORD_MAX_TEXT; i++)
+        size[i] = record_text_size(2, 8, i);
     for (unsigned a = 0; a < 3; a++) {
         for (uint32_t side = 1; side <= 64; side += 31) {
-            struct layout l;
+            struct record_layout l;
 
-            ck_assert_int_eq(layout_choose(side, side, aligns[a], size, LAYOUT_MAX_TEXT + 1, &l, &err), CHEX_OK);
-            for (size_t i = 0; i <= LAYOUT_MAX_TEXT; i++) {
+            ck_assert_int_eq(record_choose(side, side, aligns[a], size, RECORD_MAX_TEXT + 1, &l, &err), CHEX_OK);
+            for (size_t i = 0; i <= RECORD_MAX_TEXT; i++) {
                 struct record_values v = random_values(&state, (struct text_sizes){2, 8, i});
                 uint8_t *record = sealed_record(&l, &v, &state);
 
@@ -292,11 +292,11 @@ END_TEST
 /* 256 x 256 with the texts of NIH: the cost that design and manual promise. */
 START_TEST(the_usual_record_costs_less_than_a_percent)
 {
-    struct layout l = layout_for(256, 256, 64, nih);
+    struct record_layout l = layout_for(256, 256, 64, nih);
 
     ck_assert_uint_le(l.stride, 65536 + 65536 / 100);
     ck_assert_uint_eq(256 * l.stride % 4096, 0); /* a shard of 256 is whole pages */
-    l = layout_for(LAYOUT_MAX_SIDE, LAYOUT_MAX_SIDE, 4096, nih);
+    l = layout_for(RECORD_MAX_SIDE, RECORD_MAX_SIDE, 4096, nih);
     ck_assert_uint_ge(l.stride, (size_t)1 << 28);
     ck_assert_uint_eq(l.pixel_offset % 64, 0);
 }
@@ -304,30 +304,30 @@ END_TEST
 
 START_TEST(layouts_that_cannot_be_are_refused)
 {
-    size_t text_size = layout_text_size(2, 8, 16);
-    struct layout l, again;
-    const uint32_t sides[] = {0, LAYOUT_MAX_SIDE + 1, UINT32_MAX};
+    size_t text_size = record_text_size(2, 8, 16);
+    struct record_layout l, again;
+    const uint32_t sides[] = {0, RECORD_MAX_SIDE + 1, UINT32_MAX};
 
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(layout_choose(sides[i], 8, 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
-        ck_assert_int_eq(layout_choose(8, sides[i], 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
-        ck_assert_int_eq(layout_restore(sides[i], 8, 64, 1024, &l, &err), CHEX_ERR_DAMAGED);
+        ck_assert_int_eq(record_choose(sides[i], 8, 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+        ck_assert_int_eq(record_choose(8, sides[i], 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+        ck_assert_int_eq(record_restore(sides[i], 8, 64, 1024, &l, &err), CHEX_ERR_DAMAGED);
     }
     for (uint32_t align = 0; align < 200; align += align == 62 ? 3 : 2)
         if (align != 64)
-            ck_assert_int_eq(layout_choose(8, 8, align, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+            ck_assert_int_eq(record_choose(8, 8, align, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
     l = layout_for(8, 8, 64, nih);
     for (size_t stride = 0; stride < 20000; stride++) {
-        enum chex_status status = layout_restore(8, 8, 64, stride, &again, &err);
+        enum chex_status status = record_restore(8, 8, 64, stride, &again, &err);
 
         ck_assert(status == CHEX_OK || status == CHEX_ERR_DAMAGED);
         if (stride % 64 != 0 || stride < 64 + 300) /* pixels, and the values with their keys */
             ck_assert_int_eq(status, CHEX_ERR_DAMAGED);
         if (status == CHEX_OK)
-            ck_assert_uint_le(again.stride - again.texts_offset, LAYOUT_MAX_TAIL);
+            ck_assert_uint_le(again.stride - again.texts_offset, RECORD_MAX_TAIL);
     }
-    ck_assert_int_eq(layout_restore(8, 8, 64, SIZE_MAX / 64 * 64, &again, &err), CHEX_ERR_DAMAGED);
-    ck_assert_int_eq(layout_restore(8, 8, 64, l.stride, &again, &err), CHEX_OK);
+    ck_assert_int_eq(record_restore(8, 8, 64, SIZE_MAX / 64 * 64, &again, &err), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(record_restore(8, 8, 64, l.stride, &again, &err), CHEX_OK);
 }
 END_TEST
 
@@ -336,7 +336,7 @@ START_TEST(every_nan_is_written_alike)
 {
     const uint32_t nans[] = {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0x7fffffffu};
     const uint32_t others[] = {0, 0x80000000u, 0x7f800000u, 0x00000001u, 0x42c80000u}; /* 0, -0, inf, least, 100 */
-    struct layout l = layout_for(8, 8, 64, nih);
+    struct record_layout l = layout_for(8, 8, 64, nih);
     uint8_t *record = calloc(1, l.stride);
     uint64_t state = 4;
 
@@ -345,10 +345,10 @@ START_TEST(every_nan_is_written_alike)
         uint32_t bits = i < 4 ? nans[i] : others[i - 4];
 
         memcpy(&v.age, &bits, sizeof(bits));
-        layout_encode(&l, &v, record);
-        layout_seal(&l, record);
+        record_encode(&l, &v, record);
+        record_seal(&l, record);
         ck_assert_uint_eq(get_u32le(record + l.age_offset), i < 4 ? 0x7fc00000u : bits);
-        ck_assert_int_eq(layout_decode(&l, record, &back, &err), CHEX_OK);
+        ck_assert_int_eq(record_decode(&l, record, &back, &err), CHEX_OK);
         ck_assert(same_values(&back, &v));
     }
     free(record);

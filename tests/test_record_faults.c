@@ -19,7 +19,7 @@
 enum { SIDE = 8 };
 
 static const struct text_sizes nih = {2, 8, 16};
-static struct layout layout;
+static struct record_layout layout;
 static struct record_values values;
 static uint8_t *good, *bad; /* of exactly the stride, so that a sanitizer sees every byte too far */
 
@@ -57,7 +57,7 @@ passes(const uint8_t *record, bool check_data)
     uint64_t size;
 
     return tfrecord_length(record, layout.stride, &size, NULL) == CHEX_OK &&
-           layout_decode(&layout, record, &v, NULL) == CHEX_OK &&
+           record_decode(&layout, record, &v, NULL) == CHEX_OK &&
            (!check_data || tfrecord_check_data(record, size, NULL) == CHEX_OK);
 }
 
@@ -86,8 +86,8 @@ START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
             continue;
         memcpy(bad, good, layout.stride);
         bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        layout_seal(&layout, bad);
-        if (layout_decode(&layout, bad, &v, NULL) != CHEX_OK)
+        record_seal(&layout, bad);
+        if (record_decode(&layout, bad, &v, NULL) != CHEX_OK)
             continue;
         if (same_values(&v, &values))
             ck_abort_msg("bit %zu of byte %zu says nothing", bit % 8, bit / 8);
@@ -105,16 +105,16 @@ START_TEST(faults_name_the_byte)
     char wanted[128];
 
     bad[TFRECORD_HEADER + 5] ^= 1;
-    ck_assert_int_eq(layout_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(record_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
     ck_assert_str_eq(err.text, "record header differs from the manifest at byte 17");
     bad[TFRECORD_HEADER + 5] ^= 1;
     bad[layout.stride - TFRECORD_FOOTER - 1] = 1; /* the last byte of the padding */
-    ck_assert_int_eq(layout_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(record_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
     snprintf(wanted, sizeof(wanted), "record differs from the form that the manifest describes at byte %zu",
              layout.stride - TFRECORD_FOOTER - 1);
     ck_assert_str_eq(err.text, wanted);
     put_u64le(bad, layout.stride);
-    ck_assert_int_eq(layout_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(record_decode(&layout, bad, &v, &err), CHEX_ERR_DAMAGED);
     snprintf(wanted, sizeof(wanted), "length %zu differs from the manifest's stride %zu", layout.stride, layout.stride);
     ck_assert_str_eq(err.text, wanted);
 }
@@ -129,8 +129,8 @@ read_with_both(const uint8_t *record, size_t round)
     struct example *e;
 
     /* An assertion that holds costs microseconds: not one for each of these. */
-    if (layout_decode(&layout, record, &v, NULL) == CHEX_OK &&
-        (v.view.size > LAYOUT_MAX_TEXT || v.patient.size > LAYOUT_MAX_TEXT || v.name.size > LAYOUT_MAX_TEXT ||
+    if (record_decode(&layout, record, &v, NULL) == CHEX_OK &&
+        (v.view.size > RECORD_MAX_TEXT || v.patient.size > RECORD_MAX_TEXT || v.name.size > RECORD_MAX_TEXT ||
          v.view.data < (const char *)record + layout.texts_offset ||
          v.name.data + v.name.size > (const char *)record + layout.stride))
         ck_abort_msg("texts out of bounds");
@@ -155,7 +155,7 @@ START_TEST(mutations_do_no_harm)
 
             bad[at] = pick_below(&state, 3) ? (uint8_t)random_next(&state) : (uint8_t)(bad[at] + 1);
         }
-        layout_seal(&layout, bad);
+        record_seal(&layout, bad);
         read_with_both(bad, round);
     }
 }
@@ -167,7 +167,7 @@ START_TEST(forged_lengths_do_no_harm)
     static const uint8_t lengths[] = {0, 127, 255};
     size_t text[3], end, round = 0;
 
-    layout_text_offsets(&layout, nih.view, nih.patient, nih.name, text);
+    record_text_offsets(&layout, nih.view, nih.patient, nih.name, text);
     end = text[2];
     for (size_t a = layout.texts_offset; a < end; a++) {
         for (size_t b = a; b < end; b++) {
@@ -175,7 +175,7 @@ START_TEST(forged_lengths_do_no_harm)
                 memcpy(bad, good, layout.stride);
                 bad[a] = lengths[i / sizeof(lengths)];
                 bad[b] = lengths[i % sizeof(lengths)];
-                layout_seal(&layout, bad);
+                record_seal(&layout, bad);
                 read_with_both(bad, round);
             }
         }
@@ -193,7 +193,7 @@ START_TEST(garbage_does_no_harm)
         /* Every other one gets past the head. */
         if (round % 2)
             memcpy(bad, good, layout.pixel_offset);
-        layout_seal(&layout, bad);
+        record_seal(&layout, bad);
         read_with_both(bad, round);
     }
 }
@@ -209,8 +209,8 @@ START_TEST(an_id_of_other_bytes_is_refused)
         struct record_values v = values;
 
         v.dataset_id[CHEX_ID_LENGTH - 1] = wrong[i];
-        layout_encode(&layout, &v, bad);
-        layout_seal(&layout, bad);
+        record_encode(&layout, &v, bad);
+        record_seal(&layout, bad);
         ck_assert_msg(!passes(bad, true), "byte %zu", i);
     }
 }
@@ -222,14 +222,14 @@ START_TEST(a_record_of_another_layout_is_refused)
     uint64_t state = 9;
 
     for (uint32_t side = 6; side <= 10; side++) {
-        struct layout l = layout_for(side, side, 64, other);
+        struct record_layout l = layout_for(side, side, 64, other);
         struct record_values v = random_values(&state, other), back;
         uint8_t *record = sealed_record(&l, &v, &state);
 
         if (l.stride >= layout.stride)
-            ck_assert_int_eq(layout_decode(&layout, record, &back, NULL), CHEX_ERR_DAMAGED);
+            ck_assert_int_eq(record_decode(&layout, record, &back, NULL), CHEX_ERR_DAMAGED);
         if (l.stride <= layout.stride)
-            ck_assert_int_eq(layout_decode(&l, good, &back, NULL), CHEX_ERR_DAMAGED);
+            ck_assert_int_eq(record_decode(&l, good, &back, NULL), CHEX_ERR_DAMAGED);
         free(record);
     }
 }

@@ -198,7 +198,7 @@ three_slots(void)
 
 START_TEST(a_flipped_byte_in_a_part_empties_its_slot)
 {
-    const struct layout *l = &bench.plan.layout;
+    const struct record_layout *l = &bench.plan.layout;
     const size_t offsets[] = {0,          11,        12, l->pixel_offset, l->label_offset, l->texts_offset + 30,
                               stride - 5, stride - 1};
 

@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
 {
-    const struct layout *l = &small.manifest.layout;
+    const struct record_layout *l = &small.manifest.layout;
     const struct {
         size_t at;
         bool seal;
@@ -131,7 +131,7 @@ START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
                  {l->pixel_offset, false, RECORD_DATA_CHECKSUM, CHEX_ERR_CHECKSUM},
                  {stride - 1, false, RECORD_DATA_CHECKSUM, CHEX_ERR_CHECKSUM},
                  {TFRECORD_HEADER + 6, true, RECORD_FORM, CHEX_ERR_DAMAGED},
-                 {l->slot_offset + LAYOUT_SLOT - 1, true, RECORD_PLACE, CHEX_ERR_INCOMPATIBLE},
+                 {l->slot_offset + RECORD_SLOT - 1, true, RECORD_PLACE, CHEX_ERR_INCOMPATIBLE},
                  {l->slot_offset, true, RECORD_PLACE, CHEX_ERR_INCOMPATIBLE}};
 
     for (size_t i = 0; i < sizeof(flips) / sizeof(flips[0]); i++) {
@@ -145,7 +145,7 @@ START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
 
         record[flips[i].at] ^= 1;
         if (flips[i].seal)
-            layout_seal(l, record);
+            record_seal(l, record);
         small_put_shard(&small, 0);
         ck_assert_int_eq(scan_shard(&scan, &seen, &err), CHEX_OK);
         snprintf(wanted, sizeof(wanted), "%s1:%d%s\n%s", IMAGE_0, flips[i].fault,
@@ -158,7 +158,7 @@ START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
         ck_assert((record_check(&identity, 1, record, false, &one) == CHEX_OK) ==
                   (flips[i].fault == RECORD_DATA_CHECKSUM || flips[i].at == 9));
         record[flips[i].at] ^= 1;
-        layout_seal(l, record);
+        record_seal(l, record);
     }
 }
 END_TEST
@@ -217,8 +217,8 @@ START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
     struct seen seen = {.end = UINT32_MAX};
     struct shard_scan scan = {.texts = true};
     struct chex_error err;
-    struct layout large;
-    const size_t texts[] = {layout_text_size(2, 1, 3)};
+    struct record_layout large;
+    const size_t texts[] = {record_text_size(2, 1, 3)};
     const struct record_values values = {.weight = 1,
                                          .sex = 'M',
                                          .dataset_id = "0123456789abcdef",
@@ -232,10 +232,10 @@ START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
     ck_assert_int_eq(scan_shard(&scan, &seen, &err), CHEX_OK);
     ck_assert_str_eq(seen.text, IMAGE_0 IMAGE_1 IMAGE_2);
 
-    ck_assert_int_eq(layout_choose(65, 64, 64, texts, 1, &large, &err), CHEX_OK);
+    ck_assert_int_eq(record_choose(65, 64, 64, texts, 1, &large, &err), CHEX_OK);
     record = calloc(1, large.stride);
-    layout_encode(&large, &values, record);
-    layout_seal(&large, record);
+    record_encode(&large, &values, record);
+    record_seal(&large, record);
     memset(record + large.pixel_offset, 1, large.pixel_size);
     small_put(&small, "large", record, large.stride);
     free(record);

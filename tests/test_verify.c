@@ -222,7 +222,7 @@ END_TEST
 START_TEST(what_was_meant_is_noticed_too)
 {
     struct small_dataset s;
-    const struct layout *layout;
+    const struct record_layout *layout;
     uint8_t *record, *name, was;
     char text[512];
     size_t at[3];
@@ -232,14 +232,14 @@ START_TEST(what_was_meant_is_noticed_too)
     record = s.bytes[0];
 
     record[layout->label_offset + 3] = 7;
-    layout_seal(layout, record);
+    record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: label Infiltration is 7, not 0 or 1 (-)\n", s.shard[0].name);
     expect(&s, VERIFY_FULL, text);
     record[layout->label_offset + 3] = 0;
 
     put_u32le(record + layout->age_offset, 0x7f800000);
-    layout_seal(layout, record);
+    record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: age is inf, not 0 to 120 or NaN (00000000_000.png)\n", s.shard[0].name);
     expect(&s, VERIFY_FULL, text);
@@ -249,17 +249,17 @@ START_TEST(what_was_meant_is_noticed_too)
     ck_assert_ptr_nonnull(name);
     for (const char *p = "/\n\\\x1b"; *p; p++) { /* what the writer never writes, since a name is none of a path */
         name[8] = (uint8_t)*p;
-        layout_seal(layout, record);
+        record_seal(layout, record);
         small_put_shard(&s, 0);
         snprintf(text, sizeof(text), "%s[0@0]: unsafe file name (00000000%c000.png)\n", s.shard[0].name, *p);
         expect(&s, VERIFY_FULL, text);
     }
     name[8] = '_';
 
-    layout_text_offsets(layout, s.manifest.view_size, s.manifest.patient_size, s.manifest.name_size, at);
+    record_text_offsets(layout, s.manifest.view_size, s.manifest.patient_size, s.manifest.name_size, at);
     was = record[at[1]];
     record[at[1]] = '\n';
-    layout_seal(layout, record);
+    record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: the patient id holds a control character (00000000_000.png)\n",
              s.shard[0].name);
@@ -267,7 +267,7 @@ START_TEST(what_was_meant_is_noticed_too)
     record[at[1]] = was;
 
     record[TFRECORD_HEADER + 6] ^= 1;
-    layout_seal(layout, record);
+    record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: record header differs from the manifest at byte 18 (-)\n", s.shard[0].name);
     expect(&s, VERIFY_FULL, text);
@@ -322,7 +322,7 @@ START_TEST(records_in_the_wrong_place_are_noticed)
 
     memcpy(moved, s.bytes[0], s.size);
     moved[s.manifest.layout.label_offset] = 1;
-    layout_seal(&s.manifest.layout, moved);
+    record_seal(&s.manifest.layout, moved);
     small_put(&s, s.shard[0].name, moved, s.size);
     snprintf(text, sizeof(text),
              "%s[-1@0]: every record is good, but they are not those of the manifest (crc32c) (-)\n", s.shard[0].name);
@@ -377,7 +377,7 @@ START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
     s.compare_sha256 = true;
     expect(&s, VERIFY_FULL, "");
     s.bytes[0][s.manifest.layout.pixel_offset] ^= 1;
-    layout_seal(&s.manifest.layout, s.bytes[0]);
+    record_seal(&s.manifest.layout, s.bytes[0]);
     small_put_shard(&s, 0);
     small_sum_shard(&s, 0);
     small_put_manifest(&s, false);
@@ -388,7 +388,7 @@ START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
     expect(&s, VERIFY_FULL, "");
     /* A manifest of before there was such a key. */
     s.bytes[0][s.manifest.layout.pixel_offset] ^= 2;
-    layout_seal(&s.manifest.layout, s.bytes[0]);
+    record_seal(&s.manifest.layout, s.bytes[0]);
     small_put_shard(&s, 0);
     s.shard[0].crc32c = NULL;
     small_put_manifest(&s, false);

@@ -104,8 +104,8 @@ make_record(struct worker *w, const struct queue_entry *e, struct image_traits *
     if (status != CHEX_OK)
         return status;
     plan_values(plan, &c->labels.entry[e->row], e->shard, e->index, 1, &values);
-    layout_encode(&plan->layout, &values, w->record);
-    layout_seal(&plan->layout, w->record);
+    record_encode(&plan->layout, &values, w->record);
+    record_seal(&plan->layout, w->record);
     return CHEX_OK;
 }
 

@@ -53,7 +53,7 @@ convert_add_missing(struct convert *c, const struct buffer *names, struct chex_e
 
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        char name[LAYOUT_MAX_TEXT + 1];
+        char name[RECORD_MAX_TEXT + 1];
         const struct entry *e = NULL;
 
         if (stop && (size_t)(stop - at) < sizeof(name)) {

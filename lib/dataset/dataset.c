@@ -215,7 +215,7 @@ dataset_shard_identity(const struct chex_dataset *ds, unsigned shard)
 }
 
 void
-record_view(const struct layout *layout, const struct record_values *values, const uint8_t *record,
+record_view(const struct record_layout *layout, const struct record_values *values, const uint8_t *record,
             struct chex_record *out)
 {
     unsigned i;

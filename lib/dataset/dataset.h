@@ -28,7 +28,7 @@ struct chex_shard {
 struct shard_identity dataset_shard_identity(const struct chex_dataset *ds, unsigned shard);
 
 /* The view of a record from its decoded values; *out points into record. */
-void record_view(const struct layout *layout, const struct record_values *values, const uint8_t *record,
+void record_view(const struct record_layout *layout, const struct record_values *values, const uint8_t *record,
                  struct chex_record *out);
 
 #endif

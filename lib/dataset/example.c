@@ -85,13 +85,13 @@ static bool
 get_slot(struct chex_bytes slot, struct chex_record *r)
 {
     static const char digits[] = "0123456789";
-    char text[LAYOUT_SLOT + 1];
+    char text[RECORD_SLOT + 1];
     const char *shard = text + CHEX_ID_LENGTH + 1, *index = shard + 6;
 
-    if (slot.size != LAYOUT_SLOT)
+    if (slot.size != RECORD_SLOT)
         return false;
-    memcpy(text, slot.data, LAYOUT_SLOT);
-    text[LAYOUT_SLOT] = '\0';
+    memcpy(text, slot.data, RECORD_SLOT);
+    text[RECORD_SLOT] = '\0';
     return strspn(text, "0123456789abcdef") == CHEX_ID_LENGTH && strspn(shard, digits) == 5 &&
            strspn(index, digits) == 5 && sscanf(text, "%16[0-9a-f]/%5u/%5u", r->dataset_id, &r->shard, &r->index) == 3;
 }
@@ -105,9 +105,9 @@ fill(const Chex__Example *m, struct chex_record *r)
     int64_t height, width, channels, weight;
 
     /* None of them 0: height * width pixels of a record are as many bytes at least. */
-    if (!get_int(m, "image/height", LAYOUT_MAX_SIDE, &height) || height == 0)
+    if (!get_int(m, "image/height", RECORD_MAX_SIDE, &height) || height == 0)
         return "image/height";
-    if (!get_int(m, "image/width", LAYOUT_MAX_SIDE, &width) || width == 0)
+    if (!get_int(m, "image/width", RECORD_MAX_SIDE, &width) || width == 0)
         return "image/width";
     if (!get_int(m, "image/channels", 4, &channels) || channels == 0)
         return "image/channels";

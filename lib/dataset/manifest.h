@@ -45,7 +45,7 @@ struct manifest_left_out {
 struct manifest {
     char dataset_id[CHEX_ID_LENGTH + 1];
     const char *tool_version;
-    struct layout layout;
+    struct record_layout layout;
     uint32_t shard_size;
     const char *tail;       /* "pad", "short", "drop" */
     const char *resize;     /* "bilinear", ... */

@@ -38,7 +38,7 @@ check_record(const struct manifest *m, struct chex_error *err)
     const struct manifest_left_out *l = &m->left_out;
     size_t at[3];
 
-    layout_text_offsets(&m->layout, m->view_size, m->patient_size, m->name_size, at);
+    record_text_offsets(&m->layout, m->view_size, m->patient_size, m->name_size, at);
     if (at[2] + m->name_size > m->layout.stride)
         return chex_fail(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than a record holds");
     if ((l->views && l->views[0]) != (l->other_views > 0))

@@ -45,7 +45,7 @@ derive_labels(const struct manifest *m)
 static json_t *
 derive_dtype(const struct manifest *m)
 {
-    const struct layout *l = &m->layout;
+    const struct record_layout *l = &m->layout;
     const size_t size[] = {m->view_size, m->patient_size, m->name_size};
     struct {
         const char *name;
@@ -66,8 +66,8 @@ derive_dtype(const struct manifest *m)
 
     snprintf(field[0].format, sizeof(field[0].format), "(%u,%u)u1", l->height, l->width);
     snprintf(field[1].format, sizeof(field[1].format), "(%d,)u1", CHEX_FINDINGS);
-    snprintf(field[5].format, sizeof(field[5].format), "S%d", LAYOUT_SLOT);
-    layout_text_offsets(l, size[0], size[1], size[2], at);
+    snprintf(field[5].format, sizeof(field[5].format), "S%d", RECORD_SLOT);
+    record_text_offsets(l, size[0], size[1], size[2], at);
     for (i = 0; i < 3 && size[i] > 0; i++, count++) {
         snprintf(field[count].format, sizeof(field[count].format), "S%zu", size[i]);
         field[count].offset = at[i];
@@ -89,8 +89,8 @@ derive_dtype(const struct manifest *m)
 static enum chex_status
 restore_layout(struct manifest *m, struct chex_error *err)
 {
-    const struct layout read = m->layout;
-    enum chex_status status = layout_restore(read.height, read.width, read.align, read.stride, &m->layout, err);
+    const struct record_layout read = m->layout;
+    enum chex_status status = record_restore(read.height, read.width, read.align, read.stride, &m->layout, err);
 
     if (status == CHEX_OK && (read.channels != m->layout.channels || read.pixel_offset != m->layout.pixel_offset))
         status = chex_fail(err, CHEX_ERR_DAMAGED, "record: pixels at %zu, in this layout they are at %zu",
@@ -122,17 +122,17 @@ static const struct manifest_field tool_fields[] = {
 
 /* All records agree on these sizes, else 0. */
 static const struct manifest_field text_size_fields[] = {
-    {"view", MANIFEST_NUMBER, M(view_size), .max = LAYOUT_MAX_TEXT},
-    {"patient", MANIFEST_NUMBER, M(patient_size), .max = LAYOUT_MAX_TEXT},
-    {"filename", MANIFEST_NUMBER, M(name_size), .max = LAYOUT_MAX_TEXT},
+    {"view", MANIFEST_NUMBER, M(view_size), .max = RECORD_MAX_TEXT},
+    {"patient", MANIFEST_NUMBER, M(patient_size), .max = RECORD_MAX_TEXT},
+    {"filename", MANIFEST_NUMBER, M(name_size), .max = RECORD_MAX_TEXT},
     {.key = NULL},
 };
 
 static const struct manifest_field record_fields[] = {
-    {"stride", MANIFEST_NUMBER, M(layout.stride), .max = (uint64_t)LAYOUT_MAX_SIDE * LAYOUT_MAX_SIDE * 2},
-    {"pixel_offset", MANIFEST_NUMBER, M(layout.pixel_offset), .max = LAYOUT_MAX_HEAD},
-    {"height", MANIFEST_NUMBER, M(layout.height), .max = LAYOUT_MAX_SIDE},
-    {"width", MANIFEST_NUMBER, M(layout.width), .max = LAYOUT_MAX_SIDE},
+    {"stride", MANIFEST_NUMBER, M(layout.stride), .max = (uint64_t)RECORD_MAX_SIDE * RECORD_MAX_SIDE * 2},
+    {"pixel_offset", MANIFEST_NUMBER, M(layout.pixel_offset), .max = RECORD_MAX_HEAD},
+    {"height", MANIFEST_NUMBER, M(layout.height), .max = RECORD_MAX_SIDE},
+    {"width", MANIFEST_NUMBER, M(layout.width), .max = RECORD_MAX_SIDE},
     {"channels", MANIFEST_NUMBER, M(layout.channels), .max = 1},
     {"align", MANIFEST_NUMBER, M(layout.align), .max = 4096},
     {"shard_size", MANIFEST_NUMBER, M(shard_size), .min = 1, .max = MANIFEST_MAX_SHARD_SIZE},

@@ -53,13 +53,13 @@ int_entry_size(const char *key, uint64_t value)
 }
 
 size_t
-layout_text_size(size_t view, size_t patient, size_t name)
+record_text_size(size_t view, size_t patient, size_t name)
 {
     return entry_size("image/view", view) + entry_size("patient/id", patient) + entry_size("image/filename", name);
 }
 
 void
-layout_text_offsets(const struct layout *layout, size_t view, size_t patient, size_t name, size_t out[3])
+record_text_offsets(const struct record_layout *layout, size_t view, size_t patient, size_t name, size_t out[3])
 {
     /* The content is the last thing in an entry. */
     out[0] = layout->texts_offset + entry_size("image/view", view) - view;
@@ -146,7 +146,7 @@ put_int(uint8_t *p, const char *key, uint64_t value)
 
 /* Everything before the pixels, without the frame: up to and with the head of image/raw. */
 static uint8_t *
-put_head(const struct layout *l, uint8_t *p)
+put_head(const struct record_layout *l, uint8_t *p)
 {
     *p++ = TAG_1;
     p = put_varint(p, l->features_size);
@@ -168,10 +168,10 @@ float_bits(float value)
 
 /* Everything behind the pixels, up to the end of the data.  p is at the tail's start. */
 static void
-put_tail(const struct layout *l, const struct record_values *v, uint8_t *p)
+put_tail(const struct record_layout *l, const struct record_values *v, uint8_t *p)
 {
     const uint8_t *end = p + (l->stride - TFRECORD_FOOTER - l->pixel_offset - l->pixel_size);
-    char slot[LAYOUT_SLOT + 16];
+    char slot[RECORD_SLOT + 16];
     size_t padding = 0;
     unsigned i;
 
@@ -186,7 +186,7 @@ put_tail(const struct layout *l, const struct record_values *v, uint8_t *p)
     put_u32le(p, float_bits(v->age));
     p = put_bytes(p + 4, "patient/sex", &v->sex, 1);
     snprintf(slot, sizeof(slot), "%.16s/%05u/%05u", v->dataset_id, v->shard % 100000, v->index % 100000);
-    p = put_bytes(p, "record/slot", slot, LAYOUT_SLOT);
+    p = put_bytes(p, "record/slot", slot, RECORD_SLOT);
     p = put_bytes(p, "image/view", v->view.data, v->view.size);
     p = put_bytes(p, "patient/id", v->patient.data, v->patient.size);
     p = put_bytes(p, "image/filename", v->name.data, v->name.size);
@@ -195,14 +195,14 @@ put_tail(const struct layout *l, const struct record_values *v, uint8_t *p)
 }
 
 void
-layout_encode(const struct layout *layout, const struct record_values *values, uint8_t *record)
+record_encode(const struct record_layout *layout, const struct record_values *values, uint8_t *record)
 {
     put_head(layout, record + TFRECORD_HEADER);
     put_tail(layout, values, record + layout->pixel_offset + layout->pixel_size);
 }
 
 void
-layout_seal(const struct layout *layout, uint8_t *record)
+record_seal(const struct record_layout *layout, uint8_t *record)
 {
     tfrecord_frame(record, layout->stride - TFRECORD_FRAME);
 }
@@ -211,7 +211,7 @@ layout_seal(const struct layout *layout, uint8_t *record)
 
 /* Set all offsets from sides and stride; false where a record of this stride cannot be encoded at all. */
 static bool
-set_offsets(struct layout *l, size_t *room)
+set_offsets(struct record_layout *l, size_t *room)
 {
     size_t data_size = l->stride - TFRECORD_FRAME;
     size_t features = data_size - 1 - varint_size(data_size);
@@ -239,11 +239,11 @@ set_offsets(struct layout *l, size_t *room)
     l->age_offset = at - 4;
     at += entry_size("patient/sex", 1);
     l->sex_offset = at - 1;
-    at += entry_size("record/slot", LAYOUT_SLOT);
-    l->slot_offset = at - LAYOUT_SLOT;
+    at += entry_size("record/slot", RECORD_SLOT);
+    l->slot_offset = at - RECORD_SLOT;
     l->texts_offset = at;
     fixed = at + TFRECORD_FOOTER;
-    if (l->stride < fixed || l->stride - fixed > LAYOUT_MAX_TAIL - 1024)
+    if (l->stride < fixed || l->stride - fixed > RECORD_MAX_TAIL - 1024)
         return false;
     *room = l->stride - fixed;
     return true;
@@ -261,28 +261,28 @@ all_fit(size_t room, const size_t *text_sizes, size_t text_count)
 }
 
 static enum chex_status
-set_sides(struct layout *l, uint32_t height, uint32_t width, uint32_t align, struct chex_error *err)
+set_sides(struct record_layout *l, uint32_t height, uint32_t width, uint32_t align, struct chex_error *err)
 {
-    if (height == 0 || width == 0 || height > LAYOUT_MAX_SIDE || width > LAYOUT_MAX_SIDE)
+    if (height == 0 || width == 0 || height > RECORD_MAX_SIDE || width > RECORD_MAX_SIDE)
         return chex_fail(err, CHEX_ERR_USAGE, "images of %ux%u: a side is 1 to %u pixels", width, height,
-                         LAYOUT_MAX_SIDE);
+                         RECORD_MAX_SIDE);
     if (align != 64 && align != 512 && align != 4096)
         return chex_fail(err, CHEX_ERR_USAGE, "alignment %u: must be 64, 512 or 4096", align);
-    *l = (struct layout){.height = height, .width = width, .channels = 1, .align = align};
+    *l = (struct record_layout){.height = height, .width = width, .channels = 1, .align = align};
     l->pixel_size = (size_t)height * width;
     return CHEX_OK;
 }
 
 enum chex_status
-layout_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes, size_t text_count,
-              struct layout *out, struct chex_error *err)
+record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes, size_t text_count,
+              struct record_layout *out, struct chex_error *err)
 {
     size_t room, limit;
     enum chex_status status = set_sides(out, height, width, align, err);
 
     if (status != CHEX_OK)
         return status;
-    limit = out->pixel_size + LAYOUT_MAX_TAIL + 2 * (size_t)align;
+    limit = out->pixel_size + RECORD_MAX_TAIL + 2 * (size_t)align;
     for (out->stride = (out->pixel_size / align + 1) * align; out->stride <= limit; out->stride += align)
         if (set_offsets(out, &room) && all_fit(room, text_sizes, text_count))
             return CHEX_OK;
@@ -290,7 +290,7 @@ layout_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *tex
 }
 
 enum chex_status
-layout_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride, struct layout *out,
+record_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride, struct record_layout *out,
                struct chex_error *err)
 {
     size_t room;
@@ -299,7 +299,7 @@ layout_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride, s
     if (status != CHEX_OK)
         return chex_context(err, CHEX_ERR_DAMAGED, "record layout");
     out->stride = stride;
-    if (stride % align != 0 || stride <= out->pixel_size || stride > out->pixel_size + 2 * LAYOUT_MAX_TAIL ||
+    if (stride % align != 0 || stride <= out->pixel_size || stride > out->pixel_size + 2 * RECORD_MAX_TAIL ||
         !set_offsets(out, &room))
         return chex_fail(err, CHEX_ERR_DAMAGED, "stride %zu does not fit images of %ux%u", stride, width, height);
     return CHEX_OK;
@@ -345,7 +345,7 @@ get_text(struct cursor *c, struct chex_bytes *out)
     c->p += size;
     if (!get_field(c, TAG_2, &size) || !get_field(c, LIST_BYTES, &size) || !get_field(c, TAG_1, &size))
         return false;
-    if (size > LAYOUT_MAX_TEXT)
+    if (size > RECORD_MAX_TEXT)
         return false;
     *out = (struct chex_bytes){(const char *)c->p, (size_t)size};
     c->p += size;
@@ -380,7 +380,7 @@ is_id(const uint8_t *p)
 
 /* The values; what is between them is compared afterwards. */
 static bool
-get_values(const struct layout *l, const uint8_t *record, struct record_values *out)
+get_values(const struct record_layout *l, const uint8_t *record, struct record_values *out)
 {
     struct cursor c = {record + l->texts_offset, record + l->stride - TFRECORD_FOOTER};
     const uint8_t *slot = record + l->slot_offset;
@@ -411,9 +411,10 @@ first_difference(const uint8_t *a, const uint8_t *b, size_t size)
 }
 
 enum chex_status
-layout_decode(const struct layout *layout, const uint8_t *record, struct record_values *out, struct chex_error *err)
+record_decode(const struct record_layout *layout, const uint8_t *record, struct record_values *out,
+              struct chex_error *err)
 {
-    uint8_t head[LAYOUT_MAX_HEAD], tail[LAYOUT_MAX_TAIL];
+    uint8_t head[RECORD_MAX_HEAD], tail[RECORD_MAX_TAIL];
     size_t data_size = layout->stride - TFRECORD_FRAME;
     size_t head_size = layout->pixel_offset - TFRECORD_HEADER;
     size_t tail_start = layout->pixel_offset + layout->pixel_size;
@@ -431,7 +432,7 @@ layout_decode(const struct layout *layout, const uint8_t *record, struct record_
     if (!get_values(layout, record, out))
         return chex_fail(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");
     /* The keys are not compared yet: with the right ones the texts may take more room than there is. */
-    text_size = layout_text_size(out->view.size, out->patient.size, out->name.size);
+    text_size = record_text_size(out->view.size, out->patient.size, out->name.size);
     room = layout->stride - TFRECORD_FOOTER - layout->texts_offset;
     if (!all_fit(room, &text_size, 1))
         return chex_fail(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");

@@ -16,18 +16,18 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_LIB_LAYOUT_H
-#define CHEX_LIB_LAYOUT_H
+#ifndef CHEX_LIB_RECORD_H
+#define CHEX_LIB_RECORD_H
 
 #include "base/error.h"
 
-#define LAYOUT_MAX_TEXT 255 /* bytes of a name; patient ids and views are shorter */
-#define LAYOUT_MAX_SIDE 16384
-#define LAYOUT_MAX_HEAD 256  /* bytes before the pixels */
-#define LAYOUT_MAX_TAIL 8192 /* bytes behind them */
-#define LAYOUT_SLOT     28   /* "7f3c9a12d0e4b5c6/00311/00037": data set id, shard over all splits, index */
+#define RECORD_MAX_TEXT 255 /* bytes of a name; patient ids and views are shorter */
+#define RECORD_MAX_SIDE 16384
+#define RECORD_MAX_HEAD 256  /* bytes before the pixels */
+#define RECORD_MAX_TAIL 8192 /* bytes behind them */
+#define RECORD_SLOT     28   /* "7f3c9a12d0e4b5c6/00311/00037": data set id, shard over all splits, index */
 
-struct layout {
+struct record_layout {
     uint32_t height, width, channels;
     uint32_t align; /* of the stride: 64, 512 or 4096 */
     size_t stride;
@@ -51,39 +51,39 @@ struct record_values {
 };
 
 /* Bytes that the three texts of these sizes take in a record, framing included: what _p1 has to make up for. */
-size_t layout_text_size(size_t view, size_t patient, size_t name);
+size_t record_text_size(size_t view, size_t patient, size_t name);
 
 /* Where view, patient and name themselves begin, from the start of a record in which they have these sizes. */
-void layout_text_offsets(const struct layout *layout, size_t view, size_t patient, size_t name, size_t out[3]);
+void record_text_offsets(const struct record_layout *layout, size_t view, size_t patient, size_t name, size_t out[3]);
 
 /*
  * Choose the layout for records of these images.
- * text_sizes   the distinct values of layout_text_size() over all records, text_count of them (at least one)
+ * text_sizes   the distinct values of record_text_size() over all records, text_count of them (at least one)
  * The stride is the smallest multiple of align into which every record fits, with a padding that can be encoded
  * (a length that needs one byte more makes some sizes impossible).
- * CHEX_ERR_USAGE for a side of 0 or above LAYOUT_MAX_SIDE.
+ * CHEX_ERR_USAGE for a side of 0 or above RECORD_MAX_SIDE.
  */
-enum chex_status layout_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes,
-                               size_t text_count, struct layout *out, struct chex_error *err);
+enum chex_status record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes,
+                               size_t text_count, struct record_layout *out, struct chex_error *err);
 
 /* The layout of a data set whose manifest gives sides, alignment and stride; CHEX_ERR_DAMAGED where these cannot be. */
-enum chex_status layout_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride, struct layout *out,
-                                struct chex_error *err);
+enum chex_status record_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride,
+                                struct record_layout *out, struct chex_error *err);
 
 /*
- * Write a record around the pixels, which the caller has put (or will put before layout_seal()) at
+ * Write a record around the pixels, which the caller has put (or will put before record_seal()) at
  * record + pixel_offset.  record holds stride bytes; every byte but the pixels and the data's checksum is written.
  */
-void layout_encode(const struct layout *layout, const struct record_values *values, uint8_t *record);
+void record_encode(const struct record_layout *layout, const struct record_values *values, uint8_t *record);
 
 /* Write both checksums: last, when the pixels are there. */
-void layout_seal(const struct layout *layout, uint8_t *record);
+void record_seal(const struct record_layout *layout, uint8_t *record);
 
 /*
  * Read a record strictly.  The checksum of the data is not checked: tfrecord_check_data().
  * CHEX_ERR_DAMAGED "record header differs from the manifest" and the like, with the offset in the record
  */
-enum chex_status layout_decode(const struct layout *layout, const uint8_t *record, struct record_values *out,
+enum chex_status record_decode(const struct record_layout *layout, const uint8_t *record, struct record_values *out,
                                struct chex_error *err);
 
 #endif

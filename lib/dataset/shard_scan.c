@@ -15,7 +15,7 @@
 
 #define PIECE       (1u << 18)
 #define SMALL_IMAGE 4096 /* bytes that are not worth leaving out */
-#define MAX_RECORD  ((size_t)LAYOUT_MAX_SIDE * LAYOUT_MAX_SIDE * 4 + LAYOUT_MAX_TAIL)
+#define MAX_RECORD  ((size_t)RECORD_MAX_SIDE * RECORD_MAX_SIDE * 4 + RECORD_MAX_TAIL)
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
 
@@ -45,7 +45,7 @@ record_check(const struct shard_identity *shard, uint32_t index, const uint8_t *
     out->length = get_u64le(record);
     out->values = (struct record_values){.weight = 0};
     out->why.status = out->form.status = CHEX_OK;
-    layout_decode(shard->layout, record, &out->values, &out->form);
+    record_decode(shard->layout, record, &out->values, &out->form);
     if (checksums && tfrecord_length(record, UINT64_MAX, &unused, &out->why) == CHEX_ERR_CHECKSUM) {
         out->fault = RECORD_LENGTH_CHECKSUM;
     } else if (out->length != data_size) {
@@ -91,7 +91,7 @@ read_at(struct shard_scan *scan, uint64_t offset, uint8_t *data, size_t size, si
 static enum chex_status
 read_texts(struct shard_scan *scan, uint32_t index, uint8_t *record, size_t *got, struct chex_error *err)
 {
-    const struct layout *l = scan->shard.layout;
+    const struct record_layout *l = scan->shard.layout;
     size_t tail = l->pixel_offset + l->pixel_size;
     enum chex_status status = read_at(scan, (uint64_t)index * l->stride, record, l->pixel_offset, got, err);
 
@@ -106,7 +106,7 @@ read_texts(struct shard_scan *scan, uint32_t index, uint8_t *record, size_t *got
 static enum chex_status
 visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex_error *err)
 {
-    const struct layout *l = scan->shard.layout;
+    const struct record_layout *l = scan->shard.layout;
     struct scanned_record record;
     enum chex_status status = CHEX_OK;
 
@@ -117,7 +117,7 @@ visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex
         if (record.fault == RECORD_LENGTH_CHECKSUM || record.fault == RECORD_LENGTH) {
             /* With the right length the values can be read, if only for the image's name. */
             put_u64le(piece, l->stride - TFRECORD_FRAME);
-            layout_decode(l, piece, &record.values, NULL);
+            record_decode(l, piece, &record.values, NULL);
         }
         status = scan->visit(scan->context, &record, err);
         if (status != CHEX_OK)
@@ -144,7 +144,7 @@ next_piece(struct shard_scan *scan, uint32_t most)
 static enum chex_status
 scan_shard(struct shard_scan *scan, struct buffer *buffer, struct digest *digest, struct chex_error *err)
 {
-    const struct layout *l = scan->shard.layout;
+    const struct record_layout *l = scan->shard.layout;
     bool around = scan->texts && l->pixel_size > SMALL_IMAGE;
     uint32_t most = scan->wants || around || l->stride >= PIECE ? 1 : (uint32_t)(PIECE / l->stride), count;
     struct chex_error why;

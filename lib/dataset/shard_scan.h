@@ -27,7 +27,7 @@
 
 /* What the records of a shard must be. */
 struct shard_identity {
-    const struct layout *layout;
+    const struct record_layout *layout;
     const char *dataset_id;
     uint32_t number; /* of the shard, over all splits */
 };

@@ -27,9 +27,9 @@
 /* ---- calls that are made again --------------------------------------------------------------------------------- */
 
 /*
- * A call that only reads has failed with errno `error`: make it once more?  Where it was interrupted, a thousand times, so
- * that no call is made for ever; where the failure may pass on a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN),
- * three times, after 20, 80 and 320 ms.  *failures is 0 before the first.
+ * A call that only reads has failed with errno `error`: make it once more?  Where it was interrupted, a thousand times,
+ * so that no call is made for ever; where the failure may pass on a network file system (EIO, ESTALE, ETIMEDOUT,
+ * EAGAIN), three times, after 20, 80 and 320 ms.  *failures is 0 before the first.
  *     do
  *         fd = openat(...);
  *     while (fd < 0 && file_try_again(errno, &failures));

@@ -199,7 +199,7 @@ cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct 
 static size_t
 text_size_of(const struct entry *e)
 {
-    return layout_text_size(strlen(e->view), strlen(e->patient), strlen(e->name));
+    return record_text_size(strlen(e->view), strlen(e->patient), strlen(e->name));
 }
 
 static int
@@ -225,7 +225,7 @@ choose_layout(struct plan *plan, struct chex_error *err)
     for (i = 0; i < plan->image_count; i++)
         if (i == 0 || size[i] != size[distinct - 1])
             size[distinct++] = size[i];
-    status = layout_choose(plan->spec.size, plan->spec.size, plan->spec.align, size, distinct, &plan->layout, err);
+    status = record_choose(plan->spec.size, plan->spec.size, plan->spec.align, size, distinct, &plan->layout, err);
     free(size);
     return status;
 }

@@ -55,7 +55,7 @@ struct plan {
     struct spec spec;
     const struct labels *labels; /* not owned: must outlive the plan */
     struct split_set splits;
-    struct layout layout;
+    struct record_layout layout;
     char dataset_id[CHEX_ID_LENGTH + 1];
     char members_sha256[SPLIT_MAX][DIGEST_HEX]; /* of the sorted names of a split, each followed by a newline */
 
@@ -68,7 +68,7 @@ struct plan {
 
 /*
  * Make the plan.  skip as for split_assign().  plan_release() frees it, also after a failure.
- * CHEX_ERR_USAGE  from split_assign(), layout_choose(), or no image at all, or too many shards
+ * CHEX_ERR_USAGE  from split_assign(), record_choose(), or no image at all, or too many shards
  */
 enum chex_status plan_make(const struct spec *spec, const struct labels *labels, const bool *skip, struct plan *out,
                            struct chex_error *err);

@@ -79,8 +79,8 @@ void journal_close(struct journal *j); /* the file stays; zero-initialised or cl
 /* ---- lines (journal_line.c) ----------------------------------------------------------------------------------- */
 
 /*
- * Append the line of a shard, with its newline.  with_rejects: each of them in it, as processes send them to each other;
- * then one that is not done may be sent too.
+ * Append the line of a shard, with its newline.  with_rejects: each of them in it, as processes send them to each
+ * other; then one that is not done may be sent too.
  */
 enum chex_status journal_format(size_t shard, const struct shard_result *result, bool with_rejects, struct buffer *b,
                                 struct chex_error *err);

@@ -1,9 +1,9 @@
 /*
  * store_finish.c - from a partial file whose images are all decided to a finished shard
  *
- * Which image an empty slot gets depends on nothing but which images of the shard are usable: slot i gets a copy of usable
- * image number i modulo their count, its donor.  A shard without any gets the first usable image of its split as its donor, once all
- * others are finished.  So the bytes depend on the input alone.
+ * Which image an empty slot gets depends on nothing but which images of the shard are usable: slot i gets a copy of
+ * usable image number i modulo their count, its donor.  A shard without any gets the first usable image of its split as
+ * its donor, once all others are finished.  So the bytes depend on the input alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,21 +20,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- padding records -------------------------------------------------------------------------------------------------- */
+/* ---- padding records ------------------------------------------------------------------------------------------ */
 
 /* Put a copy of the record `from` (its values: v) into slot `index` of the shard, with weight 0. */
 static enum chex_status
 put_padding(struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
             uint8_t *scratch, struct chex_error *err)
 {
-    const struct layout *l = &store->plan->layout;
+    const struct record_layout *l = &store->plan->layout;
 
     v.weight = 0;
     v.shard = (uint32_t)shard;
     v.index = index;
     memcpy(scratch + l->pixel_offset, from + l->pixel_offset, l->pixel_size);
-    layout_encode(l, &v, scratch);
-    layout_seal(l, scratch);
+    record_encode(l, &v, scratch);
+    record_seal(l, scratch);
     return safe_file_pwrite(store->shard[shard].partial, (uint64_t)index * l->stride, scratch, l->stride, err);
 }
 
@@ -59,7 +59,7 @@ read_own_record(struct store *store, size_t shard, uint32_t index, uint8_t *reco
     return status;
 }
 
-/* Put a padding record into every slot without an image.  good[0 .. count - 1] are the slots with one; buffers of a stride each. */
+/* A padding record into every empty slot.  good[0 .. count - 1]: the slots with an image; buffers of a stride each. */
 static enum chex_status
 fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_t count, uint8_t *record,
                 uint8_t *scratch, struct chex_error *err)
@@ -153,31 +153,6 @@ verify_shard(const struct store *store, size_t shard, struct chex_error *err)
 
 /* ---- finishing ------------------------------------------------------------------------------------------------ */
 
-/* What a finishing needs; its owner frees it with scratch_release(). */
-struct scratch {
-    uint8_t *buffer; /* two strides */
-    uint32_t *good;
-};
-
-static void
-scratch_release(struct scratch *s)
-{
-    free(s->buffer);
-    free(s->good);
-    *s = (struct scratch){0};
-}
-
-static enum chex_status
-scratch_init(const struct store *store, size_t shard, struct scratch *s, struct chex_error *err)
-{
-    s->buffer = malloc(2 * store->plan->layout.stride);
-    s->good = malloc(store->plan->shard[shard].records * sizeof(*s->good));
-    if (s->buffer && s->good)
-        return CHEX_OK;
-    scratch_release(s);
-    return chex_fail_memory(err);
-}
-
 /* Every slot is filled: check, name, note. */
 static enum chex_status
 seal_shard(struct store *store, size_t shard, struct chex_error *err)
@@ -216,24 +191,24 @@ static enum chex_status
 finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
 {
     size_t stride = store->plan->layout.stride;
-    struct scratch scratch = {0};
-    uint32_t count;
-    enum chex_status status = scratch_init(store, shard, &scratch, err);
+    uint8_t *record = malloc(2 * stride);
+    uint32_t *good = malloc(store->plan->shard[shard].records * sizeof(*good)), count = 0;
+    enum chex_status status = record && good ? CHEX_OK : chex_fail_memory(err);
 
-    if (status != CHEX_OK)
-        return status;
-    list_good(store, shard, scratch.good, &count);
-    if (count == 0) {
+    if (status == CHEX_OK)
+        list_good(store, shard, good, &count);
+    if (status == CHEX_OK && count == 0) {
         store->shard[shard].needs_donor = true;
-    } else {
+    } else if (status == CHEX_OK) {
         /* Not open yet where all images were there from an earlier run and the last one was rejected now. */
         status = store_open_partial(store, shard, err);
         if (status == CHEX_OK)
-            status = fill_from_shard(store, shard, scratch.good, count, scratch.buffer, scratch.buffer + stride, err);
+            status = fill_from_shard(store, shard, good, count, record, record + stride, err);
         if (status == CHEX_OK)
             status = seal_shard(store, shard, err);
     }
-    scratch_release(&scratch);
+    free(record);
+    free(good);
     return status;
 }
 
@@ -287,7 +262,7 @@ store_finish_shard(struct store *store, size_t shard, struct chex_error *err)
 
 /* The first usable image of a split that is in a finished shard. */
 struct donor {
-    const struct layout *layout;
+    const struct record_layout *layout;
     uint8_t *record;
     struct record_values values; /* of that record */
     bool found;
@@ -313,7 +288,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
         return CHEX_OK;
     donor->found = true;
     memcpy(donor->record, record->bytes, record->size);
-    return layout_decode(donor->layout, donor->record, &donor->values, err);
+    return record_decode(donor->layout, donor->record, &donor->values, err);
 }
 
 static enum chex_status
@@ -349,21 +324,17 @@ write_padding(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
     size_t stride = store->plan->layout.stride;
-    struct scratch scratch = {0};
-    struct donor donor = {.layout = &store->plan->layout};
+    struct donor donor = {.layout = &store->plan->layout, .record = malloc(2 * stride)};
     uint32_t i;
-    enum chex_status status = scratch_init(store, shard, &scratch, err);
+    enum chex_status status = donor.record ? find_donor(store, s->split, &donor, err) : chex_fail_memory(err);
 
-    donor.record = scratch.buffer;
-    if (status == CHEX_OK)
-        status = find_donor(store, s->split, &donor, err);
     if (status == CHEX_OK)
         status = store_open_partial(store, shard, err);
     for (i = 0; status == CHEX_OK && i < s->records; i++)
-        status = put_padding(store, shard, i, donor.record, donor.values, scratch.buffer + stride, err);
+        status = put_padding(store, shard, i, donor.record, donor.values, donor.record + stride, err);
     if (status == CHEX_OK)
         status = seal_shard(store, shard, err);
-    scratch_release(&scratch);
+    free(donor.record);
     return status;
 }
 

@@ -78,7 +78,7 @@ add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 }
 
 struct visit {
-    const struct layout *layout;
+    const struct record_layout *layout;
     uint32_t images; /* planned */
     struct store_found *found;
 };

@@ -20,7 +20,7 @@ struct kept_fault {
     int64_t record; /* or -1 */
     uint64_t offset;
     char text[REPORT_TEXT];
-    char image[LAYOUT_MAX_TEXT + 1]; /* "" where unknown */
+    char image[RECORD_MAX_TEXT + 1]; /* "" where unknown */
 };
 
 struct report {

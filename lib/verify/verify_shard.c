@@ -20,7 +20,7 @@
 
 struct check {
     const struct verify *v;
-    const struct layout *layout;
+    const struct record_layout *layout;
     const struct chex_shard_info *info;
     unsigned shard;
     struct digest *digest; /* VERIFY_SAMPLE: what chooses the records */

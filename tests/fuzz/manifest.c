@@ -52,8 +52,8 @@ require_sums(const struct manifest *m)
         first += s->shard_count;
     }
     FUZZ_REQUIRE(first == m->shard_count);
-    FUZZ_REQUIRE(m->layout.height >= 1 && m->layout.height <= LAYOUT_MAX_SIDE && m->layout.width >= 1 &&
-                 m->layout.width <= LAYOUT_MAX_SIDE && m->layout.stride % m->layout.align == 0 &&
+    FUZZ_REQUIRE(m->layout.height >= 1 && m->layout.height <= RECORD_MAX_SIDE && m->layout.width >= 1 &&
+                 m->layout.width <= RECORD_MAX_SIDE && m->layout.stride % m->layout.align == 0 &&
                  m->layout.pixel_offset + m->layout.pixel_size < m->layout.stride);
     FUZZ_REQUIRE(m->pixel_mean >= 0 && m->pixel_mean <= 255 && m->pixel_deviation >= 0 && m->pixel_deviation <= 128);
 }
@@ -120,9 +120,9 @@ make(const char *name, unsigned shards, uint32_t side, const char *tail, const c
     };
     struct buffer b = {0};
     struct chex_error err = {0};
-    size_t sizes = texts ? layout_text_size(2, 8, 16) : text_sizes[0];
+    size_t sizes = texts ? record_text_size(2, 8, 16) : text_sizes[0];
 
-    FUZZ_REQUIRE(layout_choose(side, side, 64, &sizes, 1, &m.layout, NULL) == CHEX_OK);
+    FUZZ_REQUIRE(record_choose(side, side, 64, &sizes, 1, &m.layout, NULL) == CHEX_OK);
     for (unsigned i = 0; i <= shards; i++) {
         bool second = i == shards;
 

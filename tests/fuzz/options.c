@@ -71,7 +71,7 @@ require_convert(const struct convert_cli *cli)
 {
     const struct spec *s = &cli->convert.spec;
 
-    FUZZ_REQUIRE(s->size >= 1 && s->size <= LAYOUT_MAX_SIDE && s->shard_size >= 1 && s->shard_size <= 65536);
+    FUZZ_REQUIRE(s->size >= 1 && s->size <= RECORD_MAX_SIDE && s->shard_size >= 1 && s->shard_size <= 65536);
     FUZZ_REQUIRE(s->align == 64 || s->align == 512 || s->align == 4096);
     FUZZ_REQUIRE(s->resize <= RESAMPLE_NONE && s->tail <= TAIL_DROP && s->seed <= INT64_MAX);
     FUZZ_REQUIRE(s->limits.max_pixels >= 1 && s->limits.max_pixels <= (uint64_t)1 << 32 && s->limits.min_side >= 1);

@@ -36,7 +36,7 @@ same_text(struct chex_bytes a, struct chex_bytes b)
 }
 
 static void
-require_same_values(const struct layout *l, const struct record_values *v, const uint8_t *record,
+require_same_values(const struct record_layout *l, const struct record_values *v, const uint8_t *record,
                     const struct chex_record *r)
 {
     FUZZ_REQUIRE(r->height == l->height && r->width == l->width && r->channels == 1);
@@ -50,7 +50,7 @@ require_same_values(const struct layout *l, const struct record_values *v, const
 }
 
 static void
-require_general(const struct layout *l, const struct record_values *v, const uint8_t *record)
+require_general(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
     struct example *e = NULL;
     struct chex_record r;
@@ -63,7 +63,7 @@ require_general(const struct layout *l, const struct record_values *v, const uin
 }
 
 static void
-require_framing(const struct layout *l, const uint8_t *record)
+require_framing(const struct record_layout *l, const uint8_t *record)
 {
     struct chex_error err = {0};
     uint64_t size = 0;
@@ -80,13 +80,13 @@ require_framing(const struct layout *l, const uint8_t *record)
 
 static const uint32_t alignments[] = {64, 512, 4096};
 
-static struct layout
+static struct record_layout
 layout_of(const uint8_t *head)
 {
-    struct layout l;
-    size_t size = layout_text_size(head[4] % 8, head[5] % 64, head[6]);
+    struct record_layout l;
+    size_t size = record_text_size(head[4] % 8, head[5] % 64, head[6]);
 
-    FUZZ_REQUIRE(layout_choose(1 + head[1] % 48, 1 + head[2] % 48, alignments[head[3] % 3], &size, 1, &l, NULL) ==
+    FUZZ_REQUIRE(record_choose(1 + head[1] % 48, 1 + head[2] % 48, alignments[head[3] % 3], &size, 1, &l, NULL) ==
                  CHEX_OK);
     return l;
 }
@@ -94,7 +94,7 @@ layout_of(const uint8_t *head)
 static void
 fuzz_strict(const uint8_t *data, size_t size)
 {
-    struct layout l = layout_of(data);
+    struct record_layout l = layout_of(data);
     uint8_t *record = calloc(1, l.stride), *again = malloc(l.stride);
     struct record_values v;
     struct chex_error err = {0};
@@ -104,14 +104,14 @@ fuzz_strict(const uint8_t *data, size_t size)
     FUZZ_REQUIRE(record && again);
     memcpy(record, data + HEAD, have);
     require_framing(&l, record);
-    status = layout_decode(&l, record, &v, &err);
+    status = record_decode(&l, record, &v, &err);
     fuzz_require_error(status, &err);
     if (status == CHEX_OK) {
         memcpy(again, record, l.stride);
-        layout_encode(&l, &v, again);
+        record_encode(&l, &v, again);
         FUZZ_REQUIRE(memcmp(again + TFRECORD_HEADER, record + TFRECORD_HEADER, l.stride - TFRECORD_FRAME) == 0);
         require_general(&l, &v, record);
-        layout_seal(&l, again);
+        record_seal(&l, again);
         FUZZ_REQUIRE(tfrecord_check_data(again, l.stride - TFRECORD_FRAME, &err) == CHEX_OK);
     }
     free(record);
@@ -184,24 +184,24 @@ fuzz_example(const uint8_t *data, size_t size)
 static void
 fuzz_layout(const uint8_t *data, size_t size)
 {
-    struct layout l;
+    struct record_layout l;
     struct chex_error err = {0};
     uint8_t number[16] = {0};
     enum chex_status status;
 
     memcpy(number, data, size < 16 ? size : 16);
-    status = layout_restore(get_u32le(number) & 0x7fff, get_u32le(number + 2) & 0x7fff, get_u32le(number + 4) & 0x1fff,
+    status = record_restore(get_u32le(number) & 0x7fff, get_u32le(number + 2) & 0x7fff, get_u32le(number + 4) & 0x1fff,
                             (size_t)get_u64le(number + 6), &l, &err);
     fuzz_require_error(status, &err);
     if (status != CHEX_OK)
         return;
     FUZZ_REQUIRE(l.pixel_offset % 64 == 0 && l.pixel_offset >= TFRECORD_HEADER &&
-                 l.pixel_offset - TFRECORD_HEADER <= LAYOUT_MAX_HEAD);
+                 l.pixel_offset - TFRECORD_HEADER <= RECORD_MAX_HEAD);
     FUZZ_REQUIRE(l.pixel_size == (size_t)l.height * l.width);
     FUZZ_REQUIRE(l.pixel_offset + l.pixel_size < l.label_offset && l.label_offset < l.weight_offset &&
                  l.weight_offset < l.age_offset && l.age_offset < l.sex_offset && l.sex_offset < l.slot_offset &&
                  l.slot_offset < l.texts_offset && l.texts_offset <= l.stride - TFRECORD_FOOTER);
-    FUZZ_REQUIRE(l.stride - TFRECORD_FOOTER - l.pixel_offset - l.pixel_size <= LAYOUT_MAX_TAIL);
+    FUZZ_REQUIRE(l.stride - TFRECORD_FOOTER - l.pixel_offset - l.pixel_size <= RECORD_MAX_TAIL);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -224,10 +224,10 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
 {
     size = LLVMFuzzerMutate(data, size, max_size);
     if (size >= HEAD && data[0] == 's' && seed % 16 != 0) {
-        struct layout l = layout_of(data);
+        struct record_layout l = layout_of(data);
 
         if (size >= HEAD + l.stride)
-            layout_seal(&l, data + HEAD);
+            record_seal(&l, data + HEAD);
     }
     return size;
 }
@@ -241,7 +241,7 @@ give_record(const uint8_t head[HEAD], unsigned number, fuzz_seed_fn *give, void 
         "00000001_000.png and more of it, since a name may be as long as two hundred and fifty-five "
         "bytes, which is quite a lot of text to make up, so from here on there are digits alone: "
         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567";
-    struct layout l = layout_of(head);
+    struct record_layout l = layout_of(head);
     struct record_values v = {
         .findings = (uint16_t)(number * 1237 % (1u << CHEX_FINDINGS)),
         .weight = number % 3 != 0,
@@ -262,8 +262,8 @@ give_record(const uint8_t head[HEAD], unsigned number, fuzz_seed_fn *give, void 
     memcpy(input, head, HEAD);
     for (size_t i = 0; i < l.stride; i++)
         input[HEAD + i] = (uint8_t)fuzz_random(&random);
-    layout_encode(&l, &v, input + HEAD);
-    layout_seal(&l, input + HEAD);
+    record_encode(&l, &v, input + HEAD);
+    record_seal(&l, input + HEAD);
     snprintf(name, sizeof(name), "record%u", number);
     give(name, input, HEAD + l.stride, context);
     input[HEAD + TFRECORD_HEADER - 1] = 'e';

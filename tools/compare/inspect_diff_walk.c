@@ -52,8 +52,8 @@ visit_word(const struct visit *t, const char *name, const char *a, const char *b
     char x[INSPECT_TEXT], y[INSPECT_TEXT];
 
     if (strcmp(a, b) != 0)
-        visit(t, DIFF_SPEC, name, inspect_text((struct chex_bytes){a, strnlen(a, LAYOUT_MAX_TEXT)}, x),
-              inspect_text((struct chex_bytes){b, strnlen(b, LAYOUT_MAX_TEXT)}, y));
+        visit(t, DIFF_SPEC, name, inspect_text((struct chex_bytes){a, strnlen(a, RECORD_MAX_TEXT)}, x),
+              inspect_text((struct chex_bytes){b, strnlen(b, RECORD_MAX_TEXT)}, y));
 }
 
 /* What the data set id is made of, and the id itself. */

@@ -194,14 +194,14 @@ apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error
     switch (id) {
     case OPT_SIZE:
         cli->size_given = true;
-        return set_number(&spec->size, value, 1, LAYOUT_MAX_SIDE, err);
+        return set_number(&spec->size, value, 1, RECORD_MAX_SIDE, err);
     case OPT_RESIZE:
         spec->resize = (enum resample_method)name_index(resample_names, value);
         return CHEX_OK;
     case OPT_MAX_PIXELS:
         return cli_count(value, 1, (uint64_t)1 << 32, &spec->limits.max_pixels, err);
     case OPT_MIN_SIZE:
-        return set_number(&spec->limits.min_side, value, 1, LAYOUT_MAX_SIDE, err);
+        return set_number(&spec->limits.min_side, value, 1, RECORD_MAX_SIDE, err);
     case OPT_LENIENT:
         spec->limits.lenient = true;
         return CHEX_OK;

@@ -137,7 +137,7 @@ int inspect_worse(int a, int b);
 int inspect_fail(struct inspect *in, const char *path, const struct chex_error *err);
 
 /* A text of a record for a terminal or a table: bytes outside printable ASCII as \xNN. */
-#define INSPECT_TEXT (4 * LAYOUT_MAX_TEXT + 1)
+#define INSPECT_TEXT (4 * RECORD_MAX_TEXT + 1)
 char *inspect_text(struct chex_bytes text, char out[INSPECT_TEXT]);
 /* The same for JSON: as it is where it is UTF-8. */
 /* "Atelectasis|Effusion" or "No Finding". */

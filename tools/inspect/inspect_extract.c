@@ -50,7 +50,7 @@ static enum chex_status
 write_png(const struct chex_dataset *ds, const struct chex_record *r, struct buffer *out, struct chex_error *err)
 {
     char name[INSPECT_TEXT], patient[INSPECT_TEXT], view[INSPECT_TEXT], labels[INSPECT_LABELS_TEXT];
-    char slot[LAYOUT_SLOT + 8], age[32] = "unknown", sex[2] = {r->sex, '\0'};
+    char slot[RECORD_SLOT + 8], age[32] = "unknown", sex[2] = {r->sex, '\0'};
     const struct picture_note notes[] = {{"name", note_text(r->name, name)},
                                          {"patient", note_text(r->patient, patient)},
                                          {"labels", inspect_labels_text(inspect_findings(r), labels)},

@@ -59,7 +59,7 @@ read_journal(struct target *t, const struct folder *folder, const char *name, ch
     }
     if (head && lines > 0 && json_unpack(head, "{s:s, s:s}", "dataset_id", &its_id, "spec", &its_spec) == 0) {
         inspect_text((struct chex_bytes){its_id, strnlen(its_id, CHEX_ID_LENGTH)}, id);
-        inspect_text((struct chex_bytes){its_spec, strnlen(its_spec, LAYOUT_MAX_TEXT)}, spec);
+        inspect_text((struct chex_bytes){its_spec, strnlen(its_spec, RECORD_MAX_TEXT)}, spec);
         snprintf(t->spec, sizeof(t->spec), "%.500s", spec);
         shards = lines - 1;
     }

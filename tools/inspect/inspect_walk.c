@@ -36,7 +36,7 @@ struct worker {
 
 struct job {
     struct run *run;
-    const struct layout *layout;
+    const struct record_layout *layout;
     const char *split;
     unsigned shard;
     struct worker *worker;

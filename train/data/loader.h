@@ -55,7 +55,7 @@ struct loader_options {
 /* Which image a record says that it is; the texts are not terminated. */
 struct loaded_text {
     uint8_t name_size, patient_size;
-    char name[LAYOUT_MAX_TEXT], patient[LAYOUT_MAX_TEXT];
+    char name[RECORD_MAX_TEXT], patient[RECORD_MAX_TEXT];
 };
 
 struct loaded {

@@ -257,7 +257,7 @@ reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *recor
 
     if (read_from(r, FROM_DATASET, shard, index, 1, true, record, &ignored) == CHEX_OK) {
         put_u64le(record, r->stride - TFRECORD_FRAME); /* whatever it was: the rest is looked at */
-        (void)layout_decode(&r->o.ds->manifest.layout, record, &values, &ignored);
+        (void)record_decode(&r->o.ds->manifest.layout, record, &values, &ignored);
     }
     snprintf(out, READER_TEXT, "'%s' record %u%s%.*s%s", chex_dataset_shard(r->o.ds, shard)->name, index,
              values.name.size > 0 ? " (" : "", (int)values.name.size, values.name.size > 0 ? values.name.data : "",

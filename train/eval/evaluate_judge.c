@@ -78,7 +78,7 @@ take_entry(const uint8_t *entry, uint32_t position, struct patients *patients, s
 {
     size_t values = out->outputs * sizeof(float);
     struct evaluated_image *image = &out->image[out->count];
-    char person[LAYOUT_MAX_TEXT + 1];
+    char person[RECORD_MAX_TEXT + 1];
     struct entry_head head;
     enum chex_status status;
 

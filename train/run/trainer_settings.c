@@ -45,7 +45,7 @@ const struct setting trainer_settings[] = {
     {"model", SETTING_FIXED, SETTING_TEXT, O(model)},
     {"init", SETTING_LOCAL, SETTING_TEXT, O(init), .none = "random"},
     {"resume", SETTING_LOCAL, SETTING_TEXT, O(resume)},
-    {"crop", SETTING_FIXED, SETTING_NUMBER, O(side), .min = 1, .max = LAYOUT_MAX_SIDE},
+    {"crop", SETTING_FIXED, SETTING_NUMBER, O(side), .min = 1, .max = RECORD_MAX_SIDE},
     {"seed", SETTING_FIXED, SETTING_DIGITS, O(seed), .max = INT64_MAX},
     {"device", SETTING_FREE, SETTING_TEXT, O(device)},
     {"precision", SETTING_FIXED, SETTING_CHOICE, O(precision), .names = precision_names},
