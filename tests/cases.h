@@ -32,8 +32,8 @@ void progress_case(Suite *suite);   /* test_progress.c */
 void resume_case(Suite *suite);   /* test_resume.c */
 void folder_case(Suite *suite);   /* test_store_folder.c */
 void pipeline_case(Suite *suite); /* test_pipeline.c */
-void crew_case(Suite *suite);     /* test_crew.c */
-void share_case(Suite *suite);    /* test_share.c */
+void ranks_case(Suite *suite);    /* test_ranks.c */
+void part_case(Suite *suite);     /* test_part.c */
 void calls_case(Suite *suite);    /* test_calls.c */
 void convert_case(Suite *suite);  /* test_convert.c */
 void feed_case(Suite *suite);     /* test_feed.c */

@@ -31,7 +31,6 @@ tests_unit_SOURCES = \
 	tests/store_fixture.c \
 	tests/store_fixture.h \
 	tests/test_crc32c.c \
-	tests/test_crew.c \
 	tests/test_decode.c \
 	tests/test_digest.c \
 	tests/test_error.c \
@@ -45,6 +44,7 @@ tests_unit_SOURCES = \
 	tests/test_manifest.c \
 	tests/test_manifest_check.c \
 	tests/test_names.c \
+	tests/test_part.c \
 	tests/test_pipeline.c \
 	tests/test_plan.c \
 	tests/test_png.c \
@@ -52,11 +52,11 @@ tests_unit_SOURCES = \
 	tests/test_png_faults.c \
 	tests/test_png_fast.c \
 	tests/test_progress.c \
+	tests/test_ranks.c \
 	tests/test_record.c \
 	tests/test_record_faults.c \
 	tests/test_resample.c \
 	tests/test_resume.c \
-	tests/test_share.c \
 	tests/test_source.c \
 	tests/test_archive.c \
 	tests/test_gunzip.c \

@@ -372,8 +372,8 @@ store_suite(void)
     resume_case(suite);
     folder_case(suite);
     pipeline_case(suite);
-    crew_case(suite);
-    share_case(suite);
+    ranks_case(suite);
+    part_case(suite);
     calls_case(suite);
     convert_case(suite);
     feed_case(suite);

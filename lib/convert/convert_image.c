@@ -293,8 +293,8 @@ run_pass(struct job *job, struct pipeline *pipeline, struct chex_error *err)
 }
 
 /* A second pass sees the archives as the first did. */
-static void
-forget_archives(struct convert *c)
+void
+convert_forget_archives(struct convert *c)
 {
     size_t i;
 
@@ -318,7 +318,7 @@ begin_again(struct job *job)
     c->counts.shards_again += shards;
     c->counts.rejects = count_rejects(c, job->store);
     atomic_store(&job->processed, processed > images ? processed - (size_t)images : 0);
-    forget_archives(c);
+    convert_forget_archives(c);
     return true;
 }
 

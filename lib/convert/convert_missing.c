@@ -24,55 +24,22 @@ first_damaged(const struct convert *c)
     return i;
 }
 
-static enum chex_status
-make_absent(struct convert *c, struct chex_error *err)
-{
-    if (!c->absent)
-        c->absent = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->absent));
-    return c->absent ? CHEX_OK : chex_fail_memory(err);
-}
-
 enum chex_status
-convert_find_absent(struct convert *c, const struct store *store, struct buffer *names, struct chex_error *err)
+convert_find_absent(struct convert *c, const struct store *store, struct chex_error *err)
 {
-    enum chex_status status = make_absent(c, err);
     size_t item;
 
-    for (item = 0; status == CHEX_OK && item < c->plan.image_count; item++) {
+    if (!c->absent)
+        c->absent = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->absent));
+    if (!c->absent)
+        return chex_fail_memory(err);
+    for (item = 0; item < c->plan.image_count; item++) {
         size_t shard = plan_shard_of(&c->plan, item);
-        const char *name = c->labels.entry[c->plan.image[item]].name;
 
-        if (!store_wants(store, shard, (uint32_t)(item - c->plan.shard[shard].first)))
-            continue;
-        c->absent[c->plan.image[item]] = true;
-        status = buffer_append(names, name, strlen(name), err);
-        if (status == CHEX_OK)
-            status = buffer_append(names, "\n", 1, err);
+        if (store_wants(store, shard, (uint32_t)(item - c->plan.shard[shard].first)))
+            c->absent[c->plan.image[item]] = true;
     }
-    return status;
-}
-
-enum chex_status
-convert_add_absent(struct convert *c, const struct buffer *names, struct chex_error *err)
-{
-    const char *at = (const char *)names->data, *end = at + names->size;
-    enum chex_status status = make_absent(c, err);
-
-    while (status == CHEX_OK && at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        char name[LAYOUT_MAX_TEXT + 1];
-        const struct entry *e = NULL;
-
-        if (stop && (size_t)(stop - at) < sizeof(name)) {
-            snprintf(name, sizeof(name), "%.*s", (int)(stop - at), at);
-            e = labels_find(&c->labels, name);
-        }
-        if (!e)
-            return chex_fail(err, CHEX_ERR_BUG, "another rank misses an image that is not in the plan");
-        c->absent[e - c->labels.entry] = true;
-        at = stop + 1;
-    }
-    return status;
+    return CHEX_OK;
 }
 
 /* The whole list, a name a line, in the order of the names. */

@@ -45,23 +45,23 @@ enum chex_status convert_fill(struct convert *c, struct store *store, const stru
 uint64_t convert_reject_limit(const struct convert *c);
 enum chex_status convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_error *err);
 
-/* What became of the images of a share that is not published. */
-void convert_count_share(struct convert *c, const struct store *store);
+/* Before the archives are read once more: nothing is known of them. */
+void convert_forget_archives(struct convert *c);
+
+/* What became of the images of a part that is not published. */
+void convert_count_part(struct convert *c, const struct store *store);
 
 /* ---- convert_missing.c ----------------------------------------------------------------------------------------- */
 
-/* Images of this share that came from no input: into c->absent, and their names, a line each, appended to *names. */
-enum chex_status convert_find_absent(struct convert *c, const struct store *store, struct buffer *names,
-                                     struct chex_error *err);
-/* Those of another process. */
-enum chex_status convert_add_absent(struct convert *c, const struct buffer *names, struct chex_error *err);
+/* Images of this part that came from no input: into c->absent. */
+enum chex_status convert_find_absent(struct convert *c, const struct store *store, struct chex_error *err);
 /*
  * After all was read: is what is absent an error?  Writes or removes the list of it (lists false: does neither).
  * CHEX_OK: nothing is absent, or archives were damaged and the rejects allowed suffice, with `rejects` so far.
  */
 enum chex_status convert_judge_absent(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
                                       struct chex_error *err);
-/* Reject what is absent in this share. */
+/* Reject what is absent in this part. */
 enum chex_status convert_reject_absent(struct convert *c, struct store *store, const struct convert_watch *watch,
                                        struct chex_error *err);
 

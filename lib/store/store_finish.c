@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Records read at once: about a megabyte at 256x256. */
@@ -283,20 +282,6 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
     return status;
 }
 
-/* A shard that another host may just have named: NFS may not see it yet. */
-static enum chex_status
-open_shard_of_others(const struct store *store, size_t shard, int *fd, uint64_t *size, struct chex_error *err)
-{
-    static const struct timespec pause = {.tv_nsec = 200000000};
-    enum chex_status status;
-    int tries = store->shard[shard].ours ? 0 : 25;
-
-    while ((status = file_open(store->folder->fd, store->plan->shard[shard].name, fd, size, err)) == CHEX_ERR_MISSING &&
-           tries-- > 0)
-        nanosleep(&pause, NULL);
-    return status;
-}
-
 /* Nothing of the shard is believed any more: its slots are wanted again. */
 static enum chex_status
 begin_anew(struct store *store, size_t shard, struct chex_error *err)
@@ -348,7 +333,7 @@ find_lender(struct store *store, unsigned split, uint8_t *record, struct record_
 
         if (plan->shard[i].split != split || !store->result[i].done || store->result[i].images == 0)
             continue;
-        status = open_shard_of_others(store, i, &fd, &size, err);
+        status = file_open(store->folder->fd, plan->shard[i].name, &fd, &size, err);
         if (status == CHEX_OK) {
             for (index = 0; status == CHEX_OK && !found && index < plan->shard[i].images; index++) {
                 status = file_pread(fd, (uint64_t)index * stride, record, stride, &got, err);

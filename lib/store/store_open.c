@@ -225,7 +225,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     for (i = 0; store->shard && i < plan->shard_count; i++)
         pthread_mutex_init(&store->shard[i].lock, NULL);
     for (i = 0; store->shard && store->result && i < plan->shard_count; i++) {
-        store->shard[i].ours = share_has(options->share, i);
+        store->shard[i].ours = part_has(options->part, i);
         if (!store->shard[i].ours)
             continue;
         store->shard[i].left = plan->shard[i].images;
@@ -241,7 +241,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     return CHEX_OK;
 }
 
-/* What its journals call finished is not of this share, or is looked at: nothing else is believed. */
+/* What its journals call finished is not of this part, or is looked at: nothing else is believed. */
 static enum chex_status
 read_journals(struct store *store, struct chex_error *err)
 {
@@ -251,7 +251,7 @@ read_journals(struct store *store, struct chex_error *err)
     enum chex_status status;
 
     spec_format(&plan->spec, spec, sizeof(spec));
-    status = journal_open(store->folder, store->options.share, plan->dataset_id, spec, store->result, plan->shard_count,
+    status = journal_open(store->folder, store->options.part, plan->dataset_id, spec, store->result, plan->shard_count,
                           &store->journal, err);
     for (i = 0; i < plan->shard_count; i++)
         if (!store->shard[i].ours)

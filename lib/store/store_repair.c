@@ -126,7 +126,7 @@ note_shards(const struct store *store, const struct found *found, const struct m
 
     spec_format(&store->plan->spec, spec, sizeof(spec));
     if (status == CHEX_OK)
-        status = journal_open(store->folder, (struct share){0}, store->plan->dataset_id, spec, before,
+        status = journal_open(store->folder, (struct part){0}, store->plan->dataset_id, spec, before,
                               store->plan->shard_count, &journal, err);
     for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++)
         if (found[i].whole)
