@@ -221,14 +221,15 @@ report_draw_visits(struct html *h, const struct report *r)
 #define BAR_GAP  8
 #define BAR_NAME 18 /* the row of a name above its bar */
 
-struct part {
+struct bar_piece {
     const char *name;
     uint64_t n;
 };
 
 /* One bar of parts that make up the whole. */
 static void
-draw_parts(struct html *h, double left, double right, double y, const struct part *part, unsigned parts, uint64_t all)
+draw_parts(struct html *h, double left, double right, double y, const struct bar_piece *part, unsigned parts,
+           uint64_t all)
 {
     double at = left;
     unsigned i;
@@ -256,7 +257,7 @@ draw_parts(struct html *h, double left, double right, double y, const struct par
 static void
 draw_sexes(struct html *h, double left, double right, double y, const struct report_split *s)
 {
-    const struct part sex[] = {{"M", s->sex[SEX_M]}, {"F", s->sex[SEX_F]}, {"unknown", s->sex[SEX_U]}};
+    const struct bar_piece sex[] = {{"M", s->sex[SEX_M]}, {"F", s->sex[SEX_F]}, {"unknown", s->sex[SEX_U]}};
 
     draw_parts(h, left, right, y, sex, 3, s->images);
 }
@@ -264,7 +265,7 @@ draw_sexes(struct html *h, double left, double right, double y, const struct rep
 static void
 draw_views(struct html *h, double left, double right, double y, const struct report_split *s)
 {
-    const struct part view[] = {
+    const struct bar_piece view[] = {
         {"PA", s->view[VIEW_PA]}, {"AP", s->view[VIEW_AP]}, {"other", s->view[VIEW_OTHER] + s->view[VIEW_UNKNOWN]}};
 
     draw_parts(h, left, right, y, view, 3, s->images);
