@@ -151,11 +151,9 @@ static enum chex_status
 prepare_and_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
                 struct chex_error *err)
 {
-    bool speaks = is_rank_0(c->ranks) && !common->quiet;
-
     if (status == CHEX_OK)
         status = convert_prepare(&cli->convert, c, err);
-    if (status == CHEX_ERR_MISSING && speaks)
+    if (status == CHEX_ERR_MISSING && is_rank_0(c->ranks) && !common->quiet)
         report_missing(c);
     status = convert_compare(c, "conversion", status, err);
     if (status != CHEX_OK)
@@ -229,7 +227,7 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
     return code;
 }
 
-/* Only rank 0 has an exit code: mpirun ends all others as soon as one process returns another than 0. */
+/* Only rank 0 has an exit code: mpirun ends all ranks as soon as one returns another than 0. */
 static int
 convert(struct convert_cli *cli, const struct cli_common *common)
 {

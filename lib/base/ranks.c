@@ -126,7 +126,7 @@ hear(struct ranks *r, struct comm_message *m)
     }
 }
 
-/* Rank 0 looks after all peers, and they after rank 0: one rank reports a loss. */
+/* Rank 0 watches all peers, and they watch rank 0: so one rank reports a loss. */
 static void
 look_for_lost(struct ranks *r)
 {
@@ -212,30 +212,6 @@ all_arrived(const struct ranks *r)
     return true;
 }
 
-/* Send one's own message, and wait for those of all peers. */
-static void
-meet(struct ranks *r, enum chex_status status, const uint64_t *sum, const char *text)
-{
-    static const struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
-    struct ranks_peer *self = &r->peer[r->comm->rank];
-    struct buffer *word = &self->word[r->barrier % 2];
-    struct head head = {.magic = MAGIC, .status = (int32_t)status};
-    struct chex_error why;
-
-    memcpy(head.host, self->host, sizeof(head.host));
-    if (sum)
-        memcpy(head.sum, sum, sizeof(head.sum));
-    if (buffer_append(word, &head, sizeof(head), &why) != CHEX_OK ||
-        buffer_append(word, text, strlen(text), &why) != CHEX_OK)
-        give_up(r, CHEX_ERR_MEMORY, &why);
-    send_to_peers(r, TAG_BARRIER + (int)(r->barrier % 2), word->data, word->size);
-    ranks_poll(r);
-    while (!all_arrived(r) && r->broken == CHEX_OK) {
-        nanosleep(&pause, NULL);
-        ranks_poll(r);
-    }
-}
-
 /* Add up, and find the first real error in the order of ranks; else the first that was stopped. */
 static enum chex_status
 worst_status(const struct ranks *r, uint64_t *sum, struct chex_error *err)
@@ -268,7 +244,39 @@ worst_status(const struct ranks *r, uint64_t *sum, struct chex_error *err)
     return chex_fail(err, status, "rank %d %s: %.*s", worst, r->peer[worst].host, (int)size, text);
 }
 
-/* All ranks were there: the next barrier begins. */
+/*
+ * Send one's own message (its text: that of the error, or the given one), and wait for those of all peers, which stay
+ * until pass().
+ */
+static enum chex_status
+meet(struct ranks *r, enum chex_status status, uint64_t *sum, const char *text, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
+    struct ranks_peer *self = &r->peer[r->comm->rank];
+    struct buffer *word = &self->word[r->barrier % 2];
+    struct head head = {.magic = MAGIC, .status = (int32_t)status};
+    struct chex_error why;
+
+    if (r->comm->size == 1)
+        return status;
+    memcpy(head.host, self->host, sizeof(head.host));
+    if (sum)
+        memcpy(head.sum, sum, sizeof(head.sum));
+    if (status != CHEX_OK)
+        text = err ? err->text : "";
+    if (buffer_append(word, &head, sizeof(head), &why) != CHEX_OK ||
+        buffer_append(word, text, strlen(text), &why) != CHEX_OK)
+        give_up(r, CHEX_ERR_MEMORY, &why);
+    send_to_peers(r, TAG_BARRIER + (int)(r->barrier % 2), word->data, word->size);
+    ranks_poll(r);
+    while (!all_arrived(r) && r->broken == CHEX_OK) {
+        nanosleep(&pause, NULL);
+        ranks_poll(r);
+    }
+    return r->broken == CHEX_OK ? worst_status(r, sum, err) : broken_status(r, status, err);
+}
+
+/* The next barrier begins. */
 static void
 pass(struct ranks *r)
 {
@@ -282,13 +290,7 @@ pass(struct ranks *r)
 enum chex_status
 ranks_barrier(struct ranks *r, enum chex_status status, uint64_t *sum, struct chex_error *err)
 {
-    if (r->comm->size == 1)
-        return status;
-    if (r->broken == CHEX_OK)
-        meet(r, status, sum, status != CHEX_OK && err ? err->text : "");
-    if (r->broken != CHEX_OK)
-        return broken_status(r, status, err);
-    status = worst_status(r, sum, err);
+    status = meet(r, status, sum, "", err);
     pass(r);
     return status;
 }
@@ -314,21 +316,13 @@ enum chex_status
 ranks_compare(struct ranks *r, enum chex_status status, const char *text, struct chex_error *err)
 {
     char here[256], there[256];
-    size_t first_size, size;
-    const char *first;
     struct head head;
     int i;
 
-    if (r->comm->size == 1)
-        return status;
-    if (r->broken == CHEX_OK)
-        meet(r, status, NULL, status == CHEX_OK ? text : err->text);
-    if (r->broken != CHEX_OK)
-        return broken_status(r, status, err);
-    status = worst_status(r, NULL, err);
-    first = word_of(r, 0, &head, &first_size);
+    status = meet(r, status, NULL, text, err);
     for (i = 1; status == CHEX_OK && i < r->comm->size; i++) {
-        const char *other = word_of(r, i, &head, &size);
+        size_t first_size, size;
+        const char *first = word_of(r, 0, &head, &first_size), *other = word_of(r, i, &head, &size);
 
         if (find_difference(first, first_size, other, size, here, there, sizeof(here)))
             status = chex_fail(err, CHEX_ERR_USAGE,

@@ -129,8 +129,8 @@ enum chex_status convert_check_output(const struct convert *c, struct chex_error
 uint64_t convert_free_space(const char *path);
 
 /*
- * While it runs; done counts images in their slots, those of earlier runs too.  Of several ranks each tells its own
- * rejects and shards that differ; all else is told by rank 0, and tick of its own part.
+ * While it runs; done counts images in their slots, those of earlier runs too.  Of several ranks each calls reject for
+ * its own images; rank 0 alone calls the others, tick for its own part.
  */
 struct convert_watch {
     /* once, before the first image: c->resumed says what was there, c->counts what of it is this process's part */

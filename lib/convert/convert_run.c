@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "dataset/dali_index.h"
 
-/* Rank 0 speaks for all ranks, and only of its part: what it finds when it publishes was told before. */
+/* Rank 0 reports for all ranks, and only of its part: what it finds when it publishes was reported before. */
 static bool
 is_reporting(const struct run *r)
 {
@@ -269,7 +269,7 @@ run_read_inputs(struct run *r, struct chex_error *err)
     bool all_there = r->c->resumed.images_done == r->c->resumed.images;
 
     if (r->publishing) {
-        watch.reject = NULL; /* the rank that met it told it; it is tried again, as by any later run */
+        watch.reject = NULL; /* its rank reported it; it is tried again, as by any later run */
         if (!all_there)
             convert_forget_archives(r->c);
     }
