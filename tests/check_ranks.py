@@ -307,6 +307,23 @@ def _(work):
         same_tree(straight(larger(), tuple(SLOW)), out)
 
 
+@case("a rank that hangs is named after five minutes, and all end with exit code 8", slow=True)
+def _(work):
+    jobs = []
+    for victim in (0, 2):
+        out = f"{work}/{victim}"
+        process = start(ranks(3, *command(larger(), out, how=("--size", "900", *SLOW[2:]))))
+        pids = at_work(process, out, 3)
+        os.kill(sorted(pids)[victim], signal.SIGSTOP)
+        jobs.append((victim, process, pids, out))
+    for victim, process, pids, out in jobs:
+        text = process.communicate(timeout=400)[1]
+        assert process.returncode == 8, f"{process.returncode}: {text}"
+        assert re.search(rf"rank {victim} \S+ is lost: not a word for 300 s", text), text
+        wait_for(lambda pids=pids: gone(pids))
+        assert not os.path.exists(f"{out}/manifest.json")
+
+
 @case("a stop signal at one rank, or sent by mpirun to all, saves and exits with 75")
 def _(work):
     for number, all_of_them in ((signal.SIGTERM, False), (signal.SIGUSR1, True)):

@@ -202,6 +202,7 @@ slow_tests = \
 	tests/check_resume.py \
 	tests/check_convert.py \
 	tests/check_messages.py \
+	tests/check_ranks.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
 sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py
