@@ -35,8 +35,8 @@ void shard_scan_case(Suite *suite); /* test_shard_scan.c */
 void resume_case(Suite *suite);  /* test_resume.c */
 void folder_case(Suite *suite);  /* test_store_folder.c */
 void threads_case(Suite *suite); /* test_threads.c */
-void crew_case(Suite *suite);    /* test_crew.c */
-void share_case(Suite *suite);   /* test_share.c */
+void ranks_case(Suite *suite);   /* test_ranks.c */
+void part_case(Suite *suite);    /* test_part.c */
 void calls_case(Suite *suite);   /* test_calls.c */
 void convert_case(Suite *suite); /* test_convert.c */
 void queue_case(Suite *suite);   /* test_queue.c */

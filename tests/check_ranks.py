@@ -140,6 +140,106 @@ def _(work):
         assert not os.path.exists(f"{work}/{number}/manifest.json")
 
 
+@case("rank 0's progress line is that of its own part, with the number of parts")
+def _(work):
+    done = run(ranks(3, *command(larger(), f"{work}/out", "--progress", "bar", how=tuple(SLOW))), env=ENVIRONMENT)
+    says(done, r"convert  part 1 of 3 +\d+ %  \d+/\d\d  ")
+    assert "part 2 of 3" not in done.stderr and "part 3 of 3" not in done.stderr, done.stderr
+    done = run(command(larger(), f"{work}/part", "--part", "2/3", "--progress", "bar", how=tuple(SLOW)))
+    says(done, r"convert  part 2 of 3 +\d+ %  \d+/\d\d  ")
+
+
+@case("rejects of all ranks together are too many, though no rank has so many")
+def _(work):
+    folder = shutil.copytree(base(), f"{work}/copy")
+    for path in sorted(glob.glob(f"{folder}/images/*"))[::5] * 2 + sorted(glob.glob(f"{folder}/images/*"))[2::5]:
+        write(path, b"no image")
+    for count in (0, 4):
+        words = command(folder, f"{work}/{count}")
+        done = run(ranks(count, *words) if count else words, 1, env=ENVIRONMENT)
+        says(done, "stopped after 21 rejects of 60 images: is this the right folder")
+        assert not os.path.exists(f"{work}/{count}/manifest.json")
+    run(ranks(4, *command(folder, f"{work}/4", "--allow-rejects", "30")), env=ENVIRONMENT)
+    run(command(folder, f"{work}/0", "--allow-rejects", "30"))
+    same_tree(f"{work}/0", f"{work}/4")
+
+
+@case("images that are in no archive are told once, with the list of all, and a run with the others goes on")
+def _(work):
+    paths = sorted(glob.glob(f"{base()}/images/*"))
+    for name, some in (("a.tar", paths[:40]), ("b.tar", paths[40:])):
+        with tarfile.open(f"{work}/{name}", "w") as tar:
+            for path in some:
+                tar.add(path, os.path.basename(path))
+    said = []
+    for count in (0, 3):
+        words = command(base(), f"{work}/{count}")
+        words[2] = f"{work}/a.tar"
+        done = run(ranks(count, *words) if count else words, 3, env=ENVIRONMENT)
+        says(done, "20 of 60 images are in none of the inputs", "missing  20 of 60 images: ", "with the other archives")
+        said.append([line for line in done.stderr.splitlines() if re.match("missing|chex-convert:", line)])
+    assert said[0] == [line.replace(f"{work}/3", f"{work}/0") for line in said[1]], said
+    assert slurp(f"{work}/0/missing.txt") == slurp(f"{work}/3/missing.txt")
+    words[2:3] = [f"{work}/a.tar", f"{work}/b.tar"]
+    says(run(ranks(3, *words), env=ENVIRONMENT), "resume ")
+    complete(f"{work}/3")
+    same_tree(straight(base()), f"{work}/3")
+
+
+@case("what a damaged archive held is rejected by all ranks together, and told once")
+def _(work):
+    with tarfile.open(f"{work}/a.tar", "w") as tar:
+        for path in sorted(glob.glob(f"{base()}/images/*")):
+            tar.add(path, os.path.basename(path))
+    write(f"{work}/a.tar", slurp(f"{work}/a.tar")[:-30000])
+    said = []
+    for count in (0, 3):
+        words = command(base(), f"{work}/{count}", "--allow-rejects", "30")
+        words[2] = f"{work}/a.tar"
+        done = run(ranks(count, *words) if count else words, None, env=ENVIRONMENT)
+        said.append((done.returncode if not count else said[0][0], done.stderr.count("damaged  "),
+                     sorted(re.findall(r"reject (\S+): (.*)", done.stderr))))
+        complete(f"{work}/{count}")
+    assert said[0] == said[1] and said[0][2], said
+    same_tree(f"{work}/0", f"{work}/3")
+
+
+@case("--repair by ranks tells once that an image is not what it was")
+def _(work):
+    folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "8", "--split", "none")
+    for count in (0, 3):
+        out = f"{work}/{count}"
+        run(command(folder, out, how=how))
+        there = next(s for s in manifest(out)["shards"][1:] if s["images"] == 8)
+        shard, name = there["name"], next(records(out, there))["filename"].decode()
+        data = bytearray(slurp(f"{out}/{shard}"))
+        data[200] ^= 1
+        write(f"{out}/{shard}", bytes(data))
+        image = slurp(f"{folder}/images/{name}")
+        others = [p for p in sorted(glob.glob(f"{folder}/images/*")) if slurp(p) != image and len(slurp(p)) > 200]
+        shutil.copy(others[0], f"{folder}/images/{name}")
+        words = command(folder, out, "--repair", how=how)
+        done = run(ranks(count, *words) if count else words, 1, env=ENVIRONMENT)
+        write(f"{folder}/images/{name}", image)
+        says(done, f"the source is not what it was: '{shard}'")
+        assert done.stderr.count("is not what it was") == 1, done.stderr
+    same_tree(f"{work}/0", f"{work}/3")
+
+
+@case("ranks go on in a folder whose files have other names too, as a backup has")
+def _(work):
+    out = f"{work}/out"
+    for part in (1, 3):
+        run(command(base(), out, "--part", f"{part}/3"))
+    os.mkdir(f"{work}/backup")
+    for name in os.listdir(out):
+        os.link(f"{out}/{name}", f"{work}/backup/{name}")
+    before = {name: slurp(f"{work}/backup/{name}") for name in os.listdir(f"{work}/backup")}
+    says(run(ranks(3, *command(base(), out)), env=ENVIRONMENT), "resume ")
+    same_tree(straight(base()), out)
+    assert before == {name: slurp(f"{work}/backup/{name}") for name in os.listdir(f"{work}/backup")}
+
+
 @case("ranks find a complete data set complete, and replace it by force")
 def _(work):
     out = shutil.copytree(straight(base()), f"{work}/out")
@@ -204,6 +304,23 @@ def _(work):
         says(run(ranks(then, *again) if then else again, env=ENVIRONMENT), "resume ")
         complete(out)
         same_tree(straight(larger(), tuple(SLOW)), out)
+
+
+@case("a rank that hangs is named after five minutes, and all end with exit code 8", slow=True)
+def _(work):
+    jobs = []
+    for victim in (0, 2):
+        out = f"{work}/{victim}"
+        process = start(ranks(3, *command(larger(), out, how=("--size", "900", *SLOW[2:]))))
+        pids = at_work(process, out, 3)
+        os.kill(sorted(pids)[victim], signal.SIGSTOP)
+        jobs.append((victim, process, pids, out))
+    for victim, process, pids, out in jobs:
+        text = process.communicate(timeout=400)[1]
+        assert process.returncode == 8, f"{process.returncode}: {text}"
+        assert re.search(rf"rank {victim} \S+ is lost: not a word for 300 s", text), text
+        wait_for(lambda pids=pids: gone(pids))
+        assert not os.path.exists(f"{out}/manifest.json")
 
 
 @case("a stop signal at one rank, or sent by mpirun to all, saves and exits with 75")

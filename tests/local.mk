@@ -31,7 +31,6 @@ tests_unit_SOURCES = \
 	tests/store_fixture.c \
 	tests/store_fixture.h \
 	tests/test_crc32c.c \
-	tests/test_crew.c \
 	tests/test_dataset.c \
 	tests/test_decode.c \
 	tests/test_digest.c \
@@ -47,18 +46,19 @@ tests_unit_SOURCES = \
 	tests/test_manifest_check.c \
 	tests/test_names.c \
 	tests/test_threads.c \
+	tests/test_part.c \
 	tests/test_plan.c \
 	tests/test_png.c \
 	tests/test_png_bounds.c \
 	tests/test_png_faults.c \
 	tests/test_png_fast.c \
 	tests/test_progress.c \
+	tests/test_ranks.c \
 	tests/test_record.c \
 	tests/test_record_faults.c \
 	tests/test_resample.c \
 	tests/test_resume.c \
 	tests/test_shard_scan.c \
-	tests/test_share.c \
 	tests/test_source.c \
 	tests/test_archive.c \
 	tests/test_gunzip.c \
@@ -205,6 +205,7 @@ slow_tests = \
 	tests/check_resume.py \
 	tests/check_convert.py \
 	tests/check_messages.py \
+	tests/check_ranks.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
 sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py

@@ -372,8 +372,8 @@ store_suite(void)
     resume_case(suite);
     folder_case(suite);
     threads_case(suite);
-    crew_case(suite);
-    share_case(suite);
+    ranks_case(suite);
+    part_case(suite);
     calls_case(suite);
     convert_case(suite);
     queue_case(suite);

@@ -190,7 +190,7 @@ count_tick(void *context)
     ++*(unsigned *)context;
 }
 
-/* Reading a large data set takes long: a crew must hear of its lead, and a signal be heard. */
+/* Reading a large data set takes long: peers must hear of this rank, and a signal be heard. */
 START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
 {
     atomic_bool stop = true;

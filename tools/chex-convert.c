@@ -9,19 +9,20 @@
 #include <config.h>
 
 #include "base/progress.h"
+#include "base/ranks.h"
 #include "common/launcher.h"
 #include "common/library_exit.h"
 #include "common/meter.h"
 #include "common/plain.h"
 #include "common/stop_signals.h"
-#include "convert/convert_crew.h"
 #include "convert/convert_options.h"
+#include "convert/convert_part.h"
 #include "convert/convert_report.h"
-#include "convert/convert_share.h"
 
 struct watcher {
-    const struct crew *crew;
+    const struct ranks *ranks;
     const struct cli_common *common;
+    struct part part; /* that the progress line is about */
     struct meter meter;
     struct progress progress;
 };
@@ -48,7 +49,7 @@ on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
     progress_update(&w->progress, done);
     if (!meter_due(&w->meter))
         return;
-    report_progress(&w->progress, rejects, text, sizeof(text));
+    report_progress(&w->progress, w->part, rejects, text, sizeof(text));
     meter_tick(&w->meter, text);
 }
 
@@ -56,10 +57,10 @@ static void
 on_reject(void *context, const char *name, const struct chex_error *why)
 {
     struct watcher *w = context;
-    char who[SHARE_NAME];
+    char who[RANK_NAME];
 
     if (!w->common->quiet)
-        meter_fault(&w->meter, "%sreject %s: %s", name_rank(w->crew, who), name, why->text);
+        meter_fault(&w->meter, "%sreject %s: %s", name_rank(w->ranks, who), name, why->text);
 }
 
 static void
@@ -76,10 +77,10 @@ static void
 on_differs(void *context, const char *shard)
 {
     struct watcher *w = context;
-    char who[SHARE_NAME];
+    char who[RANK_NAME];
 
     cli_warn(&convert_program, w->common, "%sthe source is not what it was: '%s' comes out with another SHA-256",
-             name_rank(w->crew, who), shard);
+             name_rank(w->ranks, who), shard);
 }
 
 static int
@@ -96,7 +97,7 @@ exit_code_of(const struct convert *c)
 static enum chex_status
 run(struct convert *c, const struct cli_common *common, struct chex_error *err)
 {
-    struct watcher watcher = {.common = common, .crew = c->crew};
+    struct watcher watcher = {.common = common, .ranks = c->ranks, .part = part_of(c)};
     struct convert_watch watch = {.begin = on_begin,
                                   .tick = on_tick,
                                   .reject = on_reject,
@@ -120,20 +121,20 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
 
 /* Plan, and nothing else.  What is missing is part of the answer: the plan is that of the images that are there. */
 static enum chex_status
-rehearse(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
-         struct chex_error *err)
+dry_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
+        struct chex_error *err)
 {
     bool allowed = cli->convert.allow_missing;
 
     cli->convert.plan_only = true;
     if (status == CHEX_OK)
         status = convert_prepare(&cli->convert, c, err);
-    status = convert_join(c->crew, c, "dry run", status, err);
-    if (!crew_leads(c->crew))
+    status = convert_compare(c, "dry run", status, err);
+    if (!is_rank_0(c->ranks))
         return status;
     if (status == CHEX_OK) {
         report_plan(c, common, true);
-        report_share(c, common);
+        report_parts(c, common);
     }
     if (status == CHEX_OK && c->preflight.missing > 0 && !allowed) {
         char hint[PREFLIGHT_HINT];
@@ -150,26 +151,24 @@ static enum chex_status
 prepare_and_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
                 struct chex_error *err)
 {
-    bool speaks = crew_leads(c->crew) && !common->quiet;
-
     if (status == CHEX_OK)
         status = convert_prepare(&cli->convert, c, err);
-    if (status == CHEX_ERR_MISSING && speaks)
+    if (status == CHEX_ERR_MISSING && is_rank_0(c->ranks) && !common->quiet)
         report_missing(c);
-    status = convert_join(c->crew, c, "conversion", status, err);
+    status = convert_compare(c, "conversion", status, err);
     if (status != CHEX_OK)
         return status;
-    if (crew_leads(c->crew)) {
+    if (is_rank_0(c->ranks)) {
         report_plan(c, common, false);
-        report_share(c, common);
+        report_parts(c, common);
     }
     return run(c, common, err);
 }
 
 /* What is said at the end, and the exit code; by rank 0 alone. */
 static int
-conclude(const struct convert_cli *cli, const struct cli_common *common, const struct convert *c,
-         enum chex_status status, const struct chex_error *err)
+print_summary(const struct convert_cli *cli, const struct cli_common *common, const struct convert *c,
+              enum chex_status status, const struct chex_error *err)
 {
     int code = EXIT_GOOD;
 
@@ -187,8 +186,8 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     } else if (cli->dry_run) {
         if (!common->quiet)
             report_unread(c);
-    } else if (!share_is_whole(cli->convert.share) && !c->resumed.complete) {
-        report_part(c, common);
+    } else if (!part_is_whole(cli->convert.part) && !c->resumed.complete) {
+        report_part_done(c, common);
     } else {
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
@@ -201,39 +200,39 @@ conclude(const struct convert_cli *cli, const struct cli_common *common, const s
     return code;
 }
 
-/* One process of the crew, be it the only one, from its options to its exit code. */
+/* One rank, be it the only one, from its options to its exit code. */
 static int
-convert_in_crew(struct convert_cli *cli, const struct cli_common *common, struct crew *crew, enum chex_status status,
+convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct ranks *ranks, enum chex_status status,
                 struct chex_error *err)
 {
-    struct convert c = {.crew = crew};
+    struct convert c = {.ranks = ranks};
     int code = EXIT_GOOD;
 
     if (status == CHEX_OK)
         status = convert_cli_check(cli, err);
-    if (status == CHEX_OK && cli->convert.share.of > 0 && crew->comm->size > 1)
+    if (status == CHEX_OK && cli->convert.part.count > 0 && ranks->comm->size > 1)
         status = chex_fail(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
-                           crew->comm->size);
+                           ranks->comm->size);
     cli->convert.threads = common->threads;
-    status = cli->dry_run ? rehearse(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
-    if (crew_leads(crew)) {
-        code = conclude(cli, common, &c, status, err);
-    } else if (crew->broken != CHEX_OK) {
-        char who[SHARE_NAME];
+    status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
+    if (is_rank_0(ranks)) {
+        code = print_summary(cli, common, &c, status, err);
+    } else if (ranks->broken != CHEX_OK) {
+        char who[RANK_NAME];
 
-        cli_complain(&convert_program, common, "%s%s", name_rank(crew, who), err->text);
+        cli_complain(&convert_program, common, "%s%s", name_rank(ranks, who), err->text);
         code = cli_exit_of(status);
     }
     convert_release(&c);
     return code;
 }
 
-/* Only rank 0 has an exit code: mpirun ends all others as soon as one process returns another than 0. */
+/* Only rank 0 has an exit code: mpirun ends all ranks as soon as one returns another than 0. */
 static int
 convert(struct convert_cli *cli, const struct cli_common *common)
 {
     struct chex_error err = {.status = CHEX_OK};
-    struct crew crew;
+    struct ranks ranks;
     struct comm comm;
     enum chex_status status;
     int code;
@@ -242,18 +241,18 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     cli->convert.stop = stop_signals_catch("stopping after the images at hand");
     stop_signals_may_exit(EXIT_STOPPED);
     status = launcher_comm(launcher_look(), &comm, &err);
-    if (crew_init(&crew, &comm, &err) != CHEX_OK) {
+    if (ranks_init(&ranks, &comm, &err) != CHEX_OK) {
         code = cli_error(&convert_program, common, &err);
         comm.ops->abort(&comm, code);
         return code;
     }
-    code = convert_in_crew(cli, common, &crew, status, &err);
-    if (crew.broken != CHEX_OK) {
+    code = convert_as_rank(cli, common, &ranks, status, &err);
+    if (ranks.broken != CHEX_OK) {
         fflush(stdout);
         comm.ops->abort(&comm, code);
     }
     comm.ops->close(&comm);
-    crew_release(&crew);
+    ranks_release(&ranks);
     return code;
 }
 

@@ -3,7 +3,7 @@
  *
  * A mailbox: any process sends to any other, messages of one sender arrive in the order in which they were sent, and
  * the receiver asks whether something came.  And transfers, for much data: both sides name the memory, nothing is
- * copied on the way.  Nothing waits: who wants to wait sleeps and asks again.  The seam behind which MPI stands
+ * copied on the way.  No call waits: a process that has to wait sleeps and asks again.  MPI stands behind this seam
  * (tools/common/comm_mpi.c); a process that is alone has comm_self().
  *
  * One thread of a process uses it, the one that opened it.

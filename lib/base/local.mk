@@ -5,8 +5,6 @@ libchexcore_la_SOURCES += \
 	lib/base/comm.c \
 	lib/base/comm.h \
 	lib/base/crc32c.c \
-	lib/base/crew.c \
-	lib/base/crew.h \
 	lib/base/error.c \
 	lib/base/error.h \
 	lib/base/json.c \
@@ -16,12 +14,14 @@ libchexcore_la_SOURCES += \
 	lib/base/member.h \
 	lib/base/memory.c \
 	lib/base/memory.h \
+	lib/base/part.h \
 	lib/base/progress.c \
 	lib/base/progress.h \
 	lib/base/queue.c \
 	lib/base/queue.h \
+	lib/base/ranks.c \
+	lib/base/ranks.h \
 	lib/base/sha256.c \
 	lib/base/sha256.h \
-	lib/base/share.h \
 	lib/base/threads.c \
 	lib/base/threads.h

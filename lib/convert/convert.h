@@ -27,6 +27,8 @@
 
 #include <stdatomic.h>
 
+struct ranks;
+
 /* No image file of the data set is above a megabyte; a radiograph of 64 megapixels in 16 bits stays below this. */
 #define CONVERT_MAX_FILE (256u << 20)
 
@@ -51,7 +53,7 @@ struct convert_options {
     unsigned threads;
     uint64_t max_memory;     /* of the reader of an archive, see archive.h; 0: its default */
     const atomic_bool *stop; /* or NULL; ends convert_prepare() with CHEX_ERR_STOPPED */
-    struct share share;      /* --part: of the shards; nothing is published where it is not the whole */
+    struct part part;        /* --part: of the shards; nothing is published where it is not the whole */
 };
 
 struct convert_counts {
@@ -60,7 +62,7 @@ struct convert_counts {
     uint64_t resumed;                     /* of these, found in their slot or in a finished shard */
     uint64_t rejects;                     /* images that could not be used */
     uint64_t reject_of[CHEX_ERR_BUG + 1]; /* by status */
-    /* what was noticed while decoding, in this run; uint64_t all of them to the end: convert_crew.c adds them up */
+    /* what was noticed while decoding, in this run; uint64_t all of them to the end: ranks add them up */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
     uint64_t shards_rewritten; /* since the disk failed */
     uint64_t shards_other;     /* made again, and not what they were: the images are others */
@@ -86,7 +88,7 @@ struct convert {
     char whole_id[CHEX_ID_LENGTH + 1];
     bool official_found; /* the split was chosen because both lists lie there */
 
-    struct crew *crew;               /* the processes that share the work; NULL: this one alone.  Not owned */
+    struct ranks *ranks;             /* the processes that share the work; NULL: this one alone.  Not owned */
     struct archive_content *archive; /* [source.archive_count], what the run found in them */
     locale_t utf8;                   /* for names in archives; 0: there is none here */
     size_t archives_damaged;
@@ -119,9 +121,12 @@ enum chex_status convert_check_output(const struct convert *c, struct chex_error
 /* Free space in the file system of the folder (or of its parent, while it does not exist); 0 where unknown. */
 uint64_t convert_free_space(const char *path);
 
-/* While it runs; done counts images in their slots, those of earlier runs too. */
+/*
+ * While it runs; done counts images in their slots, those of earlier runs too.  Of several ranks each calls reject for
+ * its own images; rank 0 alone calls the others, tick for its own part.
+ */
 struct convert_watch {
-    /* once, before the first image: c->resumed says what was there */
+    /* once, before the first image: c->resumed says what was there, c->counts what of it is this process's part */
     void (*begin)(void *context, const struct convert *c);
     void (*tick)(void *context, const struct convert *c, uint64_t done, uint64_t rejects);
     /* one image that was rejected; called by any thread, one at a time */
@@ -134,13 +139,22 @@ struct convert_watch {
     const atomic_bool *stop;
 };
 
+/*
+ * After convert_prepare(), whether it was good (status) or not: the ranks were started alike, and all have the same
+ * plan.  Every rank calls it; the outcome is the same for all.
+ * purpose  what they are going to do, such as "conversion" or "dry run"
+ * CHEX_ERR_USAGE  "rank 3 n07 does not do the same as rank 0: ..."; or what convert_prepare() said of the first of them
+ */
+enum chex_status convert_compare(const struct convert *c, const char *purpose, enum chex_status status,
+                                 struct chex_error *err);
+
 /* The list of missing images in the folder of the data set, where a run ended because of them. */
 #define CONVERT_MISSING_NAME STORE_MISSING_NAME
 
 /*
- * Convert.  Every process of c->crew calls it, after convert_join(), and all return the same.  On CHEX_OK the data set
- * is complete, even if images were rejected: c->counts says so.
- * CHEX_ERR_LOST     a process of the crew; a rerun resumes
+ * Convert.  Every rank of c->ranks calls it, after convert_compare(), and all return the same.  On CHEX_OK the data
+ * set is complete, even if images were rejected: c->counts says so, that of rank 0 for all ranks.
+ * CHEX_ERR_LOST     a rank; a rerun resumes
  * CHEX_ERR_STOPPED  watch->stop was set; a rerun resumes
  * CHEX_ERR_DAMAGED  too many rejects (more than 1 %, and more than 20, and more than allowed), or the first one under
  *                   strict; or no image of a split is usable; or an archive is damaged and more images are missing

@@ -358,8 +358,8 @@ run_pass(struct job *job, struct chex_error *err)
 }
 
 /* A second pass sees the archives as the first did. */
-static void
-forget_archives(struct convert *c)
+void
+convert_forget_archives(struct convert *c)
 {
     size_t i;
 
@@ -383,7 +383,7 @@ has_rewrites(struct job *job)
     c->counts.shards_rewritten += shards;
     c->counts.rejects = count_rejects(c, job->store);
     atomic_store(&job->processed, processed > images ? processed - (size_t)images : 0);
-    forget_archives(c);
+    convert_forget_archives(c);
     return true;
 }
 

@@ -24,48 +24,19 @@ first_damaged(const struct convert *c)
     return i;
 }
 
-enum chex_status
-convert_find_missing(struct convert *c, const struct store *store, struct buffer *names, struct chex_error *err)
+void
+convert_find_missing(struct convert *c, const struct store *store)
 {
-    enum chex_status status = CHEX_OK;
     size_t item;
 
     memset(c->missing, 0, c->labels.count * sizeof(*c->missing));
     c->inputs_read = true;
-    for (item = 0; status == CHEX_OK && item < c->plan.image_count; item++) {
+    for (item = 0; item < c->plan.image_count; item++) {
         size_t shard = plan_shard_of(&c->plan, item);
-        const char *name = c->labels.entry[c->plan.image[item]].name;
 
-        if (!store_wants(store, shard, (uint32_t)(item - c->plan.shard[shard].first)))
-            continue;
-        c->missing[c->plan.image[item]] = true;
-        status = buffer_append(names, name, strlen(name), err);
-        if (status == CHEX_OK)
-            status = buffer_append(names, "\n", 1, err);
+        if (store_wants(store, shard, (uint32_t)(item - c->plan.shard[shard].first)))
+            c->missing[c->plan.image[item]] = true;
     }
-    return status;
-}
-
-enum chex_status
-convert_add_missing(struct convert *c, const struct buffer *names, struct chex_error *err)
-{
-    const char *at = (const char *)names->data, *end = at + names->size;
-
-    while (at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        char name[RECORD_MAX_TEXT + 1];
-        const struct entry *e = NULL;
-
-        if (stop && (size_t)(stop - at) < sizeof(name)) {
-            snprintf(name, sizeof(name), "%.*s", (int)(stop - at), at);
-            e = labels_find(&c->labels, name);
-        }
-        if (!e)
-            return chex_fail(err, CHEX_ERR_BUG, "another rank misses an image that is not in the plan");
-        c->missing[e - c->labels.entry] = true;
-        at = stop + 1;
-    }
-    return CHEX_OK;
 }
 
 /* The whole list, a name a line, in the order of the names. */

@@ -26,23 +26,23 @@ enum chex_status convert_fill(struct convert *c, struct store *store, const stru
 uint64_t convert_reject_limit(const struct convert *c);
 enum chex_status convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_error *err);
 
-/* What became of the images of a share that is not published. */
-void convert_count_share(struct convert *c, const struct store *store);
+/* Before the archives are read once more: nothing is known of them. */
+void convert_forget_archives(struct convert *c);
+
+/* What became of the images of a part that is not published. */
+void convert_count_part(struct convert *c, const struct store *store);
 
 /* ---- convert_missing.c ----------------------------------------------------------------------------------------- */
 
-/* Images of this share that came from no input: into c->missing, and their names, a line each, appended to *names. */
-enum chex_status convert_find_missing(struct convert *c, const struct store *store, struct buffer *names,
-                                      struct chex_error *err);
-/* Those of another process. */
-enum chex_status convert_add_missing(struct convert *c, const struct buffer *names, struct chex_error *err);
+/* Images of this part that came from no input: into c->missing. */
+void convert_find_missing(struct convert *c, const struct store *store);
 /*
  * After all was read: is what is missing an error?  Writes or removes the list of it (lists false: does neither).
  * CHEX_OK: nothing is missing, or archives were damaged and the rejects allowed suffice, with `rejects` so far.
  */
 enum chex_status convert_evaluate_missing(struct convert *c, const struct folder *folder, bool lists, uint64_t rejects,
                                           struct chex_error *err);
-/* Reject what is missing in this share. */
+/* Reject what is missing in this part. */
 enum chex_status convert_reject_missing(struct convert *c, struct store *store, const struct convert_watch *watch,
                                         struct chex_error *err);
 

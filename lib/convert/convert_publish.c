@@ -269,7 +269,7 @@ count_outcome(struct convert *c, const struct shard_result *result)
 }
 
 void
-convert_count_share(struct convert *c, const struct store *store)
+convert_count_part(struct convert *c, const struct store *store)
 {
     count_outcome(c, store_results(store));
 }

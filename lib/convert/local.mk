@@ -2,12 +2,12 @@
 libchexcore_la_SOURCES += \
 	lib/convert/convert.c \
 	lib/convert/convert.h \
-	lib/convert/convert_crew.c \
-	lib/convert/convert_crew.h \
 	lib/convert/convert_image.c \
 	lib/convert/convert_index.c \
 	lib/convert/convert_missing.c \
 	lib/convert/convert_private.h \
 	lib/convert/convert_publish.c \
+	lib/convert/convert_ranks.c \
 	lib/convert/convert_retry.c \
-	lib/convert/convert_run.c
+	lib/convert/convert_run.c \
+	lib/convert/convert_run.h

@@ -110,11 +110,25 @@ static const char *
 behind_lock_name(const char *name, const char *own)
 {
     const char *rest = name + strlen(own ? own : LOCK_NAME);
-    struct share share;
+    struct part part;
 
     if (strncmp(name, own ? own : LOCK_NAME, strlen(own ? own : LOCK_NAME)) != 0)
         return NULL;
-    return !own && share_parse_suffix(rest, &share) ? rest + SHARE_SUFFIX_LENGTH : rest;
+    return !own && part_parse_suffix(rest, &part) ? rest + PART_SUFFIX_LENGTH : rest;
+}
+
+/* Does the holder of this lock live?  False where it cannot be read who that is. */
+static bool
+look_at_holder(const struct folder *folder, const char *name, enum lock_life *life)
+{
+    struct lock_holder holder, self;
+    char text[LOCK_TEXT];
+
+    if (read_lock(folder, name, text, NULL) != CHEX_OK || !lock_parse_holder(text, &holder))
+        return false;
+    lock_describe_self(&self);
+    *life = lock_life(&holder, &self);
+    return true;
 }
 
 /* May this one go?  What was moved aside by mistake is about to be put back. */
@@ -123,17 +137,12 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
 {
     static const char new[] = ".new.", stale[] = ".stale.";
     const char *rest = behind_lock_name(name, own);
-    struct lock_holder holder, self;
-    char text[LOCK_TEXT];
+    enum lock_life life;
 
     /* One that a rival is making at this moment may be among them: it then begins again, and finds our lock. */
     if (rest && strncmp(rest, new, strlen(new)) == 0)
         return true;
-    if (!rest || strncmp(rest, stale, strlen(stale)) != 0)
-        return false;
-    lock_describe_self(&self);
-    return read_lock(folder, name, text, NULL) == CHEX_OK && lock_parse_holder(text, &holder) &&
-           lock_life(&holder, &self) == LOCK_DEAD;
+    return rest && strncmp(rest, stale, strlen(stale)) == 0 && look_at_holder(folder, name, &life) && life == LOCK_DEAD;
 }
 
 /*
@@ -217,12 +226,12 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
     else
         snprintf(holder.host, sizeof(holder.host), "unknown");
     if (life == LOCK_ALIVE || (life == LOCK_UNKNOWN && !break_lock)) {
-        struct share share;
-        char part[48] = "";
+        struct part part;
+        char whose[48] = "";
 
-        if (share_parse_suffix(name + strlen(LOCK_NAME), &share))
-            snprintf(part, sizeof(part), "part %u of %u of ", share.part + 1, share.of);
-        return chex_fail(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", part, folder->path,
+        if (part_parse_suffix(name + strlen(LOCK_NAME), &part))
+            snprintf(whose, sizeof(whose), "part %u of %u of ", part.index + 1, part.count);
+        return chex_fail(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", whose, folder->path,
                          holder.host, holder.pid, holder.since[0] ? holder.since : "unknown",
                          life == LOCK_ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
     }
@@ -236,60 +245,60 @@ static bool
 is_lock(const char *name)
 {
     size_t length = strlen(LOCK_NAME);
-    struct share share;
+    struct part part;
 
     if (strncmp(name, LOCK_NAME, length) != 0)
         return false;
     return name[length] == '\0' ||
-           (share_parse_suffix(name + length, &share) && name[length + SHARE_SUFFIX_LENGTH] == '\0');
+           (part_parse_suffix(name + length, &part) && name[length + PART_SUFFIX_LENGTH] == '\0');
 }
 
-/* May the holder of the lock `name` work beside this share? */
+/* May the holder of the lock `name` work beside this part? */
 static bool
-may_work_beside(struct share mine, const char *name)
+may_work_beside(struct part mine, const char *name)
 {
-    struct share share;
+    struct part part;
 
-    return !share_is_whole(mine) && share_parse_suffix(name + strlen(LOCK_NAME), &share) && share.of == mine.of;
+    return !part_is_whole(mine) && part_parse_suffix(name + strlen(LOCK_NAME), &part) && part.count == mine.count;
 }
 
 /* With our lock there: is nobody at work whom it does not keep out? */
 static enum chex_status
-look_around(const struct lock *lock, struct share share, bool break_lock, struct chex_error *err)
+look_around(const struct lock *lock, struct part part, bool break_lock, struct chex_error *err)
 {
     struct folder_names names = {0};
     enum chex_status status = folder_list(lock->folder, is_lock, &names, err);
     size_t i;
 
     for (i = 0; status == CHEX_OK && i < names.count; i++)
-        if (strcmp(names.name[i], lock->name) != 0 && !may_work_beside(share, names.name[i]))
+        if (strcmp(names.name[i], lock->name) != 0 && !may_work_beside(part, names.name[i]))
             status = clear_away(lock->folder, names.name[i], break_lock, err);
     folder_names_release(&names);
     return status;
 }
 
 enum chex_status
-lock_take_share(struct lock *lock, const struct folder *folder, struct share share, bool break_lock,
-                struct chex_error *err)
+lock_take_part(struct lock *lock, const struct folder *folder, struct part part, bool break_lock,
+               struct chex_error *err)
 {
     bool may_break = break_lock;
     int tries, error;
 
     *lock = (struct lock){.folder = folder};
     snprintf(lock->name, sizeof(lock->name), LOCK_NAME);
-    if (!share_is_whole(share))
-        snprintf(lock->name, sizeof(lock->name), LOCK_NAME SHARE_FORMAT, share.part + 1, share.of);
+    if (!part_is_whole(part))
+        snprintf(lock->name, sizeof(lock->name), LOCK_NAME PART_FORMAT, part.index + 1, part.count);
     for (tries = 0; tries < 4; tries++) {
         enum chex_status status;
 
         error = create_lock(folder, lock->name, lock->text);
         if (error == 0) {
             lock->held = true;
-            status = look_around(lock, share, break_lock, err);
+            status = look_around(lock, part, break_lock, err);
             if (status != CHEX_OK)
                 lock_drop(lock, NULL);
             else
-                remove_leftovers(folder, share_is_whole(share) ? NULL : lock->name);
+                remove_leftovers(folder, part_is_whole(part) ? NULL : lock->name);
             return status;
         }
         if (error == EAGAIN)
@@ -308,15 +317,15 @@ lock_take_share(struct lock *lock, const struct folder *folder, struct share sha
 enum chex_status
 lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err)
 {
-    return lock_take_share(lock, folder, (struct share){0}, break_lock, err);
+    return lock_take_part(lock, folder, (struct part){0}, break_lock, err);
 }
 
 bool
-lock_has_text(const struct folder *folder, const char *text)
+lock_is_held(const struct folder *folder)
 {
-    char there[LOCK_TEXT];
+    enum lock_life life;
 
-    return read_lock(folder, LOCK_NAME, there, NULL) == CHEX_OK && strcmp(there, text) == 0;
+    return look_at_holder(folder, LOCK_NAME, &life) && life != LOCK_DEAD;
 }
 
 enum chex_status

@@ -17,7 +17,7 @@
 #ifndef CHEX_LIB_LOCK_H
 #define CHEX_LIB_LOCK_H
 
-#include "base/share.h"
+#include "base/part.h"
 #include "io/file.h"
 
 #define LOCK_NAME      ".chex.lock"
@@ -39,11 +39,11 @@ struct lock {
  * CHEX_ERR_WRITE  it cannot be made; or what has its name is no file
  */
 enum chex_status lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err);
-/* The lock of this share of the folder. */
-enum chex_status lock_take_share(struct lock *lock, const struct folder *folder, struct share share, bool break_lock,
-                                 struct chex_error *err);
-/* Is this the text of the lock that now lies there?  What another process says that it holds, seen from here. */
-bool lock_has_text(const struct folder *folder, const char *text);
+/* The lock of this part of the folder. */
+enum chex_status lock_take_part(struct lock *lock, const struct folder *folder, struct part part, bool break_lock,
+                                struct chex_error *err);
+/* Does a process hold the lock of the whole folder, as far as that can be seen from here? */
+bool lock_is_held(const struct folder *folder);
 /* Is it still ours?  CHEX_ERR_LOCKED: somebody broke it meanwhile.  CHEX_ERR_WRITE: it cannot be read. */
 enum chex_status lock_check(const struct lock *lock, struct chex_error *err);
 /*

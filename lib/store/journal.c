@@ -28,24 +28,24 @@ static const struct json_bounds header_bounds = {.size = 65536, .depth = 2, .val
 /* ---- names ---------------------------------------------------------------------------------------------------- */
 
 void
-journal_name(struct share share, char out[JOURNAL_NAME_SIZE])
+journal_name(struct part part, char out[JOURNAL_NAME_SIZE])
 {
-    if (share_is_whole(share))
+    if (part_is_whole(part))
         snprintf(out, JOURNAL_NAME_SIZE, "%s", JOURNAL_NAME);
     else
-        snprintf(out, JOURNAL_NAME_SIZE, JOURNAL_PREFIX SHARE_FORMAT JOURNAL_SUFFIX, share.part + 1, share.of);
+        snprintf(out, JOURNAL_NAME_SIZE, JOURNAL_PREFIX PART_FORMAT JOURNAL_SUFFIX, part.index + 1, part.count);
 }
 
 bool
 journal_is_name(const char *name)
 {
     size_t prefix = strlen(JOURNAL_PREFIX);
-    struct share share;
+    struct part part;
 
     if (strcmp(name, JOURNAL_NAME) == 0)
         return true;
-    return strncmp(name, JOURNAL_PREFIX, prefix) == 0 && share_parse_suffix(name + prefix, &share) &&
-           strcmp(name + prefix + SHARE_SUFFIX_LENGTH, JOURNAL_SUFFIX) == 0;
+    return strncmp(name, JOURNAL_PREFIX, prefix) == 0 && part_parse_suffix(name + prefix, &part) &&
+           strcmp(name + prefix + PART_SUFFIX_LENGTH, JOURNAL_SUFFIX) == 0;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
@@ -99,10 +99,6 @@ take_line(const struct reading *r, const char *line, size_t size, struct chex_er
     size_t shard;
     enum chex_status status = journal_parse(line, size, r->shard_count, &shard, &parsed, err);
 
-    if (status == CHEX_OK && parsed.reject) { /* they have no place in a file */
-        shard_result_release(&parsed);
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "a line of another process");
-    }
     if (status == CHEX_OK) {
         parsed.done = parsed.reject_count == 0;
         parsed.reject_count = 0;
@@ -230,7 +226,7 @@ enum chex_status
 journal_add(struct journal *j, size_t shard, const struct shard_result *result, struct chex_error *err)
 {
     struct buffer line = {0};
-    enum chex_status status = journal_format(shard, result, false, &line, err);
+    enum chex_status status = journal_format(shard, result, &line, err);
 
     if (status == CHEX_OK)
         status = append(j, &line, err);
@@ -264,7 +260,7 @@ cut(const struct journal *j)
 }
 
 enum chex_status
-journal_open(const struct folder *folder, struct share share, const char *dataset_id, const char *spec,
+journal_open(const struct folder *folder, struct part part, const char *dataset_id, const char *spec,
              struct shard_result *result, size_t shard_count, struct journal *out, struct chex_error *err)
 {
     struct reading own = {folder, out->name, dataset_id, spec, result, shard_count};
@@ -273,7 +269,7 @@ journal_open(const struct folder *folder, struct share share, const char *datase
     int error;
 
     *out = (struct journal){.folder = folder, .fd = -1};
-    journal_name(share, out->name);
+    journal_name(part, out->name);
     status = journal_read_all(folder, dataset_id, spec, result, shard_count, &count, err);
     if (status == CHEX_OK)
         status = read_one(&own, &out->end, err); /* its end, and it has the last word */

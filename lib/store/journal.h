@@ -14,8 +14,8 @@
 #ifndef CHEX_LIB_JOURNAL_H
 #define CHEX_LIB_JOURNAL_H
 
+#include "base/part.h"
 #include "base/sha256.h"
-#include "base/share.h"
 #include "io/file.h"
 
 #define JOURNAL_PREFIX    ".chex-journal"
@@ -52,19 +52,19 @@ struct journal {
     uint64_t end; /* bytes that are good */
 };
 
-/* The journal of this share: JOURNAL_NAME, or with its numbers. */
-void journal_name(struct share share, char out[JOURNAL_NAME_SIZE]);
+/* The journal of this part: JOURNAL_NAME, or with its numbers. */
+void journal_name(struct part part, char out[JOURNAL_NAME_SIZE]);
 /* Is this the name of a journal, to the last character? */
 bool journal_is_name(const char *name);
 
 /*
- * Read all journals of `folder` into result[shard_count] (zero-initialised), and open that of `share` for appending.
+ * Read all journals of `folder` into result[shard_count] (zero-initialised), and open that of `part` for appending.
  * A new one gets its first line.  What stands behind the last whole line is cut off in that one, and left alone in the
  * others: their processes may be writing.
  * CHEX_ERR_INCOMPATIBLE  of another data set id: the text shows both specifications
  * CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
-enum chex_status journal_open(const struct folder *folder, struct share share, const char *dataset_id, const char *spec,
+enum chex_status journal_open(const struct folder *folder, struct part part, const char *dataset_id, const char *spec,
                               struct shard_result *result, size_t shard_count, struct journal *out,
                               struct chex_error *err);
 /* Read all of them and write nothing; *count: how many there are.  The same errors. */
@@ -78,15 +78,11 @@ void journal_close(struct journal *j); /* the file stays; zero-initialised or cl
 
 /* ---- lines (journal_line.c) ----------------------------------------------------------------------------------- */
 
-/*
- * Append the line of a shard, with its newline.  with_rejects: each of them in it, as processes send them to each
- * other; then one that is not done may be sent too.
- */
-enum chex_status journal_format(size_t shard, const struct shard_result *result, bool with_rejects, struct buffer *b,
+/* Append the line of a shard, with its newline. */
+enum chex_status journal_format(size_t shard, const struct shard_result *result, struct buffer *b,
                                 struct chex_error *err);
 /*
- * A line (without its newline) into *shard and *out.  out->done: it has a SHA-256.  out->reject_count is what the line
- * says, but out->reject is there only where they are in it; out->reject is then the caller's.
+ * A line (without its newline) into *shard and *out.  out->reject_count is what the line says; out->reject is NULL.
  * CHEX_ERR_DAMAGED   it is not a whole one of ours; *out is empty
  * CHEX_ERR_MEMORY    it is not known whether it is one
  */

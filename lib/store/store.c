@@ -108,15 +108,6 @@ store_reject(struct store *store, size_t shard, uint32_t index, const struct che
     return decide(s, index, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }
 
-void
-store_take(struct store *store, size_t shard, struct shard_result *result)
-{
-    shard_result_release(&store->result[shard]);
-    store->result[shard] = *result;
-    *result = (struct shard_result){0};
-    store->shard[shard].needs_donor = !store->result[shard].done;
-}
-
 bool
 store_differs(const struct store *store, size_t shard)
 {

@@ -7,8 +7,8 @@
  * finishes it: rejected slots and the tail get padding records, copies of other images with weight 0; everything is
  * read back, checked and hashed; and the file gets its name.
  *
- * Several processes may fill the shards of one folder, each those of its share: store_wants() is false for all others.
- * One of them takes over the results of all (store_take()) and publishes.
+ * Several processes may fill the shards of one folder, each those of its part: store_wants() is false for all others.
+ * Then one of them opens the store for all shards, takes over what the others have done, and publishes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ struct store;
 struct store_options {
     bool verify; /* read each finished shard once more, under its name and from the disk, and compare */
     bool force;  /* replace a data set made with other options */
-    struct share share;
+    struct part part;
     unsigned threads; /* for reading what is there already; 0: one */
     /* Called meanwhile by the calling thread, about five times a second; NULL: never. */
     void (*tick)(void *context);
@@ -49,7 +49,7 @@ struct store_options {
 
 /* What was there when the store was opened. */
 struct store_state {
-    size_t shards;   /* of this share */
+    size_t shards;   /* of this part */
     uint64_t images; /* planned in them */
     size_t shards_done;
     uint64_t images_done; /* planned in shards that are done */
@@ -76,7 +76,7 @@ enum chex_status store_prepare(const struct folder *folder, const struct plan *p
 enum chex_status store_probe(const struct folder *folder, const struct plan *plan, const struct store_options *options,
                              struct store_state *state, struct chex_error *err);
 /*
- * Open this share of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
+ * Open this part of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
  * The same errors.
  */
 enum chex_status store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
@@ -107,18 +107,12 @@ enum chex_status store_reject(struct store *store, size_t shard, uint32_t index,
                               struct chex_error *err);
 
 /*
- * What another process did with a shard: it is not of this share, and no longer that process's.  The rejects become the
- * store's.  One that is not done gets a donor in store_finish().
- */
-void store_take(struct store *store, size_t shard, struct shard_result *result);
-
-/*
  * After the last slot: finish the shards without any usable image, with a donor from their split, and check that
  * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
  */
 enum chex_status store_finish(struct store *store, struct chex_error *err);
 
-/* Was the shard, one of this share, made again, and has another SHA-256 than before?  Its images are others then. */
+/* Was the shard, one of this part, made again, and has another SHA-256 than before?  Its images are others then. */
 bool store_differs(const struct store *store, size_t shard);
 
 /* The results of all shards, plan->shard_count of them, once store_finish() was good. */

@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- padding records ------------------------------------------------------------------------------------------ */
@@ -212,20 +211,6 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
     return status;
 }
 
-/* A shard that another host may just have named: NFS may not see it yet. */
-static enum chex_status
-open_shard_of_others(const struct store *store, size_t shard, int *fd, uint64_t *size, struct chex_error *err)
-{
-    static const struct timespec pause = {.tv_nsec = 200000000};
-    enum chex_status status;
-    int tries = store->shard[shard].ours ? 0 : 25;
-
-    while ((status = file_open(store->folder->fd, store->plan->shard[shard].name, fd, size, err)) == CHEX_ERR_MISSING &&
-           tries-- > 0)
-        nanosleep(&pause, NULL);
-    return status;
-}
-
 /* Nothing of the shard is believed any more: its slots are wanted again. */
 static enum chex_status
 rewrite_shard(struct store *store, size_t shard, struct chex_error *err)
@@ -307,7 +292,7 @@ find_donor(struct store *store, unsigned split, struct donor *donor, struct chex
         return chex_fail(err, CHEX_ERR_DAMAGED, "no image of split '%s' could be read", plan->splits.name[split]);
     scan.shard = store_shard_identity(store, i);
     scan.records = plan->shard[i].images;
-    status = open_shard_of_others(store, i, &scan.fd, &size, err);
+    status = file_open(store->folder->fd, plan->shard[i].name, &scan.fd, &size, err);
     if (status == CHEX_OK) {
         status = shard_scan(&scan, err);
         close(scan.fd);

@@ -16,7 +16,7 @@
 enum slot_state { SLOT_EMPTY, SLOT_FULL, SLOT_REJECTED };
 
 struct store_shard {
-    bool ours;            /* of the share of this process */
+    bool ours;            /* of the part of this process */
     pthread_mutex_t lock; /* for what follows, until the last slot is filled; then its filler's alone */
     uint8_t
         *slot; /* enum slot_state of each planned image; NULL once the shard is finished, and where it is not ours */

@@ -167,7 +167,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     for (i = 0; store->shard && i < plan->shard_count; i++)
         pthread_mutex_init(&store->shard[i].lock, NULL);
     for (i = 0; store->shard && store->result && i < plan->shard_count; i++) {
-        store->shard[i].ours = share_has(options->share, i);
+        store->shard[i].ours = part_has(options->part, i);
         if (!store->shard[i].ours)
             continue;
         store->shard[i].left = plan->shard[i].images;
@@ -183,7 +183,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     return CHEX_OK;
 }
 
-/* The shards of other shares are left to their processes; a line about one of this share is checked later. */
+/* The shards of other parts are left to their processes; a line about one of this part is checked later. */
 static enum chex_status
 read_journals(struct store *store, struct chex_error *err)
 {
@@ -193,7 +193,7 @@ read_journals(struct store *store, struct chex_error *err)
     enum chex_status status;
 
     spec_format(&plan->spec, spec, sizeof(spec));
-    status = journal_open(store->folder, store->options.share, plan->dataset_id, spec, store->result, plan->shard_count,
+    status = journal_open(store->folder, store->options.part, plan->dataset_id, spec, store->result, plan->shard_count,
                           &store->journal, err);
     for (i = 0; i < plan->shard_count; i++)
         if (!store->shard[i].ours)
@@ -340,7 +340,7 @@ write_journal(const struct repair *r, struct chex_error *err)
 
     spec_format(&plan->spec, spec, sizeof(spec));
     if (status == CHEX_OK)
-        status = journal_open(r->store->folder, (struct share){0}, plan->dataset_id, spec, before, plan->shard_count,
+        status = journal_open(r->store->folder, (struct part){0}, plan->dataset_id, spec, before, plan->shard_count,
                               &journal, err);
     for (i = 0; status == CHEX_OK && i < plan->shard_count; i++) {
         struct shard_result line = r->found[i].result;

@@ -34,7 +34,7 @@ static enum chex_status
 open_journal(struct shard_result result[SHARDS], struct journal *j, struct chex_error *err)
 {
     memset(result, 0, SHARDS * sizeof(*result));
-    return journal_open(fuzz_folder(), (struct share){0}, ID, SPEC, result, SHARDS, j, err);
+    return journal_open(fuzz_folder(), (struct part){0}, ID, SPEC, result, SHARDS, j, err);
 }
 
 static bool

@@ -3,7 +3,7 @@
  *
  * Sends are MPI_Isend of a copy, kept until they are done, receives are started and asked for (MPI_Recv of a message
  * that was announced would wait for its data), so that no process ever waits inside MPI: a peer that is gone shows as
- * silence (crew.h, collective.h), not as a hang.  Transfers have a communicator of their own, else a look for messages
+ * silence (ranks.h, collective.h), not as a hang.  Transfers have a communicator of their own, else a look for messages
  * would find them.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -7,8 +7,8 @@
 
 #include "convert/convert_report.h"
 
-#include "base/crew.h"
 #include "base/json.h"
+#include "base/ranks.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -88,13 +88,13 @@ noticed_json(const struct convert_counts *k)
 }
 
 static json_t *
-share_json(const struct convert *c)
+part_json(const struct convert *c)
 {
-    struct share share = c->options ? c->options->share : (struct share){0};
+    struct part part = c->options ? c->options->part : (struct part){0};
 
-    return json_pack("{s:i,s:o,s:o}", "ranks", c->crew ? c->crew->comm->size : 1, "part",
-                     share.of ? number(share.part + 1) : json_null(), "parts",
-                     share.of ? number(share.of) : json_null());
+    return json_pack("{s:i,s:o,s:o}", "ranks", c->ranks->comm->size, "part",
+                     part.count ? number(part.index + 1) : json_null(), "parts",
+                     part.count ? number(part.count) : json_null());
 }
 
 static json_t *
@@ -118,7 +118,7 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                  "exit_code", exit_code, "error", json_text(err ? err->text : NULL), "dry_run", dry_run,
                                  "output", json_text(c->options ? c->options->out : NULL));
 
-    json_object_set_new(document, "share", share_json(c));
+    json_object_set_new(document, "share", part_json(c));
     json_object_set_new(document, "labels",
                         json_pack("{s:o,s:o,s:o,s:o,s:o}", "rows", number(c->labels.row_count), "patients",
                                   number(c->labels.patient_count), "rejected_rows", number(c->labels.reject_count),

@@ -166,23 +166,23 @@ set_number(uint32_t *out, const char *value, uint64_t min, uint64_t max, struct 
 
 /* "3/16" */
 static enum chex_status
-set_part(struct share *out, const char *value, struct chex_error *err)
+set_part(struct part *out, const char *value, struct chex_error *err)
 {
     const char *slash = strchr(value, '/');
     size_t length = slash ? (size_t)(slash - value) : 0;
-    uint64_t part, of;
+    uint64_t index, count;
     char digits[8];
 
     if (length > 0 && length < sizeof(digits)) {
         memcpy(digits, value, length);
         digits[length] = '\0';
-        if (cli_number(slash + 1, 1, SHARE_MAX, &of, NULL) == CHEX_OK &&
-            cli_number(digits, 1, of, &part, NULL) == CHEX_OK) {
-            *out = (struct share){(unsigned)part - 1, (unsigned)of};
+        if (cli_number(slash + 1, 1, PART_MAX, &count, NULL) == CHEX_OK &&
+            cli_number(digits, 1, count, &index, NULL) == CHEX_OK) {
+            *out = (struct part){(unsigned)index - 1, (unsigned)count};
             return CHEX_OK;
         }
     }
-    return chex_fail(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", SHARE_MAX, value);
+    return chex_fail(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", PART_MAX, value);
 }
 
 /* Options of images, split and shards: all of them go into the specification. */
@@ -274,7 +274,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         cli->dry_run = true;
         break;
     case OPT_PART:
-        return set_part(&o->share, value, err);
+        return set_part(&o->part, value, err);
     case OPT_FORCE:
         o->force = true;
         break;
@@ -335,7 +335,7 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out || !o->out[0])
         return chex_fail(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
-    if (o->share.of > 0 && o->force)
+    if (o->part.count > 0 && o->force)
         return chex_fail(err, CHEX_ERR_USAGE,
                          "--force with --part: each part would remove the work of the others; empty the folder first");
     if (o->repair && o->force)

@@ -230,12 +230,15 @@ report_resumed(const struct convert *c)
 /* ---- progress ------------------------------------------------------------------------------------------------- */
 
 void
-report_progress(const struct progress *p, uint64_t rejects, char *text, size_t size)
+report_progress(const struct progress *p, struct part part, uint64_t rejects, char *text, size_t size)
 {
     char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT], bad[PROGRESS_TEXT];
     double seconds = progress_left(p);
+    char whose[40] = "";
 
-    snprintf(text, size, "convert  %3u %%  %s/%s  %s img/s  rejects %s  %s left",
+    if (!part_is_whole(part))
+        snprintf(whose, sizeof(whose), "part %u of %u  ", part.index + 1, part.count);
+    snprintf(text, size, "convert  %s%3u %%  %s/%s  %s img/s  rejects %s  %s left", whose,
              (unsigned)(p->total ? p->done * 100 / p->total : 100), format_count(p->done, done),
              format_count(p->total, total), format_count((uint64_t)p->rate, rate), format_count(rejects, bad),
              seconds < 0 ? "?" : format_seconds(seconds, left));

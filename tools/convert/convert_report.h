@@ -28,9 +28,9 @@ void report_incomplete(const struct convert *c);
 /* What earlier runs left; nothing where there was nothing. */
 void report_resumed(const struct convert *c);
 
-/* One progress line into text. */
+/* One progress line into text, of this part. */
 struct progress;
-void report_progress(const struct progress *p, uint64_t rejects, char *text, size_t size);
+void report_progress(const struct progress *p, struct part part, uint64_t rejects, char *text, size_t size);
 
 /* The lines done, rejects, what was noticed, next. */
 void report_done(const struct convert *c, const struct cli_common *common, bool within_allowance);

@@ -4,7 +4,7 @@ convert_sources = \
 	tools/convert/convert_notes.c \
 	tools/convert/convert_options.c \
 	tools/convert/convert_options.h \
+	tools/convert/convert_part.c \
+	tools/convert/convert_part.h \
 	tools/convert/convert_report.c \
-	tools/convert/convert_report.h \
-	tools/convert/convert_share.c \
-	tools/convert/convert_share.h
+	tools/convert/convert_report.h

@@ -22,7 +22,7 @@
 /* Bytes of a broadcast that go in one transfer. */
 #define COLLECTIVE_PIECE (8u << 20)
 
-/* Of messages; those of crew.h are others. */
+/* Of messages; those of ranks.h are others. */
 enum { TAG_BEAT = 16, TAG_GATHER, TAG_MEET };
 
 /* What stands before the data of a message. */

@@ -200,11 +200,11 @@ conv_scratch(const struct plan *plan, const struct step *step)
 void
 conv_pack(void *context, size_t block, unsigned thread)
 {
-    struct part *part = context;
-    struct step *step = part->step;
+    struct step_tasks *tasks = context;
+    struct step *step = tasks->step;
     const struct graph_node *node = step->node;
     const struct conv_plan *c = &step->conv;
-    const float *weights = part->plan->arena[ARENA_PARAMETERS] + part->plan->graph->param[node->weight].offset;
+    const float *weights = tasks->plan->arena[ARENA_PARAMETERS] + tasks->plan->graph->param[node->weight].offset;
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* of one output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     unsigned b, i, o;
@@ -236,9 +236,9 @@ conv_pack(void *context, size_t block, unsigned thread)
 void
 conv_unpack_gradient(void *context, size_t block, unsigned thread)
 {
-    const struct part *part = context;
-    const struct plan *plan = part->plan;
-    const struct step *step = part->step;
+    const struct step_tasks *tasks = context;
+    const struct plan *plan = tasks->plan;
+    const struct step *step = tasks->step;
     const struct conv_plan *c = &step->conv;
     const struct graph_node *node = step->node;
     size_t all = conv_weight_floats(step), floats = all / step->in.blocks, p;

@@ -186,9 +186,9 @@ window_image(const struct backward *at)
 static void
 backward_task(void *context, size_t task, unsigned thread)
 {
-    const struct part *part = context;
-    const struct plan *plan = part->plan;
-    const struct step *step = part->step;
+    const struct step_tasks *tasks = context;
+    const struct plan *plan = tasks->plan;
+    const struct step *step = tasks->step;
     unsigned ranges = step->conv.ranges, range = (unsigned)(task % ranges);
     size_t piece = task / ranges, floats = conv_weight_floats(step), per_block = floats / step->in.blocks;
     size_t images = plan->images, pieces = pieces_of(plan, step), pairs = (step->in.blocks + 1) / 2;
@@ -213,11 +213,11 @@ backward_task(void *context, size_t task, unsigned thread)
 void
 conv_gradients(struct plan *plan, struct step *step)
 {
-    struct part part = {plan, step};
+    struct step_tasks tasks = {plan, step};
 
     gradient_close(plan, step);
     if (step->conv.gives)
         operand_claim(&step->in);
-    team_run(plan->team, pieces_of(plan, step) * step->conv.ranges, backward_task, &part);
-    team_run(plan->team, step->in.blocks, conv_unpack_gradient, &part);
+    team_run(plan->team, pieces_of(plan, step) * step->conv.ranges, backward_task, &tasks);
+    team_run(plan->team, step->in.blocks, conv_unpack_gradient, &tasks);
 }

@@ -80,18 +80,18 @@ cpu_memory(const struct plan *plan, struct plan_memory *out)
 static void
 conv_task(void *context, size_t task, unsigned thread)
 {
-    struct part *part = context;
-    unsigned strips = part->step->conv.strips;
+    struct step_tasks *tasks = context;
+    unsigned strips = tasks->step->conv.strips;
 
-    conv_forward_strip(part->plan, part->step, task / strips, (unsigned)(task % strips), thread);
+    conv_forward_strip(tasks->plan, tasks->step, task / strips, (unsigned)(task % strips), thread);
 }
 
 static void
 simple_task(void *context, size_t image, unsigned thread)
 {
-    struct part *part = context;
+    struct step_tasks *tasks = context;
 
-    simple_forward(part->plan, part->step, image, thread);
+    simple_forward(tasks->plan, tasks->step, image, thread);
 }
 
 static void
@@ -128,7 +128,7 @@ image_task(void *context, size_t image, unsigned thread)
 static void
 forward_node(struct plan *plan, struct step *step)
 {
-    struct part part = {plan, step};
+    struct step_tasks tasks = {plan, step};
     size_t images = plan->images;
 
     switch (step->node->op) {
@@ -138,10 +138,10 @@ forward_node(struct plan *plan, struct step *step)
             norm_running(plan, step);
         return;
     case GRAPH_CONV:
-        team_run(plan->team, images * step->conv.strips, conv_task, &part);
+        team_run(plan->team, images * step->conv.strips, conv_task, &tasks);
         break;
     default:
-        team_run(plan->team, images, simple_task, &part);
+        team_run(plan->team, images, simple_task, &tasks);
         break;
     }
     statistics_finish(plan, step);
@@ -175,10 +175,10 @@ pack_weights(struct plan *plan)
     size_t i;
 
     for (i = 0; i < plan->graph->node_count; i++) {
-        struct part part = {plan, &plan->step[i]};
+        struct step_tasks tasks = {plan, &plan->step[i]};
 
-        if (part.step->node->op == GRAPH_CONV)
-            team_run(plan->team, part.step->out_blocks, conv_pack, &part);
+        if (tasks.step->node->op == GRAPH_CONV)
+            team_run(plan->team, tasks.step->out_blocks, conv_pack, &tasks);
     }
     plan->packed = true;
 }

@@ -172,7 +172,7 @@ enum chex_status plan_allocate(struct plan *plan, struct chex_error *err);
 enum chex_status plan_build(struct plan *plan, struct chex_error *err);
 
 /* A step that runs in tasks. */
-struct part {
+struct step_tasks {
     struct plan *plan;
     struct step *step;
 };
@@ -255,8 +255,8 @@ void patches_fetch(const struct plan *plan, const struct patches *p, size_t imag
 bool conv_geometry(struct plan *plan, struct step *step); /* false: out of memory */
 size_t conv_scratch(const struct plan *plan, const struct step *step);
 size_t conv_weight_floats(const struct step *step); /* packed */
-void conv_pack(void *part, size_t block, unsigned thread);
-void conv_unpack_gradient(void *part, size_t block, unsigned thread); /* sums up the pieces of one block of inputs */
+void conv_pack(void *tasks, size_t block, unsigned thread);
+void conv_unpack_gradient(void *tasks, size_t block, unsigned thread); /* sums up the pieces of one block of inputs */
 void conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread);
 size_t conv_strip_pixels(const struct step *step, unsigned strip);
 void conv_gradients(struct plan *plan, struct step *step);

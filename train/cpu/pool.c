@@ -182,11 +182,11 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
 static void
 backward_image(void *context, size_t image, unsigned thread)
 {
-    const struct part *part = context;
+    const struct step_tasks *tasks = context;
     unsigned b;
 
-    for (b = 0; b < part->step->out_blocks; b++)
-        backward_block(part->plan, part->step, image, b, part->plan->scratch + thread * part->plan->scratch_floats);
+    for (b = 0; b < tasks->step->out_blocks; b++)
+        backward_block(tasks->plan, tasks->step, image, b, tasks->plan->scratch + thread * tasks->plan->scratch_floats);
 }
 
 static void
@@ -227,7 +227,7 @@ linear_backward(struct plan *plan, struct step *step)
 void
 simple_backward(struct plan *plan, struct step *step)
 {
-    struct part part = {plan, step};
+    struct step_tasks tasks = {plan, step};
 
     gradient_close(plan, step);
     if (step->node->op == GRAPH_ADD)
@@ -236,5 +236,5 @@ simple_backward(struct plan *plan, struct step *step)
     if (step->node->op == GRAPH_LINEAR)
         linear_backward(plan, step);
     else
-        team_run(plan->team, plan->images, backward_image, &part);
+        team_run(plan->team, plan->images, backward_image, &tasks);
 }

@@ -1,31 +1,39 @@
 /*
- * convert_share.c - see convert_share.h
+ * convert_part.c - see convert_part.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "convert/convert_share.h"
+#include "convert/convert_part.h"
 
 #include "base/progress.h"
 
 const char *
-name_rank(const struct crew *crew, char out[SHARE_NAME])
+name_rank(const struct ranks *ranks, char out[RANK_NAME])
 {
     out[0] = '\0';
-    if (!crew_leads(crew))
-        snprintf(out, SHARE_NAME, "rank %d %s: ", crew->comm->rank, crew->host);
+    if (!is_rank_0(ranks))
+        snprintf(out, RANK_NAME, "rank %d %s: ", ranks->comm->rank, ranks->peer[ranks->comm->rank].host);
     return out;
 }
 
+struct part
+part_of(const struct convert *c)
+{
+    const struct comm *comm = c->ranks->comm;
+
+    return comm->size > 1 ? (struct part){(unsigned)comm->rank, (unsigned)comm->size} : c->options->part;
+}
+
 static size_t
-count_shards(const struct convert *c, struct share share, uint64_t *images)
+count_shards(const struct convert *c, struct part part, uint64_t *images)
 {
     size_t shards = 0, i;
 
     *images = 0;
     for (i = 0; i < c->plan.shard_count; i++) {
-        if (!share_has(share, i))
+        if (!part_has(part, i))
             continue;
         shards++;
         *images += c->plan.shard[i].images;
@@ -34,10 +42,10 @@ count_shards(const struct convert *c, struct share share, uint64_t *images)
 }
 
 void
-report_share(const struct convert *c, const struct cli_common *common)
+report_parts(const struct convert *c, const struct cli_common *common)
 {
-    struct share share = c->options->share;
-    int size = c->crew ? c->crew->comm->size : 1;
+    struct part part = c->options->part;
+    int size = c->ranks->comm->size;
     char a[PROGRESS_TEXT], b[PROGRESS_THINGS], n[PROGRESS_THINGS];
     uint64_t images;
     size_t shards;
@@ -48,27 +56,27 @@ report_share(const struct convert *c, const struct cli_common *common)
         shards = c->plan.shard_count / (size_t)size;
         fprintf(stderr, "share    %s ranks, %s to %s shards each\n", COUNT_TEXT(size), format_count(shards, a),
                 format_count(shards + (c->plan.shard_count % (size_t)size > 0), b));
-    } else if (share.of > 0) {
-        shards = count_shards(c, share, &images);
-        fprintf(stderr, "share    part %s of %s: %s of %s, %s\n", COUNT_TEXT(share.part + 1), COUNT_TEXT(share.of),
+    } else if (part.count > 0) {
+        shards = count_shards(c, part, &images);
+        fprintf(stderr, "share    part %s of %s: %s of %s, %s\n", COUNT_TEXT(part.index + 1), COUNT_TEXT(part.count),
                 format_count(shards, a), format_things(c->plan.shard_count, "shard", b),
                 format_things(images, "image", n));
     }
 }
 
 void
-report_part(const struct convert *c, const struct cli_common *common)
+report_part_done(const struct convert *c, const struct cli_common *common)
 {
-    struct share share = c->options->share;
+    struct part part = c->options->part;
     char shards[PROGRESS_THINGS], images[PROGRESS_THINGS], bad[PROGRESS_TEXT];
     uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 
     if (common->quiet)
         return;
-    fprintf(stderr, "done     part %s of %s: %s, %s, %s rejected, in %s.%llu s\n", COUNT_TEXT(share.part + 1),
-            COUNT_TEXT(share.of), format_things(c->resumed.shards, "shard", shards),
+    fprintf(stderr, "done     part %s of %s: %s, %s, %s rejected, in %s.%llu s\n", COUNT_TEXT(part.index + 1),
+            COUNT_TEXT(part.count), format_things(c->resumed.shards, "shard", shards),
             format_things(c->counts.converted, "image", images), format_count(c->counts.rejects, bad),
             COUNT_TEXT(tenths / 10), (unsigned long long)(tenths % 10));
     fprintf(stderr, "next     when all %s parts are done, the same command without --part publishes the data set\n",
-            COUNT_TEXT(share.of));
+            COUNT_TEXT(part.count));
 }

@@ -1,6 +1,6 @@
 /*
- * test_share.c - several processes on one folder: locks of parts, journals, and the slots of a share (lock.h,
- * journal.h, store.h)
+ * test_part.c - several processes on one folder: which shards are whose, locks of parts, journals, and the slots of a
+ * part (part.h, lock.h, journal.h, store.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,6 @@
 #include "unit.h"
 
 #include "cases.h"
-#include "convert/convert_crew.h"
 #include "io/lock.h"
 #include "record_fixture.h"
 #include "store_fixture.h"
@@ -46,7 +45,7 @@ teardown(void)
 static enum chex_status
 take(struct lock *lock, unsigned part, unsigned of)
 {
-    return lock_take_share(lock, &bench.folder, (struct share){part, of}, false, &bench.err);
+    return lock_take_part(lock, &bench.folder, (struct part){part, of}, false, &bench.err);
 }
 
 /* ---- locks ---------------------------------------------------------------------------------------------------- */
@@ -58,6 +57,7 @@ START_TEST(parts_of_one_number_work_side_by_side_and_keep_all_others_out)
     ck_assert_int_eq(take(&first, 0, 4), CHEX_OK);
     ck_assert_int_eq(take(&second, 3, 4), CHEX_OK);
     ck_assert(bench_has(&bench, ".chex.lock-00001-of-00004") && bench_has(&bench, ".chex.lock-00004-of-00004"));
+    ck_assert(!lock_is_held(&bench.folder));               /* as a whole */
     ck_assert_int_eq(take(&other, 0, 4), CHEX_ERR_LOCKED); /* twice the same */
     ck_assert_ptr_nonnull(strstr(bench.err.text, "part 1 of 4"));
     ck_assert_int_eq(take(&other, 4, 5), CHEX_ERR_LOCKED); /* another number of parts */
@@ -71,9 +71,7 @@ START_TEST(parts_of_one_number_work_side_by_side_and_keep_all_others_out)
     ck_assert_int_eq(take(&first, 0, 4), CHEX_ERR_LOCKED);
     ck_assert(!bench_has(&bench, ".chex.lock-00001-of-00004"));
     ck_assert(lock_check(&other, NULL) == CHEX_OK);
-    ck_assert(lock_has_text(&bench.folder, other.text));
     lock_drop(&other, NULL);
-    ck_assert(!lock_has_text(&bench.folder, other.text));
 }
 END_TEST
 
@@ -109,13 +107,13 @@ START_TEST(the_lock_of_a_zombie_is_taken_over)
 }
 END_TEST
 
-/* ---- shares --------------------------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* Do the share of one part: all its slots, nothing of the others'. */
+/* Do one part: all its slots, nothing of the others'. */
 static void
 run_part(unsigned part, unsigned of)
 {
-    bench.options.share = (struct share){part, of};
+    bench.options.part = (struct part){part, of};
     bench_open(&bench);
     for (size_t item = 0; item < IMAGES; item++) {
         size_t shard;
@@ -135,7 +133,7 @@ run_last(size_t shards_done)
 {
     char now[DIGEST_HEX];
 
-    bench.options.share = (struct share){0};
+    bench.options.part = (struct part){0};
     bench_open(&bench);
     ck_assert_uint_eq(bench.state.shards, SHARDS);
     ck_assert_uint_eq(bench.state.shards_done, shards_done);
@@ -170,7 +168,7 @@ START_TEST(another_number_of_parts_goes_on)
 {
     run_part(1, PARTS);
     run_part(0, 4);
-    bench.options.share = (struct share){3, 4};
+    bench.options.part = (struct part){3, 4};
     bench_open(&bench);
     ck_assert_uint_eq(bench.state.shards, 1); /* number 3 of 6 */
     ck_assert_uint_eq(bench.state.shards_done, 0);
@@ -188,24 +186,6 @@ START_TEST(shards_that_are_read_by_many_threads_are_the_same)
 }
 END_TEST
 
-/* The lead would fill its shards with copies of other images. */
-START_TEST(results_of_a_part_that_left_images_out_are_refused)
-{
-    const struct share part = {1, PARTS};
-    struct convert c = {.plan = bench.plan};
-    struct buffer results = {0};
-
-    bench.options.share = part;
-    bench_open(&bench);
-    ck_assert_int_eq(convert_pack(&c, bench.store, part, &results, &bench.err), CHEX_OK);
-    bench_close(&bench);
-    bench.options.share = (struct share){0, PARTS};
-    bench_open(&bench);
-    ck_assert_int_eq(convert_unpack(&c, bench.store, part, &results, &bench.err), CHEX_ERR_BUG);
-    buffer_release(&results);
-}
-END_TEST
-
 START_TEST(a_journal_of_another_data_set_is_refused_whoever_wrote_it)
 {
     bench_text(&bench, ".chex-journal-00007-of-00009.jsonl",
@@ -218,39 +198,41 @@ START_TEST(a_journal_of_another_data_set_is_refused_whoever_wrote_it)
 }
 END_TEST
 
-/* ---- lines ---------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_line_with_rejects_comes_back_as_it_was)
+START_TEST(every_shard_is_in_one_part)
 {
-    struct reject reject[2] = {{3, CHEX_ERR_TRUNCATED, (char *)(uintptr_t) "ends \"early\""},
-                               {5, CHEX_ERR_READ, (char *)(uintptr_t) "\xc3\xa9"}};
-    struct shard_result
-        there = {.done = true, .size = 7, .images = 2, .sum = 4, .squares = 8, .reject = reject, .reject_count = 2},
-        back;
-    struct buffer b = {0};
-    size_t shard;
+    for (unsigned count = 1; count <= 20; count++) {
+        for (size_t shard = 0; shard < 50; shard++) {
+            unsigned owners = 0;
 
-    memset(there.sha256, 'a', DIGEST_HEX - 1);
-    memset(there.crc32c, 'b', CRC_HEX - 1);
-    for (unsigned done = 0; done < 2; done++) {
-        there.done = done;
-        b.size = 0;
-        ck_assert_int_eq(journal_format(4, &there, true, &b, &bench.err), CHEX_OK);
-        ck_assert_int_eq(journal_parse((char *)b.data, b.size - 1, 4, &shard, &back, &bench.err),
-                         CHEX_ERR_DAMAGED); /* there are four */
-        ck_assert_int_eq(journal_parse((char *)b.data, b.size - 2, 9, &shard, &back, &bench.err),
-                         CHEX_ERR_DAMAGED); /* torn */
-        ck_assert_int_eq(journal_parse((char *)b.data, b.size - 1, 9, &shard, &back, &bench.err), CHEX_OK);
-        ck_assert_uint_eq(shard, 4);
-        ck_assert_uint_eq(back.done, done);
-        ck_assert_uint_eq(back.reject_count, 2);
-        ck_assert_uint_eq(back.reject[1].index, 5);
-        ck_assert_int_eq(back.reject[1].status, CHEX_ERR_READ);
-        ck_assert_str_eq(back.reject[0].text, "ends \"early\"");
-        ck_assert_str_eq(back.reject[1].text, "\xc3\xa9");
-        shard_result_release(&back);
+            for (unsigned index = 0; index < count; index++)
+                owners += part_has((struct part){index, count}, shard);
+            ck_assert_uint_eq(owners, 1);
+        }
     }
-    buffer_release(&b);
+    ck_assert(part_has((struct part){0}, 7) && part_is_whole((struct part){0}));
+}
+END_TEST
+
+START_TEST(the_numbers_in_names_are_exact)
+{
+    static const char *const wrong[] = {"",
+                                        "-00001-of-0004",
+                                        "-00000-of-00004",
+                                        "-00005-of-00004",
+                                        "-00001-of-10000",
+                                        "-0001-of-000004",
+                                        "-+0001-of-00004",
+                                        "-00001-of_00004"};
+    struct part part;
+
+    ck_assert(part_parse_suffix("-00003-of-00016.jsonl", &part));
+    ck_assert_uint_eq(part.index, 2);
+    ck_assert_uint_eq(part.count, 16);
+    ck_assert(part_parse_suffix("-09999-of-09999", &part));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(!part_parse_suffix(wrong[i], &part), "'%s'", wrong[i]);
 }
 END_TEST
 
@@ -258,9 +240,9 @@ START_TEST(only_names_of_journals_are_names_of_journals)
 {
     char name[JOURNAL_NAME_SIZE];
 
-    journal_name((struct share){0}, name);
+    journal_name((struct part){0}, name);
     ck_assert_str_eq(name, ".chex-journal.jsonl");
-    journal_name((struct share){2, 16}, name);
+    journal_name((struct part){2, 16}, name);
     ck_assert_str_eq(name, ".chex-journal-00003-of-00016.jsonl");
     ck_assert(journal_is_name(name));
     ck_assert(!journal_is_name(".chex-journal-00003-of-00016.jsonl~"));
@@ -271,9 +253,9 @@ START_TEST(only_names_of_journals_are_names_of_journals)
 END_TEST
 
 void
-share_case(Suite *suite)
+part_case(Suite *suite)
 {
-    TCase *tests = tcase_create("share");
+    TCase *tests = tcase_create("part");
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, parts_of_one_number_work_side_by_side_and_keep_all_others_out);
@@ -283,9 +265,9 @@ share_case(Suite *suite)
     tcase_add_test(tests, the_last_process_does_what_a_lost_part_left);
     tcase_add_test(tests, another_number_of_parts_goes_on);
     tcase_add_test(tests, shards_that_are_read_by_many_threads_are_the_same);
-    tcase_add_test(tests, results_of_a_part_that_left_images_out_are_refused);
     tcase_add_test(tests, a_journal_of_another_data_set_is_refused_whoever_wrote_it);
-    tcase_add_test(tests, a_line_with_rejects_comes_back_as_it_was);
+    tcase_add_test(tests, every_shard_is_in_one_part);
+    tcase_add_test(tests, the_numbers_in_names_are_exact);
     tcase_add_test(tests, only_names_of_journals_are_names_of_journals);
     suite_add_tcase(suite, tests);
 }

@@ -1,0 +1,188 @@
+/*
+ * convert_ranks.c - one process on a conversion, or several ranks: each does its part, then rank 0 publishes
+ *
+ * Rank 0 holds the lock of the folder from before the parts, when it prepares the folder, to the end.  Between these
+ * steps stands a barrier: an error of one rank ends all.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert_run.h"
+
+#include "base/progress.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* On NFS a new name may be seen late by other hosts: so many times 0.2 s. */
+#define FOLDER_TRIES 50
+
+/* A line for each thing that must be equal, in these words. */
+static void
+describe(const struct convert *c, const char *purpose, char *text, size_t size)
+{
+    const struct convert_options *o = c->options;
+    char spec[256];
+
+    spec_format(&c->plan.spec, spec, sizeof(spec));
+    snprintf(text, size,
+             "purpose %s\nversion %s\noutput %.1024s\noptions %s%s%s%s%s%" PRIu64 " %u%%\n%s\ndata set %s\n", purpose,
+             chex_version(), o->out ? o->out : "", o->force ? "force, " : "", o->break_lock ? "break-lock, " : "",
+             o->verify ? "verify, " : "", o->strict ? "strict, " : "",
+             o->index_dali ? "index dali, allow-rejects " : "allow-rejects ", o->allow_rejects, o->allow_reject_percent,
+             spec, c->plan.dataset_id);
+}
+
+enum chex_status
+convert_compare(const struct convert *c, const char *purpose, enum chex_status status, struct chex_error *err)
+{
+    char text[2048] = "";
+
+    if (!c->ranks)
+        return status;
+    if (status == CHEX_OK)
+        describe(c, purpose, text, sizeof(text));
+    return ranks_compare(c->ranks, status, text, err);
+}
+
+/* Is it the same folder?  Then the lock of rank 0 is in it. */
+static enum chex_status
+follow_rank_0(struct run *r, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 200000000};
+    const char *path = r->c->options->out;
+    int tries;
+
+    for (tries = 0; tries < FOLDER_TRIES; tries++) {
+        if (folder_open(path, false, &r->folder, err) == CHEX_OK && lock_is_held(&r->folder))
+            return CHEX_OK;
+        folder_close(&r->folder);
+        r->folder = (struct folder){.fd = -1};
+        nanosleep(&pause, NULL);
+        ranks_poll(r->ranks);
+    }
+    return chex_fail(err, CHEX_ERR_WRITE,
+                     "'%s' is not the folder that rank 0 sees: the output must lie on a file system that all share",
+                     path);
+}
+
+/* Rank 0 takes the lock for all ranks, and prepares the folder. */
+static enum chex_status
+open_output(struct run *r, struct chex_error *err)
+{
+    enum chex_status status = r->ranks->comm->rank == 0 ? run_open_output(r, err) : CHEX_OK;
+    uint64_t sum[RANKS_SUMS] = {r->c->resumed.complete};
+
+    status = ranks_barrier(r->ranks, status, sum, err);
+    r->c->resumed.complete = status == CHEX_OK && sum[0] > 0;
+    return status;
+}
+
+/* Every rank opens its part; all learn how much is there, and how much space they need together. */
+static enum chex_status
+resume_parts(struct run *r, struct chex_error *err)
+{
+    enum chex_status status = r->ranks->comm->rank == 0 ? CHEX_OK : follow_rank_0(r, err);
+    struct store_state *s = &r->c->resumed;
+    uint64_t sum[RANKS_SUMS] = {0};
+
+    r->part = (struct part){(unsigned)r->ranks->comm->rank, (unsigned)r->ranks->comm->size};
+    if (status == CHEX_OK)
+        status = run_resume(r, err);
+    if (status == CHEX_OK)
+        memcpy(sum, (const uint64_t[]){s->shards, s->images, s->shards_done, s->images_done, s->slots_full, r->needed},
+               6 * sizeof(*sum));
+    status = ranks_barrier(r->ranks, status, sum, err);
+    *s = (struct store_state){
+        .shards = sum[0], .images = sum[1], .shards_done = sum[2], .images_done = sum[3], .slots_full = sum[4]};
+    r->needed = sum[5];
+    return status;
+}
+
+/* What was noticed while decoding: from rgba to the end of the counts. */
+#define NOTICED      offsetof(struct convert_counts, rgba)
+#define NOTICED_SIZE (sizeof(struct convert_counts) - NOTICED)
+
+_Static_assert(NOTICED_SIZE <= RANKS_SUMS * sizeof(uint64_t), "a barrier adds up all counts");
+
+static enum chex_status
+fill_parts(struct run *r, struct chex_error *err)
+{
+    uint64_t sum[RANKS_SUMS] = {0};
+    enum chex_status status = run_begin(r, err);
+
+    if (status == CHEX_OK)
+        status = run_read_inputs(r, err);
+    store_free(r->store); /* nothing of a part is open when rank 0 looks at all */
+    r->store = NULL;
+    memcpy(sum, (char *)&r->c->counts + NOTICED, NOTICED_SIZE);
+    status = ranks_barrier(r->ranks, status, sum, err);
+    memcpy((char *)&r->c->counts + NOTICED, sum, NOTICED_SIZE);
+    return status;
+}
+
+/* Rank 0 looks at all parts, does what is missing, and publishes. */
+static enum chex_status
+publish_parts(struct run *r, struct chex_error *err)
+{
+    const struct store_state before = r->c->resumed;
+    enum chex_status status = CHEX_OK;
+
+    r->publishing = true;
+    r->part = (struct part){0};
+    r->c->counts.rejects = 0;
+    if (r->ranks->comm->rank == 0)
+        status = run_all(r, err);
+    r->c->resumed = before;
+    return ranks_barrier(r->ranks, status, NULL, err);
+}
+
+static enum chex_status
+run_ranks(struct run *r, struct chex_error *err)
+{
+    struct convert *c = r->c;
+    enum chex_status status = open_output(r, err);
+
+    if (status != CHEX_OK || c->resumed.complete)
+        return status;
+    status = resume_parts(r, err);
+    if (status == CHEX_OK)
+        status = fill_parts(r, err);
+    if (status == CHEX_OK)
+        status = publish_parts(r, err);
+    c->counts.images = c->plan.image_count;
+    c->counts.resumed = c->resumed.images_done + c->resumed.slots_full;
+    return status;
+}
+
+/* One process, on all shards or on the part of --part. */
+static enum chex_status
+run_alone(struct run *r, struct chex_error *err)
+{
+    enum chex_status status = run_open_output(r, err);
+
+    return status != CHEX_OK || r->c->resumed.complete ? status : run_all(r, err);
+}
+
+enum chex_status
+convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err)
+{
+    double started = progress_clock();
+    struct run r = {.c = c, .watch = watch, .stop = watch->stop, .part = c->options->part, .folder = {.fd = -1}};
+    enum chex_status status;
+
+    c->running = true;
+    if (c->ranks && c->ranks->comm->size > 1) {
+        r.ranks = c->ranks;
+        r.ranks->user_stop = watch->stop;
+        r.stop = &r.ranks->stop;
+    }
+    status = r.ranks ? run_ranks(&r, err) : run_alone(&r, err);
+    status = run_close_output(&r, status, err);
+    c->seconds = progress_clock() - started;
+    return status;
+}
