@@ -40,9 +40,9 @@ struct source {
 };
 
 /*
- * Search `paths`: folders, single image files, archives (recognised by content).  Symbolic links are followed; a loop of them
- * ends, and a folder behind links is searched through one of them.  Zero-initialise *out; source_release() frees it,
- * also after a failure.  The result depends on the files, not on their order.
+ * Search `paths`: folders, single image files, archives (recognised by content).  Symbolic links are followed; a loop
+ * of them ends, and a folder behind links is searched through one of them.  Zero-initialise *out; source_release()
+ * frees it, also after a failure.  The result depends on the files, not on their order.
  * CHEX_ERR_MISSING  a path does not exist or may not be read; a file of no bytes in the place of an archive
  * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is neither
  *                   image nor archive; an archive, where this was built without libarchive
