@@ -80,6 +80,7 @@ tests_unit_SOURCES = \
 	tests/test_loader.c \
 	tests/test_metrics.c \
 	tests/test_random.c \
+	tests/test_seam.c \
 	tests/test_reader.c \
 	tests/test_safetensors.c \
 	tests/test_step.c \

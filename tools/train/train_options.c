@@ -7,8 +7,10 @@
 
 #include "train/train_options.h"
 
+#include "backend/backend.h"
 #include "graph/models.h"
 #include "log/prometheus.h"
+#include "train/backends.h"
 #include "train/train_values.h"
 
 #include <stdlib.h>
@@ -98,10 +100,9 @@ static const struct cli_option option_table[] = {
      "NAME,WEIGHT"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
 
-    {OPT_DEVICE, 0, "device", "NAME", "auto|cpu|cuda|ref", "Machine",
-     "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
-    {OPT_PRECISION, 0, "precision", "NAME", "auto|fp32|tf32|fp16|bf16", NULL,
-     "auto (default) and fp32; the others: not there yet"},
+    {OPT_DEVICE, 0, "device", "NAME", BACKEND_WORDS, "Machine", BACKEND_HELP},
+    {OPT_PRECISION, 0, "precision", "NAME", PRECISION_WORDS, NULL,
+     "auto (default): what the device does best; a CPU does fp32"},
     {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
     {OPT_TIMEOUT, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
 
@@ -371,7 +372,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         o->precision = (enum precision)choice(option, value);
         break;
     case OPT_DETERMINISTIC:
-        break; /* what a CPU computes is; a GPU backend will ask */
+        o->deterministic = true;
+        break;
     case OPT_STAGE:
         o->stage = value;
         break;

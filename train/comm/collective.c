@@ -120,7 +120,8 @@ exchange(struct collective *c, struct exchange *x, const struct head *head, cons
 enum chex_status
 collective_no_sums(const struct collective *c, struct chex_error *err)
 {
-    return c->sums ? chex_fail(err, CHEX_ERR_BUG, "a call of another kind before collective_sum_wait()") : CHEX_OK;
+    return c->sums ? chex_fail(err, CHEX_ERR_BUG, "a call of another kind before collective_allreduce_wait()")
+                   : CHEX_OK;
 }
 
 /* ---- gathering ------------------------------------------------------------------------------------------------ */
@@ -147,8 +148,8 @@ put_together(const struct collective *c, const struct exchange *x, const void *d
 }
 
 enum chex_status
-collective_gather(struct collective *c, const void *data, size_t size, struct buffer *all, size_t *sizes,
-                  struct chex_error *err)
+collective_allgather(struct collective *c, const void *data, size_t size, struct buffer *all, size_t *sizes,
+                     struct chex_error *err)
 {
     struct exchange x = {.tag = TAG_GATHER};
     struct head head = {.meeting = c->meeting, .begun = c->begun, .ended = c->ended};
@@ -279,7 +280,7 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
         status = chex_fail_memory(err);
     status = collective_agree(c, status, NULL, err);
     if (status == CHEX_OK)
-        status = collective_gather(c, text, strlen(text), &all, sizes, err);
+        status = collective_allgather(c, text, strlen(text), &all, sizes, err);
     at = status == CHEX_OK && sizes ? sizes[0] : 0;
     for (i = 1; status == CHEX_OK && sizes && i < c->comm->size; at += sizes[i++])
         if (find_difference((const char *)all.data, sizes[0], (const char *)all.data + at, sizes[i], here, there,
@@ -399,6 +400,29 @@ const char *
 collective_host(const struct collective *c, int rank)
 {
     return c->peer[rank].host;
+}
+
+/* Ranks below `end` on the machine of this one. */
+static int
+count_local(const struct collective *c, int end)
+{
+    int count = 0, i;
+
+    for (i = 0; i < end; i++)
+        count += strcmp(c->peer[i].host, c->peer[c->comm->rank].host) == 0;
+    return count;
+}
+
+int
+collective_local_rank(const struct collective *c)
+{
+    return count_local(c, c->comm->rank);
+}
+
+int
+collective_local_size(const struct collective *c)
+{
+    return count_local(c, c->comm->size);
 }
 
 bool

@@ -84,7 +84,7 @@ same_geometry(struct plan *plan, struct step *step)
 {
     struct conv_plan *c = &step->conv;
     unsigned extra = c->kernel - 1, most;
-    size_t pixels = plan->options.batch * step->out->pixels, per_pixel = back_wide(step) + back_narrow(step), room;
+    size_t pixels = plan->host.options.batch * step->out->pixels, per_pixel = back_wide(step) + back_narrow(step), room;
 
     c->back_rows = 1;
     c->back_columns = c->width;
@@ -144,7 +144,7 @@ conv_geometry(struct plan *plan, struct step *step)
     c->out_width = c->flat ? c->width : out->width;
     c->channel = plan_take(plan, channels, sizeof(*c->channel));
     floats = conv_weight_floats(step);
-    c->gives = plan->options.train && !patches;
+    c->gives = plan->host.options.train && !patches;
     if (!plan_want(plan, &c->forward, floats, sizeof(float)) ||
         (c->gives && !plan_want(plan, &c->backward, floats, sizeof(float))))
         return false;
@@ -162,7 +162,7 @@ conv_geometry(struct plan *plan, struct step *step)
         c->weight_rows = c->rows;
         c->data_rows = strip_rows(outputs, in->width + extra, extra, in->height);
     }
-    c->pieces = smaller(plan->options.batch, PIECES);
+    c->pieces = smaller(plan->host.options.batch, PIECES);
     c->ranges = 1;
     c->back_blocks = patches ? step->in.blocks : BACK_BLOCKS;
     if (c->same)
@@ -181,7 +181,7 @@ conv_scratch(const struct plan *plan, const struct step *step)
         more = patches_floats(step->in.patches, (unsigned)larger(c->columns, c->back_columns));
     forward = in * ((c->rows - 1) * stride + k) * (c->flat ? c->columns : (size_t)(c->out_width - 1) * stride + k) +
               more;
-    if (!plan->options.train)
+    if (!plan->host.options.train)
         return forward;
     if (c->same) {
         back = back_wide(step) * (c->back_rows + k - 1) * ((size_t)c->back_columns + k - 1) +
@@ -204,7 +204,7 @@ conv_pack(void *context, size_t block, unsigned thread)
     struct step *step = part->step;
     const struct graph_node *node = step->node;
     const struct conv_plan *c = &step->conv;
-    const float *weights = part->plan->arena[ARENA_PARAMETERS] + part->plan->graph->param[node->weight].offset;
+    const float *weights = part->plan->weights + part->plan->graph->param[node->weight].offset;
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* of one output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     unsigned b, i, o;
@@ -245,7 +245,7 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel;
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     float *sum = plan->weight_gradients + block * floats;
-    float *gradient = plan->arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
+    float *gradient = plan->host.arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
     const int *channel = c->channel + block * BLOCK;
     unsigned i, o;
 

@@ -24,7 +24,7 @@
 #ifndef CHEX_TRAIN_CPU_PLAN_H
 #define CHEX_TRAIN_CPU_PLAN_H
 
-#include "backend/backend.h"
+#include "backend/host.h"
 #include "cpu/kernels.h"
 #include "cpu/team.h"
 
@@ -125,22 +125,22 @@ struct wanted {
 };
 
 struct plan {
-    struct plan_options options;
+    struct host host; /* the first member */
     const struct graph *graph;
     const struct kernels *kernels;
     struct team *team;
-    struct store *store; /* [buffer_count] */
-    struct step *step;   /* [node_count] */
-    float *arena[ARENA_AVERAGE + 1];
-    unsigned slots;    /* images whose values are kept at a time */
-    bool packed;       /* the packed weights are those of the arena */
-    bool whole_images; /* EVALUATE: a task is an image through all nodes */
+    struct store *store;  /* [buffer_count] */
+    struct step *step;    /* [node_count] */
+    unsigned slots;       /* images whose values are kept at a time */
+    const float *weights; /* of this pass: parameters, or their average */
+    const float *packed;  /* those that the packed weights are made of; NULL: none */
+    bool whole_images;    /* EVALUATE: a task is an image through all nodes */
     float *logit_gradient;
     float *logits;             /* [batch][outputs] */
     const struct batch *batch; /* of the call */
     unsigned images;           /* of it that are no padding: all loops are over these, 0 .. images - 1 */
     unsigned *place;           /* [batch]: where each of them stands in the micro-batch */
-    enum forward_mode mode;
+    bool training;             /* this pass: statistics of the batch; else running ones */
 
     float *activations; /* all values and gradients, laid out by lifetime */
     size_t activation_floats;
@@ -165,10 +165,12 @@ void *plan_take(struct plan *plan, size_t count, size_t size);
 /* The same for what is large: plan_allocate() will put the pointer at `where`, which is the address of one. */
 bool plan_want(struct plan *plan, void *where, size_t count, size_t size);
 bool plan_want_activations(struct plan *plan);
-/* CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
+/* The memory of a plan that was built; nothing large is taken.  CHEX_ERR_MEMORY: it cannot be counted */
+enum chex_status plan_count(const struct plan *plan, struct plan_memory *out, struct chex_error *err);
+/* Take it.  CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
 enum chex_status plan_allocate(struct plan *plan, struct chex_error *err);
 
-/* plan_build.c: stores, steps and memory.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
+/* plan_build.c: stores, steps and what memory they want.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
 enum chex_status plan_build(struct plan *plan, struct chex_error *err);
 
 /* A step that runs in tasks. */
@@ -180,7 +182,7 @@ struct part {
 static inline size_t
 slot_of(const struct plan *plan, size_t image, unsigned thread)
 {
-    return plan->slots == plan->options.batch ? image : thread;
+    return plan->slots == plan->host.options.batch ? image : thread;
 }
 
 /* Pieces of the images that are there, none of them empty. */

@@ -28,7 +28,7 @@ statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned
     double *pivot;
     unsigned b;
 
-    if (!step->out->normed || plan->mode != FORWARD_TRAIN)
+    if (!step->out->normed || !plan->training)
         return;
     pivot = unit_of(plan, step, unit);
     for (b = first; b < first + blocks; b++) {
@@ -65,7 +65,7 @@ statistics_finish(struct plan *plan, const struct step *step)
     double count = (double)plan->images * (double)s->pixels;
     double *mean, *squares;
 
-    if (!s->normed || plan->mode != FORWARD_TRAIN)
+    if (!s->normed || !plan->training)
         return;
     mean = s->b + base; /* free until backward() */
     squares = s->variance + base;
@@ -102,9 +102,9 @@ norm_prepare(struct plan *plan, struct step *step)
 {
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
-    const float *gamma = plan->arena[ARENA_PARAMETERS] + g->param[node->weight].offset;
-    const float *beta = plan->arena[ARENA_PARAMETERS] + g->param[node->bias].offset;
-    const float *stats = plan->arena[ARENA_STATISTICS];
+    const float *gamma = plan->weights + g->param[node->weight].offset;
+    const float *beta = plan->weights + g->param[node->bias].offset;
+    const float *stats = plan->host.arena[ARENA_STATISTICS];
     const struct store *s = step->in.from;
     size_t c;
 
@@ -112,7 +112,7 @@ norm_prepare(struct plan *plan, struct step *step)
         size_t at = step->in.lane[c], from = (size_t)step->in.block * BLOCK + at;
         float inverse;
 
-        if (plan->mode == FORWARD_TRAIN) {
+        if (plan->training) {
             step->mean[at] = s->mean[from];
             inverse = s->inverse[from];
         } else {
@@ -131,8 +131,8 @@ norm_running(struct plan *plan, struct step *step)
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
     const struct store *s = step->in.from;
-    float *mean = plan->arena[ARENA_STATISTICS] + g->stat[node->mean].offset;
-    float *variance = plan->arena[ARENA_STATISTICS] + g->stat[node->variance].offset;
+    float *mean = plan->host.running + g->stat[node->mean].offset;
+    float *variance = plan->host.running + g->stat[node->variance].offset;
     double count = (double)plan->images * (double)s->pixels;
     size_t c;
 
@@ -152,8 +152,8 @@ norm_backward_finish(struct plan *plan, struct step *step)
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
     struct store *s = step->in.from;
-    float *dgamma = plan->arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
-    float *dbeta = plan->arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
+    float *dgamma = plan->host.arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
+    float *dbeta = plan->host.arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
     size_t channels = (size_t)step->in.blocks * BLOCK, c, n;
 
     for (c = 0; c < node->in.channels; c++) {

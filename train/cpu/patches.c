@@ -76,7 +76,7 @@ static void
 fill_line(const struct plan *plan, const struct patches *p, size_t image, long y, float *line)
 {
     const struct batch *batch = plan->batch;
-    size_t source = plan->options.source, place = plan->place[image];
+    size_t source = plan->host.options.source, place = plan->place[image];
     const struct crop *crop = &batch->crop[place];
     float *to = line + BLOCK + (size_t)p->pad * INPUT_CHANNELS;
     const uint8_t *from;

@@ -113,8 +113,8 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
     step->beta = plan_take(plan, channels, sizeof(float));
     step->gamma = plan_take(plan, channels, sizeof(float));
     return step->mean && step->scale && step->beta && step->gamma &&
-                   (!plan->options.train ||
-                    plan_want(plan, &step->sums, (size_t)plan->options.batch * 2 * channels, sizeof(double)))
+                   (!plan->host.options.train ||
+                    plan_want(plan, &step->sums, (size_t)plan->host.options.batch * 2 * channels, sizeof(double)))
                ? CHEX_OK
                : chex_fail_memory(err);
 }
@@ -209,7 +209,7 @@ find_workspace(struct plan *plan)
         floats = step->node->op == GRAPH_CONV ? conv_scratch(plan, step) : pool_scratch(step);
         if (floats > plan->scratch_floats)
             plan->scratch_floats = floats;
-        doubles = statistics_units(step, plan->options.batch) * 3 * step->out_blocks * BLOCK;
+        doubles = statistics_units(step, plan->host.options.batch) * 3 * step->out_blocks * BLOCK;
         if (step->out->normed && doubles > plan->partial_doubles)
             plan->partial_doubles = doubles;
     }
@@ -222,36 +222,30 @@ static bool
 make_workspace(struct plan *plan)
 {
     const struct graph *g = plan->graph;
-    size_t outputs = (size_t)plan->options.batch * g->buffer[g->output].channels, i;
+    size_t outputs = (size_t)plan->host.options.batch * g->buffer[g->output].channels, i;
 
     if (!find_workspace(plan) ||
-        !plan_want(plan, &plan->scratch, plan->options.threads * plan->scratch_floats, sizeof(float)) ||
+        !plan_want(plan, &plan->scratch, plan->host.options.threads * plan->scratch_floats, sizeof(float)) ||
         !plan_want(plan, &plan->logits, outputs, sizeof(float)) ||
-        !plan_want(plan, &plan->place, plan->options.batch, sizeof(*plan->place)))
+        !plan_want(plan, &plan->place, plan->host.options.batch, sizeof(*plan->place)))
         return false;
-    for (i = 0; i < g->buffer_count && plan->options.train; i++) {
+    for (i = 0; i < g->buffer_count && plan->host.options.train; i++) {
         struct store *s = &plan->store[i];
 
         s->given = plan_take(plan, s->blocks, sizeof(*s->given));
         if (!s->given || (s->normed && !make_statistics(plan, s)))
             return false;
     }
-    return !plan->options.train ||
+    return !plan->host.options.train ||
            (plan_want(plan, &plan->partial, plan->partial_doubles, sizeof(double)) &&
             plan_want(plan, &plan->weight_gradients, plan->weight_gradient_floats, sizeof(float)) &&
             plan_want(plan, &plan->logit_gradient, outputs, sizeof(float)));
 }
 
 static bool
-make_arenas(struct plan *plan)
+want_array(void *context, void *where, size_t count, size_t size)
 {
-    int i;
-
-    for (i = 0; i <= ARENA_AVERAGE; i++)
-        if (arena_is_wanted(&plan->options, (enum arena_id)i) &&
-            !plan_want(plan, &plan->arena[i], arena_floats(plan->graph, (enum arena_id)i), sizeof(float)))
-            return false;
-    return true;
+    return plan_want(context, where, count, size);
 }
 
 enum chex_status
@@ -272,7 +266,7 @@ plan_build(struct plan *plan, struct chex_error *err)
     for (i = 0; i < g->buffer_count; i++)
         if (plan->store[i].normed && plan->store[i].plain)
             return unsupported(plan->store[i].last, "its input is also read without normalisation", err);
-    if (!make_arenas(plan) || !make_workspace(plan) || !plan_want_activations(plan))
+    if (!host_arrays(&plan->host, want_array, plan) || !make_workspace(plan) || !plan_want_activations(plan))
         return chex_fail_memory(err);
-    return plan_allocate(plan, err);
+    return CHEX_OK;
 }

@@ -93,8 +93,8 @@ static void
 linear_forward(struct plan *plan, struct step *step, size_t image, size_t slot, float *x)
 {
     const struct graph_node *node = step->node;
-    const float *w = plan->arena[ARENA_PARAMETERS] + plan->graph->param[node->weight].offset;
-    const float *bias = plan->arena[ARENA_PARAMETERS] + plan->graph->param[node->bias].offset;
+    const float *w = plan->weights + plan->graph->param[node->weight].offset;
+    const float *bias = plan->weights + plan->graph->param[node->bias].offset;
     const unsigned *lane = step->in.lane;
     float *y = value_of(step->out, slot, step->out_block);
     struct box box = {1, 1, 0, 0, 1, 1};
@@ -194,9 +194,9 @@ linear_backward(struct plan *plan, struct step *step)
 {
     const struct graph_node *node = step->node;
     const struct graph *g = plan->graph;
-    const float *w = plan->arena[ARENA_PARAMETERS] + g->param[node->weight].offset;
-    float *dw = plan->arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
-    float *dbias = plan->arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
+    const float *w = plan->weights + g->param[node->weight].offset;
+    float *dw = plan->host.arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
+    float *dbias = plan->host.arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
     float *x = plan->scratch, *dx = x + (size_t)step->in.blocks * BLOCK;
     const unsigned *lane = step->in.lane;
     unsigned o, i, b;

@@ -153,6 +153,7 @@ void
 trainer_free(struct trainer *t)
 {
     struct chex_error err;
+    size_t i;
 
     if (!t)
         return;
@@ -163,11 +164,14 @@ trainer_free(struct trainer *t)
     trainer_free_arrays(&t->host);
     trainer_free_arrays(&t->best);
     free(t->order);
-    free(t->before);
-    free(t->statistics);
-    free(t->sum);
-    if (t->backend)
+    for (i = 0; i < STEPS_UNDER_WAY; i++)
+        buffer_release(&t->stepping.step[i].names);
+    if (t->backend) {
         t->backend->plan_free(t->plan);
+        if (t->reduce)
+            t->reduce->ops->free(t->reduce);
+        t->backend->device_close(t->device);
+    }
     graph_free(t->graph);
     samples_release(&t->samples);
     samples_release(&t->judged);
@@ -191,16 +195,16 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .test = t->test,
         .graph = t->graph,
         .backend = t->backend,
-        .device = t->device,
+        .device = t->device ? t->device->info.text : "",
         .side = t->side,
         .source = t->plan_options.source,
         .micro_batch = t->micro,
         .micro_batches = t->each,
         .global_batch = t->global,
         .steps = t->steps,
-        .memory = t->memory,
+        .memory = t->facts.memory,
         .memory_all = t->memory_all,
-        .memory_there = t->memory_there,
+        .memory_there = t->device && t->device->info.memory < UINT64_MAX ? t->device->info.memory : 0,
         .select = t->select,
         .reading = t->reading,
         .ranks = t->all ? collective_size(t->all) : 1,

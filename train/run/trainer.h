@@ -16,11 +16,8 @@
  * 0 alone reads and writes RUN.  What is to be shown comes by the callbacks of struct trainer_watch, on rank 0 alone:
  * this library prints nothing.
  *
- * The step, on each rank:
- *     forward() and backward() of its micro-batches; of the last one forward() only
- *     a meeting: is everyone well, does anyone want to save or to stop, is every loss finite?
- *     backward() of the last, while finished gradients are already summed over the ranks; running statistics are
- *     averaged update()
+ * The step is that of backend.h.  Ranks do not meet for it: what anyone wants, and that a rank has a fault, comes with
+ * the result of a step, to all ranks alike.  Only after a fault they meet, and then all have the text of it.
  *
  * One thread uses it, that of comm.h.
  *
@@ -67,9 +64,10 @@ struct trainer_options {
     unsigned side; /* of the crop, the network's input; 0: 224, or less where the images have less */
     uint64_t seed;
 
-    const char *device; /* "auto", "cpu", "cuda" or the name of a backend */
+    const char *device; /* "auto" or the name of a backend */
     enum precision precision;
-    unsigned threads; /* at least 1 */
+    bool deterministic; /* plan_options.deterministic */
+    unsigned threads;   /* at least 1 */
 
     enum select_metric select;
     uint32_t patience;         /* epochs without improvement after which the run ends; 0: never */
@@ -100,10 +98,11 @@ struct trainer_options {
 };
 
 /*
- * Images of a micro-batch on a CPU: of the divisors of `batch` the largest up to 16, or, where that is below 8, the
- * smallest above.  A function of the option alone, never of the machine: batch statistics are those of a micro-batch.
+ * Images of a micro-batch where the user does not say: of the divisors of `batch` the largest up to `largest`
+ * (device_info.micro_batch: 16 on a CPU), or, where that is below the half of it, the smallest above; 0: `batch`.
+ * Never a function of the memory that is there: batch statistics are those of a micro-batch.
  */
-unsigned trainer_micro_batch(unsigned batch);
+unsigned trainer_micro_batch(unsigned batch, unsigned largest);
 
 /* ---- what is shown ----------------------------------------------------------------------------------------------- */
 
@@ -242,7 +241,7 @@ struct trainer_facts {
     unsigned micro_batch, micro_batches; /* images; of a step on each rank */
     uint64_t global_batch, steps;        /* images; of an epoch */
     struct plan_memory memory;
-    uint64_t memory_all, memory_there; /* bytes of this process with host copies; of the machine, 0: not known */
+    uint64_t memory_all, memory_there; /* bytes of this process with host copies; free on the device, 0: not known */
     enum select_metric select;
     struct trainer_reading reading;
     int ranks;

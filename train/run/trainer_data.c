@@ -25,22 +25,6 @@ usable(uint64_t available)
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-static bool
-is_same_node(const struct trainer *t, int rank)
-{
-    return strcmp(collective_host(t->all, rank), collective_host(t->all, collective_rank(t->all))) == 0;
-}
-
-static int
-ranks_of_node(const struct trainer *t)
-{
-    int rank, count = 0;
-
-    for (rank = 0; rank < collective_size(t->all); rank++)
-        count += is_same_node(t, rank);
-    return count;
-}
-
 static uint64_t
 split_size(const struct trainer *t, int split)
 {
@@ -58,7 +42,7 @@ static enum chex_status
 choose_window(struct trainer *t, uint64_t available, struct chex_error *err)
 {
     struct buffer all = {0};
-    enum chex_status status = collective_gather(t->all, &available, sizeof(available), &all, NULL, err);
+    enum chex_status status = collective_allgather(t->all, &available, sizeof(available), &all, NULL, err);
     uint64_t least = available, one;
     int i;
 
@@ -96,7 +80,7 @@ trainer_choose_data(struct trainer *t, struct chex_error *err)
     uint64_t available;
     enum chex_status status;
 
-    t->reading.node_ranks = ranks_of_node(t);
+    t->reading.node_ranks = collective_local_size(t->all);
     if (t->o->evaluate_only)
         return CHEX_OK;
     available = host_memory_available();
@@ -119,17 +103,6 @@ trainer_compare_window(const struct trainer *t, const struct folder *from, const
 }
 
 /* ---- a copy on a near disk --------------------------------------------------------------------------------------- */
-
-/* One rank of each node copies. */
-static bool
-is_copying_rank(const struct trainer *t)
-{
-    int rank;
-
-    for (rank = 0; !is_same_node(t, rank); rank++)
-        ;
-    return rank == collective_rank(t->all);
-}
 
 static void
 note_copy(const struct trainer *t, const struct staging_progress *p, double seconds)
@@ -181,7 +154,7 @@ stage(struct trainer *t, const bool *split, struct chex_error *err)
     struct staging_progress p = {.total = 0};
     struct chex_error own;
     double since = progress_clock();
-    bool copies = is_copying_rank(t);
+    bool copies = collective_local_rank(t->all) == 0; /* one rank of each machine */
     enum chex_status status = copies ? staging_start(&o, &s, err) : CHEX_OK, ended;
 
     status = wait_for_copies(t, s, &p, status, err);
@@ -317,7 +290,7 @@ take_skipped(struct trainer *t, struct buffer *all, struct chex_error *err)
     enum chex_status status = collective_agree(t->all, loader_take_skipped(t->loader, &own, err), NULL, err);
 
     if (status == CHEX_OK)
-        status = collective_gather(t->all, own.data, own.size, all, NULL, err);
+        status = collective_allgather(t->all, own.data, own.size, all, NULL, err);
     buffer_release(&own);
     return status;
 }
@@ -328,7 +301,7 @@ count_reread(struct trainer *t, struct chex_error *err)
 {
     uint64_t own = reader_counts(t->reader).reread - t->reading.reread, one, reread = 0;
     struct buffer all = {0};
-    enum chex_status status = collective_gather(t->all, &own, sizeof(own), &all, NULL, err);
+    enum chex_status status = collective_allgather(t->all, &own, sizeof(own), &all, NULL, err);
     int i;
 
     for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {

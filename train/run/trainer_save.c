@@ -22,8 +22,7 @@ trainer_save_is_due(const struct trainer *t)
 {
     const struct trainer_options *o = t->o;
 
-    return (o->checkpoint_seconds > 0 && progress_clock() - t->saved_at >= o->checkpoint_seconds) ||
-           (o->checkpoint_steps > 0 && (t->state.step + 1) % o->checkpoint_steps == 0);
+    return o->checkpoint_seconds > 0 && progress_clock() - t->saved_at >= o->checkpoint_seconds;
 }
 
 static enum chex_status
