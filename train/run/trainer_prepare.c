@@ -206,7 +206,7 @@ check_memory(struct trainer *t, struct chex_error *err)
     }
     if (t->memory_all <= t->device->info.memory)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_MEMORY, "%s are needed and %s are free: try a smaller --micro-batch than %u",
+    return chex_fail(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
                      format_bytes(t->memory_all, needed), format_bytes(t->device->info.memory, there), t->micro);
 }
 
