@@ -258,7 +258,7 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         /* The epoch is trained, but not judged: whoever goes on begins with that. */
         struct chex_error other;
 
-        if (trainer_save(t, &other) != CHEX_OK || t->result.unsaved)
+        if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)
             status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
                                COUNT_TEXT(t->state.step));
         else

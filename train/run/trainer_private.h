@@ -22,6 +22,8 @@
 #include "data/staging.h"
 #include "io/lock.h"
 
+#include <pthread.h>
+
 /* A step that was given to the plan, and whose result was not seen yet. */
 struct step_under_way {
     uint64_t ticket, images;
@@ -40,6 +42,21 @@ struct stepping {
     double ended;           /* progress_clock() at the end of the last one */
     enum chex_status fault; /* of this rank, until all ranks know of it */
     struct chex_error why;
+};
+
+/* trainer_save.c: a checkpoint that is being written.  The arrays are trainer.host. */
+struct saving {
+    bool begun; /* any, on every rank; of this step: */
+    uint64_t step;
+
+    /* Rank 0. */
+    bool pending, running; /* not met yet; by a thread */
+    atomic_bool done;
+    pthread_t thread;
+    struct checkpoint_state state;
+    double since, seconds;
+    enum chex_status status; /* once it is met, until all ranks know */
+    struct chex_error err;
 };
 
 struct trainer {
@@ -89,6 +106,7 @@ struct trainer {
     uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
 
     /* trainer_save.c */
+    struct saving saving;
     double saved_at;   /* progress_clock() */
     bool best_pending; /* the best model is in best, but not yet in its file */
     struct checkpoint_arrays best;
@@ -170,10 +188,19 @@ enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct c
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
 /*
- * Save the state as a checkpoint; rank 0 alone does anything, all call it.  A disk that does not take it is told, and
- * tried again later: t->result.unsaved.  CHEX_ERR_MEMORY, and of the backend
+ * Begin to save the state as a checkpoint, when the one before is written; rank 0 alone does anything, all call it.  A
+ * disk that does not take it is told, and tried again later: t->result.unsaved.  CHEX_ERR_MEMORY, of the backend, and
+ * CHEX_ERR_DIVERGED of the one before
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
+/* Wait for it: all ranks know what came of it.  The same errors. */
+enum chex_status trainer_finish_save(struct trainer *t, struct chex_error *err);
+/* Both. */
+enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
+/* Between two steps: show what was written meanwhile. */
+void trainer_look_at_save(struct trainer *t);
+/* Wait for it, where ranks do not meet any more. */
+void trainer_end_save(struct trainer *t);
 /* Is it time?  Checkpoints by steps are not asked for here. */
 bool trainer_save_is_due(const struct trainer *t);
 /* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */

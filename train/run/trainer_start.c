@@ -481,13 +481,13 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     if (t->leads && t->w->started)
         t->w->started(t->w->context, t, &start);
     if (t->best_pending)
-        return trainer_save(t, err);
+        return trainer_save_now(t, err);
     /*
      * A run that begins anew has a checkpoint at once: from here on there is something to go on from, and the next
      * start will not take an older run in this folder for this one.
      */
     if (t->state.step == 0 && t->state.epoch == 0) {
-        status = trainer_save(t, err);
+        status = trainer_save_now(t, err);
         if (t->leads && status == CHEX_OK && !t->result.unsaved)
             status = folder_remove(&t->folder, TRAINER_BEST, err);
         status = collective_agree(t->all, status, NULL, err);

@@ -306,6 +306,8 @@ halt(struct trainer *t, const struct step_under_way *s, const struct step_result
     if (status == CHEX_OK)
         status = t->backend->resume(t->plan, err);
     if (status == CHEX_OK)
+        status = trainer_finish_save(t, err); /* its name may be part of what is said */
+    if (status == CHEX_OK)
         status = explain(t, s, r, err);
     t->stepping.fault = CHEX_OK;
     return status;
