@@ -140,6 +140,14 @@ def _(work):
     assert slurp(f"{work}/ref/predictions-test.csv") == slurp(f"{work}/late/predictions-test.csv")
 
 
+@case("images that stay with the device, with the host, or nowhere")
+def _(work):
+    reference(f"{work}/ref")
+    for where in ("device", "host", "none"):
+        late(f"{work}/{where}", "--cache", where)
+        same(f"{work}/ref", f"{work}/{where}")
+
+
 @case("a damaged record at any step: what was reached is saved, and with a good one the run goes on to the same end")
 def _(work):
     draw = random.Random(3)

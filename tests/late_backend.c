@@ -28,6 +28,7 @@
 #include "comm/reduce_host.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +217,78 @@ late_close(struct device *device)
     free(device);
 }
 
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+/* Pages that only the device may touch, and a put that is on its way. */
+struct image_store {
+    void *pages;
+    size_t size, image;
+};
+
+static pthread_mutex_t store_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+protect_store(const struct image_store *s, bool open)
+{
+    if (mprotect(s->pages, s->size, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        abort();
+}
+
+static enum chex_status
+late_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,
+               struct chex_error *err)
+{
+    struct image_store *s = calloc(1, sizeof(*s));
+
+    s->image = (size_t)source * source;
+    s->size = images * s->image + 1;
+    s->pages = mmap(NULL, s->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *out = s;
+    (void)device;
+    (void)err;
+    return CHEX_OK;
+}
+
+static enum chex_status
+late_store_put(struct image_store *s, uint32_t image, const uint8_t *pixels, struct chex_error *err)
+{
+    (void)err;
+    pthread_mutex_lock(&store_lock);
+    protect_store(s, true);
+    memcpy((uint8_t *)s->pages + image * s->image, pixels, s->image);
+    protect_store(s, false);
+    pthread_mutex_unlock(&store_lock);
+    return CHEX_OK;
+}
+
+static void
+late_store_free(struct image_store *s)
+{
+    if (s)
+        munmap(s->pages, s->size);
+    free(s);
+}
+
+/* What the device sees: a micro-batch of pixels.  free() */
+static uint8_t *
+gather_pixels(const struct batch *b, size_t n, size_t image)
+{
+    uint8_t *pixels = calloc(n, image);
+
+    pthread_mutex_lock(&store_lock);
+    if (b->store)
+        protect_store(b->store, true);
+    for (size_t i = 0; i < n; i++)
+        memcpy(pixels + i * image,
+               b->index && b->index[i] != STORE_NONE ? (uint8_t *)b->store->pages + b->index[i] * image
+                                                     : b->pixels + i * image,
+               image);
+    if (b->store)
+        protect_store(b->store, false);
+    pthread_mutex_unlock(&store_lock);
+    return pixels;
+}
+
 /* ---- sums, through the memory of the host ------------------------------------------------------------------------ */
 
 struct staged {
@@ -372,6 +445,7 @@ release_op(struct op *op)
 {
     if (op->has_batch && !is_planted("batch")) {
         free((void *)op->batch.pixels);
+        free((void *)op->batch.index);
         free((void *)op->batch.crop);
         free((void *)op->batch.label);
         free((void *)op->batch.weight);
@@ -421,11 +495,14 @@ take_batch(struct plan *plan, struct op *op, const struct batch *batch)
     op->batch = *batch;
     if (!is_planted("batch")) {
         op->batch.pixels = copy_of(batch->pixels, pixels);
+        op->batch.index = copy_of(batch->index, n * sizeof(*batch->index));
         op->batch.crop = copy_of(batch->crop, n * sizeof(*batch->crop));
         op->batch.label = copy_of(batch->label, n * outputs);
         op->batch.weight = copy_of(batch->weight, n * sizeof(*batch->weight));
     }
     spoil(batch->pixels, pixels);
+    if (batch->index)
+        memset((void *)(uintptr_t)batch->index, 0xff, n * sizeof(*batch->index)); /* STORE_NONE */
     spoil(batch->label, n * outputs);
 }
 
@@ -472,14 +549,25 @@ run_update(struct plan *plan, const struct op *op, struct chex_error *err)
 static enum chex_status
 run_op(struct plan *plan, struct op *op, struct chex_error *err)
 {
+    size_t image = (size_t)plan->options.source * plan->options.source;
+    enum chex_status status;
+    uint8_t *pixels = NULL;
+    struct batch batch;
+
     if (op->is_update)
         return run_update(plan, op, err);
     if (op->flags & STEP_FIRST)
         plan->skips = should_skip(plan, plan->result[plan->made % 2].state.applied);
     if (op->has_batch && plan->skips)
         op->batch.scale = HUGE_VAL;
-    return backend_ref.accumulate(plan->ref, op->has_batch ? &op->batch : NULL, op->flags,
-                                  op->flags & STEP_LAST ? &op->end : NULL, err);
+    batch = op->batch;
+    if (op->has_batch)
+        batch.pixels = pixels = gather_pixels(&batch, plan->options.batch, image);
+    batch.index = NULL;
+    status = backend_ref.accumulate(plan->ref, op->has_batch ? &batch : NULL, op->flags,
+                                    op->flags & STEP_LAST ? &op->end : NULL, err);
+    free(pixels);
+    return status;
 }
 
 /* Until this ticket has its result. */
@@ -603,11 +691,16 @@ late_score(struct plan *plan, const struct batch *batch, unsigned views, const s
            float *logits, struct chex_error *err)
 {
     enum chex_status status = run_all(open_memory(plan), err);
-    size_t n = plan->options.batch, pixels = n * plan->options.source * plan->options.source;
+    size_t n = plan->options.batch, image = (size_t)plan->options.source * plan->options.source;
+    uint8_t *pixels = gather_pixels(batch, n, image);
+    struct batch seen = *batch;
 
+    seen.pixels = pixels;
+    seen.index = NULL;
     if (status == CHEX_OK)
-        status = backend_ref.score(plan->ref, batch, views, crop, weights, logits, err);
-    spoil(batch->pixels, pixels);
+        status = backend_ref.score(plan->ref, &seen, views, crop, weights, logits, err);
+    free(pixels);
+    spoil(batch->pixels, n * image);
     close_memory(plan, status);
     if (is_planted("pointer"))
         logits[0] += *(volatile float *)(void *)plan;
@@ -628,6 +721,9 @@ const struct backend backend_late = {
     .device_open = late_open,
     .device_close = late_close,
     .reduce_new = late_reduce_new,
+    .store_new = late_store_new,
+    .store_put = late_store_put,
+    .store_free = late_store_free,
     .plan_size = late_size,
     .plan_new = late_new,
     .plan_free = late_free,

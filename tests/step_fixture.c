@@ -297,7 +297,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
                         .logit_count = (size_t)images * OUTPUTS};
     uint8_t *pixels = guarded((size_t)images * SOURCE * SOURCE), *label = guarded(o.logit_count);
     struct crop crop[BATCH_MAX];
-    struct batch batch = {pixels, crop, label, setup->weight, 0.1};
+    struct batch batch = {.pixels = pixels, .crop = crop, .label = label, .weight = setup->weight, .scale = 0.1};
     struct step_plan p;
     struct chex_error err;
     size_t i;

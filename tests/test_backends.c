@@ -125,7 +125,7 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
     for (i = 0; i < 4 * 32 * 32; i++)
         pixels[i] = (uint8_t)(i * i % 251);
     for (b = 0; backends[b]; b++) {
-        struct batch batch = {pixels, crop, NULL, NULL, 0};
+        struct batch batch = {.pixels = pixels, .crop = crop};
         float *arena = malloc(g->param_floats * sizeof(float)), logits[2][4 * OUTPUTS];
         struct plan_memory memory[2];
 

@@ -169,7 +169,7 @@ small_plan_make(struct small_plan *p, const struct backend *backend, struct grap
     *p = (struct small_plan){.backend = backend, .graph = g};
     for (i = 0; i < sizeof(p->pixels); i++)
         p->pixels[i] = (uint8_t)(i * i % 251);
-    p->batch = (struct batch){p->pixels, p->crop, p->label, NULL, 0.1};
+    p->batch = (struct batch){.pixels = p->pixels, .crop = p->crop, .label = p->label, .scale = 0.1};
     p->params = calloc(g->param_floats, sizeof(float));
     p->stats = calloc(g->stat_floats, sizeof(float));
     p->before = calloc(g->param_floats + g->stat_floats, sizeof(float));

@@ -51,7 +51,7 @@ seam_make(struct seam *s, const struct backend *backend, struct reduce *reduce)
     for (i = 0; i < sizeof(s->pixels); i++)
         s->pixels[i] = (uint8_t)(i * i % 251);
     s->label[1] = s->label[OUTPUTS] = 1;
-    s->batch = (struct batch){s->pixels, s->crop, s->label, NULL, 0.1};
+    s->batch = (struct batch){.pixels = s->pixels, .crop = s->crop, .label = s->label, .scale = 0.1};
     step_fill_parameters(g, 5, params);
     step_plan_make(&s->p, backend, &options);
     step_check_ok(backend->write(s->p.plan, ARENA_PARAMETERS, params, &err), &err);
@@ -332,6 +332,44 @@ START_TEST(views_and_the_average_are_scored_as_they_are)
 }
 END_TEST
 
+/* ---- images that stay -------------------------------------------------------------------------------------------- */
+
+START_TEST(images_of_the_store_and_of_the_batch_are_the_same)
+{
+    static const uint32_t index[BATCH_MAX] = {4, STORE_NONE, 0};
+    size_t image = (size_t)SOURCE * SOURCE, b, floats;
+    struct chex_error err;
+
+    for (b = 0; backends[b]; b++) {
+        float all[BATCH_MAX * OUTPUTS], some[BATCH_MAX * OUTPUTS], *wanted;
+        struct image_store *store;
+        struct step_result r;
+        struct seam s, other;
+
+        seam_make(&s, backends[b], NULL);
+        seam_make(&other, backends[b], NULL);
+        step_check_ok(backends[b]->store_new(s.p.device, 5, SOURCE, &store, &err), &err);
+        step_check_ok(backends[b]->store_put(store, 4, s.pixels, &err), &err);
+        step_check_ok(backends[b]->store_put(store, 0, s.pixels + 2 * image, &err), &err);
+        memset(s.pixels, 7, image);
+        memset(s.pixels + 2 * image, 7, image);
+        s.batch.index = index;
+        s.batch.store = store;
+        step_make(&s.p, &s.batch, 0.1, &r);
+        step_make(&other.p, &other.batch, 0.1, &r);
+        wanted = seam_read(&other, &floats);
+        seam_is(&s, wanted);
+        step_check_ok(backends[b]->score(s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, some, &err), &err);
+        step_check_ok(backends[b]->score(other.p.plan, &other.batch, 1, s.crop, ARENA_PARAMETERS, all, &err), &err);
+        ck_assert_mem_eq(some, all, sizeof(all));
+        free(wanted);
+        seam_free(&s);
+        seam_free(&other);
+        backends[b]->store_free(store);
+    }
+}
+END_TEST
+
 Suite *
 seam_suite(void)
 {
@@ -343,6 +381,7 @@ seam_suite(void)
     tcase_add_test(c, steps_are_counted_by_those_that_were_applied);
     tcase_add_test(c, every_number_is_summed_once_and_when_it_is_final);
     tcase_add_test(c, views_and_the_average_are_scored_as_they_are);
+    tcase_add_test(c, images_of_the_store_and_of_the_batch_are_the_same);
     suite_add_tcase(s, c);
     return s;
 }

@@ -183,6 +183,15 @@ struct backend {
     enum chex_status (*reduce_new)(struct device *device, struct collective *c, struct reduce **out,
                                    struct chex_error *err);
 
+    /* -- images that stay with the device, for batch.index -- */
+    /* Room for so many of source x source pixels.  CHEX_ERR_MEMORY */
+    enum chex_status (*store_new)(struct device *device, uint32_t images, unsigned source, struct image_store **out,
+                                  struct chex_error *err);
+    /* From any thread, each image once; there when it returns. */
+    enum chex_status (*store_put)(struct image_store *store, uint32_t image, const uint8_t *pixels,
+                                  struct chex_error *err);
+    void (*store_free)(struct image_store *store); /* NULL is allowed; no plan uses it any more */
+
     /* -- plans -- */
     /*
      * What plan_new() would choose, and the memory it would take; none of it is taken.  CHEX_ERR_UNSUPPORTED a

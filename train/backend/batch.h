@@ -34,8 +34,14 @@ struct crop {
  *                a batch.)
  *     no image   nothing is computed: the loss is 0, the running statistics stay, no gradient is added.
  */
+struct image_store; /* of a backend: images that stay with the device */
+
+#define STORE_NONE UINT32_MAX
+
 struct batch {
-    const uint8_t *pixels;   /* [batch][source][source], 0 = black */
+    const uint8_t *pixels; /* [batch][source][source], 0 = black */
+    const uint32_t *index; /* [batch] images of the store, or STORE_NONE: it is in pixels; NULL: all are */
+    const struct image_store *store;
     const struct crop *crop; /* [batch]; score() has crops of its own */
     const uint8_t *label;    /* [batch][outputs], 0 or 1; not read by score() */
     const float *weight;     /* [batch], 0 for padding; NULL: all 1 */

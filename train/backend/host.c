@@ -47,6 +47,55 @@ host_device_close(struct device *device)
     free(device);
 }
 
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+struct image_store {
+    size_t image;    /* bytes of one */
+    uint8_t *pixels; /* [images][image] */
+};
+
+enum chex_status
+host_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,
+               struct chex_error *err)
+{
+    struct image_store *s = calloc(1, sizeof(*s));
+    size_t bytes;
+
+    (void)device;
+    *out = s;
+    if (!s)
+        return chex_fail_memory(err);
+    s->image = (size_t)source * source;
+    s->pixels = size_mul(s->image, images, &bytes) ? malloc(bytes ? bytes : 1) : NULL;
+    if (s->pixels)
+        return CHEX_OK;
+    host_store_free(s);
+    *out = NULL;
+    return chex_fail_memory(err);
+}
+
+enum chex_status
+host_store_put(struct image_store *store, uint32_t image, const uint8_t *pixels, struct chex_error *err)
+{
+    (void)err;
+    memcpy(store->pixels + image * store->image, pixels, store->image);
+    return CHEX_OK;
+}
+
+void
+host_store_free(struct image_store *store)
+{
+    if (store)
+        free(store->pixels);
+    free(store);
+}
+
+const uint8_t *
+host_store_pixels(const struct image_store *store, uint32_t image)
+{
+    return store->pixels + image * store->image;
+}
+
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static bool

@@ -71,6 +71,24 @@ enum chex_status host_device_open(const struct backend *backend, const char *tex
                                   struct chex_error *err);
 void host_device_close(struct device *device);
 
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+enum chex_status host_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,
+                                struct chex_error *err);
+enum chex_status host_store_put(struct image_store *store, uint32_t image, const uint8_t *pixels,
+                                struct chex_error *err);
+void host_store_free(struct image_store *store);
+const uint8_t *host_store_pixels(const struct image_store *store, uint32_t image);
+
+/* The pixels of image i of a micro-batch, wherever they are. */
+static inline const uint8_t *
+host_pixels(const struct batch *batch, size_t i, unsigned source)
+{
+    if (batch->index && batch->index[i] != STORE_NONE)
+        return host_store_pixels(batch->store, batch->index[i]);
+    return batch->pixels + i * source * source;
+}
+
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 /*

@@ -85,7 +85,7 @@ fill_line(const struct plan *plan, const struct patches *p, size_t image, long y
     memset(line, 0, p->line * sizeof(*line));
     if (y < 0 || y >= (long)p->height)
         return;
-    from = batch->pixels + place * source * source + (crop->y + (size_t)y) * source + crop->x;
+    from = host_pixels(batch, place, (unsigned)source) + (crop->y + (size_t)y) * source + crop->x;
     for (x = 0; x < p->width; x++, to += INPUT_CHANNELS) {
         uint8_t level = from[crop->flip ? p->width - 1 - x : x];
 

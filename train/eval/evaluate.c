@@ -156,7 +156,9 @@ static enum chex_status
 score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_error *err)
 {
     const struct evaluate_options *o = s->o;
-    const struct batch batch = {.pixels = loaded->batch.pixels, .weight = loaded->batch.weight, .scale = 1};
+    const struct batch *b = &loaded->batch;
+    const struct batch batch = {
+        .pixels = b->pixels, .index = b->index, .store = b->store, .weight = b->weight, .scale = 1};
     enum chex_status status = o->backend->score(o->plan, &batch, s->views, s->crop, o->weights, s->all, err);
 
     if (status == CHEX_OK && o->collective)

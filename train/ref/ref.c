@@ -161,7 +161,8 @@ load_input(struct plan *plan, const struct batch *batch)
 
     for (n = 0; n < plan->images; n++) {
         const struct crop *crop = &batch->crop[plan->place[n]];
-        const uint8_t *from = batch->pixels + plan->place[n] * source * source + crop->y * source + crop->x;
+        const uint8_t *from = host_pixels(batch, plan->place[n], plan->host.options.source) + crop->y * source +
+                              crop->x;
         float *to = plan->value[plan->graph->input] + n * image_floats(in);
 
         for (c = 0; c < in->channels; c++)
@@ -382,6 +383,9 @@ const struct backend backend_ref = {
     .device_open = ref_open,
     .device_close = host_device_close,
     .reduce_new = reduce_host_new,
+    .store_new = host_store_new,
+    .store_put = host_store_put,
+    .store_free = host_store_free,
     .plan_size = ref_size,
     .plan_new = ref_new,
     .plan_free = ref_free,

@@ -225,6 +225,7 @@ struct trainer_reading {
     unsigned window;    /* of the order; of a run that goes on its own, once that is known */
     uint64_t size;      /* bytes of the splits that are read in every epoch */
     bool kept;          /* in memory */
+    bool on_device;     /* in that of the device */
     uint64_t available; /* bytes that were free for that; UINT64_MAX: not known */
     int node_ranks;     /* ranks of this machine */
     uint64_t reread;    /* records that were told to have been good when read again */

@@ -88,6 +88,7 @@ struct trainer {
     /* trainer_data.c */
     struct trainer_reading reading;
     struct chex_dataset *staged; /* a copy; NULL: none */
+    struct image_keeper keeper;  /* of what stays between the epochs */
     struct reader *reader;       /* of all passes */
     struct samples judged;       /* of validation, once they were needed */
     struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
