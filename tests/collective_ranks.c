@@ -177,7 +177,7 @@ wait_and_meet(struct collective *c, double seconds, struct chex_error *err)
 }
 
 static void
-on_hurried(void *context, const char *text)
+on_waiting(void *context, const char *text)
 {
     const struct comm *comm = context;
 
@@ -204,7 +204,7 @@ main(int argc, char **argv)
 {
     static const struct cli_program program = {.name = "collective-ranks"};
     static const struct cli_common common;
-    struct collective_options options = {.timeout = 2, .hurry = &hurry, .hurried = on_hurried};
+    struct collective_options options = {.timeout = 2, .terminating = &hurry, .warn_waiting = on_waiting};
     struct collective *c = NULL;
     struct chex_error err;
     struct comm comm;

@@ -270,7 +270,7 @@ START_TEST(a_rank_that_works_for_long_and_tells_so_is_not_lost)
 END_TEST
 
 static void
-on_hurried(void *context, const char *text)
+on_waiting(void *context, const char *text)
 {
     struct rank *r = context;
 
@@ -283,7 +283,7 @@ set_hurry(int size)
 {
     for (int i = 0; i < size; i++)
         rank[i].options = (struct collective_options){
-            .timeout = 60, .hurry = &ranks_hurry, .grace = 1.2, .hurried = on_hurried, .context = &rank[i]};
+            .timeout = 60, .terminating = &ranks_hurry, .grace = 1.2, .warn_waiting = on_waiting, .context = &rank[i]};
     atomic_store(&ranks_hurry, true);
 }
 

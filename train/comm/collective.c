@@ -207,12 +207,12 @@ judge(const struct collective *c, const struct exchange *x, const struct head *o
 
 /* The bookkeeping of a meeting at which all were. */
 static void
-begin_anew(struct collective *c, bool in_hurry, enum chex_status status)
+close_meeting(struct collective *c, bool terminating, enum chex_status status)
 {
     c->meeting++;
     c->begun = c->ended = 0;
     c->secondhand = false;
-    c->calm = c->calm || in_hurry;
+    c->all_met = c->all_met || terminating;
     if (status != CHEX_OK)
         collective_leave_sums(c);
 }
@@ -222,7 +222,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
 {
     struct exchange x = {.tag = TAG_MEET};
     struct head head = {.meeting = c->meeting, .begun = c->begun, .ended = c->ended, .flags = flags ? *flags : 0};
-    bool in_hurry = c->options.hurry && atomic_load(c->options.hurry);
+    bool terminating = c->options.terminating && atomic_load(c->options.terminating);
     struct chex_error why;
     const char *text;
     enum chex_status met;
@@ -239,7 +239,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
     met = exchange(c, &x, &head, text, strlen(text), &why);
     if (met == CHEX_OK) {
         status = judge(c, &x, &head, flags, err);
-        begin_anew(c, in_hurry, status);
+        close_meeting(c, terminating, status);
     } else {
         c->left = true; /* nobody hears of this rank any more */
         if (status == CHEX_OK || status == CHEX_ERR_STOPPED || head.secondhand)
@@ -348,8 +348,8 @@ collective_new(struct comm *comm, const struct collective_options *options, stru
         c->options.timeout = COLLECTIVE_TIMEOUT;
     if (!(c->options.grace > 0))
         c->options.grace = COLLECTIVE_GRACE;
-    c->hurry_at = -1;
-    c->spoke = progress_clock();
+    c->terminating_at = -1;
+    c->last_sent = progress_clock();
     c->last_sum = &c->sums;
     c->peer = calloc((size_t)comm->size, sizeof(*c->peer));
     if (!c->peer) {

@@ -1,9 +1,9 @@
 /*
- * collective.h - what the ranks of one training run do together: sums, broadcast, gathering, meetings
+ * collective.h - what the ranks of one training run do together: allreduce, broadcast, allgather, consensus of status
  *
- * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): who waits
- * asks again and again, and tells all others that it is alive.  So a rank that died, hangs in I/O or was stopped is one
- * of whom nothing is heard, and the others name it: "no progress for 300 s; waiting for rank 3 n07".
+ * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): a rank
+ * that waits polls, and sends a heartbeat to its peers.  A rank that died, hangs in I/O or was stopped sends none, and
+ * its peers name it: "no progress for 300 s; waiting for rank 3 n07".
  *
  * A step of training is one allreduce: each bucket of gradients that became final is started, collective_poll() moves
  * them on, and collective_allreduce_wait() ends when all are there (reduce_host.h).  Ranks meet, collective_agree(),
@@ -43,20 +43,20 @@ struct collective_options {
 
     /*
      * Set by the handler of SIGTERM; may be NULL.  Whoever sends it may have lost a rank and end this process soon:
-     * from then on a rank of whom nothing is heard for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest
-     * silence so far) is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again:
+     * from then on a rank that is silent for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest silence
+     * so far) is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again:
      * saving may take longer.
      */
-    const atomic_bool *hurry;
+    const atomic_bool *terminating;
     double grace;
 
-    void (*idle)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
+    void (*on_wait)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
 
     /*
-     * Told once, half a second after hurry, to the rank that speaks: "waiting for rank 3 n07".  Where a rank was killed
-     * mpirun leaves the others about one second to say so.  May be NULL.
+     * Called once, half a second after SIGTERM, on the rank that speaks: "waiting for rank 3 n07".  Where a rank was
+     * killed mpirun leaves the others about one second to say so.  May be NULL.
      */
-    void (*hurried)(void *context, const char *text);
+    void (*warn_waiting)(void *context, const char *text);
     void *context;
 };
 

@@ -84,7 +84,7 @@ collective_transfer_done(struct collective *c, int rank, struct comm_transfer **
     status = c->comm->ops->finish(c->comm, transfer, err);
     *done = !*transfer;
     if (*done)
-        c->peer[rank].heard = c->waited;
+        c->peer[rank].last_heard = c->waited;
     return status;
 }
 

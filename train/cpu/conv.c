@@ -95,9 +95,9 @@ same_geometry(struct plan *plan, struct step *step)
         room = BACK_FLOATS / (per_pixel * (c->width + extra));
         c->back_rows = even_strips(c->height, at_least_1(room > extra ? room - extra : 0), 1);
     }
-    c->pieces = smaller(c->pieces, at_least_1(pixels / PIECE_PIXELS));
+    c->splits = smaller(c->splits, at_least_1(pixels / PIECE_PIXELS));
     most = at_least_1(step->in.blocks / (c->flat ? 4 * BACK_BLOCKS : BACK_BLOCKS));
-    c->ranges = smaller(most, at_least_1(TASKS / c->pieces));
+    c->ranges = smaller(most, at_least_1(TASKS / c->splits));
 }
 
 static bool
@@ -162,7 +162,7 @@ conv_geometry(struct plan *plan, struct step *step)
         c->weight_rows = c->rows;
         c->data_rows = strip_rows(outputs, in->width + extra, extra, in->height);
     }
-    c->pieces = smaller(plan->host.options.batch, PIECES);
+    c->splits = smaller(plan->host.options.batch, PIECES);
     c->ranges = 1;
     c->back_blocks = patches ? step->in.blocks : BACK_BLOCKS;
     if (c->same)
@@ -250,7 +250,7 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
     unsigned i, o;
 
     (void)thread;
-    for (p = 1; p < pieces_of(plan, step); p++)
+    for (p = 1; p < splits_of(plan, step); p++)
         plan->kernels->accumulate(sum + p * all, floats, false, sum);
     for (o = 0; o < node->out.channels; o++) {
         const float *from = sum + step->out_lane[o] / BLOCK * size + step->out_lane[o] % BLOCK;
@@ -286,7 +286,7 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
                            -(long)c->pad,
                            (rows - 1) * stride + k,
                            (c->out_width - 1) * stride + k};
-    operand_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    view_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
     for (o = 0; o < step->out_blocks; o += 2) {
         struct conv_row r = {
             .x_block = (size_t)box.rows * box.columns * BLOCK,

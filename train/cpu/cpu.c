@@ -120,7 +120,7 @@ simple_task(void *context, size_t image, unsigned thread)
 static void
 take_logits(struct plan *plan, size_t image, size_t slot)
 {
-    const struct store *s = &plan->store[plan->graph->output];
+    const struct tensor *s = &plan->tensor[plan->graph->output];
     const float *from = value_of(s, slot, 0);
     unsigned c;
 
@@ -252,14 +252,14 @@ static void
 begin_backward(struct plan *plan)
 {
     const struct graph *g = plan->graph;
-    struct store *out = &plan->store[g->output];
+    struct tensor *out = &plan->tensor[g->output];
     size_t i, n;
     unsigned c;
 
     for (i = 0; i < g->buffer_count; i++) {
-        struct store *s = &plan->store[i];
+        struct tensor *s = &plan->tensor[i];
 
-        memset(s->given, 0, s->blocks * sizeof(*s->given));
+        memset(s->accumulated, 0, s->blocks * sizeof(*s->accumulated));
         if (!s->normed || !s->b)
             continue;
         memset(s->b, 0, (size_t)s->blocks * BLOCK * sizeof(*s->b));
@@ -348,7 +348,7 @@ cpu_changed(struct plan *plan)
 /* ---- the seam ---------------------------------------------------------------------------------------------------- */
 
 static void
-peek_channel(const struct store *s, size_t image, unsigned channel, bool gradient, float *out)
+peek_channel(const struct tensor *s, size_t image, unsigned channel, bool gradient, float *out)
 {
     size_t lane = s->lane[channel] % BLOCK, p;
     unsigned block = s->lane[channel] / BLOCK;
@@ -369,7 +369,7 @@ peek_channel(const struct store *s, size_t image, unsigned channel, bool gradien
 static enum chex_status
 cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
-    const struct store *s = &plan->store[buffer];
+    const struct tensor *s = &plan->tensor[buffer];
     size_t floats = (size_t)s->channels * s->pixels, n;
     unsigned c;
 

@@ -59,7 +59,7 @@ unit_pixels(const struct step *step, size_t unit)
 void
 statistics_finish(struct plan *plan, const struct step *step)
 {
-    struct store *s = step->out;
+    struct tensor *s = step->out;
     size_t channels = (size_t)step->out_blocks * BLOCK, base = (size_t)step->out_block * BLOCK, u, c;
     size_t units = statistics_units(step, plan->images);
     double count = (double)plan->images * (double)s->pixels;
@@ -105,7 +105,7 @@ norm_prepare(struct plan *plan, struct step *step)
     const float *gamma = plan->weights + g->param[node->weight].offset;
     const float *beta = plan->weights + g->param[node->bias].offset;
     const float *stats = plan->host.arena[ARENA_STATISTICS];
-    const struct store *s = step->in.from;
+    const struct tensor *s = step->in.from;
     size_t c;
 
     for (c = 0; c < node->in.channels; c++) {
@@ -130,7 +130,7 @@ norm_running(struct plan *plan, struct step *step)
 {
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
-    const struct store *s = step->in.from;
+    const struct tensor *s = step->in.from;
     float *mean = plan->host.running + g->stat[node->mean].offset;
     float *variance = plan->host.running + g->stat[node->variance].offset;
     double count = (double)plan->images * (double)s->pixels;
@@ -145,13 +145,13 @@ norm_running(struct plan *plan, struct step *step)
     }
 }
 
-/* All gradients of the normalised values have come: those of gamma and beta, and b and c of the store. */
+/* All gradients of the normalised values have come: those of gamma and beta, and b and c of the tensor. */
 void
 norm_backward_finish(struct plan *plan, struct step *step)
 {
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
-    struct store *s = step->in.from;
+    struct tensor *s = step->in.from;
     float *dgamma = plan->host.arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
     float *dbeta = plan->host.arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
     size_t channels = (size_t)step->in.blocks * BLOCK, c, n;

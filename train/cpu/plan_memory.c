@@ -156,7 +156,7 @@ make_spans(struct plan *plan, struct span *span)
     bool kept;
 
     for (i = 0; i < plan->graph->buffer_count; i++) {
-        struct store *s = &plan->store[i];
+        struct tensor *s = &plan->tensor[i];
 
         if (i == plan->graph->input || s->norm != NO_NODE)
             continue;
@@ -194,7 +194,7 @@ plan_want_activations(struct plan *plan)
             plan->activation_floats = span[i].at + span[i].floats;
     }
     for (i = 0; i < plan->graph->buffer_count; i++)
-        plan->store[i].slot = plan->host.options.train ? plan->store[i].image : plan->activation_floats;
+        plan->tensor[i].slot = plan->host.options.train ? plan->tensor[i].image : plan->activation_floats;
     if (!plan->host.options.train)
         plan->activation_floats *= plan->slots;
     return plan_want(plan, &plan->activations, plan->activation_floats, sizeof(float));

@@ -30,13 +30,13 @@ image_floats(const struct graph_buffer *b)
     return (size_t)b->channels * b->height * b->width;
 }
 
-static struct view
-view_of(const struct plan *plan, float *const *buffers, const struct graph_slice *s)
+static struct slice
+slice_of(const struct plan *plan, float *const *buffers, const struct graph_slice *s)
 {
     const struct graph_buffer *b = &plan->graph->buffer[s->buffer];
     float *data = buffers && buffers[s->buffer] ? buffers[s->buffer] + (size_t)s->first * b->height * b->width : NULL;
 
-    return (struct view){data, image_floats(b), plan->images, s->channels, b->height, b->width};
+    return (struct slice){data, image_floats(b), plan->images, s->channels, b->height, b->width};
 }
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ run_norm(struct plan *plan, const struct graph_node *node, bool train)
     const float *params = plan->weights;
     float *stats = train ? plan->host.running : plan->host.arena[ARENA_STATISTICS];
     size_t m = g->stat[node->mean].offset, v = g->stat[node->variance].offset;
-    struct view x = view_of(plan, plan->value, &node->in), y = view_of(plan, plan->value, &node->out);
+    struct slice x = slice_of(plan, plan->value, &node->in), y = slice_of(plan, plan->value, &node->out);
 
     if (train) {
         norm_statistics(x, plan->mean + m, plan->variance + v);
@@ -196,7 +196,7 @@ run_forward(struct plan *plan, const struct graph_node *node, bool train)
 {
     const struct graph *g = plan->graph;
     const float *params = plan->weights;
-    struct view x = view_of(plan, plan->value, &node->in), y = view_of(plan, plan->value, &node->out);
+    struct slice x = slice_of(plan, plan->value, &node->in), y = slice_of(plan, plan->value, &node->out);
 
     switch (node->op) {
     case GRAPH_CONV:
@@ -206,7 +206,7 @@ run_forward(struct plan *plan, const struct graph_node *node, bool train)
         run_norm(plan, node, train);
         break;
     case GRAPH_ADD:
-        add_forward(node, x, view_of(plan, plan->value, &node->in2), y);
+        add_forward(node, x, slice_of(plan, plan->value, &node->in2), y);
         break;
     case GRAPH_MAX_POOL:
         max_pool_forward(node, x, y);
@@ -277,8 +277,8 @@ run_backward(struct plan *plan, const struct graph_node *node)
     const float *params = plan->weights;
     float *gradients = plan->host.arena[ARENA_GRADIENTS];
     size_t w = g->param[node->weight].offset, b = g->param[node->bias].offset;
-    struct view x = view_of(plan, plan->value, &node->in), dx = view_of(plan, plan->gradient, &node->in);
-    struct view y = view_of(plan, plan->value, &node->out), dy = view_of(plan, plan->gradient, &node->out);
+    struct slice x = slice_of(plan, plan->value, &node->in), dx = slice_of(plan, plan->gradient, &node->in);
+    struct slice y = slice_of(plan, plan->value, &node->out), dy = slice_of(plan, plan->gradient, &node->out);
 
     switch (node->op) {
     case GRAPH_CONV:
@@ -289,7 +289,7 @@ run_backward(struct plan *plan, const struct graph_node *node)
                       plan->variance + g->stat[node->variance].offset, params + w, gradients + w, gradients + b, y, dy);
         break;
     case GRAPH_ADD:
-        add_backward(node, dx, view_of(plan, plan->gradient, &node->in2), y, dy);
+        add_backward(node, dx, slice_of(plan, plan->gradient, &node->in2), y, dy);
         break;
     case GRAPH_MAX_POOL:
         max_pool_backward(node, x, dx, dy);

@@ -167,8 +167,8 @@ struct trainer_watch {
     void (*note)(void *context, const struct trainer *t, const char *text);
     /* The same, of something that is wrong. */
     void (*warn)(void *context, const struct trainer *t, const char *text);
-    void (*idle)(void *context);                      /* while waiting for other ranks */
-    void (*hurried)(void *context, const char *text); /* collective.h */
+    void (*on_wait)(void *context);                        /* while waiting for other ranks */
+    void (*warn_waiting)(void *context, const char *text); /* collective.h */
 };
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */

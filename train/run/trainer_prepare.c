@@ -465,9 +465,9 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
                 enum chex_status status, struct trainer **out, struct chex_error *err)
 {
     const struct collective_options together = {.timeout = options->timeout,
-                                                .hurry = watch->stop,
-                                                .idle = watch->idle,
-                                                .hurried = watch->hurried,
+                                                .terminating = watch->stop,
+                                                .on_wait = watch->on_wait,
+                                                .warn_waiting = watch->warn_waiting,
                                                 .context = watch->context};
     struct trainer *t = calloc(1, sizeof(*t));
     enum chex_status met;

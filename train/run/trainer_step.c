@@ -248,8 +248,8 @@ wait_for_result(struct trainer *t, struct step_under_way **step, struct step_res
         if (status != CHEX_OK)
             break;
         nanosleep(&pause, NULL);
-        if (t->w->idle)
-            t->w->idle(t->w->context);
+        if (t->w->on_wait)
+            t->w->on_wait(t->w->context);
     }
     took(t, s, PART_MEET, began);
     return status;
