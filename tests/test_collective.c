@@ -26,6 +26,7 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     ck_assert_int_eq(collective_new(&alone, NULL, &c, &err), CHEX_OK);
     ck_assert_int_eq(collective_rank(c), 0);
     ck_assert_int_eq(collective_size(c), 1);
+    ck_assert(collective_local_rank(c) == 0 && collective_local_size(c) == 1);
     ck_assert_uint_gt(strlen(collective_host(c, 0)), 0);
     ck_assert_int_eq(collective_allreduce_start(c, sum, 2, &err), CHEX_OK);
     ck_assert_int_eq(collective_poll(c, &err), CHEX_OK);
@@ -158,6 +159,9 @@ play_gather(struct rank *r, struct collective *c)
     struct buffer all = {0};
     size_t sizes[POST_RANKS];
 
+    /* All are of this machine. */
+    ck_assert_int_eq(collective_local_rank(c), collective_rank(c));
+    ck_assert_int_eq(collective_local_size(c), collective_size(c));
     for (unsigned round = 0; round < 20; round++) {
         uint8_t own[64];
         size_t size = (unsigned)collective_rank(c) * round % 23, at = 0;

@@ -204,7 +204,7 @@ gradient_of(const struct tensor *s, size_t image, unsigned block)
     return s->gradient + image * s->image + (size_t)block * s->pixels * BLOCK;
 }
 
-/* ---- views (view.c) ----------------------------------------------------------------------------------------------- */
+/* ---- views (view.c) ------------------------------------------------------------------------------------------ */
 
 /* A box of an image as a convolution sees it: rows and columns outside of height x width are zero. */
 struct box {
