@@ -51,7 +51,7 @@ enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16,
 
 /* "auto", "fp32", ..., as --precision takes them. */
 #define PRECISION_WORDS "auto|fp32|tf32|fp16|bf16"
-extern const char *const precision_name[PRECISION_COUNT];
+extern const char *const precision_names[]; /* ended by NULL */
 
 struct device_info {
     char text[128];           /* "CPU, AVX2": equal for equal devices */

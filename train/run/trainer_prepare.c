@@ -324,7 +324,7 @@ make_settings(struct trainer *t, struct chex_error *err)
     settings_add_text(s, SETTING_FIXED, "seed", seed);
     settings_add_text(s, SETTING_FREE, "device", t->backend->name);
     settings_add_text(s, SETTING_FIXED, "precision",
-                      precision_name[o->precision == PRECISION_AUTO ? t->device->info.precision : o->precision]);
+                      precision_names[o->precision == PRECISION_AUTO ? t->device->info.precision : o->precision]);
     settings_add_bool(s, SETTING_FREE, "deterministic", o->deterministic);
     settings_add_text(s, SETTING_FREE, "tta", evaluate_tta_name(o->tta));
     settings_add_number(s, SETTING_SHARED, "bootstrap", o->replicates);
