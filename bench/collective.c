@@ -39,10 +39,10 @@ time_sum(struct collective *c, double *data, size_t count, size_t bucket, struct
         size_t n = end < bucket ? end : bucket;
 
         end -= n;
-        status = collective_sum_start(c, data + end, n, err);
+        status = collective_allreduce_start(c, data + end, n, err);
     }
     if (status == CHEX_OK)
-        status = collective_sum_wait(c, err);
+        status = collective_allreduce_wait(c, err);
     if (status != CHEX_OK) {
         fprintf(stderr, "%s\n", err->text);
         exit(EXIT_FAILURE);

@@ -11,6 +11,7 @@
  */
 #include <config.h>
 
+#include "backend/host.h"
 #include "base/progress.h"
 #include "data/loader.h"
 
@@ -104,6 +105,8 @@ main(int argc, char **argv)
     keep[split] = atoi(argv[6]) != 0;
     from.ds = o.ds = ds;
     from.keep = keep;
+    from.keeper = (struct image_keeper){.put = host_store_put};
+    need(host_store_new(NULL, reader_images(ds, keep), chex_dataset_info(ds)->width, &from.keeper.store, &err), &err);
     from.check = atoi(argv[7]) ? READER_ALWAYS : READER_NEVER;
     need(reader_new(&from, &o.reader, &err), &err);
     if (keep[split])
@@ -116,6 +119,7 @@ main(int argc, char **argv)
     o.expect = (unsigned)atoi(argv[8]);
     run(&o, atof(argv[3]));
     reader_free(o.reader);
+    host_store_free(from.keeper.store);
     samples_release(&samples);
     chex_dataset_close(ds);
     free(order);

@@ -86,25 +86,41 @@ fill_parameters(const struct graph *g, float *arena)
 }
 
 static void
-one_step(const struct backend *backend, struct plan *plan, const struct batch *batch, bool train, unsigned number,
-         float *logits)
+infer(const struct backend *backend, struct plan *plan, const struct batch *batch, float *logits)
 {
-    struct optimizer_step step = {.number = number, .rate = 1e-4};
     struct chex_error err = {.status = CHEX_OK};
-    double at[4], cpu = processor_seconds(), norm;
+    double since = now();
 
-    at[0] = now();
-    check(backend->forward(plan, batch, train ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, NULL, &err), &err);
-    at[1] = now();
-    printf("%.4f ", at[1] - at[0]);
-    if (train) {
-        check(backend->clear_gradients(plan, &err), &err);
-        check(backend->backward(plan, NULL, NULL, &err), &err);
-        at[2] = now();
-        check(backend->update(plan, &step, &norm, &err), &err);
-        at[3] = now();
-        printf("%.4f %.4f ", at[2] - at[1], at[3] - at[2]);
-    }
+    check(backend->score(plan, batch, 1, batch->crop, ARENA_PARAMETERS, logits, &err), &err);
+    printf("%.4f ", now() - since);
+}
+
+static void
+train(const struct backend *backend, struct plan *plan, const struct batch *batch)
+{
+    const struct step_end end = {.wishes = 0};
+    struct chex_error err = {.status = CHEX_OK};
+    struct step_result r;
+    uint64_t ticket;
+    bool done = false;
+
+    check(backend->accumulate(plan, batch, STEP_FIRST | STEP_LAST, &end, &err), &err);
+    check(backend->update(plan, 1e-4, 0, &ticket, &err), &err);
+    while (!done)
+        check(backend->result(plan, ticket, &done, &r, &err), &err);
+    printf("%.4f %.4f %.4f ", r.times.seconds[PART_FORWARD], r.times.seconds[PART_BACKWARD],
+           r.times.seconds[PART_REDUCE] + r.times.seconds[PART_UPDATE]);
+}
+
+static void
+one_step(const struct backend *backend, struct plan *plan, const struct batch *batch, bool trains, float *logits)
+{
+    double cpu = processor_seconds();
+
+    if (trains)
+        train(backend, plan, batch);
+    else
+        infer(backend, plan, batch, logits);
     printf("%.4f\n", processor_seconds() - cpu);
     fflush(stdout);
 }
@@ -119,10 +135,10 @@ loop(const struct backend *backend, const struct plan_options *o)
     uint8_t *image = malloc(pixels), *label = malloc((size_t)o->batch * OUTPUTS);
     float *arena = malloc(g->param_floats * sizeof(*arena)), *logits = malloc(o->batch * OUTPUTS * sizeof(*logits));
     struct batch batch = {.pixels = image, .crop = crop, .label = label, .scale = 1 / (double)(o->batch * OUTPUTS)};
-    struct plan_memory memory;
+    struct plan_facts facts;
     struct rusage usage;
+    struct device *device;
     struct plan *plan;
-    unsigned n;
 
     if (!crop || !image || !label || !arena || !logits)
         exit(1);
@@ -131,16 +147,17 @@ loop(const struct backend *backend, const struct plan_options *o)
         image[i] = (uint8_t)next_random();
     for (i = 0; i < (size_t)o->batch * OUTPUTS; i++)
         label[i] = next_random() % 8 == 0;
-    check(backend->plan_new(o, &plan, &err), &err);
+    check(backend->device_open(0, &device, &err), &err);
+    check(backend->plan_new(device, o, &plan, &facts, &err), &err);
     check(backend->write(plan, ARENA_PARAMETERS, arena, &err), &err);
-    for (n = 1; next_step(); n++)
-        one_step(backend, plan, &batch, o->train, n, logits);
-    backend->memory(plan, &memory);
+    while (next_step())
+        one_step(backend, plan, &batch, o->train, logits);
     getrusage(RUSAGE_SELF, &usage);
-    printf("memory %llu %llu %llu %llu peak %lld\n", (unsigned long long)memory.parameters,
-           (unsigned long long)memory.optimizer, (unsigned long long)memory.activations,
-           (unsigned long long)memory.workspace, (long long)usage.ru_maxrss * 1024);
+    printf("memory %llu %llu %llu %llu peak %lld\n", (unsigned long long)facts.memory.parameters,
+           (unsigned long long)facts.memory.optimizer, (unsigned long long)facts.memory.activations,
+           (unsigned long long)facts.memory.workspace, (long long)usage.ru_maxrss * 1024);
     backend->plan_free(plan);
+    backend->device_close(device);
     free(crop);
     free(image);
     free(label);

@@ -229,7 +229,7 @@ def _(work):
     if run([program("chex-train"), "--version"], None, preexec_fn=little).returncode != 0:
         raise Skip("a sanitizer needs more addresses")
     done = train("-o", os.path.join(work, "run"), "--batch", "4096", "--micro-batch", "4096", code=4, preexec_fn=little)
-    free = re.search(r"a micro-batch of 4096 images needs \S+ [MG]B of memory, of which (\S+) MB are free", done.stderr)
+    free = re.search(r"micro-batches of 4096 images: \S+ [MG]B are needed and (\S+) MB are there", done.stderr)
     assert free and float(free.group(1).replace(",", "")) <= 315, done.stderr
 
 

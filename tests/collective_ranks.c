@@ -63,10 +63,10 @@ try_sum(struct collective *c, size_t count, uint64_t *hash, struct chex_error *e
         size_t bucket = end < (1u << 20) ? end : 1u << 20;
 
         end -= bucket;
-        status = collective_sum_start(c, data + end, bucket, err);
+        status = collective_allreduce_start(c, data + end, bucket, err);
     }
     if (status == CHEX_OK)
-        status = collective_sum_wait(c, err);
+        status = collective_allreduce_wait(c, err);
     for (i = 0; status == CHEX_OK && i < count; i++) {
         double want = number_of(0, i);
         int r;
@@ -113,7 +113,7 @@ try_gather(struct collective *c, size_t size, uint64_t *hash, struct chex_error 
     if (!data)
         return chex_fail_memory(err);
     memset(data, collective_rank(c) + 1, own);
-    status = collective_gather(c, data, own, &all, NULL, err);
+    status = collective_allgather(c, data, own, &all, NULL, err);
     if (status == CHEX_OK)
         *hash = hash_of(*hash, all.data, all.size);
     buffer_release(&all);
@@ -140,7 +140,7 @@ sums(struct collective *c, struct chex_error *err)
         status = collective_agree(c, status, NULL, err);
     }
     if (status == CHEX_OK)
-        status = collective_gather(c, &hash, sizeof(hash), &all, NULL, err);
+        status = collective_allgather(c, &hash, sizeof(hash), &all, NULL, err);
     for (r = 0; status == CHEX_OK && r < collective_size(c); r++) {
         memcpy(&first, all.data + (size_t)r * sizeof(hash), sizeof(first));
         if (first != hash)
@@ -165,9 +165,9 @@ wait_and_meet(struct collective *c, double seconds, struct chex_error *err)
         flags = collective_rank(c) == 0 && progress_clock() > end ? 1 : 0;
         status = collective_agree(c, status, &flags, err);
         if (status == CHEX_OK && flags == 0)
-            status = collective_sum_start(c, data, sizeof(data) / sizeof(data[0]), err);
+            status = collective_allreduce_start(c, data, sizeof(data) / sizeof(data[0]), err);
         if (status == CHEX_OK)
-            status = collective_sum_wait(c, err);
+            status = collective_allreduce_wait(c, err);
         if (step == 10 && collective_rank(c) == 0) {
             puts("at work");
             fflush(stdout);
@@ -177,7 +177,7 @@ wait_and_meet(struct collective *c, double seconds, struct chex_error *err)
 }
 
 static void
-on_hurried(void *context, const char *text)
+on_waiting(void *context, const char *text)
 {
     const struct comm *comm = context;
 
@@ -204,7 +204,7 @@ main(int argc, char **argv)
 {
     static const struct cli_program program = {.name = "collective-ranks"};
     static const struct cli_common common;
-    struct collective_options options = {.timeout = 2, .hurry = &hurry, .hurried = on_hurried};
+    struct collective_options options = {.timeout = 2, .terminating = &hurry, .warn_waiting = on_waiting};
     struct collective *c = NULL;
     struct chex_error err;
     struct comm comm;

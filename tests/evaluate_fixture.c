@@ -11,31 +11,37 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static enum chex_status
-stub_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
-             struct chex_error *err)
+static void
+score_view(struct stub *stub, const uint8_t *pixels, const struct crop *crop, float *logits)
 {
-    struct stub *stub = (struct stub *)plan;
-
-    (void)loss;
-    (void)err;
-    ck_assert_int_eq(mode, FORWARD_EVALUATE);
     for (unsigned i = 0; i < stub->batch; i++) {
-        const struct crop *c = &batch->crop[i];
-        const uint8_t *pixels = batch->pixels + i * SMALL_SIDE * SMALL_SIDE;
-        int v = pixels[c->y * SMALL_SIDE + c->x + (c->flip ? SIDE - 1 : 0)];
+        const struct crop *c = &crop[i];
+        int v = pixels[(i * SMALL_SIDE + c->y) * SMALL_SIDE + c->x + (c->flip ? SIDE - 1 : 0)];
 
         for (unsigned k = 0; k < CHEX_FINDINGS; k++)
             logits[i * CHEX_FINDINGS + k] = stub->breaks && v == 42 ? (float)NAN
                                                                     : (float)(v - 100) / 50 - (float)k / 10;
     }
-    stub->passes++;
-    if (stub->stop && stub->passes == stub->stop_after)
-        atomic_store(stub->stop, true);
+}
+
+static enum chex_status
+stub_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop, enum arena_id weights,
+           float *logits, struct chex_error *err)
+{
+    struct stub *stub = (struct stub *)plan;
+
+    (void)err;
+    ck_assert_int_eq(weights, ARENA_PARAMETERS);
+    for (unsigned v = 0; v < views; v++) {
+        score_view(stub, batch->pixels, crop + v * stub->batch, logits + (size_t)v * stub->batch * CHEX_FINDINGS);
+        stub->passes++;
+        if (stub->stop && stub->passes == stub->stop_after)
+            atomic_store(stub->stop, true);
+    }
     return CHEX_OK;
 }
 
-static const struct backend stub_backend = {.name = "stub", .forward = stub_forward};
+static const struct backend stub_backend = {.name = "stub", .score = stub_score};
 
 void
 scorer_make(struct scorer *b)

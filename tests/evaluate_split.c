@@ -88,12 +88,16 @@ make_plan(const struct backend *backend, const struct plan_options *o, const str
     float *params = calloc(o->graph->param_floats, sizeof(float));
     float *stats = calloc(o->graph->stat_floats, sizeof(float));
     struct chex_error err = {.status = CHEX_ERR_MEMORY, .text = "out of memory"};
+    struct plan_facts facts;
+    struct device *device;
     struct plan *plan;
 
     if (!params || !stats)
         check(CHEX_ERR_MEMORY, &err);
     make_weights(o->graph, out, params, stats);
-    check(backend->plan_new(o, &plan, &err), &err);
+    check(backend->device_open(0, &device, &err), &err);
+    check(backend->plan_new(device, o, &plan, &facts, &err), &err);
+    backend->device_close(device);
     check(backend->write(plan, ARENA_PARAMETERS, params, &err), &err);
     check(backend->write(plan, ARENA_STATISTICS, stats, &err), &err);
     free(params);

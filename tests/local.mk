@@ -82,6 +82,7 @@ tests_unit_SOURCES = \
 	tests/test_loader.c \
 	tests/test_metrics.c \
 	tests/test_random.c \
+	tests/test_seam.c \
 	tests/test_reader.c \
 	tests/test_safetensors.c \
 	tests/test_step.c \
@@ -147,6 +148,13 @@ write_run_SOURCES = tests/write_run.c
 write_run_CPPFLAGS = $(train_cppflags)
 write_run_LDADD = libtrain.la
 
+# ---- chex-train with a backend that is late; its own list of backends stands before that of libtrain.la --------------
+check_PROGRAMS += late-train
+late_train_SOURCES = tools/chex-train.c $(train_sources) tests/late_backend.c
+late_train_CPPFLAGS = $(tools_cppflags)
+late_train_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+late_train_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
+
 # ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
 check_DATA += tests/dataset.stamp
 tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
@@ -183,6 +191,7 @@ TESTS += \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
+	tests/check_late.py \
 	tests/check_layers.py \
 	tests/check_messages.py \
 	tests/check_quiet.py \
@@ -293,6 +302,7 @@ AM_TESTS_ENVIRONMENT = \
 	WRITE_RUN='$(abs_builddir)/write-run'; export WRITE_RUN; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHEX_TRAIN='$(abs_builddir)/chex-train'; export CHEX_TRAIN; \
+	LATE_TRAIN='$(abs_builddir)/late-train'; export LATE_TRAIN; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \
 	BUILDDIR='$(abs_builddir)'; export BUILDDIR; \
@@ -355,6 +365,10 @@ check-aarch64:
 check-faults: all
 	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
 
+#: check-late         a trainer whose device is late leaves the bytes of the reference
+check-late: all
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_late.py
+
 # What configure says and takes, in folders of its own; the release, from two checkouts of the last commit.
 #: check-configure    what configure says of what is missing, and of MPI
 check-configure: all
@@ -383,8 +397,8 @@ check-kill: all tests/faults/inject.so
 check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
 
-.PHONY: check-aarch64 check-compare check-configure check-dist check-faults check-kill check-learns check-sanitized \
-	check-slow coverage missing-suites tally tally-compare tally-slow
+.PHONY: check-aarch64 check-compare check-configure check-dist check-faults check-kill check-late check-learns \
+	check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 TESTS += tests/check_hardening.py tests/check_header.py

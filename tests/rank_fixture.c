@@ -114,8 +114,8 @@ ranks_play_sum(struct rank *r, struct collective *c)
     data[0] = data[r->count + 1] = GUARD;
     for (size_t i = 0; i < r->count; i++)
         data[i + 1] = rank_number(r->seed, collective_rank(c), i);
-    ranks_good(collective_sum_start(c, data + 1, r->count, &r->err), &r->err);
-    ranks_good(collective_sum_wait(c, &r->err), &r->err);
+    ranks_good(collective_allreduce_start(c, data + 1, r->count, &r->err), &r->err);
+    ranks_good(collective_allreduce_wait(c, &r->err), &r->err);
     for (size_t i = 0; i < r->count; i++) {
         double want = ranks_sum(r->seed, collective_size(c), i);
 

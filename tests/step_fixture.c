@@ -230,6 +230,55 @@ draw_image(unsigned number, uint8_t *pixels, uint8_t *label)
         label[i] = next_random(&state) % 3 == 0;
 }
 
+/* ---- plans ----------------------------------------------------------------------------------------------------- */
+
+void
+step_plan_make(struct step_plan *p, const struct backend *backend, const struct plan_options *o)
+{
+    struct chex_error err;
+
+    *p = (struct step_plan){.backend = backend};
+    step_check_ok(backend->device_open(0, &p->device, &err), &err);
+    step_check_ok(backend->plan_new(p->device, o, &p->plan, &p->facts, &err), &err);
+}
+
+void
+step_plan_free(struct step_plan *p)
+{
+    p->backend->plan_free(p->plan);
+    p->backend->device_close(p->device);
+}
+
+void
+step_accumulate(struct step_plan *p, const struct batch *batch, unsigned flags)
+{
+    const struct step_end end = {.wishes = 0};
+    struct chex_error err;
+
+    step_check_ok(p->backend->accumulate(p->plan, batch, flags, flags & STEP_LAST ? &end : NULL, &err), &err);
+}
+
+void
+step_update(struct step_plan *p, double rate, struct step_result *out)
+{
+    struct chex_error err;
+    uint64_t ticket;
+    bool done = false;
+
+    step_check_ok(p->backend->update(p->plan, rate, 0, &ticket, &err), &err);
+    while (!done)
+        step_check_ok(p->backend->result(p->plan, ticket, &done, out, &err), &err);
+}
+
+void
+step_make(struct step_plan *p, const struct batch *batch, double rate, struct step_result *out)
+{
+    step_accumulate(p, batch, STEP_FIRST | STEP_LAST);
+    step_update(p, rate, out);
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
 struct outcome
 step_run(const struct backend *backend, const struct graph *g, const struct step_setup *setup)
 {
@@ -237,6 +286,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     unsigned images = setup->images;
     struct plan_options options = {.graph = g,
                                    .batch = images,
+                                   .micro_batches = 2,
                                    .source = SOURCE,
                                    .train = true,
                                    .keep = setup->keep,
@@ -247,10 +297,9 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
                         .logit_count = (size_t)images * OUTPUTS};
     uint8_t *pixels = guarded((size_t)images * SOURCE * SOURCE), *label = guarded(o.logit_count);
     struct crop crop[BATCH_MAX];
-    struct batch batch = {pixels, crop, label, setup->weight, 0.1};
-    struct optimizer_step step = {.number = 1, .rate = 0.1};
+    struct batch batch = {.pixels = pixels, .crop = crop, .label = label, .weight = setup->weight, .scale = 0.1};
+    struct step_plan p;
     struct chex_error err;
-    struct plan *plan;
     size_t i;
 
     for (i = 0; i < images; i++) {
@@ -265,23 +314,21 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     o.after = guarded(o.params);
     o.statistics = guarded(o.stats);
     step_fill_parameters(g, setup->seed, o.after);
-    step_check_ok(backend->plan_new(&options, &plan, &err), &err);
-    step_check_ok(backend->write(plan, ARENA_PARAMETERS, o.after, &err), &err);
-    step_check_ok(backend->clear_gradients(plan, &err), &err);
+    step_plan_make(&p, backend, &options);
+    step_check_ok(backend->write(p.plan, ARENA_PARAMETERS, o.after, &err), &err);
     /* Two micro-batches of the same images: gradients add up. */
-    for (i = 0; i < 2; i++) {
-        step_check_ok(backend->forward(plan, &batch, FORWARD_TRAIN, o.logits, &o.loss, &err), &err);
-        if (i == 1)
-            o.buffer = read_buffers(backend, plan, g, images, false);
-        step_check_ok(backend->backward(plan, NULL, NULL, &err), &err);
-    }
-    o.gradient = read_buffers(backend, plan, g, images, true);
-    step_check_ok(backend->read(plan, ARENA_GRADIENTS, o.gradients, &err), &err);
-    step_check_ok(backend->update(plan, &step, &o.norm, &err), &err);
-    step_check_ok(backend->read(plan, ARENA_PARAMETERS, o.after, &err), &err);
-    step_check_ok(backend->read(plan, ARENA_STATISTICS, o.statistics, &err), &err);
-    step_check_ok(backend->forward(plan, &batch, FORWARD_EVALUATE, o.evaluated, NULL, &err), &err);
-    backend->plan_free(plan);
+    step_accumulate(&p, &batch, STEP_FIRST);
+    step_accumulate(&p, &batch, STEP_LAST);
+    step_check_ok(backend->peek(p.plan, g->output, false, o.logits, &err), &err);
+    o.buffer = read_buffers(backend, p.plan, g, images, false);
+    o.gradient = read_buffers(backend, p.plan, g, images, true);
+    step_update(&p, 0.1, &o.result);
+    ck_assert(o.result.applied && !o.result.halted);
+    step_check_ok(backend->read(p.plan, ARENA_GRADIENTS, o.gradients, &err), &err);
+    step_check_ok(backend->read(p.plan, ARENA_PARAMETERS, o.after, &err), &err);
+    step_check_ok(backend->read(p.plan, ARENA_STATISTICS, o.statistics, &err), &err);
+    step_check_ok(backend->score(p.plan, &batch, 1, crop, ARENA_PARAMETERS, o.evaluated, &err), &err);
+    step_plan_free(&p);
     guarded_free(pixels, (size_t)images * SOURCE * SOURCE);
     guarded_free(label, o.logit_count);
     return o;
@@ -333,7 +380,8 @@ step_compare(const char *name, const struct graph *g, unsigned images, const str
     all = sqrt(all / (double)g->param_count);
     step_compare_values(name, "logits", got->logits, wanted->logits, wanted->logit_count, 0);
     step_compare_values(name, "logits in evaluation", got->evaluated, wanted->evaluated, wanted->logit_count, 0);
-    ck_assert_double_eq_tol(got->loss, wanted->loss, TOLERANCE * wanted->loss);
+    ck_assert_double_eq_tol(got->result.loss, wanted->result.loss, TOLERANCE * wanted->result.loss);
+    ck_assert_double_eq_tol(got->result.norm, wanted->result.norm, TOLERANCE * wanted->result.norm);
     for (i = 0; i < g->buffer_count; i++)
         if (got->buffer[i])
             step_compare_values(name, "a buffer", got->buffer[i], wanted->buffer[i],
@@ -343,15 +391,4 @@ step_compare(const char *name, const struct graph *g, unsigned images, const str
                             wanted->gradients + g->param[i].offset, g->param[i].count, 5e-2 * all);
     step_compare_values(name, "parameters after the step", got->after, wanted->after, g->param_floats, 0);
     step_compare_values(name, "running statistics", got->statistics, wanted->statistics, g->stat_floats, 0);
-}
-
-enum chex_status
-step_note_ready(void *context, size_t first, size_t count, struct chex_error *err)
-{
-    struct announced *a = context;
-
-    (void)err;
-    ck_assert_uint_eq(first + count, a->next);
-    a->next = first;
-    return CHEX_OK;
 }

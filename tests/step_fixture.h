@@ -27,9 +27,9 @@ extern const unsigned step_seed[GRAPHS];
 struct outcome {
     size_t params, stats, logit_count;
     float *logits, *evaluated, *gradients, *statistics, *after;
-    double loss, norm;
+    struct step_result result;
     float **buffer;   /* [buffer_count], NULL where it is not kept */
-    float **gradient; /* the same of those after backward(), in a plan with `keep` */
+    float **gradient; /* the same of their gradients, in a plan with `keep` */
 };
 
 /* graph_free() */
@@ -39,6 +39,20 @@ struct graph *step_graph(int which);
 void step_fill_parameters(const struct graph *g, unsigned seed, float *arena);
 
 void step_check_ok(enum chex_status status, const struct chex_error *err);
+
+/* A plan on the first device; every call must end well. */
+struct step_plan {
+    const struct backend *backend;
+    struct device *device;
+    struct plan *plan;
+    struct plan_facts facts;
+};
+void step_plan_make(struct step_plan *p, const struct backend *backend, const struct plan_options *o);
+void step_plan_free(struct step_plan *p);
+void step_accumulate(struct step_plan *p, const struct batch *batch, unsigned flags);
+void step_update(struct step_plan *p, double rate, struct step_result *out);
+/* A step of one micro-batch. */
+void step_make(struct step_plan *p, const struct batch *batch, double rate, struct step_result *out);
 
 /* A micro-batch, and how it is computed. */
 struct step_setup {
@@ -65,11 +79,5 @@ void step_compare_values(const char *backend, const char *what, const float *got
 /* All but gradients of buffers, of so many images. */
 void step_compare(const char *name, const struct graph *g, unsigned images, const struct outcome *got,
                   const struct outcome *wanted);
-
-/* For backward(): every float of the arena is announced once, from the end, `next`, to the beginning. */
-struct announced {
-    size_t next;
-};
-enum chex_status step_note_ready(void *context, size_t first, size_t count, struct chex_error *err);
 
 #endif

@@ -54,7 +54,7 @@ START_TEST(a_step_is_that_of_the_reference)
 }
 END_TEST
 
-START_TEST(every_gradient_that_is_kept_is_that_of_the_reference)
+START_TEST(all_values_and_gradients_that_are_kept_are_those_of_the_reference)
 {
     struct graph *g = step_graph(_i);
     struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 1, .keep = true};
@@ -65,6 +65,7 @@ START_TEST(every_gradient_that_is_kept_is_that_of_the_reference)
     for (b = 0; backends[b]; b++) {
         struct outcome got = step_run(backends[b], g, &setup);
 
+        step_compare(backends[b]->name, g, BATCH_MAX, &got, &wanted);
         for (i = kept = 0; i < g->buffer_count; i++) {
             if (!got.gradient[i])
                 continue;
@@ -109,43 +110,13 @@ START_TEST(the_bits_do_not_depend_on_the_number_of_threads)
 }
 END_TEST
 
-START_TEST(gradients_are_announced_once_from_the_end)
-{
-    struct chex_error err;
-    struct graph *g;
-    size_t b;
-
-    step_check_ok(graph_new("densenet-micro", 32, OUTPUTS, &g, &err), &err);
-    for (b = 0; backends[b]; b++) {
-        struct plan_options options = {.graph = g,
-                                       .batch = 2,
-                                       .source = 32,
-                                       .train = true,
-                                       .threads = 2,
-                                       .optimizer = optimizer_default(OPTIMIZER_ADAM)};
-        uint8_t pixels[2 * 32 * 32] = {7}, label[2 * OUTPUTS] = {1};
-        struct crop crop[2] = {{0, 0, false}, {0, 0, true}};
-        struct batch batch = {pixels, crop, label, NULL, 0.1};
-        struct announced announced = {g->param_floats};
-        struct plan *plan;
-        double loss;
-
-        step_check_ok(backends[b]->plan_new(&options, &plan, &err), &err);
-        step_check_ok(backends[b]->forward(plan, &batch, FORWARD_TRAIN, NULL, &loss, &err), &err);
-        step_check_ok(backends[b]->backward(plan, step_note_ready, &announced, &err), &err);
-        ck_assert_uint_eq(announced.next, 0);
-        backends[b]->plan_free(plan);
-    }
-    graph_free(g);
-}
-END_TEST
-
 /* ---- plans ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory)
 {
     uint8_t *pixels = calloc(4, 32 * 32);
     struct crop crop[4] = {{0, 0, false}};
+    const struct step_end end = {.wishes = 0};
     struct chex_error err;
     struct graph *g;
     size_t b, i;
@@ -154,22 +125,23 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
     for (i = 0; i < 4 * 32 * 32; i++)
         pixels[i] = (uint8_t)(i * i % 251);
     for (b = 0; backends[b]; b++) {
-        struct batch batch = {pixels, crop, NULL, NULL, 0};
+        struct batch batch = {.pixels = pixels, .crop = crop};
         float *arena = malloc(g->param_floats * sizeof(float)), logits[2][4 * OUTPUTS];
         struct plan_memory memory[2];
 
         step_fill_parameters(g, 5, arena);
         for (i = 0; i < 2; i++) {
             struct plan_options options = {.graph = g, .batch = 4, .source = 32, .train = i == 0, .threads = 2};
-            struct plan *plan;
+            struct step_plan p;
 
-            step_check_ok(backends[b]->plan_new(&options, &plan, &err), &err);
-            step_check_ok(backends[b]->write(plan, ARENA_PARAMETERS, arena, &err), &err);
-            step_check_ok(backends[b]->forward(plan, &batch, FORWARD_EVALUATE, logits[i], NULL, &err), &err);
+            step_plan_make(&p, backends[b], &options);
+            step_check_ok(backends[b]->write(p.plan, ARENA_PARAMETERS, arena, &err), &err);
+            step_check_ok(backends[b]->score(p.plan, &batch, 1, crop, ARENA_PARAMETERS, logits[i], &err), &err);
             if (i == 1)
-                ck_assert_int_eq(backends[b]->forward(plan, &batch, FORWARD_TRAIN, NULL, NULL, &err), CHEX_ERR_BUG);
-            backends[b]->memory(plan, &memory[i]);
-            backends[b]->plan_free(plan);
+                ck_assert_int_eq(backends[b]->accumulate(p.plan, &batch, STEP_FIRST | STEP_LAST, &end, &err),
+                                 CHEX_ERR_BUG);
+            memory[i] = p.facts.memory;
+            step_plan_free(&p);
         }
         ck_assert_mem_eq(logits[0], logits[1], sizeof(logits[0]));
         ck_assert_uint_lt(memory[1].activations, memory[0].activations);
@@ -181,23 +153,62 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
 }
 END_TEST
 
+START_TEST(what_a_plan_would_be_is_what_it_is)
+{
+    struct graph *g = step_graph(1);
+    struct chex_error err;
+    size_t b;
+
+    for (b = 0; backends[b]; b++) {
+        struct plan_options options = {.graph = g,
+                                       .batch = 2,
+                                       .micro_batches = 3,
+                                       .source = SOURCE,
+                                       .train = true,
+                                       .average = true,
+                                       .threads = 2,
+                                       .optimizer = optimizer_default(OPTIMIZER_ADAM)};
+        struct plan_facts facts;
+        struct step_plan p;
+
+        memset(&facts, 0, sizeof(facts));
+        step_plan_make(&p, backends[b], &options);
+        step_check_ok(backends[b]->plan_size(p.device, &options, &facts, &err), &err);
+        ck_assert_int_eq(facts.precision, p.facts.precision);
+        ck_assert_int_ne(facts.precision, PRECISION_AUTO);
+        ck_assert(p.device->info.precisions >> facts.precision & 1);
+        ck_assert_str_eq(facts.algorithms, p.facts.algorithms);
+        ck_assert_uint_eq(strlen(facts.algorithms), PLAN_ALGORITHMS - 1);
+        ck_assert_mem_eq(&facts.memory, &p.facts.memory, sizeof(facts.memory));
+        step_plan_free(&p);
+    }
+    graph_free(g);
+}
+END_TEST
+
 /* 30 TB: the question comes before any of it is taken. */
 START_TEST(a_plan_that_is_too_large_says_what_it_needs_and_what_there_is)
 {
     struct plan_options options = {.batch = 1u << 20, .source = 224, .train = true, .threads = 2};
     const struct backend *cpu = backend_find("cpu");
+    struct plan_facts facts;
+    struct device *device;
     struct chex_error err;
     struct graph *g;
     struct plan *plan;
 
     step_check_ok(graph_new("densenet121", 224, OUTPUTS, &g, &err), &err);
+    step_check_ok(cpu->device_open(0, &device, &err), &err);
     options.graph = g;
-    ck_assert_int_eq(cpu->plan_new(&options, &plan, &err), CHEX_ERR_MEMORY);
+    step_check_ok(cpu->plan_size(device, &options, &facts, &err), &err);
+    ck_assert_uint_gt(facts.memory.activations, 1ull << 44);
+    ck_assert_int_eq(cpu->plan_new(device, &options, &plan, &facts, &err), CHEX_ERR_MEMORY);
     ck_assert_ptr_null(plan);
     ck_assert_msg(strstr(err.text, "1048576 images") && strstr(err.text, "needs") && strstr(err.text, "B are free"),
                   "%s", err.text);
     options.batch = UINT_MAX;
-    ck_assert_int_eq(cpu->plan_new(&options, &plan, &err), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(cpu->plan_new(device, &options, &plan, &facts, &err), CHEX_ERR_MEMORY);
+    cpu->device_close(device);
     graph_free(g);
 }
 END_TEST
@@ -205,17 +216,26 @@ END_TEST
 START_TEST(a_precision_that_is_not_done_is_said_so)
 {
     struct graph *g = step_graph(2);
-    struct plan_options options = {.graph = g, .batch = 1, .source = SOURCE, .threads = 1, .precision = PRECISION_FP16};
+    struct plan_options options = {.graph = g, .batch = 1, .source = SOURCE, .threads = 1};
+    struct plan_facts facts;
+    struct device *device;
     struct chex_error err;
     struct plan *plan;
     size_t b;
+    int k;
 
     for (b = 0; backends[b]; b++) {
-        if (strcmp(backends[b]->name, "ref") != 0 && strcmp(backends[b]->name, "cpu") != 0)
-            continue;
-        ck_assert_int_eq(backends[b]->plan_new(&options, &plan, &err), CHEX_ERR_UNSUPPORTED);
-        ck_assert_ptr_null(plan);
-        ck_assert_ptr_nonnull(strstr(err.text, "fp32"));
+        step_check_ok(backends[b]->device_open(0, &device, &err), &err);
+        for (k = PRECISION_AUTO + 1; k < PRECISION_COUNT; k++) {
+            options.precision = (enum precision)k;
+            if (device->info.precisions >> k & 1)
+                continue;
+            ck_assert_int_eq(backends[b]->plan_size(device, &options, &facts, &err), CHEX_ERR_UNSUPPORTED);
+            ck_assert_int_eq(backends[b]->plan_new(device, &options, &plan, &facts, &err), CHEX_ERR_UNSUPPORTED);
+            ck_assert_ptr_null(plan);
+            ck_assert_ptr_nonnull(strstr(err.text, "fp32"));
+        }
+        backends[b]->device_close(device);
     }
     graph_free(g);
 }
@@ -229,10 +249,10 @@ backends_suite(void)
 
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, a_step_is_that_of_the_reference, 0, GRAPHS);
-    tcase_add_loop_test(c, every_gradient_that_is_kept_is_that_of_the_reference, 0, GRAPHS);
+    tcase_add_loop_test(c, all_values_and_gradients_that_are_kept_are_those_of_the_reference, 0, GRAPHS);
     tcase_add_loop_test(c, the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS);
-    tcase_add_test(c, gradients_are_announced_once_from_the_end);
     tcase_add_test(c, an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory);
+    tcase_add_test(c, what_a_plan_would_be_is_what_it_is);
     tcase_add_test(c, a_plan_that_is_too_large_says_what_it_needs_and_what_there_is);
     tcase_add_test(c, a_precision_that_is_not_done_is_said_so);
     suite_add_tcase(s, c);

@@ -26,14 +26,15 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     ck_assert_int_eq(collective_new(&alone, NULL, &c, &err), CHEX_OK);
     ck_assert_int_eq(collective_rank(c), 0);
     ck_assert_int_eq(collective_size(c), 1);
+    ck_assert(collective_local_rank(c) == 0 && collective_local_size(c) == 1);
     ck_assert_uint_gt(strlen(collective_host(c, 0)), 0);
-    ck_assert_int_eq(collective_sum_start(c, sum, 2, &err), CHEX_OK);
-    ck_assert_int_eq(collective_sum_poll(c, &err), CHEX_OK);
-    ck_assert_int_eq(collective_sum_wait(c, &err), CHEX_OK);
+    ck_assert_int_eq(collective_allreduce_start(c, sum, 2, &err), CHEX_OK);
+    ck_assert_int_eq(collective_poll(c, &err), CHEX_OK);
+    ck_assert_int_eq(collective_allreduce_wait(c, &err), CHEX_OK);
     ck_assert(sum[0] == 1 && sum[1] == 2);
     ck_assert_int_eq(collective_broadcast(c, sum, sizeof(sum), &err), CHEX_OK);
-    ck_assert_int_eq(collective_gather(c, "abc", 3, &all, &size, &err), CHEX_OK);
-    ck_assert_int_eq(collective_gather(c, "de", 2, &all, &size, &err), CHEX_OK);
+    ck_assert_int_eq(collective_allgather(c, "abc", 3, &all, &size, &err), CHEX_OK);
+    ck_assert_int_eq(collective_allgather(c, "de", 2, &all, &size, &err), CHEX_OK);
     ck_assert_uint_eq(size, 2);
     ck_assert_uint_eq(all.size, 2);
     ck_assert_mem_eq(all.data, "de", 2);
@@ -96,11 +97,11 @@ play_buckets(struct rank *r, struct collective *c)
             size_t count = end < BUCKET ? end : BUCKET;
 
             end -= count;
-            ranks_good(collective_sum_start(c, arena + end, count, &r->err), &r->err);
+            ranks_good(collective_allreduce_start(c, arena + end, count, &r->err), &r->err);
             for (int turn = 0; turn < 5; turn++)
-                ranks_good(collective_sum_poll(c, &r->err), &r->err);
+                ranks_good(collective_poll(c, &r->err), &r->err);
         }
-        ranks_good(collective_sum_wait(c, &r->err), &r->err);
+        ranks_good(collective_allreduce_wait(c, &r->err), &r->err);
         for (size_t i = 0; i < ARENA; i++)
             ck_assert(arena[i] == ranks_sum(r->seed + step, collective_size(c), i));
     }
@@ -158,12 +159,15 @@ play_gather(struct rank *r, struct collective *c)
     struct buffer all = {0};
     size_t sizes[POST_RANKS];
 
+    /* All are of this machine. */
+    ck_assert_int_eq(collective_local_rank(c), collective_rank(c));
+    ck_assert_int_eq(collective_local_size(c), collective_size(c));
     for (unsigned round = 0; round < 20; round++) {
         uint8_t own[64];
         size_t size = (unsigned)collective_rank(c) * round % 23, at = 0;
 
         memset(own, collective_rank(c) + (int)round, sizeof(own));
-        ranks_good(collective_gather(c, own, size, &all, sizes, &r->err), &r->err);
+        ranks_good(collective_allgather(c, own, size, &all, sizes, &r->err), &r->err);
         for (int i = 0; i < collective_size(c); i++) {
             ck_assert_uint_eq(sizes[i], (unsigned)i * round % 23);
             for (size_t k = 0; k < sizes[i]; k++)

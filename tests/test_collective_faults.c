@@ -69,21 +69,21 @@ play_failure(struct rank *r, struct collective *c)
     if (collective_rank(c) == 1) {
         r->status = chex_fail(&r->err, CHEX_ERR_DAMAGED, "bad record");
     } else if (r->count == 0) {
-        r->status = collective_gather(c, "x", 1, &all, NULL, &r->err);
+        r->status = collective_allgather(c, "x", 1, &all, NULL, &r->err);
     } else if (r->count == 1) {
-        r->status = collective_sum_start(c, data, 10, &r->err);
+        r->status = collective_allreduce_start(c, data, 10, &r->err);
         if (r->status == CHEX_OK)
-            r->status = collective_sum_wait(c, &r->err);
+            r->status = collective_allreduce_wait(c, &r->err);
     } else if (r->count == 2) {
         r->status = collective_broadcast(c, data, sizeof(data), &r->err);
         if (r->status == CHEX_OK) /* its way did not lead through rank 1 */
-            r->status = collective_gather(c, "x", 1, &all, NULL, &r->err);
+            r->status = collective_allgather(c, "x", 1, &all, NULL, &r->err);
     } else {
         r->status = CHEX_OK;
     }
     ck_assert(r->status != CHEX_OK || r->count == 3);
     r->status = collective_agree(c, r->status, NULL, &r->err);
-    ranks_good(collective_gather(c, "abc", (size_t)collective_rank(c), &all, NULL, &r->err), &r->err);
+    ranks_good(collective_allgather(c, "abc", (size_t)collective_rank(c), &all, NULL, &r->err), &r->err);
     ck_assert_uint_eq(all.size, 3);
     ck_assert_mem_eq(all.data, "aab", 3);
     buffer_release(&all);
@@ -143,11 +143,11 @@ play_different(struct rank *r, struct collective *c)
     double data[4] = {0};
 
     if (collective_rank(c) == 0)
-        r->status = collective_gather(c, "x", 1, &all, NULL, &r->err);
+        r->status = collective_allgather(c, "x", 1, &all, NULL, &r->err);
     else if (r->count == 1)
         r->status = collective_broadcast(c, data, sizeof(data), &r->err);
-    else if (r->count == 2 && (r->status = collective_sum_start(c, data, 4, &r->err)) == CHEX_OK)
-        r->status = collective_sum_wait(c, &r->err);
+    else if (r->count == 2 && (r->status = collective_allreduce_start(c, data, 4, &r->err)) == CHEX_OK)
+        r->status = collective_allreduce_wait(c, &r->err);
     r->status = collective_agree(c, r->status, NULL, &r->err);
     buffer_release(&all);
 }
@@ -198,11 +198,11 @@ play_lost(struct rank *r, struct collective *c)
     if (collective_rank(c) == collective_size(c) - 1)
         return;
     if (r->count == 0)
-        r->status = collective_gather(c, "x", 1, &all, NULL, &r->err);
+        r->status = collective_allgather(c, "x", 1, &all, NULL, &r->err);
     else if (r->count == 1)
         r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
-    else if ((r->status = collective_sum_start(c, data, 100, &r->err)) == CHEX_OK)
-        r->status = collective_sum_wait(c, &r->err);
+    else if ((r->status = collective_allreduce_start(c, data, 100, &r->err)) == CHEX_OK)
+        r->status = collective_allreduce_wait(c, &r->err);
     ck_assert_int_eq(collective_agree(c, CHEX_OK, NULL, NULL), CHEX_ERR_LOST);
     ck_assert_int_eq(collective_agree(c, CHEX_ERR_READ, NULL, NULL), CHEX_ERR_READ);
     buffer_release(&all);
@@ -255,7 +255,7 @@ play_long_work(struct rank *r, struct collective *c)
 {
     for (int i = 0; i < 60 && collective_rank(c) == 1; i++) {
         rank_sleep(r->options.timeout / 20);
-        ranks_good(collective_sum_poll(c, &r->err), &r->err);
+        ranks_good(collective_poll(c, &r->err), &r->err);
     }
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
 }
@@ -270,7 +270,7 @@ START_TEST(a_rank_that_works_for_long_and_tells_so_is_not_lost)
 END_TEST
 
 static void
-on_hurried(void *context, const char *text)
+on_waiting(void *context, const char *text)
 {
     struct rank *r = context;
 
@@ -283,7 +283,7 @@ set_hurry(int size)
 {
     for (int i = 0; i < size; i++)
         rank[i].options = (struct collective_options){
-            .timeout = 60, .hurry = &ranks_hurry, .grace = 1.2, .hurried = on_hurried, .context = &rank[i]};
+            .timeout = 60, .terminating = &ranks_hurry, .grace = 1.2, .warn_waiting = on_waiting, .context = &rank[i]};
     atomic_store(&ranks_hurry, true);
 }
 

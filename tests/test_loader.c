@@ -7,6 +7,7 @@
 
 #include "unit.h"
 
+#include "backend/host.h"
 #include "data/loader.h"
 #include "small_dataset.h"
 
@@ -308,11 +309,15 @@ START_TEST(batches_do_not_depend_on_where_records_come_from)
 
     bench_make(&b);
     b.o.count = 20;
-    for (unsigned kind = 0; kind < 4; kind++) {
+    /* From files, from memory of the host, or from that of the device, by number. */
+    for (unsigned kind = 0; kind < 8; kind++) {
         struct reader_options o = {.ds = b.ds, .keep = kind & 1 ? keep : NULL};
         struct reader *r;
         struct loader *l;
+        unsigned numbered = 0;
 
+        o.keeper = (struct image_keeper){.put = host_store_put, .get = kind & 4 ? NULL : host_store_pixels};
+        ck_assert_int_eq(host_store_new(NULL, reader_images(b.ds, keep), SMALL_SIDE, &o.keeper.store, &err), CHEX_OK);
         ck_assert_int_eq(reader_new(&o, &r, &err), CHEX_OK);
         if (kind == 3)
             ck_assert_int_eq(reader_fill(r, 2, &err), CHEX_OK);
@@ -326,7 +331,11 @@ START_TEST(batches_do_not_depend_on_where_records_come_from)
                 ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
                 if (kind == 0 && pass == 0)
                     memcpy(seen + n * 256, x->batch.pixels, 256);
-                ck_assert_mem_eq(seen + n * 256, x->batch.pixels, 256);
+                for (unsigned i = 0; i < 256 / (SMALL_SIDE * SMALL_SIDE); i++) {
+                    ck_assert_mem_eq(seen + n * 256 + i * SMALL_SIDE * SMALL_SIDE,
+                                     host_pixels(&x->batch, i, SMALL_SIDE), SMALL_SIDE * SMALL_SIDE);
+                    numbered += x->batch.index[i] != STORE_NONE;
+                }
                 loader_return(l, x);
             }
             loader_free(l);
@@ -335,7 +344,9 @@ START_TEST(batches_do_not_depend_on_where_records_come_from)
             ck_assert_uint_eq(reader_counts(r).kept, 6);
         else
             ck_assert_uint_eq(reader_counts(r).kept, 0);
+        ck_assert((numbered > 0) == (kind & 4 && kind & 1));
         reader_free(r);
+        host_store_free(o.keeper.store);
     }
     bench_release(&b);
 }

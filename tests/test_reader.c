@@ -7,6 +7,7 @@
 
 #include "unit.h"
 
+#include "backend/host.h"
 #include "backend/host_memory.h"
 #include "data/reader.h"
 #include "data/staging.h"
@@ -27,12 +28,14 @@ struct bench {
     struct chex_dataset *ds;
     size_t stride;
     uint8_t *record;
+    struct image_keeper keeper;
     char stage[600];
 };
 
 static void
 bench_make(struct bench *b)
 {
+    static const bool all[] = {true, true};
     struct chex_error err;
     char name[32];
 
@@ -42,12 +45,15 @@ bench_make(struct bench *b)
     b->stride = chex_dataset_info(b->ds)->stride;
     b->record = malloc(b->stride);
     snprintf(b->stage, sizeof(b->stage), "%s.stage", b->small.path);
+    b->keeper = (struct image_keeper){.put = host_store_put, .get = host_store_pixels};
+    ck_assert_int_eq(host_store_new(NULL, reader_images(b->ds, all), SMALL_SIDE, &b->keeper.store, &err), CHEX_OK);
 }
 
 static void
 bench_release(struct bench *b)
 {
     free(b->record);
+    host_store_free(b->keeper.store);
     chex_dataset_close(b->ds);
     small_release(&b->small);
 }
@@ -59,6 +65,8 @@ open_reader(const struct bench *b, struct reader_options o)
     struct chex_error err;
 
     o.ds = b->ds;
+    if (o.keep)
+        o.keeper = b->keeper;
     ck_assert_int_eq(reader_new(&o, &r, &err), CHEX_OK);
     return r;
 }

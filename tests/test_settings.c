@@ -194,9 +194,11 @@ START_TEST(a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge)
                                            {24, 12}, {34, 17}, {48, 16}, {64, 16}, {67, 67}};
 
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-        ck_assert_uint_eq(trainer_micro_batch(expected[i][0]), expected[i][1]);
-    for (unsigned batch = 1; batch < 300; batch++)
-        ck_assert_uint_eq(batch % trainer_micro_batch(batch), 0);
+        ck_assert_uint_eq(trainer_micro_batch(expected[i][0], 16), expected[i][1]);
+    for (unsigned batch = 1; batch < 300; batch++) {
+        ck_assert_uint_eq(batch % trainer_micro_batch(batch, 16), 0);
+        ck_assert_uint_eq(trainer_micro_batch(batch, 0), batch);
+    }
 }
 END_TEST
 

@@ -83,6 +83,23 @@ take_padded(size_t before, size_t count, size_t all, size_t bytes)
     return padded;
 }
 
+/* The loss. */
+static float
+make_step(const struct backend *backend, struct plan *plan, const struct batch *batch, double rate)
+{
+    const struct step_end end = {.wishes = 0};
+    struct chex_error err = {.status = CHEX_OK};
+    struct step_result result;
+    uint64_t ticket;
+    bool done = false;
+
+    check(backend->accumulate(plan, batch, STEP_FIRST | STEP_LAST, &end, &err), &err);
+    check(backend->update(plan, rate, 0, &ticket, &err), &err);
+    while (!done)
+        check(backend->result(plan, ticket, &done, &result, &err), &err);
+    return (float)result.loss;
+}
+
 static void
 run(const struct backend *backend, struct plan_options *o, unsigned padding, unsigned steps, double rate)
 {
@@ -94,41 +111,43 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     float *logits = malloc(all * outputs * sizeof(float)), *weight = calloc(all, sizeof(*weight));
     struct crop *crop = calloc(all, sizeof(*crop));
     struct batch batch = {.crop = crop, .weight = weight, .scale = 1 / (double)(images * outputs)};
+    struct plan_facts facts;
+    struct device *device;
     struct plan *plan;
 
     for (i = before; i < before + images; i++)
         weight[i] = 1;
-    check(backend->plan_new(o, &plan, &err), &err);
+    check(backend->device_open(0, &device, &err), &err);
+    check(backend->plan_new(device, o, &plan, &facts, &err), &err);
     check(backend->write(plan, ARENA_PARAMETERS, arena, &err), &err);
     check(backend->write(plan, ARENA_STATISTICS, stats, &err), &err);
     for (i = 0; i < (steps ? steps : 1); i++) {
-        struct optimizer_step step = {.number = i + 1, .rate = rate};
-        double loss = 0, norm;
-        float loss32;
+        float loss;
 
         free((void *)batch.pixels);
         free((void *)batch.label);
         batch.pixels = take_padded(before, images, all, pixels);
         batch.label = take_padded(before, images, all, outputs);
-        check(backend->forward(plan, &batch, steps ? FORWARD_TRAIN : FORWARD_EVALUATE, logits, &loss, &err), &err);
-        loss32 = (float)loss;
+        loss = steps > 0 ? make_step(backend, plan, &batch, rate) : 0;
+        if (steps > 0)
+            check(backend->peek(plan, g->output, false, logits, &err), &err);
+        else
+            check(backend->score(plan, &batch, 1, crop, ARENA_PARAMETERS, logits, &err), &err);
         give(logits + before * outputs, images * outputs * sizeof(float));
-        give(&loss32, sizeof(loss32));
+        give(&loss, sizeof(loss));
         if (steps == 0)
             break;
-        check(backend->clear_gradients(plan, &err), &err);
-        check(backend->backward(plan, NULL, NULL, &err), &err);
         check(backend->read(plan, ARENA_GRADIENTS, arena, &err), &err);
         give(arena, params * sizeof(float));
-        check(backend->update(plan, &step, &norm, &err), &err);
     }
     check(backend->read(plan, ARENA_PARAMETERS, arena, &err), &err);
     check(backend->read(plan, ARENA_STATISTICS, stats, &err), &err);
-    check(backend->forward(plan, &batch, FORWARD_EVALUATE, logits, NULL, &err), &err);
+    check(backend->score(plan, &batch, 1, crop, ARENA_PARAMETERS, logits, &err), &err);
     give(arena, params * sizeof(float));
     give(stats, g->stat_floats * sizeof(float));
     give(logits + before * outputs, images * outputs * sizeof(float));
     backend->plan_free(plan);
+    backend->device_close(device);
     free((void *)batch.pixels);
     free((void *)batch.label);
     free(arena);

@@ -43,6 +43,7 @@ Suite *collective_suite(void);
 Suite *settings_suite(void);
 Suite *backends_suite(void);
 Suite *padding_suite(void);
+Suite *seam_suite(void);
 
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
 const char *unit_file(const char *name, const void *data, size_t size);

@@ -40,7 +40,7 @@ catch_signals(void)
 
 /* Perhaps the last that this process can say: mpirun gives the others one second when a rank is gone. */
 static void
-on_hurried(void *context, const char *text)
+on_waiting(void *context, const char *text)
 {
     struct train_report *r = context;
 
@@ -135,7 +135,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .saved = train_report_saved,
                                   .note = train_report_note,
                                   .warn = train_report_warn,
-                                  .hurried = on_hurried};
+                                  .warn_waiting = on_waiting};
     struct trainer *t = NULL;
     struct trainer_facts f = {.collective = NULL};
     bool speaks = comm->rank == 0, broken;

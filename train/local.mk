@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The trainer.  Backends are chosen here, by file lists; train/backends.c is the list that the program walks.
+# The trainer.  Backends are chosen here, by file lists, the best first.  train/backends.c is the list that a program
+# walks; one with a list of its own is not given this one, since libtrain.la is an archive.  train/backends.h has the
+# words of --device.
 train_cppflags = $(AM_CPPFLAGS) -iquote $(srcdir)/train
 train_backends = cpu ref
 
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES =
-nodist_libtrain_la_SOURCES = train/backends.c schemas/event.pb-c.c schemas/event.pb-c.h
+nodist_libtrain_la_SOURCES = train/backends.c train/backends.h schemas/event.pb-c.c schemas/event.pb-c.h
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS) $(PROTOBUF_C_CFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
@@ -31,5 +33,10 @@ train/backends.c: Makefile
 	  echo 'const struct backend *const backends[] = {'; \
 	  for b in $(train_backends); do echo "    &backend_$$b,"; done; \
 	  echo '    NULL,'; echo '};'; } > $@
-BUILT_SOURCES += train/backends.c
-CLEANFILES += train/backends.c
+train/backends.h: Makefile
+	$(AM_V_GEN)$(MKDIR_P) train && { \
+	  echo '/* Made by make: the words of --device, for completion and for help. */'; \
+	  printf '#define BACKEND_NAMES '; printf '"%s", ' $(train_backends); echo 'NULL'; \
+	  printf '#define BACKEND_HELP "auto (default)'; printf ', %s' $(train_backends); echo '"'; } > $@
+BUILT_SOURCES += train/backends.c train/backends.h
+CLEANFILES += train/backends.c train/backends.h

@@ -7,10 +7,12 @@
 
 #include "train/train_options.h"
 
+#include "backend/backend.h"
 #include "base/ascii.h"
 #include "base/member.h"
 #include "graph/models.h"
 #include "log/prometheus.h"
+#include "train/backends.h"
 #include "train/train_values.h"
 
 #include <stdlib.h>
@@ -26,7 +28,6 @@ enum {
     OPT_WEIGHT_DECAY,
     OPT_EMA,
     OPT_POS_WEIGHT,
-    OPT_DETERMINISTIC,
     OPT_SHUFFLE,
     OPT_CHECKPOINT_EVERY,
     OPT_METRICS_FILE,
@@ -67,10 +68,10 @@ static const struct cli_option option_table[] = {
      "NAME,WEIGHT"},
     {OPT_SETTING, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
 
-    {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", "cpu", "cuda", "ref"), "Machine",
-     "auto (default) and cpu: the CPU; ref: the plain reference,\nslow; cuda: not there yet"},
-    {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL, "auto (default) and fp32; the others: not there yet"},
-    {OPT_DETERMINISTIC, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
+    {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine", BACKEND_HELP},
+    {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
+     "auto (default): what the device does best; a CPU does fp32"},
+    {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
     {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
 
     {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",
@@ -233,8 +234,6 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
                                                    : POSITIVE_GIVEN;
         cli->positive_file = value;
         break;
-    case OPT_DETERMINISTIC:
-        break; /* what a CPU computes is; a GPU backend will ask */
     case OPT_SHUFFLE:
         return set_shuffle(o, value, err);
     case OPT_CHECKPOINT_EVERY:

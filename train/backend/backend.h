@@ -1,45 +1,115 @@
 /*
  * backend.h - the seam between the trainer and what computes: a backend runs a whole graph, not single operators
  *
- * The model to keep in mind: plan_new() takes a graph, the size of a micro-batch and a device, and chooses layouts,
+ * The model to keep in mind: plan_new() takes a device, a graph and the size of a micro-batch, and chooses layouts,
  * algorithms, fusion and memory; after that nothing is allocated.  A plan owns the arenas: parameters, running
  * statistics, gradients, moments of the optimizer.  From outside they have one form, that of the graph (graph.h):
- * float32, plain row-major, in the order of its tensors; how they lie inside does not leak.
+ * float32, plain row-major, in the order of its tensors; how they lie inside does not leak, and no pointer to them
+ * leaves a backend.
  *
- *     forward(TRAIN)                        for each micro-batch
- *     clear_gradients(), backward()         the same; in its callback they are added to those of the step, in doubles
- *     (the ranks sum their gradients)       from the last callback on; the sums are put where gradients() says
- *     update()                              once a step
+ * A step on each rank:
+ *     accumulate(FIRST ... LAST)   each micro-batch; with LAST the gradients are summed over the ranks as they become
+ *                                  final
+ *     update()                     gives the step a ticket
+ *     result(ticket)               what came of the step
+ * Nothing but result(), score(), read() and write() waits for a device, so the trainer asks for a result when
+ * device_info.ahead further steps were given to the plan.
+ *
+ * A step whose loss or gradients are not finite, or in which a rank has a fault, changes nothing: neither parameters,
+ * moments, average nor running statistics.  With a loss scale the step is skipped, and the scale falls.  Without one,
+ * or where a rank has a fault, the plan is halted: later steps change nothing either, until resume().
+ *
+ * Sums over the ranks are the business of a backend and its reducer (reduce.h).  The loss, the faults and the wishes of
+ * the ranks travel behind the gradients, so a step needs no other word between the ranks.
  *
  * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by
  * one thread at a time; different plans are independent.  The same calls with the same input give the same bits on the
  * same machine, whatever the number of threads.
  *
- * train/ref is plain C and the oracle; every other backend is compared with it, buffer by buffer.
+ * train/ref is plain C and the oracle; every other backend is compared with it, buffer by buffer.  A backend that
+ * computes in host memory shares arenas, sums and steps with it (host.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_TRAIN_BACKEND_H
 #define CHEX_TRAIN_BACKEND_H
 
+#include "backend/batch.h"
+#include "backend/reduce.h"
+#include "backend/step_parts.h"
 #include "graph/graph.h"
 #include "math/loss.h"
 #include "math/optimizer.h"
 
-enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16, PRECISION_BF16 };
+struct backend;
+struct collective; /* collective.h */
+struct plan;       /* of one backend */
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16, PRECISION_BF16, PRECISION_COUNT };
+
+/* "auto", "fp32", ..., as --precision takes them. */
+extern const char *const precision_names[]; /* ended by NULL */
+
+struct device_info {
+    char text[128];           /* "CPU, AVX2": equal for equal devices */
+    char id[48];              /* which one it is, as the UUID of a GPU; "" */
+    bool own_memory;          /* else that of the host */
+    uint64_t memory;          /* bytes that are free there; UINT64_MAX: not known */
+    unsigned precisions;      /* bits 1 << enum precision */
+    enum precision precision; /* what PRECISION_AUTO becomes */
+    unsigned micro_batch;     /* images of the largest micro-batch that is chosen by itself; 0: the whole batch */
+    unsigned ahead;           /* steps that may be under way behind one whose result is asked for: 0 or 1 */
+};
+
+/* What the device of every backend begins with. */
+struct device {
+    const struct backend *backend;
+    struct device_info info;
+};
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+enum arena_id {
+    ARENA_PARAMETERS,
+    ARENA_STATISTICS,
+    ARENA_GRADIENTS, /* once its result is there, those of a step, summed over the ranks */
+    ARENA_MOMENT1,   /* of Adam, or the momentum of SGD */
+    ARENA_MOMENT2,
+    ARENA_AVERAGE,
+    ARENA_COUNT
+};
+
+/* Floats of an arena; whether a plan of these options has it; and what is in one at first that is not zero. */
+struct plan_options;
+size_t arena_floats(const struct graph *g, enum arena_id arena);
+bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
+void arena_start_statistics(const struct graph *g, float *statistics);
+/*
+ * How running statistics fade.  A micro-batch makes r = (1 - m) r + m batch of them, m = GRAPH_NORM_MOMENTUM.  This
+ * does to them what `times` micro-batches of `images` images do, without what these add: r = (1 - m)^times r.
+ */
+void arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics);
 
 struct plan_options {
     const struct graph *graph; /* outlives the plan */
     unsigned batch;            /* images of a micro-batch */
+    unsigned micro_batches;    /* of a step on this rank, at most; 0: 1 */
     unsigned source;           /* side of the images that come in, at least that of the graph's input */
-    bool train;                /* else forward(EVALUATE) only: no gradients, no moments */
+    bool train;                /* else score() only: no gradients, no moments */
     bool average;              /* keep an exponential moving average of the parameters */
-    bool keep;                 /* tests: no buffer takes the place of another, so that peek() finds gradients too */
+    bool keep;                 /* tests: no buffer takes the place of another, so that peek() finds all of them */
+    bool deterministic;        /* only algorithms whose bits do not depend on timing; else the fastest */
     enum precision precision;
-    unsigned threads; /* CPU: at least 1 */
-    int device;       /* GPU: its number */
+    unsigned threads;      /* CPU: at least 1 */
+    struct reduce *reduce; /* of reduce_new(), outlives the plan; NULL: alone */
     struct loss_options loss;
     struct optimizer_options optimizer;
+
+    /* Told of each part of a step, by progress_clock(); may be NULL. */
+    void (*part)(void *context, enum step_part part, double begin, double end);
+    void *context;
 };
 
 /* Bytes that a plan takes, on the device or in the process. */
@@ -47,122 +117,136 @@ struct plan_memory {
     uint64_t parameters, optimizer, activations, workspace;
 };
 
-/* How an image enters the network: gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2. */
-#define INPUT_CHANNELS 3
-extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS]; /* ImageNet's, as torchvision */
-
-/* The part of a source image that the network sees. */
-struct crop {
-    uint16_t x, y; /* left upper corner: x + input width <= source */
-    bool flip;     /* left and right exchanged */
+/* What was chosen: for run.json, the checkpoint and the comparison of ranks. */
+#define PLAN_ALGORITHMS 17
+struct plan_facts {
+    enum precision precision;         /* never PRECISION_AUTO */
+    char algorithms[PLAN_ALGORITHMS]; /* a hash over all that decides about bits, in hexadecimal digits */
+    struct plan_memory memory;
 };
 
-/*
- * A micro-batch in host memory; read before the call returns.
- *
- * An image of weight 0 is padding and counts in nothing, wherever it stands: the loss, all gradients and the statistics
- * are those of a smaller micro-batch without it, whatever its pixels.  Its logits, and its gradients in every buffer,
- * are 0.  The statistics of a channel are taken over
- *     count = images of another weight * pixels
- * values: mean, variance = squares / count, and in backward() the means over the batch.  The running variance takes
- * squares / (count - 1).
- *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back through it.  One value
- *                says nothing of a variance: the running statistics of this normalisation stay.  (PyTorch refuses such
- *                a batch.)
- *     no image   nothing is computed: the loss is 0, the running statistics stay, backward() adds nothing.
- */
-struct batch {
-    const uint8_t *pixels;   /* [batch][source][source], 0 = black */
-    const struct crop *crop; /* [batch] */
-    const uint8_t *label;    /* [batch][outputs], 0 or 1; NULL with EVALUATE where no loss is wanted */
-    const float *weight;     /* [batch], 0 for padding (see below); NULL: all 1 */
-    double scale;            /* loss = scale * sum: 1 / (images of weight 1 in the global batch * outputs) */
+/* What of a plan is in no arena, and in a checkpoint. */
+struct plan_state {
+    uint64_t applied;  /* steps that changed something: t of Adam */
+    double loss_scale; /* 1 without one; 0: that of a new plan */
+    uint32_t good;     /* steps since it changed */
 };
 
-enum forward_mode {
-    FORWARD_TRAIN,   /* statistics of the batch, running statistics are updated, what backward() needs is kept */
-    FORWARD_EVALUATE /* running statistics */
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
+enum step_flags {
+    STEP_FIRST = 1, /* a step begins: gradients from zero, running statistics from where the last one left them */
+    STEP_LAST = 2,  /* no other micro-batch follows on this rank */
+    STEP_FAULT = 4  /* with STEP_LAST: this rank cannot go on, and no rank makes this step */
 };
 
-enum arena_id {
-    ARENA_PARAMETERS,
-    ARENA_STATISTICS,
-    ARENA_GRADIENTS,
-    ARENA_MOMENT1, /* of Adam, or the momentum of SGD */
-    ARENA_MOMENT2,
-    ARENA_AVERAGE
+#define STEP_WISHES 8 /* bits */
+
+/* What a rank says with STEP_LAST. */
+struct step_end {
+    uint32_t wishes; /* bits below STEP_WISHES */
+    /*
+     * Micro-batches of the ranks behind this one: `behind` whole ones, and one of `rest` images (0: none).  Running
+     * statistics fade by them, so that the sum over the ranks is what one process has that sees all micro-batches in
+     * their order: rank 0 begins a step with what they were, the others with zero.
+     */
+    uint64_t behind;
+    unsigned rest;
 };
 
-/*
- * Called during backward() when the gradients of parameters first .. first + count - 1 (floats of the arena) are
- * final for this micro-batch.  Every float comes once, ranges come from the end of the arena to its beginning.
- */
-typedef enum chex_status gradients_ready(void *context, size_t first, size_t count, struct chex_error *err);
+#define STEP_NONE UINT32_MAX
 
-/* Floats of an arena; whether a plan of these options has it; and what is in one at first that is not zero. */
-size_t arena_floats(const struct graph *g, enum arena_id arena);
-bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
-void arena_start_statistics(const struct graph *g, float *statistics);
-/*
- * How running statistics fade.  forward(TRAIN) makes r = (1 - m) r + m batch of them, m = GRAPH_NORM_MOMENTUM.  This
- * does to them what `times` micro-batches of `images` images do, without what these add: r = (1 - m)^times r.
- */
-void arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics);
+struct step_result {
+    double loss; /* of all ranks */
+    double norm; /* 2-norm of the gradients of all ranks, unscaled, before clipping */
+    bool applied;
+    bool halted;     /* the plan: this step and those behind it change nothing */
+    uint32_t faults; /* ranks with STEP_FAULT */
+    uint32_t wishes; /* the OR over the ranks */
+    uint32_t bad;    /* the first micro-batch of this rank whose loss is not finite; STEP_NONE */
+    struct plan_state state;
+    struct step_times times; /* of the parts that the backend sees, by the clock of the device */
+};
 
-/* The images of a micro-batch that are no padding: their places in it, in order, to place[], and how many there are. */
-unsigned batch_images(const struct batch *batch, unsigned size, unsigned *place);
-
-struct plan;
+/* ---- the seam ---------------------------------------------------------------------------------------------------- */
 
 struct backend {
-    const char *name; /* "ref" */
+    const char *name; /* "ref", for --device */
 
-    /*
-     * Can it run here?  Describes the device in text ("Xeon, 2 threads, AVX-512").  CHEX_ERR_UNSUPPORTED says why not.
-     */
-    enum chex_status (*probe)(int device, char *text, size_t size, struct chex_error *err);
+    /* -- devices -- */
+    unsigned (*device_count)(void); /* 0 where there is no driver */
+    /* CHEX_ERR_UNSUPPORTED says why the device cannot be used. */
+    enum chex_status (*device_open)(unsigned number, struct device **out, struct chex_error *err);
+    void (*device_close)(struct device *device); /* NULL is allowed */
+    /* All ranks call.  The collective tells the ranks of each other; it outlives the reducer. */
+    enum chex_status (*reduce_new)(struct device *device, struct collective *c, struct reduce **out,
+                                   struct chex_error *err);
 
+    /* -- images that stay with the device, for batch.index -- */
+    /* Room for so many of source x source pixels.  CHEX_ERR_MEMORY */
+    enum chex_status (*store_new)(struct device *device, uint32_t images, unsigned source, struct image_store **out,
+                                  struct chex_error *err);
+    /* From any thread, each image once; there when it returns. */
+    enum chex_status (*store_put)(struct image_store *store, uint32_t image, const uint8_t *pixels,
+                                  struct chex_error *err);
+    void (*store_free)(struct image_store *store); /* NULL is allowed; no plan uses it any more */
+
+    /* -- plans -- */
     /*
-     * CHEX_ERR_MEMORY names what is needed and what there is;  CHEX_ERR_UNSUPPORTED a precision or graph that this
-     * backend does not do.  Arenas are zero but for running variances, which are 1.
+     * What plan_new() would choose, and the memory it would take; none of it is taken.  CHEX_ERR_UNSUPPORTED a
+     * precision or graph that this backend does not do
      */
-    enum chex_status (*plan_new)(const struct plan_options *options, struct plan **out, struct chex_error *err);
+    enum chex_status (*plan_size)(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
+                                  struct chex_error *err);
+    /*
+     * The same errors, and CHEX_ERR_MEMORY, which names what is needed and what there is.  Arenas are zero but for
+     * running variances, which are 1.
+     */
+    enum chex_status (*plan_new)(struct device *device, const struct plan_options *o, struct plan **out,
+                                 struct plan_facts *facts, struct chex_error *err);
     void (*plan_free)(struct plan *plan); /* NULL is allowed */
-    void (*memory)(const struct plan *plan, struct plan_memory *out);
 
     /* Whole arenas, in the form of the graph: graph->param_floats, or stat_floats, of them. */
     enum chex_status (*write)(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
     enum chex_status (*read)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
+    enum chex_status (*set_state)(struct plan *plan, const struct plan_state *state, struct chex_error *err);
 
+    /* -- a step -- */
     /*
-     * logits   [batch][outputs], or NULL; 0 for padding
-     * loss     sum over images of weight 1 and outputs, times batch->scale; or NULL.  It is finite, or the caller
-     * stops.  With both NULL a GPU need not be waited for.
+     * One micro-batch forward and backward.  `end` with STEP_LAST alone.  batch NULL: with STEP_LAST, of a rank that
+     * has no image for it; it takes part in the sums with what it has.  CHEX_ERR_LOST, and errors of other ranks
      */
-    enum chex_status (*forward)(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits,
-                                double *loss, struct chex_error *err);
-
-    /*
-     * Add the gradients of the loss of the last forward(TRAIN) to the arena.  ready may be NULL; it is called, too,
-     * where all images were padding.
-     */
-    enum chex_status (*backward)(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err);
-    enum chex_status (*clear_gradients)(struct plan *plan, struct chex_error *err);
-
-    /* The gradients themselves, to be added up from, and to take the sums: host memory. */
-    float *(*gradients)(struct plan *plan);
-
-    /* One step of the optimizer with the gradients there; *norm is their 2-norm, not finite where one of them is not:
-     * then nothing is changed. */
-    enum chex_status (*update)(struct plan *plan, const struct optimizer_step *step, double *norm,
+    enum chex_status (*accumulate)(struct plan *plan, const struct batch *batch, unsigned flags,
+                                   const struct step_end *end, struct chex_error *err);
+    /* One step of the optimizer with these gradients; `clip` as in optimizer.h.  The same errors. */
+    enum chex_status (*update)(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err);
+    /* What came of a step, once it is *done.  That of the last two tickets can be asked for.  The same errors. */
+    enum chex_status (*result)(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
                                struct chex_error *err);
+    /* A plan that is halted takes part again; nothing is under way. */
+    enum chex_status (*resume)(struct plan *plan, struct chex_error *err);
 
-    /* For tests: a buffer of the graph after forward(), or its gradient after backward() of a plan with `keep`, as
-     * [batch][channels][height][width].  CHEX_ERR_UNSUPPORTED where this backend does not keep it. */
+    /* -- evaluation -- */
+    /*
+     * Logits with running statistics, [views][batch][outputs], 0 for padding; nothing in the plan changes.
+     * crop     [views][batch]
+     * weights  ARENA_PARAMETERS or ARENA_AVERAGE
+     */
+    enum chex_status (*score)(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                              enum arena_id weights, float *logits, struct chex_error *err);
+
+    /*
+     * For tests: a buffer of the graph, or its gradient, after accumulate() of a plan with `keep`, as
+     * [batch][channels][height][width].  The output is there without `keep` too.  CHEX_ERR_UNSUPPORTED where this
+     * backend does not keep it.
+     */
     enum chex_status (*peek)(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err);
 };
 
-/* All that were built in, the best first, ended by NULL; and the one of this name, or NULL. */
+/*
+ * The best first, ended by NULL: a list of the program.  train/backends.c, which make writes, is the one of all that
+ * were built; a program with a list of its own does not get it.  And the one of this name, or NULL.
+ */
 extern const struct backend *const backends[];
 const struct backend *backend_find(const char *name);
 

@@ -2,8 +2,13 @@
 libtrain_la_SOURCES += \
 	train/backend/backend.c \
 	train/backend/backend.h \
+	train/backend/batch.h \
+	train/backend/host.c \
+	train/backend/host.h \
 	train/backend/host_memory.c \
 	train/backend/host_memory.h \
+	train/backend/host_step.c \
+	train/backend/reduce.h \
 	train/backend/registry.c \
 	train/backend/step_parts.c \
 	train/backend/step_parts.h

@@ -38,6 +38,7 @@ struct checkpoint_state {
     uint64_t global_batch; /* images */
     unsigned window;       /* of the order (order.h) */
     enum optimizer_kind optimizer;
+    struct plan_state plan;
     struct schedule schedule;
     double best; /* of the metric that selects; NaN before the first evaluation */
     uint64_t best_step;

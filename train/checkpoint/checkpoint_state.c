@@ -65,6 +65,9 @@ static const struct state_field fields[] = {
     FIELD("global_batch", KIND_U64, global_batch),
     FIELD("window", KIND_U32, window),
     FIELD("optimizer", KIND_U32, optimizer),
+    ADDED("applied", KIND_U64, plan.applied),
+    ADDED("loss_scale", KIND_REAL, plan.loss_scale),
+    ADDED("good_steps", KIND_U32, plan.good),
     FIELD("schedule_kind", KIND_U32, schedule.options.kind),
     FIELD("schedule_base", KIND_REAL, schedule.options.base),
     FIELD("schedule_warmup", KIND_U64, schedule.options.warmup),
@@ -261,6 +264,8 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     }
     if (!json_object_get(top, "micro_batches"))
         state->micro_batches = state->step;
+    if (!json_object_get(top, "applied"))
+        state->plan.applied = state->step;
     json_decref(top);
     name_precision(state->settings);
     return status;

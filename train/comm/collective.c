@@ -120,7 +120,8 @@ exchange(struct collective *c, struct exchange *x, const struct head *head, cons
 enum chex_status
 collective_no_sums(const struct collective *c, struct chex_error *err)
 {
-    return c->sums ? chex_fail(err, CHEX_ERR_BUG, "a call of another kind before collective_sum_wait()") : CHEX_OK;
+    return c->sums ? chex_fail(err, CHEX_ERR_BUG, "a call of another kind before collective_allreduce_wait()")
+                   : CHEX_OK;
 }
 
 /* ---- gathering ------------------------------------------------------------------------------------------------ */
@@ -147,8 +148,8 @@ put_together(const struct collective *c, const struct exchange *x, const void *d
 }
 
 enum chex_status
-collective_gather(struct collective *c, const void *data, size_t size, struct buffer *all, size_t *sizes,
-                  struct chex_error *err)
+collective_allgather(struct collective *c, const void *data, size_t size, struct buffer *all, size_t *sizes,
+                     struct chex_error *err)
 {
     struct exchange x = {.tag = TAG_GATHER};
     struct head head = {.meeting = c->meeting, .begun = c->begun, .ended = c->ended};
@@ -206,12 +207,12 @@ judge(const struct collective *c, const struct exchange *x, const struct head *o
 
 /* The bookkeeping of a meeting at which all were. */
 static void
-begin_anew(struct collective *c, bool in_hurry, enum chex_status status)
+close_meeting(struct collective *c, bool terminating, enum chex_status status)
 {
     c->meeting++;
     c->begun = c->ended = 0;
     c->secondhand = false;
-    c->calm = c->calm || in_hurry;
+    c->all_met = c->all_met || terminating;
     if (status != CHEX_OK)
         collective_leave_sums(c);
 }
@@ -221,7 +222,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
 {
     struct exchange x = {.tag = TAG_MEET};
     struct head head = {.meeting = c->meeting, .begun = c->begun, .ended = c->ended, .flags = flags ? *flags : 0};
-    bool in_hurry = c->options.hurry && atomic_load(c->options.hurry);
+    bool terminating = c->options.terminating && atomic_load(c->options.terminating);
     struct chex_error why;
     const char *text;
     enum chex_status met;
@@ -238,7 +239,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
     met = exchange(c, &x, &head, text, strlen(text), &why);
     if (met == CHEX_OK) {
         status = judge(c, &x, &head, flags, err);
-        begin_anew(c, in_hurry, status);
+        close_meeting(c, terminating, status);
     } else {
         c->left = true; /* nobody hears of this rank any more */
         if (status == CHEX_OK || status == CHEX_ERR_STOPPED || head.secondhand)
@@ -279,7 +280,7 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
         status = chex_fail_memory(err);
     status = collective_agree(c, status, NULL, err);
     if (status == CHEX_OK)
-        status = collective_gather(c, text, strlen(text), &all, sizes, err);
+        status = collective_allgather(c, text, strlen(text), &all, sizes, err);
     at = status == CHEX_OK && sizes ? sizes[0] : 0;
     for (i = 1; status == CHEX_OK && sizes && i < c->comm->size; at += sizes[i++])
         if (find_difference((const char *)all.data, sizes[0], (const char *)all.data + at, sizes[i], here, there,
@@ -347,8 +348,8 @@ collective_new(struct comm *comm, const struct collective_options *options, stru
         c->options.timeout = COLLECTIVE_TIMEOUT;
     if (!(c->options.grace > 0))
         c->options.grace = COLLECTIVE_GRACE;
-    c->hurry_at = -1;
-    c->spoke = progress_clock();
+    c->terminating_at = -1;
+    c->last_sent = progress_clock();
     c->last_sum = &c->sums;
     c->peer = calloc((size_t)comm->size, sizeof(*c->peer));
     if (!c->peer) {
@@ -399,6 +400,29 @@ const char *
 collective_host(const struct collective *c, int rank)
 {
     return c->peer[rank].host;
+}
+
+/* Ranks below `end` on the machine of this one. */
+static int
+count_local(const struct collective *c, int end)
+{
+    int count = 0, i;
+
+    for (i = 0; i < end; i++)
+        count += strcmp(c->peer[i].host, c->peer[c->comm->rank].host) == 0;
+    return count;
+}
+
+int
+collective_local_rank(const struct collective *c)
+{
+    return count_local(c, c->comm->rank);
+}
+
+int
+collective_local_size(const struct collective *c)
+{
+    return count_local(c, c->comm->size);
 }
 
 bool

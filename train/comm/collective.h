@@ -1,22 +1,15 @@
 /*
- * collective.h - what the ranks of one training run do together: sums, broadcast, gathering, meetings
+ * collective.h - what the ranks of one training run do together: allreduce, broadcast, allgather, consensus of status
  *
- * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): who waits
- * asks again and again, and tells all others that it is alive.  So a rank that died, hangs in I/O or was stopped is one
- * of whom nothing is heard, and the others name it: "no progress for 300 s; waiting for rank 3 n07".
+ * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): a rank
+ * that waits polls, and sends a heartbeat to its peers.  A rank that died, hangs in I/O or was stopped sends none, and
+ * its peers name it: "no progress for 300 s; waiting for rank 3 n07".
  *
- * How a step uses it:
- *
- *     forward() of every micro-batch, backward() of all but the last       an error of one's own is kept for the
- *     meeting
- *     collective_agree(c, status, &flags, err)    a meeting: is everyone well, does anyone want to stop or to save?
- *     backward() of the last micro-batch          its callback: collective_sum_start() of each bucket of gradients
- *                                                 that became final, collective_sum_poll()
- *     collective_sum_wait(c, err)                 the gradients of all ranks are summed up
- *     update()
- *
- * The meeting stands before the sums because from there on nothing is expected to fail: a rank that fails inside a sum
- * leaves transfers that nobody ends, collective_broken() is true, and the run can only be aborted.
+ * A step of training is one allreduce: each bucket of gradients that became final is started, collective_poll() moves
+ * them on, and collective_allreduce_wait() ends when all are there (reduce_host.h).  Ranks meet, collective_agree(),
+ * where all of them know that they do: after an epoch, before a checkpoint, after a fault that came with the sums.
+ * Inside of sums nothing is expected to fail: a rank that fails there leaves transfers that nobody ends,
+ * collective_broken() is true, and the run can only be aborted.
  *
  * An error of another rank comes back from whatever this one waits in, with "rank 3 n07: " before the text; then all
  * meet in collective_agree(), with whatever status they have, and get the same.
@@ -50,20 +43,20 @@ struct collective_options {
 
     /*
      * Set by the handler of SIGTERM; may be NULL.  Whoever sends it may have lost a rank and end this process soon:
-     * from then on a rank of whom nothing is heard for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest
-     * silence so far) is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again:
+     * from then on a rank that is silent for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest silence
+     * so far) is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again:
      * saving may take longer.
      */
-    const atomic_bool *hurry;
+    const atomic_bool *terminating;
     double grace;
 
-    void (*idle)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
+    void (*on_wait)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
 
     /*
-     * Told once, half a second after hurry, to the rank that speaks: "waiting for rank 3 n07".  Where a rank was killed
-     * mpirun leaves the others about one second to say so.  May be NULL.
+     * Called once, half a second after SIGTERM, on the rank that speaks: "waiting for rank 3 n07".  Where a rank was
+     * killed mpirun leaves the others about one second to say so.  May be NULL.
      */
-    void (*hurried)(void *context, const char *text);
+    void (*warn_waiting)(void *context, const char *text);
     void *context;
 };
 
@@ -78,6 +71,9 @@ void collective_free(struct collective *c); /* NULL is allowed */
 int collective_rank(const struct collective *c);
 int collective_size(const struct collective *c);
 const char *collective_host(const struct collective *c, int rank); /* lives as long as c */
+/* Ranks of this machine, and the place of this one among them. */
+int collective_local_rank(const struct collective *c);
+int collective_local_size(const struct collective *c);
 
 /*
  * The sum over the ranks, in place, in the order of the ranks, ((x0 + x1) + x2) + ...: the same bits on every rank and
@@ -89,9 +85,9 @@ const char *collective_host(const struct collective *c, int rank); /* lives as l
  * Doubles: 29 bits behind those of a float.  So the sum of floats is exact, but where one is 2^29 times another, and
  * does not depend on how many of them were added up by each rank before.
  */
-enum chex_status collective_sum_start(struct collective *c, double *data, size_t count, struct chex_error *err);
-enum chex_status collective_sum_poll(struct collective *c, struct chex_error *err);
-enum chex_status collective_sum_wait(struct collective *c, struct chex_error *err);
+enum chex_status collective_allreduce_start(struct collective *c, double *data, size_t count, struct chex_error *err);
+enum chex_status collective_poll(struct collective *c, struct chex_error *err);
+enum chex_status collective_allreduce_wait(struct collective *c, struct chex_error *err);
 
 /* From rank 0 to all, size bytes in place; size is the same on all ranks. */
 enum chex_status collective_broadcast(struct collective *c, void *data, size_t size, struct chex_error *err);
@@ -101,8 +97,8 @@ enum chex_status collective_broadcast(struct collective *c, void *data, size_t s
  * one behind the other, sizes[r] bytes of rank r (an array of collective_size(), or NULL).  size differs from rank to
  * rank as it will, up to COMM_MAX_MESSAGE - 64: CHEX_ERR_LIMIT.
  */
-enum chex_status collective_gather(struct collective *c, const void *data, size_t size, struct buffer *all,
-                                   size_t *sizes, struct chex_error *err);
+enum chex_status collective_allgather(struct collective *c, const void *data, size_t size, struct buffer *all,
+                                      size_t *sizes, struct chex_error *err);
 
 /*
  * A meeting.  status and *err are how it is for this rank; *flags (may be NULL) becomes the OR over the ranks.  Returns

@@ -84,7 +84,7 @@ collective_transfer_done(struct collective *c, int rank, struct comm_transfer **
     status = c->comm->ops->finish(c->comm, transfer, err);
     *done = !*transfer;
     if (*done)
-        c->peer[rank].heard = c->waited;
+        c->peer[rank].last_heard = c->waited;
     return status;
 }
 
@@ -355,7 +355,7 @@ start_sum(struct collective *c, struct sum *s, struct chex_error *err)
 }
 
 enum chex_status
-collective_sum_start(struct collective *c, double *data, size_t count, struct chex_error *err)
+collective_allreduce_start(struct collective *c, double *data, size_t count, struct chex_error *err)
 {
     enum chex_status status;
     struct sum *s;
@@ -375,11 +375,11 @@ collective_sum_start(struct collective *c, double *data, size_t count, struct ch
     *c->last_sum = s;
     c->last_sum = &s->next;
     status = start_sum(c, s, err);
-    return status == CHEX_OK ? collective_sum_poll(c, err) : status;
+    return status == CHEX_OK ? collective_poll(c, err) : status;
 }
 
 enum chex_status
-collective_sum_poll(struct collective *c, struct chex_error *err)
+collective_poll(struct collective *c, struct chex_error *err)
 {
     struct task task = {.advance = advance_sums, .transfers = true, .index = c->ended};
     bool done;
@@ -392,7 +392,7 @@ collective_sum_poll(struct collective *c, struct chex_error *err)
 }
 
 enum chex_status
-collective_sum_wait(struct collective *c, struct chex_error *err)
+collective_allreduce_wait(struct collective *c, struct chex_error *err)
 {
     struct task task = {.advance = advance_sums, .transfers = true, .index = c->ended};
     enum chex_status status;

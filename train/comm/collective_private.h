@@ -43,7 +43,7 @@ struct letter {
 
 struct peer {
     char host[COLLECTIVE_HOST]; /* empty until known */
-    double heard;               /* collective.waited at its last word */
+    double last_heard;          /* collective.waited at its last word */
     bool missing;               /* the call that this rank waits in needs it */
     bool lost;
     struct letter *first, **last;
@@ -64,11 +64,11 @@ struct collective {
      * Time: all in seconds of waiting, so that neither computing nor a process that was stopped makes others look dead.
      */
     double waited;
-    double silence;  /* the longest of any rank so far */
-    double hurry_at; /* where the hurry was seen; negative: none */
-    bool calm;       /* all met after that */
-    bool told;       /* hurried() */
-    double spoke;    /* progress_clock() of the last beat */
+    double silence;        /* the longest of any rank so far */
+    double terminating_at; /* `waited` when the signal was seen; negative: none */
+    bool all_met;          /* all met after that */
+    bool warned;           /* warn_waiting() was called */
+    double last_sent;      /* progress_clock() of the last beat */
 
     int tag;                      /* of the last transfer */
     struct sum *sums, **last_sum; /* under way, in the order of their start */

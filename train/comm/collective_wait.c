@@ -21,8 +21,8 @@
 /* A turn of waiting counts at most this: what is longer was this process being stopped. */
 #define TURN_SECONDS 1.0
 
-/* So long after the hurry, or half of the grace, it is told whom this rank waits for. */
-#define HURRIED_SECONDS 0.5
+/* After the signal: warn_waiting() comes then, or after half of the grace. */
+#define WARN_SECONDS 0.5
 
 /* Turns without a pause, then with longer and longer ones. */
 #define BUSY_TURNS  100
@@ -106,9 +106,9 @@ listen_to_all(struct collective *c, struct chex_error *err)
         if (!arrived)
             return CHEX_OK;
         peer = &c->peer[c->message.from];
-        if (c->waited - peer->heard > c->silence)
-            c->silence = c->waited - peer->heard;
-        peer->heard = c->waited;
+        if (c->waited - peer->last_heard > c->silence)
+            c->silence = c->waited - peer->last_heard;
+        peer->last_heard = c->waited;
         if (c->message.tag != TAG_BEAT)
             status = keep(peer, &c->message, err);
         if (status != CHEX_OK)
@@ -124,9 +124,9 @@ beat(struct collective *c, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     int i;
 
-    if (now - c->spoke < every)
+    if (now - c->last_sent < every)
         return CHEX_OK;
-    c->spoke = now;
+    c->last_sent = now;
     for (i = 0; status == CHEX_OK && i < c->comm->size; i++)
         if (i != c->comm->rank)
             status = c->comm->ops->send(c->comm, i, TAG_BEAT, NULL, 0, err);
@@ -177,7 +177,7 @@ look_for_failed(struct collective *c, const struct task *task, struct chex_error
 
 /* ---- who is lost ---------------------------------------------------------------------------------------------- */
 
-/* "rank 3 n07, rank 5 n09": those that are missing and of whom nothing was heard for so long. */
+/* "rank 3 n07, rank 5 n09": those that are missing and were silent for `patience` seconds. */
 static int
 name_silent(const struct collective *c, double patience, char *text, size_t size)
 {
@@ -188,7 +188,7 @@ name_silent(const struct collective *c, double patience, char *text, size_t size
     for (i = 0; i < c->comm->size; i++) {
         const struct peer *peer = &c->peer[i];
 
-        if (!peer->missing || i == c->comm->rank || c->waited - peer->heard < patience)
+        if (!peer->missing || i == c->comm->rank || c->waited - peer->last_heard < patience)
             continue;
         if (at < size - 1)
             at += (size_t)snprintf(text + at, size - at, "%srank %d%s%s", count > 0 ? ", " : "", i,
@@ -207,7 +207,7 @@ call_lost(struct collective *c, double patience, struct chex_error *err)
     if (name_silent(c, patience, who, sizeof(who)) == 0)
         return CHEX_OK;
     for (i = 0; i < c->comm->size; i++)
-        c->peer[i].lost = c->peer[i].missing && i != c->comm->rank && c->waited - c->peer[i].heard >= patience;
+        c->peer[i].lost = c->peer[i].missing && i != c->comm->rank && c->waited - c->peer[i].last_heard >= patience;
     c->lost = true;
     chex_fail(&c->why, CHEX_ERR_LOST, "no progress for %.3g s; waiting for %s", patience, who);
     return collective_lose(c, err);
@@ -215,33 +215,33 @@ call_lost(struct collective *c, double patience, struct chex_error *err)
 
 /* Told by the rank that would speak if those were lost. */
 static void
-tell_hurried(struct collective *c, double silent)
+warn_of_silent(struct collective *c, double silent)
 {
     char who[600], text[640];
     int i;
 
-    if (c->told || c->waited - c->hurry_at < silent || name_silent(c, silent, who, sizeof(who)) == 0)
+    if (c->warned || c->waited - c->terminating_at < silent || name_silent(c, silent, who, sizeof(who)) == 0)
         return;
-    c->told = true;
+    c->warned = true;
     for (i = 0; i < c->comm->rank; i++)
-        if (!c->peer[i].missing || c->waited - c->peer[i].heard < silent)
+        if (!c->peer[i].missing || c->waited - c->peer[i].last_heard < silent)
             return;
     snprintf(text, sizeof(text), "waiting for %s", who);
-    if (c->options.hurried)
-        c->options.hurried(c->options.context, text);
+    if (c->options.warn_waiting)
+        c->options.warn_waiting(c->options.context, text);
 }
 
 /* After SIGTERM: soon nobody waits any longer. */
 static enum chex_status
-look_in_hurry(struct collective *c, double patience, struct chex_error *err)
+look_while_terminating(struct collective *c, double patience, struct chex_error *err)
 {
-    double hurry = 3 * c->silence > c->options.grace ? 3 * c->silence : c->options.grace;
+    double grace = 3 * c->silence > c->options.grace ? 3 * c->silence : c->options.grace;
 
-    if (c->hurry_at < 0)
-        c->hurry_at = c->waited;
-    tell_hurried(c, hurry / 2 < HURRIED_SECONDS ? hurry / 2 : HURRIED_SECONDS);
-    /* What was silence before the hurry counts too, but the grace begins with it. */
-    return hurry < patience && c->waited - c->hurry_at >= hurry ? call_lost(c, hurry, err) : CHEX_OK;
+    if (c->terminating_at < 0)
+        c->terminating_at = c->waited;
+    warn_of_silent(c, grace / 2 < WARN_SECONDS ? grace / 2 : WARN_SECONDS);
+    /* Silence before the signal counts too, but the grace begins with it. */
+    return grace < patience && c->waited - c->terminating_at >= grace ? call_lost(c, grace, err) : CHEX_OK;
 }
 
 static enum chex_status
@@ -250,8 +250,8 @@ look_for_lost(struct collective *c, struct chex_error *err)
     double patience = c->options.timeout * (c->meeting == 0 ? 6 : 1);
     enum chex_status status = call_lost(c, patience, err);
 
-    if (status == CHEX_OK && !c->calm && c->options.hurry && atomic_load(c->options.hurry))
-        status = look_in_hurry(c, patience, err);
+    if (status == CHEX_OK && !c->all_met && c->options.terminating && atomic_load(c->options.terminating))
+        status = look_while_terminating(c, patience, err);
     return status;
 }
 
@@ -302,14 +302,14 @@ collective_wait(struct collective *c, const struct task *task, struct chex_error
         double now = progress_clock();
 
         c->waited += now - then < TURN_SECONDS ? now - then : TURN_SECONDS;
-        c->told = c->told || now - then > TURN_SECONDS; /* this process was stopped: the others waited for it */
+        c->warned = c->warned || now - then > TURN_SECONDS; /* this process was stopped: the others waited for it */
         then = now;
         if (status == CHEX_OK && !done)
             status = look_for_lost(c, err);
         if (status != CHEX_OK || done)
             return status;
         make_pause(turn);
-        if (turn >= BUSY_TURNS && c->options.idle)
-            c->options.idle(c->options.context);
+        if (turn >= BUSY_TURNS && c->options.on_wait)
+            c->options.on_wait(c->options.context);
     }
 }

@@ -5,4 +5,6 @@ libtrain_la_SOURCES += \
 	train/comm/collective_broadcast.c \
 	train/comm/collective_bulk.c \
 	train/comm/collective_private.h \
-	train/comm/collective_wait.c
+	train/comm/collective_wait.c \
+	train/comm/reduce_host.c \
+	train/comm/reduce_host.h

@@ -84,7 +84,7 @@ same_geometry(struct plan *plan, struct step *step)
 {
     struct conv_plan *c = &step->conv;
     unsigned extra = c->kernel - 1, most;
-    size_t pixels = plan->options.batch * step->out->pixels, per_pixel = back_wide(step) + back_narrow(step), room;
+    size_t pixels = plan->host.options.batch * step->out->pixels, per_pixel = back_wide(step) + back_narrow(step), room;
 
     c->back_rows = 1;
     c->back_columns = c->width;
@@ -95,9 +95,9 @@ same_geometry(struct plan *plan, struct step *step)
         room = BACK_FLOATS / (per_pixel * (c->width + extra));
         c->back_rows = even_strips(c->height, at_least_1(room > extra ? room - extra : 0), 1);
     }
-    c->pieces = smaller(c->pieces, at_least_1(pixels / PIECE_PIXELS));
+    c->splits = smaller(c->splits, at_least_1(pixels / PIECE_PIXELS));
     most = at_least_1(step->in.blocks / (c->flat ? 4 * BACK_BLOCKS : BACK_BLOCKS));
-    c->ranges = smaller(most, at_least_1(TASKS / c->pieces));
+    c->ranges = smaller(most, at_least_1(TASKS / c->splits));
 }
 
 static bool
@@ -144,7 +144,7 @@ conv_geometry(struct plan *plan, struct step *step)
     c->out_width = c->flat ? c->width : out->width;
     c->channel = plan_take(plan, channels, sizeof(*c->channel));
     floats = conv_weight_floats(step);
-    c->gives = plan->options.train && !patches;
+    c->gives = plan->host.options.train && !patches;
     if (!plan_want(plan, &c->forward, floats, sizeof(float)) ||
         (c->gives && !plan_want(plan, &c->backward, floats, sizeof(float))))
         return false;
@@ -162,7 +162,7 @@ conv_geometry(struct plan *plan, struct step *step)
         c->weight_rows = c->rows;
         c->data_rows = strip_rows(outputs, in->width + extra, extra, in->height);
     }
-    c->pieces = smaller(plan->options.batch, PIECES);
+    c->splits = smaller(plan->host.options.batch, PIECES);
     c->ranges = 1;
     c->back_blocks = patches ? step->in.blocks : BACK_BLOCKS;
     if (c->same)
@@ -181,7 +181,7 @@ conv_scratch(const struct plan *plan, const struct step *step)
         more = patches_floats(step->in.patches, (unsigned)larger(c->columns, c->back_columns));
     forward = in * ((c->rows - 1) * stride + k) * (c->flat ? c->columns : (size_t)(c->out_width - 1) * stride + k) +
               more;
-    if (!plan->options.train)
+    if (!plan->host.options.train)
         return forward;
     if (c->same) {
         back = back_wide(step) * (c->back_rows + k - 1) * ((size_t)c->back_columns + k - 1) +
@@ -204,7 +204,7 @@ conv_pack(void *context, size_t block, unsigned thread)
     struct step *step = tasks->step;
     const struct graph_node *node = step->node;
     const struct conv_plan *c = &step->conv;
-    const float *weights = tasks->plan->arena[ARENA_PARAMETERS] + tasks->plan->graph->param[node->weight].offset;
+    const float *weights = tasks->plan->weights + tasks->plan->graph->param[node->weight].offset;
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* of one output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     unsigned b, i, o;
@@ -245,12 +245,12 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel;
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     float *sum = plan->weight_gradients + block * floats;
-    float *gradient = plan->arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
+    float *gradient = plan->host.arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
     const int *channel = c->channel + block * BLOCK;
     unsigned i, o;
 
     (void)thread;
-    for (p = 1; p < pieces_of(plan, step); p++)
+    for (p = 1; p < splits_of(plan, step); p++)
         plan->kernels->accumulate(sum + p * all, floats, false, sum);
     for (o = 0; o < node->out.channels; o++) {
         const float *from = sum + step->out_lane[o] / BLOCK * size + step->out_lane[o] % BLOCK;
@@ -286,7 +286,7 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
                            -(long)c->pad,
                            (rows - 1) * stride + k,
                            (c->out_width - 1) * stride + k};
-    operand_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    view_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
     for (o = 0; o < step->out_blocks; o += 2) {
         struct conv_row r = {
             .x_block = (size_t)box.rows * box.columns * BLOCK,

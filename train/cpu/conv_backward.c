@@ -1,10 +1,10 @@
 /*
  * conv_backward.c - gradients of convolutions; see cpu_plan.h
  *
- * A piece is some images of the batch, a range some blocks of the input.  One task goes over a piece and a range, strip
+ * A split is some images of the batch, a range some blocks of the input.  One task goes over a split and a range, strip
  * by strip: the gradient of the output is finished (through the normalisations that read it), two blocks of the input
- * are normalised once more, and from these come the gradient of the weights, summed up for each piece, and the gradient
- * of the input, which is handed on while it is in the cache.  The number of pieces depends on the images and the graph
+ * are normalised once more, and from these come the gradient of the weights, summed up for each split, and the gradient
+ * of the input, which is handed on while it is in the cache.  The number of splits depends on the images and the graph
  * only, and they are summed up in their order.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -104,7 +104,7 @@ give_data(const struct backward *at, unsigned first, unsigned count, const float
         at->plan->kernels->conv(&r);
     }
     for (o = 0; o < count; o++)
-        operand_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
+        view_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
 }
 
 /* Rows and columns from `row`, `column` on: weights and data from the same dy. */
@@ -122,7 +122,7 @@ same_strip(const struct backward *at, unsigned row, unsigned column, unsigned ro
     gradient_fetch(at->plan, step, at->image, 0, step->out_blocks, &box, 1, dy);
     for (b = at->block; b < at->end; b += count) {
         count = smaller(c->back_blocks, at->end - b);
-        operand_fetch(at->plan, &step->in, at->image, at->image, b, count, &box, x);
+        view_fetch(at->plan, &step->in, at->image, at->image, b, count, &box, x);
         add_weights(at, b, count, x, area, line, dy + c->pad * line + c->pad * BLOCK, area, line, rows, columns);
         if (c->gives)
             give_data(at, b, count, dy, (size_t)row * c->width + column, rows, columns, g);
@@ -162,7 +162,7 @@ window_image(const struct backward *at)
         out.rows = rows = smaller(c->weight_rows, c->out_height - from);
         in.rows = (rows - 1) * stride + k;
         dy = x + step->in.blocks * in.rows * line;
-        operand_fetch(plan, &step->in, image, image, 0, step->in.blocks, &in, x);
+        view_fetch(plan, &step->in, image, image, 0, step->in.blocks, &in, x);
         gradient_fetch(plan, step, image, 0, step->out_blocks, &out, 1, dy);
         add_weights(at, 0, step->in.blocks, x, in.rows * line, line, dy, (size_t)rows * c->out_width * BLOCK,
                     (size_t)c->out_width * BLOCK, rows, c->out_width);
@@ -190,19 +190,19 @@ backward_task(void *context, size_t task, unsigned thread)
     const struct plan *plan = tasks->plan;
     const struct step *step = tasks->step;
     unsigned ranges = step->conv.ranges, range = (unsigned)(task % ranges);
-    size_t piece = task / ranges, floats = conv_weight_floats(step), per_block = floats / step->in.blocks;
-    size_t images = plan->images, pieces = pieces_of(plan, step), pairs = (step->in.blocks + 1) / 2;
+    size_t split = task / ranges, floats = conv_weight_floats(step), per_block = floats / step->in.blocks;
+    size_t images = plan->images, splits = splits_of(plan, step), pairs = (step->in.blocks + 1) / 2;
     struct backward at = {
         .plan = plan,
         .step = step,
         .block = (unsigned)(range * pairs / ranges * 2),
         .end = smaller(step->in.blocks, (unsigned)((range + 1) * pairs / ranges * 2)),
-        .dw = plan->weight_gradients + piece * floats,
+        .dw = plan->weight_gradients + split * floats,
         .scratch = plan->scratch + thread * plan->scratch_floats,
     };
 
     memset(at.dw + at.block * per_block, 0, (at.end - at.block) * per_block * sizeof(*at.dw));
-    for (at.image = piece * images / pieces; at.image < (piece + 1) * images / pieces; at.image++) {
+    for (at.image = split * images / splits; at.image < (split + 1) * images / splits; at.image++) {
         if (step->conv.same)
             same_image(&at);
         else
@@ -217,7 +217,7 @@ conv_gradients(struct plan *plan, struct step *step)
 
     gradient_close(plan, step);
     if (step->conv.gives)
-        operand_claim(&step->in);
-    team_run(plan->team, pieces_of(plan, step) * step->conv.ranges, backward_task, &tasks);
+        view_claim(&step->in);
+    team_run(plan->team, splits_of(plan, step) * step->conv.ranges, backward_task, &tasks);
     team_run(plan->team, step->in.blocks, conv_unpack_gradient, &tasks);
 }

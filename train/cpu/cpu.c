@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "comm/reduce_host.h"
 #include "cpu/cpu_plan.h"
 
 #include <stdio.h>
@@ -30,49 +31,71 @@ cpu_free(struct plan *plan)
     free(plan);
 }
 
+static const struct host_ops cpu_ops;
+
+/* All but its memory and its threads. */
 static enum chex_status
-cpu_new(const struct plan_options *options, struct plan **out, struct chex_error *err)
+build(const struct device *device, const struct plan_options *o, struct plan **out, struct plan_facts *facts,
+      struct chex_error *err)
 {
+    char algorithms[64];
     enum chex_status status;
     struct plan *plan;
 
     *out = NULL;
-    if (options->precision != PRECISION_AUTO && options->precision != PRECISION_FP32)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu computes in fp32 only");
-    if (options->threads == 0 || options->threads > THREADS_MAX)
+    snprintf(algorithms, sizeof(algorithms), "cpu 1 %s", kernels_best()->name);
+    status = host_facts(device, o, algorithms, facts, err);
+    if (status != CHEX_OK)
+        return status;
+    if (o->threads == 0 || o->threads > THREADS_MAX)
         return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu takes 1 to %d threads, not %u", THREADS_MAX,
-                         options->threads);
+                         o->threads);
     plan = calloc(1, sizeof(*plan));
     if (!plan)
         return chex_fail_memory(err);
-    plan->options = *options;
-    plan->graph = options->graph;
+    plan->host.options = *o;
+    plan->graph = o->graph;
     plan->kernels = kernels_best();
-    plan->whole_images = options->batch >= options->threads;
-    plan->slots = options->train || !plan->whole_images ? options->batch : options->threads;
+    plan->whole_images = o->batch >= o->threads;
+    plan->slots = o->train || !plan->whole_images ? o->batch : o->threads;
     status = plan_build(plan, err);
     if (status == CHEX_OK)
-        status = team_new(options->threads, &plan->team, err);
+        status = plan_count(plan, &facts->memory, err);
     if (status != CHEX_OK) {
         cpu_free(plan);
         return status;
     }
-    arena_start_statistics(plan->graph, plan->arena[ARENA_STATISTICS]);
     *out = plan;
     return CHEX_OK;
 }
 
-static void
-cpu_memory(const struct plan *plan, struct plan_memory *out)
+static enum chex_status
+cpu_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts, struct chex_error *err)
 {
-    uint64_t arena = plan->graph->param_floats * sizeof(float);
-    int i;
+    struct plan *plan;
+    enum chex_status status = build(device, o, &plan, facts, err);
 
-    *out = (struct plan_memory){.parameters = arena + plan->graph->stat_floats * sizeof(float),
-                                .activations = plan->activation_floats * sizeof(float)};
-    for (i = ARENA_GRADIENTS; i <= ARENA_AVERAGE; i++)
-        out->optimizer += plan->arena[i] ? arena : 0;
-    out->workspace = plan->bytes - out->parameters - out->optimizer - out->activations;
+    cpu_free(plan);
+    return status;
+}
+
+static enum chex_status
+cpu_new(struct device *device, const struct plan_options *o, struct plan **out, struct plan_facts *facts,
+        struct chex_error *err)
+{
+    enum chex_status status = build(device, o, out, facts, err);
+
+    if (status == CHEX_OK)
+        status = plan_allocate(*out, err);
+    if (status == CHEX_OK)
+        status = team_new(o->threads, &(*out)->team, err);
+    if (status != CHEX_OK) {
+        cpu_free(*out);
+        *out = NULL;
+        return status;
+    }
+    host_start(&(*out)->host, &cpu_ops);
+    return CHEX_OK;
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
@@ -97,7 +120,7 @@ simple_task(void *context, size_t image, unsigned thread)
 static void
 take_logits(struct plan *plan, size_t image, size_t slot)
 {
-    const struct store *s = &plan->store[plan->graph->output];
+    const struct tensor *s = &plan->tensor[plan->graph->output];
     const float *from = value_of(s, slot, 0);
     unsigned c;
 
@@ -134,7 +157,7 @@ forward_node(struct plan *plan, struct step *step)
     switch (step->node->op) {
     case GRAPH_NORM:
         norm_prepare(plan, step);
-        if (plan->mode == FORWARD_TRAIN)
+        if (plan->training)
             norm_running(plan, step);
         return;
     case GRAPH_CONV:
@@ -180,45 +203,47 @@ pack_weights(struct plan *plan)
         if (tasks.step->node->op == GRAPH_CONV)
             team_run(plan->team, tasks.step->out_blocks, conv_pack, &tasks);
     }
-    plan->packed = true;
+    plan->packed = plan->weights;
 }
 
+/* Values, and the logits of the micro-batch. */
 static void
-forward_all(struct plan *plan)
+pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool training)
 {
-    if (!plan->packed)
+    size_t outputs = plan->graph->buffer[plan->graph->output].channels;
+
+    plan->batch = batch;
+    plan->weights = plan->host.arena[weights];
+    plan->training = training;
+    plan->images = batch_images(batch, plan->host.options.batch, plan->place);
+    if (plan->images < plan->host.options.batch)
+        memset(plan->logits, 0, plan->host.options.batch * outputs * sizeof(float));
+    if (plan->images == 0)
+        return;
+    if (plan->packed != plan->weights)
         pack_weights(plan);
-    if (plan->mode == FORWARD_EVALUATE && plan->whole_images)
+    if (!training && plan->whole_images)
         forward_images(plan);
     else
         forward_nodes(plan);
 }
 
-static enum chex_status
-cpu_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
-            struct chex_error *err)
+static double
+cpu_forward(struct plan *plan, const struct batch *batch)
 {
-    size_t outputs = plan->graph->buffer[plan->graph->output].channels;
-    double sum;
+    const struct plan_options *o = &plan->host.options;
 
-    if (mode == FORWARD_TRAIN && !plan->options.train)
-        return chex_fail(err, CHEX_ERR_BUG, "this plan is not for training");
-    plan->batch = batch;
-    plan->mode = mode;
-    plan->images = batch_images(batch, plan->options.batch, plan->place);
-    if (plan->images < plan->options.batch)
-        memset(plan->logits, 0, plan->options.batch * outputs * sizeof(float));
-    if (plan->images > 0)
-        forward_all(plan);
-    if (logits)
-        memcpy(logits, plan->logits, plan->options.batch * outputs * sizeof(float));
-    if (batch->label) {
-        sum = loss_sum(&plan->options.loss, plan->options.batch, outputs, plan->logits, batch->label, batch->weight,
-                       batch->scale, plan->logit_gradient);
-        if (loss)
-            *loss = sum;
-    }
-    return CHEX_OK;
+    pass(plan, batch, ARENA_PARAMETERS, true);
+    return loss_sum(&o->loss, o->batch, plan->graph->buffer[plan->graph->output].channels, plan->logits, batch->label,
+                    batch->weight, batch->scale, plan->logit_gradient);
+}
+
+static void
+cpu_score(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits)
+{
+    pass(plan, batch, weights, false);
+    memcpy(logits, plan->logits,
+           plan->host.options.batch * plan->graph->buffer[plan->graph->output].channels * sizeof(float));
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------- */
@@ -227,14 +252,14 @@ static void
 begin_backward(struct plan *plan)
 {
     const struct graph *g = plan->graph;
-    struct store *out = &plan->store[g->output];
+    struct tensor *out = &plan->tensor[g->output];
     size_t i, n;
     unsigned c;
 
     for (i = 0; i < g->buffer_count; i++) {
-        struct store *s = &plan->store[i];
+        struct tensor *s = &plan->tensor[i];
 
-        memset(s->given, 0, s->blocks * sizeof(*s->given));
+        memset(s->accumulated, 0, s->blocks * sizeof(*s->accumulated));
         if (!s->normed || !s->b)
             continue;
         memset(s->b, 0, (size_t)s->blocks * BLOCK * sizeof(*s->b));
@@ -261,7 +286,7 @@ backward_node(struct plan *plan, struct step *step)
 }
 
 static enum chex_status
-cpu_backward(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err)
+cpu_backward(struct plan *plan, struct chex_error *err)
 {
     const struct graph *g = plan->graph;
     enum chex_status status = CHEX_OK;
@@ -273,30 +298,16 @@ cpu_backward(struct plan *plan, gradients_ready *ready, void *context, struct ch
 
         if (plan->images > 0)
             backward_node(plan, &plan->step[i]);
-        if (ready && node->op == GRAPH_CONV)
-            status = ready(context, g->param[node->weight].offset, g->param[node->weight].count, err);
-        else if (ready && (node->op == GRAPH_NORM || node->op == GRAPH_LINEAR))
-            status = ready(context, g->param[node->weight].offset,
-                           g->param[node->weight].count + g->param[node->bias].count, err);
+        if (node->op == GRAPH_CONV)
+            status = host_gradients(plan, g->param[node->weight].offset, g->param[node->weight].count, err);
+        else if (node->op == GRAPH_NORM || node->op == GRAPH_LINEAR)
+            status = host_gradients(plan, g->param[node->weight].offset,
+                                    g->param[node->weight].count + g->param[node->bias].count, err);
     }
     return status;
 }
 
-/* ---- arenas ---------------------------------------------------------------------------------------------------- */
-
-static enum chex_status
-cpu_clear(struct plan *plan, struct chex_error *err)
-{
-    (void)err;
-    memset(plan->arena[ARENA_GRADIENTS], 0, plan->graph->param_floats * sizeof(float));
-    return CHEX_OK;
-}
-
-static float *
-cpu_gradients(struct plan *plan)
-{
-    return plan->arena[ARENA_GRADIENTS];
-}
+/* ---- the optimizer ----------------------------------------------------------------------------------------------- */
 
 #define UPDATE_FLOATS 65536 /* of a task */
 
@@ -310,52 +321,34 @@ static void
 update_task(void *context, size_t task, unsigned thread)
 {
     const struct update *u = context;
-    float *const *arena = u->plan->arena;
+    float *const *arena = u->plan->host.arena;
     size_t from = task * UPDATE_FLOATS, left = u->plan->graph->param_floats - from;
 
     (void)thread;
-    optimizer_apply(&u->plan->options.optimizer, u->step, u->scale, left < UPDATE_FLOATS ? left : UPDATE_FLOATS,
+    optimizer_apply(&u->plan->host.options.optimizer, u->step, u->scale, left < UPDATE_FLOATS ? left : UPDATE_FLOATS,
                     arena[ARENA_PARAMETERS] + from, arena[ARENA_GRADIENTS] + from, arena[ARENA_MOMENT1] + from,
                     arena[ARENA_MOMENT2] ? arena[ARENA_MOMENT2] + from : NULL,
                     arena[ARENA_AVERAGE] ? arena[ARENA_AVERAGE] + from : NULL);
 }
 
-static enum chex_status
-cpu_update(struct plan *plan, const struct optimizer_step *step, double *norm, struct chex_error *err)
+static void
+cpu_apply(struct plan *plan, const struct optimizer_step *step, double scale)
 {
-    struct update update = {plan, step, 1};
+    struct update update = {plan, step, scale};
 
-    (void)err;
-    *norm = optimizer_norm(plan->arena[ARENA_GRADIENTS], plan->graph->param_floats);
-    if (*norm - *norm != 0) /* infinite, or no number */
-        return CHEX_OK;
-    update.scale = optimizer_clip(step, *norm);
-    plan->packed = false;
     team_run(plan->team, (plan->graph->param_floats + UPDATE_FLOATS - 1) / UPDATE_FLOATS, update_task, &update);
-    return CHEX_OK;
-}
-
-static enum chex_status
-cpu_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
-{
-    if (!plan->arena[arena])
-        return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(plan->arena[arena], from, arena_floats(plan->graph, arena) * sizeof(float));
-    plan->packed = plan->packed && arena != ARENA_PARAMETERS;
-    return CHEX_OK;
-}
-
-static enum chex_status
-cpu_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
-{
-    if (!plan->arena[arena])
-        return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(to, plan->arena[arena], arena_floats(plan->graph, arena) * sizeof(float));
-    return CHEX_OK;
 }
 
 static void
-peek_channel(const struct store *s, size_t image, unsigned channel, bool gradient, float *out)
+cpu_changed(struct plan *plan)
+{
+    plan->packed = NULL;
+}
+
+/* ---- the seam ---------------------------------------------------------------------------------------------------- */
+
+static void
+peek_channel(const struct tensor *s, size_t image, unsigned channel, bool gradient, float *out)
 {
     size_t lane = s->lane[channel] % BLOCK, p;
     unsigned block = s->lane[channel] / BLOCK;
@@ -376,43 +369,59 @@ peek_channel(const struct store *s, size_t image, unsigned channel, bool gradien
 static enum chex_status
 cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
-    const struct store *s = &plan->store[buffer];
+    const struct tensor *s = &plan->tensor[buffer];
     size_t floats = (size_t)s->channels * s->pixels, n;
     unsigned c;
 
-    if (!s->value || plan->slots != plan->options.batch || (gradient && !(plan->options.train && plan->options.keep)))
+    if (buffer == plan->graph->output && !gradient) {
+        memcpy(out, plan->logits, plan->host.options.batch * s->channels * sizeof(*out));
+        return CHEX_OK;
+    }
+    if (!s->value || !plan->host.options.keep || plan->slots != plan->host.options.batch ||
+        (gradient && !plan->host.options.train))
         return chex_fail(err, CHEX_ERR_UNSUPPORTED, "%s of buffer %u is not kept",
                          gradient ? "the gradient" : "the value", buffer);
-    memset(out, 0, plan->options.batch * floats * sizeof(*out));
+    memset(out, 0, plan->host.options.batch * floats * sizeof(*out));
     for (n = 0; n < plan->images; n++)
         for (c = 0; c < s->channels; c++)
             peek_channel(s, n, c, gradient, out + plan->place[n] * floats + c * s->pixels);
     return CHEX_OK;
 }
 
-static enum chex_status
-cpu_probe(int device, char *text, size_t size, struct chex_error *err)
-{
-    (void)device;
-    (void)err;
-    snprintf(text, size, "CPU, %s", kernels_best()->name);
-    return CHEX_OK;
-}
+static const struct host_ops cpu_ops = {
+    .forward = cpu_forward, .backward = cpu_backward, .score = cpu_score, .apply = cpu_apply, .changed = cpu_changed};
 
 extern const struct backend backend_cpu;
 
+static enum chex_status
+cpu_open(unsigned number, struct device **out, struct chex_error *err)
+{
+    char text[64];
+
+    (void)number;
+    snprintf(text, sizeof(text), "CPU, %s", kernels_best()->name);
+    return host_device_open(&backend_cpu, text, out, err);
+}
+
 const struct backend backend_cpu = {
     .name = "cpu",
-    .probe = cpu_probe,
+    .device_count = host_device_count,
+    .device_open = cpu_open,
+    .device_close = host_device_close,
+    .reduce_new = reduce_host_new,
+    .store_new = host_store_new,
+    .store_put = host_store_put,
+    .store_free = host_store_free,
+    .plan_size = cpu_size,
     .plan_new = cpu_new,
     .plan_free = cpu_free,
-    .memory = cpu_memory,
-    .write = cpu_write,
-    .read = cpu_read,
-    .forward = cpu_forward,
-    .backward = cpu_backward,
-    .clear_gradients = cpu_clear,
-    .gradients = cpu_gradients,
-    .update = cpu_update,
+    .write = host_write,
+    .read = host_read,
+    .set_state = host_set_state,
+    .accumulate = host_accumulate,
+    .update = host_update,
+    .result = host_result,
+    .resume = host_resume,
+    .score = host_score,
     .peek = cpu_peek,
 };

@@ -1,13 +1,13 @@
 /*
  * cpu_plan.h - a graph made ready for the CPU: what is stored, what is computed again, and where everything lies
  *
- * The model to keep in mind: a buffer of the graph is a store of 16-channel blocks, [image][block][pixel][16].  Each
+ * The model to keep in mind: a buffer of the graph is a tensor of 16-channel blocks, [image][block][pixel][16].  Each
  * slice that a node writes begins with a new block; the channels of a block that no slice fills (holes) stay zero, and
- * so do their weights.  The output of a normalisation is no store: whoever reads it reads the store before, and
- * normalises what it has just loaded (an operand).  So a dense block keeps its slab and the 4 x growth channels of each
+ * so do their weights.  The output of a normalisation is not stored: its reader reads the tensor before, and normalises
+ * what it has just loaded (a view).  So a dense block keeps its slab and the 4 x growth channels of each
  * layer, nothing else.
  *
- * Forward, each store knows the mean and 1 / sqrt(variance + epsilon) of its channels, found once, when they are
+ * Forward, each tensor knows the mean and 1 / sqrt(variance + epsilon) of its channels, found once, when they are
  * written: all normalisations that read a channel share them.
  *
  * Backward, with xhat = (x - mean) s and g the gradient of a normalised value where its ReLU let through, summed over
@@ -15,7 +15,7 @@
  *     A = sum gamma_l g_l,   b = sum gamma_l mean(g_l),   c = sum gamma_l mean(g_l xhat)
  *     dL/dx = s (A - b - xhat c)
  * Means and variances are over the images that are no padding, and so is every sum.
- * A is what the store's gradient holds until its writer asks for it (gradient_fetch()), when all readers are done.
+ * A is what the tensor's gradient holds until its writer asks for it (gradient_fetch()), when all readers are done.
  *
  * Ioffe and Szegedy, Batch Normalization, ICML 2015; Pleiss et al., Memory-Efficient Implementation of DenseNets, 2017.
  *
@@ -24,13 +24,13 @@
 #ifndef CHEX_TRAIN_CPU_PLAN_H
 #define CHEX_TRAIN_CPU_PLAN_H
 
-#include "backend/backend.h"
+#include "backend/host.h"
 #include "cpu/kernels.h"
 #include "cpu/team.h"
 
 #define NO_NODE SIZE_MAX
 
-struct store {
+struct tensor {
     unsigned channels, height, width;
     unsigned blocks;
     size_t pixels, image; /* image: floats of one */
@@ -45,9 +45,9 @@ struct store {
     /* For those that are normed, [blocks * 16]: */
     float *mean, *inverse; /* of the batch; inverse = 1 / sqrt(variance + epsilon) */
     double *variance;
-    double *b, *c; /* see above */
-    float *finish; /* [blocks][3][16]: dL/dx = k0 A + k1 (x - mean) + k2 */
-    bool *given;   /* [blocks]: the gradient holds something already */
+    double *b, *c;     /* see above */
+    float *finish;     /* [blocks][3][16]: dL/dx = k0 A + k1 (x - mean) + k2 */
+    bool *accumulated; /* [blocks]: the gradient holds something already */
 };
 
 /* Windows over the images: the lanes of a pixel are [ky][kx][colour]. */
@@ -66,9 +66,9 @@ struct patch {
     int32_t mask[BLOCK]; /* -1 where a lane is one of them, else 0 */
 };
 
-/* Blocks of a store as a node reads them: as they are, or normalised. */
-struct operand {
-    struct store *from;
+/* Blocks of a tensor as a node reads them: as they are, or normalised. */
+struct view {
+    struct tensor *from;
     struct patches *patches; /* NULL but for the images */
     unsigned block, blocks;
     unsigned *lane;      /* [channels of the slice]: where a channel lies, counted from the first block */
@@ -90,7 +90,7 @@ struct conv_plan {
     unsigned back_rows, back_columns; /* backward, same: of a strip */
     unsigned back_blocks;             /* and inputs that are fetched at a time */
     unsigned weight_rows, data_rows;  /* backward, not same: rows of the output, and of the input, of a strip */
-    unsigned pieces;                  /* of the batch at most, each with its own sum of weight gradients */
+    unsigned splits;                  /* of the batch at most, each with its own sum of weight gradients */
     unsigned ranges;                  /* of input blocks that are done one by one */
     int *channel;                     /* [in blocks * 16]: where the taps of a lane begin in the weights, or -1 */
     bool gives;                       /* gradients to its input */
@@ -101,8 +101,8 @@ struct conv_plan {
 /* A node. */
 struct step {
     const struct graph_node *node;
-    struct operand in, in2;
-    struct store *out;
+    struct view in, in2;
+    struct tensor *out;
     unsigned out_block, out_blocks;
     unsigned *out_lane;
     unsigned out_last; /* channels of the last block of the output */
@@ -125,22 +125,22 @@ struct wanted {
 };
 
 struct plan {
-    struct plan_options options;
+    struct host host; /* the first member */
     const struct graph *graph;
     const struct kernels *kernels;
     struct team *team;
-    struct store *store; /* [buffer_count] */
-    struct step *step;   /* [node_count] */
-    float *arena[ARENA_AVERAGE + 1];
-    unsigned slots;    /* images whose values are kept at a time */
-    bool packed;       /* the packed weights are those of the arena */
-    bool whole_images; /* EVALUATE: a task is an image through all nodes */
+    struct tensor *tensor; /* [buffer_count] */
+    struct step *step;     /* [node_count] */
+    unsigned slots;        /* images whose values are kept at a time */
+    const float *weights;  /* of this pass: parameters, or their average */
+    const float *packed;   /* those that the packed weights are made of; NULL: none */
+    bool whole_images;     /* EVALUATE: a task is an image through all nodes */
     float *logit_gradient;
     float *logits;             /* [batch][outputs] */
     const struct batch *batch; /* of the call */
     unsigned images;           /* of it that are no padding: all loops are over these, 0 .. images - 1 */
     unsigned *place;           /* [batch]: where each of them stands in the micro-batch */
-    enum forward_mode mode;
+    bool training;             /* this pass: statistics of the batch; else running ones */
 
     float *activations; /* all values and gradients, laid out by lifetime */
     size_t activation_floats;
@@ -148,7 +148,7 @@ struct plan {
     size_t scratch_floats;
     double *partial; /* statistics [units][3][channels]: pivot, sum, squares */
     size_t partial_doubles;
-    float *weight_gradients; /* [pieces][packed weights of one node] */
+    float *weight_gradients; /* [splits][packed weights of one node] */
     size_t weight_gradient_floats;
 
     struct span *span;
@@ -165,10 +165,12 @@ void *plan_take(struct plan *plan, size_t count, size_t size);
 /* The same for what is large: plan_allocate() will put the pointer at `where`, which is the address of one. */
 bool plan_want(struct plan *plan, void *where, size_t count, size_t size);
 bool plan_want_activations(struct plan *plan);
-/* CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
+/* The memory of a plan that was built; nothing large is taken.  CHEX_ERR_MEMORY: it cannot be counted */
+enum chex_status plan_count(const struct plan *plan, struct plan_memory *out, struct chex_error *err);
+/* Take it.  CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
 enum chex_status plan_allocate(struct plan *plan, struct chex_error *err);
 
-/* plan_build.c: stores, steps and memory.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
+/* plan_build.c: tensors, steps and what memory they want.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
 enum chex_status plan_build(struct plan *plan, struct chex_error *err);
 
 /* A step that runs in tasks. */
@@ -180,29 +182,29 @@ struct step_tasks {
 static inline size_t
 slot_of(const struct plan *plan, size_t image, unsigned thread)
 {
-    return plan->slots == plan->options.batch ? image : thread;
+    return plan->slots == plan->host.options.batch ? image : thread;
 }
 
-/* Pieces of the images that are there, none of them empty. */
+/* Splits of the images that are there, none of them empty. */
 static inline size_t
-pieces_of(const struct plan *plan, const struct step *step)
+splits_of(const struct plan *plan, const struct step *step)
 {
-    return plan->images < step->conv.pieces ? plan->images : step->conv.pieces;
+    return plan->images < step->conv.splits ? plan->images : step->conv.splits;
 }
 
 static inline float *
-value_of(const struct store *s, size_t slot, unsigned block)
+value_of(const struct tensor *s, size_t slot, unsigned block)
 {
     return s->value + slot * s->slot + (size_t)block * s->pixels * BLOCK;
 }
 
 static inline float *
-gradient_of(const struct store *s, size_t image, unsigned block)
+gradient_of(const struct tensor *s, size_t image, unsigned block)
 {
     return s->gradient + image * s->image + (size_t)block * s->pixels * BLOCK;
 }
 
-/* ---- operands (operand.c) -------------------------------------------------------------------------------------- */
+/* ---- views (view.c) ------------------------------------------------------------------------------------------ */
 
 /* A box of an image as a convolution sees it: rows and columns outside of height x width are zero. */
 struct box {
@@ -211,14 +213,14 @@ struct box {
     unsigned rows, columns;
 };
 
-/* to [blocks][rows][columns][16]: blocks first .. first + blocks - 1 of an operand.  Of patches the box is one row, and
+/* to [blocks][rows][columns][16]: blocks first .. first + blocks - 1 of a view.  Of patches the box is one row, and
  * behind `to` there is room for the rows of the image (patches_floats()). */
-void operand_fetch(const struct plan *plan, const struct operand *in, size_t image, size_t slot, unsigned first,
-                   unsigned blocks, const struct box *box, float *to);
+void view_fetch(const struct plan *plan, const struct view *in, size_t image, size_t slot, unsigned first,
+                unsigned blocks, const struct box *box, float *to);
 size_t patches_floats(const struct patches *p, unsigned columns);
-/* The gradient of one block of the operand for pixels from .. from + count - 1 of an image comes in. */
-void operand_give(const struct plan *plan, const struct operand *in, size_t image, unsigned block, size_t from,
-                  size_t count, const float *g);
+/* The gradient of one block of the view for pixels from .. from + count - 1 of an image comes in. */
+void view_give(const struct plan *plan, const struct view *in, size_t image, unsigned block, size_t from, size_t count,
+               const float *g);
 /*
  * The finished gradient of what a step wrote, to [blocks][rows][columns][16].  Where spread is above 1 the box is one
  * of an image of spread times the size, in which only every spread-th row and column is not zero.
@@ -227,8 +229,8 @@ void gradient_fetch(const struct plan *plan, const struct step *step, size_t ima
                     const struct box *box, unsigned spread, float *to);
 /* All readers of what a step wrote are done: prepare gradient_fetch(). */
 void gradient_close(const struct plan *plan, const struct step *step);
-/* Which blocks of the operand have no gradient yet; they have one from now on. */
-void operand_claim(struct operand *in);
+/* Which blocks of the view have no gradient yet; they have one from now on. */
+void view_claim(struct view *in);
 
 /* ---- statistics (norm.c) --------------------------------------------------------------------------------------- */
 
@@ -237,7 +239,7 @@ void operand_claim(struct operand *in);
  */
 void statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned first, unsigned blocks,
                     size_t slot, size_t from, size_t pixels);
-/* All units are there: mean and inverse of the store. */
+/* All units are there: mean and inverse of the tensor. */
 void statistics_finish(struct plan *plan, const struct step *step);
 /* Strips of so many images of a convolution, else images. */
 size_t statistics_units(const struct step *step, size_t images);
@@ -256,7 +258,7 @@ bool conv_geometry(struct plan *plan, struct step *step); /* false: out of memor
 size_t conv_scratch(const struct plan *plan, const struct step *step);
 size_t conv_weight_floats(const struct step *step); /* packed */
 void conv_pack(void *tasks, size_t block, unsigned thread);
-void conv_unpack_gradient(void *tasks, size_t block, unsigned thread); /* sums up the pieces of one block of inputs */
+void conv_unpack_gradient(void *tasks, size_t block, unsigned thread); /* sums up the splits of one block of inputs */
 void conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread);
 size_t conv_strip_pixels(const struct step *step, unsigned strip);
 void conv_gradients(struct plan *plan, struct step *step);

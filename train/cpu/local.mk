@@ -9,14 +9,14 @@ libtrain_la_SOURCES += \
 	train/cpu/kernels.h \
 	train/cpu/kernels_best.c \
 	train/cpu/norm.c \
-	train/cpu/operand.c \
 	train/cpu/patches.c \
 	train/cpu/plan_build.c \
 	train/cpu/plan_memory.c \
 	train/cpu/pool.c \
 	train/cpu/strip.c \
 	train/cpu/team.c \
-	train/cpu/team.h
+	train/cpu/team.h \
+	train/cpu/view.c
 kernels_cflags = $(AM_CFLAGS) -O3 -fno-math-errno -ffp-contract=fast
 noinst_LTLIBRARIES += libkernels_plain.la
 libkernels_plain_la_SOURCES = train/cpu/kernels.c

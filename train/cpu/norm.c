@@ -28,7 +28,7 @@ statistics_add(struct plan *plan, const struct step *step, size_t unit, unsigned
     double *pivot;
     unsigned b;
 
-    if (!step->out->normed || plan->mode != FORWARD_TRAIN)
+    if (!step->out->normed || !plan->training)
         return;
     pivot = unit_of(plan, step, unit);
     for (b = first; b < first + blocks; b++) {
@@ -59,13 +59,13 @@ unit_pixels(const struct step *step, size_t unit)
 void
 statistics_finish(struct plan *plan, const struct step *step)
 {
-    struct store *s = step->out;
+    struct tensor *s = step->out;
     size_t channels = (size_t)step->out_blocks * BLOCK, base = (size_t)step->out_block * BLOCK, u, c;
     size_t units = statistics_units(step, plan->images);
     double count = (double)plan->images * (double)s->pixels;
     double *mean, *squares;
 
-    if (!s->normed || plan->mode != FORWARD_TRAIN)
+    if (!s->normed || !plan->training)
         return;
     mean = s->b + base; /* free until backward() */
     squares = s->variance + base;
@@ -102,17 +102,17 @@ norm_prepare(struct plan *plan, struct step *step)
 {
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
-    const float *gamma = plan->arena[ARENA_PARAMETERS] + g->param[node->weight].offset;
-    const float *beta = plan->arena[ARENA_PARAMETERS] + g->param[node->bias].offset;
-    const float *stats = plan->arena[ARENA_STATISTICS];
-    const struct store *s = step->in.from;
+    const float *gamma = plan->weights + g->param[node->weight].offset;
+    const float *beta = plan->weights + g->param[node->bias].offset;
+    const float *stats = plan->host.arena[ARENA_STATISTICS];
+    const struct tensor *s = step->in.from;
     size_t c;
 
     for (c = 0; c < node->in.channels; c++) {
         size_t at = step->in.lane[c], from = (size_t)step->in.block * BLOCK + at;
         float inverse;
 
-        if (plan->mode == FORWARD_TRAIN) {
+        if (plan->training) {
             step->mean[at] = s->mean[from];
             inverse = s->inverse[from];
         } else {
@@ -130,9 +130,9 @@ norm_running(struct plan *plan, struct step *step)
 {
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
-    const struct store *s = step->in.from;
-    float *mean = plan->arena[ARENA_STATISTICS] + g->stat[node->mean].offset;
-    float *variance = plan->arena[ARENA_STATISTICS] + g->stat[node->variance].offset;
+    const struct tensor *s = step->in.from;
+    float *mean = plan->host.running + g->stat[node->mean].offset;
+    float *variance = plan->host.running + g->stat[node->variance].offset;
     double count = (double)plan->images * (double)s->pixels;
     size_t c;
 
@@ -145,15 +145,15 @@ norm_running(struct plan *plan, struct step *step)
     }
 }
 
-/* All gradients of the normalised values have come: those of gamma and beta, and b and c of the store. */
+/* All gradients of the normalised values have come: those of gamma and beta, and b and c of the tensor. */
 void
 norm_backward_finish(struct plan *plan, struct step *step)
 {
     const struct graph *g = plan->graph;
     const struct graph_node *node = step->node;
-    struct store *s = step->in.from;
-    float *dgamma = plan->arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
-    float *dbeta = plan->arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
+    struct tensor *s = step->in.from;
+    float *dgamma = plan->host.arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
+    float *dbeta = plan->host.arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
     size_t channels = (size_t)step->in.blocks * BLOCK, c, n;
 
     for (c = 0; c < node->in.channels; c++) {

@@ -76,7 +76,7 @@ static void
 fill_line(const struct plan *plan, const struct patches *p, size_t image, long y, float *line)
 {
     const struct batch *batch = plan->batch;
-    size_t source = plan->options.source, place = plan->place[image];
+    size_t source = plan->host.options.source, place = plan->place[image];
     const struct crop *crop = &batch->crop[place];
     float *to = line + BLOCK + (size_t)p->pad * INPUT_CHANNELS;
     const uint8_t *from;
@@ -85,7 +85,7 @@ fill_line(const struct plan *plan, const struct patches *p, size_t image, long y
     memset(line, 0, p->line * sizeof(*line));
     if (y < 0 || y >= (long)p->height)
         return;
-    from = batch->pixels + place * source * source + (crop->y + (size_t)y) * source + crop->x;
+    from = host_pixels(batch, place, (unsigned)source) + (crop->y + (size_t)y) * source + crop->x;
     for (x = 0; x < p->width; x++, to += INPUT_CHANNELS) {
         uint8_t level = from[crop->flip ? p->width - 1 - x : x];
 

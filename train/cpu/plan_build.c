@@ -1,5 +1,5 @@
 /*
- * plan_build.c - from the graph to stores, steps and memory; see cpu_plan.h
+ * plan_build.c - from the graph to tensors, steps and memory; see cpu_plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,38 +15,38 @@ unsupported(size_t node, const char *what, struct chex_error *err)
     return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu does not do node %zu: %s", node, what);
 }
 
-/* ---- stores and steps ------------------------------------------------------------------------------------------ */
+/* ---- tensors and steps ----------------------------------------------------------------------------------------- */
 
 static bool
-make_stores(struct plan *plan)
+make_tensors(struct plan *plan)
 {
     const struct graph *g = plan->graph;
     size_t i;
 
     for (i = 0; i < g->buffer_count; i++) {
         const struct graph_buffer *b = &g->buffer[i];
-        struct store *s = &plan->store[i];
+        struct tensor *s = &plan->tensor[i];
 
-        *s = (struct store){.channels = b->channels,
-                            .height = b->height,
-                            .width = b->width,
-                            .norm = NO_NODE,
-                            .pixels = (size_t)b->height * b->width,
-                            .first = NO_NODE};
+        *s = (struct tensor){.channels = b->channels,
+                             .height = b->height,
+                             .width = b->width,
+                             .norm = NO_NODE,
+                             .pixels = (size_t)b->height * b->width,
+                             .first = NO_NODE};
         s->lane = plan_take(plan, b->channels, sizeof(*s->lane));
         if (!s->lane)
             return false;
         memset(s->lane, 0xff, b->channels * sizeof(*s->lane)); /* not placed yet: beyond all blocks */
     }
-    plan->store[g->input].blocks = 1;
+    plan->tensor[g->input].blocks = 1;
     for (i = 0; i < g->buffer[g->input].channels; i++)
-        plan->store[g->input].lane[i] = (unsigned)i;
+        plan->tensor[g->input].lane[i] = (unsigned)i;
     return true;
 }
 
 /* Blocks that hold exactly the channels of a slice; false where it begins or ends inside of one. */
 static bool
-find_blocks(const struct store *s, const struct graph_slice *slice, unsigned *block, unsigned *blocks, unsigned *last)
+find_blocks(const struct tensor *s, const struct graph_slice *slice, unsigned *block, unsigned *blocks, unsigned *last)
 {
     unsigned from = s->lane[slice->first], end = s->lane[slice->first + slice->channels - 1],
              next = slice->first + slice->channels;
@@ -58,7 +58,7 @@ find_blocks(const struct store *s, const struct graph_slice *slice, unsigned *bl
 }
 
 static unsigned *
-copy_lanes(struct plan *plan, const struct store *s, const struct graph_slice *slice, unsigned block)
+copy_lanes(struct plan *plan, const struct tensor *s, const struct graph_slice *slice, unsigned block)
 {
     unsigned *lane = plan_take(plan, slice->channels, sizeof(*lane)), i;
 
@@ -68,10 +68,9 @@ copy_lanes(struct plan *plan, const struct store *s, const struct graph_slice *s
 }
 
 static enum chex_status
-make_operand(struct plan *plan, size_t node, const struct graph_slice *slice, struct operand *in,
-             struct chex_error *err)
+make_view(struct plan *plan, size_t node, const struct graph_slice *slice, struct view *in, struct chex_error *err)
 {
-    struct store *s = &plan->store[slice->buffer];
+    struct tensor *s = &plan->tensor[slice->buffer];
 
     if (!find_blocks(s, slice, &in->block, &in->blocks, &in->last))
         return unsupported(node, "it reads part of what another node writes", err);
@@ -100,7 +99,7 @@ static enum chex_status
 make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *err)
 {
     size_t channels = (size_t)step->in.blocks * BLOCK;
-    struct store *out = step->out;
+    struct tensor *out = step->out;
 
     if (step->in.norm || out->first != NO_NODE || step->node->out.channels != out->channels)
         return unsupported(node, "a normalisation of what another one has normalised, or one of several in a buffer",
@@ -113,8 +112,8 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
     step->beta = plan_take(plan, channels, sizeof(float));
     step->gamma = plan_take(plan, channels, sizeof(float));
     return step->mean && step->scale && step->beta && step->gamma &&
-                   (!plan->options.train ||
-                    plan_want(plan, &step->sums, (size_t)plan->options.batch * 2 * channels, sizeof(double)))
+                   (!plan->host.options.train ||
+                    plan_want(plan, &step->sums, (size_t)plan->host.options.batch * 2 * channels, sizeof(double)))
                ? CHEX_OK
                : chex_fail_memory(err);
 }
@@ -124,7 +123,7 @@ static void
 place_output(struct step *step)
 {
     const struct graph_node *n = step->node;
-    struct store *out = step->out;
+    struct tensor *out = step->out;
     bool mixes = n->op == GRAPH_CONV || n->op == GRAPH_LINEAR;
     unsigned i;
 
@@ -144,10 +143,10 @@ make_step(struct plan *plan, size_t node, struct chex_error *err)
     enum chex_status status;
 
     step->node = n;
-    step->out = &plan->store[n->out.buffer];
-    status = make_operand(plan, node, &n->in, &step->in, err);
+    step->out = &plan->tensor[n->out.buffer];
+    status = make_view(plan, node, &n->in, &step->in, err);
     if (status == CHEX_OK && n->op == GRAPH_ADD)
-        status = make_operand(plan, node, &n->in2, &step->in2, err);
+        status = make_view(plan, node, &n->in2, &step->in2, err);
     if (status == CHEX_OK && n->op == GRAPH_ADD &&
         memcmp(step->in.lane, step->in2.lane, n->in.channels * sizeof(*step->in.lane)) != 0)
         return unsupported(node, "the channels of a sum lie differently", err);
@@ -174,13 +173,13 @@ make_conv(struct plan *plan, struct step *step)
     if (!conv_geometry(plan, step))
         return false;
     floats = conv_weight_floats(step);
-    if (floats * step->conv.pieces > plan->weight_gradient_floats)
-        plan->weight_gradient_floats = floats * step->conv.pieces;
+    if (floats * step->conv.splits > plan->weight_gradient_floats)
+        plan->weight_gradient_floats = floats * step->conv.splits;
     return true;
 }
 
 static bool
-make_statistics(struct plan *plan, struct store *s)
+make_statistics(struct plan *plan, struct tensor *s)
 {
     size_t channels = (size_t)s->blocks * BLOCK;
 
@@ -209,7 +208,7 @@ find_workspace(struct plan *plan)
         floats = step->node->op == GRAPH_CONV ? conv_scratch(plan, step) : pool_scratch(step);
         if (floats > plan->scratch_floats)
             plan->scratch_floats = floats;
-        doubles = statistics_units(step, plan->options.batch) * 3 * step->out_blocks * BLOCK;
+        doubles = statistics_units(step, plan->host.options.batch) * 3 * step->out_blocks * BLOCK;
         if (step->out->normed && doubles > plan->partial_doubles)
             plan->partial_doubles = doubles;
     }
@@ -222,36 +221,30 @@ static bool
 make_workspace(struct plan *plan)
 {
     const struct graph *g = plan->graph;
-    size_t outputs = (size_t)plan->options.batch * g->buffer[g->output].channels, i;
+    size_t outputs = (size_t)plan->host.options.batch * g->buffer[g->output].channels, i;
 
     if (!find_workspace(plan) ||
-        !plan_want(plan, &plan->scratch, plan->options.threads * plan->scratch_floats, sizeof(float)) ||
+        !plan_want(plan, &plan->scratch, plan->host.options.threads * plan->scratch_floats, sizeof(float)) ||
         !plan_want(plan, &plan->logits, outputs, sizeof(float)) ||
-        !plan_want(plan, &plan->place, plan->options.batch, sizeof(*plan->place)))
+        !plan_want(plan, &plan->place, plan->host.options.batch, sizeof(*plan->place)))
         return false;
-    for (i = 0; i < g->buffer_count && plan->options.train; i++) {
-        struct store *s = &plan->store[i];
+    for (i = 0; i < g->buffer_count && plan->host.options.train; i++) {
+        struct tensor *s = &plan->tensor[i];
 
-        s->given = plan_take(plan, s->blocks, sizeof(*s->given));
-        if (!s->given || (s->normed && !make_statistics(plan, s)))
+        s->accumulated = plan_take(plan, s->blocks, sizeof(*s->accumulated));
+        if (!s->accumulated || (s->normed && !make_statistics(plan, s)))
             return false;
     }
-    return !plan->options.train ||
+    return !plan->host.options.train ||
            (plan_want(plan, &plan->partial, plan->partial_doubles, sizeof(double)) &&
             plan_want(plan, &plan->weight_gradients, plan->weight_gradient_floats, sizeof(float)) &&
             plan_want(plan, &plan->logit_gradient, outputs, sizeof(float)));
 }
 
 static bool
-make_arenas(struct plan *plan)
+want_array(void *context, void *where, size_t count, size_t size)
 {
-    int i;
-
-    for (i = 0; i <= ARENA_AVERAGE; i++)
-        if (arena_is_wanted(&plan->options, (enum arena_id)i) &&
-            !plan_want(plan, &plan->arena[i], arena_floats(plan->graph, (enum arena_id)i), sizeof(float)))
-            return false;
-    return true;
+    return plan_want(context, where, count, size);
 }
 
 enum chex_status
@@ -261,18 +254,18 @@ plan_build(struct plan *plan, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     size_t i;
 
-    plan->store = plan_take(plan, g->buffer_count, sizeof(*plan->store));
+    plan->tensor = plan_take(plan, g->buffer_count, sizeof(*plan->tensor));
     plan->step = plan_take(plan, g->node_count, sizeof(*plan->step));
-    if (!plan->store || !plan->step || !make_stores(plan))
+    if (!plan->tensor || !plan->step || !make_tensors(plan))
         return chex_fail_memory(err);
     for (i = 0; i < g->node_count && status == CHEX_OK; i++)
         status = make_step(plan, i, err);
     if (status != CHEX_OK)
         return status;
     for (i = 0; i < g->buffer_count; i++)
-        if (plan->store[i].normed && plan->store[i].plain)
-            return unsupported(plan->store[i].last, "its input is also read without normalisation", err);
-    if (!make_arenas(plan) || !make_workspace(plan) || !plan_want_activations(plan))
+        if (plan->tensor[i].normed && plan->tensor[i].plain)
+            return unsupported(plan->tensor[i].last, "its input is also read without normalisation", err);
+    if (!host_arrays(&plan->host, want_array, plan) || !make_workspace(plan) || !plan_want_activations(plan))
         return chex_fail_memory(err);
-    return plan_allocate(plan, err);
+    return CHEX_OK;
 }

@@ -77,9 +77,21 @@ too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
 
     if (plan->wanted_bytes == SIZE_MAX)
         return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",
-                         plan->options.batch);
+                         plan->host.options.batch);
     return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of memory, of which %s are free",
-                     plan->options.batch, format_bytes(plan->wanted_bytes, needed), format_bytes(available, there));
+                     plan->host.options.batch, format_bytes(plan->wanted_bytes, needed),
+                     format_bytes(available, there));
+}
+
+enum chex_status
+plan_count(const struct plan *plan, struct plan_memory *out, struct chex_error *err)
+{
+    if (plan->wanted_bytes == SIZE_MAX)
+        return too_little(plan, 0, err);
+    host_memory_parts(&plan->host.options, out);
+    out->activations = plan->activation_floats * sizeof(float);
+    out->workspace = plan->bytes + plan->wanted_bytes - out->parameters - out->optimizer - out->activations;
+    return CHEX_OK;
 }
 
 enum chex_status
@@ -144,20 +156,20 @@ make_spans(struct plan *plan, struct span *span)
     bool kept;
 
     for (i = 0; i < plan->graph->buffer_count; i++) {
-        struct store *s = &plan->store[i];
+        struct tensor *s = &plan->tensor[i];
 
         if (i == plan->graph->input || s->norm != NO_NODE)
             continue;
         s->image = (size_t)s->blocks * BLOCK * s->pixels;
-        kept = plan->options.train && plan->options.keep;
-        span[count++] = (struct span){.floats = (plan->options.train ? plan->options.batch : 1) * s->image,
+        kept = plan->host.options.train && plan->host.options.keep;
+        span[count++] = (struct span){.floats = (plan->host.options.train ? plan->host.options.batch : 1) * s->image,
                                       .begin = kept ? 0 : s->first,
-                                      .end = kept                  ? last
-                                             : plan->options.train ? last - s->first
-                                                                   : s->last,
+                                      .end = kept                       ? last
+                                             : plan->host.options.train ? last - s->first
+                                                                        : s->last,
                                       .where = &s->value};
-        if (plan->options.train)
-            span[count++] = (struct span){.floats = plan->options.batch * s->image,
+        if (plan->host.options.train)
+            span[count++] = (struct span){.floats = plan->host.options.batch * s->image,
                                           .begin = kept ? 0 : last - s->last,
                                           .end = kept ? last : last - s->first,
                                           .where = &s->gradient};
@@ -182,8 +194,8 @@ plan_want_activations(struct plan *plan)
             plan->activation_floats = span[i].at + span[i].floats;
     }
     for (i = 0; i < plan->graph->buffer_count; i++)
-        plan->store[i].slot = plan->options.train ? plan->store[i].image : plan->activation_floats;
-    if (!plan->options.train)
+        plan->tensor[i].slot = plan->host.options.train ? plan->tensor[i].image : plan->activation_floats;
+    if (!plan->host.options.train)
         plan->activation_floats *= plan->slots;
     return plan_want(plan, &plan->activations, plan->activation_floats, sizeof(float));
 }

@@ -29,7 +29,7 @@ pool_scratch(const struct step *step)
 }
 
 static struct box
-whole(const struct store *s)
+whole(const struct tensor *s)
 {
     return (struct box){s->height, s->width, 0, 0, s->height, s->width};
 }
@@ -65,14 +65,14 @@ static void
 forward_block(struct plan *plan, struct step *step, size_t image, size_t slot, unsigned b, float *x)
 {
     const struct graph_node *node = step->node;
-    const struct store *in = step->in.from, *out = step->out;
+    const struct tensor *in = step->in.from, *out = step->out;
     float *y = value_of(out, slot, step->out_block + b), *x2 = x + BLOCK * in->pixels;
     struct box box = whole(in);
 
-    operand_fetch(plan, &step->in, image, slot, b, 1, &box, x);
+    view_fetch(plan, &step->in, image, slot, b, 1, &box, x);
     switch (node->op) {
     case GRAPH_ADD:
-        operand_fetch(plan, &step->in2, image, slot, b, 1, &box, x2);
+        view_fetch(plan, &step->in2, image, slot, b, 1, &box, x2);
         plan->kernels->add(x, x2, out->pixels * BLOCK, node->relu, y);
         break;
     case GRAPH_MAX_POOL:
@@ -93,14 +93,14 @@ static void
 linear_forward(struct plan *plan, struct step *step, size_t image, size_t slot, float *x)
 {
     const struct graph_node *node = step->node;
-    const float *w = plan->arena[ARENA_PARAMETERS] + plan->graph->param[node->weight].offset;
-    const float *bias = plan->arena[ARENA_PARAMETERS] + plan->graph->param[node->bias].offset;
+    const float *w = plan->weights + plan->graph->param[node->weight].offset;
+    const float *bias = plan->weights + plan->graph->param[node->bias].offset;
     const unsigned *lane = step->in.lane;
     float *y = value_of(step->out, slot, step->out_block);
     struct box box = {1, 1, 0, 0, 1, 1};
     unsigned o, i;
 
-    operand_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    view_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
     for (o = 0; o < node->out.channels; o++) {
         double sum = (double)bias[o];
 
@@ -150,7 +150,7 @@ static void
 backward_block(const struct plan *plan, const struct step *step, size_t image, unsigned b, float *scratch)
 {
     const struct graph_node *node = step->node;
-    const struct store *in = step->in.from, *out = step->out;
+    const struct tensor *in = step->in.from, *out = step->out;
     struct box box_out = whole(out), box_in = whole(in);
     float *dy = scratch, *dx = dy + BLOCK * out->pixels, *x = dx + BLOCK * in->pixels;
 
@@ -161,10 +161,10 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
             plan->kernels->mask(value_of(out, image, step->out_block + b), dy, out->pixels * BLOCK, dx);
         else
             memcpy(dx, dy, out->pixels * BLOCK * sizeof(*dx));
-        operand_give(plan, &step->in2, image, b, 0, in->pixels, dx);
+        view_give(plan, &step->in2, image, b, 0, in->pixels, dx);
         break;
     case GRAPH_MAX_POOL:
-        operand_fetch(plan, &step->in, image, image, b, 1, &box_in, x);
+        view_fetch(plan, &step->in, image, image, b, 1, &box_in, x);
         memset(dx, 0, in->pixels * BLOCK * sizeof(*dx));
         plan->kernels->max_pool_gradient(x, in->height, in->width, node->kernel, node->stride, node->pad, dy,
                                          out->height, out->width, dx);
@@ -176,7 +176,7 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
         spread(dy, 1, 1, in->height, in->width, 1, dx, in->pixels, in->width);
         break;
     }
-    operand_give(plan, &step->in, image, b, 0, in->pixels, dx);
+    view_give(plan, &step->in, image, b, 0, in->pixels, dx);
 }
 
 static void
@@ -194,9 +194,9 @@ linear_backward(struct plan *plan, struct step *step)
 {
     const struct graph_node *node = step->node;
     const struct graph *g = plan->graph;
-    const float *w = plan->arena[ARENA_PARAMETERS] + g->param[node->weight].offset;
-    float *dw = plan->arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
-    float *dbias = plan->arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
+    const float *w = plan->weights + g->param[node->weight].offset;
+    float *dw = plan->host.arena[ARENA_GRADIENTS] + g->param[node->weight].offset;
+    float *dbias = plan->host.arena[ARENA_GRADIENTS] + g->param[node->bias].offset;
     float *x = plan->scratch, *dx = x + (size_t)step->in.blocks * BLOCK;
     const unsigned *lane = step->in.lane;
     unsigned o, i, b;
@@ -206,7 +206,7 @@ linear_backward(struct plan *plan, struct step *step)
     for (n = 0; n < plan->images; n++) {
         const float *dy = gradient_of(step->out, n, step->out_block);
 
-        operand_fetch(plan, &step->in, n, n, 0, step->in.blocks, &box, x);
+        view_fetch(plan, &step->in, n, n, 0, step->in.blocks, &box, x);
         memset(dx, 0, (size_t)step->in.blocks * BLOCK * sizeof(*dx));
         for (o = 0; o < node->out.channels; o++) {
             float d = dy[step->out_lane[o]];
@@ -220,7 +220,7 @@ linear_backward(struct plan *plan, struct step *step)
             }
         }
         for (b = 0; b < step->in.blocks; b++)
-            operand_give(plan, &step->in, n, b, 0, 1, dx + (size_t)b * BLOCK);
+            view_give(plan, &step->in, n, b, 0, 1, dx + (size_t)b * BLOCK);
     }
 }
 
@@ -231,8 +231,8 @@ simple_backward(struct plan *plan, struct step *step)
 
     gradient_close(plan, step);
     if (step->node->op == GRAPH_ADD)
-        operand_claim(&step->in2); /* in the order in which they are given */
-    operand_claim(&step->in);
+        view_claim(&step->in2); /* in the order in which their gradients come */
+    view_claim(&step->in);
     if (step->node->op == GRAPH_LINEAR)
         linear_backward(plan, step);
     else

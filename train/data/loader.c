@@ -25,6 +25,7 @@ enum place_state { PLACE_EMPTY, PLACE_FILLING, PLACE_FULL, PLACE_TAKEN };
 struct place {
     struct loaded loaded;
     uint8_t *pixels, *label;
+    uint32_t *index;
     struct crop *crop;
     uint32_t *sample;
     struct loaded_text *text;
@@ -141,6 +142,15 @@ keep_texts(const struct chex_record *view, struct loaded_text *out)
     memcpy(out->patient, view->patient.data, out->patient_size);
 }
 
+/* Of a sample that the device has. */
+static uint32_t
+image_of(const struct loader *l, uint32_t sample)
+{
+    const struct sample_place *at = &l->o.samples->place[sample];
+
+    return reader_image(l->reader, at->shard, at->index);
+}
+
 static enum chex_status
 fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct chex_error *err)
 {
@@ -155,7 +165,9 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
 
         if (status != CHEX_OK)
             return status;
-        memcpy(p->pixels + i * l->image_size, view.pixels, l->image_size);
+        p->index[i] = view.pixels ? STORE_NONE : image_of(l, p->sample[i]);
+        if (view.pixels)
+            memcpy(p->pixels + i * l->image_size, view.pixels, l->image_size);
         memcpy(p->label + i * l->outputs, view.label, l->outputs);
         keep_texts(&view, &p->text[i]);
         p->crop[i] = loader_crop(&l->o, &l->o.samples->place[p->sample[i]], l->source);
@@ -253,6 +265,7 @@ make_place(const struct loader *l, struct place *p)
     size_t batch = l->o.batch;
 
     p->pixels = malloc(batch * l->image_size);
+    p->index = malloc(batch * sizeof(*p->index));
     p->label = malloc(batch * l->outputs);
     p->crop = malloc(batch * sizeof(*p->crop));
     p->sample = malloc(batch * sizeof(*p->sample));
@@ -260,9 +273,14 @@ make_place(const struct loader *l, struct place *p)
     p->loaded.weights = malloc(batch * sizeof(*p->loaded.weights));
     p->loaded.sample = p->sample;
     p->loaded.text = p->text;
-    p->loaded.batch = (struct batch){
-        .pixels = p->pixels, .crop = p->crop, .label = p->label, .weight = p->loaded.weights, .scale = 1};
-    return p->pixels && p->label && p->crop && p->sample && p->text && p->loaded.weights;
+    p->loaded.batch = (struct batch){.pixels = p->pixels,
+                                     .index = p->index,
+                                     .store = reader_store(l->reader),
+                                     .crop = p->crop,
+                                     .label = p->label,
+                                     .weight = p->loaded.weights,
+                                     .scale = 1};
+    return p->pixels && p->index && p->label && p->crop && p->sample && p->text && p->loaded.weights;
 }
 
 static bool
@@ -310,7 +328,9 @@ loader_start(const struct loader_options *options, struct loader **out, struct c
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->filled, NULL);
     pthread_cond_init(&l->freed, NULL);
-    status = make_places(l) ? make_reader(l, err) : chex_fail_memory(err);
+    status = make_reader(l, err);
+    if (status == CHEX_OK && !make_places(l))
+        status = chex_fail_memory(err);
     if (status != CHEX_OK) {
         loader_free(l);
         return status;
@@ -340,6 +360,7 @@ loader_free(struct loader *l)
         pthread_join(l->thread[i], NULL);
     for (i = 0; l->place && i < l->o.ahead; i++) {
         free(l->place[i].pixels);
+        free(l->place[i].index);
         free(l->place[i].label);
         free(l->place[i].crop);
         free(l->place[i].sample);

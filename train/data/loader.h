@@ -59,7 +59,7 @@ struct loaded_text {
 };
 
 struct loaded {
-    struct batch batch;             /* pixels [batch][source][source], source: the side of the data set's images */
+    struct batch batch;             /* source: the side of the data set's images */
     const uint32_t *sample;         /* [batch] index into samples->place; where the weight is 0 some other one */
     const struct loaded_text *text; /* [batch] of these samples */
     float *weights;                 /* batch.weight */

@@ -45,11 +45,13 @@ struct reader {
     struct reader_options o;
     size_t stride;
     unsigned shards;
-    bool *keep;                 /* [shards] */
-    uint64_t *first;            /* [shards + 1], number of the first record of a shard */
-    _Atomic uint8_t *state;     /* [records] */
-    _Atomic(uint8_t *) *memory; /* [shards], records of a shard; NULL: none yet */
-    atomic_bool full;           /* memory ran out: no more is kept */
+    bool *keep;                  /* [shards] */
+    uint64_t *first;             /* [shards + 1], number of the first record of a shard */
+    _Atomic uint8_t *state;      /* [records] */
+    uint32_t *image;             /* [shards], number of a shard's first record in the store; STORE_NONE */
+    size_t pixel_offset, pixels; /* in a record */
+    _Atomic(uint8_t *) *memory;  /* [shards], records of a shard without their pixels; NULL: none yet */
+    atomic_bool full;            /* memory ran out: no more is kept */
     atomic_bool stop;
     atomic_uint next; /* shard to be taken by a thread of reader_fill() */
     atomic_uint_fast64_t read, kept, reread;
@@ -180,7 +182,7 @@ shard_memory(struct reader *r, unsigned shard)
     pthread_mutex_lock(&r->lock);
     memory = atomic_load(&r->memory[shard]);
     if (!memory) {
-        memory = malloc((r->first[shard + 1] - r->first[shard]) * r->stride);
+        memory = malloc((r->first[shard + 1] - r->first[shard]) * (r->stride - r->pixels));
         atomic_store_explicit(&r->memory[shard], memory, memory_order_release);
         if (!memory)
             atomic_store(&r->full, true);
@@ -196,6 +198,51 @@ mark_kept(struct reader *r, uint64_t number)
     atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
 }
 
+/* A good record that was taken: its pixels go to the store, and what is before and behind them into memory. */
+static void
+put_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
+{
+    size_t end = r->pixel_offset + r->pixels;
+    uint8_t *to = atomic_load(&r->memory[shard]) + index * (r->stride - r->pixels);
+    const struct image_keeper *k = &r->o.keeper;
+    struct chex_error ignored;
+
+    memcpy(to, record, r->pixel_offset);
+    memcpy(to + r->pixel_offset, record + end, r->stride - end);
+    if (k->put(k->store, r->image[shard] + index, record + r->pixel_offset, &ignored) == CHEX_OK)
+        mark_kept(r, r->first[shard] + index);
+    else
+        atomic_store(&r->full, true);
+}
+
+static enum chex_status
+view_kept(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, struct chex_record *view,
+          struct chex_error *err)
+{
+    size_t end = r->pixel_offset + r->pixels;
+    const uint8_t *from = atomic_load(&r->memory[shard]) + index * (r->stride - r->pixels);
+    const struct image_keeper *k = &r->o.keeper;
+    enum chex_status status;
+
+    memcpy(record, from, r->pixel_offset);
+    memcpy(record + end, from + r->pixel_offset, r->stride - end);
+    status = chex_record_view(r->o.ds, shard, index, record, false, view, err);
+    view->pixels = k->get ? k->get(k->store, r->image[shard] + index) : NULL;
+    return status;
+}
+
+uint32_t
+reader_image(const struct reader *r, unsigned shard, uint32_t index)
+{
+    return r->image[shard] == STORE_NONE ? STORE_NONE : r->image[shard] + index;
+}
+
+const struct image_store *
+reader_store(const struct reader *r)
+{
+    return r->o.keeper.get ? NULL : r->o.keeper.store;
+}
+
 /* A good record was read. */
 static void
 keep_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
@@ -203,10 +250,8 @@ keep_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *rec
     uint64_t number = r->first[shard] + index;
     uint8_t *memory = r->keep[shard] ? shard_memory(r, shard) : NULL;
 
-    if (!memory || atomic_fetch_or(&r->state[number], RECORD_TAKEN) & RECORD_TAKEN)
-        return;
-    memcpy(memory + index * r->stride, record, r->stride);
-    mark_kept(r, number);
+    if (memory && !(atomic_fetch_or(&r->state[number], RECORD_TAKEN) & RECORD_TAKEN))
+        put_record(r, shard, index, record);
 }
 
 /* ---- one record -------------------------------------------------------------------------------------------------- */
@@ -228,8 +273,7 @@ reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, s
     enum chex_status status;
 
     if (atomic_load_explicit(&r->state[number], memory_order_acquire) & RECORD_KEPT)
-        return chex_record_view(r->o.ds, shard, index, atomic_load(&r->memory[shard]) + index * r->stride, false, view,
-                                err);
+        return view_kept(r, shard, index, record, view, err);
     status = read_records(r, shard, index, 1, record, err);
     if (status == CHEX_OK)
         status = chex_record_view(r->o.ds, shard, index, record, check, view, err);
@@ -288,7 +332,7 @@ settle_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *r
 
     if (record &&
         chex_record_view(r->o.ds, shard, index, record, r->o.check != READER_NEVER, &view, &ignored) == CHEX_OK)
-        mark_kept(r, number);
+        put_record(r, shard, index, record);
     else
         atomic_fetch_and(&r->state[number], (uint8_t)~RECORD_TAKEN);
 }
@@ -298,18 +342,18 @@ fill_shard(struct reader *r, unsigned shard)
 {
     uint32_t count = (uint32_t)(r->first[shard + 1] - r->first[shard]), i = 0, k;
     uint32_t most = r->stride < CHUNK ? (uint32_t)(CHUNK / r->stride) : 1;
-    uint8_t *memory = shard_memory(r, shard);
+    uint8_t *memory = shard_memory(r, shard), *chunk = memory ? malloc(most * r->stride) : NULL;
     struct chex_error ignored;
 
-    while (memory && i < count && !atomic_load(&r->stop)) {
+    while (chunk && i < count && !atomic_load(&r->stop)) {
         uint32_t taken = take_records(r, shard, i, count - i < most ? count - i : most);
-        uint8_t *to = memory + i * r->stride;
-        bool good = taken > 0 && read_records(r, shard, i, taken, to, &ignored) == CHEX_OK;
+        bool good = taken > 0 && read_records(r, shard, i, taken, chunk, &ignored) == CHEX_OK;
 
         for (k = 0; k < taken; k++)
-            settle_record(r, shard, i + k, good ? to + k * r->stride : NULL);
+            settle_record(r, shard, i + k, good ? chunk + k * r->stride : NULL);
         i += taken ? taken : 1;
     }
+    free(chunk);
 }
 
 static void *
@@ -342,19 +386,23 @@ reader_fill(struct reader *r, unsigned threads, struct chex_error *err)
 static bool
 make_arrays(struct reader *r)
 {
+    uint32_t image = 0;
     unsigned i;
 
     r->keep = calloc(r->shards + 1, sizeof(*r->keep));
     r->first = calloc(r->shards + 1, sizeof(*r->first));
+    r->image = calloc(r->shards + 1, sizeof(*r->image));
     r->memory = calloc(r->shards + 1, sizeof(*r->memory));
     for (i = 0; i < PLACES; i++)
         r->handle[i] = calloc(r->shards + 1, sizeof(*r->handle[i]));
-    if (!r->keep || !r->first || !r->memory || !r->handle[FROM_STAGED] || !r->handle[FROM_DATASET])
+    if (!r->keep || !r->first || !r->image || !r->memory || !r->handle[FROM_STAGED] || !r->handle[FROM_DATASET])
         return false;
     for (i = 0; i < r->shards; i++) {
         const struct chex_shard_info *info = chex_dataset_shard(r->o.ds, i);
 
-        r->keep[i] = r->o.keep && r->o.keep[info->split];
+        r->keep[i] = r->o.keep && r->o.keep[info->split] && r->o.keeper.store;
+        r->image[i] = r->keep[i] ? image : STORE_NONE;
+        image += r->keep[i] ? info->record_count : 0;
         r->first[i + 1] = r->first[i] + info->record_count;
     }
     r->state = calloc(r->first[r->shards] + 1, sizeof(*r->state));
@@ -373,6 +421,9 @@ reader_new(const struct reader_options *options, struct reader **out, struct che
     r->o = *options;
     r->stride = chex_dataset_info(r->o.ds)->stride;
     r->shards = chex_dataset_info(r->o.ds)->shard_count;
+    r->pixel_offset = r->o.ds->manifest.layout.pixel_offset;
+    r->pixels = (size_t)chex_dataset_info(r->o.ds)->width * chex_dataset_info(r->o.ds)->height *
+                chex_dataset_info(r->o.ds)->channels;
     r->most_open = files > 0 && files < 1L << 20 ? (unsigned)files / 2 : 1u << 19;
     pthread_mutex_init(&r->lock, NULL);
     if (!make_arrays(r)) {
@@ -405,6 +456,7 @@ reader_free(struct reader *r)
     free(r->thread);
     free(r->keep);
     free(r->first);
+    free(r->image);
     free(r->state);
     free(r->memory);
     free(r);
@@ -414,6 +466,18 @@ struct reader_counts
 reader_counts(const struct reader *r)
 {
     return (struct reader_counts){atomic_load(&r->read), atomic_load(&r->kept), atomic_load(&r->reread)};
+}
+
+uint32_t
+reader_images(const struct chex_dataset *ds, const bool *keep)
+{
+    uint32_t images = 0;
+    unsigned i;
+
+    for (i = 0; i < chex_dataset_info(ds)->shard_count; i++)
+        if (keep[chex_dataset_shard(ds, i)->split])
+            images += chex_dataset_shard(ds, i)->record_count;
+    return images;
 }
 
 uint64_t

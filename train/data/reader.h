@@ -13,7 +13,7 @@
 #ifndef CHEX_TRAIN_READER_H
 #define CHEX_TRAIN_READER_H
 
-#include "base/error.h"
+#include "backend/backend.h"
 
 enum reader_check {
     READER_FIRST,  /* the checksums of a record when it is read for the first time by this reader */
@@ -22,11 +22,22 @@ enum reader_check {
 };
 extern const char *const reader_check_names[];
 
+/*
+ * Where the pixels of records go that are kept; what else is in a record stays with the reader.  A store of the device
+ * (backend.h) gives nothing back: its images are known by their numbers, reader_image().
+ */
+struct image_keeper {
+    struct image_store *store;
+    enum chex_status (*put)(struct image_store *store, uint32_t image, const uint8_t *pixels, struct chex_error *err);
+    const uint8_t *(*get)(const struct image_store *store, uint32_t image); /* NULL: of the device */
+};
+
 struct reader_options {
     const struct chex_dataset *ds;
     const struct chex_dataset *staged; /* the same data set on a nearer disk, in whole or in part; or NULL */
     enum reader_check check;
-    const bool *keep; /* [split_count]: keep the records of these splits in memory; NULL: of none */
+    const bool *keep;           /* [split_count]: keep the records of these splits; NULL: of none */
+    struct image_keeper keeper; /* with keep: for reader_images() of them; outlives the reader */
 };
 
 struct reader;
@@ -36,12 +47,17 @@ enum chex_status reader_new(const struct reader_options *options, struct reader 
 void reader_free(struct reader *r); /* NULL is allowed; ends the threads of reader_fill() */
 
 /*
- * Look into a record; thread-safe.  `record` holds `stride` bytes; *view points into it or, for a record that is kept,
- * into memory of the reader.
+ * Look into a record; thread-safe.  `record` holds `stride` bytes, into which *view points; the pixels of a record that
+ * is kept are those of the keeper, or NULL.
  * Statuses of chex_shard_open(), chex_shard_read() and chex_record_view()
  */
 enum chex_status reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record,
                              struct chex_record *view, struct chex_error *err);
+
+/* The number of a record in the store, below reader_images(); STORE_NONE where its split is not kept. */
+uint32_t reader_image(const struct reader *r, unsigned shard, uint32_t index);
+/* The store whose numbers these are, where the pixels of kept records are NULL; else NULL. */
+const struct image_store *reader_store(const struct reader *r);
 
 /*
  * Which record that is, for a message about damage: "'chest-train-00000-of-00006.tfrecord' record 37
@@ -68,7 +84,8 @@ struct reader_counts {
 };
 struct reader_counts reader_counts(const struct reader *r);
 
-/* Bytes that the records of these splits take. */
+/* Records of these splits; and the bytes that they take. */
+uint32_t reader_images(const struct chex_dataset *ds, const bool *keep);
 uint64_t reader_size(const struct chex_dataset *ds, const bool *keep);
 
 #endif

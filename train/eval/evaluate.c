@@ -59,7 +59,8 @@ struct share_of_scores {
     uint64_t batches; /* of this rank */
     struct loader *loader;
     uint32_t *order;            /* 0, 1, ... */
-    struct crop *crop;          /* [batch] */
+    struct crop *crop;          /* [views][batch] */
+    float *all;                 /* logits [views][batch][outputs] */
     float *logit, *probability; /* [batch][outputs] */
     double *yes, *no;           /* the same: sums of p and of 1 - p over the views */
     struct buffer entries;
@@ -71,6 +72,7 @@ share_release(struct share_of_scores *s)
     loader_free(s->loader);
     free(s->order);
     free(s->crop);
+    free(s->all);
     free(s->logit);
     free(s->probability);
     free(s->yes);
@@ -101,15 +103,18 @@ share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct ch
     };
 
     s->order = malloc(count * sizeof(*s->order));
-    s->crop = malloc(o->batch * sizeof(*s->crop));
+    s->crop = malloc((size_t)s->views * o->batch * sizeof(*s->crop));
+    s->all = malloc(s->views * values * sizeof(*s->all));
     s->logit = malloc(values * sizeof(*s->logit));
     s->probability = malloc(values * sizeof(*s->probability));
     s->yes = malloc(values * sizeof(*s->yes));
     s->no = malloc(values * sizeof(*s->no));
-    if (!s->order || !s->crop || !s->logit || !s->probability || !s->yes || !s->no)
+    if (!s->order || !s->crop || !s->all || !s->logit || !s->probability || !s->yes || !s->no)
         return chex_fail_memory(err);
     for (i = 0; i < count; i++)
         s->order[i] = (uint32_t)i;
+    for (i = 0; i < (size_t)s->views * o->batch; i++)
+        s->crop[i] = s->view[i / o->batch];
     loader.order = s->order;
     return loader_start(&loader, &s->loader, err);
 }
@@ -125,7 +130,17 @@ static void
 join_views(struct share_of_scores *s)
 {
     size_t values = (size_t)s->o->batch * s->outputs, i;
+    unsigned v;
 
+    memset(s->yes, 0, values * sizeof(*s->yes));
+    memset(s->no, 0, values * sizeof(*s->no));
+    for (v = 0; v < s->views; v++) {
+        for (i = 0; i < values; i++) {
+            s->logit[i] = s->all[v * values + i];
+            s->yes[i] += sigmoid((double)s->logit[i]);
+            s->no[i] += sigmoid(-(double)s->logit[i]);
+        }
+    }
     for (i = 0; i < values; i++) {
         s->probability[i] = (float)(s->yes[i] / s->views);
         if (s->views > 1)
@@ -137,25 +152,13 @@ static enum chex_status
 score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_error *err)
 {
     const struct evaluate_options *o = s->o;
+    const struct batch *b = &loaded->batch;
     const struct batch batch = {
-        .pixels = loaded->batch.pixels, .crop = s->crop, .weight = loaded->batch.weight, .scale = 1};
-    size_t values = (size_t)o->batch * s->outputs, i;
-    enum chex_status status = CHEX_OK;
-    unsigned v;
+        .pixels = b->pixels, .index = b->index, .store = b->store, .weight = b->weight, .scale = 1};
+    enum chex_status status = o->backend->score(o->plan, &batch, s->views, s->crop, o->weights, s->all, err);
 
-    memset(s->yes, 0, values * sizeof(*s->yes));
-    memset(s->no, 0, values * sizeof(*s->no));
-    for (v = 0; status == CHEX_OK && v < s->views; v++) {
-        for (i = 0; i < o->batch; i++)
-            s->crop[i] = s->view[v];
-        status = o->backend->forward(o->plan, &batch, FORWARD_EVALUATE, s->logit, NULL, err);
-        for (i = 0; status == CHEX_OK && i < values; i++) {
-            s->yes[i] += sigmoid((double)s->logit[i]);
-            s->no[i] += sigmoid(-(double)s->logit[i]);
-        }
-        if (status == CHEX_OK && o->collective)
-            status = collective_sum_poll(o->collective, err);
-    }
+    if (status == CHEX_OK && o->collective)
+        status = collective_poll(o->collective, err);
     join_views(s);
     return status;
 }
@@ -230,7 +233,7 @@ gather(const struct evaluate_options *o, const struct buffer *own, struct buffer
 
     if (!o->collective)
         return buffer_append(all, own->data, own->size, err);
-    status = collective_gather(o->collective, own->data, own->size, all, NULL, err);
+    status = collective_allgather(o->collective, own->data, own->size, all, NULL, err);
     return meet(o, status, err);
 }
 

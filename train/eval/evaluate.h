@@ -52,9 +52,10 @@ struct evaluate_options {
     const struct samples *samples; /* of the split, in the order of the shards: samples_list() */
 
     const struct backend *backend;
-    struct plan *plan; /* with the weights to be judged; its running statistics are used, nothing in it changes */
-    unsigned batch;    /* of the plan */
-    unsigned side;     /* of the network's input */
+    struct plan *plan;     /* nothing in it changes */
+    enum arena_id weights; /* ARENA_PARAMETERS or ARENA_AVERAGE: those to be judged */
+    unsigned batch;        /* of the plan */
+    unsigned side;         /* of the network's input */
     enum tta tta;
     const struct loss_options *loss; /* as in training; NULL: plain cross entropy */
 

@@ -10,7 +10,7 @@
 #include "ref/ops.h"
 
 static float *
-plane(struct view v, unsigned image, unsigned channel)
+plane(struct slice v, unsigned image, unsigned channel)
 {
     return v.data + image * v.image + (size_t)channel * v.height * v.width;
 }
@@ -27,7 +27,7 @@ valid_range(unsigned k, const struct graph_node *node, unsigned side, unsigned o
 }
 
 void
-conv_forward(const struct graph_node *node, struct view x, const float *w, struct view y)
+conv_forward(const struct graph_node *node, struct slice x, const float *w, struct slice y)
 {
     unsigned kernel = node->kernel, stride = node->stride, n, o, i, ky, kx, row, col, row_end, col0, col_end;
 
@@ -88,7 +88,8 @@ tap_backward(const struct graph_node *node, const float *x, float *dx, unsigned 
 }
 
 void
-conv_backward(const struct graph_node *node, struct view x, struct view dx, const float *w, float *dw, struct view dy)
+conv_backward(const struct graph_node *node, struct slice x, struct slice dx, const float *w, float *dw,
+              struct slice dy)
 {
     unsigned kernel = node->kernel, n, o, i, ky, kx;
 
@@ -108,7 +109,7 @@ conv_backward(const struct graph_node *node, struct view x, struct view dx, cons
 }
 
 void
-linear_forward(struct view x, const float *w, const float *bias, struct view y)
+linear_forward(struct slice x, const float *w, const float *bias, struct slice y)
 {
     unsigned n, o, i;
 
@@ -124,7 +125,7 @@ linear_forward(struct view x, const float *w, const float *bias, struct view y)
 }
 
 void
-linear_backward(struct view x, struct view dx, const float *w, float *dw, float *dbias, struct view dy)
+linear_backward(struct slice x, struct slice dx, const float *w, float *dw, float *dbias, struct slice dy)
 {
     unsigned n, o, i;
 

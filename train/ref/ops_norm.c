@@ -12,19 +12,19 @@
 #include <math.h>
 
 static float *
-plane(struct view v, unsigned image, unsigned channel)
+plane(struct slice v, unsigned image, unsigned channel)
 {
     return v.data + image * v.image + (size_t)channel * v.height * v.width;
 }
 
 static size_t
-pixels_of(struct view v)
+pixels_of(struct slice v)
 {
     return (size_t)v.height * v.width;
 }
 
 void
-norm_statistics(struct view x, float *mean, float *variance)
+norm_statistics(struct slice x, float *mean, float *variance)
 {
     double count = (double)x.images * (double)pixels_of(x);
     unsigned c, n;
@@ -64,8 +64,8 @@ norm_update(unsigned channels, size_t count, const float *mean, const float *var
 }
 
 void
-norm_forward(const struct graph_node *node, struct view x, const float *mean, const float *variance, const float *gamma,
-             const float *beta, struct view y)
+norm_forward(const struct graph_node *node, struct slice x, const float *mean, const float *variance,
+             const float *gamma, const float *beta, struct slice y)
 {
     unsigned c, n;
     size_t p;
@@ -91,8 +91,8 @@ norm_forward(const struct graph_node *node, struct view x, const float *mean, co
  *     dbeta = sum g,  dgamma = sum g xhat,  dx = gamma s (g - dbeta / count - xhat dgamma / count)
  */
 void
-norm_backward(const struct graph_node *node, struct view x, struct view dx, const float *mean, const float *variance,
-              const float *gamma, float *dgamma, float *dbeta, struct view y, struct view dy)
+norm_backward(const struct graph_node *node, struct slice x, struct slice dx, const float *mean, const float *variance,
+              const float *gamma, float *dgamma, float *dbeta, struct slice y, struct slice dy)
 {
     double count = (double)x.images * (double)pixels_of(x);
     unsigned c, n;
@@ -123,7 +123,7 @@ norm_backward(const struct graph_node *node, struct view x, struct view dx, cons
 }
 
 void
-add_forward(const struct graph_node *node, struct view x, struct view x2, struct view y)
+add_forward(const struct graph_node *node, struct slice x, struct slice x2, struct slice y)
 {
     unsigned c, n;
     size_t p;
@@ -140,7 +140,7 @@ add_forward(const struct graph_node *node, struct view x, struct view x2, struct
 }
 
 void
-add_backward(const struct graph_node *node, struct view dx, struct view dx2, struct view y, struct view dy)
+add_backward(const struct graph_node *node, struct slice dx, struct slice dx2, struct slice y, struct slice dy)
 {
     unsigned c, n;
     size_t p;

@@ -8,7 +8,7 @@
 #include "ref/ops.h"
 
 static float *
-plane(struct view v, unsigned image, unsigned channel)
+plane(struct slice v, unsigned image, unsigned channel)
 {
     return v.data + image * v.image + (size_t)channel * v.height * v.width;
 }
@@ -36,7 +36,7 @@ window_max(const struct graph_node *node, const float *in, unsigned height, unsi
 }
 
 void
-max_pool_forward(const struct graph_node *node, struct view x, struct view y)
+max_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
 {
     unsigned n, c, row, col;
 
@@ -53,7 +53,7 @@ max_pool_forward(const struct graph_node *node, struct view x, struct view y)
 }
 
 void
-max_pool_backward(const struct graph_node *node, struct view x, struct view dx, struct view dy)
+max_pool_backward(const struct graph_node *node, struct slice x, struct slice dx, struct slice dy)
 {
     unsigned n, c, row, col;
 
@@ -70,7 +70,7 @@ max_pool_backward(const struct graph_node *node, struct view x, struct view dx, 
 }
 
 void
-avg_pool_forward(const struct graph_node *node, struct view x, struct view y)
+avg_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
 {
     float share = 1 / (float)(node->kernel * node->kernel);
     unsigned n, c, row, col, ky, kx;
@@ -93,7 +93,7 @@ avg_pool_forward(const struct graph_node *node, struct view x, struct view y)
 }
 
 void
-avg_pool_backward(const struct graph_node *node, struct view dx, struct view dy)
+avg_pool_backward(const struct graph_node *node, struct slice dx, struct slice dy)
 {
     float share = 1 / (float)(node->kernel * node->kernel);
     unsigned n, c, row, col, ky, kx;
@@ -115,7 +115,7 @@ avg_pool_backward(const struct graph_node *node, struct view dx, struct view dy)
 }
 
 void
-mean_pool_forward(struct view x, struct view y)
+mean_pool_forward(struct slice x, struct slice y)
 {
     size_t pixels = (size_t)x.height * x.width, p;
     unsigned n, c;
@@ -132,7 +132,7 @@ mean_pool_forward(struct view x, struct view y)
 }
 
 void
-mean_pool_backward(struct view dx, struct view dy)
+mean_pool_backward(struct slice dx, struct slice dy)
 {
     size_t pixels = (size_t)dx.height * dx.width, p;
     unsigned n, c;

@@ -5,23 +5,23 @@
  */
 #include <config.h>
 
-#include "backend/backend.h"
+#include "backend/host.h"
+#include "comm/reduce_host.h"
 #include "ref/ops.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct plan {
-    struct plan_options options;
+    struct host host; /* the first member */
     const struct graph *graph;
+    const float *weights;      /* of this pass: parameters, or their average */
     float **value, **gradient; /* [buffer_count], each [batch][channels][height][width]; gradient only with train */
-    float *arena[ARENA_AVERAGE + 1];
-    float *mean, *variance; /* of the batch, laid out as the arena of statistics */
-    float *logits;          /* [batch][outputs] */
-    float *logit_gradient;  /* of the last forward(TRAIN) */
-    unsigned images;        /* of the last forward() that are no padding; values and gradients are theirs alone */
-    unsigned *place;        /* [batch] where image 0 .. images - 1 stands in the micro-batch */
+    float *mean, *variance;    /* of the batch, laid out as the arena of statistics */
+    float *logits;             /* [batch][outputs] */
+    float *logit_gradient;
+    unsigned images; /* of the last micro-batch that are no padding; values and gradients are theirs alone */
+    unsigned *place; /* [batch] where image 0 .. images - 1 stands in the micro-batch */
 };
 
 static size_t
@@ -30,13 +30,13 @@ image_floats(const struct graph_buffer *b)
     return (size_t)b->channels * b->height * b->width;
 }
 
-static struct view
-view_of(const struct plan *plan, float *const *buffers, const struct graph_slice *s)
+static struct slice
+slice_of(const struct plan *plan, float *const *buffers, const struct graph_slice *s)
 {
     const struct graph_buffer *b = &plan->graph->buffer[s->buffer];
     float *data = buffers && buffers[s->buffer] ? buffers[s->buffer] + (size_t)s->first * b->height * b->width : NULL;
 
-    return (struct view){data, image_floats(b), plan->images, s->channels, b->height, b->width};
+    return (struct slice){data, image_floats(b), plan->images, s->channels, b->height, b->width};
 }
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
@@ -54,8 +54,10 @@ ref_free(struct plan *plan)
         if (plan->gradient)
             free(plan->gradient[i]);
     }
-    for (i = 0; i <= ARENA_AVERAGE; i++)
-        free(plan->arena[i]);
+    for (i = 0; i < ARENA_COUNT; i++)
+        free(plan->host.arena[i]);
+    free(plan->host.running);
+    free(plan->host.sum);
     free(plan->value);
     free(plan->gradient);
     free(plan->mean);
@@ -67,10 +69,20 @@ ref_free(struct plan *plan)
 }
 
 static bool
+take(void *context, void *where, size_t count, size_t size)
+{
+    void *p = calloc(count ? count : 1, size);
+
+    (void)context;
+    memcpy(where, &p, sizeof(p)); /* where is the address of a pointer of any type */
+    return p;
+}
+
+static bool
 allocate(struct plan *plan)
 {
     const struct graph *g = plan->graph;
-    const struct plan_options *o = &plan->options;
+    const struct plan_options *o = &plan->host.options;
     size_t i, bytes;
 
     plan->value = calloc(g->buffer_count, sizeof(*plan->value));
@@ -92,52 +104,50 @@ allocate(struct plan *plan)
         if (!plan->value[i] || (o->train && i != g->input && !plan->gradient[i]))
             return false;
     }
-    for (i = 0; i <= ARENA_AVERAGE; i++) {
-        if (!arena_is_wanted(o, (enum arena_id)i))
-            continue;
-        plan->arena[i] = calloc(arena_floats(plan->graph, (enum arena_id)i), sizeof(float));
-        if (!plan->arena[i])
-            return false;
-    }
-    return true;
+    return host_arrays(&plan->host, take, NULL);
 }
 
+/* Nothing is laid over anything else, so this is what will be taken. */
 static enum chex_status
-ref_new(const struct plan_options *options, struct plan **out, struct chex_error *err)
+ref_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts, struct chex_error *err)
 {
+    const struct graph *g = o->graph;
+    size_t input = image_floats(&g->buffer[g->input]), activations = graph_activations(g);
+    enum chex_status status = host_facts(device, o, "ref 1", facts, err);
+    struct plan_memory *m = &facts->memory;
+
+    if (status != CHEX_OK)
+        return status;
+    host_memory_parts(o, m);
+    m->activations = (uint64_t)(activations + (o->train ? activations - input : 0)) * sizeof(float) * o->batch;
+    m->workspace = host_sum_bytes(o) + 2 * g->stat_floats * sizeof(float);
+    return CHEX_OK;
+}
+
+static const struct host_ops ref_ops;
+
+static enum chex_status
+ref_new(struct device *device, const struct plan_options *o, struct plan **out, struct plan_facts *facts,
+        struct chex_error *err)
+{
+    enum chex_status status = ref_size(device, o, facts, err);
     struct plan *plan;
 
     *out = NULL;
-    if (options->precision != PRECISION_AUTO && options->precision != PRECISION_FP32)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the reference backend computes in fp32 only");
+    if (status != CHEX_OK)
+        return status;
     plan = calloc(1, sizeof(*plan));
     if (!plan)
         return chex_fail_memory(err);
-    plan->options = *options;
-    plan->graph = options->graph;
+    plan->host.options = *o;
+    plan->graph = o->graph;
     if (!allocate(plan)) {
         ref_free(plan);
         return chex_fail_memory(err);
     }
-    arena_start_statistics(plan->graph, plan->arena[ARENA_STATISTICS]);
+    host_start(&plan->host, &ref_ops);
     *out = plan;
     return CHEX_OK;
-}
-
-static void
-ref_memory(const struct plan *plan, struct plan_memory *out)
-{
-    const struct graph *g = plan->graph;
-    uint64_t arena = g->param_floats * sizeof(float), batch = plan->options.batch;
-    int i;
-
-    *out = (struct plan_memory){.parameters = arena + 3 * g->stat_floats * sizeof(float),
-                                .activations = graph_activations(g) * sizeof(float) * batch};
-    if (!plan->options.train)
-        return;
-    out->activations += (graph_activations(g) - image_floats(&g->buffer[g->input])) * sizeof(float) * batch;
-    for (i = ARENA_GRADIENTS; i <= ARENA_AVERAGE; i++)
-        out->optimizer += plan->arena[i] ? arena : 0;
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
@@ -146,12 +156,13 @@ static void
 load_input(struct plan *plan, const struct batch *batch)
 {
     const struct graph_buffer *in = &plan->graph->buffer[plan->graph->input];
-    size_t source = plan->options.source;
+    size_t source = plan->host.options.source;
     unsigned n, c, y, x;
 
     for (n = 0; n < plan->images; n++) {
         const struct crop *crop = &batch->crop[plan->place[n]];
-        const uint8_t *from = batch->pixels + plan->place[n] * source * source + crop->y * source + crop->x;
+        const uint8_t *from = host_pixels(batch, plan->place[n], plan->host.options.source) + crop->y * source +
+                              crop->x;
         float *to = plan->value[plan->graph->input] + n * image_floats(in);
 
         for (c = 0; c < in->channels; c++)
@@ -163,14 +174,13 @@ load_input(struct plan *plan, const struct batch *batch)
 }
 
 static void
-run_norm(struct plan *plan, const struct graph_node *node, enum forward_mode mode)
+run_norm(struct plan *plan, const struct graph_node *node, bool train)
 {
     const struct graph *g = plan->graph;
-    const float *params = plan->arena[ARENA_PARAMETERS];
-    float *stats = plan->arena[ARENA_STATISTICS];
+    const float *params = plan->weights;
+    float *stats = train ? plan->host.running : plan->host.arena[ARENA_STATISTICS];
     size_t m = g->stat[node->mean].offset, v = g->stat[node->variance].offset;
-    struct view x = view_of(plan, plan->value, &node->in), y = view_of(plan, plan->value, &node->out);
-    bool train = mode == FORWARD_TRAIN;
+    struct slice x = slice_of(plan, plan->value, &node->in), y = slice_of(plan, plan->value, &node->out);
 
     if (train) {
         norm_statistics(x, plan->mean + m, plan->variance + v);
@@ -182,21 +192,21 @@ run_norm(struct plan *plan, const struct graph_node *node, enum forward_mode mod
 }
 
 static void
-run_forward(struct plan *plan, const struct graph_node *node, enum forward_mode mode)
+run_forward(struct plan *plan, const struct graph_node *node, bool train)
 {
     const struct graph *g = plan->graph;
-    const float *params = plan->arena[ARENA_PARAMETERS];
-    struct view x = view_of(plan, plan->value, &node->in), y = view_of(plan, plan->value, &node->out);
+    const float *params = plan->weights;
+    struct slice x = slice_of(plan, plan->value, &node->in), y = slice_of(plan, plan->value, &node->out);
 
     switch (node->op) {
     case GRAPH_CONV:
         conv_forward(node, x, params + g->param[node->weight].offset, y);
         break;
     case GRAPH_NORM:
-        run_norm(plan, node, mode);
+        run_norm(plan, node, train);
         break;
     case GRAPH_ADD:
-        add_forward(node, x, view_of(plan, plan->value, &node->in2), y);
+        add_forward(node, x, slice_of(plan, plan->value, &node->in2), y);
         break;
     case GRAPH_MAX_POOL:
         max_pool_forward(node, x, y);
@@ -219,35 +229,43 @@ put_images(const struct plan *plan, const float *from, size_t floats, float *to)
 {
     unsigned n;
 
-    memset(to, 0, plan->options.batch * floats * sizeof(*to));
+    memset(to, 0, plan->host.options.batch * floats * sizeof(*to));
     for (n = 0; n < plan->images; n++)
         memcpy(to + plan->place[n] * floats, from + n * floats, floats * sizeof(*to));
 }
 
-static enum chex_status
-ref_forward(struct plan *plan, const struct batch *batch, enum forward_mode mode, float *logits, double *loss,
-            struct chex_error *err)
+/* Values, and the logits of the micro-batch. */
+static void
+pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool train)
 {
     const struct graph *g = plan->graph;
-    size_t outputs = g->buffer[g->output].channels, count = plan->options.batch, i;
-    double sum;
+    size_t i;
 
-    if (mode == FORWARD_TRAIN && !plan->options.train)
-        return chex_fail(err, CHEX_ERR_BUG, "this plan is not for training");
-    plan->images = batch_images(batch, plan->options.batch, plan->place);
+    plan->weights = plan->host.arena[weights];
+    plan->images = batch_images(batch, plan->host.options.batch, plan->place);
     load_input(plan, batch);
     for (i = 0; i < g->node_count && plan->images > 0; i++)
-        run_forward(plan, &g->node[i], mode);
-    put_images(plan, plan->value[g->output], outputs, plan->logits);
-    if (logits)
-        memcpy(logits, plan->logits, count * outputs * sizeof(float));
-    if (batch->label) {
-        sum = loss_sum(&plan->options.loss, count, outputs, plan->logits, batch->label, batch->weight, batch->scale,
-                       plan->logit_gradient);
-        if (loss)
-            *loss = sum;
-    }
-    return CHEX_OK;
+        run_forward(plan, &g->node[i], train);
+    put_images(plan, plan->value[g->output], g->buffer[g->output].channels, plan->logits);
+}
+
+static double
+ref_forward(struct plan *plan, const struct batch *batch)
+{
+    const struct plan_options *o = &plan->host.options;
+
+    pass(plan, batch, ARENA_PARAMETERS, true);
+    return loss_sum(&o->loss, o->batch, plan->graph->buffer[plan->graph->output].channels, plan->logits, batch->label,
+                    batch->weight, batch->scale, plan->logit_gradient);
+}
+
+static void
+ref_score(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits)
+{
+    const struct graph *g = plan->graph;
+
+    pass(plan, batch, weights, false);
+    memcpy(logits, plan->logits, plan->host.options.batch * g->buffer[g->output].channels * sizeof(float));
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------- */
@@ -256,11 +274,11 @@ static void
 run_backward(struct plan *plan, const struct graph_node *node)
 {
     const struct graph *g = plan->graph;
-    const float *params = plan->arena[ARENA_PARAMETERS];
-    float *gradients = plan->arena[ARENA_GRADIENTS];
+    const float *params = plan->weights;
+    float *gradients = plan->host.arena[ARENA_GRADIENTS];
     size_t w = g->param[node->weight].offset, b = g->param[node->bias].offset;
-    struct view x = view_of(plan, plan->value, &node->in), dx = view_of(plan, plan->gradient, &node->in);
-    struct view y = view_of(plan, plan->value, &node->out), dy = view_of(plan, plan->gradient, &node->out);
+    struct slice x = slice_of(plan, plan->value, &node->in), dx = slice_of(plan, plan->gradient, &node->in);
+    struct slice y = slice_of(plan, plan->value, &node->out), dy = slice_of(plan, plan->gradient, &node->out);
 
     switch (node->op) {
     case GRAPH_CONV:
@@ -271,7 +289,7 @@ run_backward(struct plan *plan, const struct graph_node *node)
                       plan->variance + g->stat[node->variance].offset, params + w, gradients + w, gradients + b, y, dy);
         break;
     case GRAPH_ADD:
-        add_backward(node, dx, view_of(plan, plan->gradient, &node->in2), y, dy);
+        add_backward(node, dx, slice_of(plan, plan->gradient, &node->in2), y, dy);
         break;
     case GRAPH_MAX_POOL:
         max_pool_backward(node, x, dx, dy);
@@ -302,10 +320,10 @@ parameter_floats(const struct graph *g, const struct graph_node *node)
 }
 
 static enum chex_status
-ref_backward(struct plan *plan, gradients_ready *ready, void *context, struct chex_error *err)
+ref_backward(struct plan *plan, struct chex_error *err)
 {
     const struct graph *g = plan->graph;
-    size_t batch = plan->options.batch, outputs = image_floats(&g->buffer[g->output]), i;
+    size_t batch = plan->host.options.batch, outputs = image_floats(&g->buffer[g->output]), i;
     enum chex_status status = CHEX_OK;
 
     for (i = 0; i < g->buffer_count; i++)
@@ -319,57 +337,21 @@ ref_backward(struct plan *plan, gradients_ready *ready, void *context, struct ch
 
         if (plan->images > 0)
             run_backward(plan, node);
-        if (ready && has_parameters(node))
-            status = ready(context, g->param[node->weight].offset, parameter_floats(g, node), err);
+        if (has_parameters(node))
+            status = host_gradients(plan, g->param[node->weight].offset, parameter_floats(g, node), err);
     }
     return status;
 }
 
-/* ---- arenas ---------------------------------------------------------------------------------------------------- */
+/* ---- the seam ---------------------------------------------------------------------------------------------------- */
 
-static enum chex_status
-ref_clear(struct plan *plan, struct chex_error *err)
+static void
+ref_apply(struct plan *plan, const struct optimizer_step *step, double scale)
 {
-    (void)err;
-    memset(plan->arena[ARENA_GRADIENTS], 0, plan->graph->param_floats * sizeof(float));
-    return CHEX_OK;
-}
+    float *const *arena = plan->host.arena;
 
-static float *
-ref_gradients(struct plan *plan)
-{
-    return plan->arena[ARENA_GRADIENTS];
-}
-
-static enum chex_status
-ref_update(struct plan *plan, const struct optimizer_step *step, double *norm, struct chex_error *err)
-{
-    (void)err;
-    *norm = optimizer_norm(plan->arena[ARENA_GRADIENTS], plan->graph->param_floats);
-    if (*norm - *norm != 0) /* infinite, or no number */
-        return CHEX_OK;
-    optimizer_apply(&plan->options.optimizer, step, optimizer_clip(step, *norm), plan->graph->param_floats,
-                    plan->arena[ARENA_PARAMETERS], plan->arena[ARENA_GRADIENTS], plan->arena[ARENA_MOMENT1],
-                    plan->arena[ARENA_MOMENT2], plan->arena[ARENA_AVERAGE]);
-    return CHEX_OK;
-}
-
-static enum chex_status
-ref_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
-{
-    if (!plan->arena[arena])
-        return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(plan->arena[arena], from, arena_floats(plan->graph, arena) * sizeof(float));
-    return CHEX_OK;
-}
-
-static enum chex_status
-ref_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
-{
-    if (!plan->arena[arena])
-        return chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
-    memcpy(to, plan->arena[arena], arena_floats(plan->graph, arena) * sizeof(float));
-    return CHEX_OK;
+    optimizer_apply(&plan->host.options.optimizer, step, scale, plan->graph->param_floats, arena[ARENA_PARAMETERS],
+                    arena[ARENA_GRADIENTS], arena[ARENA_MOMENT1], arena[ARENA_MOMENT2], arena[ARENA_AVERAGE]);
 }
 
 static enum chex_status
@@ -383,29 +365,37 @@ ref_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct c
     return CHEX_OK;
 }
 
-static enum chex_status
-ref_probe(int device, char *text, size_t size, struct chex_error *err)
-{
-    (void)device;
-    (void)err;
-    snprintf(text, size, "CPU, plain C, one thread");
-    return CHEX_OK;
-}
+static const struct host_ops ref_ops = {
+    .forward = ref_forward, .backward = ref_backward, .score = ref_score, .apply = ref_apply};
 
 extern const struct backend backend_ref;
 
+static enum chex_status
+ref_open(unsigned number, struct device **out, struct chex_error *err)
+{
+    (void)number;
+    return host_device_open(&backend_ref, "CPU, plain C, one thread", out, err);
+}
+
 const struct backend backend_ref = {
     .name = "ref",
-    .probe = ref_probe,
+    .device_count = host_device_count,
+    .device_open = ref_open,
+    .device_close = host_device_close,
+    .reduce_new = reduce_host_new,
+    .store_new = host_store_new,
+    .store_put = host_store_put,
+    .store_free = host_store_free,
+    .plan_size = ref_size,
     .plan_new = ref_new,
     .plan_free = ref_free,
-    .memory = ref_memory,
-    .write = ref_write,
-    .read = ref_read,
-    .forward = ref_forward,
-    .backward = ref_backward,
-    .clear_gradients = ref_clear,
-    .gradients = ref_gradients,
-    .update = ref_update,
+    .write = host_write,
+    .read = host_read,
+    .set_state = host_set_state,
+    .accumulate = host_accumulate,
+    .update = host_update,
+    .result = host_result,
+    .resume = host_resume,
+    .score = host_score,
     .peek = ref_peek,
 };

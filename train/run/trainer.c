@@ -20,7 +20,9 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
-    if (wishes & (TRAINER_STOP | TRAINER_SAVE))
+    if (wishes & TRAINER_STOP)
+        status = trainer_save_now(t, err);
+    else if (wishes & TRAINER_SAVE)
         status = trainer_save(t, err);
     if (wishes & TRAINER_SAVE && t->w->save)
         atomic_store(t->w->save, false);
@@ -43,6 +45,7 @@ train_step(struct trainer *t, double since, struct chex_error *err)
     uint64_t wishes;
     enum chex_status status = trainer_make_step(t, &wishes, err);
 
+    trainer_look_at_save(t);
     if (status == CHEX_OK && t->state.batches == t->steps) {
         status = trainer_count_bad(t, err);
         t->epoch.seconds = progress_clock() - since;
@@ -81,7 +84,7 @@ keep_reached(struct trainer *t, enum chex_status status)
 
     if (!chex_status_is_data(status) && status != CHEX_ERR_READ && status != CHEX_ERR_MISSING)
         return;
-    if (trainer_save(t, &other) != CHEX_OK)
+    if (trainer_save_now(t, &other) != CHEX_OK)
         trainer_warn(t, "%s", other.text);
 }
 
@@ -119,6 +122,8 @@ trainer_run(struct trainer *t, struct chex_error *err)
         if (status == CHEX_OK)
             status = between_steps(t, TRAINER_SAVE, err);
     }
+    if (status == CHEX_OK)
+        status = trainer_finish_save(t, err);
     t->result.early = status == CHEX_OK && t->state.epoch < t->o->epochs;
     if (status == CHEX_OK && t->result.unsaved)
         status = chex_fail(err, CHEX_ERR_WRITE,
@@ -153,9 +158,11 @@ void
 trainer_free(struct trainer *t)
 {
     struct chex_error err;
+    size_t i;
 
     if (!t)
         return;
+    trainer_end_save(t);
     trainer_close_epoch(t);
     trainer_close_data(t);
     if (t->lock.held && lock_drop(&t->lock, &err) != CHEX_OK)
@@ -163,11 +170,14 @@ trainer_free(struct trainer *t)
     trainer_free_arrays(&t->host);
     trainer_free_arrays(&t->best);
     free(t->order);
-    free(t->before);
-    free(t->statistics);
-    free(t->sum);
-    if (t->backend)
+    for (i = 0; i < STEPS_UNDER_WAY; i++)
+        buffer_release(&t->stepping.step[i].names);
+    if (t->backend) {
         t->backend->plan_free(t->plan);
+        if (t->reduce)
+            t->reduce->ops->free(t->reduce);
+        t->backend->device_close(t->device);
+    }
     graph_free(t->graph);
     samples_release(&t->samples);
     samples_release(&t->judged);
@@ -191,16 +201,16 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .test = t->test,
         .graph = t->graph,
         .backend = t->backend,
-        .device = t->device,
+        .device = t->device ? t->device->info.text : "",
         .side = t->side,
         .source = t->plan_options.source,
         .micro_batch = t->micro,
         .micro_batches = t->each,
         .global_batch = t->global,
         .steps = t->steps,
-        .memory = t->memory,
+        .memory = t->facts.memory,
         .memory_all = t->memory_all,
-        .memory_there = t->memory_there,
+        .memory_there = t->device && t->device->info.memory < UINT64_MAX ? t->device->info.memory : 0,
         .select = t->select,
         .reading = t->reading,
         .ranks = t->all ? collective_size(t->all) : 1,

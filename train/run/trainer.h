@@ -16,11 +16,8 @@
  * 0 alone reads and writes RUN.  What is to be shown comes by the callbacks of struct trainer_watch, on rank 0 alone:
  * this library prints nothing.
  *
- * The step, on each rank:
- *     forward() and backward() of its micro-batches; of the last one forward() only
- *     a meeting: is everyone well, does anyone want to save or to stop, is every loss finite?
- *     backward() of the last, while finished gradients are already summed over the ranks; running statistics are
- *     averaged update()
+ * The step is that of backend.h.  Ranks do not meet for it: what anyone wants, and that a rank has a fault, comes with
+ * the result of a step, to all ranks alike.  Only after a fault they meet, and then all have the text of it.
  *
  * One thread uses it, that of comm.h.
  *
@@ -43,11 +40,10 @@ enum select_metric { SELECT_AUROC, SELECT_LOSS };
 enum positive_weight { POSITIVE_NONE, POSITIVE_AUTO, POSITIVE_GIVEN };
 enum cache_kind { CACHE_AUTO, CACHE_DEVICE, CACHE_HOST, CACHE_NONE };
 
-/* The names of these, of enum precision, and of skip_bad, each up to NULL. */
+/* The names of these, and of skip_bad, each up to NULL. */
 extern const char *const select_names[];
 extern const char *const positive_names[];
 extern const char *const cache_names[];
-extern const char *const precision_names[];
 extern const char *const bad_record_names[];
 
 struct trainer_options {
@@ -74,9 +70,10 @@ struct trainer_options {
     unsigned side; /* of the crop, the network's input; 0: 224, or less where the images have less */
     uint64_t seed;
 
-    const char *device; /* "auto", "cpu", "cuda" or the name of a backend */
+    const char *device; /* "auto" or the name of a backend */
     enum precision precision;
-    unsigned threads; /* at least 1 */
+    bool deterministic; /* plan_options.deterministic */
+    unsigned threads;   /* at least 1 */
 
     enum select_metric select;
     uint32_t patience;         /* epochs without improvement after which the run ends; 0: never */
@@ -110,10 +107,11 @@ struct trainer_options {
 extern const struct setting trainer_settings[];
 
 /*
- * Images of a micro-batch on a CPU: of the divisors of `batch` the largest up to 16, or, where that is below 8, the
- * smallest above.  A function of the option alone, never of the machine: batch statistics are those of a micro-batch.
+ * Images of a micro-batch where the user does not say: of the divisors of `batch` the largest up to `largest`
+ * (device_info.micro_batch: 16 on a CPU), or, where that is below the half of it, the smallest above; 0: `batch`.
+ * Never a function of the memory that is there: batch statistics are those of a micro-batch.
  */
-unsigned trainer_micro_batch(unsigned batch);
+unsigned trainer_micro_batch(unsigned batch, unsigned largest);
 
 /* ---- what is shown ----------------------------------------------------------------------------------------------- */
 
@@ -178,8 +176,8 @@ struct trainer_watch {
     void (*note)(void *context, const struct trainer *t, const char *text);
     /* The same, of something that is wrong. */
     void (*warn)(void *context, const struct trainer *t, const char *text);
-    void (*idle)(void *context);                      /* while waiting for other ranks */
-    void (*hurried)(void *context, const char *text); /* collective.h */
+    void (*on_wait)(void *context);                        /* while waiting for other ranks */
+    void (*warn_waiting)(void *context, const char *text); /* collective.h */
 };
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
@@ -236,6 +234,7 @@ struct trainer_reading {
     unsigned window;    /* of the order; of a run that goes on its own, once that is known */
     uint64_t size;      /* bytes of the splits that are read in every epoch */
     bool kept;          /* in memory */
+    bool on_device;     /* in that of the device */
     uint64_t available; /* bytes that were free for that; UINT64_MAX: not known */
     int node_ranks;     /* ranks of this machine */
     uint64_t reread;    /* records that were told to have been good when read again */
@@ -252,7 +251,7 @@ struct trainer_facts {
     unsigned micro_batch, micro_batches; /* images; of a step on each rank */
     uint64_t global_batch, steps;        /* images; of an epoch */
     struct plan_memory memory;
-    uint64_t memory_all, memory_there; /* bytes of this process with host copies; of the machine, 0: not known */
+    uint64_t memory_all, memory_there; /* bytes of this process with host copies; free on the device, 0: not known */
     enum select_metric select;
     struct trainer_reading reading;
     int ranks;

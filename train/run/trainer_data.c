@@ -7,6 +7,7 @@
 
 #include "run/trainer_private.h"
 
+#include "backend/host.h"
 #include "backend/host_memory.h"
 #include "base/progress.h"
 
@@ -25,22 +26,6 @@ usable(uint64_t available)
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-static bool
-is_same_node(const struct trainer *t, int rank)
-{
-    return strcmp(collective_host(t->all, rank), collective_host(t->all, collective_rank(t->all))) == 0;
-}
-
-static int
-ranks_of_node(const struct trainer *t)
-{
-    int rank, count = 0;
-
-    for (rank = 0; rank < collective_size(t->all); rank++)
-        count += is_same_node(t, rank);
-    return count;
-}
-
 static uint64_t
 split_size(const struct trainer *t, int split)
 {
@@ -58,7 +43,7 @@ static enum chex_status
 choose_window(struct trainer *t, uint64_t available, struct chex_error *err)
 {
     struct buffer all = {0};
-    enum chex_status status = collective_gather(t->all, &available, sizeof(available), &all, NULL, err);
+    enum chex_status status = collective_allgather(t->all, &available, sizeof(available), &all, NULL, err);
     uint64_t least = available, one;
     int i;
 
@@ -74,18 +59,55 @@ choose_window(struct trainer *t, uint64_t available, struct chex_error *err)
     return status;
 }
 
+/* Bytes of the pixels alone, as a device keeps them. */
+static uint64_t
+pixel_size(const struct trainer *t)
+{
+    const struct chex_dataset_info *info = chex_dataset_info(t->ds);
+    const int split[] = {t->train, t->validation};
+    uint64_t size = 0;
+    unsigned i, k;
+
+    for (i = 0; i < 2; i++) {
+        const struct chex_split_info *s = split[i] >= 0 ? chex_dataset_split(t->ds, (unsigned)split[i]) : NULL;
+
+        for (k = 0; s && k < s->shard_count; k++)
+            size += (uint64_t)chex_dataset_shard(t->ds, s->first_shard + k)->record_count * info->width * info->height;
+    }
+    return size;
+}
+
+/* Beside the plan, where the device has memory of its own. */
+static enum chex_status
+choose_device_cache(struct trainer *t, struct chex_error *err)
+{
+    uint64_t size = pixel_size(t), there = t->device->info.memory;
+    char needed[PROGRESS_TEXT], left[PROGRESS_TEXT];
+
+    if (!t->device->info.own_memory || t->o->cache == CACHE_HOST || t->o->cache == CACHE_NONE)
+        return CHEX_OK;
+    there = there > t->memory_all ? there - t->memory_all : 0;
+    t->reading.on_device = size <= (t->o->cache == CACHE_DEVICE ? there : usable(there));
+    if (t->reading.on_device || t->o->cache == CACHE_AUTO)
+        return CHEX_OK;
+    return chex_fail(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
+                     format_bytes(size, needed), format_bytes(there, left));
+}
+
 /* What is read in every epoch is kept where there is room for it, once for each rank of the node. */
 static enum chex_status
 choose_cache(struct trainer *t, uint64_t available, struct chex_error *err)
 {
     uint64_t ranks = (uint64_t)t->reading.node_ranks, room = usable(available) / ranks;
     char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    enum chex_status status = choose_device_cache(t, err);
 
     t->reading.size = split_size(t, t->train) + split_size(t, t->validation);
     t->reading.available = available;
-    t->reading.kept = t->o->cache == CACHE_HOST || (t->o->cache == CACHE_AUTO && t->reading.size <= room);
-    if (t->o->cache != CACHE_HOST || t->reading.size <= available / ranks)
-        return CHEX_OK;
+    t->reading.kept = t->reading.on_device || t->o->cache == CACHE_HOST ||
+                      (t->o->cache == CACHE_AUTO && t->reading.size <= room);
+    if (status != CHEX_OK || t->o->cache != CACHE_HOST || t->reading.size <= available / ranks)
+        return status;
     return chex_fail(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
                      format_bytes(t->reading.size, needed), t->reading.node_ranks, format_bytes(available, there));
 }
@@ -96,7 +118,7 @@ trainer_choose_data(struct trainer *t, struct chex_error *err)
     uint64_t available;
     enum chex_status status;
 
-    t->reading.node_ranks = ranks_of_node(t);
+    t->reading.node_ranks = collective_local_size(t->all);
     if (t->o->evaluate_only)
         return CHEX_OK;
     available = host_memory_available();
@@ -119,17 +141,6 @@ trainer_compare_window(const struct trainer *t, const struct folder *from, const
 }
 
 /* ---- a copy on a near disk --------------------------------------------------------------------------------------- */
-
-/* One rank of each node copies. */
-static bool
-is_copying_rank(const struct trainer *t)
-{
-    int rank;
-
-    for (rank = 0; !is_same_node(t, rank); rank++)
-        ;
-    return rank == collective_rank(t->all);
-}
 
 static void
 note_copy(const struct trainer *t, const struct staging_progress *p, double seconds)
@@ -181,7 +192,7 @@ stage(struct trainer *t, const bool *split, struct chex_error *err)
     struct staging_progress p = {.total = 0};
     struct chex_error own;
     double since = progress_clock();
-    bool copies = is_copying_rank(t);
+    bool copies = collective_local_rank(t->all) == 0; /* one rank of each machine */
     enum chex_status status = copies ? staging_start(&o, &s, err) : CHEX_OK, ended;
 
     status = wait_for_copies(t, s, &p, status, err);
@@ -198,19 +209,39 @@ stage(struct trainer *t, const bool *split, struct chex_error *err)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+/*
+ * Where the memory of the host is that of the device, a plan takes the images by their numbers too.  A device of its
+ * own memory gets the pixels of images that stay with the host in each micro-batch.
+ */
+static enum chex_status
+open_keeper(struct trainer *t, const bool *split, struct chex_error *err)
+{
+    bool host = t->device->info.own_memory && !t->reading.on_device;
+    uint32_t images = reader_images(t->ds, split);
+
+    t->keeper = host ? (struct image_keeper){.put = host_store_put, .get = host_store_pixels}
+                     : (struct image_keeper){.put = t->backend->store_put};
+    return (host ? host_store_new : t->backend->store_new)(t->device, images, t->plan_options.source, &t->keeper.store,
+                                                           err);
+}
+
 static enum chex_status
 open_reader(struct trainer *t, bool *split, struct chex_error *err)
 {
     struct reader_options o = {.ds = t->ds, .staged = t->staged, .check = t->o->check};
-    enum chex_status status;
+    enum chex_status status = CHEX_OK;
 
     memset(split, 0, chex_dataset_info(t->ds)->split_count * sizeof(*split));
     if (t->train >= 0)
         split[t->train] = t->reading.kept;
     if (t->validation >= 0)
         split[t->validation] = t->reading.kept;
+    if (t->reading.kept)
+        status = open_keeper(t, split, err);
     o.keep = split;
-    status = reader_new(&o, &t->reader, err);
+    o.keeper = t->keeper;
+    if (status == CHEX_OK)
+        status = reader_new(&o, &t->reader, err);
     if (status == CHEX_OK && t->reading.kept && !trainer_is_complete(t))
         status = reader_fill(t->reader, 1, err);
     return status;
@@ -243,7 +274,10 @@ void
 trainer_close_data(struct trainer *t)
 {
     reader_free(t->reader);
+    if (t->keeper.store)
+        (t->keeper.get ? host_store_free : t->backend->store_free)(t->keeper.store);
     chex_dataset_close(t->staged);
+    t->keeper.store = NULL;
     t->reader = NULL;
     t->staged = NULL;
 }
@@ -317,7 +351,7 @@ take_skipped(struct trainer *t, struct buffer *all, struct chex_error *err)
     enum chex_status status = collective_agree(t->all, loader_take_skipped(t->loader, &own, err), NULL, err);
 
     if (status == CHEX_OK)
-        status = collective_gather(t->all, own.data, own.size, all, NULL, err);
+        status = collective_allgather(t->all, own.data, own.size, all, NULL, err);
     buffer_release(&own);
     return status;
 }
@@ -328,7 +362,7 @@ count_reread(struct trainer *t, struct chex_error *err)
 {
     uint64_t own = reader_counts(t->reader).reread - t->reading.reread, one, reread = 0;
     struct buffer all = {0};
-    enum chex_status status = collective_gather(t->all, &own, sizeof(own), &all, NULL, err);
+    enum chex_status status = collective_allgather(t->all, &own, sizeof(own), &all, NULL, err);
     int i;
 
     for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {

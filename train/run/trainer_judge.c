@@ -34,8 +34,8 @@ on_progress(void *context, uint64_t done, uint64_t of)
         (*t)->w->evaluating((*t)->w->context, *t, done, of);
 }
 
-static enum chex_status
-score(struct trainer *t, int split, struct evaluation *out, struct chex_error *err)
+enum chex_status
+trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
 {
     bool again = split == t->validation; /* and so listed once */
     struct samples listed = {.count = 0}, *samples = again ? &t->judged : &listed;
@@ -45,6 +45,7 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
         .samples = samples,
         .backend = t->backend,
         .plan = t->plan,
+        .weights = average ? ARENA_AVERAGE : ARENA_PARAMETERS,
         .batch = t->micro,
         .side = t->side,
         .tta = t->o->tta,
@@ -63,6 +64,7 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
     };
     enum chex_status status = samples->count > 0 ? CHEX_OK : samples_list(t->ds, (unsigned)split, samples, err);
 
+    memset(out, 0, sizeof(*out));
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
         status = evaluate(&o, out, err);
@@ -74,41 +76,6 @@ score(struct trainer *t, int split, struct evaluation *out, struct chex_error *e
         status = collective_agree(t->all, status, NULL, err);
     }
     return status;
-}
-
-/* Parameters and their moving average change places; twice is nothing. */
-static enum chex_status
-swap_average(struct trainer *t, struct chex_error *err)
-{
-    size_t count = t->graph->param_floats;
-    float *both = malloc(2 * count * sizeof(float));
-    enum chex_status status = both ? CHEX_OK : chex_fail_memory(err);
-
-    if (status == CHEX_OK)
-        status = t->backend->read(t->plan, ARENA_PARAMETERS, both, err);
-    if (status == CHEX_OK)
-        status = t->backend->read(t->plan, ARENA_AVERAGE, both + count, err);
-    if (status == CHEX_OK)
-        status = t->backend->write(t->plan, ARENA_PARAMETERS, both + count, err);
-    if (status == CHEX_OK)
-        status = t->backend->write(t->plan, ARENA_AVERAGE, both, err);
-    free(both);
-    return status;
-}
-
-enum chex_status
-trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK, back = CHEX_OK;
-
-    memset(out, 0, sizeof(*out));
-    if (average)
-        status = collective_agree(t->all, swap_average(t, err), NULL, err);
-    if (status == CHEX_OK)
-        status = score(t, split, out, err);
-    if (average && !collective_broken(t->all))
-        back = swap_average(t, status == CHEX_OK ? err : NULL);
-    return status == CHEX_OK ? back : status;
 }
 
 /* ---- what is left of it ------------------------------------------------------------------------------------------ */
@@ -290,7 +257,7 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         /* The epoch is trained, but not judged: whoever goes on begins with that. */
         struct chex_error other;
 
-        if (trainer_save(t, &other) != CHEX_OK || t->result.unsaved)
+        if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)
             status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
                                COUNT_TEXT(t->state.step));
         else

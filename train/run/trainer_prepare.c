@@ -17,17 +17,17 @@
 #include <unistd.h>
 
 #define SIDE        224 /* of the crop, by default */
-#define CPU_BATCH   16  /* largest micro-batch that is chosen by itself on a CPU */
-#define CPU_LEAST   8
-#define LOADER_RING 4 /* micro-batches */
+#define LOADER_RING 4   /* micro-batches */
 
 unsigned
-trainer_micro_batch(unsigned batch)
+trainer_micro_batch(unsigned batch, unsigned largest)
 {
     unsigned size, best = 1;
 
+    if (largest == 0)
+        return batch;
     for (size = 2; size <= batch; size++)
-        if (batch % size == 0 && (size <= CPU_BATCH || best < CPU_LEAST))
+        if (batch % size == 0 && (size <= largest || best < largest / 2))
             best = size;
     return best;
 }
@@ -135,42 +135,37 @@ open_data(struct trainer *t, struct chex_error *err)
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
-static bool
-on_cpu(const struct trainer *t)
+/* Ranks of a machine share its devices in turn. */
+static enum chex_status
+open_device(struct trainer *t, const struct backend *backend, struct chex_error *err)
 {
-    return strncmp(t->backend->name, "cuda", 4) != 0;
+    unsigned count = backend->device_count();
+
+    if (count == 0)
+        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "there is no such device");
+    return backend->device_open((unsigned)collective_local_rank(t->all) % count, &t->device, err);
 }
 
 static enum chex_status
 find_backend(struct trainer *t, struct chex_error *err)
 {
-    const char *wanted = t->o->device;
+    bool automatic = strcmp(t->o->device, "auto") == 0;
     enum chex_status status = CHEX_ERR_UNSUPPORTED;
     size_t i;
 
     for (i = 0; backends[i] && status != CHEX_OK; i++) {
-        bool cuda = strncmp(backends[i]->name, "cuda", 4) == 0;
-
-        if (strcmp(wanted, "auto") != 0 && strcmp(wanted, backends[i]->name) != 0 &&
-            !(strcmp(wanted, "cpu") == 0 && !cuda))
+        if (!automatic && strcmp(t->o->device, backends[i]->name) != 0)
             continue;
-        status = backends[i]->probe(0, t->device, sizeof(t->device), err);
+        status = open_device(t, backends[i], err);
         if (status == CHEX_OK)
             t->backend = backends[i];
-        else if (strcmp(wanted, "auto") == 0)
+        else if (automatic)
             trainer_note(t, "%s: %s", backends[i]->name, err->text);
         else
-            return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted, err->text);
+            return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", t->o->device, err->text);
     }
     if (!t->backend)
-        return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", wanted,
-                         strcmp(wanted, "cuda") == 0 ? "there is no backend for GPUs yet: this version trains on CPUs"
-                                                     : "this build has no such backend");
-    /*
-     * What is chosen is what a checkpoint keeps, and a run that goes on is compared with.  Backends so far have fp32
-     * alone.
-     */
-    t->precision = t->o->precision == PRECISION_AUTO ? PRECISION_FP32 : t->o->precision;
+        return chex_fail(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", t->o->device);
     return CHEX_OK;
 }
 
@@ -182,7 +177,7 @@ choose_batches(struct trainer *t, struct chex_error *err)
     const struct trainer_options *o = t->o;
     uint64_t images = t->train >= 0 ? chex_dataset_split(t->ds, (unsigned)t->train)->image_count : 0, each;
 
-    t->micro = o->micro_batch > 0 ? o->micro_batch : on_cpu(t) ? trainer_micro_batch(o->batch) : o->batch;
+    t->micro = o->micro_batch > 0 ? o->micro_batch : trainer_micro_batch(o->batch, t->device->info.micro_batch);
     if (o->batch % t->micro != 0)
         return chex_fail(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, t->micro);
     each = (uint64_t)(o->batch / t->micro) * o->accumulate;
@@ -195,69 +190,65 @@ choose_batches(struct trainer *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Bytes of memory of this machine that the process may use; 0: not known. */
-static uint64_t
-host_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t there = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-    unsigned long long limit;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-
-    if (f && fscanf(f, "%llu", &limit) == 1 && limit > 0 && (there == 0 || limit < there))
-        there = limit;
-    if (f)
-        fclose(f);
-    return there;
-}
-
+/* All of it together with what this process keeps in host memory, where that is the memory of the device. */
 static enum chex_status
 check_memory(struct trainer *t, struct chex_error *err)
 {
     const struct chex_dataset_info *info = chex_dataset_info(t->ds);
+    const struct plan_memory *m = &t->facts.memory;
     char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
-    uint64_t host;
 
-    t->backend->memory(t->plan, &t->memory);
-    host = (uint64_t)LOADER_RING * t->micro * info->width * info->height;
-    if (t->leads)
-        host += t->memory.parameters + t->memory.optimizer;
-    if (trainer_adds_up(t))
-        host += (t->graph->param_floats + t->graph->stat_floats) * sizeof(*t->sum);
-    t->memory_all = t->memory.parameters + t->memory.optimizer + t->memory.activations + t->memory.workspace;
-    t->memory_all += on_cpu(t) ? host : 0;
-    t->memory_there = on_cpu(t) ? host_memory() : 0;
-    if (t->memory_there == 0 || t->memory_all <= t->memory_there)
+    t->memory_all = m->parameters + m->optimizer + m->activations + m->workspace;
+    if (!t->device->info.own_memory) {
+        t->memory_all += (uint64_t)LOADER_RING * t->micro * info->width * info->height;
+        if (t->leads)
+            t->memory_all += m->parameters + m->optimizer;
+    }
+    if (t->memory_all <= t->device->info.memory)
         return CHEX_OK;
     return chex_fail(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
-                     format_bytes(t->memory_all, needed), format_bytes(t->memory_there, there), t->micro);
+                     format_bytes(t->memory_all, needed), format_bytes(t->device->info.memory, there), t->micro);
 }
 
+/* What a plan would be; a dry run makes none. */
 static enum chex_status
 make_plan(struct trainer *t, struct chex_error *err)
 {
+    static const struct setting setting_algorithms = {
+        .name = "algorithms", .kind = SETTING_FREE, .type = SETTING_TEXT};
     const struct trainer_options *o = t->o;
+    const char *algorithms = t->facts.algorithms;
     enum chex_status status;
 
     t->plan_options = (struct plan_options){
         .graph = t->graph,
         .batch = t->micro,
+        .micro_batches = t->each,
         .source = chex_dataset_info(t->ds)->width,
         .train = !o->evaluate_only,
         .average = o->average,
-        .precision = t->precision,
+        .deterministic = o->deterministic,
+        .precision = o->precision,
         .threads = o->threads,
+        .reduce = t->reduce,
         .loss = {.kind = o->loss,
                  .gamma = o->gamma,
                  .positive_weight = o->positive != POSITIVE_NONE ? t->positive : NULL},
         .optimizer = o->optimizer,
+        .part = t->leads ? t->w->part : NULL,
+        .context = t->w->context,
     };
-    status = t->backend->plan_new(&t->plan_options, &t->plan, err);
+    status = t->backend->plan_size(t->device, &t->plan_options, &t->facts, err);
+    if (status == CHEX_OK)
+        status = check_memory(t, err);
+    if (status == CHEX_OK && !o->plan_only)
+        status = t->backend->plan_new(t->device, &t->plan_options, &t->plan, &t->facts, err);
+    settings_add(&t->settings, &setting_algorithms, &algorithms);
+    if (status == CHEX_OK && t->settings.failed)
+        return chex_fail_memory(err);
     if (status == CHEX_ERR_UNSUPPORTED)
         return err->status = CHEX_ERR_USAGE;
-    if (status == CHEX_ERR_MEMORY)
-        chex_context(err, status, "micro-batches of %u images", t->micro);
-    return status == CHEX_OK ? check_memory(t, err) : status;
+    return status == CHEX_ERR_MEMORY ? chex_context(err, status, "micro-batches of %u images", t->micro) : status;
 }
 
 /* ---- the model of a checkpoint ----------------------------------------------------------------------------------- */
@@ -326,9 +317,10 @@ look(struct trainer *t, struct chex_error *err)
 
     if (status == CHEX_OK)
         status = find_backend(t, err);
-    if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && on_cpu(t))
+    if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && !t->device->info.own_memory)
         status = chex_fail(err, CHEX_ERR_USAGE,
-                           "--cache device needs a GPU, for which there is no backend yet; this is %s", t->device);
+                           "--cache device needs a GPU, for which there is no backend yet; this is %s",
+                           t->device->info.text);
     if (status == CHEX_OK)
         status = graph_new(t->model, t->side, CHEX_FINDINGS, &t->graph, err);
     if (status == CHEX_OK)
@@ -380,9 +372,9 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
                 enum chex_status status, struct trainer **out, struct chex_error *err)
 {
     const struct collective_options together = {.timeout = options->timeout,
-                                                .hurry = watch->stop,
-                                                .idle = watch->idle,
-                                                .hurried = watch->hurried,
+                                                .terminating = watch->stop,
+                                                .on_wait = watch->on_wait,
+                                                .warn_waiting = watch->warn_waiting,
                                                 .context = watch->context};
     struct trainer *t = calloc(1, sizeof(*t));
     enum chex_status met;
@@ -407,6 +399,8 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     if (status != CHEX_OK)
         return status;
     status = check_inputs(t, err);
+    if (status == CHEX_OK)
+        status = t->backend->reduce_new(t->device, t->all, &t->reduce, err);
     if (status == CHEX_OK)
         status = make_plan(t, err);
     status = collective_agree(t->all, status, NULL, err);

@@ -21,28 +21,21 @@
 enum chex_status
 trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err)
 {
-    enum chex_status status = trainer_look(t, out, err);
-
-    if (status == CHEX_OK && !t->leads)
-        weights_random(t->graph, t->o->seed, t->host.params, t->host.stats);
-    if (status == CHEX_OK)
-        status = t->backend->write(t->plan, ARENA_PARAMETERS, t->host.params, err);
-    if (status == CHEX_OK)
-        status = t->backend->write(t->plan, ARENA_STATISTICS, t->host.stats, err);
-    return collective_agree(t->all, status, NULL, err);
+    return collective_agree(t->all, trainer_look(t, out, err), NULL, err);
 }
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
 /* A micro-batch of noise: what an image shows changes no time. */
-struct sample_batch {
+struct timed_batch {
     struct batch batch;
     uint8_t *pixels, *label;
     struct crop *crop;
+    float *logits;
 };
 
 static enum chex_status
-make_batch(const struct trainer *t, struct sample_batch *b, struct chex_error *err)
+make_batch(const struct trainer *t, struct timed_batch *b, struct chex_error *err)
 {
     size_t side = t->plan_options.source, size = side * side * t->micro, i;
     uint32_t draw = 1;
@@ -50,7 +43,8 @@ make_batch(const struct trainer *t, struct sample_batch *b, struct chex_error *e
     b->pixels = malloc(size);
     b->label = calloc(t->micro, CHEX_FINDINGS);
     b->crop = calloc(t->micro, sizeof(*b->crop));
-    if (!b->pixels || !b->label || !b->crop)
+    b->logits = malloc((size_t)t->micro * CHEX_FINDINGS * sizeof(*b->logits));
+    if (!b->pixels || !b->label || !b->crop || !b->logits)
         return chex_fail_memory(err);
     for (i = 0; i < size; i++) {
         draw = draw * 1664525u + 1013904223u; /* Knuth, Numerical Recipes */
@@ -61,38 +55,46 @@ make_batch(const struct trainer *t, struct sample_batch *b, struct chex_error *e
 }
 
 static void
-free_batch(struct sample_batch *b)
+free_batch(struct timed_batch *b)
 {
     free(b->pixels);
     free(b->label);
     free(b->crop);
+    free(b->logits);
 }
 
 /* What is timed: the parts of a step, and of an evaluation. */
 enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_JUDGE, TIMED_COUNT };
 
 static enum chex_status
-do_once(struct trainer *t, const struct batch *batch, enum timed what, struct chex_error *err)
+do_once(const struct trainer *t, struct plan *plan, const struct timed_batch *b, enum timed what,
+        struct chex_error *err)
 {
-    const struct optimizer_step step = {.number = 1, .rate = 0};
-    double loss, norm;
+    const struct step_end end = {.wishes = 0};
+    struct step_result result;
     enum chex_status status;
+    uint64_t ticket;
+    bool done;
 
     switch (what) {
     case TIMED_BATCH:
-        status = t->backend->forward(t->plan, batch, FORWARD_TRAIN, NULL, &loss, err);
-        return status == CHEX_OK ? t->backend->backward(t->plan, NULL, NULL, err) : status;
+        return t->backend->accumulate(plan, &b->batch, STEP_FIRST | STEP_LAST, &end, err);
     case TIMED_UPDATE:
-        status = t->backend->clear_gradients(t->plan, err);
-        return status == CHEX_OK ? t->backend->update(t->plan, &step, &norm, err) : status;
+        status = t->backend->accumulate(plan, NULL, STEP_FIRST | STEP_LAST, &end, err);
+        if (status == CHEX_OK)
+            status = t->backend->update(plan, 0, 0, &ticket, err);
+        for (done = false; status == CHEX_OK && !done;)
+            status = t->backend->result(plan, ticket, &done, &result, err);
+        return status;
     default:
-        return t->backend->forward(t->plan, batch, FORWARD_EVALUATE, NULL, NULL, err);
+        return t->backend->score(plan, &b->batch, 1, b->crop, ARENA_PARAMETERS, b->logits, err);
     }
 }
 
 /* The mean time of one; the first one, which finds cold memory, counts only where there is no other. */
 static enum chex_status
-time_one(struct trainer *t, const struct batch *batch, enum timed what, double *seconds, struct chex_error *err)
+time_one(const struct trainer *t, struct plan *plan, const struct timed_batch *b, enum timed what, double *seconds,
+         struct chex_error *err)
 {
     double began = progress_clock(), since = began;
     unsigned count = 0;
@@ -101,7 +103,7 @@ time_one(struct trainer *t, const struct batch *batch, enum timed what, double *
     do {
         if (count == 1)
             since = progress_clock();
-        status = do_once(t, batch, what, err);
+        status = do_once(t, plan, b, what, err);
         count++;
         if (status == CHEX_OK && t->w->stop && atomic_load(t->w->stop))
             status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
@@ -116,7 +118,7 @@ take_slowest(struct trainer *t, double *seconds, struct chex_error *err)
 {
     struct buffer all = {0};
     double one[TIMED_COUNT];
-    enum chex_status status = collective_gather(t->all, seconds, sizeof(one), &all, NULL, err);
+    enum chex_status status = collective_allgather(t->all, seconds, sizeof(one), &all, NULL, err);
     int rank, i;
 
     for (rank = 0; status == CHEX_OK && rank < collective_size(t->all); rank++) {
@@ -171,19 +173,42 @@ run_seconds(const struct trainer *t, double epoch, const double *seconds)
     return trainer_is_complete(t) ? 0 : epoch * (t->o->epochs - t->state.epoch) - made;
 }
 
-enum chex_status
-trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err)
+/* A plan that is alone: ranks need not time the same number of steps. */
+static enum chex_status
+time_all(const struct trainer *t, double *seconds, struct chex_error *err)
 {
-    struct sample_batch b = {.pixels = NULL};
-    double seconds[TIMED_COUNT] = {0};
+    struct plan_options options = t->plan_options;
+    struct timed_batch b = {.pixels = NULL};
+    struct plan_facts facts;
+    struct plan *plan = NULL;
     enum chex_status status = make_batch(t, &b, err);
     int i;
 
-    *out = (struct trainer_estimate){.epoch = 0};
+    options.reduce = NULL;
+    options.part = NULL;
+    if (status == CHEX_OK)
+        status = t->backend->plan_new(t->device, &options, &plan, &facts, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(plan, ARENA_PARAMETERS, t->host.params, err);
+    if (status == CHEX_OK)
+        status = t->backend->write(plan, ARENA_STATISTICS, t->host.stats, err);
     for (i = t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
-        status = time_one(t, &b.batch, (enum timed)i, &seconds[i], err);
+        status = time_one(t, plan, &b, (enum timed)i, &seconds[i], err);
+    t->backend->plan_free(plan);
     free_batch(&b);
-    status = collective_agree(t->all, status, NULL, err);
+    return status;
+}
+
+enum chex_status
+trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err)
+{
+    double seconds[TIMED_COUNT] = {0};
+    enum chex_status status;
+
+    *out = (struct trainer_estimate){.epoch = 0};
+    if (!t->leads)
+        weights_random(t->graph, t->o->seed, t->host.params, t->host.stats);
+    status = collective_agree(t->all, time_all(t, seconds, err), NULL, err);
     if (status == CHEX_OK)
         status = take_slowest(t, seconds, err);
     if (status != CHEX_OK)

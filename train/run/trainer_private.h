@@ -22,6 +22,43 @@
 #include "data/staging.h"
 #include "io/lock.h"
 
+#include <pthread.h>
+
+/* A step that was given to the plan, and whose result was not seen yet. */
+struct step_under_way {
+    uint64_t ticket, images;
+    double rate, began;
+    struct step_times times; /* of the parts that the backend does not see */
+    struct buffer names;     /* of the images of each micro-batch */
+};
+
+#define STEPS_UNDER_WAY 2
+
+/* trainer_step.c */
+struct stepping {
+    struct step_under_way step[STEPS_UNDER_WAY];
+    unsigned first, count;
+    uint64_t wishes;        /* what is to be done when no step is under way: until then none is started */
+    double ended;           /* progress_clock() at the end of the last one */
+    enum chex_status fault; /* of this rank, until all ranks know of it */
+    struct chex_error why;
+};
+
+/* trainer_save.c: a checkpoint that is being written.  The arrays are trainer.host. */
+struct saving {
+    bool begun; /* any, on every rank; of this step: */
+    uint64_t step;
+
+    /* Rank 0. */
+    bool pending, running; /* not met yet; by a thread */
+    atomic_bool done;
+    pthread_t thread;
+    struct checkpoint_state state;
+    double since, seconds;
+    enum chex_status status; /* once it is met, until all ranks know */
+    struct chex_error err;
+};
+
 struct trainer {
     const struct trainer_options *o;
     const struct trainer_watch *w;
@@ -40,17 +77,18 @@ struct trainer {
     enum select_metric select;
     struct graph *graph;
     const struct backend *backend;
-    char device[128];
-    enum precision precision; /* never PRECISION_AUTO once the backend is known */
+    struct device *device;
+    struct reduce *reduce;
     struct plan_options plan_options;
-    struct plan *plan;
-    struct plan_memory memory;
-    uint64_t memory_all, memory_there;
+    struct plan_facts facts;
+    struct plan *plan; /* NULL in a dry run */
+    uint64_t memory_all;
     struct settings settings;
 
     /* trainer_data.c */
     struct trainer_reading reading;
     struct chex_dataset *staged; /* a copy; NULL: none */
+    struct image_keeper keeper;  /* of what stays between the epochs */
     struct reader *reader;       /* of all passes */
     struct samples judged;       /* of validation, once they were needed */
     struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
@@ -65,10 +103,11 @@ struct trainer {
     uint32_t *order; /* [samples.count], of the epoch at hand */
     char order_hash[ORDER_HASH];
     struct loader *loader;
-    float *before, *statistics; /* [stat_floats]: running statistics before the step; of this rank, and of all */
-    double *sum; /* of a step: gradients [param_floats], statistics [stat_floats], loss; NULL: one micro-batch */
+    struct stepping stepping;
+    uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
 
     /* trainer_save.c */
+    struct saving saving;
     double saved_at;   /* progress_clock() */
     bool best_pending; /* the best model is in best, but not yet in its file */
     struct checkpoint_arrays best;
@@ -146,21 +185,29 @@ enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
 void trainer_close_epoch(struct trainer *t);
 
 /*
- * One step: t->state is that behind it, *wishes (enum trainer_wish) what anyone wants.  Failed or not, the plan and the
- * state are between two steps on return; only after CHEX_ERR_LOST and CHEX_ERR_BUG nobody knows.
+ * One step further: t->state is that behind it.  Other steps may be under way; where none is, *wishes (enum
+ * trainer_wish) is what any rank wants.  After a fault, too, none is under way, and the plan is that of the last good
+ * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG nobody knows.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
-/* Has a step more than one micro-batch, so that t->sum is wanted? */
-bool trainer_adds_up(const struct trainer *t);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
 /*
- * Save the state as a checkpoint; rank 0 alone does anything, all call it.  A disk that does not take it is told, and
- * tried again later: t->result.unsaved.  CHEX_ERR_MEMORY, and of the backend
+ * Begin to save the state as a checkpoint, when the one before is written; rank 0 alone does anything, all call it.  A
+ * disk that does not take it is told, and tried again later: t->result.unsaved.  CHEX_ERR_MEMORY, of the backend, and
+ * CHEX_ERR_DIVERGED of the one before
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
-/* Is it time? */
+/* Wait for it: all ranks know what came of it.  The same errors. */
+enum chex_status trainer_finish_save(struct trainer *t, struct chex_error *err);
+/* Both. */
+enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
+/* Between two steps: show what was written meanwhile. */
+void trainer_look_at_save(struct trainer *t);
+/* Wait for it, where ranks do not meet any more. */
+void trainer_end_save(struct trainer *t);
+/* Is it time?  Checkpoints by steps are not asked for here. */
 bool trainer_save_is_due(const struct trainer *t);
 /* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */
 enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);

@@ -12,20 +12,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ranks on other devices compute other last bits, and all wait for the slowest: that is said. */
+/* Where another device or other algorithms compute other last bits, and all wait for the slowest, that is said. */
 enum chex_status
 trainer_compare_devices(struct trainer *t, struct chex_error *err)
 {
+    struct {
+        char device[sizeof(t->device->info.text)], algorithms[PLAN_ALGORITHMS];
+    } own = {.device = ""}, other;
     struct buffer all = {0};
-    enum chex_status status = collective_gather(t->all, t->device, sizeof(t->device), &all, NULL, err);
+    enum chex_status status;
     int i;
 
+    memcpy(own.device, t->device->info.text, sizeof(own.device));
+    memcpy(own.algorithms, t->facts.algorithms, sizeof(own.algorithms));
+    status = collective_allgather(t->all, &own, sizeof(own), &all, NULL, err);
     for (i = 1; status == CHEX_OK && i < collective_size(t->all); i++) {
-        const char *other = (const char *)all.data + (size_t)i * sizeof(t->device);
-
-        if (strncmp(other, t->device, sizeof(t->device)) == 0)
+        memcpy(&other, all.data + (size_t)i * sizeof(other), sizeof(other));
+        if (strncmp(other.device, own.device, sizeof(own.device)) != 0)
+            trainer_note(t, "rank %d %s has another device: %.100s", i, collective_host(t->all, i), other.device);
+        else if (strncmp(other.algorithms, own.algorithms, sizeof(own.algorithms)) != 0)
+            trainer_note(t, "rank %d %s computes with other algorithms than rank 0", i, collective_host(t->all, i));
+        else
             continue;
-        trainer_note(t, "rank %d %s has another device: %.100s", i, collective_host(t->all, i), other);
         break;
     }
     buffer_release(&all);
@@ -50,7 +58,7 @@ trainer_compare_weights(struct trainer *t, struct chex_error *err)
     status = collective_agree(t->all, status, NULL, err);
     own = status == CHEX_OK ? chex_crc32c(0, weights, count * sizeof(*weights)) : 0;
     if (status == CHEX_OK)
-        status = collective_gather(t->all, &own, sizeof(own), &all, NULL, err);
+        status = collective_allgather(t->all, &own, sizeof(own), &all, NULL, err);
     for (i = 1; status == CHEX_OK && i < collective_size(t->all); i++) {
         memcpy(&theirs, all.data + (size_t)i * sizeof(theirs), sizeof(theirs));
         memcpy(&own, all.data, sizeof(own));

@@ -18,8 +18,6 @@ const char *const positive_names[] = {
     [POSITIVE_NONE] = "none", [POSITIVE_AUTO] = "auto", [POSITIVE_GIVEN] = "given", NULL};
 const char *const cache_names[] = {
     [CACHE_AUTO] = "auto", [CACHE_DEVICE] = "device", [CACHE_HOST] = "host", [CACHE_NONE] = "none", NULL};
-const char *const precision_names[] = {[PRECISION_AUTO] = "auto", [PRECISION_FP32] = "fp32", [PRECISION_TF32] = "tf32",
-                                       [PRECISION_FP16] = "fp16", [PRECISION_BF16] = "bf16", NULL};
 const char *const bad_record_names[] = {"stop", "skip", NULL};
 
 /* Options as they are in effect, and what follows from them; options come first, so that both have one offset. */
@@ -49,6 +47,7 @@ const struct setting trainer_settings[] = {
     {"seed", SETTING_FIXED, SETTING_DIGITS, O(seed), .max = INT64_MAX},
     {"device", SETTING_FREE, SETTING_TEXT, O(device)},
     {"precision", SETTING_FIXED, SETTING_CHOICE, O(precision), .names = precision_names},
+    {"deterministic", SETTING_FREE, SETTING_FLAG, O(deterministic)},
     {"tta", SETTING_FREE, SETTING_CHOICE, O(tta), .names = tta_names},
     {"bootstrap", SETTING_SHARED, SETTING_NUMBER, O(replicates), MILLION},
     {"stage", SETTING_LOCAL, SETTING_TEXT, O(stage), .none = "none"},
@@ -124,7 +123,8 @@ trainer_make_settings(struct trainer *t, struct chex_error *err)
     e.o.model = t->graph->model;
     e.o.side = t->side;
     e.o.device = t->backend->name;
-    e.o.precision = t->precision;
+    if (e.o.precision == PRECISION_AUTO)
+        e.o.precision = t->device->info.precision;
     e.o.micro_batch = t->micro;
     e.o.select = t->select;
     for (s = trainer_settings; s->name; s++) {

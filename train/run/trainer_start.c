@@ -30,8 +30,7 @@ make_arrays(struct trainer *t, struct chex_error *err)
         float **at;
     } const wanted[] = {
         {ARENA_PARAMETERS, &t->host.params}, {ARENA_STATISTICS, &t->host.stats}, {ARENA_MOMENT1, &t->host.moment1},
-        {ARENA_MOMENT2, &t->host.moment2},   {ARENA_AVERAGE, &t->host.average},  {ARENA_STATISTICS, &t->before},
-        {ARENA_STATISTICS, &t->statistics},
+        {ARENA_MOMENT2, &t->host.moment2},   {ARENA_AVERAGE, &t->host.average},
     };
     bool failed = false;
     size_t i;
@@ -45,17 +44,13 @@ make_arrays(struct trainer *t, struct chex_error *err)
     if (t->plan_options.train) {
         t->order = malloc((t->samples.count ? t->samples.count : 1) * sizeof(*t->order));
         failed |= !t->order;
-        if (trainer_adds_up(t)) {
-            t->sum = calloc(t->graph->param_floats + t->graph->stat_floats + 1, sizeof(*t->sum));
-            failed |= !t->sum;
-        }
     }
     return failed ? chex_fail_memory(err) : CHEX_OK;
 }
 
-/* From rank 0's host arrays into everyone's plan.  Others need no copy after that. */
+/* From rank 0's host arrays into the plan of every rank.  The others need no copy after that. */
 static enum chex_status
-spread(struct trainer *t, struct chex_error *err)
+broadcast(struct trainer *t, struct chex_error *err)
 {
     float *const from[] = {
         [ARENA_PARAMETERS] = t->host.params, [ARENA_STATISTICS] = t->host.stats, [ARENA_GRADIENTS] = NULL,
@@ -70,6 +65,11 @@ spread(struct trainer *t, struct chex_error *err)
         if (status == CHEX_OK)
             status = t->backend->write(t->plan, (enum arena_id)i, from[i], err);
     }
+    if (status == CHEX_OK)
+        status = t->backend->set_state(t->plan, &t->state.plan, err);
+    t->checkpoint_steps = t->o->checkpoint_steps;
+    if (status == CHEX_OK)
+        status = collective_broadcast(t->all, &t->checkpoint_steps, sizeof(t->checkpoint_steps), err);
     if (!t->leads)
         trainer_free_arrays(&t->host);
     return status;
@@ -155,7 +155,7 @@ new_state(const struct trainer *t, struct checkpoint_state *state)
 }
 
 static enum chex_status
-begin_anew(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
@@ -248,8 +248,8 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
 }
 
 static enum chex_status
-go_on(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
-      struct chex_error *err)
+resume(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
+       struct chex_error *err)
 {
     struct settings_change change;
     enum chex_status status = checkpoint_read_state(from, name, &t->state, err);
@@ -320,20 +320,20 @@ find_given(const char *path, struct folder *folder, char name[CHECKPOINT_NAME], 
 }
 
 static enum chex_status
-go_on_from_given(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+resume_given(struct trainer *t, struct trainer_start *start, struct chex_error *err)
 {
     struct folder folder = {.fd = -1};
     char name[CHECKPOINT_NAME];
     enum chex_status status = find_given(t->o->resume, &folder, name, err);
 
-    status = status == CHEX_OK ? go_on(t, &folder, name, start, err) : not_usable(status, err);
+    status = status == CHEX_OK ? resume(t, &folder, name, start, err) : not_usable(status, err);
     folder_close(&folder);
     return status;
 }
 
 /* From what lies in RUN; *found is false where there is nothing. */
 static enum chex_status
-go_on_here(struct trainer *t, struct trainer_start *start, bool *found, struct chex_error *err)
+resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct chex_error *err)
 {
     char name[CHECKPOINT_NAME];
     struct chex_error other;
@@ -348,7 +348,7 @@ go_on_here(struct trainer *t, struct trainer_start *start, bool *found, struct c
         if (!t->o->plan_only)
             status = checkpoint_set_aside(&t->folder, name, err);
     }
-    status = status == CHEX_OK ? go_on(t, &t->folder, name, start, err) : not_usable(status, err);
+    status = status == CHEX_OK ? resume(t, &t->folder, name, start, err) : not_usable(status, err);
     /* What stays behind once more harms nobody: no run ends for it. */
     if (status == CHEX_OK && !fallback && !t->o->plan_only &&
         checkpoint_sweep(&t->folder, t->graph, &t->state, t->o->keep, &other) != CHEX_OK)
@@ -364,10 +364,10 @@ find_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
     enum chex_status status = CHEX_OK;
 
     if (strcmp(t->o->resume, "auto") == 0)
-        status = go_on_here(t, start, &found, err);
+        status = resume_here(t, start, &found, err);
     else if (strcmp(t->o->resume, "none") != 0)
-        return go_on_from_given(t, start, err);
-    return status != CHEX_OK || found ? status : begin_anew(t, start, err);
+        return resume_given(t, start, err);
+    return status != CHEX_OK || found ? status : start_fresh(t, start, err);
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -469,7 +469,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
         status = find_start(t, &start, err);
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
-        status = spread(t, err);
+        status = broadcast(t, err);
     if (status == CHEX_OK) {
         t->reading.window = t->state.window;
         status = trainer_open_data(t, err);
@@ -481,13 +481,13 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     if (t->leads && t->w->started)
         t->w->started(t->w->context, t, &start);
     if (t->best_pending)
-        return trainer_save(t, err);
+        return trainer_save_now(t, err);
     /*
      * A run that begins anew has a checkpoint at once: from here on there is something to go on from, and the next
      * start will not take an older run in this folder for this one.
      */
     if (t->state.step == 0 && t->state.epoch == 0) {
-        status = trainer_save(t, err);
+        status = trainer_save_now(t, err);
         if (t->leads && status == CHEX_OK && !t->result.unsaved)
             status = folder_remove(&t->folder, TRAINER_BEST, err);
         status = collective_agree(t->all, status, NULL, err);
@@ -520,7 +520,7 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
         if (status == CHEX_OK && t->o->evaluate_only)
             status = look_at_best(t, start, err);
         else if (status == CHEX_OK && !there && strcmp(t->o->resume, "auto") == 0)
-            status = begin_anew(t, start, err);
+            status = start_fresh(t, start, err);
         else if (status == CHEX_OK)
             status = find_start(t, start, err);
     } else if (t->leads && status == CHEX_OK) {
@@ -556,7 +556,7 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
     }
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
-        status = spread(t, err);
+        status = broadcast(t, err);
     if (status == CHEX_OK)
         status = trainer_open_data(t, err);
     if (status == CHEX_OK && t->leads && t->w->started)

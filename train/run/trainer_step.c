@@ -1,6 +1,11 @@
 /*
  * trainer_step.c - one step of training on this rank, and the pass of the loader that feeds it; see trainer.h
  *
+ * Steps are given to the plan one after the other, and a device may be one step behind: what came of a step is asked
+ * for when the next one is under way.  So whatever follows from a result (a wish to save or to stop, a fault) comes
+ * when all steps under way are over.  That is the same step on all ranks, since all ask at the same place and get the
+ * same result.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -13,15 +18,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients are summed at a time */
-#define AHEAD          4          /* micro-batches that are read ahead */
-#define THREADS        2          /* that read */
-#define EXPECT         256        /* images of which the system is told before they are read */
+#define AHEAD   4   /* micro-batches that are read ahead */
+#define THREADS 2   /* that read */
+#define EXPECT  256 /* images whose readahead is begun before they are read */
+#define NAMES   256 /* bytes for the names of a micro-batch */
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Micro-batches of this rank in a step of the epoch.  Nobody reads or computes one that no image of weight 1 is in. */
+/* Micro-batches of this rank in a step of the epoch.  One without an image of weight 1 is neither read nor computed. */
 static unsigned
 filled_batches(const struct trainer *t, uint64_t step)
 {
@@ -75,277 +81,177 @@ trainer_close_epoch(struct trainer *t)
 {
     loader_free(t->loader);
     t->loader = NULL;
+    t->stepping.count = 0;
+    t->stepping.wishes = 0;
 }
 
-/* ---- a step ------------------------------------------------------------------------------------------------------ */
+/* ---- giving a step to the plan ----------------------------------------------------------------------------------- */
 
-struct step {
-    struct trainer *t;
-    uint64_t images; /* of weight 1, of all ranks */
-    double loss;     /* of this rank's images, divided by those of all */
-    bool last;    /* the micro-batch at hand is this rank's last: what is final of it goes into the sums of all ranks */
-    size_t left;  /* gradients, from the first, of which no sum was started */
-    size_t ready; /* below which none is final yet */
-    double at;    /* progress_clock() when the part at hand began */
-    struct trainer_step seen;
-    char bad[256]; /* images of the first micro-batch whose loss is not finite */
-};
-
-/* The time since the last call went into this part. */
+/* The time from `began` on went into this part of a step. */
 static void
-took(struct step *s, enum step_part part)
+took(const struct trainer *t, struct step_under_way *s, enum step_part part, double began)
 {
     double now = progress_clock();
 
-    s->seen.times.seconds[part] += now - s->at;
-    if (s->t->leads && s->t->w->part)
-        s->t->w->part(s->t->w->context, part, s->at, now);
-    s->at = now;
+    s->times.seconds[part] += now - began;
+    if (t->leads && t->w->part)
+        t->w->part(t->w->context, part, began, now);
 }
 
-static void
-name_images(const struct loaded *b, unsigned batch, char *out, size_t size)
+/* Which images these are, for the case that their loss is not finite. */
+static enum chex_status
+keep_names(struct step_under_way *s, const struct loaded *b, unsigned batch, struct chex_error *err)
 {
+    char text[NAMES] = "";
     size_t used = 0;
     unsigned i, shown = 0;
 
-    for (i = 0; i < batch && shown < 3 && used < size; i++) {
+    for (i = 0; i < batch && shown < 3 && used < NAMES; i++) {
         if (b->weights[i] == 0)
             continue;
-        used += (size_t)snprintf(out + used, size - used, "%s%.*s", shown++ > 0 ? ", " : "", (int)b->text[i].name_size,
-                                 b->text[i].name);
+        used += (size_t)snprintf(text + used, NAMES - used, "%s%.*s", shown++ > 0 ? ", " : "",
+                                 (int)b->text[i].name_size, b->text[i].name);
     }
-    if (used < size && b->images > shown)
-        snprintf(out + used, size - used, " and %u more", b->images - shown);
+    if (used < NAMES && b->images > shown)
+        snprintf(text + used, NAMES - used, " and %u more", b->images - shown);
+    return buffer_append(&s->names, text, NAMES, err);
 }
 
-/* The next micro-batch goes forward. */
-static enum chex_status
-forward(struct step *s, struct loaded **loaded, struct chex_error *err)
+static const char *
+names_of(const struct step_under_way *s, uint32_t batch)
 {
-    struct trainer *t = s->t;
-    enum chex_status status = loader_next(t->loader, loaded, err);
-    double loss = 0;
-
-    took(s, PART_WAIT);
-    if (status != CHEX_OK)
-        return status;
-    if (!*loaded)
-        return chex_fail(err, CHEX_ERR_BUG, "the loader ended before the epoch did");
-    (*loaded)->batch.scale = 1 / ((double)s->images * CHEX_FINDINGS);
-    status = t->backend->forward(t->plan, &(*loaded)->batch, FORWARD_TRAIN, NULL, &loss, err);
-    if (!isfinite(loss) && !s->bad[0])
-        name_images(*loaded, t->micro, s->bad, sizeof(s->bad));
-    s->loss += loss;
-    took(s, PART_FORWARD);
-    return status;
-}
-
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
-
-/*
- * The gradients of each micro-batch are added to t->sum, and then those of all ranks.  As sums of floats they would
- * depend on how many micro-batches each rank has, and what begins as rounding does not stay small: Adam makes a whole
- * step of a gradient that is nothing but rounding.  In doubles they are exact (collective.h), and rounded to floats
- * once, at the end: so any number of ranks makes the same step.  One rank with one micro-batch has nothing to add up,
- * and the same gradients.
- */
-
-/* Start the sums of all buckets that are final.  Their borders depend on nothing but the model. */
-static enum chex_status
-sum_ready(struct step *s, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-
-    while (status == CHEX_OK && s->left > s->ready) {
-        size_t first = (s->left - 1) / BUCKET_NUMBERS * BUCKET_NUMBERS;
-
-        if (first < s->ready)
-            break;
-        status = collective_sum_start(s->t->all, s->t->sum + first, s->left - first, err);
-        s->left = first;
-    }
-    return status == CHEX_OK ? collective_sum_poll(s->t->all, err) : status;
-}
-
-static enum chex_status
-on_gradients(void *context, size_t first, size_t count, struct chex_error *err)
-{
-    struct step *s = context;
-    const float *from = s->t->backend->gradients(s->t->plan) + first;
-    double *to = s->t->sum + first;
-    size_t i;
-
-    for (i = 0; i < count; i++)
-        to[i] += (double)from[i];
-    s->ready = first;
-    return s->last ? sum_ready(s, err) : CHEX_OK;
-}
-
-static enum chex_status
-backward(struct step *s, struct chex_error *err)
-{
-    struct trainer *t = s->t;
-    enum chex_status status = t->backend->clear_gradients(t->plan, err);
-
-    return status == CHEX_OK ? t->backend->backward(t->plan, t->sum ? on_gradients : NULL, s, err) : status;
-}
-
-bool
-trainer_adds_up(const struct trainer *t)
-{
-    return t->plan_options.train && (t->each > 1 || collective_size(t->all) > 1);
-}
-
-static void
-clear_sum(const struct trainer *t)
-{
-    if (t->sum)
-        memset(t->sum, 0, t->graph->param_floats * sizeof(*t->sum));
-}
-
-/* The sums are there: they are the gradients of the step. */
-static void
-take_sum(const struct trainer *t)
-{
-    float *gradients = t->backend->gradients(t->plan);
-    size_t i;
-
-    for (i = 0; t->sum && i < t->graph->param_floats; i++)
-        gradients[i] = (float)t->sum[i];
-}
-
-/* Forward and backward of all micro-batches but the last, of which forward alone; *last is the caller's to return. */
-static enum chex_status
-compute(struct step *s, unsigned batches, struct loaded **last, struct chex_error *err)
-{
-    struct trainer *t = s->t;
-    enum chex_status status = CHEX_OK;
-    unsigned i;
-
-    clear_sum(t);
-    for (i = 0; status == CHEX_OK && i < batches; i++) {
-        status = forward(s, last, err);
-        if (status != CHEX_OK || i + 1 == batches)
-            break;
-        status = backward(s, err);
-        loader_return(t->loader, *last);
-        *last = NULL;
-        took(s, PART_BACKWARD);
-        if (status == CHEX_OK)
-            status = collective_sum_poll(t->all, err);
-    }
-    return status;
-}
-
-/* Everyone says how it is.  *wishes: those of all. */
-static enum chex_status
-meet(struct step *s, enum chex_status status, uint64_t *wishes, struct chex_error *err)
-{
-    struct trainer *t = s->t;
-    double now = progress_clock();
-
-    *wishes = t->w->stop && atomic_load(t->w->stop) ? TRAINER_STOP : 0;
-    if (t->w->save && atomic_load(t->w->save))
-        *wishes |= TRAINER_SAVE;
-    if (t->leads && t->o->time_limit > 0 && now - t->began >= t->o->time_limit)
-        *wishes |= TRAINER_STOP;
-    if (t->leads && trainer_save_is_due(t))
-        *wishes |= TRAINER_SAVE;
-    if (status == CHEX_OK && !isfinite(s->loss))
-        status = chex_fail(err, CHEX_ERR_DIVERGED, "the loss is not finite with %s", s->bad);
-    status = collective_agree(t->all, status, wishes, err);
-    took(s, PART_MEET);
-    return status;
-}
-
-/* ---- running statistics of several ranks ------------------------------------------------------------------------- */
-
-/*
- * One process alone would see the micro-batches of all ranks, in their order.  Each makes r = 0.9 r + 0.1 batch of the
- * running statistics, which is linear: rank 0 goes on from what they were, all others begin with zero, and what a rank
- * has at its end fades by 0.9 for each micro-batch of the ranks behind it.  The sum is what the one process would have.
- */
-static enum chex_status
-start_statistics(struct step *s, struct chex_error *err)
-{
-    struct trainer *t = s->t;
-
-    if (collective_rank(t->all) == 0)
-        return CHEX_OK;
-    memset(t->statistics, 0, t->graph->stat_floats * sizeof(*t->statistics));
-    return t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
+    return (size_t)batch * NAMES < s->names.size ? (const char *)s->names.data + (size_t)batch * NAMES : "no image";
 }
 
 /* Micro-batches of a step, of all ranks.  Only the last one may be partial. */
 static uint64_t
-all_batches(const struct step *s)
+all_batches(const struct trainer *t, const struct step_under_way *s)
 {
-    return (s->images + s->t->micro - 1) / s->t->micro;
+    return (s->images + t->micro - 1) / t->micro;
 }
 
-static enum chex_status
-sum_statistics(struct step *s, struct chex_error *err)
+/* What this rank says with its last micro-batch. */
+static struct step_end
+end_of_step(const struct trainer *t, const struct step_under_way *s)
 {
-    struct trainer *t = s->t;
     uint64_t next = ((uint64_t)collective_rank(t->all) + 1) * t->each; /* micro-batch of the rank behind */
-    uint64_t whole = s->images / t->micro;
-    double *sum = t->sum + t->graph->param_floats;
-    enum chex_status status = t->backend->read(t->plan, ARENA_STATISTICS, t->statistics, err);
-    size_t i;
+    uint64_t whole = s->images / t->micro, all = all_batches(t, s);
+    struct step_end end = {.wishes = t->w->stop && atomic_load(t->w->stop) ? TRAINER_STOP : 0};
 
-    if (status != CHEX_OK)
-        return status;
-    if (next < whole)
-        arena_fade_statistics(t->graph, t->micro, whole - next, t->statistics);
-    if (next < all_batches(s) && whole < all_batches(s))
-        arena_fade_statistics(t->graph, (unsigned)(s->images % t->micro), 1, t->statistics);
-    for (i = 0; i < t->graph->stat_floats; i++)
-        sum[i] = (double)t->statistics[i];
-    sum[i] = s->loss;
-    return collective_sum_start(t->all, sum, t->graph->stat_floats + 1, err);
+    if (t->w->save && atomic_load(t->w->save))
+        end.wishes |= TRAINER_SAVE;
+    if (t->leads && t->o->time_limit > 0 && progress_clock() - t->began >= t->o->time_limit)
+        end.wishes |= TRAINER_STOP;
+    if (t->leads && trainer_save_is_due(t))
+        end.wishes |= TRAINER_SAVE;
+    end.behind = next < whole ? whole - next : 0;
+    end.rest = next < all && whole < all ? (unsigned)(s->images % t->micro) : 0;
+    return end;
+}
+
+/* A fault of the loader is kept until all ranks know that there is one: they meet then, not now. */
+static struct loaded *
+load(struct trainer *t, struct step_under_way *s)
+{
+    struct stepping *all = &t->stepping;
+    struct loaded *loaded = NULL;
+    double began = progress_clock();
+
+    if (all->fault != CHEX_OK)
+        return NULL;
+    all->fault = loader_next(t->loader, &loaded, &all->why);
+    if (all->fault == CHEX_OK && !loaded)
+        all->fault = chex_fail(&all->why, CHEX_ERR_BUG, "the loader ended before the epoch did");
+    took(t, s, PART_WAIT, began);
+    return all->fault == CHEX_OK ? loaded : NULL;
 }
 
 static enum chex_status
-take_statistics(struct step *s, struct chex_error *err)
+give_batch(struct trainer *t, struct step_under_way *s, struct loaded *loaded, unsigned flags, struct chex_error *err)
 {
-    struct trainer *t = s->t;
-    const double *sum = t->sum + t->graph->param_floats;
-    size_t i;
+    const struct step_end end = end_of_step(t, s);
+    enum chex_status status = keep_names(s, loaded, t->micro, err);
 
-    for (i = 0; i < t->graph->stat_floats; i++)
-        t->statistics[i] = (float)sum[i];
-    s->seen.loss = sum[i];
-    return t->backend->write(t->plan, ARENA_STATISTICS, t->statistics, err);
+    loaded->batch.scale = 1 / ((double)s->images * CHEX_FINDINGS);
+    if (status == CHEX_OK)
+        status = t->backend->accumulate(t->plan, &loaded->batch, flags, flags & STEP_LAST ? &end : NULL, err);
+    loader_return(t->loader, loaded);
+    return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
-
-/* Backward of the last micro-batch, while sums go on; then all sums. */
+/* The micro-batches of this rank.  A rank without one, or with a fault, says just that. */
 static enum chex_status
-reduce(struct step *s, struct loaded *last, struct chex_error *err)
+give_batches(struct trainer *t, struct step_under_way *s, uint64_t number, struct chex_error *err)
 {
-    struct trainer *t = s->t;
-    bool several = collective_size(t->all) > 1;
-    enum chex_status status = several ? sum_statistics(s, err) : CHEX_OK;
+    unsigned batches = filled_batches(t, number), flags = STEP_FIRST, i;
+    enum chex_status status = CHEX_OK;
 
-    s->seen.loss = s->loss;
-    s->left = s->ready = t->graph->param_floats;
-    s->last = several;
-    if (status == CHEX_OK && last)
-        status = backward(s, err);
-    took(s, PART_BACKWARD);
-    s->ready = 0;
-    if (status == CHEX_OK && several)
-        status = sum_ready(s, err);
+    for (i = 0; status == CHEX_OK && i < batches; i++) {
+        struct loaded *loaded = load(t, s);
+
+        if (!loaded)
+            break;
+        status = give_batch(t, s, loaded, flags | (i + 1 == batches ? STEP_LAST : 0), err);
+        flags = 0;
+    }
+    if (status == CHEX_OK && (i < batches || batches == 0)) {
+        const struct step_end end = end_of_step(t, s);
+
+        flags |= STEP_LAST | (t->stepping.fault != CHEX_OK ? STEP_FAULT : 0);
+        status = t->backend->accumulate(t->plan, NULL, flags, &end, err);
+    }
+    return status;
+}
+
+static enum chex_status
+start_step(struct trainer *t, struct chex_error *err)
+{
+    struct stepping *all = &t->stepping;
+    struct step_under_way *s = &all->step[(all->first + all->count) % STEPS_UNDER_WAY];
+    uint64_t number = t->state.batches + all->count, left = t->samples.count - number * t->global;
+    enum chex_status status;
+
+    s->images = left < t->global ? left : t->global;
+    s->rate = schedule_rate(&t->state.schedule, t->state.step + all->count);
+    s->began = progress_clock();
+    s->times = (struct step_times){.seconds = {0}};
+    s->names.size = 0;
+    status = give_batches(t, s, number, err);
     if (status == CHEX_OK)
-        status = collective_sum_wait(t->all, err);
-    took(s, PART_REDUCE);
-    if (status == CHEX_OK && several)
-        status = take_statistics(s, err);
+        status = t->backend->update(t->plan, s->rate, t->o->clip, &s->ticket, err);
     if (status == CHEX_OK)
-        take_sum(t);
-    took(s, PART_MEET);
+        all->count++;
+    /* All ranks know when a checkpoint of this kind is due. */
+    if (t->checkpoint_steps > 0 && (t->state.step + all->count) % t->checkpoint_steps == 0)
+        all->wishes |= TRAINER_SAVE;
+    return status;
+}
+
+/* ---- what came of it --------------------------------------------------------------------------------------------- */
+
+/* Of the oldest step under way.  A rank that waits tells its peers that it lives. */
+static enum chex_status
+wait_for_result(struct trainer *t, struct step_under_way **step, struct step_result *r, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 50000};
+    struct stepping *all = &t->stepping;
+    struct step_under_way *s = &all->step[all->first];
+    double began = progress_clock();
+    bool done = false;
+    enum chex_status status;
+
+    *step = s;
+    all->first = (all->first + 1) % STEPS_UNDER_WAY;
+    all->count--;
+    while ((status = t->backend->result(t->plan, s->ticket, &done, r, err)) == CHEX_OK && !done) {
+        status = collective_poll(t->all, err);
+        if (status != CHEX_OK)
+            break;
+        nanosleep(&pause, NULL);
+        if (t->w->on_wait)
+            t->w->on_wait(t->w->context);
+    }
+    took(t, s, PART_MEET, began);
     return status;
 }
 
@@ -354,9 +260,8 @@ reduce(struct step *s, struct loaded *last, struct chex_error *err)
  * that.
  */
 static enum chex_status
-diverged(const struct step *s, struct chex_error *err)
+diverged(const struct trainer *t, struct chex_error *err)
 {
-    const struct trainer *t = s->t;
     double base = t->o->schedule.base, next = base > 10 * TRAINER_RATE ? TRAINER_RATE : base / 2;
     char rate[SETTINGS_NUMBER], lower[SETTINGS_NUMBER];
 
@@ -369,77 +274,112 @@ diverged(const struct step *s, struct chex_error *err)
     return err->status = CHEX_ERR_DIVERGED;
 }
 
+/* The plan is halted, on all ranks: they meet, and one that knows why says so to all. */
 static enum chex_status
-update(struct step *s, const struct loaded *last, struct chex_error *err)
+explain(struct trainer *t, const struct step_under_way *s, const struct step_result *r, struct chex_error *err)
 {
-    struct trainer *t = s->t;
-    const struct optimizer_step step = {.number = t->state.step + 1, .rate = s->seen.rate, .clip = t->o->clip};
-    enum chex_status status = t->backend->update(t->plan, &step, &s->seen.norm, err);
+    enum chex_status status = t->stepping.fault;
 
-    took(s, PART_UPDATE);
-    if (status != CHEX_OK || isfinite(s->seen.norm))
-        return status;
-    if (last)
-        name_images(last, t->micro, s->bad, sizeof(s->bad));
-    return chex_fail(err, CHEX_ERR_DIVERGED, "the gradient is not finite after %s", s->bad);
+    if (status != CHEX_OK && err)
+        *err = t->stepping.why;
+    else if (r->faults == 0 && r->bad != STEP_NONE)
+        status = chex_fail(err, CHEX_ERR_DIVERGED, "the loss is not finite with %s", names_of(s, r->bad));
+    status = collective_agree(t->all, status, NULL, err);
+    if (status == CHEX_OK && r->faults > 0)
+        status = chex_fail(err, CHEX_ERR_BUG, "a rank had a fault and does not say which");
+    if (status == CHEX_OK)
+        status = chex_fail(err, CHEX_ERR_DIVERGED, "the gradient is not finite after %s",
+                           names_of(s, s->names.size > 0 ? (uint32_t)(s->names.size / NAMES - 1) : 0));
+    return status == CHEX_ERR_DIVERGED ? diverged(t, err) : status;
+}
+
+/* Steps behind this one have changed nothing.  The plan is that of the last good step. */
+static enum chex_status
+halt(struct trainer *t, const struct step_under_way *s, const struct step_result *r, struct chex_error *err)
+{
+    struct step_under_way *other;
+    struct step_result ignored;
+    enum chex_status status = CHEX_OK;
+
+    while (status == CHEX_OK && t->stepping.count > 0)
+        status = wait_for_result(t, &other, &ignored, err);
+    if (status == CHEX_OK)
+        status = t->backend->resume(t->plan, err);
+    if (status == CHEX_OK)
+        status = trainer_finish_save(t, err); /* its name may be part of what is said */
+    if (status == CHEX_OK)
+        status = explain(t, s, r, err);
+    t->stepping.fault = CHEX_OK;
+    return status;
 }
 
 static void
-count_step(struct step *s)
+count_step(struct trainer *t, const struct step_under_way *s, const struct trainer_step *seen)
 {
-    struct trainer *t = s->t;
     size_t i;
 
     t->state.step++;
     t->state.batches++;
-    t->state.micro_batches += all_batches(s);
-    t->state.loss_sum += s->seen.loss * (double)s->images;
-    t->state.loss_images += s->images;
+    t->state.micro_batches += all_batches(t, s);
+    if (isfinite(seen->loss)) { /* else it was skipped, and the loss scale has fallen */
+        t->state.loss_sum += seen->loss * (double)s->images;
+        t->state.loss_images += s->images;
+    }
     t->result.steps++;
     t->result.images += s->images;
     t->epoch.images += s->images;
     for (i = 0; i < PART_COUNT; i++) {
-        t->result.times.seconds[i] += s->seen.times.seconds[i];
-        t->epoch.times.seconds[i] += s->seen.times.seconds[i];
+        t->result.times.seconds[i] += seen->times.seconds[i];
+        t->epoch.times.seconds[i] += seen->times.seconds[i];
     }
+}
+
+static enum chex_status
+finish_step(struct trainer *t, struct chex_error *err)
+{
+    struct stepping *all = &t->stepping;
+    struct step_under_way *s;
+    struct step_result r;
+    struct trainer_step seen;
+    enum chex_status status = wait_for_result(t, &s, &r, err);
+    double now = progress_clock();
+    size_t i;
+
+    if (status != CHEX_OK || r.halted)
+        return status == CHEX_OK ? halt(t, s, &r, err) : status;
+    seen = (struct trainer_step){.loss = r.loss, .norm = r.norm, .rate = s->rate, .images = s->images};
+    seen.seconds = now - (s->began > all->ended ? s->began : all->ended); /* the time before is that of another step */
+    for (i = 0; i < PART_COUNT; i++)
+        seen.times.seconds[i] = s->times.seconds[i] + r.times.seconds[i];
+    all->ended = now;
+    all->wishes |= r.wishes;
+    t->state.plan = r.state;
+    count_step(t, s, &seen);
+    if (t->leads && t->w->stepped)
+        t->w->stepped(t->w->context, t, &seen);
+    return CHEX_OK;
+}
+
+static bool
+may_start(const struct trainer *t)
+{
+    const struct stepping *all = &t->stepping;
+
+    return all->wishes == 0 && all->count <= t->device->info.ahead && t->state.batches + all->count < t->steps;
 }
 
 enum chex_status
 trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
 {
-    uint64_t first = t->state.batches * t->global, left = t->samples.count - first;
-    struct step s = {.t = t, .images = left < t->global ? left : t->global, .at = progress_clock()};
-    double began = s.at;
-    unsigned batches = filled_batches(t, t->state.batches);
-    struct loaded *last = NULL;
-    enum chex_status status;
+    struct stepping *all = &t->stepping;
+    enum chex_status status = CHEX_OK;
 
-    s.seen.images = s.images;
-    s.seen.rate = schedule_rate(&t->state.schedule, t->state.step);
-    status = t->backend->read(t->plan, ARENA_STATISTICS, t->before, err);
+    while (status == CHEX_OK && may_start(t))
+        status = start_step(t, err);
     if (status == CHEX_OK)
-        status = start_statistics(&s, err);
-    if (status == CHEX_OK)
-        status = compute(&s, batches, &last, err);
-    status = meet(&s, status, wishes, err);
-    if (status == CHEX_OK)
-        status = reduce(&s, last, err);
-    if (status == CHEX_OK)
-        status = update(&s, last, err);
-    if (last)
-        loader_return(t->loader, last);
-    if (status == CHEX_ERR_DIVERGED)
-        diverged(&s, err);
-    if (status != CHEX_OK) {
-        /* Back to where the last step ended: forward() has moved the running statistics. */
-        struct chex_error ignored;
-
-        (void)t->backend->write(t->plan, ARENA_STATISTICS, t->before, &ignored);
-        return status;
-    }
-    s.seen.seconds = progress_clock() - began;
-    count_step(&s);
-    if (t->leads && t->w->stepped)
-        t->w->stepped(t->w->context, t, &s.seen);
-    return CHEX_OK;
+        status = finish_step(t, err);
+    *wishes = all->count == 0 ? all->wishes : 0;
+    if (all->count == 0)
+        all->wishes = 0;
+    return status;
 }

@@ -1,5 +1,5 @@
 /*
- * operand.c - what a node reads, and where its gradients go; see cpu_plan.h
+ * view.c - what a node reads, and where its gradients go; see cpu_plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 
 static struct norm_block
-norm_of(const struct operand *in, unsigned block)
+norm_of(const struct view *in, unsigned block)
 {
     const struct step *norm = in->norm;
     size_t at = (size_t)(in->norm_block + block) * BLOCK;
@@ -18,7 +18,7 @@ norm_of(const struct operand *in, unsigned block)
     return (struct norm_block){norm->mean + at, norm->scale + at, norm->beta + at, norm->node->relu};
 }
 
-/* ---- stores ---------------------------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
 
 /* The columns of a box that lie inside of the image: *from .. *end - 1, as columns of the box. */
 static void
@@ -33,8 +33,8 @@ inside_columns(const struct box *box, unsigned *from, unsigned *end)
 }
 
 void
-operand_fetch(const struct plan *plan, const struct operand *in, size_t image, size_t slot, unsigned first,
-              unsigned blocks, const struct box *box, float *to)
+view_fetch(const struct plan *plan, const struct view *in, size_t image, size_t slot, unsigned first, unsigned blocks,
+           const struct box *box, float *to)
 {
     size_t line = (size_t)box->columns * BLOCK;
     unsigned from, end, b, row;
@@ -72,19 +72,19 @@ operand_fetch(const struct plan *plan, const struct operand *in, size_t image, s
 /* ---- gradients ------------------------------------------------------------------------------------------------- */
 
 void
-operand_claim(struct operand *in)
+view_claim(struct view *in)
 {
     unsigned b;
 
     for (b = 0; b < in->blocks; b++) {
-        in->first[b] = !in->from->given[in->block + b];
-        in->from->given[in->block + b] = true;
+        in->first[b] = !in->from->accumulated[in->block + b];
+        in->from->accumulated[in->block + b] = true;
     }
 }
 
 void
-operand_give(const struct plan *plan, const struct operand *in, size_t image, unsigned block, size_t from, size_t count,
-             const float *g)
+view_give(const struct plan *plan, const struct view *in, size_t image, unsigned block, size_t from, size_t count,
+          const float *g)
 {
     float *to = gradient_of(in->from, image, in->block + block) + from * BLOCK;
     struct norm_block norm;
@@ -107,7 +107,7 @@ operand_give(const struct plan *plan, const struct operand *in, size_t image, un
 void
 gradient_close(const struct plan *plan, const struct step *step)
 {
-    const struct store *s = step->out;
+    const struct tensor *s = step->out;
     double count = (double)plan->images * (double)s->pixels;
     size_t c;
 
@@ -125,7 +125,7 @@ gradient_close(const struct plan *plan, const struct step *step)
 
 /* `pixels` of one block in a row. */
 static void
-fetch_run(const struct plan *plan, const struct store *s, size_t image, unsigned block, size_t from, size_t pixels,
+fetch_run(const struct plan *plan, const struct tensor *s, size_t image, unsigned block, size_t from, size_t pixels,
           float *to)
 {
     const float *a = gradient_of(s, image, block) + from * BLOCK;

@@ -1,0 +1,282 @@
+/*
+ * host_step.c - see host.h: one step of a plan in host memory, with its sums over micro-batches and ranks
+ *
+ * The sums lie in one array: gradients, statistics, and the tail: loss, faults and wishes.  They are summed over the
+ * ranks in buckets, from the end; statistics and tail are the first.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "backend/host.h"
+
+#include "base/progress.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients are summed at a time */
+
+/* Of the tail. */
+enum { TAIL_LOSS, TAIL_FAULTS, TAIL_WISHES };
+
+_Static_assert(TAIL_WISHES + STEP_WISHES == HOST_TAIL, "a number for each wish");
+
+static bool
+has_peers(const struct host *h)
+{
+    return h->options.reduce && h->options.reduce->size > 1;
+}
+
+/* The time since the last call went into this part. */
+static void
+took(struct host *h, enum step_part part)
+{
+    double now = progress_clock();
+
+    h->now.times.seconds[part] += now - h->at;
+    if (h->options.part)
+        h->options.part(h->options.context, part, h->at, now);
+    h->at = now;
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+/* Start the sums of all buckets that are final.  Their borders depend on nothing but the model. */
+static enum chex_status
+sum_ready(struct host *h, struct chex_error *err)
+{
+    struct reduce *r = h->options.reduce;
+    enum chex_status status = CHEX_OK;
+
+    while (status == CHEX_OK && h->left > h->ready) {
+        size_t first = (h->left - 1) / BUCKET_NUMBERS * BUCKET_NUMBERS;
+
+        if (first < h->ready)
+            break;
+        status = r->ops->start(r, h->sum + first, h->left - first, NULL, err);
+        h->left = first;
+    }
+    return status == CHEX_OK ? r->ops->poll(r, err) : status;
+}
+
+enum chex_status
+host_gradients(struct plan *plan, size_t first, size_t count, struct chex_error *err)
+{
+    struct host *h = host_of(plan);
+    const float *from = h->arena[ARENA_GRADIENTS] + first;
+    double *to = h->sum ? h->sum + first : NULL;
+    size_t i;
+
+    for (i = 0; to && i < count; i++)
+        to[i] += (double)from[i];
+    h->ready = first;
+    return h->ended && has_peers(h) ? sum_ready(h, err) : CHEX_OK;
+}
+
+/* Statistics and tail are final before the last micro-batch goes backward. */
+static enum chex_status
+sum_statistics(struct host *h, const struct step_end *end, struct chex_error *err)
+{
+    const struct graph *g = h->options.graph;
+    struct reduce *r = h->options.reduce;
+    double *sum = h->sum + g->param_floats, *tail = sum + g->stat_floats;
+    size_t i;
+
+    if (end->behind > 0)
+        arena_fade_statistics(g, h->options.batch, end->behind, h->running);
+    if (end->rest > 0)
+        arena_fade_statistics(g, end->rest, 1, h->running);
+    for (i = 0; i < g->stat_floats; i++)
+        sum[i] = (double)h->running[i];
+    tail[TAIL_LOSS] = h->now.loss;
+    tail[TAIL_FAULTS] = h->now.faults;
+    for (i = 0; i < STEP_WISHES; i++)
+        tail[TAIL_WISHES + i] = h->now.wishes >> i & 1;
+    h->left = h->ready = g->param_floats;
+    return r->ops->start(r, sum, g->stat_floats + HOST_TAIL, NULL, err);
+}
+
+static void
+take_sums(struct host *h)
+{
+    const struct graph *g = h->options.graph;
+    const double *sum = h->sum + g->param_floats, *tail = sum + g->stat_floats;
+    size_t i;
+
+    for (i = 0; h->sum && i < g->param_floats; i++)
+        h->arena[ARENA_GRADIENTS][i] = (float)h->sum[i];
+    if (!has_peers(h))
+        return;
+    for (i = 0; i < g->stat_floats; i++)
+        h->running[i] = (float)sum[i];
+    h->now.loss = tail[TAIL_LOSS];
+    h->now.faults = (uint32_t)tail[TAIL_FAULTS];
+    h->now.wishes = 0;
+    for (i = 0; i < STEP_WISHES; i++)
+        h->now.wishes |= tail[TAIL_WISHES + i] > 0 ? 1u << i : 0;
+}
+
+/* ---- micro-batches ----------------------------------------------------------------------------------------------- */
+
+static void
+begin_step(struct host *h)
+{
+    size_t stats = h->options.graph->stat_floats * sizeof(float);
+
+    h->now = (struct step_result){.bad = STEP_NONE};
+    h->batches = 0;
+    h->ended = false;
+    memset(h->arena[ARENA_GRADIENTS], 0, h->options.graph->param_floats * sizeof(float));
+    if (h->sum)
+        memset(h->sum, 0, h->options.graph->param_floats * sizeof(*h->sum));
+    if (has_peers(h) && h->options.reduce->rank > 0)
+        memset(h->running, 0, stats);
+    else
+        memcpy(h->running, h->arena[ARENA_STATISTICS], stats);
+}
+
+static void
+forward(struct plan *plan, const struct batch *batch)
+{
+    struct host *h = host_of(plan);
+    double loss = h->ops->forward(plan, batch);
+
+    if (!isfinite(loss) && h->now.bad == STEP_NONE)
+        h->now.bad = h->batches;
+    h->now.loss += loss;
+    took(h, PART_FORWARD);
+}
+
+static enum chex_status
+backward(struct plan *plan, struct chex_error *err)
+{
+    struct host *h = host_of(plan);
+    enum chex_status status;
+
+    if (h->batches > 0)
+        memset(h->arena[ARENA_GRADIENTS], 0, h->options.graph->param_floats * sizeof(float));
+    status = h->ops->backward(plan, err);
+    took(h, PART_BACKWARD);
+    return status;
+}
+
+static enum chex_status
+check_call(const struct host *h, const struct batch *batch, unsigned flags, const struct step_end *end,
+           struct chex_error *err)
+{
+    bool first = flags & STEP_FIRST, last = flags & STEP_LAST;
+
+    if (!h->options.train)
+        return chex_fail(err, CHEX_ERR_BUG, "this plan is not for training");
+    if (last != !!end || (!batch && !last) || (flags & STEP_FAULT && !last) || (!first && h->ended))
+        return chex_fail(err, CHEX_ERR_BUG, "a micro-batch between two steps");
+    if (!first && batch && !h->sum)
+        return chex_fail(err, CHEX_ERR_BUG, "this plan is for one micro-batch a step");
+    return CHEX_OK;
+}
+
+enum chex_status
+host_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, const struct step_end *end,
+                struct chex_error *err)
+{
+    struct host *h = host_of(plan);
+    enum chex_status status = check_call(h, batch, flags, end, err);
+
+    if (status != CHEX_OK)
+        return status;
+    h->at = progress_clock();
+    if (flags & STEP_FIRST)
+        begin_step(h);
+    h->ended = flags & STEP_LAST;
+    h->now.faults = flags & STEP_FAULT ? 1 : 0;
+    h->now.wishes = end ? end->wishes & ((1u << STEP_WISHES) - 1) : 0;
+    if (h->halted) /* all ranks are: there is nothing to compute, and nothing to sum */
+        return CHEX_OK;
+    if (batch)
+        forward(plan, batch);
+    if (h->ended && has_peers(h))
+        status = sum_statistics(h, end, err);
+    if (status == CHEX_OK && batch)
+        status = backward(plan, err);
+    h->batches++;
+    h->ready = 0;
+    if (status != CHEX_OK || !has_peers(h))
+        return status;
+    return h->ended ? sum_ready(h, err) : h->options.reduce->ops->poll(h->options.reduce, err);
+}
+
+/* ---- the end of a step ------------------------------------------------------------------------------------------- */
+
+/* The sums are there: should the step be made? */
+static bool
+is_good(struct host *h)
+{
+    if (h->now.faults > 0)
+        return false;
+    h->now.norm = optimizer_norm(h->arena[ARENA_GRADIENTS], h->options.graph->param_floats);
+    return isfinite(h->now.loss) && isfinite(h->now.norm);
+}
+
+static void
+apply(struct plan *plan, double rate, double clip)
+{
+    struct host *h = host_of(plan);
+    const struct optimizer_step step = {.number = h->state.applied + 1, .rate = rate, .clip = clip};
+
+    h->ops->apply(plan, &step, optimizer_clip(&step, h->now.norm));
+    memcpy(h->arena[ARENA_STATISTICS], h->running, h->options.graph->stat_floats * sizeof(float));
+    h->state.applied++;
+    h->state.good++;
+    if (h->ops->changed)
+        h->ops->changed(plan);
+}
+
+enum chex_status
+host_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err)
+{
+    struct host *h = host_of(plan);
+    enum chex_status status = CHEX_OK;
+
+    if (!h->ended)
+        return chex_fail(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
+    h->at = progress_clock();
+    if (has_peers(h) && !h->halted)
+        status = h->options.reduce->ops->join(h->options.reduce, NULL, err);
+    if (status != CHEX_OK)
+        return status;
+    took(h, PART_REDUCE);
+    if (!h->halted) {
+        take_sums(h);
+        h->now.applied = is_good(h);
+        h->halted = !h->now.applied;
+    }
+    if (h->now.applied)
+        apply(plan, rate, clip);
+    took(h, PART_UPDATE);
+    h->now.halted = h->halted;
+    h->now.state = h->state;
+    *ticket = ++h->ticket;
+    h->made[h->ticket % 2] = h->now;
+    return CHEX_OK;
+}
+
+enum chex_status
+host_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out, struct chex_error *err)
+{
+    const struct host *h = host_of(plan);
+
+    if (ticket == 0 || ticket > h->ticket || h->ticket - ticket > 1)
+        return chex_fail(err, CHEX_ERR_BUG, "no result of step %llu is kept", (unsigned long long)ticket);
+    *out = h->made[ticket % 2];
+    *done = true;
+    return CHEX_OK;
+}
+
+enum chex_status
+host_resume(struct plan *plan, struct chex_error *err)
+{
+    (void)err;
+    host_of(plan)->halted = false;
+    return CHEX_OK;
+}
