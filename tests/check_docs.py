@@ -381,7 +381,7 @@ def check_home_page(tally):
 # ---- the environment -------------------------------------------------------------------------------------------------
 
 # Which programs a file is in that reads the environment.
-READERS = {"tools/common/color.c": TOOLS, "tools/common/meter.c": TOOLS,
+READERS = {"tools/common/color.c": TOOLS, "tools/common/progress_line.c": TOOLS,
            "tools/common/launcher.c": ["chex-convert", "chex-train"],
            "lib/io/lock_holder.c": ["chex-convert", "chex-train"],
            "tools/inspect/inspect_show_terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"]}

@@ -40,7 +40,7 @@ read_file(const char *path, struct buffer *to, struct chex_error *err)
 
     to->size = 0;
     if (!f)
-        return chex_fail(err, CHEX_ERR_MISSING, "cannot open '%s'", path);
+        return error_set(err, CHEX_ERR_MISSING, "cannot open '%s'", path);
     while (status == CHEX_OK && (n = fread(part, 1, sizeof(part), f)) > 0)
         status = buffer_append(to, part, n, err);
     fclose(f);
@@ -83,7 +83,7 @@ check_file(struct state *s, const char *path, struct chex_error *err)
         s->height = s->image.height;
     }
     if (!size_mul(s->width, s->height, &size))
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = buffer_reserve(&s->out, size, err);
     if (status == CHEX_OK)
         status = resampler_run(&s->resampler, s->method, &s->image, s->width, s->height, s->out.data, err);

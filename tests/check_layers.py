@@ -21,9 +21,6 @@ ROOTS = ("lib", "train", "tools")
 MOST_FILES = 32
 COLUMNS = 120
 BACKENDS = ("train/ref", "train/cpu", "train/cuda")
-# Tags that stand for two things; none may be added.
-TWICE = {"check", "job", "plan", "printing", "reader", "reading", "report", "run", "split_sums", "step", "store",
-         "worker"}
 
 
 def read(path):
@@ -183,7 +180,7 @@ def check_tags(tally):
             places[tag].add("a backend" if backend and tag in opaque else os.path.relpath(path, SOURCE))
     tally.check("a tag is defined once in lib, train and tools",
                 [f"{tag}: {' '.join(sorted(where))}" for tag, where in sorted(places.items())
-                 if len(where) > 1 and tag not in TWICE])
+                 if len(where) > 1])
 
 
 def check_columns(tally):

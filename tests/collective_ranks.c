@@ -54,7 +54,7 @@ static enum chex_status
 try_sum(struct collective *c, size_t count, uint64_t *hash, struct chex_error *err)
 {
     double *data = malloc((count + 1) * sizeof(*data));
-    enum chex_status status = data ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = data ? CHEX_OK : error_memory(err);
     size_t end = count, i;
 
     for (i = 0; data && i < count; i++)
@@ -74,7 +74,7 @@ try_sum(struct collective *c, size_t count, uint64_t *hash, struct chex_error *e
         for (r = 1; r < collective_size(c); r++)
             want += number_of(r, i);
         if (memcmp(&want, &data[i], sizeof(want)) != 0)
-            status = chex_fail(err, CHEX_ERR_BUG, "number %zu of %zu is %.17g, not %.17g", i, count, data[i], want);
+            status = error_set(err, CHEX_ERR_BUG, "number %zu of %zu is %.17g, not %.17g", i, count, data[i], want);
     }
     if (status == CHEX_OK)
         *hash = hash_of(*hash, data, count * sizeof(*data));
@@ -86,7 +86,7 @@ static enum chex_status
 try_broadcast(struct collective *c, size_t size, uint64_t *hash, struct chex_error *err)
 {
     uint8_t *data = calloc(1, size);
-    enum chex_status status = data ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = data ? CHEX_OK : error_memory(err);
     size_t i;
 
     for (i = 0; data && i < size && collective_rank(c) == 0; i++)
@@ -95,7 +95,7 @@ try_broadcast(struct collective *c, size_t size, uint64_t *hash, struct chex_err
         status = collective_broadcast(c, data, size, err);
     for (i = 0; status == CHEX_OK && i < size; i++)
         if (data[i] != (uint8_t)(i * 31 + i / 256))
-            status = chex_fail(err, CHEX_ERR_BUG, "byte %zu of %zu is wrong", i, size);
+            status = error_set(err, CHEX_ERR_BUG, "byte %zu of %zu is wrong", i, size);
     if (status == CHEX_OK)
         *hash = hash_of(*hash, data, size);
     free(data);
@@ -111,7 +111,7 @@ try_gather(struct collective *c, size_t size, uint64_t *hash, struct chex_error 
     enum chex_status status;
 
     if (!data)
-        return chex_fail_memory(err);
+        return error_memory(err);
     memset(data, collective_rank(c) + 1, own);
     status = collective_allgather(c, data, own, &all, NULL, err);
     if (status == CHEX_OK)
@@ -144,7 +144,7 @@ sums(struct collective *c, struct chex_error *err)
     for (r = 0; status == CHEX_OK && r < collective_size(c); r++) {
         memcpy(&first, all.data + (size_t)r * sizeof(hash), sizeof(first));
         if (first != hash)
-            status = chex_fail(err, CHEX_ERR_BUG, "rank %d has other bits", r);
+            status = error_set(err, CHEX_ERR_BUG, "rank %d has other bits", r);
     }
     if (status == CHEX_OK && collective_rank(c) == 0)
         printf("%016llx\n", (unsigned long long)hash);
@@ -193,7 +193,7 @@ play(struct collective *c, char **argv, struct chex_error *err)
         return sums(c, err);
     if (strcmp(argv[1], "fail") == 0) {
         if (collective_rank(c) == atoi(argv[2]))
-            status = chex_fail(err, CHEX_ERR_READ, "'x' cannot be read");
+            status = error_set(err, CHEX_ERR_READ, "'x' cannot be read");
         return collective_agree(c, status, NULL, err);
     }
     return wait_and_meet(c, atof(argv[2]), err);

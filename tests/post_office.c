@@ -200,7 +200,7 @@ box_finish(struct comm *comm, struct comm_transfer **transfer, struct chex_error
         return CHEX_OK;
     *transfer = NULL;
     if (t->item.wrong_size)
-        chex_fail(err, CHEX_ERR_BUG, "a transfer of another size");
+        error_set(err, CHEX_ERR_BUG, "a transfer of another size");
     done = t->item.wrong_size;
     free(t);
     return done ? CHEX_ERR_BUG : CHEX_OK;

@@ -18,7 +18,7 @@ struct bench {
     struct folder folder;
     struct spec spec;
     struct labels labels;
-    struct plan plan;
+    struct slot_plan plan;
     bool rejected[BENCH_MAX_IMAGES]; /* by item: its place in plan.image */
 
     struct store_options options;

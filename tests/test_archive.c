@@ -142,7 +142,8 @@ END_TEST
 
 /* A tar of some members and so many zeros, plain and in gzip: the text of its fault, or "". */
 static void
-require_end(const struct buffer *tar, unsigned images, size_t zeros, const char *plain_text, const char *packed_text)
+require_end(const struct buffer *tar, unsigned images, size_t zeros, const char *printable_text,
+            const char *packed_text)
 {
     struct buffer b[2] = {{0}, {0}};
 
@@ -154,7 +155,7 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
     archive_gzip(b[0].data, b[0].size, &b[1]);
     for (int i = 0; i < 2; i++) {
         struct image_archive *a = open_archive(&b[i]);
-        const char *text = i ? packed_text : plain_text;
+        const char *text = i ? packed_text : printable_text;
 
         ck_assert_uint_eq(read_all(a), images);
         if (*text) {
@@ -247,7 +248,7 @@ read_archive(struct chex_error *why)
     }
     /* A file that cannot be read any further is as good as one that is cut. */
     if ((status == CHEX_OK || status == CHEX_ERR_DAMAGED) && image_archive_fault(a))
-        status = chex_fail(why, CHEX_ERR_READ, "%s", image_archive_fault(a)->error.text);
+        status = error_set(why, CHEX_ERR_READ, "%s", image_archive_fault(a)->error.text);
     unlabeled_release(&unlabeled);
     buffer_release(&b);
     image_archive_close(a);

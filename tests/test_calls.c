@@ -64,11 +64,11 @@ read_tables(struct chex_error *err)
     enum chex_status status = labels_read(labels_path, &options, &labels, err);
 
     if (status == CHEX_OK && (labels.count != 5 || labels.reject_count != 2))
-        status = chex_fail(err, CHEX_ERR_BUG, "other labels");
+        status = error_set(err, CHEX_ERR_BUG, "other labels");
     if (status == CHEX_OK)
         status = names_read(list_path, &names, err);
     if (status == CHEX_OK && !names_have(&names, "e.png"))
-        status = chex_fail(err, CHEX_ERR_BUG, "other names");
+        status = error_set(err, CHEX_ERR_BUG, "other names");
     names_release(&names);
     labels_release(&labels);
     return status;
@@ -87,7 +87,7 @@ assign_splits(struct chex_error *err)
     for (unsigned i = 0; i < 3 && status == CHEX_OK; i++) {
         struct split_set set = {0};
         struct spec spec = spec_default();
-        struct plan plan = {0};
+        struct slot_plan plan = {0};
 
         status = split_assign(&rules[i], &read_labels, NULL, &set, err);
         split_set_release(&set);
@@ -205,7 +205,7 @@ scan_sources(struct chex_error *err)
     snprintf(file, sizeof(file), "%s/4.jpg", source_base);
     status = source_scan(paths, 2, &source, err);
     if (status == CHEX_OK && (source.count != 4 || source.unopened != 2))
-        status = chex_fail(err, CHEX_ERR_BUG, "%zu files, %zu archives", source.count, source.unopened);
+        status = error_set(err, CHEX_ERR_BUG, "%zu files, %zu archives", source.count, source.unopened);
     source_release(&source);
     return status;
 }
@@ -243,7 +243,7 @@ verify_as(enum verify_depth depth, struct chex_error *err)
     status = verify_run(&v, err);
     chex_dataset_close(ds);
     if (status == CHEX_OK && v.faults > 0)
-        status = chex_fail(err, CHEX_ERR_READ, "%llu faults", (unsigned long long)v.faults);
+        status = error_set(err, CHEX_ERR_READ, "%llu faults", (unsigned long long)v.faults);
     return status;
 }
 
@@ -269,7 +269,7 @@ verify_alone(struct chex_error *err)
     snprintf(path, sizeof(path), "%s/%s", small.path, small.shard[0].name);
     status = verify_file(&v, path, err);
     if (status == CHEX_OK && v.faults > 0)
-        status = chex_fail(err, CHEX_ERR_READ, "%llu faults", (unsigned long long)v.faults);
+        status = error_set(err, CHEX_ERR_READ, "%llu faults", (unsigned long long)v.faults);
     return status;
 }
 
@@ -317,7 +317,7 @@ put_items(struct chex_error *err)
         bench_slot(&bench, i, &shard, &index);
         if (!store_wants(bench.store, shard, index))
             continue;
-        chex_fail(&why, CHEX_ERR_TRUNCATED, "it is cut");
+        error_set(&why, CHEX_ERR_TRUNCATED, "it is cut");
         plan_values(&bench.plan, &bench.labels.entry[bench.plan.image[i]], (uint32_t)shard, index, 1, &v);
         memset(record + l->pixel_offset, (int)i, l->pixel_size);
         record_encode(l, &v, record);

@@ -40,7 +40,7 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     ck_assert_mem_eq(all.data, "de", 2);
     ck_assert_int_eq(collective_agree(c, CHEX_OK, &flags, &err), CHEX_OK);
     ck_assert_uint_eq(flags, 6);
-    ck_assert_int_eq(collective_agree(c, chex_fail(&err, CHEX_ERR_WRITE, "disk full"), &flags, &err), CHEX_ERR_WRITE);
+    ck_assert_int_eq(collective_agree(c, error_set(&err, CHEX_ERR_WRITE, "disk full"), &flags, &err), CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "disk full");
     ck_assert_int_eq(collective_compare(c, CHEX_OK, "seed 1\n", &err), CHEX_OK);
     ck_assert(!collective_broken(c) && collective_speaks(c));

@@ -22,7 +22,7 @@ play_agree(struct rank *r, struct collective *c)
     uint64_t flags = (uint64_t)collective_rank(c) << 8;
 
     if (r->status != CHEX_OK)
-        chex_fail(&r->err, r->status, "trouble %d", collective_rank(c));
+        error_set(&r->err, r->status, "trouble %d", collective_rank(c));
     r->status = collective_agree(c, r->status, &flags, &r->err);
     ck_assert_uint_eq(flags, 0x300);
 }
@@ -67,7 +67,7 @@ play_failure(struct rank *r, struct collective *c)
     struct buffer all = {0};
 
     if (collective_rank(c) == 1) {
-        r->status = chex_fail(&r->err, CHEX_ERR_DAMAGED, "bad record");
+        r->status = error_set(&r->err, CHEX_ERR_DAMAGED, "bad record");
     } else if (r->count == 0) {
         r->status = collective_allgather(c, "x", 1, &all, NULL, &r->err);
     } else if (r->count == 1) {
@@ -118,7 +118,7 @@ play_late_failure(struct rank *r, struct collective *c)
 {
     ranks_play_sum(r, c);
     if (collective_rank(c) == collective_size(c) - 1)
-        r->status = chex_fail(&r->err, CHEX_ERR_WRITE, "disk full");
+        r->status = error_set(&r->err, CHEX_ERR_WRITE, "disk full");
     r->status = collective_agree(c, r->status, NULL, &r->err);
 }
 

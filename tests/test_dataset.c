@@ -226,7 +226,7 @@ read_batches(struct chex_error *err)
         images += batch.count;
     chex_reader_close(reader);
     chex_dataset_close(ds);
-    return status == CHEX_OK && images != 6 ? chex_fail(err, CHEX_ERR_BUG, "%zu images", images) : status;
+    return status == CHEX_OK && images != 6 ? error_set(err, CHEX_ERR_BUG, "%zu images", images) : status;
 }
 
 START_TEST(each_failed_call_of_a_reader_is_said)

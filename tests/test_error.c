@@ -21,13 +21,13 @@ START_TEST(a_failure_sets_status_cause_and_text)
     struct chex_error err;
 
     memset(&err, '~', sizeof(err));
-    ck_assert_int_eq(chex_fail(&err, CHEX_ERR_LIMIT, "%d of %s", 3, "four"), CHEX_ERR_LIMIT);
+    ck_assert_int_eq(error_set(&err, CHEX_ERR_LIMIT, "%d of %s", 3, "four"), CHEX_ERR_LIMIT);
     ck_assert_int_eq(err.status, CHEX_ERR_LIMIT);
     ck_assert_int_eq(err.cause, 0);
     ck_assert_str_eq(err.text, "3 of four");
     for (size_t i = 0; i < sizeof(err.reserved) / sizeof(err.reserved[0]); i++)
         ck_assert_uint_eq(err.reserved[i], 0);
-    ck_assert_int_eq(chex_fail_memory(&err), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(error_memory(&err), CHEX_ERR_MEMORY);
     ck_assert_int_eq(err.cause, ENOMEM);
     ck_assert_int_eq(err.status, CHEX_ERR_MEMORY);
     ck_assert_str_eq(err.text, "out of memory");
@@ -41,13 +41,13 @@ START_TEST(a_failed_call_is_the_cause_and_stays_it)
     ck_assert_int_eq(error_system(&err, CHEX_ERR_READ, EIO, "cannot stat '%s'", "a"), CHEX_ERR_READ);
     ck_assert_int_eq(err.cause, EIO);
     ck_assert_str_eq(err.text, "cannot stat 'a': Input/output error");
-    chex_context(&err, CHEX_ERR_WRITE, "shard %d", 3);
+    error_context(&err, CHEX_ERR_WRITE, "shard %d", 3);
     ck_assert_int_eq(err.status, CHEX_ERR_WRITE);
     ck_assert_int_eq(err.cause, EIO);
     ck_assert_int_eq(error_write(&err, ENOSPC, "cannot write '%s'", "a"), CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "cannot write 'a': disk full");
     ck_assert_int_eq(err.cause, ENOSPC);
-    chex_fail(&err, CHEX_ERR_DAMAGED, "no call");
+    error_set(&err, CHEX_ERR_DAMAGED, "no call");
     ck_assert_int_eq(err.cause, 0);
 }
 END_TEST
@@ -56,9 +56,9 @@ START_TEST(without_an_error_struct_there_is_still_a_status)
 {
     ck_assert_int_eq(error_read(NULL, ENOENT, "%s", "nor this"), CHEX_ERR_MISSING);
     ck_assert_int_eq(error_write(NULL, ENOMEM, "%s", "nor this"), CHEX_ERR_MEMORY);
-    ck_assert_int_eq(chex_fail(NULL, CHEX_ERR_BUG, "%s", "nobody reads this"), CHEX_ERR_BUG);
-    ck_assert_int_eq(chex_context(NULL, CHEX_ERR_READ, "%s", "nor this"), CHEX_ERR_READ);
-    ck_assert_int_eq(chex_fail_memory(NULL), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(error_set(NULL, CHEX_ERR_BUG, "%s", "nobody reads this"), CHEX_ERR_BUG);
+    ck_assert_int_eq(error_context(NULL, CHEX_ERR_READ, "%s", "nor this"), CHEX_ERR_READ);
+    ck_assert_int_eq(error_memory(NULL), CHEX_ERR_MEMORY);
 }
 END_TEST
 
@@ -66,11 +66,11 @@ START_TEST(context_goes_before_the_text_and_may_change_the_status)
 {
     struct chex_error err = {0};
 
-    chex_fail(&err, CHEX_ERR_READ, "read error at byte 7");
-    ck_assert_int_eq(chex_context(&err, CHEX_ERR_WRITE, "'%s'", "a.png"), CHEX_ERR_WRITE);
+    error_set(&err, CHEX_ERR_READ, "read error at byte 7");
+    ck_assert_int_eq(error_context(&err, CHEX_ERR_WRITE, "'%s'", "a.png"), CHEX_ERR_WRITE);
     ck_assert_int_eq(err.status, CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "'a.png': read error at byte 7");
-    chex_context(&err, CHEX_ERR_WRITE, "%s", "shard 3");
+    error_context(&err, CHEX_ERR_WRITE, "%s", "shard 3");
     ck_assert_str_eq(err.text, "shard 3: 'a.png': read error at byte 7");
 }
 END_TEST
@@ -92,9 +92,9 @@ START_TEST(long_texts_are_cut_and_terminated)
         size_t wanted = (size_t)text + (size_t)context + strlen(": ");
 
         memset(&e, '~', sizeof(e));
-        chex_fail(&e.err, CHEX_ERR_READ, "%.*s", text, filler);
+        error_set(&e.err, CHEX_ERR_READ, "%.*s", text, filler);
         ck_assert_uint_eq(strlen(e.err.text), text < CHEX_ERROR_TEXT ? text : CHEX_ERROR_TEXT - 1);
-        chex_context(&e.err, CHEX_ERR_READ, "%.*s", context, filler);
+        error_context(&e.err, CHEX_ERR_READ, "%.*s", context, filler);
         ck_assert_uint_lt(strlen(e.err.text), CHEX_ERROR_TEXT);
         if (wanted + 1 < CHEX_ERROR_TEXT)
             ck_assert_uint_eq(strlen(e.err.text), wanted);
@@ -150,11 +150,11 @@ START_TEST(errno_becomes_the_status_that_steers)
     const int resources[] = {ENOMEM, EMFILE, ENFILE};
 
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
-        ck_assert_int_eq(chex_status_of_read_errno(missing[i]), CHEX_ERR_MISSING);
+        ck_assert_int_eq(status_of_read_errno(missing[i]), CHEX_ERR_MISSING);
     for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
-        ck_assert_int_eq(chex_status_of_read_errno(resources[i]), CHEX_ERR_MEMORY);
-    ck_assert_int_eq(chex_status_of_read_errno(EIO), CHEX_ERR_READ);
-    ck_assert_int_eq(chex_status_of_read_errno(ESTALE), CHEX_ERR_READ);
+        ck_assert_int_eq(status_of_read_errno(resources[i]), CHEX_ERR_MEMORY);
+    ck_assert_int_eq(status_of_read_errno(EIO), CHEX_ERR_READ);
+    ck_assert_int_eq(status_of_read_errno(ESTALE), CHEX_ERR_READ);
     ck_assert_int_eq(error_read(NULL, EMFILE, "x"), CHEX_ERR_MEMORY);
     ck_assert_int_eq(error_write(NULL, ENOSPC, "x"), CHEX_ERR_WRITE);
     ck_assert_int_eq(error_write(NULL, EDQUOT, "x"), CHEX_ERR_WRITE);

@@ -277,14 +277,14 @@ END_TEST
 
 START_TEST(a_part_survives_and_goes_on)
 {
-    struct safe_file *f = create("s", SAFE_FILE_PART, 8);
+    struct safe_file *f = create("s", SAFE_FILE_PARTIAL, 8);
     uint8_t back[16];
     size_t got;
 
     ck_assert_int_eq(safe_file_pwrite(f, 4, "late", 4, &err), CHEX_OK);
     safe_file_free(f);
     ck_assert(is_there(".s.part") && !is_there("s"));
-    f = create("s", SAFE_FILE_PART, 8);
+    f = create("s", SAFE_FILE_PARTIAL, 8);
     ck_assert_int_eq(safe_file_pwrite(f, 0, "soon", 4, &err), CHEX_OK);
     ck_assert_int_eq(safe_file_pread(f, 0, back, sizeof(back), &got, &err), CHEX_OK);
     ck_assert_uint_eq(got, 8);
@@ -298,12 +298,12 @@ END_TEST
 /* Whatever a damaged file system or a copy left behind it would end up in the shard, outside its checksum. */
 START_TEST(a_part_has_its_size_from_the_start)
 {
-    struct safe_file *f = create("s", SAFE_FILE_PART, 100000);
+    struct safe_file *f = create("s", SAFE_FILE_PARTIAL, 100000);
 
     ck_assert_int_eq(size_of(".s.part"), 100000);
     safe_file_free(f);
     put(".t.part", "0123456789");
-    f = create("t", SAFE_FILE_PART, 4);
+    f = create("t", SAFE_FILE_PARTIAL, 4);
     ck_assert_int_eq(safe_file_commit(f, true, &err), CHEX_OK);
     expect_content("t", "0123");
 }
@@ -311,7 +311,7 @@ END_TEST
 
 START_TEST(a_part_that_cannot_be_renamed_stays)
 {
-    struct safe_file *f = create("d", SAFE_FILE_PART, 4);
+    struct safe_file *f = create("d", SAFE_FILE_PARTIAL, 4);
 
     ck_assert_int_eq(mkdirat(folder.fd, "d", 0777), 0);
     expect_error(safe_file_commit(f, true, &err), CHEX_ERR_WRITE, "cannot rename to");
@@ -325,7 +325,7 @@ START_TEST(a_link_in_the_place_of_a_part_is_not_followed)
 
     put("precious", "do not touch");
     ck_assert_int_eq(symlinkat("precious", folder.fd, ".s.part"), 0);
-    expect_error(safe_file_create(&folder, "s", SAFE_FILE_PART, 4, &f, &err), CHEX_ERR_WRITE, "cannot create");
+    expect_error(safe_file_create(&folder, "s", SAFE_FILE_PARTIAL, 4, &f, &err), CHEX_ERR_WRITE, "cannot create");
     expect_content("precious", "do not touch");
     ck_assert_int_eq(symlinkat("precious", folder.fd, temporary_of("n")), 0);
     ck_assert_int_eq(safe_file_put(&folder, "n", "new", 3, &err), CHEX_OK);
@@ -367,7 +367,7 @@ START_TEST(a_part_that_is_too_large_is_refused_at_once)
     struct safe_file *f;
 
     limit_file_size(10000);
-    expect_error(safe_file_create(&folder, "s", SAFE_FILE_PART, 20000, &f, &err), CHEX_ERR_WRITE, "File too large");
+    expect_error(safe_file_create(&folder, "s", SAFE_FILE_PARTIAL, 20000, &f, &err), CHEX_ERR_WRITE, "File too large");
     ck_assert_ptr_null(f);
     ck_assert(!is_there("s"));
     limit_file_size(RLIM_INFINITY);

@@ -274,7 +274,7 @@ write_and_read_line(struct chex_error *err)
     if (status == CHEX_OK) {
         status = journal_parse((const char *)line.data, line.size - 1, 2, &shard, &there, err);
         if (status == CHEX_OK && (there.reject_count != 2 || there.images != 2 || strcmp(there.sha256, SHA) != 0))
-            status = chex_fail(err, CHEX_ERR_BUG, "another line");
+            status = error_set(err, CHEX_ERR_BUG, "another line");
     }
     buffer_release(&line);
     return status;

@@ -29,7 +29,7 @@ static const char five[] = HEADER "00000001_000.png,1,Mass,58,M,PA\n"
                                   "00000003_000.png,3,Edema,81,F,AP\n";
 
 static struct labels labels;
-static struct plan plan;
+static struct slot_plan plan;
 static struct spec spec;
 static struct chex_error err;
 
@@ -58,7 +58,7 @@ read_labels(const char *csv)
                   err.text);
 }
 
-static const struct plan *
+static const struct slot_plan *
 make_plan(const char *csv)
 {
     plan_release(&plan);

@@ -120,7 +120,7 @@ START_TEST(entries_come_out_as_they_went_in)
     for (uint32_t i = 0; i < 5; i++) {
         e = queue_reserve(q, 10);
         e->row = i;
-        chex_fail(&e->reason, CHEX_ERR_EMPTY, "none");
+        error_set(&e->reason, CHEX_ERR_EMPTY, "none");
         queue_push(q, e);
     }
     for (uint32_t i = 0; i < 5; i++) {
@@ -194,7 +194,7 @@ read_items(void *context, uint64_t *item, struct chex_error *e)
             queue_return(job.queue, entry);
             *item = ITEMS;
             if (i < ITEMS)
-                return chex_fail(e, CHEX_ERR_READ, "reader at %zu", i);
+                return error_set(e, CHEX_ERR_READ, "reader at %zu", i);
             break;
         }
         entry->row = (uint32_t)i;
@@ -221,7 +221,7 @@ work_on(const struct queue_entry *entry, struct chex_error *e)
     atomic_fetch_add(&job.seen[i], 1);
     if (i == job.stops)
         atomic_store(&job.stop, true);
-    return i == job.worker_fails ? chex_fail(e, CHEX_ERR_LIMIT, "worker at %zu", i) : CHEX_OK;
+    return i == job.worker_fails ? error_set(e, CHEX_ERR_LIMIT, "worker at %zu", i) : CHEX_OK;
 }
 
 static enum chex_status

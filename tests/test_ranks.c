@@ -66,9 +66,9 @@ live(void *argument)
     if (m->waits_for_stop) {
         for (; !atomic_load(&ranks.stop); nanosleep(&pause, NULL))
             ranks_poll(&ranks);
-        m->status = chex_fail_stopped(&m->err);
+        m->status = error_stopped(&m->err);
     } else if (m->status != CHEX_OK) {
-        chex_fail(&m->err, m->status, "error of %d", m->comm->rank);
+        error_set(&m->err, m->status, "error of %d", m->comm->rank);
     }
     if (m->compares)
         m->returned = ranks_compare(&ranks, m->status, m->compares, &m->err);
@@ -122,7 +122,7 @@ START_TEST(a_process_that_is_alone_waits_for_none)
     ranks_poll(&ranks);
     ck_assert_int_eq(ranks_barrier(&ranks, CHEX_OK, sum, &err), CHEX_OK);
     ck_assert_uint_eq(sum[0], 7);
-    ck_assert_int_eq(ranks_barrier(&ranks, chex_fail(&err, CHEX_ERR_WRITE, "disk full"), NULL, &err), CHEX_ERR_WRITE);
+    ck_assert_int_eq(ranks_barrier(&ranks, error_set(&err, CHEX_ERR_WRITE, "disk full"), NULL, &err), CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "disk full");
     ck_assert_int_eq(ranks_compare(&ranks, CHEX_OK, "seed 1\n", &err), CHEX_OK);
     ck_assert_int_eq(alone.ops->send(&alone, 1, 0, "", 0, &err), CHEX_ERR_BUG);

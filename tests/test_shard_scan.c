@@ -57,7 +57,7 @@ see(void *context, const struct scanned_record *record, struct chex_error *err)
     size_t used = strlen(seen->text);
 
     if (record->index == seen->end)
-        return chex_fail(err, CHEX_ERR_LOCKED, "no more");
+        return error_set(err, CHEX_ERR_LOCKED, "no more");
     ck_assert_uint_eq(record->offset, record->index * stride);
     snprintf(seen->text + used, sizeof(seen->text) - used, "%u:%d%s%.*s\n", record->index, record->fault,
              record->values.name.data ? " " : "", (int)record->values.name.size,
@@ -278,7 +278,7 @@ count_piece(void *context, const uint8_t *data, size_t size, struct chex_error *
 
     ck_assert_ptr_nonnull(data);
     if (size > *left)
-        return chex_fail(err, CHEX_ERR_WRITE, "full");
+        return error_set(err, CHEX_ERR_WRITE, "full");
     *left -= size;
     return CHEX_OK;
 }

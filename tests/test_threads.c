@@ -84,7 +84,7 @@ work(void *context, void *worker, size_t item, struct chex_error *e)
     if (item == job.stop_at)
         atomic_store(&job.stop, true);
     if (item >= job.fail_from)
-        return chex_fail(e, CHEX_ERR_LIMIT, "item %zu", item);
+        return error_set(e, CHEX_ERR_LIMIT, "item %zu", item);
     return CHEX_OK;
 }
 

@@ -12,8 +12,8 @@
 #include "base/ranks.h"
 #include "common/launcher.h"
 #include "common/library_exit.h"
-#include "common/meter.h"
-#include "common/plain.h"
+#include "common/printable.h"
+#include "common/progress_line.h"
 #include "common/stop_signals.h"
 #include "convert/convert_options.h"
 #include "convert/convert_part.h"
@@ -23,7 +23,7 @@ struct watcher {
     const struct ranks *ranks;
     const struct cli_common *common;
     struct part part; /* that the progress line is about */
-    struct meter meter;
+    struct progress_line meter;
     struct progress progress;
 };
 
@@ -47,10 +47,10 @@ on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
 
     (void)c;
     progress_update(&w->progress, done);
-    if (!meter_due(&w->meter))
+    if (!progress_line_due(&w->meter))
         return;
     report_progress(&w->progress, w->part, rejects, text, sizeof(text));
-    meter_tick(&w->meter, text);
+    progress_line_update(&w->meter, text);
 }
 
 static void
@@ -60,7 +60,7 @@ on_reject(void *context, const char *name, const struct chex_error *why)
     char who[RANK_NAME];
 
     if (!w->common->quiet)
-        meter_fault(&w->meter, "%sreject %s: %s", name_rank(w->ranks, who), name, why->text);
+        progress_line_fault(&w->meter, "%sreject %s: %s", name_rank(w->ranks, who), name, why->text);
 }
 
 static void
@@ -69,8 +69,9 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
     struct watcher *w = context;
 
     if (!w->common->quiet)
-        meter_fault(&w->meter, "%s  '%s' at byte %s: %s", fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged",
-                    path, COUNT_TEXT(fault->offset), fault->error.text);
+        progress_line_fault(&w->meter, "%s  '%s' at byte %s: %s",
+                            fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged", path,
+                            COUNT_TEXT(fault->offset), fault->error.text);
 }
 
 static void
@@ -108,9 +109,9 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     enum chex_status status;
 
     stop_signals_may_exit(0);
-    meter_init(&watcher.meter, common);
+    progress_line_init(&watcher.meter, common);
     status = convert_run(c, &watch, err);
-    meter_release(&watcher.meter);
+    progress_line_release(&watcher.meter);
     if (c->inputs_read && status != CHEX_OK && !common->quiet)
         report_missing(c);
     if (c->threads_used > 0 && c->threads_used < common->threads && c->threads_used < c->plan.image_count)
@@ -140,7 +141,7 @@ dry_run(struct convert_cli *cli, const struct cli_common *common, struct convert
         char hint[PREFLIGHT_HINT];
 
         preflight_endings(&c->labels, c->missing, &c->unlabeled, hint);
-        status = chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s missing%s (--allow-missing converts the others)",
+        status = error_set(err, CHEX_ERR_MISSING, "%s of %s images %s missing%s (--allow-missing converts the others)",
                            COUNT_TEXT(c->preflight.missing), COUNT_TEXT(c->preflight.wanted),
                            c->preflight.missing == 1 ? "is" : "are", hint);
     }
@@ -177,8 +178,8 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
         if (status == CHEX_ERR_STOPPED && !c->running && !common->quiet)
             fprintf(stderr, "next     the same command again; nothing was written yet\n");
         else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
-            plain_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
-                       cli->convert.force ? "without --force" : "again", cli->convert.out);
+            printable_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
+                           cli->convert.force ? "without --force" : "again", cli->convert.out);
         if (status == CHEX_ERR_MISSING && c->inputs_read && !common->quiet)
             report_incomplete(c);
         if (status == CHEX_ERR_MEMORY && !common->quiet)
@@ -211,7 +212,7 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
     if (status == CHEX_OK)
         status = convert_cli_check(cli, err);
     if (status == CHEX_OK && cli->convert.part.count > 0 && ranks->comm->size > 1)
-        status = chex_fail(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
+        status = error_set(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
                            ranks->comm->size);
     cli->convert.threads = common->threads;
     status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);

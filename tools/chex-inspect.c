@@ -16,25 +16,25 @@ static enum chex_status
 check_target(const struct inspect_options *o, const struct target *t, struct chex_error *err)
 {
     if (o->sha256 && t->kind == TARGET_FILE)
-        return chex_fail(err, CHEX_ERR_MISSING, "'%s' is in no manifest: there is no SHA-256 to compare with", t->path);
+        return error_set(err, CHEX_ERR_MISSING, "'%s' is in no manifest: there is no SHA-256 to compare with", t->path);
     if (o->action == INSPECT_DESCRIBE || o->action == INSPECT_VERIFY)
         return CHEX_OK;
     if (t->kind == TARGET_UNFINISHED)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
+        return error_set(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
     if (t->kind == TARGET_CHECKPOINT && o->action == INSPECT_LIST)
         return o->fields || o->split || o->filling || o->where.text_count > 0
-                   ? chex_fail(err, CHEX_ERR_USAGE,
+                   ? error_set(err, CHEX_ERR_USAGE,
                                "'%s' is a checkpoint: --fields, --split, --where and --filling are of images", t->path)
                    : CHEX_OK;
     if (t->kind == TARGET_CHECKPOINT)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
                          t->path);
     if (t->kind == TARGET_EVENTS)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is an event file: it can only be described", t->path);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is an event file: it can only be described", t->path);
     if (t->kind == TARGET_FILE)
-        return chex_fail(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
+        return error_set(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
     if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))
-        return chex_fail(err, CHEX_ERR_USAGE, "--%s takes the folder of a data set, not one shard",
+        return error_set(err, CHEX_ERR_USAGE, "--%s takes the folder of a data set, not one shard",
                          o->action == INSPECT_SPLIT ? "check-split" : "report");
     return CHEX_OK;
 }
@@ -82,7 +82,7 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
 
     if (inspect_options_check(o, common, &err) != CHEX_OK)
         return cli_error(&inspect_program, common, &err);
-    meter_init(&in.meter, common);
+    progress_line_init(&in.meter, common);
     in.color = color_for(common, stdout);
     if (common->json)
         inspect_json_begin(&in);
@@ -95,9 +95,9 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
             code = inspect_worse(code, inspect_path(&in, o->path[i]));
     if (common->json)
         code = inspect_json_end(&in, code);
-    else if (in.json_failed)
+    else if (in.output_failed)
         code = EXIT_OUTPUT;
-    meter_release(&in.meter);
+    progress_line_release(&in.meter);
     return code;
 }
 

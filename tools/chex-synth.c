@@ -16,7 +16,7 @@
 
 #include "base/progress.h"
 #include "common/cli.h"
-#include "common/meter.h"
+#include "common/progress_line.h"
 #include "common/shell_word.h"
 #include "synth/synth_write.h"
 
@@ -46,13 +46,13 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
     size_t length;
 
     if (!option)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is not understood: there are no operands", value);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is not understood: there are no operands", value);
     switch (option->id) {
     case OPT_COUNT:
         return cli_count(value, 1, PEOPLE_MAX_STUDIES, &o->images, err);
     case OPT_OUTPUT:
         if (!value[0])
-            return chex_fail(err, CHEX_ERR_USAGE, "takes the name of a folder");
+            return error_set(err, CHEX_ERR_USAGE, "takes the name of a folder");
         o->output = value;
         return CHEX_OK;
     case OPT_SIZE:
@@ -64,7 +64,7 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
         length -= length > 0 && value[length - 1] == '%';
         snprintf(digits, sizeof(digits), "%.*s", (int)(length < sizeof(digits) ? length : 0), value);
         if (cli_number(digits, 0, 100, &o->odd, NULL) != CHEX_OK)
-            return chex_fail(err, CHEX_ERR_USAGE, "takes 0%% to 100%%, not '%s'", value);
+            return error_set(err, CHEX_ERR_USAGE, "takes 0%% to 100%%, not '%s'", value);
         return CHEX_OK;
     }
 }
@@ -108,47 +108,49 @@ count(const struct population *p)
 }
 
 static void
-say_plan(struct meter *meter, const struct cli_common *common, const struct options *o, const struct population *p,
-         const struct synth_counts *c)
+say_plan(struct progress_line *meter, const struct cli_common *common, const struct options *o,
+         const struct population *p, const struct synth_counts *c)
 {
     char images[PROGRESS_THINGS], people[PROGRESS_THINGS], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
 
-    meter_begin_log(common, program.name);
-    meter_print(meter, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
-                format_things(p->study_count, "image", images),
-                format_things(p->person_count, "invented patient", people), o->size, o->size, o->seed);
-    meter_print(meter, "         train and val %s, test %s; No Finding %.0f %%",
-                format_count(p->study_count - c->test, train), format_count(c->test, test),
-                100.0 * (double)c->none / (double)p->study_count);
+    progress_line_begin_log(common, program.name);
+    progress_line_print(meter, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
+                        format_things(p->study_count, "image", images),
+                        format_things(p->person_count, "invented patient", people), o->size, o->size, o->seed);
+    progress_line_print(meter, "         train and val %s, test %s; No Finding %.0f %%",
+                        format_count(p->study_count - c->test, train), format_count(c->test, test),
+                        100.0 * (double)c->none / (double)p->study_count);
 }
 
 static void
-say_findings(struct meter *meter, const struct population *p, const struct synth_counts *c)
+say_findings(struct progress_line *meter, const struct population *p, const struct synth_counts *c)
 {
     char text[PROGRESS_TEXT];
     unsigned k;
 
     for (k = 0; k < CHEX_FINDINGS; k++)
-        meter_print(meter, "         %-18s %9s  %5.2f %%", chex_finding_name(k), format_count(c->finding[k], text),
-                    100.0 * (double)c->finding[k] / (double)p->study_count);
+        progress_line_print(meter, "         %-18s %9s  %5.2f %%", chex_finding_name(k),
+                            format_count(c->finding[k], text), 100.0 * (double)c->finding[k] / (double)p->study_count);
 }
 
 static void
-say_done(struct meter *meter, const struct options *o, const struct synth_job *job, const struct synth_counts *c,
-         double seconds)
+say_done(struct progress_line *meter, const struct options *o, const struct synth_job *job,
+         const struct synth_counts *c, double seconds)
 {
     size_t images = job->population->study_count;
     uint64_t tenths = (uint64_t)(seconds * 10 + 0.5);
     char count_text[PROGRESS_THINGS], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
     const char *output;
 
-    meter_print(meter, "done     %s in %s.%u s, %s img/s, %s", format_things(images, "image", count_text),
-                COUNT_TEXT(tenths / 10), (unsigned)(tenths % 10),
-                COUNT_TEXT((double)images / (seconds > 0.001 ? seconds : 0.001) + 0.5), format_bytes(job->bytes, size));
+    progress_line_print(meter, "done     %s in %s.%u s, %s img/s, %s", format_things(images, "image", count_text),
+                        COUNT_TEXT(tenths / 10), (unsigned)(tenths % 10),
+                        COUNT_TEXT((double)images / (seconds > 0.001 ? seconds : 0.001) + 0.5),
+                        format_bytes(job->bytes, size));
     if (c->odd > 0)
-        meter_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));
+        progress_line_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));
     output = shell_word(o->output, word);
-    meter_print(meter, "next     chex-convert -i %s/" SYNTH_IMAGES " -l %s/" SYNTH_CSV " -o shards", output, output);
+    progress_line_print(meter, "next     chex-convert -i %s/" SYNTH_IMAGES " -l %s/" SYNTH_CSV " -o shards", output,
+                        output);
 }
 
 static enum chex_status
@@ -172,25 +174,25 @@ print_json(const struct options *o, const struct synth_job *job, const struct sy
                     (json_int_t)c->test_patients, "odd_images", (json_int_t)c->odd, "findings", findings, "no_finding",
                     (json_int_t)c->none, "bytes", (json_int_t)job->bytes, "seconds", seconds);
     if (!all)
-        return chex_fail_memory(err);
+        return error_memory(err);
     failed = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(all);
-    return failed ? chex_fail(err, CHEX_ERR_WRITE, "cannot write to standard output") : CHEX_OK;
+    return failed ? error_set(err, CHEX_ERR_WRITE, "cannot write to standard output") : CHEX_OK;
 }
 
 static int
 synth(const struct options *o, const struct cli_common *common)
 {
     struct population population = {0};
-    struct meter meter;
+    struct progress_line meter;
     struct chex_error err;
     struct synth_counts counts;
     struct synth_job job = {.folder = o->output, .size = (unsigned)o->size, .threads = common->threads};
     double started = progress_clock();
     enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);
 
-    meter_init(&meter, common);
+    progress_line_init(&meter, common);
     if (status == CHEX_OK) {
         counts = count(&population);
         job.population = &population;
@@ -201,12 +203,12 @@ synth(const struct options *o, const struct cli_common *common)
             say_findings(&meter, &population, &counts);
         status = synth_write(&job, &err);
     }
-    meter_clear(&meter);
+    progress_line_clear(&meter);
     if (status == CHEX_OK && common->json)
         status = print_json(o, &job, &counts, progress_clock() - started, &err);
     if (status == CHEX_OK && !common->quiet)
         say_done(&meter, o, &job, &counts, progress_clock() - started);
-    meter_release(&meter);
+    progress_line_release(&meter);
     population_release(&population);
     return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, common, &err);
 }

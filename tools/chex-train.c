@@ -44,8 +44,8 @@ on_waiting(void *context, const char *text)
 {
     struct train_report *r = context;
 
-    meter_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again goes on", train_program.name,
-               text);
+    progress_line_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again goes on",
+                       train_program.name, text);
 }
 
 /* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing looks wrong. */
@@ -152,7 +152,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
     if (f.collective)
         speaks = collective_speaks(f.collective);
-    meter_clear(&report.meter);
+    progress_line_clear(&report.meter);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)
         cli_error(&train_program, common, err);

@@ -64,12 +64,12 @@ set(struct chex_error *err, enum chex_status status, int cause, const char *form
     vsnprintf(err->text, sizeof(err->text), format, args);
     used = strlen(err->text);
     if (cause)
-        snprintf(err->text + used, sizeof(err->text) - used, ": %s", chex_errno_text(cause));
+        snprintf(err->text + used, sizeof(err->text) - used, ": %s", errno_text(cause));
     return status;
 }
 
 enum chex_status
-chex_fail(struct chex_error *err, enum chex_status status, const char *format, ...)
+error_set(struct chex_error *err, enum chex_status status, const char *format, ...)
 {
     va_list args;
 
@@ -97,7 +97,7 @@ error_read(struct chex_error *err, int error, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    status = set(err, chex_status_of_read_errno(error), error, format, args);
+    status = set(err, status_of_read_errno(error), error, format, args);
     va_end(args);
     return status;
 }
@@ -115,7 +115,7 @@ error_write(struct chex_error *err, int error, const char *format, ...)
 }
 
 enum chex_status
-chex_context(struct chex_error *err, enum chex_status status, const char *format, ...)
+error_context(struct chex_error *err, enum chex_status status, const char *format, ...)
 {
     if (err) {
         char text[sizeof(err->text)];
@@ -141,22 +141,22 @@ chex_context(struct chex_error *err, enum chex_status status, const char *format
 }
 
 enum chex_status
-chex_fail_memory(struct chex_error *err)
+error_memory(struct chex_error *err)
 {
-    chex_fail(err, CHEX_ERR_MEMORY, "out of memory");
+    error_set(err, CHEX_ERR_MEMORY, "out of memory");
     if (err)
         err->cause = ENOMEM;
     return CHEX_ERR_MEMORY;
 }
 
 enum chex_status
-chex_fail_stopped(struct chex_error *err)
+error_stopped(struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_STOPPED, "stopped on request");
+    return error_set(err, CHEX_ERR_STOPPED, "stopped on request");
 }
 
 const char *
-chex_errno_text(int error)
+errno_text(int error)
 {
     switch (error) {
     case ENOSPC:
@@ -173,7 +173,7 @@ chex_errno_text(int error)
 }
 
 enum chex_status
-chex_status_of_read_errno(int error)
+status_of_read_errno(int error)
 {
     switch (error) {
     case ENOENT:

@@ -1,8 +1,8 @@
 /*
  * error.h - how every function of libchex reports an error
  *
- * The status steers, the text explains.  A function that fails returns chex_fail(...), its callers return the status
- * as it is or add where it happened with chex_context(...).  The function that knows most writes the text, once.  The
+ * The status steers, the text explains.  A function that fails returns error_set(...), its callers return the status
+ * as it is or add where it happened with error_context(...).  The function that knows most writes the text, once.  The
  * errno of a failed call is err->cause, and stays there: no function hands a result back in errno.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -12,8 +12,8 @@
 
 #include "chex.h"
 
-/* Set err (may be NULL) and return status, so that `return chex_fail(...)` is one line.  The cause is 0: no call. */
-enum chex_status chex_fail(struct chex_error *err, enum chex_status status, const char *format, ...)
+/* Set err (may be NULL) and return status, so that `return error_set(...)` is one line.  The cause is 0: no call. */
+enum chex_status error_set(struct chex_error *err, enum chex_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /*
@@ -28,19 +28,19 @@ enum chex_status error_write(struct chex_error *err, int error, const char *form
     __attribute__((format(printf, 3, 4)));
 
 /* Put "FORMATTED: " before the text; the cause stays.  Returns status, which may be another than before. */
-enum chex_status chex_context(struct chex_error *err, enum chex_status status, const char *format, ...)
+enum chex_status error_context(struct chex_error *err, enum chex_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* "out of memory", the only text for a failed allocation; its cause is ENOMEM. */
-enum chex_status chex_fail_memory(struct chex_error *err);
+enum chex_status error_memory(struct chex_error *err);
 
 /* "stopped on request", whatever was at hand. */
-enum chex_status chex_fail_stopped(struct chex_error *err);
+enum chex_status error_stopped(struct chex_error *err);
 
 /* What an errno says, as strerror() has it; in plainer words where a user can do something about it. */
-const char *chex_errno_text(int error);
+const char *errno_text(int error);
 
 /* The status of error_read() for this errno. */
-enum chex_status chex_status_of_read_errno(int error);
+enum chex_status status_of_read_errno(int error);
 
 #endif

@@ -14,13 +14,13 @@
 #include <string.h>
 
 static enum chex_status
-check_bounds(const uint8_t *text, size_t size, const struct json_bounds *bounds, struct chex_error *err)
+check_bounds(const uint8_t *text, size_t size, const struct parse_bounds *bounds, struct chex_error *err)
 {
     size_t i, depth = 0, values = 0;
     bool quoted = false;
 
     if (size > bounds->size)
-        return chex_fail(err, CHEX_ERR_LIMIT, "%zu bytes are more than the %zu allowed", size, bounds->size);
+        return error_set(err, CHEX_ERR_LIMIT, "%zu bytes are more than the %zu allowed", size, bounds->size);
     for (i = 0; i < size; i++) {
         if (quoted) {
             if (text[i] == '\\')
@@ -37,9 +37,9 @@ check_bounds(const uint8_t *text, size_t size, const struct json_bounds *bounds,
         else if ((text[i] == ']' || text[i] == '}') && depth > 0)
             depth--;
         if (depth > bounds->depth)
-            return chex_fail(err, CHEX_ERR_LIMIT, "nested deeper than %zu", bounds->depth);
+            return error_set(err, CHEX_ERR_LIMIT, "nested deeper than %zu", bounds->depth);
         if (values > bounds->values)
-            return chex_fail(err, CHEX_ERR_LIMIT, "more than %zu values", bounds->values);
+            return error_set(err, CHEX_ERR_LIMIT, "more than %zu values", bounds->values);
     }
     return CHEX_OK;
 }
@@ -53,15 +53,15 @@ fail_syntax(const json_error_t *e, struct chex_error *err)
 
     /* Whatever is wrong with a text jansson has words for it; it has none for a failed allocation. */
     if (json_error_code(e) == json_error_out_of_memory || !e->text[0])
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; e->text[i] && i + 1 < sizeof(words); i++)
         words[i] = e->text[i] >= 0x20 && e->text[i] <= 0x7e ? e->text[i] : '?';
     words[i] = '\0';
-    return chex_fail(err, CHEX_ERR_DAMAGED, "line %d: %s", e->line, words);
+    return error_set(err, CHEX_ERR_DAMAGED, "line %d: %s", e->line, words);
 }
 
 enum chex_status
-json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out, struct chex_error *err)
+parse_json(const void *text, size_t size, const struct parse_bounds *bounds, json_t **out, struct chex_error *err)
 {
     enum chex_status status = check_bounds(text, size, bounds, err);
     json_t *again;
@@ -81,7 +81,7 @@ json_read(const void *text, size_t size, const struct json_bounds *bounds, json_
     if (!*out || !again || !json_equal(*out, again)) {
         json_decref(*out);
         *out = NULL;
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     }
     json_decref(again);
     return status;
@@ -102,17 +102,17 @@ append(const char *data, size_t size, void *context)
 }
 
 enum chex_status
-json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
+append_json(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err)
 {
     struct sink sink = {.buffer = b};
 
     if (!value || json_dump_callback(value, append, &sink, flags) != 0 || append("\n", 1, &sink) != 0)
-        return chex_fail_memory(err);
+        return error_memory(err);
     return CHEX_OK;
 }
 
 json_t *
-json_text_n(const char *text, size_t size)
+text_json_n(const char *text, size_t size)
 {
     json_t *string = json_stringn(text, size);
     size_t room;
@@ -129,9 +129,9 @@ json_text_n(const char *text, size_t size)
 }
 
 json_t *
-json_text(const char *text)
+text_json(const char *text)
 {
-    return text ? json_text_n(text, strlen(text)) : json_null();
+    return text ? text_json_n(text, strlen(text)) : json_null();
 }
 
 json_t *

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-struct json_bounds {
+struct parse_bounds {
     size_t size;   /* bytes of text */
     size_t depth;  /* of objects and arrays within each other */
     size_t values; /* of all kinds, containers counted double */
@@ -23,22 +23,22 @@ struct json_bounds {
  * Parse size bytes of text; keys must be unique within their object.  *out is the caller's: json_decref().
  * CHEX_ERR_LIMIT a bound is exceeded;  CHEX_ERR_DAMAGED not JSON, with the line;  CHEX_ERR_MEMORY
  */
-enum chex_status json_read(const void *text, size_t size, const struct json_bounds *bounds, json_t **out,
-                           struct chex_error *err);
+enum chex_status parse_json(const void *text, size_t size, const struct parse_bounds *bounds, json_t **out,
+                            struct chex_error *err);
 
 /*
  * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation
  * fails in the middle it may leave out a key and go on.  value NULL is out of memory too.
  * CHEX_ERR_MEMORY: then b has a part of it
  */
-enum chex_status json_append(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
+enum chex_status append_json(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
 
 /*
  * A JSON string of a text from anywhere, as a path: one that is not UTF-8 has its bytes outside ASCII as \xNN.  The
  * caller's; NULL when out of memory.
  */
-json_t *json_text_n(const char *text, size_t size);
-json_t *json_text(const char *text); /* NULL: null */
+json_t *text_json_n(const char *text, size_t size);
+json_t *text_json(const char *text); /* NULL: null */
 /* The caller's; NULL when out of memory. */
 json_t *count_json(uint64_t n);
 json_t *real_json(double x); /* not finite: null */

@@ -45,7 +45,7 @@ buffer_reserve(struct buffer *b, size_t capacity, struct chex_error *err)
         want = b->capacity * 2;
     data = realloc(b->data, want);
     if (!data)
-        return chex_fail_memory(err);
+        return error_memory(err);
     b->data = data;
     b->capacity = want;
     return CHEX_OK;
@@ -60,7 +60,7 @@ buffer_append(struct buffer *b, const void *data, size_t size, struct chex_error
     if (size == 0)
         return CHEX_OK;
     if (!size_add(b->size, size, &total))
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = buffer_reserve(b, total, err);
     if (status != CHEX_OK)
         return status;
@@ -82,7 +82,7 @@ buffer_vprintf(struct buffer *b, struct chex_error *err, const char *format, va_
     va_copy(again, args);
     length = vsnprintf((char *)b->data + b->size, b->capacity - b->size, format, args);
     if (length < 0 || !size_add(b->size, (size_t)length, &total) || total == SIZE_MAX)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     else if (total >= b->capacity && (status = buffer_reserve(b, total + 1, err)) == CHEX_OK)
         vsnprintf((char *)b->data + b->size, b->capacity - b->size, format, again);
     va_end(again);

@@ -24,7 +24,7 @@ enum { TAG_STOP = 1, TAG_BEAT, TAG_BARRIER };
 #define MAGIC 0x63785231u
 
 /* What a message of a barrier begins with; a text is behind it.  All ranks run on machines of one byte order. */
-struct head {
+struct message_head {
     uint32_t magic;
     int32_t status;
     uint64_t sum[RANKS_SUMS];
@@ -40,7 +40,7 @@ ranks_init(struct ranks *r, struct comm *comm, struct chex_error *err)
     *r = (struct ranks){.comm = comm, .silence = RANKS_SILENCE, .last_sent = progress_clock()};
     r->peer = calloc((size_t)comm->size, sizeof(*r->peer));
     if (!r->peer)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < comm->size; i++)
         r->peer[i].last_heard = r->last_sent;
     host = r->peer[comm->rank].host;
@@ -99,12 +99,12 @@ keep(struct ranks *r, struct comm_message *m)
     struct ranks_peer *peer = &r->peer[m->from];
     struct buffer *word = &peer->word[m->tag - TAG_BARRIER], spare = *word;
     struct chex_error why;
-    struct head head;
+    struct message_head head;
 
     if (m->data.size >= sizeof(head))
         memcpy(&head, m->data.data, sizeof(head));
     if (m->data.size < sizeof(head) || head.magic != MAGIC) {
-        give_up(r, chex_fail(&why, CHEX_ERR_USAGE, "rank %d runs another version of this program", m->from), &why);
+        give_up(r, error_set(&why, CHEX_ERR_USAGE, "rank %d runs another version of this program", m->from), &why);
         return;
     }
     snprintf(peer->host, sizeof(peer->host), "%.*s", RANKS_HOST - 1, head.host);
@@ -140,7 +140,7 @@ look_for_lost(struct ranks *r)
 
         if (now - peer->last_heard > patience)
             give_up(r,
-                    chex_fail(&why, CHEX_ERR_LOST,
+                    error_set(&why, CHEX_ERR_LOST,
                               "rank %d%s%s is lost: not a word for %.0f s; the same command again goes on", i,
                               peer->host[0] ? " " : "", peer->host, patience),
                     &why);
@@ -187,12 +187,12 @@ broken_status(const struct ranks *r, enum chex_status own, struct chex_error *er
 
     if (own != CHEX_OK && (own != CHEX_ERR_STOPPED || wished))
         return own;
-    return chex_fail(err, r->broken, "%s", r->why.text);
+    return error_set(err, r->broken, "%s", r->why.text);
 }
 
 /* The head of a rank's message; its text is behind it, *size bytes. */
 static const char *
-word_of(const struct ranks *r, int rank, struct head *head, size_t *size)
+word_of(const struct ranks *r, int rank, struct message_head *head, size_t *size)
 {
     const struct buffer *word = &r->peer[rank].word[r->barrier % 2];
 
@@ -218,7 +218,7 @@ worst_status(const struct ranks *r, uint64_t *sum, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     const char *text = NULL;
-    struct head head;
+    struct message_head head;
     size_t size = 0, length, k;
     int worst = 0, i;
 
@@ -240,8 +240,8 @@ worst_status(const struct ranks *r, uint64_t *sum, struct chex_error *err)
     if (status == CHEX_OK || worst == r->comm->rank)
         return status;
     if (worst == 0)
-        return chex_fail(err, status, "%.*s", (int)size, text);
-    return chex_fail(err, status, "rank %d %s: %.*s", worst, r->peer[worst].host, (int)size, text);
+        return error_set(err, status, "%.*s", (int)size, text);
+    return error_set(err, status, "rank %d %s: %.*s", worst, r->peer[worst].host, (int)size, text);
 }
 
 /*
@@ -254,7 +254,7 @@ meet(struct ranks *r, enum chex_status status, uint64_t *sum, const char *text, 
     static const struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
     struct ranks_peer *self = &r->peer[r->comm->rank];
     struct buffer *word = &self->word[r->barrier % 2];
-    struct head head = {.magic = MAGIC, .status = (int32_t)status};
+    struct message_head head = {.magic = MAGIC, .status = (int32_t)status};
     struct chex_error why;
 
     if (r->comm->size == 1)
@@ -316,7 +316,7 @@ enum chex_status
 ranks_compare(struct ranks *r, enum chex_status status, const char *text, struct chex_error *err)
 {
     char here[256], there[256];
-    struct head head;
+    struct message_head head;
     int i;
 
     status = meet(r, status, NULL, text, err);
@@ -325,7 +325,7 @@ ranks_compare(struct ranks *r, enum chex_status status, const char *text, struct
         const char *first = word_of(r, 0, &head, &first_size), *other = word_of(r, i, &head, &size);
 
         if (find_difference(first, first_size, other, size, here, there, sizeof(here)))
-            status = chex_fail(err, CHEX_ERR_USAGE,
+            status = error_set(err, CHEX_ERR_USAGE,
                                "rank %d %s does not do the same as rank 0: it has '%s', rank 0 '%s'", i,
                                r->peer[i].host, there, here);
     }

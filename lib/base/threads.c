@@ -181,7 +181,7 @@ work_on_numbers(void *context, uint64_t *item, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     if (p->worker_new && !worker)
-        return chex_fail_memory(err);
+        return error_memory(err);
     while (status == CHEX_OK && threads_running(&n->threads) && (*item = atomic_fetch_add(&n->next, 1)) < p->count) {
         status = p->work(p->context, worker, (size_t)*item, err);
         if (status == CHEX_OK)
@@ -219,5 +219,5 @@ parallel_for(struct parallel *p, struct chex_error *err)
     }
     status = threads_end(&n.threads, err);
     /* Only a stop leaves items undone without an error. */
-    return status == CHEX_OK && atomic_load(&n.done) < p->count ? chex_fail_stopped(err) : status;
+    return status == CHEX_OK && atomic_load(&n.done) < p->count ? error_stopped(err) : status;
 }

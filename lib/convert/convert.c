@@ -39,7 +39,7 @@ choose_entries(struct convert *c, struct chex_error *err)
 
     c->skip = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->skip));
     if (!c->skip)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (o->exclude) {
         enum chex_status status = names_read(o->exclude, &c->exclude, err);
 
@@ -60,7 +60,7 @@ choose_entries(struct convert *c, struct chex_error *err)
     for (i = 0; i < c->exclude.count; i++)
         c->unmatched += labels_find(&c->labels, c->exclude.name[i]) == NULL;
     if (c->excluded + c->filtered == c->labels.count)
-        return chex_fail(err, CHEX_ERR_USAGE, "--exclude and --view leave no image of '%s'", o->labels);
+        return error_set(err, CHEX_ERR_USAGE, "--exclude and --view leave no image of '%s'", o->labels);
     return CHEX_OK;
 }
 
@@ -102,16 +102,16 @@ check_found(const struct convert *c, struct chex_error *err)
 
     preflight_endings(&c->labels, c->missing, &c->unlabeled, hint);
     if (p->found + p->expected == 0 && c->source.unopened > 0)
-        return chex_fail(err, CHEX_ERR_MISSING,
+        return error_set(err, CHEX_ERR_MISSING,
                          "none of the %s images of '%s' was found below '%s'; archives in a folder are not looked "
                          "into: give them by name, as -i '%s'",
                          COUNT_TEXT(p->wanted), o->labels, o->inputs[0], c->source.unopened_first);
     if (p->found + p->expected == 0)
-        return chex_fail(err, CHEX_ERR_MISSING, "none of the %s images of '%s' was found %s '%s'%s",
+        return error_set(err, CHEX_ERR_MISSING, "none of the %s images of '%s' was found %s '%s'%s",
                          COUNT_TEXT(p->wanted), o->labels, c->source.archive_count > 0 ? "in" : "below", o->inputs[0],
                          hint);
     if (p->missing > 0 && !o->allow_missing && !o->plan_only)
-        return chex_fail(err, CHEX_ERR_MISSING,
+        return error_set(err, CHEX_ERR_MISSING,
                          "%s of %s images %s missing, the first is '%s'%s (--allow-missing converts the others)",
                          COUNT_TEXT(p->missing), COUNT_TEXT(p->wanted), p->missing == 1 ? "is" : "are", p->sample[0],
                          hint);
@@ -133,7 +133,7 @@ find_images(struct convert *c, struct chex_error *err)
     c->archive = calloc(c->source.archive_count ? c->source.archive_count : 1, sizeof(*c->archive));
     if (!missing || !c->archive) {
         free(missing);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     c->repeated = c->source.repeated;
     preflight_count(&c->labels, c->skip, &c->source, missing, &c->preflight);
@@ -160,7 +160,7 @@ lists_folder(const struct convert_options *o, char *out, size_t size, struct che
     else
         used = snprintf(out, size, "%.*s", slash ? (int)length : 1, slash ? o->labels : ".");
     if (used < 0 || (size_t)used >= size)
-        return chex_fail(err, CHEX_ERR_USAGE, "the path of the lists is too long");
+        return error_set(err, CHEX_ERR_USAGE, "the path of the lists is too long");
     return CHEX_OK;
 }
 
@@ -174,7 +174,7 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     if (!o->split_given && o->lists && !split_has_lists(lists))
-        return chex_fail(err, CHEX_ERR_MISSING, "'%s' does not hold both " SPLIT_LIST_TRAIN " and " SPLIT_LIST_TEST,
+        return error_set(err, CHEX_ERR_MISSING, "'%s' does not hold both " SPLIT_LIST_TRAIN " and " SPLIT_LIST_TEST,
                          lists);
     if (!o->split_given && split_has_lists(lists)) {
         spec->split = (struct split_rule){.kind = SPLIT_OFFICIAL};
@@ -183,7 +183,7 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
     if (spec->split.kind == SPLIT_OFFICIAL)
         snprintf(spec->split.path, sizeof(spec->split.path), "%s", lists);
     else if (o->lists)
-        return chex_fail(err, CHEX_ERR_USAGE, "--lists goes with --split official");
+        return error_set(err, CHEX_ERR_USAGE, "--lists goes with --split official");
     return CHEX_OK;
 }
 
@@ -191,7 +191,7 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
 static enum chex_status
 make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
 {
-    struct plan whole = {0};
+    struct slot_plan whole = {0};
     enum chex_status status = CHEX_OK;
     size_t i;
 
@@ -261,14 +261,14 @@ convert_check_output(const struct convert *c, struct chex_error *err)
     struct stat st;
 
     if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-        return chex_fail(err, CHEX_ERR_WRITE, "'%s' is not a folder", path);
+        return error_set(err, CHEX_ERR_WRITE, "'%s' is not a folder", path);
     if (there == 0)
-        return chex_fail(err, CHEX_ERR_WRITE, "'%s' cannot be made: its parent folder is missing, or the disk is full",
+        return error_set(err, CHEX_ERR_WRITE, "'%s' cannot be made: its parent folder is missing, or the disk is full",
                          path);
     if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
         /* An unfinished one may hold some of it already: how much is seen when it is opened. */
         if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
-            return chex_fail(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path, format_bytes(needed, a),
+            return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path, format_bytes(needed, a),
                              format_bytes(there, b));
         return CHEX_OK;
     }
@@ -277,7 +277,7 @@ convert_check_output(const struct convert *c, struct chex_error *err)
 
         memcpy(id, chex_dataset_info(ds)->id, sizeof(id));
         chex_dataset_close(ds);
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it)", path, id,
                          c->plan.dataset_id);
     }

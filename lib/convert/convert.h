@@ -74,7 +74,7 @@ struct convert {
     struct names exclude;
     struct source source;
     struct preflight preflight;
-    struct plan plan;
+    struct slot_plan plan;
     bool *skip;                 /* [labels.count] */
     bool *missing;              /* [labels.count] whose image is in no input; false while archives may have it */
     bool inputs_read;           /* archives too: missing is final, of the images that are planned */

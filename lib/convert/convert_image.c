@@ -56,7 +56,7 @@ static enum chex_status
 worker_init(struct worker *w, struct job *job, struct chex_error *err)
 {
     *w = (struct worker){.job = job, .record = malloc(job->convert->plan.layout.stride)};
-    return w->record && decoder_init(&w->decoder, NULL) == CHEX_OK ? CHEX_OK : chex_fail_memory(err);
+    return w->record && decoder_init(&w->decoder, NULL) == CHEX_OK ? CHEX_OK : error_memory(err);
 }
 
 static bool
@@ -88,7 +88,7 @@ static enum chex_status
 make_record(struct worker *w, const struct queue_entry *e, struct image_traits *traits, struct chex_error *err)
 {
     const struct convert *c = w->job->convert;
-    const struct plan *plan = &c->plan;
+    const struct slot_plan *plan = &c->plan;
     struct decode_limits limits = plan->spec.limits;
     struct record_values values;
     enum chex_status status = e->reason.status;
@@ -112,7 +112,7 @@ make_record(struct worker *w, const struct queue_entry *e, struct image_traits *
 enum chex_status
 convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_DAMAGED,
+    return error_set(err, CHEX_ERR_DAMAGED,
                      "stopped after %s rejects of %s images: is this the right folder? "
                      "(--allow-rejects raises the limit)",
                      COUNT_TEXT(rejects), COUNT_TEXT(c->counts.images));
@@ -132,7 +132,7 @@ take_reject(struct job *job, const struct queue_entry *e, const struct chex_erro
         job->watch->reject(job->watch->context, name, why);
     pthread_mutex_unlock(&job->lock);
     if (c->options->strict)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "stopped at the first reject, as --strict asks: '%s': %s", name,
+        return error_set(err, CHEX_ERR_DAMAGED, "stopped at the first reject, as --strict asks: '%s': %s", name,
                          why->text);
     if (rejects > job->reject_limit)
         return convert_fail_rejects(c, rejects, err);
@@ -166,7 +166,7 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
     } else {
         *err = why;
         if (status != CHEX_ERR_STOPPED)
-            chex_context(err, status, "'%s'", name);
+            error_context(err, status, "'%s'", name);
     }
     if (status == CHEX_OK)
         atomic_fetch_add(&job->processed, 1);
@@ -241,7 +241,7 @@ run_threads(struct job *job, struct chex_error *err)
     c->threads_used = started > 0 ? started : 1;
     status = threads_end(&job->threads, err);
     /* Only a stop leaves images undone without an error. */
-    return status == CHEX_OK && !queue_is_drained(job->queue) ? chex_fail_stopped(err) : status;
+    return status == CHEX_OK && !queue_is_drained(job->queue) ? error_stopped(err) : status;
 }
 
 static void
@@ -304,7 +304,7 @@ count_rejects(const struct convert *c, const struct store *store)
 static struct planned_image *
 list_planned(const struct job *job)
 {
-    const struct plan *plan = &job->convert->plan;
+    const struct slot_plan *plan = &job->convert->plan;
     struct planned_image *list = malloc((plan->image_count + 1) * sizeof(*list)), *next = list;
     uint32_t shard, index;
 
@@ -325,7 +325,7 @@ run_pass(struct job *job, struct chex_error *err)
     enum chex_status status;
 
     if (!planned)
-        return chex_fail_memory(err);
+        return error_memory(err);
     job->threads = (struct threads){.stop = job->watch->stop, .tick = tick, .context = job};
     job->reader = (struct image_reader){
         .labels = &c->labels,
@@ -345,7 +345,7 @@ run_pass(struct job *job, struct chex_error *err)
     job->queue = queue_new(&job->threads, threads + (threads < 16 ? threads : 16) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     if (status == CHEX_OK && !job->queue)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     job->reader.queue = job->queue;
     if (status == CHEX_OK)
         status = run_threads(job, err);

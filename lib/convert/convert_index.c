@@ -38,7 +38,7 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     if (status == CHEX_ERR_STOPPED)
         return status;
     if (status != CHEX_OK)
-        return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
+        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
     while ((status = image_archive_next(archive, &member, &found, err)) == CHEX_OK && found) {
         const struct entry *entry = labels_find(labels, member.name);
 
@@ -47,10 +47,10 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     }
     fault = image_archive_fault(archive);
     if (status == CHEX_OK && fault && fault->error.status == CHEX_ERR_LIMIT)
-        status = chex_fail(err, CHEX_ERR_LIMIT, "'%s' at byte %s: %s", path, COUNT_TEXT(fault->offset),
+        status = error_set(err, CHEX_ERR_LIMIT, "'%s' at byte %s: %s", path, COUNT_TEXT(fault->offset),
                            fault->error.text);
     else if (status == CHEX_OK && fault)
-        status = chex_fail(err, CHEX_ERR_DAMAGED,
+        status = error_set(err, CHEX_ERR_DAMAGED,
                            "'%s' is damaged at byte %s: %s; what it held cannot be told, so --allow-missing cannot "
                            "leave it out: fetch it again, or give the other archives alone",
                            path, COUNT_TEXT(fault->offset), fault->error.text);
@@ -73,7 +73,7 @@ convert_index(struct convert *c, bool *missing, struct chex_error *err)
     size_t i;
 
     if (!index.there)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = parallel_for(&parallel, err);
     for (i = 0; i < c->labels.count; i++)
         missing[i] = missing[i] && !atomic_load(&index.there[i]);

@@ -72,7 +72,7 @@ fail_missing(const struct convert *c, const struct folder *folder, bool lists, s
     if (status != CHEX_OK)
         return status;
     preflight_endings(&c->labels, c->missing, &c->unlabeled, hint);
-    return chex_fail(err, CHEX_ERR_MISSING, "%s of %s images %s in none of the inputs, the first is '%s'%s%s%s%s",
+    return error_set(err, CHEX_ERR_MISSING, "%s of %s images %s in none of the inputs, the first is '%s'%s%s%s%s",
                      COUNT_TEXT(count), COUNT_TEXT(p->wanted), count == 1 ? "is" : "are", p->sample[0], hint,
                      lists ? "; all are listed in '" : "", lists ? folder->path : "",
                      lists ? "/" STORE_MISSING_NAME "'" : "");
@@ -97,7 +97,7 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
     else
         snprintf(lost, sizeof(lost), "%s image%s rejected", COUNT_TEXT(rejects), rejects == 1 ? " was" : "s were");
     lists = lists && count > 0;
-    return chex_fail(
+    return error_set(
         err, CHEX_ERR_DAMAGED, "'%s' is %s at byte %llu: %s%s; %s%s%s%s%s", c->source.archive[first],
         refused ? "refused" : "damaged", (unsigned long long)fault->offset, fault->error.text, more, lost,
         lists ? ", all are listed in '" : "", lists ? folder->path : "", lists ? "/" STORE_MISSING_NAME "'" : "",
@@ -121,7 +121,7 @@ convert_reject_missing(struct convert *c, struct store *store, const struct conv
     enum chex_status status = CHEX_OK;
     size_t item;
 
-    chex_fail(&why, CHEX_ERR_DAMAGED, "the archive that held it is damaged");
+    error_set(&why, CHEX_ERR_DAMAGED, "the archive that held it is damaged");
     for (item = 0; status == CHEX_OK && item < c->plan.image_count; item++) {
         size_t shard = plan_shard_of(&c->plan, item);
         uint32_t index = (uint32_t)(item - c->plan.shard[shard].first);

@@ -19,7 +19,7 @@
 static enum chex_status
 append_line(struct buffer *b, json_t *object, struct chex_error *err)
 {
-    enum chex_status status = json_append(object, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
+    enum chex_status status = append_json(object, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
 
     json_decref(object);
     return status;
@@ -243,7 +243,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
     memcpy(m->dataset_id, c->plan.dataset_id, sizeof(m->dataset_id));
     if (!seen || !m->split || !m->shard) {
         free(seen);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     list_shards(c, result, m);
     for (i = 0; i < m->split_count; i++)

@@ -51,7 +51,7 @@ convert_compare(const struct convert *c, const char *purpose, enum chex_status s
 
 /* Is it the same folder?  Then the lock of rank 0 is in it. */
 static enum chex_status
-follow_rank_0(struct run *r, struct chex_error *err)
+follow_rank_0(struct convert_run *r, struct chex_error *err)
 {
     static const struct timespec pause = {.tv_nsec = 200000000};
     const char *path = r->c->options->out;
@@ -65,14 +65,14 @@ follow_rank_0(struct run *r, struct chex_error *err)
         nanosleep(&pause, NULL);
         ranks_poll(r->ranks);
     }
-    return chex_fail(err, CHEX_ERR_WRITE,
+    return error_set(err, CHEX_ERR_WRITE,
                      "'%s' is not the folder that rank 0 sees: the output must lie on a file system that all share",
                      path);
 }
 
 /* Rank 0 takes the lock for all ranks, and prepares the folder. */
 static enum chex_status
-open_output(struct run *r, struct chex_error *err)
+open_output(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = r->ranks->comm->rank == 0 ? run_open_output(r, err) : CHEX_OK;
     uint64_t sum[RANKS_SUMS] = {r->c->resumed.complete};
@@ -84,7 +84,7 @@ open_output(struct run *r, struct chex_error *err)
 
 /* Every rank opens its part; all learn how much is there, and how much space they need together. */
 static enum chex_status
-resume_parts(struct run *r, struct chex_error *err)
+resume_parts(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = r->ranks->comm->rank == 0 ? CHEX_OK : follow_rank_0(r, err);
     struct store_state *s = &r->c->resumed;
@@ -110,7 +110,7 @@ resume_parts(struct run *r, struct chex_error *err)
 _Static_assert(NOTICED_SIZE <= RANKS_SUMS * sizeof(uint64_t), "a barrier adds up all counts");
 
 static enum chex_status
-fill_parts(struct run *r, struct chex_error *err)
+fill_parts(struct convert_run *r, struct chex_error *err)
 {
     uint64_t sum[RANKS_SUMS] = {0};
     enum chex_status status = run_begin(r, err);
@@ -127,7 +127,7 @@ fill_parts(struct run *r, struct chex_error *err)
 
 /* Rank 0 looks at all parts, does what is missing, and publishes. */
 static enum chex_status
-publish_parts(struct run *r, struct chex_error *err)
+publish_parts(struct convert_run *r, struct chex_error *err)
 {
     const struct store_state before = r->c->resumed;
     enum chex_status status = CHEX_OK;
@@ -142,7 +142,7 @@ publish_parts(struct run *r, struct chex_error *err)
 }
 
 static enum chex_status
-run_ranks(struct run *r, struct chex_error *err)
+run_ranks(struct convert_run *r, struct chex_error *err)
 {
     struct convert *c = r->c;
     enum chex_status status = open_output(r, err);
@@ -161,7 +161,7 @@ run_ranks(struct run *r, struct chex_error *err)
 
 /* One process, on all shards or on the part of --part. */
 static enum chex_status
-run_alone(struct run *r, struct chex_error *err)
+run_alone(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = run_open_output(r, err);
 
@@ -172,7 +172,8 @@ enum chex_status
 convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err)
 {
     double started = progress_clock();
-    struct run r = {.c = c, .watch = watch, .stop = watch->stop, .part = c->options->part, .folder = {.fd = -1}};
+    struct convert_run r = {
+        .c = c, .watch = watch, .stop = watch->stop, .part = c->options->part, .folder = {.fd = -1}};
     enum chex_status status;
 
     c->running = true;

@@ -53,9 +53,9 @@ probe_file(const struct convert *c, const char *name, struct buffer *b, bool *go
 static enum chex_status
 probe_line(const struct convert *c, const char *text, size_t size, struct buffer *b, bool *good, struct chex_error *err)
 {
-    static const struct json_bounds bounds = {.size = 65536, .depth = 2, .values = 100};
+    static const struct parse_bounds bounds = {.size = 65536, .depth = 2, .values = 100};
     json_t *line = NULL;
-    enum chex_status status = json_read(text, size, &bounds, &line, err);
+    enum chex_status status = parse_json(text, size, &bounds, &line, err);
     const char *name = status == CHEX_OK ? name_of(line) : NULL;
 
     if (name)
@@ -79,7 +79,7 @@ convert_probe_rejects(struct convert *c, const struct folder *folder, struct che
         size_t length = end ? (size_t)(end - text) : list.size - at;
         bool good = false;
 
-        status = c->options->stop && atomic_load(c->options->stop) ? chex_fail_stopped(err)
+        status = c->options->stop && atomic_load(c->options->stop) ? error_stopped(err)
                                                                    : probe_line(c, text, length, &image, &good, err);
         c->retried += good;
         at += length + 1;

@@ -12,7 +12,7 @@
 
 /* Rank 0 reports for all ranks, and only of its part: what it finds when it publishes was reported before. */
 static bool
-is_reporting(const struct run *r)
+is_reporting(const struct convert_run *r)
 {
     return !r->ranks || (r->ranks->comm->rank == 0 && !r->publishing);
 }
@@ -22,7 +22,7 @@ is_reporting(const struct run *r)
 static void
 on_wait(void *context)
 {
-    struct run *r = context;
+    struct convert_run *r = context;
 
     if (r->ranks)
         ranks_poll(r->ranks);
@@ -31,7 +31,7 @@ on_wait(void *context)
 static void
 on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
 {
-    struct run *r = context;
+    struct convert_run *r = context;
 
     on_wait(r);
     if (is_reporting(r) && r->watch->tick)
@@ -41,7 +41,7 @@ on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
 static void
 on_reject(void *context, const char *name, const struct chex_error *why)
 {
-    struct run *r = context;
+    struct convert_run *r = context;
 
     if (r->watch->reject)
         r->watch->reject(r->watch->context, name, why);
@@ -51,14 +51,14 @@ on_reject(void *context, const char *name, const struct chex_error *why)
 static void
 on_damaged(void *context, const char *path, const struct archive_fault *fault)
 {
-    struct run *r = context;
+    struct convert_run *r = context;
 
     if (is_reporting(r) && r->watch->damaged)
         r->watch->damaged(r->watch->context, path, fault);
 }
 
 static struct convert_watch
-watch_of(struct run *r)
+watch_of(struct convert_run *r)
 {
     return (struct convert_watch){
         .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = r->stop};
@@ -67,7 +67,7 @@ watch_of(struct run *r)
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static struct store_options
-store_options_of(struct run *r)
+store_options_of(struct convert_run *r)
 {
     const struct convert_options *o = r->c->options;
 
@@ -89,7 +89,7 @@ store_options_of(struct run *r)
  * written, because the data set is complete.  A shard that is damaged is a better reason than the lock.
  */
 static enum chex_status
-look_without_lock(struct run *r, const struct store_options *options, struct chex_error *err)
+look_without_lock(struct convert_run *r, const struct store_options *options, struct chex_error *err)
 {
     struct chex_error why = {.status = CHEX_OK};
     enum chex_status status;
@@ -111,7 +111,7 @@ look_without_lock(struct run *r, const struct store_options *options, struct che
  * beside which others look at it too.
  */
 static enum chex_status
-retry(struct run *r, struct store_options *options, struct chex_error *err)
+retry(struct convert_run *r, struct store_options *options, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
@@ -125,9 +125,9 @@ retry(struct run *r, struct store_options *options, struct chex_error *err)
 
 /* Thousands of files take long to sync; the peers wait meanwhile and must hear of this rank. */
 static enum chex_status
-write_indexes(struct run *r, struct chex_error *err)
+write_indexes(struct convert_run *r, struct chex_error *err)
 {
-    const struct plan *plan = &r->c->plan;
+    const struct slot_plan *plan = &r->c->plan;
     enum chex_status status = CHEX_OK;
     size_t i;
 
@@ -139,7 +139,7 @@ write_indexes(struct run *r, struct chex_error *err)
 }
 
 enum chex_status
-run_open_output(struct run *r, struct chex_error *err)
+run_open_output(struct convert_run *r, struct chex_error *err)
 {
     const struct convert_options *o = r->c->options;
     struct store_options options = store_options_of(r);
@@ -165,7 +165,7 @@ run_open_output(struct run *r, struct chex_error *err)
 }
 
 enum chex_status
-run_close_output(struct run *r, enum chex_status status, struct chex_error *err)
+run_close_output(struct convert_run *r, enum chex_status status, struct chex_error *err)
 {
     enum chex_status dropped;
 
@@ -176,7 +176,7 @@ run_close_output(struct run *r, enum chex_status status, struct chex_error *err)
 }
 
 enum chex_status
-run_resume(struct run *r, struct chex_error *err)
+run_resume(struct convert_run *r, struct chex_error *err)
 {
     struct store_options options = store_options_of(r);
     struct convert *c = r->c;
@@ -191,7 +191,7 @@ run_resume(struct run *r, struct chex_error *err)
 }
 
 static enum chex_status
-check_space(const struct run *r, struct chex_error *err)
+check_space(const struct convert_run *r, struct chex_error *err)
 {
     const char *out = r->c->options->out;
     uint64_t there = convert_free_space(out);
@@ -199,12 +199,12 @@ check_space(const struct run *r, struct chex_error *err)
 
     if (there == 0 || r->needed <= there)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_WRITE, "'%s' needs %s more, %s are free", out, format_bytes(r->needed, a),
+    return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s more, %s are free", out, format_bytes(r->needed, a),
                      format_bytes(there, b));
 }
 
 enum chex_status
-run_begin(struct run *r, struct chex_error *err)
+run_begin(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = check_space(r, err);
 
@@ -220,7 +220,7 @@ run_begin(struct run *r, struct chex_error *err)
  * again.
  */
 static enum chex_status
-reject_missing(struct run *r, struct chex_error *err)
+reject_missing(struct convert_run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
     enum chex_status status = convert_reject_missing(r->c, r->store, &watch, err);
@@ -232,7 +232,7 @@ reject_missing(struct run *r, struct chex_error *err)
 
 /* Images that came from no input: an error, or rejects where that is allowed. */
 static enum chex_status
-handle_missing(struct run *r, struct chex_error *err)
+handle_missing(struct convert_run *r, struct chex_error *err)
 {
     /* The list of what is missing is that of the whole: a part has none. */
     bool lists = part_is_whole(r->part);
@@ -248,7 +248,7 @@ handle_missing(struct run *r, struct chex_error *err)
 }
 
 static void
-look_for_others(struct run *r)
+look_for_others(struct convert_run *r)
 {
     size_t i;
 
@@ -262,7 +262,7 @@ look_for_others(struct run *r)
 }
 
 enum chex_status
-run_read_inputs(struct run *r, struct chex_error *err)
+run_read_inputs(struct convert_run *r, struct chex_error *err)
 {
     struct convert_watch watch = watch_of(r);
     bool all_there = r->c->resumed.images_done == r->c->resumed.images;
@@ -278,7 +278,7 @@ run_read_inputs(struct run *r, struct chex_error *err)
 
 /* What the images of all inputs were good for, where nobody looks at the whole later. */
 static enum chex_status
-fill(struct run *r, struct chex_error *err)
+fill(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = run_read_inputs(r, err);
 
@@ -289,7 +289,7 @@ fill(struct run *r, struct chex_error *err)
 }
 
 static enum chex_status
-publish(struct run *r, struct chex_error *err)
+publish(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = store_finish(r->store, err);
 
@@ -301,7 +301,7 @@ publish(struct run *r, struct chex_error *err)
 }
 
 enum chex_status
-run_all(struct run *r, struct chex_error *err)
+run_all(struct convert_run *r, struct chex_error *err)
 {
     enum chex_status status = run_resume(r, err);
 

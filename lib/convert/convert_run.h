@@ -14,7 +14,7 @@
 #include "convert/convert_private.h"
 #include "io/lock.h"
 
-struct run {
+struct convert_run {
     struct convert *c;
     struct ranks *ranks; /* NULL: this process is alone */
     const struct convert_watch *watch;
@@ -31,18 +31,18 @@ struct run {
  * Take the lock, and make the folder fit; c->resumed.complete: there is nothing to do.  The caller closes, also after a
  * failure.
  */
-enum chex_status run_open_output(struct run *r, struct chex_error *err);
+enum chex_status run_open_output(struct convert_run *r, struct chex_error *err);
 /* Close the store and drop the lock.  Returns status; or, with its text, a failure of this where status is CHEX_OK. */
-enum chex_status run_close_output(struct run *r, enum chex_status status, struct chex_error *err);
+enum chex_status run_close_output(struct convert_run *r, enum chex_status status, struct chex_error *err);
 
 /* Take over what is there. */
-enum chex_status run_resume(struct run *r, struct chex_error *err);
+enum chex_status run_resume(struct convert_run *r, struct chex_error *err);
 /* Is there room for the rest?  Then the user is told what was there. */
-enum chex_status run_begin(struct run *r, struct chex_error *err);
+enum chex_status run_begin(struct convert_run *r, struct chex_error *err);
 /* Read the inputs, and fill the slots whose image is there. */
-enum chex_status run_read_inputs(struct run *r, struct chex_error *err);
+enum chex_status run_read_inputs(struct convert_run *r, struct chex_error *err);
 
 /* These three; then what is missing is an error or rejected.  Where this is all of the data set, it is published. */
-enum chex_status run_all(struct run *r, struct chex_error *err);
+enum chex_status run_all(struct convert_run *r, struct chex_error *err);
 
 #endif

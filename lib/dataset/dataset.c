@@ -25,11 +25,11 @@ read_manifest(struct chex_dataset *ds, struct chex_error *err)
     enum chex_status status = file_read(ds->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &text, err);
 
     if (status == CHEX_ERR_NOT_IMAGE)
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "not a regular file");
+        status = error_set(err, CHEX_ERR_DAMAGED, "not a regular file");
     if (status == CHEX_OK)
         status = manifest_parse(text.data, text.size, &ds->manifest, err);
     if (status != CHEX_OK)
-        chex_context(err, status, "'%s/%s'", ds->folder.path, MANIFEST_NAME);
+        error_context(err, status, "'%s/%s'", ds->folder.path, MANIFEST_NAME);
     buffer_release(&text);
     return status;
 }
@@ -79,7 +79,7 @@ chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error
 
     *out = NULL;
     if (!ds)
-        return chex_fail_memory(err);
+        return error_memory(err);
     ds->folder.fd = -1;
     status = folder_open(path, false, &ds->folder, err);
     if (status == CHEX_OK)
@@ -89,7 +89,7 @@ chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error
     ds->split = calloc(ds->manifest.split_count, sizeof(*ds->split));
     ds->shard = calloc(ds->manifest.shard_count, sizeof(*ds->shard));
     if (!ds->split || !ds->shard) {
-        status = chex_fail_memory(err);
+        status = error_memory(err);
         goto fail;
     }
     fill_info(ds);
@@ -153,10 +153,10 @@ chex_shard_open(const struct chex_dataset *ds, unsigned shard, struct chex_shard
 
     *out = NULL;
     if (!info)
-        return chex_fail(err, CHEX_ERR_USAGE, "shard %u: there are %u", shard, ds->info.shard_count);
+        return error_set(err, CHEX_ERR_USAGE, "shard %u: there are %u", shard, ds->info.shard_count);
     s = malloc(sizeof(*s));
     if (!s)
-        return chex_fail_memory(err);
+        return error_memory(err);
     *s = (struct chex_shard){.dataset = ds, .number = shard, .fd = -1};
     status = file_open(ds->folder.fd, info->name, &s->fd, &size, err);
     if (status != CHEX_OK) {
@@ -164,12 +164,12 @@ chex_shard_open(const struct chex_dataset *ds, unsigned shard, struct chex_shard
         if (status == CHEX_ERR_NOT_IMAGE)
             status = CHEX_ERR_DAMAGED;
     } else if (size != info->size) {
-        status = chex_fail(err, size < info->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED, "%s bytes, manifest says %s",
+        status = error_set(err, size < info->size ? CHEX_ERR_TRUNCATED : CHEX_ERR_DAMAGED, "%s bytes, manifest says %s",
                            COUNT_TEXT(size), COUNT_TEXT(info->size));
     }
     if (status != CHEX_OK) {
         chex_shard_close(s);
-        return chex_context(err, status, "'%s/%s'", ds->folder.path, info->name);
+        return error_context(err, status, "'%s/%s'", ds->folder.path, info->name);
     }
     *out = s;
     return CHEX_OK;
@@ -194,15 +194,15 @@ chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, 
     enum chex_status status;
 
     if (first > info->record_count || count > info->record_count - first)
-        return chex_fail(err, CHEX_ERR_USAGE, "records %u + %u of a shard of %u", first, count, info->record_count);
+        return error_set(err, CHEX_ERR_USAGE, "records %u + %u of a shard of %u", first, count, info->record_count);
     if (!size_mul(count, ds->info.stride, &size))
-        return chex_fail(err, CHEX_ERR_USAGE, "%u records at once do not fit into memory", count);
+        return error_set(err, CHEX_ERR_USAGE, "%u records at once do not fit into memory", count);
     status = file_pread(shard->fd, (uint64_t)first * ds->info.stride, buffer, size, &got, err);
     if (status == CHEX_OK && got < size)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside record %zu",
+        status = error_set(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside record %zu",
                            COUNT_TEXT(got % ds->info.stride), first + got / ds->info.stride);
     if (status != CHEX_OK)
-        chex_context(err, status, "'%s/%s'", ds->folder.path, info->name);
+        error_context(err, status, "'%s/%s'", ds->folder.path, info->name);
     return status;
 }
 

@@ -32,13 +32,13 @@ chex_reader_open(const struct chex_dataset *ds, const char *split, struct chex_r
 
     *out = NULL;
     if (number < 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "there is no split '%s' in '%s'", split, ds->folder.path);
+        return error_set(err, CHEX_ERR_USAGE, "there is no split '%s' in '%s'", split, ds->folder.path);
     r = calloc(1, sizeof(*r));
     if (r && size_mul(RUN, ds->info.stride, &size))
         r->buffer = malloc(size);
     if (!r || !r->buffer) {
         free(r);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     r->dataset = ds;
     r->split = &ds->split[number];
@@ -94,7 +94,7 @@ take_record(struct chex_reader *r, struct chex_batch *batch, struct chex_error *
         return status;
     status = chex_record_view(r->dataset, r->shard, r->record, bytes, true, &record, err);
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s/%s', record %u", r->dataset->folder.path, info->name, r->record);
+        return error_context(err, status, "'%s/%s', record %u", r->dataset->folder.path, info->name, r->record);
     if (record.weight == 1) {
         if (batch->pixels)
             memcpy(batch->pixels + batch->count * size, record.pixels, size);
@@ -117,7 +117,7 @@ chex_reader_next(struct chex_reader *reader, struct chex_batch *batch, struct ch
 
     batch->count = 0;
     if (batch->capacity == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "a batch has room for one image at least");
+        return error_set(err, CHEX_ERR_USAGE, "a batch has room for one image at least");
     while (status == CHEX_OK && batch->count < batch->capacity &&
            reader->shard < before.split->first_shard + before.split->shard_count)
         status = take_record(reader, batch, err);

@@ -177,10 +177,10 @@ static enum chex_status
 fail_unpack(const struct memory *memory, struct chex_error *err)
 {
     if (memory->none)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (memory->too_much)
-        return chex_fail(err, CHEX_ERR_LIMIT, "a tf.train.Example of too many parts for an image");
-    return chex_fail(err, CHEX_ERR_DAMAGED, "not a tf.train.Example");
+        return error_set(err, CHEX_ERR_LIMIT, "a tf.train.Example of too many parts for an image");
+    return error_set(err, CHEX_ERR_DAMAGED, "not a tf.train.Example");
 }
 
 enum chex_status
@@ -199,7 +199,7 @@ example_parse(const uint8_t *data, size_t size, struct example **out, struct che
     wrong = fill(m, record);
     if (wrong) {
         chex__example__free_unpacked(m, NULL);
-        return chex_fail(err, CHEX_ERR_DAMAGED, "missing or wrong key %s", wrong);
+        return error_set(err, CHEX_ERR_DAMAGED, "missing or wrong key %s", wrong);
     }
     *out = (struct example *)(void *)m;
     return CHEX_OK;

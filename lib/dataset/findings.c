@@ -182,18 +182,18 @@ findings_parse(const char *text, uint16_t *mask, struct chex_error *err)
     case FINDINGS_GOOD:
         return CHEX_OK;
     case FINDINGS_EMPTY:
-        return chex_fail(err, CHEX_ERR_EMPTY, "empty label");
+        return error_set(err, CHEX_ERR_EMPTY, "empty label");
     case FINDINGS_EMPTY_PART:
-        return chex_fail(err, CHEX_ERR_USAGE, "a part of the label \"%s\" is empty",
+        return error_set(err, CHEX_ERR_USAGE, "a part of the label \"%s\" is empty",
                          ascii_escape(text, length, shown, sizeof(shown)));
     case FINDINGS_CONTRADICTION:
-        return chex_fail(err, CHEX_ERR_USAGE, "\"%s\" is No Finding and a finding",
+        return error_set(err, CHEX_ERR_USAGE, "\"%s\" is No Finding and a finding",
                          ascii_escape(text, length, shown, sizeof(shown)));
     case FINDINGS_UNKNOWN:
         break;
     }
     suggestion = finding_suggest(unknown.name, unknown.length);
-    return chex_fail(err, CHEX_ERR_USAGE, "unknown label \"%s\"%s%s%s",
+    return error_set(err, CHEX_ERR_USAGE, "unknown label \"%s\"%s%s%s",
                      ascii_escape(unknown.name, unknown.length, shown, sizeof(shown)),
                      suggestion ? "; did you mean " : "", suggestion ? suggestion : "", suggestion ? "?" : "");
 }

@@ -22,7 +22,7 @@ manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct 
     char hex[DIGEST_HEX];
 
     if (!digest)
-        return chex_fail_memory(err);
+        return error_memory(err);
     digest_start(digest);
     digest_add(digest, text, size);
     digest_finish(digest, hash);
@@ -40,9 +40,9 @@ check_record(const struct manifest *m, struct chex_error *err)
 
     record_text_offsets(&m->layout, m->view_size, m->patient_size, m->name_size, at);
     if (at[2] + m->name_size > m->layout.stride)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than a record holds");
+        return error_set(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than a record holds");
     if ((l->views && l->views[0]) != (l->other_views > 0))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "left_out.views: not a list such as PA,AP where others were left out");
+        return error_set(err, CHEX_ERR_DAMAGED, "left_out.views: not a list such as PA,AP where others were left out");
     return CHEX_OK;
 }
 
@@ -55,13 +55,13 @@ check_split(const struct manifest *m, unsigned i, unsigned next, struct chex_err
 
     for (j = 0; j < i; j++)
         if (strcmp(split->name, m->split[j].name) == 0)
-            return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u].name: '%s' is there twice", i, split->name);
+            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].name: '%s' is there twice", i, split->name);
     if (split->first_shard != next || split->shard_count == 0 || split->shard_count > m->shard_count - next)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u]: shards %u + %u do not follow those before it", i,
+        return error_set(err, CHEX_ERR_DAMAGED, "splits[%u]: shards %u + %u do not follow those before it", i,
                          split->first_shard, split->shard_count);
     for (j = 0; j < CHEX_FINDINGS; j++)
         if (split->positives[j] > split->images)
-            return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u].positives: more images with %s than images", i,
+            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].positives: more images with %s than images", i,
                              chex_finding_name(j));
     return CHEX_OK;
 }
@@ -75,17 +75,17 @@ check_shard(const struct manifest *m, unsigned i, struct chex_error *err)
     size_t size;
 
     if (shard->name[0] == '.' || strcmp(shard->name, MANIFEST_NAME) == 0)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].name: not a plain file name", i);
+        return error_set(err, CHEX_ERR_DAMAGED, "shards[%u].name: not a plain file name", i);
     if (shard->number != i - split->first_shard || shard->of != split->shard_count)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u]: number %u of %u, its split has it as %u of %u", i,
+        return error_set(err, CHEX_ERR_DAMAGED, "shards[%u]: number %u of %u, its split has it as %u of %u", i,
                          shard->number, shard->of, i - split->first_shard, split->shard_count);
     if (shard->records == 0 || shard->records > m->shard_size || (shard->records < m->shard_size && !may_be_short))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].records: %u, where the size of shards is %u", i,
+        return error_set(err, CHEX_ERR_DAMAGED, "shards[%u].records: %u, where the size of shards is %u", i,
                          shard->records, m->shard_size);
     if (shard->images > shard->records)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].images: more than records", i);
+        return error_set(err, CHEX_ERR_DAMAGED, "shards[%u].images: more than records", i);
     if (!size_mul(shard->records, m->layout.stride, &size) || size != shard->size)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].size: not %u records of %zu bytes", i, shard->records,
+        return error_set(err, CHEX_ERR_DAMAGED, "shards[%u].size: not %u records of %zu bytes", i, shard->records,
                          m->layout.stride);
     return CHEX_OK;
 }
@@ -105,13 +105,13 @@ check_names(const struct manifest *m, struct chex_error *err)
     unsigned i;
 
     if (!name)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < m->shard_count; i++)
         name[i] = m->shard[i].name;
     qsort(name, m->shard_count, sizeof(*name), compare_names);
     for (i = 1; i < m->shard_count && status == CHEX_OK; i++)
         if (strcmp(name[i - 1], name[i]) == 0)
-            status = chex_fail(err, CHEX_ERR_DAMAGED, "shards: '%s' is there twice", name[i]);
+            status = error_set(err, CHEX_ERR_DAMAGED, "shards: '%s' is there twice", name[i]);
     free(name);
     return status;
 }
@@ -127,15 +127,15 @@ check_shards_of(const struct manifest *m, unsigned i, struct chex_error *err)
 
     for (j = split->first_shard; j < split->first_shard + split->shard_count && status == CHEX_OK; j++) {
         if (m->shard[j].split != i)
-            return chex_fail(err, CHEX_ERR_DAMAGED, "shards[%u].split: not '%s', which has this shard", j, split->name);
+            return error_set(err, CHEX_ERR_DAMAGED, "shards[%u].split: not '%s', which has this shard", j, split->name);
         status = check_shard(m, j, err);
         images += m->shard[j].images;
     }
     if (status == CHEX_OK && images != split->images)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u].images: %llu, its shards have %llu", i,
+        return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].images: %llu, its shards have %llu", i,
                          (unsigned long long)split->images, (unsigned long long)images);
     if (status == CHEX_OK && split->patients > images)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "splits[%u].patients: more patients than images", i);
+        return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].patients: more patients than images", i);
     return status;
 }
 
@@ -152,6 +152,6 @@ manifest_check(const struct manifest *m, struct chex_error *err)
         next += m->split[i].shard_count;
     }
     if (status == CHEX_OK && next != m->shard_count)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shards: %u, the splits have %u", m->shard_count, next);
+        return error_set(err, CHEX_ERR_DAMAGED, "shards: %u, the splits have %u", m->shard_count, next);
     return status == CHEX_OK ? check_names(m, err) : status;
 }

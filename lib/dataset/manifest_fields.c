@@ -93,7 +93,7 @@ restore_layout(struct manifest *m, struct chex_error *err)
     enum chex_status status = record_restore(read.height, read.width, read.align, read.stride, &m->layout, err);
 
     if (status == CHEX_OK && (read.channels != m->layout.channels || read.pixel_offset != m->layout.pixel_offset))
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "record: pixels at %zu, in this layout they are at %zu",
+        status = error_set(err, CHEX_ERR_DAMAGED, "record: pixels at %zu, in this layout they are at %zu",
                            read.pixel_offset, m->layout.pixel_offset);
     return status;
 }

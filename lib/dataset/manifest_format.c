@@ -75,12 +75,12 @@ format_field(const struct manifest *m, const struct manifest_field *f, const voi
     case MANIFEST_BOOL:
         return json_boolean(*(const bool *)at);
     case MANIFEST_TEXT:
-        return json_text(text_at(f, at));
+        return text_json(text_at(f, at));
     case MANIFEST_FINDINGS:
         return format_findings(at);
     case MANIFEST_SPLIT:
         split = *(const unsigned *)at;
-        return split < m->split_count ? json_text(m->split[split].name) : json_null();
+        return split < m->split_count ? text_json(m->split[split].name) : json_null();
     case MANIFEST_DERIVED:
         return f->fixed ? json_string(f->fixed) : f->derive(m);
     case MANIFEST_OBJECT:
@@ -143,13 +143,13 @@ manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *e
     json_t *top = format_object(m, manifest_fields, m);
     struct manifest again = {0};
     struct buffer text = {0};
-    enum chex_status status = top ? manifest_read(top, &again, err) : chex_fail_memory(err);
+    enum chex_status status = top ? manifest_read(top, &again, err) : error_memory(err);
 
     manifest_release(&again);
     if (status == CHEX_ERR_DAMAGED)
-        status = chex_context(err, CHEX_ERR_BUG, "the manifest to be written");
+        status = error_context(err, CHEX_ERR_BUG, "the manifest to be written");
     if (status == CHEX_OK)
-        status = json_append(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
+        status = append_json(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
     if (status == CHEX_OK)
         status = add_sum(&text, err);
     if (status == CHEX_OK)

@@ -40,7 +40,7 @@ static void
 fault(struct manifest_reader *r, const char *key, const char *wanted)
 {
     if (r->status == CHEX_OK)
-        r->status = chex_fail(r->err, CHEX_ERR_DAMAGED, "%s%s%s: not %s", r->where, r->where[0] ? "." : "", key,
+        r->status = error_set(r->err, CHEX_ERR_DAMAGED, "%s%s%s: not %s", r->where, r->where[0] ? "." : "", key,
                               wanted);
 }
 
@@ -91,7 +91,7 @@ read_text(struct manifest_reader *r, const struct manifest_field *f, const json_
     }
     copy = arena_copy(&r->m->strings, text, length);
     if (!copy)
-        r->status = chex_fail_memory(r->err);
+        r->status = error_memory(r->err);
     memcpy(at, &copy, sizeof(copy));
 }
 
@@ -126,7 +126,7 @@ compare_derived(struct manifest_reader *r, const struct manifest_field *f, const
     json_t *wanted = f->fixed ? json_string(f->fixed) : f->derive(r->m);
 
     if (!wanted)
-        r->status = chex_fail_memory(r->err);
+        r->status = error_memory(r->err);
     else if (f->any ? !json_is_string(value) : !json_equal(wanted, value))
         fault(r, f->key, f->wanted);
     json_decref(wanted);
@@ -170,7 +170,7 @@ read_list(struct manifest_reader *r, const struct manifest_field *f, const json_
     }
     made = calloc(size, f->element);
     if (!made) {
-        r->status = chex_fail_memory(r->err);
+        r->status = error_memory(r->err);
         return;
     }
     memcpy((char *)r->m + f->offset, &made, sizeof(made));
@@ -251,7 +251,7 @@ read_format(struct manifest_reader *r, const json_t *top)
     if (!json_is_integer(format) || json_integer_value(format) < 1)
         fault(r, "format", "a whole number from 1 on: no manifest of a data set");
     else if (json_integer_value(format) > MANIFEST_FORMAT)
-        r->status = chex_fail(r->err, CHEX_ERR_INCOMPATIBLE, "format %lld, this build reads up to %d",
+        r->status = error_set(r->err, CHEX_ERR_INCOMPATIBLE, "format %lld, this build reads up to %d",
                               (long long)json_integer_value(format), MANIFEST_FORMAT);
 }
 
@@ -276,21 +276,21 @@ check_sum(const json_t *top, const uint8_t *text, size_t size, struct chex_error
     if (!json_object_get(top, MANIFEST_SUM_KEY))
         return CHEX_OK;
     if (size < end)
-        return chex_fail(err, CHEX_ERR_DAMAGED, MANIFEST_SUM_KEY ": not a line of its own at the end");
+        return error_set(err, CHEX_ERR_DAMAGED, MANIFEST_SUM_KEY ": not a line of its own at the end");
     status = manifest_sum(text, size - end, sum, err);
     if (status == CHEX_OK && memcmp(sum, text + size - end, end) != 0)
-        status = chex_fail(err, CHEX_ERR_DAMAGED,
+        status = error_set(err, CHEX_ERR_DAMAGED,
                            MANIFEST_SUM_KEY ": not that of the text, which is damaged or was edited");
     return status;
 }
 
-static const struct json_bounds bounds = {.size = MANIFEST_MAX, .depth = MAX_DEPTH, .values = MAX_VALUES};
+static const struct parse_bounds bounds = {.size = MANIFEST_MAX, .depth = MAX_DEPTH, .values = MAX_VALUES};
 
 enum chex_status
 manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err)
 {
     json_t *top;
-    enum chex_status status = json_read(text, size, &bounds, &top, err);
+    enum chex_status status = parse_json(text, size, &bounds, &top, err);
 
     if (status == CHEX_OK)
         status = manifest_read(top, out, err);

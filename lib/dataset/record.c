@@ -264,10 +264,10 @@ static enum chex_status
 set_sides(struct record_layout *l, uint32_t height, uint32_t width, uint32_t align, struct chex_error *err)
 {
     if (height == 0 || width == 0 || height > RECORD_MAX_SIDE || width > RECORD_MAX_SIDE)
-        return chex_fail(err, CHEX_ERR_USAGE, "images of %ux%u: a side is 1 to %u pixels", width, height,
+        return error_set(err, CHEX_ERR_USAGE, "images of %ux%u: a side is 1 to %u pixels", width, height,
                          RECORD_MAX_SIDE);
     if (align != 64 && align != 512 && align != 4096)
-        return chex_fail(err, CHEX_ERR_USAGE, "alignment %u: must be 64, 512 or 4096", align);
+        return error_set(err, CHEX_ERR_USAGE, "alignment %u: must be 64, 512 or 4096", align);
     *l = (struct record_layout){.height = height, .width = width, .channels = 1, .align = align};
     l->pixel_size = (size_t)height * width;
     return CHEX_OK;
@@ -286,7 +286,7 @@ record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *tex
     for (out->stride = (out->pixel_size / align + 1) * align; out->stride <= limit; out->stride += align)
         if (set_offsets(out, &room) && all_fit(room, text_sizes, text_count))
             return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_BUG, "no layout for %ux%u images", width, height);
+    return error_set(err, CHEX_ERR_BUG, "no layout for %ux%u images", width, height);
 }
 
 enum chex_status
@@ -297,11 +297,11 @@ record_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride, s
     enum chex_status status = set_sides(out, height, width, align, err);
 
     if (status != CHEX_OK)
-        return chex_context(err, CHEX_ERR_DAMAGED, "record layout");
+        return error_context(err, CHEX_ERR_DAMAGED, "record layout");
     out->stride = stride;
     if (stride % align != 0 || stride <= out->pixel_size || stride > out->pixel_size + 2 * RECORD_MAX_TAIL ||
         !set_offsets(out, &room))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "stride %zu does not fit images of %ux%u", stride, width, height);
+        return error_set(err, CHEX_ERR_DAMAGED, "stride %zu does not fit images of %ux%u", stride, width, height);
     return CHEX_OK;
 }
 
@@ -422,24 +422,24 @@ record_decode(const struct record_layout *layout, const uint8_t *record, struct 
     size_t at, text_size, room;
 
     if (get_u64le(record) != data_size)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "length %llu differs from the manifest's stride %zu",
+        return error_set(err, CHEX_ERR_DAMAGED, "length %llu differs from the manifest's stride %zu",
                          (unsigned long long)get_u64le(record), layout->stride);
     put_head(layout, head);
     at = first_difference(head, record + TFRECORD_HEADER, head_size);
     if (at < head_size)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "record header differs from the manifest at byte %zu",
+        return error_set(err, CHEX_ERR_DAMAGED, "record header differs from the manifest at byte %zu",
                          TFRECORD_HEADER + at);
     if (!get_values(layout, record, out))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");
+        return error_set(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");
     /* The keys are not compared yet: with the right ones the texts may take more room than there is. */
     text_size = record_text_size(out->view.size, out->patient.size, out->name.size);
     room = layout->stride - TFRECORD_FOOTER - layout->texts_offset;
     if (!all_fit(room, &text_size, 1))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");
+        return error_set(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");
     put_tail(layout, out, tail);
     at = first_difference(tail, record + tail_start, tail_size);
     if (at < tail_size)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "record differs from the form that the manifest describes at byte %zu",
+        return error_set(err, CHEX_ERR_DAMAGED, "record differs from the form that the manifest describes at byte %zu",
                          tail_start + at);
     return CHEX_OK;
 }

@@ -23,9 +23,9 @@ static enum record_fault
 fail_place(const struct shard_identity *shard, uint32_t index, struct scanned_record *out)
 {
     if (strcmp(out->values.dataset_id, shard->dataset_id) != 0)
-        chex_fail(&out->why, CHEX_ERR_INCOMPATIBLE, "record of another data set, not of %s", shard->dataset_id);
+        error_set(&out->why, CHEX_ERR_INCOMPATIBLE, "record of another data set, not of %s", shard->dataset_id);
     else if (out->values.shard != shard->number || out->values.index != index)
-        chex_fail(&out->why, CHEX_ERR_INCOMPATIBLE, "record of shard %u, place %u, not of shard %u, place %u",
+        error_set(&out->why, CHEX_ERR_INCOMPATIBLE, "record of shard %u, place %u, not of shard %u, place %u",
                   out->values.shard, out->values.index, shard->number, index);
     else
         return RECORD_GOOD;
@@ -83,7 +83,7 @@ read_at(struct shard_scan *scan, uint64_t offset, uint8_t *data, size_t size, si
     if (scan->bytes)
         atomic_fetch_add(scan->bytes, *got);
     if (status == CHEX_OK && *got < size)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file became shorter while it was read");
+        status = error_set(err, CHEX_ERR_TRUNCATED, "file became shorter while it was read");
     return status;
 }
 
@@ -154,7 +154,7 @@ scan_shard(struct shard_scan *scan, struct buffer *buffer, struct digest *digest
         size_t got;
 
         if (scan->stop && atomic_load(scan->stop))
-            return chex_fail_stopped(err);
+            return error_stopped(err);
         if (around)
             read = read_texts(scan, scan->next, buffer->data, &got, &why);
         else
@@ -181,7 +181,7 @@ read_record(struct shard_scan *scan, struct buffer *buffer, struct scanned_recor
 
     *out = (struct scanned_record){.index = scan->next, .offset = scan->offset, .fault = RECORD_LENGTH};
     if (rest < TFRECORD_HEADER) {
-        chex_fail(&out->why, CHEX_ERR_TRUNCATED, "file ends %s bytes inside the record", COUNT_TEXT(rest));
+        error_set(&out->why, CHEX_ERR_TRUNCATED, "file ends %s bytes inside the record", COUNT_TEXT(rest));
         return;
     }
     *status = buffer_reserve(buffer, TFRECORD_HEADER, err);
@@ -190,7 +190,7 @@ read_record(struct shard_scan *scan, struct buffer *buffer, struct scanned_recor
     if (*status != CHEX_OK)
         return;
     if (tfrecord_length(buffer->data, rest, &out->length, &out->why) == CHEX_OK && out->length > MAX_RECORD)
-        chex_fail(&out->why, CHEX_ERR_LIMIT, "%s bytes of data: no image is that large", COUNT_TEXT(out->length));
+        error_set(&out->why, CHEX_ERR_LIMIT, "%s bytes of data: no image is that large", COUNT_TEXT(out->length));
     if (out->why.status != CHEX_OK)
         return;
     out->size = (size_t)out->length + TFRECORD_FRAME;
@@ -216,7 +216,7 @@ scan_file(struct shard_scan *scan, struct buffer *buffer, struct chex_error *err
         struct scanned_record record;
 
         if (scan->stop && atomic_load(scan->stop))
-            return chex_fail_stopped(err);
+            return error_stopped(err);
         read_record(scan, buffer, &record, &status, err);
         if (status == CHEX_OK)
             status = scan->visit(scan->context, &record, err);
@@ -241,7 +241,7 @@ shard_scan(struct shard_scan *scan, struct chex_error *err)
     enum chex_status status;
 
     if (scan->sha256 && !digest)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (digest)
         digest_start(digest);
     status = scan->shard.layout ? scan_shard(scan, &buffer, digest, err) : scan_file(scan, &buffer, err);

@@ -57,9 +57,9 @@ tfrecord_length(const uint8_t *record, uint64_t rest, uint64_t *data_size, struc
     uint64_t size = get_u64le(record);
 
     if (get_u32le(record + 8) != masked_crc(record, 8))
-        return chex_fail(err, CHEX_ERR_CHECKSUM, "length checksum mismatch");
+        return error_set(err, CHEX_ERR_CHECKSUM, "length checksum mismatch");
     if (rest < TFRECORD_FRAME || size > rest - TFRECORD_FRAME)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside the record", COUNT_TEXT(rest));
+        return error_set(err, CHEX_ERR_TRUNCATED, "file ends %s bytes inside the record", COUNT_TEXT(rest));
     *data_size = size;
     return CHEX_OK;
 }
@@ -76,6 +76,6 @@ tfrecord_check_data(const uint8_t *record, size_t data_size, struct chex_error *
     const uint8_t *data = record + TFRECORD_HEADER;
 
     if (get_u32le(data + data_size) != masked_crc(data, data_size))
-        return chex_fail(err, CHEX_ERR_CHECKSUM, "data checksum mismatch");
+        return error_set(err, CHEX_ERR_CHECKSUM, "data checksum mismatch");
     return CHEX_OK;
 }

@@ -137,7 +137,7 @@ enum chex_status
 decoder_init(struct decoder *d, struct chex_error *err)
 {
     d->png = fastpng_new();
-    return d->png ? CHEX_OK : chex_fail_memory(err);
+    return d->png ? CHEX_OK : error_memory(err);
 }
 
 void
@@ -159,6 +159,6 @@ decode_image(struct decoder *d, const uint8_t *data, size_t size, const struct d
         return decode_jpeg(data, size, limits, out, traits, err);
     *traits = (struct image_traits){0};
     if (size == 0)
-        return chex_fail(err, CHEX_ERR_EMPTY, "empty file (download interrupted?)");
-    return chex_fail(err, CHEX_ERR_NOT_IMAGE, "%s", kind_of(data, size));
+        return error_set(err, CHEX_ERR_EMPTY, "empty file (download interrupted?)");
+    return error_set(err, CHEX_ERR_NOT_IMAGE, "%s", kind_of(data, size));
 }

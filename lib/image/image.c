@@ -16,7 +16,7 @@ image_resize_buffer(struct image *image, uint32_t width, uint32_t height, struct
     size_t size;
 
     if (!size_mul(width, height, &size))
-        return chex_fail_memory(err);
+        return error_memory(err);
     /* A byte more, so that an image of no pixels has a valid address too. */
     status = buffer_reserve(&image->pixels, size > 0 ? size : 1, err);
     if (status != CHEX_OK)
@@ -46,11 +46,11 @@ decode_limits_check(const struct decode_limits *limits, uint32_t width, uint32_t
     if ((uint64_t)width * height > max) {
         bool whole = max >= mega && max % mega == 0;
 
-        return chex_fail(err, CHEX_ERR_LIMIT, "%" PRIu32 "x%" PRIu32 " exceeds --max-pixels %" PRIu64 "%s", width,
+        return error_set(err, CHEX_ERR_LIMIT, "%" PRIu32 "x%" PRIu32 " exceeds --max-pixels %" PRIu64 "%s", width,
                          height, whole ? max / mega : max, whole ? "M" : "");
     }
     if (width < limits->min_side || height < limits->min_side)
-        return chex_fail(err, CHEX_ERR_LIMIT, "%" PRIu32 "x%" PRIu32 " is below --min-size %" PRIu32, width, height,
+        return error_set(err, CHEX_ERR_LIMIT, "%" PRIu32 "x%" PRIu32 " is below --min-size %" PRIu32, width, height,
                          limits->min_side);
     return CHEX_OK;
 }

@@ -114,9 +114,9 @@ check_process(struct decoded_jpeg *job)
     job->traits->bit_depth = frame.precision;
     job->traits->interlaced = frame.marker == 0xc2;
     if (processes[frame.marker & 15])
-        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "%s JPEG", processes[frame.marker & 15]);
+        return error_set(job->err, CHEX_ERR_UNSUPPORTED, "%s JPEG", processes[frame.marker & 15]);
     if (frame.precision != 8)
-        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "%u-bit JPEG", frame.precision);
+        return error_set(job->err, CHEX_ERR_UNSUPPORTED, "%u-bit JPEG", frame.precision);
     return CHEX_OK;
 }
 
@@ -241,8 +241,8 @@ check_colours(struct decoded_jpeg *job)
     if (components == 1 || components == 3)
         return CHEX_OK;
     if (components == 4)
-        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "CMYK JPEG");
-    return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "JPEG of %d components", components);
+        return error_set(job->err, CHEX_ERR_UNSUPPORTED, "CMYK JPEG");
+    return error_set(job->err, CHEX_ERR_UNSUPPORTED, "JPEG of %d components", components);
 }
 
 /*
@@ -267,9 +267,9 @@ check_header(struct decoded_jpeg *job)
     job->traits->bit_depth = (unsigned)job->codec.data_precision;
     job->traits->interlaced = job->codec.progressive_mode;
     if (job->codec.arith_code)
-        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "arithmetic-coded JPEG");
+        return error_set(job->err, CHEX_ERR_UNSUPPORTED, "arithmetic-coded JPEG");
     if (job->codec.data_precision != 8)
-        return chex_fail(job->err, CHEX_ERR_UNSUPPORTED, "%d-bit JPEG", job->codec.data_precision);
+        return error_set(job->err, CHEX_ERR_UNSUPPORTED, "%d-bit JPEG", job->codec.data_precision);
     return check_colours(job);
 }
 
@@ -310,17 +310,17 @@ static enum chex_status
 explain(struct decoded_jpeg *job, enum chex_status status)
 {
     if (status == CHEX_ERR_MEMORY)
-        return chex_fail_memory(job->err);
+        return error_memory(job->err);
     if (status == CHEX_ERR_STOPPED)
-        return chex_fail_stopped(job->err);
+        return error_stopped(job->err);
     if (status == CHEX_ERR_LIMIT)
-        return chex_fail(job->err, CHEX_ERR_LIMIT, "%s", job->message);
+        return error_set(job->err, CHEX_ERR_LIMIT, "%s", job->message);
     if (!job->ran_out)
-        return chex_fail(job->err, CHEX_ERR_DAMAGED, "damaged JPEG (%s)", job->message);
+        return error_set(job->err, CHEX_ERR_DAMAGED, "damaged JPEG (%s)", job->message);
     if (!job->rows_done)
-        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
+        return error_set(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
     if (!job->limits->lenient)
-        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "no end-of-image marker (file cut short?)");
+        return error_set(job->err, CHEX_ERR_TRUNCATED, "no end-of-image marker (file cut short?)");
     job->traits->warnings++;
     return CHEX_OK;
 }

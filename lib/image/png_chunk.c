@@ -112,5 +112,5 @@ chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, stru
     }
     inflateEnd(&z);
     *small = made <= most;
-    return code == Z_MEM_ERROR ? chex_fail_memory(err) : CHEX_OK;
+    return code == Z_MEM_ERROR ? error_memory(err) : CHEX_OK;
 }

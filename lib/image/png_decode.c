@@ -265,9 +265,9 @@ read_header(struct decoded_png *job, struct image *out)
     if (status != CHEX_OK)
         return status;
     if (!size_mul(width, job->samples + 1, &row_size))
-        return chex_fail_memory(job->err);
+        return error_memory(job->err);
     job->row = malloc(row_size);
-    return job->row ? CHEX_OK : chex_fail_memory(job->err);
+    return job->row ? CHEX_OK : error_memory(job->err);
 }
 
 /* ---- rows to gray -------------------------------------------------------------------------------------------- */
@@ -281,7 +281,7 @@ look_up(struct decoded_png *job, uint32_t count, uint8_t *to)
     for (uint32_t x = 0; x < count; x++)
         largest = from[x] > largest ? from[x] : largest;
     if (largest >= job->palette_size)
-        return chex_fail(job->err, CHEX_ERR_DAMAGED, "palette index %u in an image of %u colours", largest,
+        return error_set(job->err, CHEX_ERR_DAMAGED, "palette index %u in an image of %u colours", largest,
                          job->palette_size);
     for (uint32_t x = 0; x < count; x++) {
         to[x] = job->palette_gray[from[x]];
@@ -342,7 +342,7 @@ static enum chex_status
 read_row(struct decoded_png *job, uint32_t count, uint8_t *to)
 {
     if (stops(job))
-        return chex_fail_stopped(job->err);
+        return error_stopped(job->err);
     job->rows_left--;
     if (job->samples == 1 && !job->traits->palette) {
         png_read_row(job->png, to, NULL);
@@ -431,20 +431,20 @@ static enum chex_status
 explain(struct decoded_png *job)
 {
     if (job->status == CHEX_ERR_MEMORY)
-        return chex_fail_memory(job->err);
+        return error_memory(job->err);
     if (job->status == CHEX_ERR_STOPPED)
-        return chex_fail_stopped(job->err);
+        return error_stopped(job->err);
     if (job->status == CHEX_ERR_LIMIT)
-        return chex_fail(job->err, CHEX_ERR_LIMIT, "more than %d times its size behind its pixels", SURPLUS_TIMES);
+        return error_set(job->err, CHEX_ERR_LIMIT, "more than %d times its size behind its pixels", SURPLUS_TIMES);
     if (job->status == CHEX_ERR_TRUNCATED && job->phase != END)
-        return chex_fail(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
+        return error_set(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
     if (job->status == CHEX_ERR_TRUNCATED && !job->damaged) {
         if (!job->limits->lenient)
-            return chex_fail(job->err, CHEX_ERR_TRUNCATED, "no IEND (file cut short?)");
+            return error_set(job->err, CHEX_ERR_TRUNCATED, "no IEND (file cut short?)");
         job->traits->warnings++;
         return CHEX_OK;
     }
-    return chex_fail(job->err, CHEX_ERR_DAMAGED, "%s (%s)", job->phase == HEADER ? "damaged PNG" : "image data damaged",
+    return error_set(job->err, CHEX_ERR_DAMAGED, "%s (%s)", job->phase == HEADER ? "damaged PNG" : "image data damaged",
                      job->message);
 }
 
@@ -456,7 +456,7 @@ guarded(struct decoded_png *job, struct image *out)
     set_limits(job);
     job->info = png_create_info_struct(job->png);
     if (!job->info)
-        return chex_fail_memory(job->err);
+        return error_memory(job->err);
     png_set_read_fn(job->png, job, on_read);
     job->status = read_all(job, out);
     if (job->status == CHEX_ERR_TRUNCATED || (job->status == CHEX_OK && job->damaged))
@@ -474,11 +474,11 @@ decode_png(const uint8_t *data, size_t size, const struct decode_limits *limits,
     *traits = (struct image_traits){.container = IMAGE_PNG};
     chunk_check(data, size, &job.chunks);
     if (job.chunks.bad[0])
-        return chex_fail(err, CHEX_ERR_CHECKSUM, "checksum error in %s", job.chunks.bad);
+        return error_set(err, CHEX_ERR_CHECKSUM, "checksum error in %s", job.chunks.bad);
     traits->warnings = job.chunks.bad_other;
     job.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning, &job, on_allocate, on_free);
     if (!job.png)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = guarded(&job, out);
     png_destroy_read_struct(&job.png, &job.info, NULL);
     free(job.row);

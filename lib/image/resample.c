@@ -47,7 +47,7 @@ axis_for(struct resample_axis **axis, enum resample_method method, uint32_t in, 
         return CHEX_OK;
     resample_axis_free(*axis);
     *axis = resample_axis_new(method, in, out);
-    return *axis ? CHEX_OK : chex_fail_memory(err);
+    return *axis ? CHEX_OK : error_memory(err);
 }
 
 static void
@@ -85,7 +85,7 @@ convolve(struct resampler *r, enum resample_method method, const struct image *i
     }
     if (!convolve_rows_scratch(r->horizontal, &strip) || !size_mul(count, width, &size) ||
         !size_add(size, strip, &size))
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = buffer_reserve(&r->scratch, size, err);
     if (status != CHEX_OK)
         return status;
@@ -126,7 +126,7 @@ average(struct resampler *r, const struct image *in, uint32_t width, uint32_t he
     if (status != CHEX_OK)
         return status;
     if (!size_mul(width, 2 * sizeof(uint64_t), &size))
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = buffer_reserve(&r->scratch, size, err);
     if (status != CHEX_OK)
         return status;
@@ -160,7 +160,7 @@ resampler_run(struct resampler *r, enum resample_method method, const struct ima
     }
     switch (method) {
     case RESAMPLE_NONE:
-        return chex_fail(err, CHEX_ERR_LIMIT, "%" PRIu32 "x%" PRIu32 " is not %" PRIu32 "x%" PRIu32, in->width,
+        return error_set(err, CHEX_ERR_LIMIT, "%" PRIu32 "x%" PRIu32 " is not %" PRIu32 "x%" PRIu32, in->width,
                          in->height, width, height);
     case RESAMPLE_AREA:
         return average(r, in, width, height, out, err);

@@ -93,7 +93,7 @@ look_at_first(struct image_archive *a, struct chex_error *err)
     if (a->failed != CHEX_OK)
         return image_archive_fail(a, err);
     if (more && archive_entry_is_data_encrypted(a->entry))
-        return chex_fail(err, CHEX_ERR_USAGE, "it is encrypted: unpack it by hand, and give the folder");
+        return error_set(err, CHEX_ERR_USAGE, "it is encrypted: unpack it by hand, and give the folder");
     a->peeked = more;
     a->ended = !more;
     return CHEX_OK;
@@ -109,7 +109,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
     a->block_size = a->size < BLOCK_LEAST ? BLOCK_LEAST : a->size < BLOCK_SIZE ? (size_t)a->size : BLOCK_SIZE;
     a->block = malloc(a->block_size);
     if (!a->block)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = image_archive_open_stream(a, err);
     a->ended = a->has_fault;
     if (status != CHEX_OK || a->ended)
@@ -118,7 +118,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
     /* An entry of our own: without memory archive_read_new() makes none, and nobody looks whether it did. */
     a->store = a->reader ? archive_entry_new2(a->reader) : NULL;
     if (!a->store)
-        return chex_fail_memory(err);
+        return error_memory(err);
     image_archive_call();
     code = image_archive_open_reader(a);
     if (image_archive_lost(a, a->reader, code != ARCHIVE_OK))
@@ -126,7 +126,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
     if (code == ARCHIVE_OK)
         return look_at_first(a, err);
     if (a->stream_error.status == CHEX_OK)
-        return chex_fail(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive");
+        return error_set(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive");
     image_archive_note_of(a, a->reader);
     a->ended = true;
     return CHEX_OK;
@@ -141,7 +141,7 @@ image_archive_open(const char *path, const struct image_archive_options *options
 
     *out = NULL;
     if (!a)
-        return chex_fail_memory(err);
+        return error_memory(err);
     a->fd = -1;
     if (options)
         a->options = *options;
@@ -253,7 +253,7 @@ image_archive_next(struct image_archive *a, struct image_member *member, bool *f
 static enum chex_status
 too_large(uint64_t size, uint64_t max, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size), COUNT_TEXT(max));
+    return error_set(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size), COUNT_TEXT(max));
 }
 
 enum chex_status
@@ -287,7 +287,7 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
             if (known && b->size == size &&
                 (archive_format(a->reader) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR)
                 return CHEX_OK;
-            return chex_fail(err, CHEX_ERR_DAMAGED, "%s", image_archive_line(text, shown));
+            return error_set(err, CHEX_ERR_DAMAGED, "%s", image_archive_line(text, shown));
         }
         if (got == 0)
             break;
@@ -299,7 +299,7 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
         const char *text = b->size < size ? "a member ends early" : "a member is longer than it says";
 
         image_archive_note(a, CHEX_ERR_DAMAGED, text);
-        return chex_fail(err, CHEX_ERR_DAMAGED, "%s", text);
+        return error_set(err, CHEX_ERR_DAMAGED, "%s", text);
     }
     return CHEX_OK;
 }

@@ -46,7 +46,7 @@ image_archive_note(struct image_archive *a, enum chex_status status, const char 
     a->has_fault = true;
     /* Of a tail of zeros: where it begins, where that can be told. */
     a->fault.offset = a->endless && !a->gunzip && !a->unxz && !a->filter ? a->header : image_archive_offset(a);
-    chex_fail(&a->fault.error, status == CHEX_ERR_LIMIT ? status : CHEX_ERR_DAMAGED, "%s%s",
+    error_set(&a->fault.error, status == CHEX_ERR_LIMIT ? status : CHEX_ERR_DAMAGED, "%s%s",
               image_archive_line(text, shown),
               a->fault.offset >= a->size && !a->endless ? " (the file ends there)" : "");
 }
@@ -86,7 +86,7 @@ image_archive_lost(struct image_archive *a, struct archive *libarchive, bool cal
 enum chex_status
 image_archive_fail(struct image_archive *a, struct chex_error *err)
 {
-    return a->failed == CHEX_ERR_STOPPED ? chex_fail_stopped(err) : chex_fail_memory(err);
+    return a->failed == CHEX_ERR_STOPPED ? error_stopped(err) : error_memory(err);
 }
 
 /* ---- the end, and what is too much ----------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ image_archive_open(const char *path, const struct image_archive_options *options
     (void)path;
     (void)options;
     *out = NULL;
-    return chex_fail(err, CHEX_ERR_USAGE,
+    return error_set(err, CHEX_ERR_USAGE,
                      "neither a folder nor a .png or .jpg file; archives are not read: built without libarchive");
 }
 
@@ -30,7 +30,7 @@ image_archive_next(struct image_archive *a, struct image_member *member, bool *f
     (void)a;
     (void)member;
     *found = false;
-    return chex_fail(err, CHEX_ERR_BUG, "no archive is open");
+    return error_set(err, CHEX_ERR_BUG, "no archive is open");
 }
 
 enum chex_status
@@ -39,7 +39,7 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
     (void)a;
     (void)max;
     (void)b;
-    return chex_fail(err, CHEX_ERR_BUG, "no archive is open");
+    return error_set(err, CHEX_ERR_BUG, "no archive is open");
 }
 
 const struct archive_fault *

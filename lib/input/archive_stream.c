@@ -28,7 +28,7 @@ fail_stream(struct image_archive *a, enum chex_status status, const char *text)
 
     if (status == CHEX_ERR_MEMORY || status == CHEX_ERR_STOPPED)
         a->failed = status;
-    chex_fail(&a->stream_error, status, "%s", image_archive_line(text, shown));
+    error_set(&a->stream_error, status, "%s", image_archive_line(text, shown));
     return ARCHIVE_FATAL;
 }
 
@@ -242,16 +242,16 @@ image_archive_open_stream(struct image_archive *a, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     if (got == 0)
-        return chex_fail(err, CHEX_ERR_EMPTY, "empty file (download interrupted?)");
+        return error_set(err, CHEX_ERR_EMPTY, "empty file (download interrupted?)");
     posix_fadvise(a->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     image_archive_call();
     if (gunzip_magic(a->block, got)) {
         a->gunzip = gunzip_new(a->fd, a->options.stop);
-        return a->gunzip ? CHEX_OK : chex_fail_memory(err);
+        return a->gunzip ? CHEX_OK : error_memory(err);
     }
     if (unxz_magic(a->block, got)) {
         a->unxz = unxz_new(a->fd, a->options.max_memory, a->options.stop);
-        return a->unxz ? CHEX_OK : chex_fail_memory(err);
+        return a->unxz ? CHEX_OK : error_memory(err);
     }
     if (begins_with(a->block, got, "\x28\xb5\x2f\xfd", 4))
         code = open_filter(a, archive_read_support_filter_zstd);
@@ -260,7 +260,7 @@ image_archive_open_stream(struct image_archive *a, struct chex_error *err)
     else
         a->zip = begins_with(a->block, got, "PK\3\4", 4) || begins_with(a->block, got, "PK\5\6", 4);
     if (code != ARCHIVE_OK && !a->filter)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (a->filter && image_archive_lost(a, a->filter, code != ARCHIVE_OK))
         return image_archive_fail(a, err);
     if (code != ARCHIVE_OK)

@@ -49,7 +49,7 @@ map_rows(struct image_reader *r, struct chex_error *err)
     r->planned_of = malloc(rows * sizeof(*r->planned_of));
     r->arrival = calloc(rows, sizeof(*r->arrival));
     if (!r->planned_of || !r->arrival)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < r->labels->count; i++)
         r->planned_of[i] = NOT_PLANNED;
     for (i = 0; i < r->planned_count; i++)
@@ -143,7 +143,7 @@ read_files(struct image_reader *r)
 static enum chex_status
 fail_twice(const char *name, const char *a, const char *b, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_USAGE,
+    return error_set(err, CHEX_ERR_USAGE,
                      "'%s' found twice with different content: '%s' and '%s' (leave one out, and begin anew with "
                      "--force)",
                      name, a, b);
@@ -175,7 +175,7 @@ compare_with_file(const struct image_reader *r, const struct queue_entry *e, uin
     *same = status == CHEX_OK && b.size == size && (size == 0 || memcmp(b.data, e->bytes.data, size) == 0);
     buffer_release(&b);
     if (status == CHEX_ERR_READ)
-        return chex_context(err, status, "'%s', to be compared with the image of this name in an archive", path);
+        return error_context(err, status, "'%s', to be compared with the image of this name in an archive", path);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
@@ -298,7 +298,7 @@ read_archive(struct image_reader *r, size_t archive, struct chex_error *err)
         return status;
     /* It could be opened when the run began: whatever is wrong now, the input is not there any more. */
     if (status != CHEX_OK)
-        return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
+        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
     while (status == CHEX_OK && found && threads_running(r->threads)) {
         struct image_member member;
 

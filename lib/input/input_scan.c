@@ -58,7 +58,7 @@ note_unopened(struct source *s, const char *folder, const char *name, struct che
         (strncmp(s->unopened_first, folder, strlen(folder)) == 0 && strcmp(path, s->unopened_first) < 0))
         s->unopened_first = arena_copy(&s->strings, path, strlen(path));
     s->unopened++;
-    return s->unopened_first ? CHEX_OK : chex_fail_memory(err);
+    return s->unopened_first ? CHEX_OK : error_memory(err);
 }
 
 static enum chex_status
@@ -70,7 +70,7 @@ add_folder(struct source *s, const char *path, uint32_t *index, struct chex_erro
     if (grown)
         s->folder = grown;
     if (!grown || !copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     *index = (uint32_t)s->folder_count;
     s->folder[s->folder_count++] = copy;
     return CHEX_OK;
@@ -85,7 +85,7 @@ add_file(struct source *s, uint32_t folder, const char *name, struct chex_error 
     if (grown)
         s->file = grown;
     if (!grown || !copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->file[s->count++] = (struct source_file){copy, folder};
     return CHEX_OK;
 }
@@ -134,7 +134,7 @@ is_folder(int fd, const struct dirent *d, const char *path, bool *folder, struct
         return CHEX_OK;
     error = file_fstatat(fd, d->d_name, 0, &st);
     *folder = error == 0 && S_ISDIR(st.st_mode);
-    if (error != 0 && chex_status_of_read_errno(error) != CHEX_ERR_MISSING)
+    if (error != 0 && status_of_read_errno(error) != CHEX_ERR_MISSING)
         return error_read(err, error, "cannot read '%s/%s'", path, d->d_name);
     return CHEX_OK;
 }
@@ -160,7 +160,7 @@ take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, 
     if (status != CHEX_OK)
         return status;
     if (folder)
-        return listing_add(&here->below, d->d_name) ? CHEX_OK : chex_fail_memory(err);
+        return listing_add(&here->below, d->d_name) ? CHEX_OK : error_memory(err);
     if (is_named_archive(d->d_name))
         return note_unopened(s, here->path, d->d_name, err);
     if (!image_name_is_known(d->d_name))
@@ -178,7 +178,7 @@ list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *er
     struct dirent *d;
 
     while (errno = 0, (d = readdir(dir)) != NULL) {
-        enum chex_status status = s->stop && atomic_load(s->stop) ? chex_fail_stopped(err)
+        enum chex_status status = s->stop && atomic_load(s->stop) ? error_stopped(err)
                                                                   : take_entry(s, dirfd(dir), d, here, err);
 
         if (status != CHEX_OK)
@@ -231,13 +231,13 @@ note_linked(struct source *s, const struct ancestor *here, bool *again, struct c
     void **node;
 
     if (!copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     *copy = (struct ancestor){.device = here->device, .inode = here->inode};
     node = tsearch(copy, &s->linked, compare_places);
     *again = node && *node != copy;
     if (!node || *again)
         free(copy);
-    return node ? CHEX_OK : chex_fail_memory(err);
+    return node ? CHEX_OK : error_memory(err);
 }
 
 /* 0, or the errno. */
@@ -297,7 +297,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
         char child[MAX_PATH];
 
         if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, below->name[i]) >= sizeof(child))
-            status = chex_fail(err, CHEX_ERR_MISSING, "the path '%s/...' is too long", path);
+            status = error_set(err, CHEX_ERR_MISSING, "the path '%s/...' is too long", path);
         else
             status = scan_folder(s, child, &here, err);
     }
@@ -317,16 +317,16 @@ scan_archive(struct source *s, const char *path, struct chex_error *err)
     if (grown)
         s->archive = grown;
     if (!grown || !copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = image_archive_open(path, &(struct image_archive_options){.stop = s->stop}, &archive, err);
     image_archive_close(archive);
     if (status == CHEX_ERR_NOT_IMAGE)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "'%s' is neither a folder, nor a .png or .jpg file, nor a tar or zip archive", path);
     if (status == CHEX_ERR_EMPTY)
-        return chex_context(err, CHEX_ERR_MISSING, "'%s'", path);
+        return error_context(err, CHEX_ERR_MISSING, "'%s'", path);
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s'", path);
+        return error_context(err, status, "'%s'", path);
     s->archive[s->archive_count++] = copy;
     return CHEX_OK;
 }
@@ -345,7 +345,7 @@ scan_file(struct source *s, const char *path, struct chex_error *err)
     if (!image_name_is_known(name))
         return scan_archive(s, path, err);
     if (length >= sizeof(folder))
-        return chex_fail(err, CHEX_ERR_MISSING, "the path '%s' is too long", path);
+        return error_set(err, CHEX_ERR_MISSING, "the path '%s' is too long", path);
     memcpy(folder, path, length);
     folder[length] = '\0';
     status = add_folder(s, length > 0 ? folder : slash ? "/" : ".", &index, err);
@@ -379,12 +379,12 @@ drop_repeated(struct source *s, struct chex_error *err)
         }
         if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
             source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
-            return chex_fail(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
-        status = s->stop && atomic_load(s->stop) ? chex_fail_stopped(err) : file_same(a, b, &same, err);
+            return error_set(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
+        status = s->stop && atomic_load(s->stop) ? error_stopped(err) : file_same(a, b, &same, err);
         if (status != CHEX_OK)
             return status;
         if (!same)
-            return chex_fail(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
+            return error_set(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
                              s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
         if (s->file[i].folder < last->folder)
             *last = s->file[i];
@@ -410,7 +410,7 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
         while (length > 1 && paths[i][length - 1] == '/')
             length--;
         if (length == 0 || length >= sizeof(path))
-            return chex_fail(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
+            return error_set(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
         memcpy(path, paths[i], length);
         path[length] = '\0';
         error = file_fstatat(AT_FDCWD, path, 0, &st);
@@ -455,6 +455,6 @@ source_path(const struct source *source, const struct source_file *file, char *p
     int length = snprintf(path, size, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", file->name);
 
     if (length < 0 || (size_t)length >= size)
-        return chex_fail(err, CHEX_ERR_LIMIT, "the path is too long");
+        return error_set(err, CHEX_ERR_LIMIT, "the path is too long");
     return CHEX_OK;
 }

@@ -48,11 +48,11 @@ unlabeled_add(struct unlabeled *s, const char *name, struct chex_error *err)
         unlabeled_sort(s);
     grown = array_grow(s->name, &s->capacity, s->count, sizeof(*s->name));
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->name = grown;
     copy = strdup(name);
     if (!copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->name[s->count++] = copy;
     return CHEX_OK;
 }

@@ -38,7 +38,7 @@ table_fail(const struct table_row *row, struct chex_error *err, const char *form
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s", row->path, row->line, text);
+    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s", row->path, row->line, text);
 }
 
 static void
@@ -85,7 +85,7 @@ feed(struct row_reader *r, const char *data, size_t size, struct chex_error *err
         return CHEX_OK;
     if (csv_error(&r->parser) == CSV_EPARSE)
         return table_fail(&r->row, err, "a quote in the wrong place");
-    return chex_fail_memory(err);
+    return error_memory(err);
 }
 
 /* Add a line to the row, or begin one with it. */
@@ -146,7 +146,7 @@ table_read(const char *path, table_row_fn *fn, void *context, char *sha256, stru
     enum chex_status status;
 
     if (!r)
-        return chex_fail_memory(err);
+        return error_memory(err);
     csv_init(&r->parser, CSV_STRICT); /* of 3.0: always 0 */
     r->row.path = path;
     status = text_open(path, sha256 != NULL, &text, err);

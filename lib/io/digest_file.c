@@ -25,7 +25,7 @@ digest_file(int fd, digest_piece *piece, void *context, char hex[DIGEST_HEX], st
     if (!digest || !data) {
         digest_free(digest);
         free(data);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     digest_start(digest);
     do {

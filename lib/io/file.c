@@ -73,12 +73,12 @@ folder_open(const char *path, bool create, struct folder *out, struct chex_error
         out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (out->fd < 0 && file_try_again(errno, &failures));
     if (out->fd < 0)
-        return error_system(err, create ? CHEX_ERR_WRITE : chex_status_of_read_errno(errno), errno,
+        return error_system(err, create ? CHEX_ERR_WRITE : status_of_read_errno(errno), errno,
                             "cannot open the folder '%s'", path);
     out->path = strdup(path);
     if (!out->path) {
         folder_close(out);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     return CHEX_OK;
 }
@@ -150,7 +150,7 @@ open_temporary(struct safe_file *f, size_t size, int flags)
     unsigned i;
     int fd;
 
-    if (f->kind == SAFE_FILE_PART) {
+    if (f->kind == SAFE_FILE_PARTIAL) {
         snprintf(f->temporary, size, ".%s.part", f->name);
         return file_openat(f->folder->fd, f->temporary, flags, 0666);
     }
@@ -174,14 +174,14 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
 
     *out = NULL;
     if (!f)
-        return chex_fail_memory(err);
+        return error_memory(err);
     f->folder = folder;
     f->kind = kind;
     f->fd = -1;
     f->name = strdup(name);
     f->temporary = malloc(length);
     if (!f->name || !f->temporary) {
-        status = chex_fail_memory(err);
+        status = error_memory(err);
         goto fail;
     }
     f->fd = open_temporary(f, length, flags);
@@ -226,7 +226,7 @@ safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, s
     /* What was just written cannot be read: the output has failed. */
     if (status == CHEX_ERR_READ)
         status = CHEX_ERR_WRITE;
-    return status == CHEX_OK ? status : chex_context(err, status, "reading back '%s/%s'", f->folder->path, f->name);
+    return status == CHEX_OK ? status : error_context(err, status, "reading back '%s/%s'", f->folder->path, f->name);
 }
 
 void
@@ -274,7 +274,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
         goto out;
     }
     /* A shard is written once, and read back before: its pages would only push out what others read. */
-    if (durable && f->kind == SAFE_FILE_PART)
+    if (durable && f->kind == SAFE_FILE_PARTIAL)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     f->fd = -1;
     if (close(fd) != 0 && errno != EINTR) {
@@ -344,7 +344,7 @@ file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_
     if (error != 0)
         status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
     else if (!S_ISREG(st.st_mode))
-        status = chex_fail(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
+        status = error_set(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
     else
         *size = (uint64_t)st.st_size;
     if (status != CHEX_OK)
@@ -368,7 +368,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
             *got += (size_t)n;
         } else if (!file_try_again(errno, &failures)) {
             /* what ran short is of this process or machine, not of one input: no reason to reject an image */
-            const bool ran_short = chex_status_of_read_errno(errno) == CHEX_ERR_MEMORY;
+            const bool ran_short = status_of_read_errno(errno) == CHEX_ERR_MEMORY;
 
             return error_system(err, ran_short ? CHEX_ERR_MEMORY : CHEX_ERR_READ, errno, "read error at byte %s",
                                 COUNT_TEXT(offset + *got));
@@ -399,7 +399,7 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
         return status;
     b->size = 0;
     if (size > max) {
-        status = chex_fail(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size),
+        status = error_set(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size),
                            COUNT_TEXT(max));
         goto out;
     }
@@ -413,7 +413,7 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
     if (status == CHEX_OK)
         status = file_pread(fd, 0, b->data, (size_t)size + 1, &got, err);
     if (status == CHEX_OK && (got != size || !unchanged(fd, &before)))
-        status = chex_fail(err, CHEX_ERR_READ, "changed while it was read");
+        status = error_set(err, CHEX_ERR_READ, "changed while it was read");
     if (status == CHEX_OK)
         b->size = got;
 out:

@@ -5,10 +5,10 @@
  * checked, renamed, and the folder fsync'ed.  Under its final name it is there whole or not at all.  Two kinds:
  *   SAFE_FILE_NEW   named .NAME.tmp.PID (and two digits where there is one), never over another one; removed when freed
  *                   without commit
- *   SAFE_FILE_PART  named .NAME.part and opened again by the next run: a shard whose slots are filled in any order
+ *   SAFE_FILE_PARTIAL  named .NAME.part and opened again by the next run: a shard whose slots are filled in any order
  *                   stays when freed without commit.  The folder's lock (lock.h) keeps rivals away; what is in the
- *                   part is believed only where its checksums say so.  One that could not be synced or closed is
- *                   removed: what the disk did not take may still be read from the page cache, with good checksums.
+ *                   partial file is believed only where its checksums say so.  One that could not be synced or closed
+ *                   is removed: what the disk did not take may still be read from the page cache, with good checksums.
  * No mmap: a full file system would be a SIGBUS.  Short writes and EINTR are looped over.
  *
  * Errors when writing are CHEX_ERR_WRITE, or CHEX_ERR_MEMORY; the text names file and reason, and says so in words
@@ -83,19 +83,19 @@ void folder_names_release(struct folder_names *names);
 
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 
-enum safe_file_kind { SAFE_FILE_NEW, SAFE_FILE_PART };
+enum safe_file_kind { SAFE_FILE_NEW, SAFE_FILE_PARTIAL };
 
 struct safe_file; /* used by one thread at a time, but for safe_file_pwrite() and safe_file_pread() */
 
 /*
  * Begin the file `name` in `folder` (which must stay open until commit or free).
- * size   SAFE_FILE_PART: the size that it will have; reserved at once where the file system can, so that a full disk
+ * size   SAFE_FILE_PARTIAL: the size that it will have; reserved at once where the file system can, so that a full disk
  *        shows here.  0: unknown
  */
 enum chex_status safe_file_create(const struct folder *folder, const char *name, enum safe_file_kind kind,
                                   uint64_t size, struct safe_file **out, struct chex_error *err);
 
-/* Of a part that was begun without a size: reserve what it will take, now that this is known or likely. */
+/* Of a partial file that was begun without a size: reserve what it will take, now that this is known or likely. */
 enum chex_status safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err);
 
 /* Append. */

@@ -34,11 +34,11 @@ read_names(DIR *dir, const char *path, bool (*wanted)(const char *name), struct 
             continue;
         grown = array_grow(out->name, &capacity, out->count, sizeof(*grown));
         if (!grown)
-            return chex_fail_memory(err);
+            return error_memory(err);
         out->name = grown;
         out->name[out->count] = strdup(d->d_name);
         if (!out->name[out->count])
-            return chex_fail_memory(err);
+            return error_memory(err);
         out->count++;
     }
     return errno == 0 ? CHEX_OK : error_read(err, errno, "cannot list the folder '%s'", path);

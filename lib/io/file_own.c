@@ -40,7 +40,7 @@ replace_by_copy(const struct folder *folder, const char *name, struct chex_error
     enum chex_status status = file_open(folder->fd, name, &fd, &size, err);
 
     if (status != CHEX_OK)
-        return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", folder->path, name);
+        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", folder->path, name);
     status = safe_file_create(folder, name, SAFE_FILE_NEW, 0, &copy, err);
     if (status == CHEX_OK) {
         status = copy_to(copy, fd, err);
@@ -50,7 +50,7 @@ replace_by_copy(const struct folder *folder, const char *name, struct chex_error
             safe_file_free(copy);
     }
     close(fd);
-    return status == CHEX_ERR_READ ? chex_context(err, CHEX_ERR_WRITE, "'%s/%s'", folder->path, name) : status;
+    return status == CHEX_ERR_READ ? error_context(err, CHEX_ERR_WRITE, "'%s/%s'", folder->path, name) : status;
 }
 
 enum chex_status
@@ -64,6 +64,6 @@ folder_own(const struct folder *folder, const char *name, struct chex_error *err
     if (error != 0)
         return error_system(err, CHEX_ERR_WRITE, error, "cannot stat '%s/%s'", folder->path, name);
     if (!S_ISREG(st.st_mode))
-        return chex_fail(err, CHEX_ERR_WRITE, "'%s/%s' is not a regular file", folder->path, name);
+        return error_set(err, CHEX_ERR_WRITE, "'%s/%s' is not a regular file", folder->path, name);
     return st.st_nlink > 1 ? replace_by_copy(folder, name, err) : CHEX_OK;
 }

@@ -58,6 +58,6 @@ file_same(const char *a, const char *b, bool *same, struct chex_error *err)
         close(fd_a);
     }
     return status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY
-               ? chex_context(err, status, "'%s' and '%s', which have one name, cannot be compared", a, b)
+               ? error_context(err, status, "'%s' and '%s', which have one name, cannot be compared", a, b)
                : CHEX_OK;
 }

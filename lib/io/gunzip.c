@@ -104,7 +104,7 @@ refill(struct gunzip *g, size_t want, struct chex_error *err)
     if (left >= want)
         return CHEX_OK;
     if (g->stop && atomic_load(g->stop))
-        return chex_fail_stopped(err);
+        return error_stopped(err);
     for (i = 0; i < left; i++)
         g->in[i] = g->state.next_in[i];
     status = file_pread(g->fd, g->at, g->in + left, g->in_size - left, &got, err);
@@ -143,7 +143,7 @@ check_padding(struct gunzip *g, struct chex_error *err)
         for (; s->avail_in > 0 && *s->next_in == 0; s->avail_in--)
             s->next_in++;
         if (s->avail_in > 0)
-            return chex_fail(err, CHEX_ERR_DAMAGED, "what follows the gzip stream is neither gzip nor zeros");
+            return error_set(err, CHEX_ERR_DAMAGED, "what follows the gzip stream is neither gzip nor zeros");
         status = refill(g, 1, err);
     }
     return status;
@@ -172,12 +172,12 @@ fail_of(int code, struct chex_error *err)
 {
     switch (code) {
     case ISAL_INCORRECT_CHECKSUM:
-        return chex_fail(err, CHEX_ERR_CHECKSUM, "checksum error in the gzip stream");
+        return error_set(err, CHEX_ERR_CHECKSUM, "checksum error in the gzip stream");
     case ISAL_INVALID_WRAPPER:
     case ISAL_UNSUPPORTED_METHOD:
-        return chex_fail(err, CHEX_ERR_DAMAGED, "damaged gzip header");
+        return error_set(err, CHEX_ERR_DAMAGED, "damaged gzip header");
     default:
-        return chex_fail(err, CHEX_ERR_DAMAGED, "damaged gzip data");
+        return error_set(err, CHEX_ERR_DAMAGED, "damaged gzip data");
     }
 }
 
@@ -209,11 +209,11 @@ gunzip_piece(struct gunzip *g, size_t *size, struct chex_error *err)
         if (*size == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_in == 0) {
             status = refill(g, 1, err);
             if (status == CHEX_OK && s->avail_in == 0)
-                status = chex_fail(err, CHEX_ERR_TRUNCATED, "the gzip stream ends early");
+                status = error_set(err, CHEX_ERR_TRUNCATED, "the gzip stream ends early");
             if (status != CHEX_OK)
                 break;
         } else if (*size == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_in == before) {
-            return chex_fail(err, CHEX_ERR_DAMAGED, "damaged gzip data");
+            return error_set(err, CHEX_ERR_DAMAGED, "damaged gzip data");
         }
     }
     return status;
@@ -229,5 +229,5 @@ gunzip_read(struct gunzip *g, const uint8_t **data, size_t *size, struct chex_er
     /* What came before the fault is handed out; the next call fails. */
     if (g->failed == CHEX_OK || *size > 0)
         return CHEX_OK;
-    return chex_fail(err, g->failed, "%s", g->error.text);
+    return error_set(err, g->failed, "%s", g->error.text);
 }

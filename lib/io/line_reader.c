@@ -47,7 +47,7 @@ struct line_reader {
 static enum chex_status
 text_fail(const struct line_reader *t, struct chex_error *err, const char *what)
 {
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s", t->path, t->number, what);
+    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s", t->path, t->number, what);
 }
 
 enum chex_status
@@ -59,14 +59,14 @@ text_open(const char *path, bool hash, struct line_reader **out, struct chex_err
 
     *out = NULL;
     if (!t)
-        return chex_fail_memory(err);
+        return error_memory(err);
     t->path = path;
     t->number = 1;
     t->fd = -1;
     if (hash) {
         t->digest = digest_new();
         if (!t->digest)
-            status = chex_fail_memory(err);
+            status = error_memory(err);
         else
             digest_start(t->digest);
     }
@@ -75,7 +75,7 @@ text_open(const char *path, bool hash, struct line_reader **out, struct chex_err
         if (status != CHEX_OK) {
             t->fd = -1;
             /* A folder or FIFO where a list should be is a missing list, not a bad image. */
-            status = chex_context(err, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_MISSING : status, "'%s'", path);
+            status = error_context(err, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_MISSING : status, "'%s'", path);
         }
     }
     if (status != CHEX_OK) {
@@ -116,7 +116,7 @@ read_plain(struct line_reader *t, void *data, size_t size, size_t *got, struct c
     enum chex_status status = file_pread(t->fd, t->offset, data, size, got, err);
 
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s'", t->path);
+        return error_context(err, status, "'%s'", t->path);
     t->offset += *got;
     return CHEX_OK;
 }
@@ -160,11 +160,11 @@ read_gzip(struct line_reader *t, void *data, size_t size, size_t *got, struct ch
             break;
         }
         if (!t->member && inflateReset(&t->z) != Z_OK)
-            return chex_fail(err, CHEX_ERR_BUG, "inflateReset() failed");
+            return error_set(err, CHEX_ERR_BUG, "inflateReset() failed");
         t->member = true;
         result = inflate(&t->z, Z_NO_FLUSH);
         if (result == Z_MEM_ERROR)
-            return chex_fail_memory(err);
+            return error_memory(err);
         if (result == Z_STREAM_END) {
             t->member = false;
             /* Padding that is already in the buffer; what refill_input() reads later it skips itself. */
@@ -192,7 +192,7 @@ begin_reading(struct line_reader *t, struct chex_error *err)
         return CHEX_OK;
     }
     if (inflateInit2(&t->z, 16 + MAX_WBITS) != Z_OK)
-        return chex_fail_memory(err);
+        return error_memory(err);
     t->gzip = true;
     t->z.next_in = t->input;
     t->z.avail_in = (uInt)got;

@@ -32,7 +32,7 @@ read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], s
     if (status != CHEX_OK)
         return status;
     if (size >= LOCK_TEXT)
-        status = chex_fail(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %d allowed", (unsigned long long)size,
+        status = error_set(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %d allowed", (unsigned long long)size,
                            LOCK_TEXT - 1);
     else
         status = file_pread(fd, 0, text, LOCK_TEXT - 1, &got, err);
@@ -192,7 +192,7 @@ clear_link(const struct folder *folder, const char *name, bool break_lock, struc
     if (fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode))
         return CHEX_OK;
     if (!break_lock)
-        return chex_fail(err, CHEX_ERR_LOCKED, "'%s/%s' is a link that leads nowhere (--break-lock removes it)",
+        return error_set(err, CHEX_ERR_LOCKED, "'%s/%s' is a link that leads nowhere (--break-lock removes it)",
                          folder->path, name);
     unlinkat(folder->fd, name, 0);
     return CHEX_OK;
@@ -215,11 +215,11 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
     if (status != CHEX_OK && break_lock)
         text[0] = '\0'; /* whatever it is */
     else if (status == CHEX_ERR_NOT_IMAGE)
-        return chex_fail(err, CHEX_ERR_WRITE,
+        return error_set(err, CHEX_ERR_WRITE,
                          "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)",
                          folder->path, name);
     else if (status != CHEX_OK)
-        return chex_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
+        return error_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
     lock_describe_self(&self);
     if (lock_parse_holder(text, &holder))
         life = lock_life(&holder, &self);
@@ -231,7 +231,7 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
 
         if (part_parse_suffix(name + strlen(LOCK_NAME), &part))
             snprintf(whose, sizeof(whose), "part %u of %u of ", part.index + 1, part.count);
-        return chex_fail(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", whose, folder->path,
+        return error_set(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", whose, folder->path,
                          holder.host, holder.pid, holder.since[0] ? holder.since : "unknown",
                          life == LOCK_ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
     }
@@ -311,7 +311,7 @@ lock_take_part(struct lock *lock, const struct folder *folder, struct part part,
         /* The user's word was about the lock that lay there, not about one that a rival makes at this moment. */
         may_break = false;
     }
-    return chex_fail(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
+    return error_set(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
 }
 
 enum chex_status
@@ -338,9 +338,9 @@ lock_check(const struct lock *lock, struct chex_error *err)
         return CHEX_OK;
     /* One that cannot be read may well be ours: that is the disk's fault, and nobody has taken it. */
     if (status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY)
-        return chex_context(err, status == CHEX_ERR_READ ? CHEX_ERR_WRITE : status, "the lock '%s/%s'",
-                            lock->folder->path, lock->name);
-    return chex_fail(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", lock->folder->path);
+        return error_context(err, status == CHEX_ERR_READ ? CHEX_ERR_WRITE : status, "the lock '%s/%s'",
+                             lock->folder->path, lock->name);
+    return error_set(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", lock->folder->path);
 }
 
 enum chex_status
@@ -359,6 +359,6 @@ lock_drop(struct lock *lock, struct chex_error *err)
     if (status != CHEX_OK && err)
         *err = why;
     if (status != CHEX_OK)
-        return chex_context(err, CHEX_ERR_WRITE, "cannot remove the lock '%s/%s'", lock->folder->path, lock->name);
+        return error_context(err, CHEX_ERR_WRITE, "cannot remove the lock '%s/%s'", lock->folder->path, lock->name);
     return folder_remove(lock->folder, lock->name, err);
 }

@@ -82,7 +82,7 @@ refill(struct unxz *x, struct chex_error *err)
     enum chex_status status;
 
     if (x->stop && atomic_load(x->stop))
-        return chex_fail_stopped(err);
+        return error_stopped(err);
     status = file_pread(x->fd, x->at, x->in, IN_SIZE, &got, err);
     if (status != CHEX_OK)
         return status;
@@ -98,7 +98,7 @@ fail_limit(struct unxz *x, struct chex_error *err)
 {
     uint64_t mib = UINT64_C(1) << 20, needed = lzma_memusage(&x->stream);
 
-    return chex_fail(err, CHEX_ERR_LIMIT, "to unpack it takes %llu MiB of memory, --max-memory allows %llu MiB",
+    return error_set(err, CHEX_ERR_LIMIT, "to unpack it takes %llu MiB of memory, --max-memory allows %llu MiB",
                      (unsigned long long)((needed + mib - 1) / mib), (unsigned long long)(x->max_memory / mib));
 }
 
@@ -107,18 +107,18 @@ fail_of(struct unxz *x, lzma_ret code, struct chex_error *err)
 {
     switch (code) {
     case LZMA_MEM_ERROR:
-        return chex_fail_memory(err);
+        return error_memory(err);
     case LZMA_MEMLIMIT_ERROR:
         return fail_limit(x, err);
     case LZMA_OPTIONS_ERROR:
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "an xz stream of a kind that liblzma %s does not know",
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "an xz stream of a kind that liblzma %s does not know",
                          lzma_version_string());
     case LZMA_FORMAT_ERROR:
-        return chex_fail(err, CHEX_ERR_DAMAGED, "what follows the xz stream is neither xz nor zeros");
+        return error_set(err, CHEX_ERR_DAMAGED, "what follows the xz stream is neither xz nor zeros");
     case LZMA_BUF_ERROR:
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "the xz stream ends early");
+        return error_set(err, CHEX_ERR_TRUNCATED, "the xz stream ends early");
     default:
-        return chex_fail(err, CHEX_ERR_DAMAGED, "damaged xz data");
+        return error_set(err, CHEX_ERR_DAMAGED, "damaged xz data");
     }
 }
 
@@ -154,7 +154,7 @@ unxz_read(struct unxz *x, const uint8_t **data, size_t *size, struct chex_error 
     /* What came before the fault is handed out; the next call fails. */
     if (x->failed == CHEX_OK || *size > 0)
         return CHEX_OK;
-    return chex_fail(err, x->failed, "%s", x->error.text);
+    return error_set(err, x->failed, "%s", x->error.text);
 }
 
 const char *

@@ -72,7 +72,7 @@ fail_unknown(const struct unknown_label *u, const char *path, struct chex_error 
 
     if (u->others > 0)
         snprintf(others, sizeof(others), " (%s more with other unknown labels)", COUNT_TEXT(u->others));
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: unknown label \"%s\" (%s row%s, first line %lu)%s%s%s%s", path,
+    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: unknown label \"%s\" (%s row%s, first line %lu)%s%s%s%s", path,
                      u->line, ascii_escape(u->label, u->length, shown, sizeof(shown)), COUNT_TEXT(u->rows),
                      u->rows == 1 ? "" : "s", u->line, suggestion ? "; did you mean " : "",
                      suggestion ? suggestion : "", suggestion ? "?" : "", others);
@@ -89,12 +89,12 @@ reject(struct label_reading *r, const struct table_row *row, enum chex_status st
 
     grown = array_grow(out->reject, &r->reject_capacity, out->reject_count, sizeof(*grown));
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     out->reject = grown;
     ascii_escape(name, row->length[r->columns.image], shown, sizeof(shown));
     name = arena_copy(&out->strings, shown, strlen(shown));
     if (!name)
-        return chex_fail_memory(err);
+        return error_memory(err);
     out->reject[out->reject_count++] = (struct label_reject){(uint32_t)row->line, status, name, reason};
     return CHEX_OK;
 }
@@ -139,7 +139,7 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
     enum chex_status status;
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     out->entry = grown;
     e = &out->entry[out->count];
     *e = (struct entry){.line = (uint32_t)row->line, .age = NAN, .findings = findings, .sex = 'U', .view = "U"};
@@ -149,7 +149,7 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
     e->patient = r->patients.id[e->patient_no];
     e->name = arena_copy(&out->strings, row->field[c->image], row->length[c->image]);
     if (!e->name)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (c->age >= 0)
         e->age = label_age(row->field[c->age], &e->impossible_age);
     if (c->sex >= 0)
@@ -218,7 +218,7 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
     const char *fault;
 
     if (r->options->stop && atomic_load(r->options->stop))
-        return chex_fail_stopped(err);
+        return error_stopped(err);
     if (!r->have_header) {
         r->have_header = true;
         status = label_columns_find(row, &r->columns, err);
@@ -301,7 +301,7 @@ merge_duplicates(struct labels *labels, const char *path, struct chex_error *err
     labels->count = kept;
     if (conflicts == 0)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s has other values than in line %lu (%s such row%s)", path,
+    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s has other values than in line %lu (%s such row%s)", path,
                      (unsigned long)other.line, ascii_escape(first.name, strlen(first.name), shown, sizeof(shown)),
                      (unsigned long)first.line, COUNT_TEXT(conflicts), conflicts == 1 ? "" : "s");
 }
@@ -341,7 +341,7 @@ labels_read(const char *path, const struct labels_options *options, struct label
     if (r.unknown.line > 0)
         return fail_unknown(&r.unknown, path, err);
     if (out->row_count == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "%s:1: no rows%s", path, r.have_header ? " below the header" : "");
+        return error_set(err, CHEX_ERR_USAGE, "%s:1: no rows%s", path, r.have_header ? " below the header" : "");
     sort_entries(out);
     status = merge_duplicates(out, path, err);
     if (status == CHEX_OK)

@@ -73,17 +73,17 @@ add_name(struct adding *a, const char *name, size_t length, const char *path, un
         ascii_trim(&name, &length);
     }
     if (length == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: no file name", path, line);
+        return error_set(err, CHEX_ERR_USAGE, "%s:%lu: no file name", path, line);
     if (length > NAME_LENGTH_MAX)
-        return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: the file name \"%s\" is longer than 255 bytes", path, line,
+        return error_set(err, CHEX_ERR_USAGE, "%s:%lu: the file name \"%s\" is longer than 255 bytes", path, line,
                          ascii_escape(name, length, shown, sizeof(shown)));
     grown = array_grow(a->out->name, &a->capacity, a->out->count, sizeof(*grown));
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     a->out->name = grown;
     copy = arena_copy(&a->out->strings, name, length);
     if (!copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     a->out->name[a->out->count++] = copy;
     return note_odd(a, name, length, path, line, err);
 }

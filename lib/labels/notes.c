@@ -24,7 +24,7 @@ notes_add(struct notes *n, enum note_kind kind, const char *path, unsigned long 
     if (n->count[kind] < NOTES_KEPT) {
         kept = malloc(size);
         if (!kept)
-            return chex_fail_memory(err);
+            return error_memory(err);
         snprintf(kept, size, "%s:%lu: %s", path, line, ascii_escape(text, length, shown, sizeof(shown)));
         n->text[kind][n->count[kind]] = kept;
     }

@@ -65,7 +65,7 @@ add(struct patients *p, const char *id, struct arena *strings, struct chex_error
         *patient = (struct patient){copy, (uint32_t)p->count};
     if (!grown || !copy || !patient || !tsearch(patient, &p->tree, compare)) {
         free(patient);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     p->id[p->count++] = copy;
     return CHEX_OK;

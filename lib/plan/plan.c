@@ -118,7 +118,8 @@ compare_ordered(const void *a, const void *b)
 
 /* The images of all splits, each in its order: count of them in *out (to be freed). */
 static enum chex_status
-order_images(const struct plan *plan, struct digest *d, struct ordered **out, size_t *count, struct chex_error *err)
+order_images(const struct slot_plan *plan, struct digest *d, struct ordered **out, size_t *count,
+             struct chex_error *err)
 {
     const struct labels *labels = plan->labels;
     struct ordered *image = calloc(labels->count ? labels->count : 1, sizeof(*image));
@@ -127,7 +128,7 @@ order_images(const struct plan *plan, struct digest *d, struct ordered **out, si
     *out = image;
     *count = 0;
     if (!image)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < labels->count; i++) {
         uint8_t split = plan->splits.of_entry[i];
 
@@ -151,7 +152,7 @@ shards_for(const struct spec *spec, size_t images)
 
 /* Cut each split into shards; images of a part that is dropped are not copied to plan->image. */
 static enum chex_status
-cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct chex_error *err)
+cut_shards(struct slot_plan *plan, const struct ordered *image, size_t count, struct chex_error *err)
 {
     const struct spec *spec = &plan->spec;
     size_t at = 0, i;
@@ -160,14 +161,14 @@ cut_shards(struct plan *plan, const struct ordered *image, size_t count, struct 
     for (split = 0; split < plan->splits.count; split++)
         plan->shard_count += shards_for(spec, plan->splits.images[split]);
     if (plan->shard_count == 0 || plan->shard_count > SHARDS_MAX)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          plan->shard_count ? "%s shards are too many: choose a larger --shard-size"
                                            : "no split fills a shard: nothing is left to convert",
                          COUNT_TEXT(plan->shard_count));
     plan->shard = calloc(plan->shard_count, sizeof(*plan->shard));
     plan->image = malloc((count ? count : 1) * sizeof(*plan->image));
     if (!plan->shard || !plan->image)
-        return chex_fail_memory(err);
+        return error_memory(err);
     plan->shard_count = 0;
     for (split = 0; split < plan->splits.count; split++) {
         size_t images = plan->splits.images[split];
@@ -211,14 +212,14 @@ compare_sizes(const void *a, const void *b)
 }
 
 static enum chex_status
-choose_layout(struct plan *plan, struct chex_error *err)
+choose_layout(struct slot_plan *plan, struct chex_error *err)
 {
     size_t *size = malloc((plan->image_count ? plan->image_count : 1) * sizeof(*size));
     size_t i, distinct = 0;
     enum chex_status status;
 
     if (!size)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < plan->image_count; i++)
         size[i] = text_size_of(&plan->labels->entry[plan->image[i]]);
     qsort(size, plan->image_count, sizeof(*size), compare_sizes);
@@ -232,7 +233,7 @@ choose_layout(struct plan *plan, struct chex_error *err)
 
 /* SHA-256 of the sorted names of each split; entries are sorted by name. */
 static void
-hash_members(struct plan *plan, struct digest *d)
+hash_members(struct slot_plan *plan, struct digest *d)
 {
     uint8_t hash[DIGEST_SIZE];
     unsigned split;
@@ -254,7 +255,7 @@ hash_members(struct plan *plan, struct digest *d)
 }
 
 static void
-identify(struct plan *plan, struct digest *d)
+identify(struct slot_plan *plan, struct digest *d)
 {
     uint8_t hash[DIGEST_SIZE];
     char line[1024];
@@ -287,7 +288,7 @@ identify(struct plan *plan, struct digest *d)
 }
 
 enum chex_status
-plan_make(const struct spec *spec, const struct labels *labels, const bool *skip, struct plan *out,
+plan_make(const struct spec *spec, const struct labels *labels, const bool *skip, struct slot_plan *out,
           struct chex_error *err)
 {
     struct ordered *image = NULL;
@@ -295,9 +296,9 @@ plan_make(const struct spec *spec, const struct labels *labels, const bool *skip
     size_t count;
     enum chex_status status;
 
-    *out = (struct plan){.spec = *spec, .labels = labels};
+    *out = (struct slot_plan){.spec = *spec, .labels = labels};
     if (!d)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = split_assign(&spec->split, labels, skip, &out->splits, err);
     if (status == CHEX_OK)
         status = order_images(out, d, &image, &count, err);
@@ -315,16 +316,16 @@ plan_make(const struct spec *spec, const struct labels *labels, const bool *skip
 }
 
 void
-plan_release(struct plan *plan)
+plan_release(struct slot_plan *plan)
 {
     split_set_release(&plan->splits);
     free(plan->image);
     free(plan->shard);
-    *plan = (struct plan){0};
+    *plan = (struct slot_plan){0};
 }
 
 void
-plan_values(const struct plan *plan, const struct entry *entry, uint32_t shard, uint32_t index, uint8_t weight,
+plan_values(const struct slot_plan *plan, const struct entry *entry, uint32_t shard, uint32_t index, uint8_t weight,
             struct record_values *out)
 {
     *out = (struct record_values){
@@ -342,7 +343,7 @@ plan_values(const struct plan *plan, const struct entry *entry, uint32_t shard, 
 }
 
 uint64_t
-plan_size(const struct plan *plan)
+plan_size(const struct slot_plan *plan)
 {
     uint64_t records = 0;
     size_t i;
@@ -353,7 +354,7 @@ plan_size(const struct plan *plan)
 }
 
 size_t
-plan_shard_of(const struct plan *plan, size_t item)
+plan_shard_of(const struct slot_plan *plan, size_t item)
 {
     size_t low = 0, high = plan->shard_count;
 

@@ -51,7 +51,7 @@ struct plan_shard {
     char name[SHARD_NAME_MAX];
 };
 
-struct plan {
+struct slot_plan {
     struct spec spec;
     const struct labels *labels; /* not owned: must outlive the plan */
     struct split_set splits;
@@ -70,18 +70,18 @@ struct plan {
  * Make the plan.  skip as for split_assign().  plan_release() frees it, also after a failure.
  * CHEX_ERR_USAGE  from split_assign(), record_choose(), or no image at all, or too many shards
  */
-enum chex_status plan_make(const struct spec *spec, const struct labels *labels, const bool *skip, struct plan *out,
-                           struct chex_error *err);
-void plan_release(struct plan *plan);
+enum chex_status plan_make(const struct spec *spec, const struct labels *labels, const bool *skip,
+                           struct slot_plan *out, struct chex_error *err);
+void plan_release(struct slot_plan *plan);
 
 /* The values of the record in slot `index` of a shard for this entry. */
-void plan_values(const struct plan *plan, const struct entry *entry, uint32_t shard, uint32_t index, uint8_t weight,
-                 struct record_values *out);
+void plan_values(const struct slot_plan *plan, const struct entry *entry, uint32_t shard, uint32_t index,
+                 uint8_t weight, struct record_values *out);
 
 /* The shard of image `item` of plan->image. */
-size_t plan_shard_of(const struct plan *plan, size_t item);
+size_t plan_shard_of(const struct slot_plan *plan, size_t item);
 
 /* Bytes of all shards. */
-uint64_t plan_size(const struct plan *plan);
+uint64_t plan_size(const struct slot_plan *plan);
 
 #endif

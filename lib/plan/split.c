@@ -50,7 +50,7 @@ parse_percents(const char *p, struct split_rule *out, struct chex_error *err)
         uint64_t percent;
 
         if ((i > 0 && *p++ != ',') || !parse_number(&p, &percent) || percent > 100)
-            return chex_fail(err, CHEX_ERR_USAGE,
+            return error_set(err, CHEX_ERR_USAGE,
                              "a split by patient is patient:TRAIN,VAL,TEST[:SEED] in whole per "
                              "cent, such as patient:70,10,20");
         out->percent[i] = (unsigned)percent;
@@ -59,12 +59,12 @@ parse_percents(const char *p, struct split_rule *out, struct chex_error *err)
     if (*p == ':') {
         p++;
         if (!parse_number(&p, &out->seed))
-            return chex_fail(err, CHEX_ERR_USAGE, "the seed of a split is a whole number below 2^64");
+            return error_set(err, CHEX_ERR_USAGE, "the seed of a split is a whole number below 2^64");
     }
     if (*p != '\0')
-        return chex_fail(err, CHEX_ERR_USAGE, "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it");
+        return error_set(err, CHEX_ERR_USAGE, "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it");
     if (sum != 100)
-        return chex_fail(err, CHEX_ERR_USAGE, "the per cents of a split add up to %u, not 100", (unsigned)sum);
+        return error_set(err, CHEX_ERR_USAGE, "the per cents of a split add up to %u, not 100", (unsigned)sum);
     return CHEX_OK;
 }
 
@@ -82,7 +82,7 @@ split_rule_parse(const char *text, struct split_rule *out, struct chex_error *er
     snprintf(word, sizeof(word), "%.*s", (int)length, text);
     kind = name_index(kind_names, word);
     if (kind < 0 || (rest != NULL) != (kind == SPLIT_PATIENT || kind == SPLIT_FILE))
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "unknown split \"%s\": official, patient:TRAIN,VAL,TEST[:SEED], file:PATH or "
                          "none",
                          ascii_escape(text, strlen(text), shown, sizeof(shown)));
@@ -90,9 +90,9 @@ split_rule_parse(const char *text, struct split_rule *out, struct chex_error *er
     if (kind == SPLIT_PATIENT)
         return parse_percents(rest, out, err);
     if (kind == SPLIT_FILE && rest[0] == '\0')
-        return chex_fail(err, CHEX_ERR_USAGE, "file: needs a path, as in file:splits.csv");
+        return error_set(err, CHEX_ERR_USAGE, "file: needs a path, as in file:splits.csv");
     if (kind == SPLIT_FILE && strlen(rest) >= sizeof(out->path))
-        return chex_fail(err, CHEX_ERR_USAGE, "the path of the split file is too long");
+        return error_set(err, CHEX_ERR_USAGE, "the path of the split file is too long");
     if (kind == SPLIT_FILE)
         strcpy(out->path, rest);
     return CHEX_OK;
@@ -151,7 +151,7 @@ assign_by_patient(struct split_work *w, struct chex_error *err)
     const int split[3] = {train, val, test};
 
     if (!percent)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (size_t i = 0; i < w->labels->count; i++) {
         unsigned p = percent[w->labels->entry[i].patient_no];
 
@@ -232,7 +232,7 @@ assign_official(struct split_work *w, struct chex_error *err)
     /* One after the other: a split's number is how many were named before it. */
     int train_split = split_work_name(w, "train"), val_split = split_work_name(w, "val");
     int split[2] = {train_split, val_split}, split_test[2] = {split_work_name(w, "test"), 0};
-    enum chex_status status = percent ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = percent ? CHEX_OK : error_memory(err);
 
     if (status == CHEX_OK)
         status = read_list(w->rule->path, SPLIT_LIST_TRAIN, &train, err);
@@ -278,13 +278,13 @@ check_leaks(const struct split_work *w, struct chex_error *err)
     if (leaks == 0)
         return CHEX_OK;
     if (leaks == 1)
-        chex_fail(err, CHEX_ERR_USAGE, "%s", text);
+        error_set(err, CHEX_ERR_USAGE, "%s", text);
     else
-        chex_fail(err, CHEX_ERR_USAGE, "%s patients are in two splits: %s%s", COUNT_TEXT(leaks), text,
+        error_set(err, CHEX_ERR_USAGE, "%s patients are in two splits: %s%s", COUNT_TEXT(leaks), text,
                   leaks > LEAKS_SHOWN ? ", ..." : "");
     if (w->rule->kind == SPLIT_OFFICIAL)
-        return chex_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
-    return chex_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
+        return error_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
+    return error_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
 }
 
 /* No entry in no split, but for those that are skipped. */
@@ -304,9 +304,9 @@ check_outside(const struct split_work *w, struct chex_error *err)
         return CHEX_OK;
     ascii_escape(first, strlen(first), shown, sizeof(shown));
     if (w->rule->kind == SPLIT_FILE)
-        return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in no split of '%s', the first is %s",
+        return error_set(err, CHEX_ERR_USAGE, "%s image%s in no split of '%s', the first is %s",
                          COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", w->rule->path, shown);
-    return chex_fail(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s%s%s",
+    return error_set(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s%s%s",
                      COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", SPLIT_LIST_TRAIN,
                      SPLIT_LIST_TEST, shown, w->out->notes.count[NOTE_GLUED] > 0 ? "; two names in one line: " : "",
                      w->out->notes.count[NOTE_GLUED] > 0 ? w->out->notes.text[NOTE_GLUED][0] : "");
@@ -356,7 +356,7 @@ finish(const struct split_work *w, struct chex_error *err)
         if (set->of_entry[i] != SPLIT_OUTSIDE)
             set->of_entry[i] = place[set->of_entry[i]];
     *set = sorted;
-    return set->count > 0 ? CHEX_OK : chex_fail(err, CHEX_ERR_USAGE, "there is no image to put into a split");
+    return set->count > 0 ? CHEX_OK : error_set(err, CHEX_ERR_USAGE, "there is no image to put into a split");
 }
 
 enum chex_status
@@ -370,7 +370,7 @@ split_assign(const struct split_rule *rule, const struct labels *labels, const b
     w.patient_in = calloc(labels->patient_count + 1, sizeof(*w.patient_in));
     if (!out->of_entry || !w.patient_in) {
         free(w.patient_in);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     memset(out->of_entry, SPLIT_OUTSIDE, labels->count + 1);
     switch (rule->kind) {

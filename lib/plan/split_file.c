@@ -118,7 +118,7 @@ read_key(struct split_file *f, const struct table_row *row, const char **key, st
     if (fault)
         return table_fail(row, err, "%s", fault);
     *key = arena_copy(&f->strings, field, strlen(field));
-    return *key ? CHEX_OK : chex_fail_memory(err);
+    return *key ? CHEX_OK : error_memory(err);
 }
 
 static enum chex_status
@@ -140,7 +140,7 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
         return status;
     grown = array_grow(f->line, &f->capacity, f->count, sizeof(*grown));
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     f->line = grown;
     f->line[f->count++] = line;
     return CHEX_OK;
@@ -177,7 +177,7 @@ sort_lines(struct split_file *f, struct chex_error *err)
         if (!last || strcmp(last->key, line->key) != 0)
             f->line[kept++] = *line;
         else if (last->split != line->split)
-            return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s%s is in %s, and in %s in line %lu", f->work->rule->path,
+            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s%s is in %s, and in %s in line %lu", f->work->rule->path,
                              (unsigned long)line->number, f->by_patient ? "patient " : "",
                              ascii_escape(line->key, strlen(line->key), shown, sizeof(shown)),
                              f->work->out->name[line->split], f->work->out->name[last->split],
@@ -195,7 +195,7 @@ split_file_assign(struct split_work *w, struct chex_error *err)
     enum chex_status status = table_read(w->rule->path, on_row, &f, NULL, err);
 
     if (status == CHEX_OK && f.count == 0)
-        status = chex_fail(err, CHEX_ERR_USAGE, "%s:1: no rows", w->rule->path);
+        status = error_set(err, CHEX_ERR_USAGE, "%s:1: no rows", w->rule->path);
     if (status == CHEX_OK)
         status = sort_lines(&f, err);
     for (size_t i = 0; status == CHEX_OK && i < labels->count; i++) {

@@ -23,7 +23,7 @@
 #define JOURNAL_VERSION 1
 #define JOURNAL_MAX     (256u << 20)
 
-static const struct json_bounds header_bounds = {.size = 65536, .depth = 2, .values = 100};
+static const struct parse_bounds header_bounds = {.size = 65536, .depth = 2, .values = 100};
 
 /* ---- names ---------------------------------------------------------------------------------------------------- */
 
@@ -71,15 +71,15 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
     if (json_unpack_ex((json_t *)(uintptr_t)line, &e, 0, "{s:I,s:s,s:s}", "journal", &version, "dataset_id", &id,
                        "spec", &old_spec) != 0)
         return json_error_code(&e) == json_error_out_of_memory
-                   ? chex_fail_memory(err)
-                   : chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", r->folder->path,
+                   ? error_memory(err)
+                   : error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' is not a journal of chex-convert", r->folder->path,
                                r->name);
     if (version != JOURNAL_VERSION)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s/%s' has version %" JSON_INTEGER_FORMAT ", this build reads %d", r->folder->path, r->name,
                          version, JOURNAL_VERSION);
     if (strcmp(id, r->dataset_id) != 0)
-        return chex_fail(
+        return error_set(
             err, CHEX_ERR_INCOMPATIBLE,
             "'%s' holds an unfinished conversion of other data or options, %.8s, and %.8s is wanted "
             "(--force replaces it): %s",
@@ -117,12 +117,12 @@ static enum chex_status
 take_header(const struct reading *r, const char *text, size_t size, struct chex_error *err)
 {
     json_t *line;
-    enum chex_status status = json_read(text, size, &header_bounds, &line, err);
+    enum chex_status status = parse_json(text, size, &header_bounds, &line, err);
 
     if (status == CHEX_OK)
         status = check_header(r, line, err);
     else if (status != CHEX_ERR_MEMORY)
-        status = chex_context(err, CHEX_ERR_DAMAGED, "the first line");
+        status = error_context(err, CHEX_ERR_DAMAGED, "the first line");
     json_decref(line);
     return status;
 }
@@ -169,8 +169,8 @@ read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
     else if (status == CHEX_ERR_MISSING)
         status = CHEX_OK;
     else /* a folder or FIFO in its place is no fault of the images */
-        status = chex_context(err, chex_status_is_data(status) ? CHEX_ERR_INCOMPATIBLE : status, "'%s/%s'",
-                              r->folder->path, r->name);
+        status = error_context(err, chex_status_is_data(status) ? CHEX_ERR_INCOMPATIBLE : status, "'%s/%s'",
+                               r->folder->path, r->name);
     buffer_release(&b);
     return status;
 }
@@ -240,7 +240,7 @@ append_header(struct journal *j, const char *dataset_id, const char *spec, struc
     json_t *line = json_pack("{s:I,s:s,s:s}", "journal", (json_int_t)JOURNAL_VERSION, "dataset_id", dataset_id, "spec",
                              spec);
     struct buffer b = {0};
-    enum chex_status status = json_append(line, JSON_COMPACT | JSON_ENSURE_ASCII, &b, err);
+    enum chex_status status = append_json(line, JSON_COMPACT | JSON_ENSURE_ASCII, &b, err);
 
     json_decref(line);
     if (status == CHEX_OK)

@@ -28,7 +28,7 @@ journal_format(size_t shard, const struct shard_result *result, struct buffer *b
                              (json_int_t)result->size, "sha256", result->sha256, "crc32c", result->crc32c, "images",
                              (json_int_t)result->images, "sum", (json_int_t)result->sum, "squares",
                              (json_int_t)result->squares, "rejects", (json_int_t)result->reject_count);
-    enum chex_status status = json_append(line, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
+    enum chex_status status = append_json(line, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
 
     json_decref(line);
     return status;
@@ -39,8 +39,8 @@ static enum chex_status
 fail_unpack(const json_error_t *e, struct chex_error *err)
 {
     return json_error_code(e) == json_error_out_of_memory
-               ? chex_fail_memory(err)
-               : chex_fail(err, CHEX_ERR_DAMAGED, "%s", "no line of a shard");
+               ? error_memory(err)
+               : error_set(err, CHEX_ERR_DAMAGED, "%s", "no line of a shard");
 }
 
 static enum chex_status
@@ -56,9 +56,9 @@ parse_object(json_t *line, size_t shard_count, size_t *shard, struct shard_resul
         return fail_unpack(&e, err);
     if (number < 0 || (size_t)number >= shard_count || size < 0 || images < 0 || images > UINT32_MAX || sum < 0 ||
         squares < 0 || rejects < 0)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "a number that cannot be");
+        return error_set(err, CHEX_ERR_DAMAGED, "a number that cannot be");
     if (strlen(sha256) != DIGEST_HEX - 1 || strlen(crc32c) != CRC_HEX - 1)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "no checksum");
+        return error_set(err, CHEX_ERR_DAMAGED, "no checksum");
     *shard = (size_t)number;
     *out = (struct shard_result){
         .done = true,
@@ -77,15 +77,15 @@ enum chex_status
 journal_parse(const char *line, size_t size, size_t shard_count, size_t *shard, struct shard_result *out,
               struct chex_error *err)
 {
-    static const struct json_bounds bounds = {.size = 4096, .depth = 2, .values = 64};
+    static const struct parse_bounds bounds = {.size = 4096, .depth = 2, .values = 64};
     json_t *object;
-    enum chex_status status = json_read(line, size, &bounds, &object, err);
+    enum chex_status status = parse_json(line, size, &bounds, &object, err);
 
     *out = (struct shard_result){0};
     if (status == CHEX_OK)
         status = parse_object(object, shard_count, shard, out, err);
     else if (status != CHEX_ERR_MEMORY)
-        status = chex_context(err, CHEX_ERR_DAMAGED, "a line");
+        status = error_context(err, CHEX_ERR_DAMAGED, "a line");
     json_decref(object);
     return status;
 }

@@ -90,7 +90,7 @@ store_reject(struct store *store, size_t shard, uint32_t index, const struct che
     size_t i;
 
     if (!text)
-        return chex_fail_memory(err);
+        return error_memory(err);
     pthread_mutex_lock(&s->lock);
     grown = realloc(r->reject, (r->reject_count + 1) * sizeof(*grown));
     if (grown) {
@@ -103,7 +103,7 @@ store_reject(struct store *store, size_t shard, uint32_t index, const struct che
     pthread_mutex_unlock(&s->lock);
     if (!grown) {
         free(text);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     return decide(s, index, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }

@@ -67,20 +67,21 @@ struct store_state {
  * CHEX_ERR_DAMAGED  the data set is complete, but for a shard
  * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
-enum chex_status store_prepare(const struct folder *folder, const struct plan *plan,
+enum chex_status store_prepare(const struct folder *folder, const struct slot_plan *plan,
                                const struct store_options *options, struct store_state *state, struct chex_error *err);
 /*
  * Is the data set complete?  Writes nothing, so that the folder need be neither locked nor writable.
  * The same errors.
  */
-enum chex_status store_probe(const struct folder *folder, const struct plan *plan, const struct store_options *options,
-                             struct store_state *state, struct chex_error *err);
+enum chex_status store_probe(const struct folder *folder, const struct slot_plan *plan,
+                             const struct store_options *options, struct store_state *state, struct chex_error *err);
 /*
  * Open this part of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
  * The same errors.
  */
-enum chex_status store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
-                            struct store **out, struct store_state *state, struct chex_error *err);
+enum chex_status store_open(const struct folder *folder, const struct slot_plan *plan,
+                            const struct store_options *options, struct store **out, struct store_state *state,
+                            struct chex_error *err);
 void store_free(struct store *store); /* NULL is allowed; what is unfinished stays for the next run */
 
 /* Bytes that the unfinished shards will still take. */

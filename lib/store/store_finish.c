@@ -48,13 +48,13 @@ read_own_record(struct store *store, size_t shard, uint32_t index, uint8_t *reco
                                               &got, err);
 
     if (status == CHEX_OK && got < stride)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file is too short");
+        status = error_set(err, CHEX_ERR_TRUNCATED, "file is too short");
     if (status == CHEX_OK && record_check(&identity, index, record, true, out) != CHEX_OK)
         status = record_fail(out, err);
     /* What was just written came back otherwise: the disk, not the data. */
     if (status != CHEX_OK && status != CHEX_ERR_READ)
-        status = chex_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
-                              s->name);
+        status = error_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
+                               s->name);
     return status;
 }
 
@@ -98,8 +98,8 @@ static enum chex_status
 fail_read_back(const struct store *store, size_t shard, uint32_t index, struct chex_error *err)
 {
     err->cause = EIO;
-    return chex_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
-                        store->plan->shard[shard].name);
+    return error_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
+                         store->plan->shard[shard].name);
 }
 
 /* Read the partial file back from end to end: each record is checked, all are hashed and summed up. */
@@ -133,7 +133,7 @@ store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX
         status = digest_file(fd, NULL, NULL, hex, err);
         close(fd);
     }
-    return status == CHEX_OK ? status : chex_context(err, status, "'%s/%s'", store->folder->path, name);
+    return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", store->folder->path, name);
 }
 
 /* --verify: is under its final name what was written? */
@@ -145,9 +145,9 @@ verify_shard(const struct store *store, size_t shard, struct chex_error *err)
     enum chex_status status = store_hash_file(store, name, hex, err);
 
     if (status == CHEX_OK && strcmp(hex, store->result[shard].sha256) != 0)
-        status = chex_fail(err, CHEX_ERR_WRITE, "'%s/%s': content differs from what was written", store->folder->path,
+        status = error_set(err, CHEX_ERR_WRITE, "'%s/%s': content differs from what was written", store->folder->path,
                            name);
-    return status == CHEX_OK || status == CHEX_ERR_MEMORY ? status : chex_context(err, CHEX_ERR_WRITE, "verifying");
+    return status == CHEX_OK || status == CHEX_ERR_MEMORY ? status : error_context(err, CHEX_ERR_WRITE, "verifying");
 }
 
 /* ---- finishing ------------------------------------------------------------------------------------------------ */
@@ -192,7 +192,7 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
     size_t stride = store->plan->layout.stride;
     uint8_t *record = malloc(2 * stride);
     uint32_t *good = malloc(store->plan->shard[shard].records * sizeof(*good)), count = 0;
-    enum chex_status status = record && good ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = record && good ? CHEX_OK : error_memory(err);
 
     if (status == CHEX_OK)
         list_good(store, shard, good, &count);
@@ -279,7 +279,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
 static enum chex_status
 find_donor(struct store *store, unsigned split, struct donor *donor, struct chex_error *err)
 {
-    const struct plan *plan = store->plan;
+    const struct slot_plan *plan = store->plan;
     struct shard_scan scan = {.wants = wants_record, .visit = visit_record, .context = donor};
     enum chex_status status;
     uint64_t size;
@@ -289,7 +289,7 @@ find_donor(struct store *store, unsigned split, struct donor *donor, struct chex
            (plan->shard[i].split != split || !store->result[i].done || store->result[i].images == 0))
         i++;
     if (i == plan->shard_count)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "no image of split '%s' could be read", plan->splits.name[split]);
+        return error_set(err, CHEX_ERR_DAMAGED, "no image of split '%s' could be read", plan->splits.name[split]);
     scan.shard = store_shard_identity(store, i);
     scan.records = plan->shard[i].images;
     status = file_open(store->folder->fd, plan->shard[i].name, &scan.fd, &size, err);
@@ -298,10 +298,10 @@ find_donor(struct store *store, unsigned split, struct donor *donor, struct chex
         close(scan.fd);
     }
     if (status == CHEX_OK && !donor->found)
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "no image in it");
+        status = error_set(err, CHEX_ERR_DAMAGED, "no image in it");
     return status == CHEX_OK || status == CHEX_ERR_MEMORY
                ? status
-               : chex_context(err, CHEX_ERR_WRITE, "reading back '%s/%s'", store->folder->path, plan->shard[i].name);
+               : error_context(err, CHEX_ERR_WRITE, "reading back '%s/%s'", store->folder->path, plan->shard[i].name);
 }
 
 static enum chex_status
@@ -311,7 +311,7 @@ write_padding(struct store *store, size_t shard, struct chex_error *err)
     size_t stride = store->plan->layout.stride;
     struct donor donor = {.layout = &store->plan->layout, .record = malloc(2 * stride)};
     uint32_t i;
-    enum chex_status status = donor.record ? find_donor(store, s->split, &donor, err) : chex_fail_memory(err);
+    enum chex_status status = donor.record ? find_donor(store, s->split, &donor, err) : error_memory(err);
 
     if (status == CHEX_OK)
         status = store_open_partial(store, shard, err);
@@ -347,6 +347,6 @@ store_finish(struct store *store, struct chex_error *err)
             status = finish_by_donor(store, i, err);
     for (i = 0; status == CHEX_OK && i < store->plan->shard_count; i++)
         if (!store->result[i].done)
-            status = chex_fail(err, CHEX_ERR_BUG, "shard %zu is not finished", i);
+            status = error_set(err, CHEX_ERR_BUG, "shard %zu is not finished", i);
     return status;
 }

@@ -20,7 +20,7 @@
 
 /* ---- files of ours -------------------------------------------------------------------------------------------- */
 
-enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PART, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
+enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PARTIAL, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
 
 /* What is behind chestxray14-SPLIT.tfrecord-NNNNN-of-NNNNN, as plan.c makes names; NULL where it is another name. */
 static const char *
@@ -89,7 +89,7 @@ kind_of(const char *name)
     if (!rest)
         return FILE_FOREIGN;
     if (hidden && strcmp(rest, ".part") == 0)
-        return FILE_PART;
+        return FILE_PARTIAL;
     if (strncmp(rest, DALI_INDEX_SUFFIX, strlen(DALI_INDEX_SUFFIX)) == 0)
         rest += strlen(DALI_INDEX_SUFFIX);
     if (hidden)
@@ -127,7 +127,7 @@ remove_leftovers(const struct folder *folder, const bool *remove, size_t *count,
 static enum chex_status
 clear(const struct folder *folder, struct chex_error *err)
 {
-    static const bool remove[FILE_KINDS] = {[FILE_SHARD] = true, [FILE_PART] = true, [FILE_LEFTOVER] = true};
+    static const bool remove[FILE_KINDS] = {[FILE_SHARD] = true, [FILE_PARTIAL] = true, [FILE_LEFTOVER] = true};
     static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true};
     enum chex_status status = folder_remove(folder, MANIFEST_NAME, err);
 
@@ -163,13 +163,13 @@ check_shard(void *context, void *worker, size_t item, struct chex_error *err)
 
     (void)worker;
     if (fstatat(c->store->folder->fd, shard->name, &st, 0) != 0 || (uint64_t)st.st_size != shard->size)
-        return chex_fail(err, CHEX_ERR_DAMAGED,
+        return error_set(err, CHEX_ERR_DAMAGED,
                          "'%s' has a manifest, but shard '%s' is missing or of another size (--repair makes it again)",
                          path, shard->name);
     if (c->store->options.verify)
         status = store_hash_file(c->store, shard->name, hex, err);
     if (status == CHEX_OK && c->store->options.verify && strcmp(hex, shard->sha256) != 0)
-        status = chex_fail(err, CHEX_ERR_DAMAGED,
+        status = error_set(err, CHEX_ERR_DAMAGED,
                            "'%s/%s' differs from what the manifest says (--repair makes it again)", path, shard->name);
     return status;
 }
@@ -194,7 +194,7 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
              m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
              (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
              m->lenient ? ", lenient" : "");
-    return chex_fail(
+    return error_set(
         err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
         store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
 }
@@ -213,7 +213,7 @@ find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
         size_t count[FILE_KINDS] = {0};
         enum chex_status status = remove_leftovers(folder, none, count, err);
 
-        *files = count[FILE_JOURNAL] > 0 ? 0 : count[FILE_SHARD] + count[FILE_PART];
+        *files = count[FILE_JOURNAL] > 0 ? 0 : count[FILE_SHARD] + count[FILE_PARTIAL];
         if (status != CHEX_OK || *files == 0)
             return status;
     }
@@ -232,7 +232,7 @@ probe_without_manifest(const struct store *store, struct chex_error *err)
         return status;
     if (store->options.repair)
         return store_repair(store, NULL, &damaged, err);
-    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+    return error_set(err, CHEX_ERR_INCOMPATIBLE,
                      "'%s' holds %s files of shards, but neither a manifest nor a journal (--repair makes the "
                      "manifest again, --force replaces them)",
                      store->folder->path, COUNT_TEXT(files));
@@ -257,12 +257,12 @@ probe_manifest(const struct store *store, struct store_state *state, struct chex
     if (status == CHEX_ERR_DAMAGED && store->options.repair)
         status = store_repair(store, NULL, &damaged, err);
     else if (status == CHEX_ERR_NOT_IMAGE) /* a folder, which --force would not remove */
-        status = chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s'", folder->path, MANIFEST_NAME);
+        status = error_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s'", folder->path, MANIFEST_NAME);
     else if (status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ)
-        chex_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME);
+        error_context(err, status, "'%s/%s'", folder->path, MANIFEST_NAME);
     else if (status != CHEX_OK)
-        status = chex_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)", folder->path,
-                              MANIFEST_NAME, status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
+        status = error_context(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' (%s--force replaces the data set)", folder->path,
+                               MANIFEST_NAME, status == CHEX_ERR_DAMAGED ? "--repair makes it again, " : "");
     else if (strcmp(m.dataset_id, store->plan->dataset_id) != 0)
         status = fail_other(store, &m, err);
     else if (store->options.repair)
@@ -280,7 +280,7 @@ probe_manifest(const struct store *store, struct store_state *state, struct chex
 
 /* The journals that are there are of this data set. */
 static enum chex_status
-check_journals(const struct folder *folder, const struct plan *plan, struct chex_error *err)
+check_journals(const struct folder *folder, const struct slot_plan *plan, struct chex_error *err)
 {
     struct shard_result *unused = calloc(plan->shard_count, sizeof(*unused));
     char spec[256];
@@ -288,7 +288,7 @@ check_journals(const struct folder *folder, const struct plan *plan, struct chex
     enum chex_status status;
 
     if (!unused)
-        return chex_fail_memory(err);
+        return error_memory(err);
     spec_format(&plan->spec, spec, sizeof(spec));
     status = journal_read_all(folder, plan->dataset_id, spec, unused, plan->shard_count, &count, err);
     free(unused);
@@ -300,7 +300,8 @@ check_journals(const struct folder *folder, const struct plan *plan, struct chex
  * one in the middle of its --repair, which has no manifest for a while.
  */
 static enum chex_status
-find_replaced(const struct folder *folder, const struct plan *plan, const char *id, bool *found, struct chex_error *err)
+find_replaced(const struct folder *folder, const struct slot_plan *plan, const char *id, bool *found,
+              struct chex_error *err)
 {
     struct shard_result *result = calloc(plan->shard_count, sizeof(*result));
     size_t count = 0, finished = 0, i;
@@ -310,7 +311,7 @@ find_replaced(const struct folder *folder, const struct plan *plan, const char *
 
     *found = false;
     if (!result)
-        return chex_fail_memory(err);
+        return error_memory(err);
     spec_format(&plan->spec, spec, sizeof(spec));
     status = journal_read_all(folder, id, spec, result, plan->shard_count, &count, err);
     for (i = 0; i < plan->shard_count; i++)
@@ -324,7 +325,7 @@ find_replaced(const struct folder *folder, const struct plan *plan, const char *
 }
 
 enum chex_status
-store_prepare(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+store_prepare(const struct folder *folder, const struct slot_plan *plan, const struct store_options *options,
               struct store_state *state, struct chex_error *err)
 {
     static const bool leftovers[FILE_KINDS] = {[FILE_LEFTOVER] = true};
@@ -351,7 +352,7 @@ store_prepare(const struct folder *folder, const struct plan *plan, const struct
 }
 
 enum chex_status
-store_probe(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+store_probe(const struct folder *folder, const struct slot_plan *plan, const struct store_options *options,
             struct store_state *state, struct chex_error *err)
 {
     struct store view = {.folder = folder, .plan = plan, .options = *options};

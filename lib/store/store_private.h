@@ -33,7 +33,7 @@ struct store_shard {
 
 struct store {
     const struct folder *folder;
-    const struct plan *plan;
+    const struct slot_plan *plan;
     struct store_options options;
     unsigned max_open;         /* partial files that stay open between puts */
     atomic_uint open_partials; /* that are open */

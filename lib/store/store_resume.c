@@ -77,8 +77,8 @@ take_over(struct store *store, size_t shard, bool scanned, struct store_found *f
     status = scan_name(store, shard, partial, found, err);
     if (status == CHEX_OK || status == CHEX_ERR_MISSING)
         return CHEX_OK;
-    return chex_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", store->folder->path,
-                        partial);
+    return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "'%s/%s'", store->folder->path,
+                         partial);
 }
 
 /* One shard: believed, or taken over; finished at once where all its images are there. */
@@ -147,7 +147,7 @@ partials_limit(void)
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-make_store(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+make_store(const struct folder *folder, const struct slot_plan *plan, const struct store_options *options,
            struct store **out, struct chex_error *err)
 {
     struct store *store = calloc(1, sizeof(*store));
@@ -155,7 +155,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
 
     *out = NULL;
     if (!store)
-        return chex_fail_memory(err);
+        return error_memory(err);
     store->folder = folder;
     store->plan = plan;
     store->options = *options;
@@ -177,7 +177,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
     }
     if (i < plan->shard_count || !store->result) {
         store_free(store);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     *out = store;
     return CHEX_OK;
@@ -187,7 +187,7 @@ make_store(const struct folder *folder, const struct plan *plan, const struct st
 static enum chex_status
 read_journals(struct store *store, struct chex_error *err)
 {
-    const struct plan *plan = store->plan;
+    const struct slot_plan *plan = store->plan;
     char spec[256];
     size_t i;
     enum chex_status status;
@@ -202,7 +202,7 @@ read_journals(struct store *store, struct chex_error *err)
 }
 
 enum chex_status
-store_open(const struct folder *folder, const struct plan *plan, const struct store_options *options,
+store_open(const struct folder *folder, const struct slot_plan *plan, const struct store_options *options,
            struct store **out, struct store_state *state, struct chex_error *err)
 {
     enum chex_status status = make_store(folder, plan, options, out, err);
@@ -331,12 +331,12 @@ check_shard(void *context, void *worker, size_t shard, struct chex_error *err)
 static enum chex_status
 write_journal(const struct repair *r, struct chex_error *err)
 {
-    const struct plan *plan = r->store->plan;
+    const struct slot_plan *plan = r->store->plan;
     struct shard_result *before = calloc(plan->shard_count, sizeof(*before));
     struct journal journal = {.fd = -1};
     char spec[256];
     size_t i;
-    enum chex_status status = before ? folder_remove(r->store->folder, JOURNAL_NAME, err) : chex_fail_memory(err);
+    enum chex_status status = before ? folder_remove(r->store->folder, JOURNAL_NAME, err) : error_memory(err);
 
     spec_format(&plan->spec, spec, sizeof(spec));
     if (status == CHEX_OK)
@@ -365,7 +365,7 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     size_t count = store->plan->shard_count, i;
     uint64_t good = 0;
     struct repair r = {store, m, calloc(count, sizeof(*r.found))};
-    enum chex_status status = r.found ? store_each(store, count, check_shard, &r, err) : chex_fail_memory(err);
+    enum chex_status status = r.found ? store_each(store, count, check_shard, &r, err) : error_memory(err);
 
     *damaged = !m;
     for (i = 0; status == CHEX_OK && i < count; i++) {
@@ -374,7 +374,7 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     }
     /* Another data set must not be taken for a damaged one of ours; a manifest that cannot be read says nothing. */
     if (status == CHEX_OK && good == 0 && !m)
-        status = chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' has no good manifest and no record of this data set (--force replaces it)",
                            store->folder->path);
     if (status == CHEX_OK && *damaged)

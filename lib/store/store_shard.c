@@ -27,7 +27,7 @@ store_open_partial(struct store *store, size_t shard, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     if (!s->partial) {
-        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PART, likely ? size : 0, &s->partial, err);
+        status = safe_file_create(store->folder, plan->name, SAFE_FILE_PARTIAL, likely ? size : 0, &s->partial, err);
         if (status != CHEX_OK)
             return status;
         atomic_fetch_add(&store->open_partials, 1);

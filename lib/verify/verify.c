@@ -20,12 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct split_sums {
+struct split_totals {
     bool damaged; /* some shard had faults: the sums say nothing */
     uint64_t positives[CHEX_FINDINGS];
 };
 
-struct run {
+struct verify_run {
     struct verify *v;
     unsigned first, end; /* the shards that are meant */
     _Atomic uint64_t bytes;
@@ -34,7 +34,7 @@ struct run {
     pthread_mutex_t lock;   /* for what follows */
     struct report **report; /* [shard_count]: those that are done and not passed on yet */
     unsigned passed_on;
-    struct split_sums sums[SPLIT_MAX];
+    struct split_totals sums[SPLIT_MAX];
     bool read_failed;
     struct chex_error read_error;
 };
@@ -50,9 +50,9 @@ free_report(struct report *r)
 }
 
 static void
-add_sums(struct run *run, unsigned shard, const struct report *r)
+add_sums(struct verify_run *run, unsigned shard, const struct report *r)
 {
-    struct split_sums *sums = &run->sums[run->v->dataset->shard[shard].split];
+    struct split_totals *sums = &run->sums[run->v->dataset->shard[shard].split];
     unsigned i;
 
     sums->damaged |= r->faults > 0;
@@ -60,7 +60,7 @@ add_sums(struct run *run, unsigned shard, const struct report *r)
         sums->positives[i] += r->positives[i];
     if (r->read_failed && !run->read_failed) {
         run->read_failed = true;
-        chex_fail(&run->read_error, CHEX_ERR_READ, "'%s/%s' could not be read", run->v->dataset->folder.path,
+        error_set(&run->read_error, CHEX_ERR_READ, "'%s/%s' could not be read", run->v->dataset->folder.path,
                   run->v->dataset->shard[shard].name);
     }
 }
@@ -68,14 +68,14 @@ add_sums(struct run *run, unsigned shard, const struct report *r)
 static enum chex_status
 work(void *context, void *worker, size_t item, struct chex_error *err)
 {
-    struct run *run = context;
+    struct verify_run *run = context;
     unsigned shard = run->first + (unsigned)item;
     const struct chex_dataset *ds = run->v->dataset;
     struct report *r = calloc(1, sizeof(*r));
     enum chex_status status;
 
     if (!r)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = verify_shard(run->v, worker, shard, &run->bytes, r, err);
     if (status != CHEX_OK) {
         free_report(r);
@@ -112,7 +112,7 @@ worker_free(void *worker)
 static void
 tick(void *context, size_t done)
 {
-    struct run *run = context;
+    struct verify_run *run = context;
     uint64_t bytes = atomic_load(&run->bytes);
 
     (void)done;
@@ -120,7 +120,7 @@ tick(void *context, size_t done)
 }
 
 static uint64_t
-expected_bytes(const struct run *run)
+expected_bytes(const struct verify_run *run)
 {
     const struct verify *v = run->v;
     double share = v->depth == VERIFY_FULL ? 1 : v->depth == VERIFY_SAMPLE ? v->sample_percent / 100 : 0;
@@ -133,7 +133,7 @@ expected_bytes(const struct run *run)
 }
 
 static enum chex_status
-check_shards(struct run *run, struct chex_error *err)
+check_shards(struct verify_run *run, struct chex_error *err)
 {
     struct parallel p = {
         .count = run->end - run->first,
@@ -152,7 +152,7 @@ check_shards(struct run *run, struct chex_error *err)
 /* ---- sums over a split ----------------------------------------------------------------------------------------- */
 
 static void
-check_sums(struct run *run)
+check_sums(struct verify_run *run)
 {
     const struct chex_dataset *ds = run->v->dataset;
     struct report r = {0};
@@ -222,7 +222,7 @@ check_folder(struct verify *v, struct chex_error *err)
     const struct chex_dataset *ds = v->dataset;
     const char **known = calloc(ds->info.shard_count, sizeof(*known));
     struct folder_names names = {.count = 0};
-    enum chex_status status = known ? folder_list(&ds->folder, is_any, &names, err) : chex_fail_memory(err);
+    enum chex_status status = known ? folder_list(&ds->folder, is_any, &names, err) : error_memory(err);
     size_t i;
 
     for (i = 0; known && i < ds->info.shard_count; i++)
@@ -248,7 +248,7 @@ enum chex_status
 verify_run(struct verify *v, struct chex_error *err)
 {
     unsigned shard_count = v->dataset->info.shard_count, i;
-    struct run run = {.v = v, .end = shard_count, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct verify_run run = {.v = v, .end = shard_count, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct chex_error index_error;
     enum chex_status status;
 
@@ -260,7 +260,7 @@ verify_run(struct verify *v, struct chex_error *err)
     run.total = expected_bytes(&run);
     run.report = calloc(shard_count, sizeof(struct report *));
     if (!run.report)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = check_shards(&run, err);
     if (status == CHEX_OK && v->depth == VERIFY_FULL && !v->only)
         check_sums(&run);

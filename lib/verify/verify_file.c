@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct check {
+struct file_check {
     struct verify *v;
     const struct shard_scan *scan;
     size_t stride; /* of the first record; 0 until one was read */
@@ -32,7 +32,7 @@ struct check {
     report_fault(&(c)->r, status, (record)->index, (record)->offset, image, __VA_ARGS__)
 
 static void
-check_place(struct check *c, const struct scanned_record *record, const struct chex_record *content)
+check_place(struct file_check *c, const struct scanned_record *record, const struct chex_record *content)
 {
     if (!c->placed) {
         c->placed = true;
@@ -51,7 +51,7 @@ check_place(struct check *c, const struct scanned_record *record, const struct c
 
 /* The whole record is there.  CHEX_ERR_MEMORY */
 static enum chex_status
-check_content(struct check *c, const struct scanned_record *record, struct chex_error *err)
+check_content(struct file_check *c, const struct scanned_record *record, struct chex_error *err)
 {
     struct chex_record content;
     struct example *example = NULL;
@@ -64,7 +64,7 @@ check_content(struct check *c, const struct scanned_record *record, struct chex_
     if (record->fault != RECORD_GOOD ||
         example_parse(record->bytes + TFRECORD_HEADER, (size_t)record->length, &example, &content, &why) != CHEX_OK) {
         if (why.status == CHEX_ERR_MEMORY)
-            return chex_fail_memory(err);
+            return error_memory(err);
         RECORD_FAULT(c, record, why.status, NULL, "%s", why.text);
     } else if (record->size != c->stride) {
         RECORD_FAULT(c, record, CHEX_ERR_DAMAGED, &content.name, "%s bytes long, the first record has %s",
@@ -81,7 +81,7 @@ check_content(struct check *c, const struct scanned_record *record, struct chex_
 static enum chex_status
 check_record(void *context, const struct scanned_record *record, struct chex_error *err)
 {
-    struct check *c = context;
+    struct file_check *c = context;
     enum chex_status status = CHEX_OK;
 
     if (record->bytes)
@@ -97,13 +97,13 @@ enum chex_status
 verify_file(struct verify *v, const char *path, struct chex_error *err)
 {
     struct shard_scan scan = {.visit = check_record, .stop = v->stop};
-    struct check c = {.v = v, .scan = &scan};
+    struct file_check c = {.v = v, .scan = &scan};
     struct chex_error why;
     bool read_failed;
     enum chex_status status = file_open(AT_FDCWD, path, &scan.fd, &scan.size, err);
 
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s'", path);
+        return error_context(err, status, "'%s'", path);
     v->shards_good = v->records_read = v->bytes_read = v->faults = v->notes = 0;
     if (scan.size == 0)
         report_fault(&c.r, CHEX_ERR_EMPTY, 0, 0, NULL, "empty file");
@@ -115,14 +115,14 @@ verify_file(struct verify *v, const char *path, struct chex_error *err)
         status = CHEX_OK;
     }
     if (status == CHEX_OK && c.r.out_of_memory)
-        status = chex_fail_memory(&why);
+        status = error_memory(&why);
     read_failed = c.r.read_failed;
     if (status == CHEX_OK)
         report_pass_on(&c.r, v, path);
     v->shards_good = c.r.faults == 0;
     report_release(&c.r);
     if (status == CHEX_OK && read_failed)
-        status = chex_fail(&why, CHEX_ERR_READ, "'%s' could not be read", path);
+        status = error_set(&why, CHEX_ERR_READ, "'%s' could not be read", path);
     if (status != CHEX_OK && err)
         *err = why;
     return status;

@@ -61,17 +61,17 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
     snprintf(name, sizeof(name), "%s%s", info->name, DALI_INDEX_SUFFIX);
     found = file_read(ds->folder.fd, name, 2 * wanted.size, &there, &why);
     if (found == CHEX_ERR_MEMORY)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     else if (found == CHEX_OK)
         compare(&there, &wanted, &r);
     else if (found != CHEX_ERR_MISSING || fstatat(ds->folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         report_fault(&r, found, -1, 0, NULL, "index: %s", why.text);
     if (r.out_of_memory)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     else
         report_pass_on(&r, v, name);
     if (status == CHEX_OK && r.read_failed)
-        status = chex_fail(err, CHEX_ERR_READ, "'%s/%s' could not be read", ds->folder.path, name);
+        status = error_set(err, CHEX_ERR_READ, "'%s/%s' could not be read", ds->folder.path, name);
     report_release(&r);
     buffer_release(&wanted);
     buffer_release(&there);

@@ -315,7 +315,7 @@ verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Ato
 
     if (status != CHEX_OK) {
         report_fault(r, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_DAMAGED : status, -1, 0, NULL, "%s", why.text);
-        return status == CHEX_ERR_MEMORY ? chex_fail_memory(err) : CHEX_OK;
+        return status == CHEX_ERR_MEMORY ? error_memory(err) : CHEX_OK;
     }
     check_size(&c, size);
     if (size / c.layout->stride < scan.records)
@@ -323,5 +323,5 @@ verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Ato
     if (v->depth != VERIFY_QUICK)
         status = check_records(&c, &scan, err);
     close(scan.fd);
-    return status == CHEX_OK && r->out_of_memory ? chex_fail_memory(err) : status;
+    return status == CHEX_OK && r->out_of_memory ? error_memory(err) : status;
 }

@@ -10,7 +10,7 @@
 #include "base/ascii.h"
 #include "common/color.h"
 #include "common/completion.h"
-#include "common/plain.h"
+#include "common/printable.h"
 #include "common/versions.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ refuse_choice(const char *const *choices, const char *value, struct chex_error *
 
     for (i = 0; choices[i] && used < sizeof(text); i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "|" : "", choices[i]);
-    return chex_fail(err, CHEX_ERR_USAGE, "takes %s, not '%s'", text, value);
+    return error_set(err, CHEX_ERR_USAGE, "takes %s, not '%s'", text, value);
 }
 
 /* One option: a common one is kept here, others go to the tool. */
@@ -206,7 +206,7 @@ usage_error(const struct cli_program *program, const struct cli_common *common, 
     int code = CLI_GO_ON;
 
     if (program->misused) {
-        chex_fail(&err, CHEX_ERR_USAGE, "%s", text);
+        error_set(&err, CHEX_ERR_USAGE, "%s", text);
         code = program->misused(&err);
     }
     if (code == CLI_GO_ON) {
@@ -377,7 +377,7 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
             return print_completion(program, common, optarg);
         version |= o->id == ID_VERSION;
         if (o->id != ID_VERSION && take(program, o, optarg, options, common, &err) != CHEX_OK) {
-            chex_context(&err, err.status, "--%s", o->name);
+            error_context(&err, err.status, "--%s", o->name);
             return refused(program, common, &err);
         }
     }
@@ -401,7 +401,7 @@ cli_finish(const struct cli_program *program, const struct cli_common *common, i
     if (fclose(stdout) != 0 || failed) {
         /* Who reads on the other side of a pipe may stop, as head(1) does. */
         if (errno != EPIPE)
-            cli_complain(program, common, "cannot write to standard output: %s", chex_errno_text(errno));
+            cli_complain(program, common, "cannot write to standard output: %s", errno_text(errno));
         return EXIT_OUTPUT;
     }
     return code;
@@ -453,7 +453,7 @@ print_in(const char *color, const char *off, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    plain_vline_in(stderr, color, off, format, args);
+    printable_vline_in(stderr, color, off, format, args);
     va_end(args);
 }
 
@@ -504,7 +504,7 @@ cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct c
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
             break;
     if (p == text || *p || value < min || value > max)
-        return chex_fail(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu, not '%s'", (unsigned long long)min,
+        return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu, not '%s'", (unsigned long long)min,
                          (unsigned long long)max, text);
     *out = value;
     return CHEX_OK;
@@ -538,7 +538,7 @@ cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct ch
     memcpy(digits, text, length - 1);
     digits[length - 1] = '\0';
     if (cli_number(digits, 0, max / unit, out, NULL) != CHEX_OK || *out * unit < min)
-        return chex_fail(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
+        return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
                          (unsigned long long)min, (unsigned long long)max, text);
     *out *= unit;
     return CHEX_OK;

@@ -52,7 +52,7 @@ fail_mpi(int code, const char *what, struct chex_error *err)
     int length = 0;
 
     MPI_Error_string(code, text, &length);
-    return chex_fail(err, CHEX_ERR_LOST, "%s failed: %s", what, text);
+    return error_set(err, CHEX_ERR_LOST, "%s failed: %s", what, text);
 }
 
 /* Forget the messages that are delivered. */
@@ -87,7 +87,7 @@ mpi_send(struct comm *comm, int to, int tag, const void *data, size_t size, stru
     int code;
 
     if (!s)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (size > 0)
         memcpy(s->data, data, size);
     code = MPI_Isend(s->data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &s->request);
@@ -110,7 +110,7 @@ receive(struct state *state, MPI_Message *message, const MPI_Status *probe, stru
 
     if (!r || buffer_reserve(&r->data, (size_t)size + 1, err) != CHEX_OK) {
         free(r);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     r->data.size = (size_t)size;
     r->from = probe->MPI_SOURCE;
@@ -197,7 +197,7 @@ start_transfer(bool receives, size_t size, struct comm_transfer **out, struct ch
 {
     *out = size <= COMM_MAX_MESSAGE ? calloc(1, sizeof(**out)) : NULL;
     if (!*out)
-        return chex_fail_memory(err);
+        return error_memory(err);
     **out = (struct comm_transfer){.receives = receives, .size = size};
     return CHEX_OK;
 }
@@ -254,7 +254,7 @@ mpi_finish(struct comm *comm, struct comm_transfer **transfer, struct chex_error
     if (!done)
         return CHEX_OK;
     if (t->receives && (size_t)size != t->size)
-        return chex_fail(err, CHEX_ERR_BUG, "a transfer of %d bytes where %zu were expected", size, t->size);
+        return error_set(err, CHEX_ERR_BUG, "a transfer of %d bytes where %zu were expected", size, t->size);
     free(t);
     *transfer = NULL;
     return CHEX_OK;
@@ -322,11 +322,11 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
         return CHEX_OK;
     state = calloc(1, sizeof(*state));
     if (!state)
-        return chex_fail_memory(err);
+        return error_memory(err);
     code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     if (code != MPI_SUCCESS) {
         free(state);
-        return chex_fail(err, CHEX_ERR_USAGE, "started as rank %d of %d, but MPI does not start", launcher.rank,
+        return error_set(err, CHEX_ERR_USAGE, "started as rank %d of %d, but MPI does not start", launcher.rank,
                          launcher.size);
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -339,7 +339,7 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
         return CHEX_OK;
     mpi_close(out);
     *out = comm_self();
-    return chex_fail(err, CHEX_ERR_USAGE,
+    return error_set(err, CHEX_ERR_USAGE,
                      "started as rank %d of %d, but MPI finds no others: with srun try --mpi=pmix or --mpi=pmi2",
                      launcher.rank, launcher.size);
 }

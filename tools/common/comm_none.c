@@ -14,7 +14,7 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
 {
     *out = comm_self();
     if (launcher.size > 1)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "started as rank %d of %d, but this build has no MPI: use --part, or build with it",
                          launcher.rank, launcher.size);
     return CHEX_OK;

@@ -10,10 +10,10 @@ libcli_la_SOURCES = \
 	tools/common/completion.h \
 	tools/common/library_exit.c \
 	tools/common/library_exit.h \
-	tools/common/meter.c \
-	tools/common/meter.h \
-	tools/common/plain.c \
-	tools/common/plain.h \
+	tools/common/printable.c \
+	tools/common/printable.h \
+	tools/common/progress_line.c \
+	tools/common/progress_line.h \
 	tools/common/ratio.c \
 	tools/common/ratio.h \
 	tools/common/shell_word.c \

@@ -7,7 +7,7 @@
 
 #include "common/shell_word.h"
 
-#include "common/plain.h"
+#include "common/printable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 static bool
 has_hidden(const char *text)
 {
-    for (; *text; text += plain_look(text).bytes)
-        if (plain_look(text).hidden)
+    for (; *text; text += printable_look(text).bytes)
+        if (printable_look(text).hidden)
             return true;
     return false;
 }
@@ -28,7 +28,7 @@ static char *
 put_escaped(char *to, const char *text)
 {
     while (*text) {
-        struct plain_character c = plain_look(text);
+        struct printable_character c = printable_look(text);
 
         for (; c.bytes > 0; c.bytes--, text++) {
             if (c.hidden)

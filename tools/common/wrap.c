@@ -7,7 +7,7 @@
 
 #include "common/wrap.h"
 
-#include "common/plain.h"
+#include "common/printable.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -29,7 +29,7 @@ columns(const char *text)
 void
 wrap_put(struct wrap *w, const char *separator, const char *format, ...)
 {
-    char text[PLAIN_TEXT + 128];
+    char text[PRINTABLE_TEXT + 128];
     size_t length = strlen(separator);
     va_list args;
 

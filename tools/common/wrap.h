@@ -24,7 +24,7 @@ struct wrap {
 
 /*
  * A piece of a line, which is not broken within, and what separates it from the one before (", "), whose blanks fall
- * away where the line is broken.  Texts of others go through plain_text() before.
+ * away where the line is broken.  Texts of others go through printable_text() before.
  */
 void wrap_put(struct wrap *w, const char *separator, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void wrap_end(struct wrap *w);

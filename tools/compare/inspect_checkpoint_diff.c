@@ -31,7 +31,7 @@ add_meta(struct checkpoint_side *s, const char *prefix, const char *name, const 
     char text[256];
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->meta = grown;
     if (prefix[0]) {
         snprintf(text, sizeof(text), "%s.%s", prefix, name);
@@ -40,7 +40,7 @@ add_meta(struct checkpoint_side *s, const char *prefix, const char *name, const 
     grown[s->meta_count].name = arena_copy(&s->strings, name, strlen(name));
     grown[s->meta_count].value = arena_copy(&s->strings, value, length);
     if (!grown[s->meta_count].name || !grown[s->meta_count].value)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->meta_count++;
     return CHEX_OK;
 }
@@ -72,7 +72,7 @@ add_field(struct checkpoint_side *s, const char *name, const json_t *value, stru
 
     if (!text) {
         char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-        enum chex_status status = dump ? add_meta(s, "state", name, dump, strlen(dump), err) : chex_fail_memory(err);
+        enum chex_status status = dump ? add_meta(s, "state", name, dump, strlen(dump), err) : error_memory(err);
 
         free(dump);
         return status;
@@ -143,7 +143,7 @@ compare_tensors(struct checkpoint_diff *d, struct chex_error *err)
 
     d->pair = calloc(d->side[0].file.count + 1, sizeof(*d->pair));
     if (!d->pair)
-        return chex_fail_memory(err);
+        return error_memory(err);
     while (status == CHEX_OK && checkpoint_diff_next(d, at, e)) {
         struct tensor_pair *p = &d->pair[d->pair_count];
 
@@ -153,7 +153,7 @@ compare_tensors(struct checkpoint_diff *d, struct chex_error *err)
         *p = (struct tensor_pair){.a = e[0], .b = e[1]};
         status = value_difference_read(&d->side[0].file, e[0], &d->side[1].file, e[1], &p->values, err);
         if (status != CHEX_OK)
-            return chex_context(err, status, "'%s' and '%s'", d->side[0].target->file, d->side[1].target->file);
+            return error_context(err, status, "'%s' and '%s'", d->side[0].target->file, d->side[1].target->file);
         add_to_all(d, p);
         d->pair_count += p->values.differ > 0;
     }
@@ -190,7 +190,7 @@ rename_tensors(struct checkpoint_side *s, struct chex_error *err)
             continue;
         e->name = arena_copy(&s->strings, name, strlen(name));
         if (!e->name)
-            return chex_fail_memory(err);
+            return error_memory(err);
     }
     return CHEX_OK;
 }
@@ -203,12 +203,12 @@ open_side(struct checkpoint_diff *d, struct checkpoint_side *s, struct chex_erro
     enum chex_status status = safetensors_open(AT_FDCWD, s->target->file, &s->file, err);
 
     if (s->target->passed_over[0])
-        meter_warn(&d->in->meter, "%s: warning: %s", d->in->program->name, s->target->passed_over);
+        progress_line_warn(&d->in->meter, "%s: warning: %s", d->in->program->name, s->target->passed_over);
     if (status == CHEX_OK)
         status = rename_tensors(s, err);
     if (status == CHEX_OK)
         status = read_meta(s, err);
-    return status == CHEX_OK ? status : chex_context(err, status, "'%s'", s->target->file);
+    return status == CHEX_OK ? status : error_context(err, status, "'%s'", s->target->file);
 }
 
 int

@@ -19,7 +19,7 @@
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
-struct printing {
+struct checkpoint_printing {
     enum tensor_diff_kind kind;
     uint64_t shown, most;
 };
@@ -28,7 +28,7 @@ static void
 on_line(void *context, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
         const struct tensor_pair *pair)
 {
-    struct printing *p = context;
+    struct checkpoint_printing *p = context;
 
     (void)pair;
     if (kind != p->kind || p->shown++ >= p->most)
@@ -45,7 +45,7 @@ static void
 print_lines(struct checkpoint_diff *d, enum tensor_diff_kind kind)
 {
     bool all = d->in->common->verbose > 0 || kind == TENSOR_META;
-    struct printing p = {.kind = kind, .most = all ? UINT64_MAX : SHOWN};
+    struct checkpoint_printing p = {.kind = kind, .most = all ? UINT64_MAX : SHOWN};
 
     checkpoint_diff_walk(d, on_line, &p);
     if (p.shown > p.most)
@@ -55,12 +55,12 @@ print_lines(struct checkpoint_diff *d, enum tensor_diff_kind kind)
 static void
 print_sides(const struct checkpoint_diff *d)
 {
-    char tensors[PROGRESS_THINGS], bytes[PROGRESS_TEXT], file[PLAIN_TEXT];
+    char tensors[PROGRESS_THINGS], bytes[PROGRESS_TEXT], file[PRINTABLE_TEXT];
     unsigned i;
 
     for (i = 0; i < 2; i++)
         printf("%s        %s, %s  %s\n", i ? "B" : "A", format_things(d->side[i].file.count, "tensor", tensors),
-               format_bytes(d->side[i].file.size, bytes), plain_text(d->side[i].target->file, file));
+               format_bytes(d->side[i].file.size, bytes), printable_text(d->side[i].target->file, file));
 }
 
 static void
@@ -194,7 +194,7 @@ print_pairs(struct checkpoint_diff *d)
     for (i = 0; order && i < d->pair_count; i++)
         order[i] = &d->pair[i];
     if (!order) {
-        d->in->json_failed = true; /* the exit code says that something is lacking */
+        d->in->output_failed = true; /* the exit code says that something is lacking */
         return;
     }
     qsort(order, d->pair_count, sizeof(*order), by_difference);
@@ -270,8 +270,8 @@ result_json(void *result)
     for (i = 0; i < TENSOR_DIFF_KINDS; i++)
         inspect_json_set(&counts, tensor_diff_name((enum tensor_diff_kind)i), count_json(d->count[i]));
     for (i = 0; i < 2; i++) {
-        inspect_json_push(&paths, json_text(d->side[i].target->path));
-        inspect_json_push(&files, json_text(d->side[i].target->file));
+        inspect_json_push(&paths, text_json(d->side[i].target->path));
+        inspect_json_push(&files, text_json(d->side[i].target->file));
     }
     return json_pack("{s:s, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "kind", "checkpoints", "paths", paths, "files",
                      files, "same", checkpoint_diff_is_same(d), "same_model", checkpoint_diff_same_model(d), "in_both",

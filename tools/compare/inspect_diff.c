@@ -22,7 +22,7 @@ _Static_assert(SPLIT_MAX == 16, "struct diff counts moves between at most 16 spl
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-struct reading {
+struct side_reading {
     struct inspect *in; /* first: inspect_walk_fault() */
     struct diff_side *side;
     uint32_t *first; /* [shard]: number of its first record */
@@ -35,7 +35,7 @@ struct reading {
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
-    struct reading *reading = context;
+    struct side_reading *reading = context;
     struct diff_side *s = reading->side;
     struct diff_item *item = &s->item[reading->first[r->shard] + r->index];
     const struct record_values *v = r->values;
@@ -55,13 +55,13 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     item->patient = arena_copy(&s->strings, v->patient.data, v->patient.size);
     item->view = arena_copy(&s->strings, v->view.data, v->view.size);
     pthread_mutex_unlock(&reading->lock);
-    return item->name && item->patient && item->view ? CHEX_OK : chex_fail_memory(err);
+    return item->name && item->patient && item->view ? CHEX_OK : error_memory(err);
 }
 
 static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
-    struct reading *r = context;
+    struct side_reading *r = context;
 
     inspect_tick(r->in, &r->progress, r->which, done, total);
 }
@@ -84,7 +84,7 @@ read_side(struct diff *d, unsigned which, struct chex_error *err)
 {
     struct diff_side *s = &d->side[which];
     const struct chex_dataset *ds = s->target.dataset;
-    struct reading r = {.in = d->in, .side = s, .lock = PTHREAD_MUTEX_INITIALIZER, .which = which ? "B" : "A"};
+    struct side_reading r = {.in = d->in, .side = s, .lock = PTHREAD_MUTEX_INITIALIZER, .which = which ? "B" : "A"};
     struct walk w = {.target = &s->target,
                      .depth = d->pixels ? WALK_XXH128 : WALK_TEXTS,
                      .record = on_record,
@@ -101,10 +101,10 @@ read_side(struct diff *d, unsigned which, struct chex_error *err)
         records += ds->shard[i].record_count;
     }
     s->item = calloc(records ? records : 1, sizeof(*s->item));
-    status = r.first && s->item ? walk_run(&w, err) : chex_fail_memory(err);
+    status = r.first && s->item ? walk_run(&w, err) : error_memory(err);
     free(r.first);
     pthread_mutex_destroy(&r.lock);
-    meter_clear(&d->in->meter);
+    progress_line_clear(&d->in->meter);
     s->faults = w.faults;
     s->read_failed = w.read_failed;
     /* Leave out the places without an image. */
@@ -174,9 +174,9 @@ open_side(struct diff_side *s, const char *path, struct chex_error *err)
     enum chex_status status = target_open(path, &s->target, err);
 
     if (status == CHEX_OK && s->target.kind == TARGET_UNFINISHED)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "'%s': %s", path, s->target.unfinished);
+        return error_set(err, CHEX_ERR_TRUNCATED, "'%s': %s", path, s->target.unfinished);
     if (status == CHEX_OK && s->target.kind != TARGET_DATASET && s->target.kind != TARGET_CHECKPOINT)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "--diff takes the folders of two data sets, or two checkpoints; '%s' is neither", path);
     return status;
 }
@@ -192,7 +192,7 @@ open_both(struct diff *d, const char *const path[2], int *failed, struct chex_er
         *failed = i;
     }
     if (status == CHEX_OK && d->side[0].target.kind != d->side[1].target.kind)
-        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes two of a kind: '%s' is a data set, '%s' a checkpoint",
+        return error_set(err, CHEX_ERR_USAGE, "--diff takes two of a kind: '%s' is a data set, '%s' a checkpoint",
                          path[d->side[0].target.kind == TARGET_DATASET ? 0 : 1],
                          path[d->side[0].target.kind == TARGET_DATASET ? 1 : 0]);
     return status;

@@ -65,7 +65,7 @@ examples(struct diff *d, enum diff_kind kind)
 static void
 print_sides(const struct diff *d)
 {
-    char images[PROGRESS_THINGS], path[PLAIN_TEXT];
+    char images[PROGRESS_THINGS], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stdout};
     unsigned i;
 
@@ -76,7 +76,7 @@ print_sides(const struct diff *d)
         wrap_put(&w, "  ", "%s of %ux%u", format_things(ds->info.image_count, "image", images), ds->info.width,
                  ds->info.height);
         wrap_put(&w, ", ", "%s", ds->manifest.split_rule);
-        wrap_put(&w, "  ", "%s", plain_text(d->side[i].target.path, path));
+        wrap_put(&w, "  ", "%s", printable_text(d->side[i].target.path, path));
         wrap_end(&w);
     }
 }
@@ -188,7 +188,7 @@ result_json(void *result)
     for (i = 0; i < DIFF_KINDS; i++)
         inspect_json_set(&counts, diff_kind_name((enum diff_kind)i), count_json(d->count[i]));
     for (i = 0; i < 2; i++)
-        inspect_json_push(&paths, json_text(d->side[i].target.path));
+        inspect_json_push(&paths, text_json(d->side[i].target.path));
     return json_pack("{s:o, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "paths", paths, "same", diff_is_same(d), "read",
                      !d->same_shards, "pixels_compared", d->pixels, "in_both", count_json(d->both), "counts", counts,
                      "changes", inspect_rows_json(columns, put_rows, d), "faults",
@@ -201,5 +201,5 @@ void
 inspect_report_difference(const struct inspect *in, const char *a, const char *b)
 {
     if (in->common->quiet && inspect_format(in) == TABLE_TEXT)
-        plain_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);
+        printable_line(stderr, "%s: '%s' and '%s' differ", in->program->name, a, b);
 }

@@ -22,20 +22,20 @@ diff_kind_name(enum diff_kind kind)
     return names[kind];
 }
 
-struct visit {
+struct diff_visit {
     struct diff *d;
     diff_fn *fn;
     void *context;
 };
 
 static void
-visit(const struct visit *t, enum diff_kind kind, const char *name, const char *a, const char *b)
+visit(const struct diff_visit *t, enum diff_kind kind, const char *name, const char *a, const char *b)
 {
     t->fn(t->context, kind, name, a, b);
 }
 
 static void
-visit_number(const struct visit *t, const char *name, uint64_t a, uint64_t b)
+visit_number(const struct diff_visit *t, const char *name, uint64_t a, uint64_t b)
 {
     char x[32], y[32];
 
@@ -47,7 +47,7 @@ visit_number(const struct visit *t, const char *name, uint64_t a, uint64_t b)
 }
 
 static void
-visit_word(const struct visit *t, const char *name, const char *a, const char *b)
+visit_word(const struct diff_visit *t, const char *name, const char *a, const char *b)
 {
     char x[INSPECT_TEXT], y[INSPECT_TEXT];
 
@@ -58,7 +58,7 @@ visit_word(const struct visit *t, const char *name, const char *a, const char *b
 
 /* What the data set id is made of, and the id itself. */
 static void
-compare_specs(const struct visit *t)
+compare_specs(const struct diff_visit *t)
 {
     const struct chex_dataset *a = t->d->side[0].target.dataset, *b = t->d->side[1].target.dataset;
     const struct manifest *m = &a->manifest, *n = &b->manifest;
@@ -119,7 +119,7 @@ age_text(float age, char out[32])
 
 /* The same image here and there. */
 static void
-compare_items(const struct visit *t, const char *name, const struct diff_item *x, const struct diff_item *y)
+compare_items(const struct diff_visit *t, const char *name, const struct diff_item *x, const struct diff_item *y)
 {
     struct diff *d = t->d;
     const char *a = split_of(&d->side[0], x), *b = split_of(&d->side[1], y);
@@ -155,7 +155,7 @@ compare_items(const struct visit *t, const char *name, const struct diff_item *x
 void
 diff_walk(struct diff *d, diff_fn *fn, void *context)
 {
-    const struct visit t = {d, fn, context};
+    const struct diff_visit t = {d, fn, context};
     const struct diff_side *a = &d->side[0], *b = &d->side[1];
     char name[INSPECT_TEXT];
     size_t i = 0, j = 0;

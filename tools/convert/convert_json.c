@@ -68,10 +68,10 @@ inputs_json(const struct convert *c)
     for (i = 0; c->archive && i < c->source.archive_count; i++) {
         const struct archive_content *a = &c->archive[i];
         json_t *damage = a->damaged ? json_pack("{s:o,s:o}", "byte", number(a->fault.offset), "reason",
-                                                json_text(a->fault.error.text))
+                                                text_json(a->fault.error.text))
                                     : json_null();
 
-        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "path", json_text(c->source.archive[i]), "images",
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "path", text_json(c->source.archive[i]), "images",
                                               number(a->images), "others", number(a->others), "damage", damage));
     }
     return list;
@@ -115,8 +115,8 @@ void
 report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run)
 {
     json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:o}", "tool", "chex-convert", "version", chex_version(),
-                                 "exit_code", exit_code, "error", json_text(err ? err->text : NULL), "dry_run", dry_run,
-                                 "output", json_text(c->options ? c->options->out : NULL));
+                                 "exit_code", exit_code, "error", text_json(err ? err->text : NULL), "dry_run", dry_run,
+                                 "output", text_json(c->options ? c->options->out : NULL));
 
     json_object_set_new(document, "share", part_json(c));
     json_object_set_new(document, "labels",

@@ -8,7 +8,7 @@
 #include "convert/convert_report.h"
 
 #include "base/progress.h"
-#include "common/plain.h"
+#include "common/printable.h"
 
 static const struct {
     const char *noun, *rest;
@@ -29,7 +29,7 @@ list_kept(const struct notes *n, enum note_kind kind)
     size_t i;
 
     for (i = 0; i < n->count[kind] && i < NOTES_KEPT; i++)
-        plain_line(stderr, "           %s", n->text[kind][i]);
+        printable_line(stderr, "           %s", n->text[kind][i]);
     if (i < n->count[kind])
         fprintf(stderr, "           and %s more\n", format_count(n->count[kind] - i, more));
 }

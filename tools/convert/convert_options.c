@@ -96,7 +96,7 @@ add_input(struct convert_cli *cli, const char *path, struct chex_error *err)
     const char **grown = array_grow(cli->inputs, &cli->input_capacity, cli->convert.input_count, sizeof(*grown));
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     cli->inputs = grown;
     cli->inputs[cli->convert.input_count++] = path;
     cli->convert.inputs = cli->inputs;
@@ -126,7 +126,7 @@ set_views(struct convert_options *o, const char *value, struct chex_error *err)
             break;
         }
     }
-    return chex_fail(err, CHEX_ERR_USAGE, "takes views such as PA or PA,AP, not '%s'", value);
+    return error_set(err, CHEX_ERR_USAGE, "takes views such as PA or PA,AP, not '%s'", value);
 }
 
 static enum chex_status
@@ -150,7 +150,7 @@ set_allowed_rejects(struct convert_options *o, const char *value, struct chex_er
     }
     return status == CHEX_OK
                ? status
-               : chex_fail(err, CHEX_ERR_USAGE, "takes a number or whole per cent such as 2%%, not '%s'", value);
+               : error_set(err, CHEX_ERR_USAGE, "takes a number or whole per cent such as 2%%, not '%s'", value);
 }
 
 static enum chex_status
@@ -182,7 +182,7 @@ set_part(struct part *out, const char *value, struct chex_error *err)
             return CHEX_OK;
         }
     }
-    return chex_fail(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", PART_MAX, value);
+    return error_set(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", PART_MAX, value);
 }
 
 /* Options of images, split and shards: all of them go into the specification. */
@@ -218,7 +218,7 @@ apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error
     case OPT_ALIGN:
         return set_number(&spec->align, value, 64, 4096, err);
     default:
-        return chex_fail(err, CHEX_ERR_BUG, "option %d is in no table", id);
+        return error_set(err, CHEX_ERR_BUG, "option %d is in no table", id);
     }
 }
 
@@ -329,17 +329,17 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
     struct convert_options *o = &cli->convert;
 
     if (o->input_count == 0)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "no images: give a folder or an archive with -i (chex-convert --help says more)");
     if (!o->labels)
-        return chex_fail(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
+        return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out || !o->out[0])
-        return chex_fail(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+        return error_set(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
     if (o->part.count > 0 && o->force)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "--force with --part: each part would remove the work of the others; empty the folder first");
     if (o->repair && o->force)
-        return chex_fail(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: one of them");
+        return error_set(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: one of them");
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;
     return CHEX_OK;

@@ -8,8 +8,8 @@
 #include "convert/convert_report.h"
 
 #include "base/progress.h"
-#include "common/meter.h"
-#include "common/plain.h"
+#include "common/printable.h"
+#include "common/progress_line.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
 
@@ -98,7 +98,7 @@ report_images(const struct convert *c)
 static void
 report_shards(const struct convert *c)
 {
-    const struct plan *p = &c->plan;
+    const struct slot_plan *p = &c->plan;
     char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_THINGS];
     uint64_t there = convert_free_space(c->options->out);
     struct wrap w = {.out = stderr};
@@ -146,7 +146,7 @@ void
 report_missing(const struct convert *c)
 {
     const struct preflight *p = &c->preflight;
-    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS], name[PLAIN_TEXT];
+    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS], name[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
     size_t i;
 
@@ -154,7 +154,7 @@ report_missing(const struct convert *c)
         return;
     wrap_put(&w, "", "missing  %s of %s", format_count(p->missing, found), format_things(p->wanted, "image", wanted));
     for (i = 0; i < PREFLIGHT_SAMPLES && i < p->missing; i++)
-        wrap_put(&w, i ? ", " : ": ", "%s", plain_text(p->sample[i], name));
+        wrap_put(&w, i ? ", " : ": ", "%s", printable_text(p->sample[i], name));
     if (p->missing > PREFLIGHT_SAMPLES)
         wrap_put(&w, ", ", "...");
     wrap_end(&w);
@@ -179,8 +179,8 @@ report_unread(const struct convert *c)
 void
 report_incomplete(const struct convert *c)
 {
-    plain_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
-               c->options->out);
+    printable_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
+                   c->options->out);
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         fprintf(stderr,
                 "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
@@ -194,7 +194,7 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
 {
     if (common->quiet)
         return;
-    meter_begin_log(common, convert_program.name);
+    progress_line_begin_log(common, convert_program.name);
     report_labels(c);
     report_notes(c, common->verbose);
     report_images(c);
@@ -263,16 +263,16 @@ report_rejects(const struct convert *c, const struct cli_common *common)
                     chex_status_name((enum chex_status)status));
             first = false;
         }
-        plain_line(stderr, "      %s/rejects.jsonl", c->options->out);
+        printable_line(stderr, "      %s/rejects.jsonl", c->options->out);
         if (c->counts.reject_of[CHEX_ERR_READ] + c->counts.reject_of[CHEX_ERR_MISSING] > 0)
             fprintf(stderr, "         the same command tries those again that could not be read\n");
     }
     if (c->labels.reject_count > 0)
-        plain_line(stderr, "         %s not used      %s/rejects.jsonl",
-                   format_things(c->labels.reject_count, "row", n), c->options->out);
+        printable_line(stderr, "         %s not used      %s/rejects.jsonl",
+                       format_things(c->labels.reject_count, "row", n), c->options->out);
     if (c->unlabeled.count > 0)
-        plain_line(stderr, "         %s without a row skipped      %s/rejects.jsonl",
-                   format_things(c->unlabeled.count, "image", n), c->options->out);
+        printable_line(stderr, "         %s without a row skipped      %s/rejects.jsonl",
+                       format_things(c->unlabeled.count, "image", n), c->options->out);
 }
 
 static void
@@ -379,7 +379,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
     if (common->quiet)
         return;
     if (c->resumed.complete) {
-        plain_line(stderr, "done     '%s' is complete already: nothing to do", c->options->out);
+        printable_line(stderr, "done     '%s' is complete already: nothing to do", c->options->out);
     } else {
         uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 

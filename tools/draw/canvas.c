@@ -16,7 +16,7 @@ canvas_start(struct canvas *c, uint32_t width, uint32_t height, picture_color co
     enum chex_status status;
 
     if (!size_mul(width, height, &size) || !size_mul(size, 3, &size))
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = buffer_reserve(&c->pixels, size, err);
     if (status != CHEX_OK)
         return status;

@@ -40,7 +40,7 @@ on_error(j_common_ptr info)
 
     info->err->format_message(info, text);
     if (e->status == CHEX_OK)
-        e->status = chex_fail(e->err, CHEX_ERR_BUG, "libjpeg: %s", text);
+        e->status = error_set(e->err, CHEX_ERR_BUG, "libjpeg: %s", text);
     longjmp(e->back, 1);
 }
 
@@ -136,7 +136,7 @@ picture_jpeg(const struct picture_spec *spec, struct buffer *out, struct chex_er
     struct file_sink *sink = malloc(sizeof(*sink));
 
     if (!sink)
-        return chex_fail_memory(err);
+        return error_memory(err);
     sink->base = (struct jpeg_destination_mgr){
         .init_destination = sink_begin, .empty_output_buffer = sink_full, .term_destination = sink_end};
     sink->out = out;

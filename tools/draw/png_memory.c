@@ -15,7 +15,7 @@ on_error(png_structp png, png_const_charp text)
     struct memory_png *m = png_get_error_ptr(png);
 
     if (m->status == CHEX_OK)
-        m->status = chex_fail(m->err, CHEX_ERR_BUG, "libpng: %s", text);
+        m->status = error_set(m->err, CHEX_ERR_BUG, "libpng: %s", text);
     png_longjmp(png, 1);
 }
 
@@ -50,7 +50,7 @@ allocate(png_structp png, size_t size)
     void *p = malloc(size);
 
     if (!p && m->status == CHEX_OK)
-        m->status = chex_fail_memory(m->err);
+        m->status = error_memory(m->err);
     return p;
 }
 
@@ -68,7 +68,7 @@ memory_png_begin(struct memory_png *m, struct buffer *out, struct chex_error *er
     m->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, m, on_error, on_warning, m, allocate, release);
     m->info = m->png ? png_create_info_struct(m->png) : NULL;
     if (!m->info)
-        return m->status = chex_fail_memory(err);
+        return m->status = error_memory(err);
     png_set_write_fn(m->png, m, on_write, on_flush);
     return CHEX_OK;
 }

@@ -11,18 +11,18 @@
 
 #include "base/json.h"
 #include "base/progress.h"
-#include "common/meter.h"
-#include "common/plain.h"
+#include "common/printable.h"
+#include "common/progress_line.h"
 #include "inspect/inspect_options.h"
 
 struct inspect {
     const struct cli_program *program;
     const struct inspect_options *options;
     const struct cli_common *common;
-    struct meter meter;
+    struct progress_line meter;
     struct color color; /* of stdout */
     bool have_result;   /* something was written already */
-    bool json_failed;   /* a result is lacking */
+    bool output_failed; /* a result is lacking */
 };
 
 /* ---- what is looked at (inspect_target.c) ---------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 #define SHOWN 10
 
-static const struct json_bounds state_bounds = {.size = 65536, .depth = 4, .values = 1000};
+static const struct parse_bounds state_bounds = {.size = 65536, .depth = 4, .values = 1000};
 
 /* What is known of a file; sums has an element for each tensor, or is NULL where the values were not asked for. */
 struct checkpoint {
@@ -43,17 +43,17 @@ checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error
     *out = NULL;
     if (!text)
         return CHEX_OK;
-    status = json_read(text, strlen(text), &state_bounds, out, err);
+    status = parse_json(text, strlen(text), &state_bounds, out, err);
     if (status == CHEX_OK || status == CHEX_ERR_MEMORY)
         return status;
     /*
      * No JSON, as far as one reading tells: without memory jansson loses bytes of a token, and calls the rest faulty.
      */
-    if (json_read(text, strlen(text), &state_bounds, out, err) != CHEX_OK)
+    if (parse_json(text, strlen(text), &state_bounds, out, err) != CHEX_OK)
         return CHEX_OK;
     json_decref(*out);
     *out = NULL;
-    return chex_fail_memory(err);
+    return error_memory(err);
 }
 
 char *
@@ -96,7 +96,7 @@ read_values(struct checkpoint *c, struct chex_error *err)
 
     c->sums = calloc(c->file.count + 1, sizeof(*c->sums));
     if (!c->sums)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; status == CHEX_OK && i < c->file.count; i++) {
         status = value_sums_read(&c->file, &c->file.entry[i], &c->sums[i], err);
         if (!dtype_is_integer(c->file.entry[i].type))
@@ -134,7 +134,7 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         c->file.count = 0;
     }
     if (c->target->passed_over[0])
-        meter_warn(&c->in->meter, "%s: warning: %s", c->in->program->name, c->target->passed_over);
+        progress_line_warn(&c->in->meter, "%s: warning: %s", c->in->program->name, c->target->passed_over);
     return status;
 }
 
@@ -252,10 +252,10 @@ print_values(const struct checkpoint *c)
 static void
 print_checkpoint(const struct checkpoint *c)
 {
-    char file[PLAIN_TEXT];
+    char file[PRINTABLE_TEXT];
 
     if (!c->in->common->quiet && strcmp(c->target->file, c->target->path) != 0)
-        printf("file     %s\n", plain_text(c->target->file, file));
+        printf("file     %s\n", printable_text(c->target->file, file));
     if (!c->in->common->quiet)
         print_state(c);
     if (!c->sums || c->file.count == 0)
@@ -285,8 +285,8 @@ checkpoint_json(const struct checkpoint *c)
     size_t i;
 
     for (i = 0; i < s->metadata_count; i++)
-        inspect_json_set(&metadata, s->metadata[i].key, json_text(s->metadata[i].value));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", json_text(c->target->file), "tensors",
+        inspect_json_set(&metadata, s->metadata[i].key, text_json(s->metadata[i].value));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", text_json(c->target->file), "tensors",
                      count_json(s->count), "numbers", count_json(c->numbers), "bytes", count_json(s->size), "metadata",
                      metadata, "values", c->sums ? sums_json(&c->all) : json_null());
 }
@@ -340,7 +340,7 @@ tensors_json(void *result)
 {
     const struct target *t = ((const struct checkpoint *)result)->target;
 
-    return json_pack("{s:o, s:o, s:o}", "path", json_text(t->path), "file", json_text(t->file), "tensors",
+    return json_pack("{s:o, s:o, s:o}", "path", text_json(t->path), "file", text_json(t->file), "tensors",
                      inspect_rows_json(tensor_columns, put_tensors, result));
 }
 
@@ -354,7 +354,7 @@ inspect_tensors(struct inspect *in, const struct target *t)
     int code = c.fault[0] ? EXIT_DATA : EXIT_GOOD;
 
     if (status == CHEX_OK && c.fault[0] && !c.sums)
-        status = chex_fail(&err, CHEX_ERR_DAMAGED, "'%s': %s", t->file, c.fault);
+        status = error_set(&err, CHEX_ERR_DAMAGED, "'%s': %s", t->file, c.fault);
     if (status == CHEX_OK)
         inspect_print_result(in, &tensors, &c);
     else

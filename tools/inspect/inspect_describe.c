@@ -54,7 +54,7 @@ describe_rest(const struct inspect *in, const struct target *t)
     const struct manifest *m = &ds->manifest;
     char images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
     uint64_t filling = records_of(ds) - ds->info.image_count;
-    char text[PROGRESS_THINGS], path[PLAIN_TEXT];
+    char text[PROGRESS_THINGS], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stdout};
     unsigned i;
 
@@ -74,7 +74,7 @@ describe_rest(const struct inspect *in, const struct target *t)
                format_count(ds->split[i].patient_count, patients), format_count(ds->split[i].shard_count, shards));
     if (m->rejects > 0) {
         wrap_put(&w, "", "rejects  %s could not be used", format_things(m->rejects, "image", text));
-        wrap_put(&w, ": ", "%s/rejects.jsonl", plain_text(ds->folder.path, path));
+        wrap_put(&w, ": ", "%s/rejects.jsonl", printable_text(ds->folder.path, path));
         wrap_end(&w);
     }
     printf("made by  chex-tools %s\n", m->tool_version);

@@ -97,7 +97,7 @@ print_events(const struct inspect *in, struct event_contents *c)
 static json_t *
 events_json(struct event_contents *c)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", json_text(c->version), "records",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", text_json(c->version), "records",
                      count_json(c->records), "values", count_json(c->values), "starts", count_json(c->sessions),
                      "unreadable", count_json(c->opaque), "hidden", count_json(c->hidden), "first_time",
                      real_json(c->first_time), "last_time", real_json(c->last_time), "tags",

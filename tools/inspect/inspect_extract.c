@@ -112,17 +112,17 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
     uint16_t findings = inspect_findings(r);
 
     if (in->common->json)
-        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path", json_text(t->path),
-                                       "output", json_text(output), "split", t->dataset->split[shard->split].name,
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path", text_json(t->path),
+                                       "output", text_json(output), "split", t->dataset->split[shard->split].name,
                                        "shard", shard->name, "index", count_json(r->index), "name",
-                                       json_text_n(r->name.data, r->name.size), "patient",
-                                       json_text_n(r->patient.data, r->patient.size), "labels",
+                                       text_json_n(r->name.data, r->name.size), "patient",
+                                       text_json_n(r->patient.data, r->patient.size), "labels",
                                        inspect_json_labels(findings), "weight", (int)r->weight));
     else if (!in->common->quiet)
-        plain_line(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s",
-                   strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
-                   inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
-                   shard->name, r->index, r->weight ? "" : " (filling: a copy)");
+        printable_line(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s",
+                       strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
+                       inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
+                       shard->name, r->index, r->weight ? "" : " (filling: a copy)");
 }
 
 int

@@ -238,7 +238,7 @@ tally_json(void *result)
     for (i = 0; i < t->dataset->info.split_count; i++)
         if (t->split[i].images > 0)
             inspect_json_push(&splits, counts_json(t->dataset->split[i].name, &t->split[i]));
-    return json_pack("{s:o, s:o, s:o}", "path", json_text(t->path), "splits", splits, "faults", count_json(t->faults));
+    return json_pack("{s:o, s:o, s:o}", "path", text_json(t->path), "splits", splits, "faults", count_json(t->faults));
 }
 
 int
@@ -252,7 +252,7 @@ inspect_labels(struct inspect *in, struct target *t)
     if (walk_run(&w, &err) != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     if (in->options->where.text_count > 0 && tally.all.images == 0) {
-        chex_fail(&err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+        error_set(&err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
         return inspect_fail(in, t->path, &err);
     }
     tally.faults = w.faults;

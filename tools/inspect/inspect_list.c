@@ -57,12 +57,12 @@ add_field(struct list *l, const char *name, size_t length, struct chex_error *er
             continue;
         for (j = 0; j < l->count; j++)
             if (l->field[j] == i)
-                return chex_fail(err, CHEX_ERR_USAGE, "'%s' is there twice", field_names[i]);
+                return error_set(err, CHEX_ERR_USAGE, "'%s' is there twice", field_names[i]);
         l->field[l->count++] = (enum field)i;
         l->hashed |= i == FIELD_SHA256;
         return CHEX_OK;
     }
-    return chex_fail(err, CHEX_ERR_USAGE,
+    return error_set(err, CHEX_ERR_USAGE,
                      "no field '%.*s'; there are slot, split, shard, index, name, patient, labels, weight, age, sex, "
                      "view, sha256",
                      (int)length, name);
@@ -116,7 +116,7 @@ field_cell(const struct list *l, enum field field, const struct walk_record *r, 
     case FIELD_NAME:
     case FIELD_PATIENT:
     case FIELD_VIEW:
-        return cell_json(json ? json_text_n(bytes->data, bytes->size) : NULL, inspect_text(*bytes, out));
+        return cell_json(json ? text_json_n(bytes->data, bytes->size) : NULL, inspect_text(*bytes, out));
     case FIELD_LABELS:
         return cell_json(json ? inspect_json_labels(v->findings) : NULL, inspect_labels_text(v->findings, out));
     case FIELD_WEIGHT:
@@ -148,8 +148,8 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     table_row(&l->table, cell);
     /* Nobody reads on, or the disk is full: cli_finish() says so. */
     if (ferror(stdout))
-        return chex_fail(err, CHEX_ERR_WRITE, "standard output");
-    return l->table.failed && l->in->common->json ? chex_fail_memory(err) : CHEX_OK;
+        return error_set(err, CHEX_ERR_WRITE, "standard output");
+    return l->table.failed && l->in->common->json ? error_memory(err) : CHEX_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ begin(struct list *l, const struct target *t)
         l->columns[i] = (struct table_column){.name = name, .heading = name, .digits = 9, .gap = "\t"};
     }
     if (l->in->common->json) {
-        json_t *path = json_text(t->path);
+        json_t *path = text_json(t->path);
 
         inspect_json_next(l->in);
         printf("{\"path\": ");
@@ -194,7 +194,7 @@ inspect_list(struct inspect *in, struct target *t)
     status = walk_run(&w, &err);
     if (in->common->json)
         printf("\n], \"faults\": %llu}", (unsigned long long)w.faults);
-    in->json_failed |= l.table.failed;
+    in->output_failed |= l.table.failed;
     if (status == CHEX_ERR_WRITE)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)

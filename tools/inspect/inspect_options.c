@@ -120,7 +120,7 @@ static enum chex_status
 set_action(struct inspect_options *o, enum inspect_action action, struct chex_error *err)
 {
     if (o->action_given)
-        return chex_fail(err, CHEX_ERR_USAGE, "only one action at a time");
+        return error_set(err, CHEX_ERR_USAGE, "only one action at a time");
     o->action = action;
     o->action_given = true;
     return CHEX_OK;
@@ -148,7 +148,7 @@ parse_percent(const char *text, double *out, struct chex_error *err)
     if (*p == '%')
         p++;
     if (p == text || *p || !(value > 0 && value <= 100))
-        return chex_fail(err, CHEX_ERR_USAGE, "takes a percentage above 0 and up to 100, not '%s'", text);
+        return error_set(err, CHEX_ERR_USAGE, "takes a percentage above 0 and up to 100, not '%s'", text);
     *out = value;
     return CHEX_OK;
 }
@@ -169,7 +169,7 @@ add_text(const char ***list, size_t *count, size_t *capacity, const char *text, 
     const char **grown = array_grow(*list, capacity, *count, sizeof(*grown));
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     *list = grown;
     grown[(*count)++] = text;
     return CHEX_OK;
@@ -225,7 +225,7 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_LABEL_FILE:
     case ID_LABEL_FILE_LONG:
         if (is_source(value))
-            return chex_fail(err, CHEX_ERR_USAGE, "takes the label file of --source, not '%s'", value);
+            return error_set(err, CHEX_ERR_USAGE, "takes the label file of --source, not '%s'", value);
         o->labels = value;
         break;
     case ID_MAX_MEMORY:
@@ -266,7 +266,7 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
         o->seed_given = true;
         return cli_number(value, 0, UINT64_MAX, &o->seed, err);
     default:
-        return chex_fail(err, CHEX_ERR_BUG, "option not handled");
+        return error_set(err, CHEX_ERR_BUG, "option not handled");
     }
     return CHEX_OK;
 }
@@ -339,20 +339,20 @@ check_pictures(const struct inspect_options *o, const struct cli_common *common,
     bool sheet = o->action == INSPECT_SHEET, show = o->action == INSPECT_SHOW;
 
     if (!sheet && (o->first || o->random || o->seed_given || o->columns))
-        return chex_fail(err, CHEX_ERR_USAGE, "--first, --random, --seed and --columns go with --sheet");
+        return error_set(err, CHEX_ERR_USAGE, "--first, --random, --seed and --columns go with --sheet");
     if (o->protocol && !show)
-        return chex_fail(err, CHEX_ERR_USAGE, "--protocol goes with --show");
+        return error_set(err, CHEX_ERR_USAGE, "--protocol goes with --show");
     if (o->first && o->random)
-        return chex_fail(err, CHEX_ERR_USAGE, "--first and --random cannot go together");
+        return error_set(err, CHEX_ERR_USAGE, "--first and --random cannot go together");
     if (o->seed_given && !o->random)
-        return chex_fail(err, CHEX_ERR_USAGE, "--seed goes with --random");
+        return error_set(err, CHEX_ERR_USAGE, "--seed goes with --random");
     if (show && common->json)
-        return chex_fail(err, CHEX_ERR_USAGE, "--json and a picture cannot both go to standard output");
+        return error_set(err, CHEX_ERR_USAGE, "--json and a picture cannot both go to standard output");
     if ((sheet || show) && o->path_count > 1)
-        return chex_fail(err, CHEX_ERR_USAGE, "--%s takes one PATH", sheet ? "sheet" : "show");
+        return error_set(err, CHEX_ERR_USAGE, "--%s takes one PATH", sheet ? "sheet" : "show");
     if (sheet && !picture_name_ends(o->sheet, ".png") && !picture_name_ends(o->sheet, ".jpg") &&
         !picture_name_ends(o->sheet, ".jpeg"))
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->sheet);
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->sheet);
     return CHEX_OK;
 }
 
@@ -362,13 +362,13 @@ check_format(const struct inspect_options *o, const struct cli_common *common, s
     bool rows = o->format == TABLE_CSV || o->format == TABLE_JSONL;
 
     if (rows && common->json)
-        return chex_fail(err, CHEX_ERR_USAGE, "--json goes with --format json");
+        return error_set(err, CHEX_ERR_USAGE, "--json goes with --format json");
     if (rows && o->action != INSPECT_LIST && o->action != INSPECT_LABELS && o->action != INSPECT_SPLIT &&
         o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "--format csv and jsonl go with --list, --labels, --check-split, --diff and --source");
     if (rows && o->path_count > 1 && o->action != INSPECT_DIFF && o->action != INSPECT_SOURCE)
-        return chex_fail(err, CHEX_ERR_USAGE, "--format csv and jsonl take one PATH");
+        return error_set(err, CHEX_ERR_USAGE, "--format csv and jsonl take one PATH");
     return CHEX_OK;
 }
 
@@ -378,17 +378,17 @@ check_extract(const struct inspect_options *o, const struct cli_common *common, 
     bool to_stdout = o->output && strcmp(o->output, "-") == 0;
 
     if (o->action != INSPECT_EXTRACT)
-        return o->output ? chex_fail(err, CHEX_ERR_USAGE, "--output goes with --extract") : CHEX_OK;
+        return o->output ? error_set(err, CHEX_ERR_USAGE, "--output goes with --extract") : CHEX_OK;
     if (!o->output)
-        return chex_fail(err, CHEX_ERR_USAGE, "--extract needs -o FILE.png, FILE.pgm or -");
+        return error_set(err, CHEX_ERR_USAGE, "--extract needs -o FILE.png, FILE.pgm or -");
     if (o->path_count > 1)
-        return chex_fail(err, CHEX_ERR_USAGE, "--extract takes one PATH");
+        return error_set(err, CHEX_ERR_USAGE, "--extract takes one PATH");
     if (!to_stdout && !picture_name_ends(o->output, ".png") && !picture_name_ends(o->output, ".pgm"))
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .pgm", o->output);
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .pgm", o->output);
     if (to_stdout && common->json)
-        return chex_fail(err, CHEX_ERR_USAGE, "--json and an image cannot both go to standard output");
+        return error_set(err, CHEX_ERR_USAGE, "--json and an image cannot both go to standard output");
     if (to_stdout && isatty(STDOUT_FILENO))
-        return chex_fail(err, CHEX_ERR_USAGE, "standard output is a terminal: give -o FILE.png, or a pipe");
+        return error_set(err, CHEX_ERR_USAGE, "standard output is a terminal: give -o FILE.png, or a pipe");
     return CHEX_OK;
 }
 
@@ -397,10 +397,10 @@ check_source(const struct inspect_options *o, struct chex_error *err)
 {
     if (o->action != INSPECT_SOURCE)
         return o->input_count > 0 || o->labels || o->max_memory
-                   ? chex_fail(err, CHEX_ERR_USAGE, "-i, -l and --max-memory go with --source")
+                   ? error_set(err, CHEX_ERR_USAGE, "-i, -l and --max-memory go with --source")
                    : CHEX_OK;
     if (o->input_count + o->path_count == 0 || !o->labels)
-        return chex_fail(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");
+        return error_set(err, CHEX_ERR_USAGE, "--source needs -i PATH and -l CSV");
     return CHEX_OK;
 }
 
@@ -410,28 +410,28 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
     if (check_format(o, common, err) != CHEX_OK || check_source(o, err) != CHEX_OK)
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_DIFF && o->path_count != 2)
-        return chex_fail(err, CHEX_ERR_USAGE, "--diff takes two PATHs, A and B");
+        return error_set(err, CHEX_ERR_USAGE, "--diff takes two PATHs, A and B");
     if (o->action != INSPECT_SOURCE && o->path_count == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "no PATH given; try 'chex-inspect --help'");
+        return error_set(err, CHEX_ERR_USAGE, "no PATH given; try 'chex-inspect --help'");
     if (o->sha256 && o->depth != VERIFY_FULL)
-        return chex_fail(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
+        return error_set(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
     if (o->fields && o->action != INSPECT_LIST)
-        return chex_fail(err, CHEX_ERR_USAGE, "--fields goes with --list");
+        return error_set(err, CHEX_ERR_USAGE, "--fields goes with --list");
     if (o->filling && o->action != INSPECT_LIST)
-        return chex_fail(err, CHEX_ERR_USAGE, "--filling goes with --list");
+        return error_set(err, CHEX_ERR_USAGE, "--filling goes with --list");
     if ((o->split || o->where.text_count > 0) && o->action != INSPECT_LIST && o->action != INSPECT_LABELS &&
         o->action != INSPECT_SHEET)
-        return chex_fail(err, CHEX_ERR_USAGE, "--%s goes with --list, --labels or --sheet",
+        return error_set(err, CHEX_ERR_USAGE, "--%s goes with --list, --labels or --sheet",
                          o->split ? "split" : "where");
     if (check_pictures(o, common, err) != CHEX_OK)
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_REPORT && o->path_count > 1)
-        return chex_fail(err, CHEX_ERR_USAGE, "--report takes one PATH");
+        return error_set(err, CHEX_ERR_USAGE, "--report takes one PATH");
     /* Else a slip, as `--report shards/00001 shards`, would replace what is looked at. */
     if (o->action == INSPECT_REPORT && strcmp(o->report, "-") != 0 && !picture_name_ends(o->report, ".html") &&
         !picture_name_ends(o->report, ".htm"))
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->report);
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->report);
     if (o->action == INSPECT_REPORT && common->json && strcmp(o->report, "-") == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
+        return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return check_extract(o, common, err);
 }

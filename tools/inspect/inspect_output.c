@@ -66,13 +66,13 @@ inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t 
     if (p->started == 0)
         progress_start(p, total);
     progress_update(p, done);
-    if (total == 0 || !meter_due(&in->meter))
+    if (total == 0 || !progress_line_due(&in->meter))
         return;
     seconds = progress_left(p);
     snprintf(text, sizeof(text), "reading %s%s%3u %%  %s/%s records  %s left", what, what[0] ? "  " : " ",
              (unsigned)(100 * done / total), format_count(done, a), format_count(total, b),
              seconds < 0 ? "?" : format_seconds(seconds, left));
-    meter_tick(&in->meter, text);
+    progress_line_update(&in->meter, text);
 }
 
 char *
@@ -158,7 +158,7 @@ inspect_json_add(struct inspect *in, json_t *result)
 {
     inspect_json_next(in);
     if (!result || json_dumpf(result, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0) {
-        in->json_failed = true;
+        in->output_failed = true;
         printf("null");
     }
     json_decref(result);
@@ -167,7 +167,7 @@ inspect_json_add(struct inspect *in, json_t *result)
 int
 inspect_json_end(struct inspect *in, int code)
 {
-    if (in->json_failed) {
+    if (in->output_failed) {
         code = EXIT_OUTPUT;
         if (!ferror(stdout))
             cli_complain(in->program, in->common, "out of memory");
@@ -181,7 +181,7 @@ inspect_json_end(struct inspect *in, int code)
 struct cell
 inspect_name(const struct table_writer *t, const char *name, char *out, size_t size)
 {
-    return t->list ? cell_json(json_text(name), "") : cell_text(ascii_escape(name, strlen(name), out, size));
+    return t->list ? cell_json(text_json(name), "") : cell_text(ascii_escape(name, strlen(name), out, size));
 }
 
 enum table_format
@@ -202,7 +202,7 @@ inspect_print_result(struct inspect *in, const struct inspect_result *how, void 
     } else {
         table_begin(&t);
         how->rows(&t, result);
-        in->json_failed |= t.failed;
+        in->output_failed |= t.failed;
     }
 }
 
@@ -222,13 +222,13 @@ inspect_rows_json(const struct table_column *column, rows_fn *rows, void *result
 int
 inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault)
 {
-    char path[PLAIN_TEXT], text[PLAIN_TEXT];
+    char path[PRINTABLE_TEXT], text[PRINTABLE_TEXT];
 
     if (fault)
-        printf("%s: %s%s: %s%s\n", plain_text(t->path, path), in->color.red, what, plain_text(fault, text),
+        printf("%s: %s%s: %s%s\n", printable_text(t->path, path), in->color.red, what, printable_text(fault, text),
                in->color.off);
     else if (!in->common->quiet)
-        printf("%s: %s\n", plain_text(t->path, path), what);
+        printf("%s: %s\n", printable_text(t->path, path), what);
     return fault ? EXIT_DATA : EXIT_GOOD;
 }
 
@@ -236,8 +236,8 @@ void
 inspect_json_file(struct inspect *in, const struct target *t, const char *kind, const char *what, const char *fault,
                   json_t *details)
 {
-    inspect_json_add(in, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", json_text(t->path), "kind", kind, "text",
-                                   json_text(what), "fault", json_text(fault), kind, details));
+    inspect_json_add(in, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", text_json(t->path), "kind", kind, "text",
+                                   text_json(what), "fault", text_json(fault), kind, details));
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
@@ -247,12 +247,12 @@ inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
 {
     int code;
 
-    meter_clear(&in->meter);
+    progress_line_clear(&in->meter);
     fflush(stdout);
     code = cli_error(in->program, in->common, err);
     if (in->common->json)
-        inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", json_text(path), "error", "status",
-                                       chex_status_name(err->status), "text", json_text(err->text)));
+        inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", text_json(path), "error", "status",
+                                       chex_status_name(err->status), "text", text_json(err->text)));
     /* What could not be read here is no missing input: the next attempt may find it. */
     return err->status == CHEX_ERR_READ ? EXIT_OUTPUT : code;
 }
@@ -265,7 +265,7 @@ inspect_put_file(const char *path, const struct buffer *data, struct chex_error 
     const char *slash = strrchr(path, '/');
     char *parent = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
     struct folder folder = {.fd = -1};
-    enum chex_status status = parent ? folder_open(parent, false, &folder, err) : chex_fail_memory(err);
+    enum chex_status status = parent ? folder_open(parent, false, &folder, err) : error_memory(err);
 
     if (status == CHEX_ERR_MISSING)
         err->status = status = CHEX_ERR_WRITE;

@@ -73,7 +73,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     p->found = true;
     p->shard = r->shard;
     p->index = r->index;
-    return chex_fail(err, CHEX_ERR_STOPPED, "found");
+    return error_set(err, CHEX_ERR_STOPPED, "found");
 }
 
 static enum chex_status
@@ -87,13 +87,13 @@ find_place(struct record_place *p, const struct target *t, struct chex_error *er
         info = chex_dataset_shard(t->dataset, p->shard);
         /* One shard stands for its own records. */
         if (!info || p->index >= info->record_count || p->shard - t->first >= t->count)
-            return chex_fail(err, CHEX_ERR_MISSING, "'%s' has no record '%s'", t->path, p->name);
+            return error_set(err, CHEX_ERR_MISSING, "'%s' has no record '%s'", t->path, p->name);
         return CHEX_OK;
     }
     status = walk_run(&w, err);
     if (p->found || (status != CHEX_OK && status != CHEX_ERR_STOPPED))
         return p->found ? CHEX_OK : status;
-    return chex_fail(err, CHEX_ERR_MISSING, "'%s' has no image '%s'", t->path, p->name);
+    return error_set(err, CHEX_ERR_MISSING, "'%s' has no image '%s'", t->path, p->name);
 }
 
 enum chex_status
@@ -127,7 +127,7 @@ inspect_read_record(const struct chex_dataset *ds, unsigned shard, uint32_t inde
         if (status != CHEX_OK) {
             /* A record of another place is a fault of the data here, as it is for --full. */
             status = CHEX_ERR_DAMAGED;
-            chex_context(err, status, "'%s' record %u", ds->shard[shard].name, index);
+            error_context(err, status, "'%s' record %u", ds->shard[shard].name, index);
         }
     }
     chex_shard_close(file);

@@ -68,7 +68,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     c->sheet->no_finding += r->values->findings == 0;
     grown = array_grow(c->candidate, &c->capacity, c->count, sizeof(*grown));
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     c->candidate = grown;
     c->candidate[c->count] = (struct candidate){c->in->options->random ? random_key(c, r->values->name) : c->count,
                                                 r->shard, r->index};
@@ -96,10 +96,10 @@ choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, s
     struct choice c = {.in = in, .sheet = s, .digest = digest_new()};
     struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &c, .threads = 1};
     size_t wanted = o->random ? o->random : o->first ? o->first : DEFAULT_IMAGES, i;
-    enum chex_status status = c.digest ? walk_run(&w, err) : chex_fail_memory(err);
+    enum chex_status status = c.digest ? walk_run(&w, err) : error_memory(err);
 
     if (status == CHEX_OK && c.count == 0)
-        status = chex_fail(err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+        status = error_set(err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
     if (status == CHEX_OK) {
         *code = inspect_walk_code(in, &w);
         s->selected = c.count;
@@ -107,7 +107,7 @@ choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, s
         qsort(c.candidate, c.count, sizeof(*c.candidate), by_key);
         s->item = calloc(s->count, sizeof(*s->item));
         if (!s->item)
-            status = chex_fail_memory(err);
+            status = error_memory(err);
         for (i = 0; status == CHEX_OK && i < s->count; i++) {
             s->item[i].shard = c.candidate[i].shard;
             s->item[i].index = c.candidate[i].index;
@@ -181,12 +181,12 @@ read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet 
     }
     if (status == CHEX_OK) {
         item->gray = malloc((size_t)s->width * s->height);
-        status = item->gray ? scale(&r, s, resampler, item->gray, &err) : chex_fail_memory(&err);
+        status = item->gray ? scale(&r, s, resampler, item->gray, &err) : error_memory(&err);
     }
     if (status != CHEX_OK && status != CHEX_ERR_MEMORY) {
         item->damaged = true;
         *code = inspect_worse(*code, status == CHEX_ERR_READ ? EXIT_OUTPUT : EXIT_DATA);
-        meter_fault(&in->meter, "%s: %s", in->program->name, err.text);
+        progress_line_fault(&in->meter, "%s: %s", in->program->name, err.text);
         return CHEX_OK;
     }
     return status;
@@ -217,7 +217,7 @@ read_items(struct inspect *in, const struct target *t, struct sheet *s, int *cod
     qsort(s->item, s->count, sizeof(*s->item), by_name);
     resampler_release(&resampler);
     buffer_release(&b);
-    return status == CHEX_OK ? CHEX_OK : chex_fail_memory(err);
+    return status == CHEX_OK ? CHEX_OK : error_memory(err);
 }
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
@@ -286,8 +286,8 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
 
     if (!in->common->json) {
         if (!in->common->quiet)
-            plain_line(stderr, "%s: %s of %s, %ux%u pixels", output, COUNT_TEXT(s->count),
-                       format_things(s->selected, "image", a), s->sheet_width, s->sheet_height);
+            printable_line(stderr, "%s: %s of %s, %ux%u pixels", output, COUNT_TEXT(s->count),
+                           format_things(s->selected, "image", a), s->sheet_width, s->sheet_height);
         return;
     }
     images = json_array();
@@ -296,8 +296,8 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
                                              (int)s->item[i].shard, "index", (int)s->item[i].index, "name",
                                              s->item[i].name, "patient", s->item[i].patient, "labels",
                                              inspect_json_labels(s->item[i].findings), "damaged", s->item[i].damaged));
-    inspect_json_add(in, json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "path", json_text(t->path), "output",
-                                   json_text(output), "selected", count_json(s->selected), "columns", (int)s->columns,
+    inspect_json_add(in, json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "path", text_json(t->path), "output",
+                                   text_json(output), "selected", count_json(s->selected), "columns", (int)s->columns,
                                    "width", (int)s->sheet_width, "height", (int)s->sheet_height, "images", images));
 }
 
@@ -326,7 +326,7 @@ write_sheet(const char *output, struct sheet *s, struct chex_error *err)
 
     snprintf(shown, sizeof(shown), "%u of %" PRIu64, s->count, s->selected);
     if (!png && (s->sheet_width > PICTURE_JPEG_MAX || s->sheet_height > PICTURE_JPEG_MAX))
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "'%s' would have %ux%u pixels, and a JPEG has at most %d a side: use .png, "
                          "other --columns or fewer images",
                          output, s->sheet_width, s->sheet_height, PICTURE_JPEG_MAX);

@@ -261,7 +261,7 @@ sheet_layout(struct sheet *s, struct chex_error *err)
     s->rows = (s->count + s->columns - 1) / s->columns;
     s->row_height = calloc(s->rows ? s->rows : 1, sizeof(*s->row_height));
     if (!s->row_height)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->sheet_height = s->header_height;
     for (i = 0; i < s->count; i++) {
         height = s->height + 8 + caption(s, &s->item[i], NULL, 0, 0) + GAP;

@@ -7,7 +7,7 @@
 #define CHEX_TOOLS_INSPECT_SHOW_H
 
 #include "base/memory.h"
-#include "common/meter.h"
+#include "common/progress_line.h"
 
 enum show_protocol { SHOW_KITTY, SHOW_ITERM, SHOW_SIXEL, SHOW_BLOCKS, SHOW_ASCII };
 

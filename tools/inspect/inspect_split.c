@@ -18,7 +18,7 @@
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-struct reading {
+struct split_reading {
     struct inspect *in; /* first: inspect_walk_fault() */
     struct split_check *check;
     uint32_t *first; /* [shard]: number of its first record */
@@ -30,7 +30,7 @@ struct reading {
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
-    struct reading *reading = context;
+    struct split_reading *reading = context;
     struct split_check *c = reading->check;
     struct seen *seen = &c->seen[reading->first[r->shard] + r->index];
 
@@ -45,13 +45,13 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     seen->name = arena_copy(&c->strings, r->values->name.data, r->values->name.size);
     seen->patient = arena_copy(&c->strings, r->values->patient.data, r->values->patient.size);
     pthread_mutex_unlock(&reading->lock);
-    return seen->name && seen->patient ? CHEX_OK : chex_fail_memory(err);
+    return seen->name && seen->patient ? CHEX_OK : error_memory(err);
 }
 
 static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
-    struct reading *r = context;
+    struct split_reading *r = context;
 
     inspect_tick(r->in, &r->progress, "", done, total);
 }
@@ -69,7 +69,7 @@ close_gaps(struct split_check *c)
 }
 
 static enum chex_status
-read_records(struct reading *r, struct walk *w, struct chex_error *err)
+read_records(struct split_reading *r, struct walk *w, struct chex_error *err)
 {
     struct split_check *c = r->check;
     const struct chex_dataset *ds = c->dataset;
@@ -85,7 +85,7 @@ read_records(struct reading *r, struct walk *w, struct chex_error *err)
     if (!r->first || !c->seen) {
         c->count = 0;
         free(r->first);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     pthread_mutex_init(&r->lock, NULL);
     status = walk_run(w, err);
@@ -101,7 +101,7 @@ int
 inspect_split(struct inspect *in, struct target *t)
 {
     struct split_check c = {.in = in, .path = t->path, .dataset = t->dataset};
-    struct reading r = {.in = in, .check = &c};
+    struct split_reading r = {.in = in, .check = &c};
     struct walk w = {.target = t,
                      .depth = WALK_SHA256,
                      .record = on_record,
@@ -113,7 +113,7 @@ inspect_split(struct inspect *in, struct target *t)
     int code;
     enum chex_status status = read_records(&r, &w, &err);
 
-    meter_clear(&in->meter);
+    progress_line_clear(&in->meter);
     if (status == CHEX_OK)
         status = split_check_run(&c, &err);
     if (status != CHEX_OK) {

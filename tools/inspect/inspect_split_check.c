@@ -84,7 +84,7 @@ check_images(struct split_check *c, struct chex_error *err)
 
     c->by_hash = calloc(c->count ? c->count : 1, sizeof(*c->by_hash));
     if (!c->by_hash)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < c->count; i++)
         c->by_hash[i] = &c->seen[i];
     if (c->count > 1)

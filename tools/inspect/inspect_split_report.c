@@ -72,7 +72,7 @@ patients_json(const struct split_check *c)
         for (s = 0; s < c->dataset->info.split_count; s++)
             if (images[s] > 0)
                 inspect_json_set(&splits, split_name(c, s), count_json(images[s]));
-        inspect_json_push(&list, json_pack("{s:o, s:o}", "patient", json_text(c->seen[i].patient), "images", splits));
+        inspect_json_push(&list, json_pack("{s:o, s:o}", "patient", text_json(c->seen[i].patient), "images", splits));
     }
     return list;
 }
@@ -129,7 +129,7 @@ images_json(const struct split_check *c)
         for (j = i; j < next; j++) {
             const struct seen *seen = c->by_hash[j];
 
-            inspect_json_push(&group, json_pack("{s:o, s:s, s:s, s:o}", "name", json_text(seen->name), "split",
+            inspect_json_push(&group, json_pack("{s:o, s:s, s:s, s:o}", "name", text_json(seen->name), "split",
                                                 split_name(c, seen->split), "shard",
                                                 c->dataset->shard[seen->shard].name, "index", count_json(seen->index)));
         }
@@ -223,7 +223,7 @@ result_json(void *result)
 {
     const struct split_check *c = result;
 
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", json_text(c->path), "patients",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", text_json(c->path), "patients",
                      count_json(c->patients), "images", count_json(c->count), "patients_in_two_splits",
                      patients_json(c), "images_in_two_splits", images_json(c), "repeated_within_split",
                      count_json(c->repeated_images), "z_threshold", SPLIT_Z, "drift", drift_json(c), "faults",

@@ -120,7 +120,7 @@ mean_file(struct target *t, const char *name, struct chex_error *err)
     t->kind = TARGET_CHECKPOINT;
     t->file = malloc(size);
     if (!t->file)
-        return chex_fail_memory(err);
+        return error_memory(err);
     snprintf(t->file, size, "%s%s%s", t->path, t->path[strlen(t->path) - 1] == '/' ? "" : "/", name);
     return CHEX_OK;
 }
@@ -142,7 +142,7 @@ open_run(struct target *t, struct chex_error *err)
     if (status == CHEX_ERR_MISSING && is_there(t->path, BEST))
         return mean_file(t, BEST, err);
     if (status != CHEX_OK)
-        return chex_fail(err, status, "'%s': %s", t->path, why.text);
+        return error_set(err, status, "'%s': %s", t->path, why.text);
     if (fallback)
         snprintf(t->passed_over, sizeof(t->passed_over), "%.500s", why.text);
     snprintf(file, sizeof(file), "%s.safetensors", name);
@@ -171,7 +171,7 @@ open_folder(struct target *t, struct chex_error *err)
     }
     shards = count_shards(t->path);
     if (shards == 0)
-        return chex_fail(err, CHEX_ERR_MISSING,
+        return error_set(err, CHEX_ERR_MISSING,
                          "no data set in '%s': it has no %s (images before conversion: --source)", t->path,
                          MANIFEST_NAME);
     snprintf(t->unfinished, sizeof(t->unfinished), "%s without a %s", format_things(shards, "shard", number),
@@ -193,18 +193,18 @@ check_first_bytes(struct target *t, struct chex_error *err)
     enum chex_status status = file_open(AT_FDCWD, path, &fd, &size, err);
 
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s'", path);
+        return error_context(err, status, "'%s'", path);
     status = file_pread(fd, 0, head, sizeof(head), &got, err);
     if (status == CHEX_OK && target_is_other(fd, size, t)) {
         close(fd);
         t->file = strdup(path);
-        return t->file ? CHEX_OK : chex_fail_memory(err);
+        return t->file ? CHEX_OK : error_memory(err);
     }
     close(fd);
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s'", path);
+        return error_context(err, status, "'%s'", path);
     if (got < sizeof(head) || tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM)
-        return chex_fail(err, CHEX_ERR_NOT_IMAGE,
+        return error_set(err, CHEX_ERR_NOT_IMAGE,
                          "'%s' is neither a data set nor a TFRecord, checkpoint or event file (a download: --source)",
                          path);
     return CHEX_OK;
@@ -232,7 +232,7 @@ open_file(struct target *t, struct chex_error *err)
 
     t->kind = TARGET_FILE;
     if (!folder)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (is_there(folder, MANIFEST_NAME))
         status = open_dataset(t, folder, err);
     free(folder);
@@ -303,5 +303,5 @@ target_select(struct target *t, const char *split, struct chex_error *err)
     }
     for (i = 0; i < ds->info.split_count; i++)
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "", ds->split[i].name);
-    return chex_fail(err, CHEX_ERR_USAGE, "'%s' has no split '%s', it has %s", t->path, split, names);
+    return error_set(err, CHEX_ERR_USAGE, "'%s' has no split '%s', it has %s", t->path, split, names);
 }

@@ -19,7 +19,7 @@
 
 #define WIDTH 80
 
-struct report {
+struct verify_output {
     struct inspect *in;
     const struct chex_dataset *dataset; /* or NULL */
     char last_file[4096];               /* whose heading was printed */
@@ -46,7 +46,7 @@ depth_name(const struct inspect *in, const struct target *t)
 static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
-    struct report *r = context;
+    struct verify_output *r = context;
     char text[256], read[PROGRESS_TEXT], all[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
     double seconds;
     int used;
@@ -54,7 +54,7 @@ on_tick(void *context, uint64_t done, uint64_t total)
     if (r->progress.started == 0)
         progress_start(&r->progress, total);
     progress_update(&r->progress, done);
-    if (total == 0 || !meter_due(&r->in->meter))
+    if (total == 0 || !progress_line_due(&r->in->meter))
         return;
     seconds = progress_left(&r->progress);
     used = snprintf(text, sizeof(text), "%-8s %3u %%  %s of %s", r->depth,
@@ -62,7 +62,7 @@ on_tick(void *context, uint64_t done, uint64_t total)
     if (seconds >= 0)
         snprintf(text + used, sizeof(text) - (size_t)used, "  %s/s  %s left",
                  format_bytes((uint64_t)r->progress.rate, rate), format_seconds(seconds, left));
-    meter_tick(&r->in->meter, text);
+    progress_line_update(&r->in->meter, text);
 }
 
 static json_t *
@@ -70,15 +70,15 @@ fault_json(const struct verify_fault *fault)
 {
     bool placed = fault->record >= 0;
 
-    return json_pack("{s:o, s:o, s:o, s:s, s:s, s:o}", "file", json_text(fault->file), "record",
+    return json_pack("{s:o, s:o, s:o, s:s, s:s, s:o}", "file", text_json(fault->file), "record",
                      placed ? count_json((uint64_t)fault->record) : json_null(), "offset",
                      placed ? count_json(fault->offset) : json_null(), "status", chex_status_name(fault->status),
-                     "text", fault->text, "image", json_text(fault->image));
+                     "text", fault->text, "image", text_json(fault->image));
 }
 
 /* "  record 37 @2,430,789: TEXT  (IMAGE)", with the image on its own line where there is no room. */
 static void
-print_fault(const struct report *r, const struct verify_fault *fault)
+print_fault(const struct verify_output *r, const struct verify_fault *fault)
 {
     char line[512], offset[PROGRESS_TEXT], image[INSPECT_TEXT];
     int used = 0;
@@ -114,7 +114,7 @@ is_part(const struct chex_dataset *ds, const char *file)
 static void
 on_fault(void *context, const struct verify_fault *fault)
 {
-    struct report *r = context;
+    struct verify_output *r = context;
     char name[INSPECT_TEXT];
 
     r->sums |= strcmp(fault->file, MANIFEST_NAME) == 0;
@@ -123,7 +123,7 @@ on_fault(void *context, const struct verify_fault *fault)
         inspect_json_push(&r->faults, fault_json(fault));
         return;
     }
-    meter_clear(&r->in->meter);
+    progress_line_clear(&r->in->meter);
     if (strcmp(r->last_file, fault->file) != 0) {
         printf("%s%s%s\n", r->in->color.bold, inspect_text(inspect_bytes(fault->file), name), r->in->color.off);
         snprintf(r->last_file, sizeof(r->last_file), "%s", fault->file);
@@ -166,7 +166,7 @@ has_index(const struct chex_dataset *ds)
  * read, and leaves alone what is not of the data set.
  */
 static void
-print_repair(const struct report *r, uint64_t faults)
+print_repair(const struct verify_output *r, uint64_t faults)
 {
     const struct chex_dataset *ds = r->dataset;
     char words[SPEC_WORDS], folder[SHELL_WORD];
@@ -185,7 +185,7 @@ print_repair(const struct report *r, uint64_t faults)
 }
 
 static void
-print_summary(const struct report *r, const struct target *t, const struct verify *v, double seconds)
+print_summary(const struct verify_output *r, const struct target *t, const struct verify *v, double seconds)
 {
     const struct inspect *in = r->in;
     char good[PROGRESS_TEXT], all[PROGRESS_THINGS], text[PROGRESS_THINGS], word[SHELL_WORD];
@@ -215,7 +215,7 @@ result_json(const struct inspect *in, const struct target *t, const struct verif
 {
     const char *kind = t->kind == TARGET_DATASET ? "dataset" : t->kind == TARGET_SHARD ? "shard" : "file";
 
-    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path", json_text(t->path),
+    return json_pack("{s:o, s:s, s:o, s:{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}, s:o}", "path", text_json(t->path),
                      "kind", kind, "dataset", t->dataset ? describe_json(t) : json_null(), "check", "depth",
                      depth_name(in, t), "manifest", t->dataset != NULL, "sha256", in->options->sha256, "shards_good",
                      count_json(v->shards_good), "records_read", count_json(v->records_read), "bytes_read",
@@ -226,14 +226,14 @@ result_json(const struct inspect *in, const struct target *t, const struct verif
 static int
 unfinished(struct inspect *in, const struct target *t)
 {
-    char text[PLAIN_TEXT];
+    char text[PRINTABLE_TEXT];
 
     if (in->common->json) {
         inspect_json_add(
-            in, json_pack("{s:o, s:s, s:s}", "path", json_text(t->path), "kind", "unfinished", "text", t->unfinished));
+            in, json_pack("{s:o, s:s, s:s}", "path", text_json(t->path), "kind", "unfinished", "text", t->unfinished));
         return EXIT_DATA;
     }
-    printf("%s: %s%s%s\n", plain_text(t->path, text), in->color.yellow, t->unfinished, in->color.off);
+    printf("%s: %s%s%s\n", printable_text(t->path, text), in->color.yellow, t->unfinished, in->color.off);
     if (t->spec[0])
         printf("         %s\n", t->spec);
     printf("next     %s\n", t->next);
@@ -254,7 +254,7 @@ run_target(struct verify *v, const struct target *t, struct chex_error *err)
 int
 inspect_verify(struct inspect *in, struct target *t)
 {
-    struct report r = {.in = in, .dataset = t->dataset, .depth = depth_name(in, t)};
+    struct verify_output r = {.in = in, .dataset = t->dataset, .depth = depth_name(in, t)};
     struct verify v = {.depth = in->options->depth,
                        .sha256 = in->options->sha256,
                        .sample_percent = in->options->sample_percent,
@@ -278,7 +278,7 @@ inspect_verify(struct inspect *in, struct target *t)
         describe_rest(in, t);
     fflush(stdout);
     status = run_target(&v, t, &err);
-    meter_clear(&in->meter);
+    progress_line_clear(&in->meter);
     if (status != CHEX_OK && status != CHEX_ERR_READ) {
         json_decref(r.faults);
         return inspect_fail(in, t->path, &err);

@@ -20,7 +20,7 @@
 
 _Static_assert(sizeof(XXH128_canonical_t) == WALK_HASH_HEAD, "what is compared of every hash");
 
-struct run {
+struct walk_run {
     struct walk *w;
     uint64_t total;
     _Atomic uint64_t done;
@@ -28,25 +28,25 @@ struct run {
 };
 
 /* What a thread keeps from shard to shard. */
-struct worker {
-    struct run *run;
+struct walk_worker {
+    struct walk_run *run;
     struct digest *digest;
     void *of_caller;
 };
 
-struct job {
-    struct run *run;
+struct walk_job {
+    struct walk_run *run;
     const struct record_layout *layout;
     const char *split;
     unsigned shard;
-    struct worker *worker;
+    struct walk_worker *worker;
     uint64_t bad; /* records */
     int64_t first_bad;
     struct chex_error why; /* of the first */
 };
 
 static void
-fault(struct run *run, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
+fault(struct walk_run *run, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
 {
     pthread_mutex_lock(&run->lock);
     run->w->faults += count;
@@ -59,7 +59,7 @@ fault(struct run *run, const char *shard, int64_t index, uint64_t count, const s
 static enum chex_status
 visit(void *context, const struct scanned_record *record, struct chex_error *err)
 {
-    struct job *j = context;
+    struct walk_job *j = context;
     const uint8_t *pixels = record->bytes + j->layout->pixel_offset;
     uint8_t hash[DIGEST_SIZE];
     XXH128_canonical_t same;
@@ -94,15 +94,15 @@ visit(void *context, const struct scanned_record *record, struct chex_error *err
 static enum chex_status
 work(void *context, void *worker, size_t item, struct chex_error *err)
 {
-    struct run *run = context;
+    struct walk_run *run = context;
     const struct chex_dataset *ds = run->w->target->dataset;
     unsigned shard = run->w->target->first + (unsigned)item;
     const struct chex_shard_info *info = &ds->shard[shard];
-    struct job j = {.run = run,
-                    .layout = &ds->manifest.layout,
-                    .split = ds->split[info->split].name,
-                    .shard = shard,
-                    .worker = worker};
+    struct walk_job j = {.run = run,
+                         .layout = &ds->manifest.layout,
+                         .split = ds->split[info->split].name,
+                         .shard = shard,
+                         .worker = worker};
     struct shard_scan scan = {.shard = dataset_shard_identity(ds, shard),
                               .records = info->record_count,
                               .texts = run->w->depth == WALK_TEXTS,
@@ -113,7 +113,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     enum chex_status status = chex_shard_open(ds, shard, &file, &why);
 
     if (status == CHEX_ERR_MEMORY)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (status != CHEX_OK) {
         fault(run, info->name, -1, 1, &why);
         return CHEX_OK;
@@ -122,7 +122,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     status = shard_scan(&scan, err);
     chex_shard_close(file);
     if (status == CHEX_ERR_READ || status == CHEX_ERR_TRUNCATED) {
-        chex_fail(&why, status, "'%s/%s': %s", ds->folder.path, info->name, err->text);
+        error_set(&why, status, "'%s/%s': %s", ds->folder.path, info->name, err->text);
         fault(run, info->name, -1, 1, &why);
         status = CHEX_OK;
     }
@@ -134,7 +134,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
 static void
 worker_free(void *worker)
 {
-    struct worker *w = worker;
+    struct walk_worker *w = worker;
 
     if (w->of_caller)
         w->run->w->worker_free(w->run->w->context, w->of_caller);
@@ -145,9 +145,9 @@ worker_free(void *worker)
 static void *
 worker_new(void *context)
 {
-    struct run *run = context;
+    struct walk_run *run = context;
     const struct walk *walk = run->w;
-    struct worker *w = calloc(1, sizeof(*w));
+    struct walk_worker *w = calloc(1, sizeof(*w));
     bool good = w != NULL;
 
     if (!good)
@@ -166,7 +166,7 @@ worker_new(void *context)
 static void
 tick(void *context, size_t done)
 {
-    struct run *run = context;
+    struct walk_run *run = context;
 
     (void)done;
     run->w->tick(run->w->context, atomic_load(&run->done), run->total);
@@ -176,7 +176,7 @@ enum chex_status
 walk_run(struct walk *w, struct chex_error *err)
 {
     const struct target *t = w->target;
-    struct run run = {.w = w, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct walk_run run = {.w = w, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct parallel p = {.count = t->count,
                          .threads = w->threads,
                          .work = work,
@@ -205,10 +205,10 @@ inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t cou
     if (count > 1)
         format_things(count - 1, "more record", more);
     if (index < 0)
-        meter_fault(&in->meter, "%s: %s", in->program->name, why->text);
+        progress_line_fault(&in->meter, "%s: %s", in->program->name, why->text);
     else
-        meter_fault(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index, why->text,
-                    more[0] ? " (and " : "", more, more[0] ? ")" : "");
+        progress_line_fault(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index,
+                            why->text, more[0] ? " (and " : "", more, more[0] ? ")" : "");
 }
 
 int
@@ -218,7 +218,7 @@ inspect_walk_code(struct inspect *in, const struct walk *w)
 
     if (w->faults == 0)
         return EXIT_GOOD;
-    meter_fault(&in->meter, "%s: not all records could be used; next: chex-inspect --full %s", in->program->name,
-                shell_word(w->target->path, word));
+    progress_line_fault(&in->meter, "%s: not all records could be used; next: chex-inspect --full %s",
+                        in->program->name, shell_word(w->target->path, word));
     return w->read_failed ? EXIT_OUTPUT : EXIT_DATA;
 }

@@ -28,7 +28,7 @@ unknown_finding(const char *name, size_t length, struct chex_error *err)
         strncat(list, ", ", sizeof(list) - strlen(list) - 1);
     }
     ascii_escape(name, length, shown, sizeof(shown));
-    return chex_fail(err, CHEX_ERR_USAGE,
+    return error_set(err, CHEX_ERR_USAGE,
                      "no finding '%s'%s%s%s; there are %sNo_Finding, and view=, sex=, age=, patient=, name=", shown,
                      near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", list);
 }
@@ -50,7 +50,7 @@ parse_age(struct where_term *t, struct chex_error *err)
     if (fields == 2 && ascii_is_digit(text[0]) && t->text.size <= 7 && t->age_min <= t->age_max &&
         strspn(text, "0123456789-") == strlen(text))
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_USAGE, "an age is years, as 60 or 40-59, not '%s'", text);
+    return error_set(err, CHEX_ERR_USAGE, "an age is years, as 60 or 40-59, not '%s'", text);
 }
 
 static bool
@@ -70,7 +70,7 @@ parse_finding(struct where_term *t, const char *text, size_t name, size_t length
         if (length - name != 2 || (text[name + 1] != '0' && text[name + 1] != '1'))
             return finding < 0 && !finding_is_none(text, name)
                        ? unknown_finding(text, name, err)
-                       : chex_fail(err, CHEX_ERR_USAGE, "a finding is =0 or =1, not '%.*s'",
+                       : error_set(err, CHEX_ERR_USAGE, "a finding is =0 or =1, not '%.*s'",
                                    (int)(length < 100 ? length : 100), text);
         t->wanted = text[name + 1] == '1';
     }
@@ -88,14 +88,14 @@ parse_term(struct where_term *t, const char *text, size_t length, struct chex_er
     unsigned i;
 
     if (length == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "an empty term");
+        return error_set(err, CHEX_ERR_USAGE, "an empty term");
     for (i = 0; equals && i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!key_is(text, name, keys[i]))
             continue;
         t->kind = (enum where_kind)(WHERE_VIEW + i);
         t->text = (struct chex_bytes){equals + 1, length - name - 1};
         if (t->text.size == 0)
-            return chex_fail(err, CHEX_ERR_USAGE, "%s= needs a value", keys[i]);
+            return error_set(err, CHEX_ERR_USAGE, "%s= needs a value", keys[i]);
         return t->kind == WHERE_AGE ? parse_age(t, err) : CHEX_OK;
     }
     return parse_finding(t, text, name, length, err);
@@ -107,13 +107,13 @@ where_add(struct where *w, const char *text, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     if (w->text_count == WHERE_MAX_TEXTS)
-        return chex_fail(err, CHEX_ERR_USAGE, "at most %d times", WHERE_MAX_TEXTS);
+        return error_set(err, CHEX_ERR_USAGE, "at most %d times", WHERE_MAX_TEXTS);
     w->text[w->text_count] = text;
     for (;;) {
         size_t length = strcspn(text, ",");
 
         if (w->count == WHERE_MAX_TERMS)
-            return chex_fail(err, CHEX_ERR_USAGE, "at most %d terms", WHERE_MAX_TERMS);
+            return error_set(err, CHEX_ERR_USAGE, "at most %d terms", WHERE_MAX_TERMS);
         w->term[w->count] = (struct where_term){.clause = w->text_count, .source = {text, length}};
         status = parse_term(&w->term[w->count], text, length, err);
         if (status != CHEX_OK)

@@ -22,7 +22,7 @@ checks_json(const struct html_report *r)
         const struct report_check *c = &r->checks[i];
 
         inspect_json_push(&list, json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
-                                           names[c->level], "count", count_json(c->count), "text", json_text(c->text)));
+                                           names[c->level], "count", count_json(c->count), "text", text_json(c->text)));
     }
     return list;
 }
@@ -36,21 +36,21 @@ tell(struct inspect *in, const struct html_report *r, const char *output, size_t
     for (i = 0; i < r->check_count; i++)
         level[r->checks[i].level]++;
     if (in->common->json) {
-        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", json_text(r->target->path),
-                                       "output", json_text(output), "dataset", r->dataset->info.id, "images",
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", text_json(r->target->path),
+                                       "output", text_json(output), "dataset", r->dataset->info.id, "images",
                                        count_json(r->all.images), "bytes", count_json(size), "checks", checks_json(r),
                                        "faults", count_json(r->walk.faults)));
         return;
     }
     if (in->common->quiet)
         return;
-    plain_line(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s",
-               strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
-               format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
-               level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
+    printable_line(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s",
+                   strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
+                   format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
+                   level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)
-            meter_fault(&in->meter, "fault    %s", r->checks[i].text);
+            progress_line_fault(&in->meter, "fault    %s", r->checks[i].text);
 }
 
 static enum chex_status

@@ -222,14 +222,14 @@ add_reject(struct html_report *r, const json_t *line, struct chex_error *err)
     struct report_reject *reject;
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     r->reject = grown;
     reject = &grown[r->reject_count++];
     reject->kind = text_of(r, line, "kind");
     reject->name = text_of(r, line, "name");
     reject->reason = text_of(r, line, "reason");
     reject->detail = text_of(r, line, "detail");
-    return reject->kind && reject->name && reject->reason && reject->detail ? CHEX_OK : chex_fail_memory(err);
+    return reject->kind && reject->name && reject->reason && reject->detail ? CHEX_OK : error_memory(err);
 }
 
 /* A line that is no JSON object is left out: the number in the manifest tells. */
@@ -263,7 +263,7 @@ report_read_rejects(struct html_report *r, struct chex_error *err)
     else if (status == CHEX_ERR_MISSING)
         status = CHEX_OK;
     else
-        chex_context(err, status, "'%s/%s'", r->dataset->folder.path, REJECTS_NAME);
+        error_context(err, status, "'%s/%s'", r->dataset->folder.path, REJECTS_NAME);
     buffer_release(&b);
     return status;
 }

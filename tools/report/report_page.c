@@ -376,5 +376,5 @@ report_page(struct html_report *r, struct html *h, struct chex_error *err)
         status = put_images(h, r, err);
     put_methods(h, r);
     html_raw(h, "</main></body></html>\n");
-    return status == CHEX_OK && h->failed ? chex_fail_memory(err) : status;
+    return status == CHEX_OK && h->failed ? error_memory(err) : status;
 }

@@ -72,7 +72,7 @@ put_mean(struct html *h, const struct html_report *r, const struct report_mean *
         return CHEX_OK;
     g.data = malloc(cells);
     if (!g.data)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < cells; i++)
         g.data[i] = (uint8_t)((mean->sum[i] + of / 2) / of);
     html_raw(h, "<figure class=\"tile\">");
@@ -115,7 +115,7 @@ shrink(const struct chex_record *record, struct gray *g, struct chex_error *err)
     g->height = record->height / cell ? record->height / cell : 1;
     g->data = malloc((size_t)g->width * g->height);
     if (!g->data)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (y = 0; y < g->height; y++) {
         for (x = 0; x < g->width; x++) {
             uint64_t sum = 0, n = 0;

@@ -240,7 +240,7 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     seen->name = arena_copy(&r->strings, v->name.data, v->name.size);
     seen->patient = arena_copy(&r->strings, v->patient.data, v->patient.size);
     pthread_mutex_unlock(&s->lock);
-    return seen->name && seen->patient ? CHEX_OK : chex_fail_memory(err);
+    return seen->name && seen->patient ? CHEX_OK : error_memory(err);
 }
 
 static void
@@ -418,7 +418,7 @@ report_scan(struct html_report *r, struct chex_error *err)
     s.cells = (size_t)r->mean_width * r->mean_height;
     s.most = UINT32_MAX / (255 * (uint64_t)r->mean_cell * r->mean_cell);
     if (!make_room(r, s.cells))
-        return chex_fail_memory(err);
+        return error_memory(err);
     r->walk = (struct walk){.target = r->target,
                             .depth = WALK_XXH128,
                             .record = on_record,
@@ -431,7 +431,7 @@ report_scan(struct html_report *r, struct chex_error *err)
     r->check.dataset = r->dataset;
     status = walk_run(&r->walk, err);
     pthread_mutex_destroy(&s.lock);
-    meter_clear(&r->in->meter);
+    progress_line_clear(&r->in->meter);
     if (status != CHEX_OK)
         return status;
     close_gaps(r);

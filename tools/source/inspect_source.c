@@ -67,11 +67,11 @@ tick(void *context, size_t done)
     char text[128], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
 
     /* Where there are archives, they tell how far they are. */
-    if (c->archive_count > 0 || !meter_due(&c->in->meter))
+    if (c->archive_count > 0 || !progress_line_due(&c->in->meter))
         return;
     snprintf(text, sizeof(text), "looking  %3u %%  %s of %s files", (unsigned)(c->count ? 100 * done / c->count : 100),
              format_count(done, a), format_count(c->count, b));
-    meter_tick(&c->in->meter, text);
+    progress_line_update(&c->in->meter, text);
 }
 
 /* Places for the folders and archives, and an item for each loose file. */
@@ -87,7 +87,7 @@ make_room(struct source_check *c, struct chex_error *err)
     c->archive = calloc(c->archive_count ? c->archive_count : 1, sizeof(*c->archive));
     c->item = calloc(c->count ? c->count : 1, sizeof(*c->item));
     if (!c->place || !c->archive || !c->item)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < s->folder_count; i++)
         c->place[i].path = s->folder[i];
     for (i = 0; i < s->count; i++) {
@@ -109,7 +109,7 @@ look_at_all(struct source_check *c, struct chex_error *err)
                          .tick = tick};
     enum chex_status status = parallel_for(&p, err);
 
-    meter_clear(&c->in->meter);
+    progress_line_clear(&c->in->meter);
     return status;
 }
 
@@ -129,7 +129,7 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
     in->loose = calloc(count, sizeof(*in->loose));
     in->archive = calloc(count, sizeof(*in->archive));
     if (!in->loose || !in->archive)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < count; i++) {
         const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
         struct stat st;

@@ -39,7 +39,7 @@ name_the_type(struct source_check *c, struct source_place *place)
         type = source_type(c, head, got);
     close(fd);
     if (strncmp(type, "not ", 4) != 0)
-        chex_fail(&place->error, place->error.status, "not a tar or zip archive: %s", type);
+        error_set(&place->error, place->error.status, "not a tar or zip archive: %s", type);
 }
 
 /* ---- one member ------------------------------------------------------------------------------------------------ */
@@ -53,13 +53,13 @@ add_item(struct source_check *c, struct source_archive *a, uint32_t place, const
     const struct entry *entry = labels_find(&c->labels, name);
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     a->item = grown;
     *out = &a->item[a->count];
     **out = (struct source_item){.name = entry ? entry->name : arena_copy(&a->strings, name, strlen(name)),
                                  .place = place};
     if (!(*out)->name)
-        return chex_fail_memory(err);
+        return error_memory(err);
     a->count++;
     return CHEX_OK;
 }
@@ -117,7 +117,7 @@ tick(struct source_check *c)
     char text[160], left[PROGRESS_TEXT];
     double seconds;
 
-    if (!meter_due(&c->in->meter))
+    if (!progress_line_due(&c->in->meter))
         return;
     pthread_mutex_lock(&c->lock);
     progress_update(&c->progress, atomic_load(&c->archive_bytes));
@@ -130,7 +130,7 @@ tick(struct source_check *c)
              format_bytes((uint64_t)c->progress.rate, (char[PROGRESS_TEXT]){0}),
              seconds < 0 ? "?" : format_seconds(seconds, left));
     pthread_mutex_unlock(&c->lock);
-    meter_tick(&c->in->meter, text);
+    progress_line_update(&c->in->meter, text);
 }
 
 static void
@@ -157,7 +157,7 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
     while (status == CHEX_OK && found) {
         if (a->count == MAX_IMAGES) {
             place->offset = image_archive_offset(archive);
-            chex_fail(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: no more are looked at");
+            error_set(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: no more are looked at");
             return CHEX_OK;
         }
         status = add_item(c, a, (uint32_t)(place - c->place), member.name, &item, err);
@@ -194,7 +194,7 @@ source_read_archive(struct source_check *c, size_t index, struct source_reader *
         *err = place->error;
         if (status == CHEX_ERR_NOT_IMAGE)
             name_the_type(c, place);
-        return status == CHEX_ERR_USAGE || status == CHEX_ERR_MEMORY ? chex_context(err, status, "'%s'", place->path)
+        return status == CHEX_ERR_USAGE || status == CHEX_ERR_MEMORY ? error_context(err, status, "'%s'", place->path)
                                                                      : CHEX_OK;
     }
     place->error.status = CHEX_OK;

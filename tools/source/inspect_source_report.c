@@ -37,7 +37,7 @@ print_labels(const struct source_check *c)
     char name[ROOM];
 
     if (c->labels_err.status != CHEX_OK) {
-        printf("labels   %s%s%s\n", c->in->color.red, plain_text(c->labels_err.text, name), c->in->color.off);
+        printf("labels   %s%s%s\n", c->in->color.red, printable_text(c->labels_err.text, name), c->in->color.off);
         return;
     }
     printf("labels   %s rows, %s images of %s patients", TEXT(l->row_count), TEXT(l->count), TEXT(l->patient_count));
@@ -406,7 +406,7 @@ source_print_table(void *result)
         return;
     print_labels(c);
     if (c->source_err.status != CHEX_OK) {
-        printf("images   %s%s%s\n", c->in->color.red, plain_text(c->source_err.text, text), c->in->color.off);
+        printf("images   %s%s%s\n", c->in->color.red, printable_text(c->source_err.text, text), c->in->color.off);
         print_next(c);
         return;
     }

@@ -83,7 +83,7 @@ put_rows(struct table_writer *t, void *result)
 static json_t *
 error_json(const struct chex_error *err)
 {
-    return err->status == CHEX_OK ? json_null() : json_text(err->text);
+    return err->status == CHEX_OK ? json_null() : text_json(err->text);
 }
 
 /* What is wrong with an archive; null for a whole one, and for a folder. */
@@ -92,9 +92,9 @@ damage_json(const struct source_place *p)
 {
     if (p->error.status == CHEX_OK)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "text", json_text(p->error.text), "offset",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "text", text_json(p->error.text), "offset",
                      p->opened ? count_json(p->offset) : json_null(), "images_before", count_json(p->before),
-                     "images_after", count_json(p->after), "last_before", p->last ? json_text(p->last) : json_null());
+                     "images_after", count_json(p->after), "last_before", p->last ? text_json(p->last) : json_null());
 }
 
 static json_t *
@@ -107,7 +107,7 @@ places_json(const struct source_check *c)
         const struct source_place *p = &c->place[i];
 
         inspect_json_push(&list, json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
-                                           json_text(p->path), "kind", p->archive ? "archive" : "folder", "images",
+                                           text_json(p->path), "kind", p->archive ? "archive" : "folder", "images",
                                            count_json(p->images), "missing", count_json(p->missing), "short",
                                            count_json(p->brief), "damaged", count_json(p->damaged), "extra",
                                            count_json(p->extra), "bytes", count_json(p->bytes), "size",
@@ -133,10 +133,10 @@ result_json(void *result)
         inspect_json_push(&archives, json_pack("{s:o, s:o}", "images", count_json(c->preflight.archive[i].wanted),
                                                "found", count_json(c->preflight.archive[i].found)));
     for (i = 0; i < o->input_count + o->path_count; i++)
-        inspect_json_push(&inputs, json_text(i < o->input_count ? o->input[i] : o->path[i - o->input_count]));
+        inspect_json_push(&inputs, text_json(i < o->input_count ? o->input[i] : o->path[i - o->input_count]));
     return json_pack(
         "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "inputs", inputs, "labels",
-        json_text(o->labels), "good", source_check_good(c), "labels_error", error_json(&c->labels_err), "images_error",
+        text_json(o->labels), "good", source_check_good(c), "labels_error", error_json(&c->labels_err), "images_error",
         error_json(&c->source_err), "rows", count_json(c->labels.row_count), "files", count_json(c->count), "bytes",
         count_json(c->bytes), "found", count_json(c->preflight.found), "repeated", count_json(c->repeated), "counts",
         counts, "places", places_json(c), "archives", archives, "faults", inspect_rows_json(columns, put_rows, result));

@@ -31,7 +31,7 @@ gather_items(struct source_check *c, struct chex_error *err)
     for (i = 0; i < c->archive_count; i++)
         count += c->archive[i].count;
     if (count > UINT32_MAX || !size_mul(count ? count : 1, sizeof(*all), &size) || !(all = realloc(c->item, size)))
-        return chex_fail_memory(err);
+        return error_memory(err);
     c->item = all;
     for (i = 0; i < c->archive_count; i++) {
         if (c->archive[i].count > 0)
@@ -55,7 +55,7 @@ add_conflict(struct source_check *c, size_t *capacity, const struct source_item 
                                                sizeof(*grown));
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     c->conflict = grown;
     grown[c->count_of[SOURCE_CONFLICT]++] = (struct source_conflict){stands->name, stands->place, other->place};
     return CHEX_OK;
@@ -152,7 +152,7 @@ find_nih(struct source_check *c, struct chex_error *err)
         return CHEX_OK;
     held = calloc(c->place_count ? c->place_count : 1, sizeof(*held));
     if (!held)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < c->count; i++) {
         const struct entry *entry = labels_find(&c->labels, c->item[i].name);
 
@@ -202,7 +202,7 @@ source_sum(struct source_check *c, struct chex_error *err)
     c->repeated += c->source.repeated;
     c->missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->missing));
     if (!c->missing)
-        return chex_fail_memory(err);
+        return error_memory(err);
     /* Without rows or without images there is nothing to compare. */
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
         c->count_of[SOURCE_EXTRA] = 0;

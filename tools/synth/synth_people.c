@@ -223,7 +223,7 @@ make_persons(struct population *p, uint32_t studies, struct chex_error *err)
         struct person *person = array_grow(p->person, &capacity, p->person_count, sizeof(*person));
 
         if (!person)
-            return chex_fail_memory(err);
+            return error_memory(err);
         p->person = person;
         if (images > studies - done)
             images = studies - done;
@@ -301,7 +301,7 @@ population_make(uint32_t studies, uint64_t seed, unsigned odd_percent, struct po
         return status;
     out->study = calloc(studies, sizeof(*out->study));
     if (!out->study)
-        return chex_fail_memory(err);
+        return error_memory(err);
     attempt_rates(rate);
     for (i = 0; i < out->person_count; i++)
         make_studies(out, i, rate, odd_percent);

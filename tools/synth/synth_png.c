@@ -144,7 +144,7 @@ synth_png(const uint8_t *pixels, unsigned size, enum form form, uint64_t key, st
 
     out->size = 0;
     if (memory_png_begin(&m, out, err) == CHEX_OK && !row)
-        m.status = chex_fail_memory(err);
+        m.status = error_memory(err);
     if (m.status == CHEX_OK && encode(m.png, m.info, pixels, size, form, key, row) && form != FORM_RGBA)
         tell_level(out->data, out->size);
     free(row);

@@ -115,13 +115,13 @@ show_progress(void *context, size_t images)
     char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
     char text[256];
 
-    if (!meter_due(w->job->meter))
+    if (!progress_line_due(w->job->meter))
         return;
     progress_update(p, images);
     snprintf(text, sizeof(text), "synth    %3u %%  %s/%s  %s img/s  %s left", (unsigned)(100 * p->done / p->total),
              format_count(p->done, done), format_count(p->total, total), format_count((uint64_t)p->rate, rate),
              progress_left(p) < 0 ? "?" : format_seconds(progress_left(p), left));
-    meter_tick(w->job->meter, text);
+    progress_line_update(w->job->meter, text);
 }
 
 static enum chex_status
@@ -158,13 +158,13 @@ compare_text(const struct folder *folder, const char *name, const struct buffer 
     /* Longer than ours, or no file at all, is different too. */
     if (chex_status_is_data(status) ||
         (status == CHEX_OK && (there.size != text->size || memcmp(there.data, text->data, text->size) != 0)))
-        status = chex_fail(err, CHEX_ERR_USAGE,
+        status = error_set(err, CHEX_ERR_USAGE,
                            "'%s' holds another data set (its %s differs); choose another folder, or remove that one",
                            folder->path, name);
     else if (status == CHEX_ERR_MISSING)
         status = CHEX_OK;
     else if (status != CHEX_OK)
-        chex_context(err, status, "%s/%s", folder->path, name);
+        error_context(err, status, "%s/%s", folder->path, name);
     buffer_release(&there);
     return status;
 }
@@ -190,7 +190,7 @@ refuse_unknown_images(const struct folder *folder, struct chex_error *err)
             empty = false;
     closedir(dir);
     if (!empty)
-        return chex_fail(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_USAGE,
                          "'%s/%s' holds files and no list says that they were made by this command; "
                          "choose another folder, or remove them",
                          folder->path, SYNTH_IMAGES);
@@ -232,7 +232,7 @@ open_images(const struct folder *folder, struct folder *out, struct chex_error *
     enum chex_status status;
 
     if (!path)
-        return chex_fail_memory(err);
+        return error_memory(err);
     snprintf(path, length, "%s/%s", folder->path, SYNTH_IMAGES);
     status = folder_open(path, true, out, err);
     free(path);

@@ -10,7 +10,7 @@
 #ifndef CHEX_TOOLS_SYNTH_WRITE_H
 #define CHEX_TOOLS_SYNTH_WRITE_H
 
-#include "common/meter.h"
+#include "common/progress_line.h"
 #include "synth/synth_people.h"
 
 #define SYNTH_CSV    "Data_Entry_2017_v2020.csv"
@@ -21,7 +21,7 @@ struct synth_job {
     const char *folder;
     unsigned size;    /* pixels a side, 64 .. 4096 */
     unsigned threads; /* at least 1; fewer where the system gives no more */
-    struct meter *meter;
+    struct progress_line *meter;
 
     uint64_t bytes; /* result: of all images */
 };

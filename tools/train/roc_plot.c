@@ -405,7 +405,7 @@ roc_plot_write(const struct evaluation *e, const struct evaluation_source *from,
     if (item)
         draw_page(&p, item);
     if (!item || p.h.failed)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     if (status == CHEX_OK)
         status = safe_file_put(folder, name, p.h.b.data, p.h.b.size, err);
     html_release(&p.h);

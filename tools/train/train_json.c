@@ -83,7 +83,7 @@ result_json(const struct train_report *r, const struct trainer *t)
     trainer_facts(t, &f);
     result = trainer_result(t);
     state = trainer_state(t);
-    return json_pack("{s:o,s:b,s:o,s:i,s:o,s:o,s:f,s:o,s:s,s:o,s:o,s:o,s:b,s:o}", "from", json_text(r->from), "resumed",
+    return json_pack("{s:o,s:b,s:o,s:i,s:o,s:o,s:f,s:o,s:s,s:o,s:o,s:o,s:b,s:o}", "from", text_json(r->from), "resumed",
                      r->resumed, "step", count_json(state->step), "epochs", (int)state->epoch, "steps",
                      count_json(result->steps), "images", count_json(result->images), "seconds", result->seconds,
                      "times", times_json(&result->times), "select", select_names[f.select], "best",
@@ -117,8 +117,8 @@ train_report_json(const struct train_report *r, const struct trainer *t, const s
 {
     json_t *document = json_pack(
         "{s:s,s:s,s:s,s:i,s:o,s:o,s:b,s:o,s:o,s:o,s:o}", "tool", train_program.name, "version", chex_version(), "note",
-        "research use only, not for diagnosis", "exit_code", code, "error", json_text(err ? err->text : NULL), "output",
-        json_text(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
+        "research use only, not for diagnosis", "exit_code", code, "error", text_json(err ? err->text : NULL), "output",
+        text_json(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
         result_json(r, t), "validation", judgement_json(&r->validation), "final", judgement_json(&r->final));
 
     json_dumpf(document, stdout, JSON_INDENT(2));

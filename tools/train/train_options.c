@@ -118,7 +118,7 @@ set_augment(unsigned *out, const char *value, struct chex_error *err)
         *out = (unsigned)bits;
         return CHEX_OK;
     }
-    return chex_fail(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
+    return error_set(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
 }
 
 /* "10m", "500steps", "never" */
@@ -177,7 +177,7 @@ set_setting(struct trainer_options *o, const char *name, const char *value, stru
     while (s->name && strcmp(s->name, name) != 0)
         s++;
     if (!s->name)
-        return chex_fail(err, CHEX_ERR_BUG, "'%s' is in no table", name);
+        return error_set(err, CHEX_ERR_BUG, "'%s' is in no table", name);
     at = (char *)o + s->offset;
     switch (s->type) {
     case SETTING_TEXT:
@@ -210,7 +210,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     struct trainer_options *o = &cli->train;
 
     if (!option)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' is not an option; the data set is given with -d", value);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is not an option; the data set is given with -d", value);
     switch (option->id) {
     case OPT_INIT:
         o->init = strcmp(value, "random") == 0 ? NULL : value;
@@ -306,14 +306,14 @@ check_evaluation(const struct train_cli *cli, struct chex_error *err)
     const struct trainer_options *o = &cli->train;
 
     if (cli->metrics_file || cli->trace)
-        return chex_fail(err, CHEX_ERR_USAGE, "%s goes with training, not with --eval-only",
+        return error_set(err, CHEX_ERR_USAGE, "%s goes with training, not with --eval-only",
                          cli->metrics_file ? "--metrics-file" : "--trace");
     if (!o->run && !o->init)
-        return chex_fail(err, CHEX_ERR_USAGE, "--eval-only needs RUN (-o) or weights (--init)");
+        return error_set(err, CHEX_ERR_USAGE, "--eval-only needs RUN (-o) or weights (--init)");
     if (!o->run && !o->predict)
-        return chex_fail(err, CHEX_ERR_USAGE, "give a folder for the results with -o, or a file with --predict");
+        return error_set(err, CHEX_ERR_USAGE, "give a folder for the results with -o, or a file with --predict");
     if (strcmp(o->resume, "auto") != 0)
-        return chex_fail(
+        return error_set(
             err, CHEX_ERR_USAGE,
             "--eval-only judges the best model of RUN: another checkpoint is given by --init, not --resume");
     return CHEX_OK;
@@ -328,7 +328,7 @@ check_folders(const struct trainer_options *o, struct chex_error *err)
 
     for (i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
         if (folder[i] && !*folder[i])
-            return chex_fail(err, CHEX_ERR_USAGE, "%s: the path is empty", option[i]);
+            return error_set(err, CHEX_ERR_USAGE, "%s: the path is empty", option[i]);
     return CHEX_OK;
 }
 
@@ -342,20 +342,20 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     if (cli->decay >= 0)
         o->optimizer.decay = cli->decay;
     if (!o->data)
-        return chex_fail(err, CHEX_ERR_USAGE, "no data set: -d SHARDS");
+        return error_set(err, CHEX_ERR_USAGE, "no data set: -d SHARDS");
     if (o->evaluate_only) {
         enum chex_status status = check_evaluation(cli, err);
 
         if (status != CHEX_OK)
             return status;
     } else if (!o->run && !cli->dry_run) {
-        return chex_fail(err, CHEX_ERR_USAGE, "no folder for the run: -o RUN");
+        return error_set(err, CHEX_ERR_USAGE, "no folder for the run: -o RUN");
     }
     if (check_folders(o, err) != CHEX_OK)
         return err->status;
     if (o->split && !o->evaluate_only)
-        return chex_fail(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
+        return error_set(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
     if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
-        return chex_context(err, err->status, "--metrics-file");
+        return error_context(err, err->status, "--metrics-file");
     return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
 }

@@ -7,8 +7,8 @@
 #define CHEX_TOOLS_TRAIN_REPORT_H
 
 #include "base/progress.h"
-#include "common/meter.h"
-#include "common/plain.h"
+#include "common/printable.h"
+#include "common/progress_line.h"
 #include "train/train_options.h"
 #include "train/train_watch.h"
 
@@ -26,7 +26,7 @@ struct train_judgement {
 struct train_report {
     const struct train_cli *cli;
     const struct cli_common *common;
-    struct meter meter;
+    struct progress_line meter;
     struct progress images; /* of the whole run */
     bool training;
     double loss; /* of the last steps, smoothed */

@@ -15,7 +15,7 @@ void
 train_report_reading(const struct trainer_facts *f, const struct trainer_options *o)
 {
     const struct trainer_reading *reading = &f->reading;
-    char text[PROGRESS_TEXT], shards[PROGRESS_THINGS], stage[PLAIN_TEXT];
+    char text[PROGRESS_TEXT], shards[PROGRESS_THINGS], stage[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, text),
@@ -23,7 +23,7 @@ train_report_reading(const struct trainer_facts *f, const struct trainer_options
     if (reading->available < UINT64_MAX)
         wrap_put(&w, " ", "(%s free)", format_bytes(reading->available, text));
     if (o->stage)
-        wrap_put(&w, ", ", "from a copy in %s", plain_text(o->stage, stage));
+        wrap_put(&w, ", ", "from a copy in %s", printable_text(o->stage, stage));
     if (reading->window == 0)
         wrap_put(&w, "; ", "shuffled as a whole");
     else
@@ -38,9 +38,9 @@ train_report_staging(void *context, const struct trainer *t, uint64_t done, uint
     struct train_report *r = context;
     char text[128], bytes[PROGRESS_TEXT], all[PROGRESS_TEXT];
 
-    if (!meter_due(&r->meter))
+    if (!progress_line_due(&r->meter))
         return;
     snprintf(text, sizeof(text), "stage    %.40s: %.0f %% of %s, %s", trainer_options(t)->stage,
              of > 0 ? 100 * (double)done / (double)of : 0, format_bytes(of, all), format_bytes(done, bytes));
-    meter_tick(&r->meter, text);
+    progress_line_update(&r->meter, text);
 }

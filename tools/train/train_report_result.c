@@ -52,7 +52,7 @@ print_findings(struct train_report *r, const struct metrics *m)
 
     for (k = 0; k < METRIC_COUNT; k++)
         used += put_cell(cells + used, k, metric_info[k].title);
-    meter_print(&r->meter, "         %-20s %9s   %s", "finding", "positives", cells);
+    progress_line_print(&r->meter, "         %-20s %9s   %s", "finding", "positives", cells);
     for (i = 0; i < m->outputs; i++) {
         const struct finding_metrics *f = &m->finding[i];
 
@@ -62,8 +62,8 @@ print_findings(struct train_report *r, const struct metrics *m)
                 snprintf(text, sizeof(text), "n/a (0 %s)", f->positives == 0 ? "positives" : "negatives");
             used += put_cell(cells + used, k, text);
         }
-        meter_print(&r->meter, "         %-20s %9s   %s", chex_finding_name(i), format_count(f->positives, positives),
-                    cells);
+        progress_line_print(&r->meter, "         %-20s %9s   %s", chex_finding_name(i),
+                            format_count(f->positives, positives), cells);
     }
 }
 
@@ -136,19 +136,19 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
         struct trainer_facts f;
 
         trainer_facts(t, &f);
-        meter_print(&r->meter, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split, state->epoch,
-                    v->evaluation->loss, auroc, format_things(m->defined, "finding", findings),
-                    f.select == SELECT_LOSS ? "loss " : "", state->best, state->epoch - state->bad_epochs,
-                    format_seconds(v->evaluation->seconds, seconds));
+        progress_line_print(&r->meter, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
+                            state->epoch, v->evaluation->loss, auroc, format_things(m->defined, "finding", findings),
+                            f.select == SELECT_LOSS ? "loss " : "", state->best, state->epoch - state->bad_epochs,
+                            format_seconds(v->evaluation->seconds, seconds));
         return;
     }
-    meter_print(&r->meter, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
-                format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
-                v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
+    progress_line_print(&r->meter, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
+                        format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
+                        v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
     print_findings(r, m);
     if (v->evaluation->skipped_count > 0)
-        meter_print(&r->meter, "         %s left out",
-                    format_things(v->evaluation->skipped_count, "damaged record", images));
+        progress_line_print(&r->meter, "         %s left out",
+                            format_things(v->evaluation->skipped_count, "damaged record", images));
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ static void
 print_judgement(const struct train_report *r, const struct trainer *t, const struct train_judgement *j)
 {
     const char *run = trainer_options(t)->run;
-    char auroc[MEASURED_TEXT], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PLAIN_TEXT];
+    char auroc[MEASURED_TEXT], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT];
     struct trainer_facts f;
 
     trainer_facts(t, &f);
@@ -179,9 +179,9 @@ print_judgement(const struct train_report *r, const struct trainer *t, const str
             format_measured(&j->metrics.mean[METRIC_AUROC], auroc),
             format_things(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)
-        fprintf(stderr, "   %s/" TRAINER_BEST, plain_text(run, path));
+        fprintf(stderr, "   %s/" TRAINER_BEST, printable_text(run, path));
     if (run)
-        fprintf(stderr, "   %s/%s", plain_text(run, path), picture_name(j->split, j == &r->final, name));
+        fprintf(stderr, "   %s/%s", printable_text(run, path), picture_name(j->split, j == &r->final, name));
     fprintf(stderr, "\n");
 }
 
@@ -238,8 +238,8 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         if (cli_exit_of(err->status) == EXIT_DATA)
             print_repair(r, t);
         if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
-            plain_line(stderr, "next     the same command again goes on from %s",
-                       trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
+            printable_line(stderr, "next     the same command again goes on from %s",
+                           trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
         return;
     }
     fprintf(stderr, "done     ");
@@ -248,7 +248,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     else if (r->best.there) /* not the last one: what is named beside it is the best model */
         print_judgement(r, t, &r->best);
     else
-        plain_line(stderr, "%s/" TRAINER_BEST, o->run);
+        printable_line(stderr, "%s/" TRAINER_BEST, o->run);
     print_sum(t);
     if (trainer_result(t)->damaged > 0)
         fprintf(stderr, "         %s passed over: chex-inspect --full %s names all\n",

@@ -32,7 +32,7 @@ value_real(const char *text, double min, double max, double *out, struct chex_er
     double value;
 
     if (!parse_real(text, &value) || value < min || value > max)
-        return chex_fail(err, CHEX_ERR_USAGE, "takes a number from %g to %g, not '%s'", min, max, text);
+        return error_set(err, CHEX_ERR_USAGE, "takes a number from %g to %g, not '%s'", min, max, text);
     *out = value;
     return CHEX_OK;
 }
@@ -89,7 +89,7 @@ value_duration(const char *text, double *out, struct chex_error *err)
         value *= unit;
     }
     if (!good || value <= 0 || value > 1e9)
-        return chex_fail(err, CHEX_ERR_USAGE, "takes a time such as 30s, 10m, 2h or 1:30:00, not '%s'", text);
+        return error_set(err, CHEX_ERR_USAGE, "takes a time such as 30s, 10m, 2h or 1:30:00, not '%s'", text);
     *out = value;
     return CHEX_OK;
 }
@@ -118,14 +118,14 @@ take_weight(const char *path, const struct text_line *line, bool seen[CHEX_FINDI
         length = split + strspn(text + split, ", \t");
         if (finding >= 0 && parse_real(text + length, &value) && value > 0) {
             if (seen[finding])
-                return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", path, line->number,
+                return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", path, line->number,
                                  chex_finding_name((unsigned)finding));
             seen[finding] = true;
             out[finding] = value;
             return CHEX_OK;
         }
     }
-    return chex_fail(err, CHEX_ERR_USAGE, "%s:%lu: not a line such as 'Hernia,57.3'", path, line->number);
+    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: not a line such as 'Hernia,57.3'", path, line->number);
 }
 
 enum chex_status
@@ -147,6 +147,6 @@ value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *er
     text_close(text);
     for (i = 0; status == CHEX_OK && i < CHEX_FINDINGS; i++)
         if (!seen[i])
-            status = chex_fail(err, CHEX_ERR_USAGE, "%s: no weight for %s", path, chex_finding_name(i));
+            status = error_set(err, CHEX_ERR_USAGE, "%s: no weight for %s", path, chex_finding_name(i));
     return status;
 }

@@ -56,7 +56,7 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
     enum chex_status status = CHEX_OK;
 
     if (!host)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < (size_t)f->ranks; i++)
         host[i] = collective_host(f->collective, (int)i);
     for (i = 0; i < count; i++)

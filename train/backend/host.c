@@ -31,7 +31,7 @@ host_device_open(const struct backend *backend, const char *text, struct device 
 
     *out = device;
     if (!device)
-        return chex_fail_memory(err);
+        return error_memory(err);
     device->backend = backend;
     snprintf(device->info.text, sizeof(device->info.text), "%s", text);
     device->info.memory = host_memory_available();
@@ -64,14 +64,14 @@ host_store_new(struct device *device, uint32_t images, unsigned source, struct i
     (void)device;
     *out = s;
     if (!s)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->image = (size_t)source * source;
     s->pixels = size_mul(s->image, images, &bytes) ? malloc(bytes ? bytes : 1) : NULL;
     if (s->pixels)
         return CHEX_OK;
     host_store_free(s);
     *out = NULL;
-    return chex_fail_memory(err);
+    return error_memory(err);
 }
 
 enum chex_status
@@ -154,10 +154,10 @@ host_facts(const struct device *device, const struct plan_options *o, const char
     uint8_t hash[DIGEST_SIZE];
 
     if (o->precision != PRECISION_AUTO && o->precision != PRECISION_FP32)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend %s computes in fp32 only", device->backend->name);
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s computes in fp32 only", device->backend->name);
     digest = digest_new();
     if (!digest)
-        return chex_fail_memory(err);
+        return error_memory(err);
     digest_start(digest);
     digest_add(digest, (const uint8_t *)algorithms, strlen(algorithms));
     digest_finish(digest, hash);
@@ -173,7 +173,7 @@ static enum chex_status
 find_arena(const struct host *h, enum arena_id arena, float **out, struct chex_error *err)
 {
     *out = h->arena[arena];
-    return *out ? CHEX_OK : chex_fail(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
+    return *out ? CHEX_OK : error_set(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
 }
 
 enum chex_status

@@ -168,11 +168,11 @@ check_call(const struct host *h, const struct batch *batch, unsigned flags, cons
     bool first = flags & STEP_FIRST, last = flags & STEP_LAST;
 
     if (!h->options.train)
-        return chex_fail(err, CHEX_ERR_BUG, "this plan is not for training");
+        return error_set(err, CHEX_ERR_BUG, "this plan is not for training");
     if (last != !!end || (!batch && !last) || (flags & STEP_FAULT && !last) || (!first && h->ended))
-        return chex_fail(err, CHEX_ERR_BUG, "a micro-batch between two steps");
+        return error_set(err, CHEX_ERR_BUG, "a micro-batch between two steps");
     if (!first && batch && !h->sum)
-        return chex_fail(err, CHEX_ERR_BUG, "this plan is for one micro-batch a step");
+        return error_set(err, CHEX_ERR_BUG, "this plan is for one micro-batch a step");
     return CHEX_OK;
 }
 
@@ -239,7 +239,7 @@ host_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
     enum chex_status status = CHEX_OK;
 
     if (!h->ended)
-        return chex_fail(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
+        return error_set(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
     h->at = progress_clock();
     if (has_peers(h) && !h->halted)
         status = h->options.reduce->ops->join(h->options.reduce, NULL, err);
@@ -267,7 +267,7 @@ host_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
     const struct host *h = host_of(plan);
 
     if (ticket == 0 || ticket > h->ticket || h->ticket - ticket > 1)
-        return chex_fail(err, CHEX_ERR_BUG, "no result of step %llu is kept", (unsigned long long)ticket);
+        return error_set(err, CHEX_ERR_BUG, "no result of step %llu is kept", (unsigned long long)ticket);
     *out = h->made[ticket % 2];
     *done = true;
     return CHEX_OK;

@@ -42,7 +42,7 @@ add_array(const struct graph *g, const char *prefix, const float *array, struct 
         snprintf(text, sizeof(text), "%s.%s", prefix, t->name);
         kept = arena_copy(names, text, strlen(text));
         if (!kept)
-            return chex_fail_memory(err);
+            return error_memory(err);
         tensor[*count] = (struct tensor_source){{.name = kept, .type = DTYPE_F32, .rank = t->rank, .count = t->count},
                                                 array + t->offset};
         for (k = 0; k < t->rank; k++)
@@ -59,7 +59,7 @@ write_optimizer(const struct folder *folder, const char *file, const struct grap
     struct tensor_source *tensor = calloc(3 * g->param_count, sizeof(*tensor));
     struct arena names = {0};
     size_t count = 0;
-    enum chex_status status = tensor ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = tensor ? CHEX_OK : error_memory(err);
 
     if (status == CHEX_OK)
         status = add_array(g, "moment1", a->moment1, tensor, &count, &names, err);
@@ -235,7 +235,7 @@ checkpoint_save(const struct folder *folder, const struct graph *g, const struct
     enum chex_status status;
 
     if (fault)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "not saved: '%s' holds a value that is not finite", fault);
+        return error_set(err, CHEX_ERR_DAMAGED, "not saved: '%s' holds a value that is not finite", fault);
     checkpoint_name(state->step, line.name);
     checkpoint_file_name(line.name, CHECKPOINT_OPT_SUFFIX, file);
     status = write_optimizer(folder, file, g, arrays, line.optimizer, err);
@@ -271,7 +271,7 @@ read_array(const struct graph *g, const struct safetensors *s, const char *prefi
         if (!e && weights_old_name(text, old))
             e = safetensors_find(s, old);
         if (!e || e->count != t->count)
-            return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s' is %s", text, e ? "of another shape" : "missing");
+            return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is %s", text, e ? "of another shape" : "missing");
         status = safetensors_read_floats(s, e, out + t->offset, err);
     }
     return status;
@@ -292,7 +292,7 @@ checkpoint_read(const struct folder *folder, const char *name, const struct grap
         status = weights_read(g, &s, false, arrays->params, arrays->stats, &report, err);
     safetensors_close(&s);
     if (status != CHEX_OK)
-        return chex_context(err, status, "'%s/%s'", folder->path, file);
+        return error_context(err, status, "'%s/%s'", folder->path, file);
     checkpoint_file_name(name, CHECKPOINT_OPT_SUFFIX, file);
     status = safetensors_open(folder->fd, file, &s, err);
     if (status == CHEX_OK)
@@ -302,5 +302,5 @@ checkpoint_read(const struct folder *folder, const char *name, const struct grap
     if (status == CHEX_OK)
         status = read_array(g, &s, "average", arrays->average, err);
     safetensors_close(&s);
-    return status == CHEX_OK ? status : chex_context(err, status, "'%s/%s'", folder->path, file);
+    return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, file);
 }

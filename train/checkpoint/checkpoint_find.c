@@ -92,7 +92,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
         grown = array_grow(*step, &capacity, *count, sizeof(**step));
         if (!grown) {
             closedir(dir);
-            return chex_fail_memory(err);
+            return error_memory(err);
         }
         *step = grown;
         (*step)[(*count)++] = checkpoint_step_of(name, &is);
@@ -124,8 +124,8 @@ check_file(const struct folder *folder, const char *file, const char *hex, struc
     if (status == CHEX_OK && hex)
         status = checkpoint_hash(folder, file, found, err);
     if (status == CHEX_OK && hex && strcmp(found, hex) != 0)
-        status = chex_fail(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that in '" CHECKPOINT_LATEST "'");
-    return status == CHEX_OK ? status : chex_context(err, status, "'%s/%s'", folder->path, file);
+        status = error_set(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that in '" CHECKPOINT_LATEST "'");
+    return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, file);
 }
 
 static enum chex_status
@@ -165,12 +165,12 @@ checkpoint_read_lines(const struct folder *folder, struct checkpoint_line *line,
         if (is)
             (*count)++;
         else
-            status = chex_fail(err, CHEX_ERR_DAMAGED, "not the lines of checkpoints");
+            status = error_set(err, CHEX_ERR_DAMAGED, "not the lines of checkpoints");
     }
     buffer_release(&b);
     if (status == CHEX_OK && *count == 0)
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "it is empty");
-    return status == CHEX_OK ? status : chex_context(err, status, "'%s/%s'", folder->path, CHECKPOINT_LATEST);
+        status = error_set(err, CHEX_ERR_DAMAGED, "it is empty");
+    return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, CHECKPOINT_LATEST);
 }
 
 /* Without a good `latest`: the newest files whose headers hold. */
@@ -214,7 +214,7 @@ checkpoint_find(const struct folder *folder, char name[CHECKPOINT_NAME], bool *f
 
     *fallback = false;
     if (is_new(folder))
-        return chex_fail(err, CHEX_ERR_MISSING, "'%s' holds no checkpoint", folder->path);
+        return error_set(err, CHEX_ERR_MISSING, "'%s' holds no checkpoint", folder->path);
     status = checkpoint_read_lines(folder, line, CHECKPOINT_LINES, &count, err);
     if (status != CHEX_OK && find_by_files(folder, name)) {
         *fallback = true;
@@ -227,7 +227,7 @@ checkpoint_find(const struct folder *folder, char name[CHECKPOINT_NAME], bool *f
             return CHEX_OK;
         }
     }
-    return chex_context(err, CHEX_ERR_DAMAGED, "no whole checkpoint in '%s'", folder->path);
+    return error_context(err, CHEX_ERR_DAMAGED, "no whole checkpoint in '%s'", folder->path);
 }
 
 enum chex_status

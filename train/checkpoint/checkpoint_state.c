@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct json_bounds bounds = {.size = 65536, .depth = 2, .values = 100};
+static const struct parse_bounds bounds = {.size = 65536, .depth = 2, .values = 100};
 
 void
 checkpoint_name(uint64_t step, char out[CHECKPOINT_NAME])
@@ -157,7 +157,7 @@ format_state(const struct checkpoint_state *state, struct buffer *b, struct chex
     for (i = 0; i < FIELDS; i++)
         if (json_object_set_new(top, fields[i].name, format_field(&fields[i], state)) != 0)
             break;
-    status = i == FIELDS ? json_append(top, JSON_COMPACT | JSON_ENSURE_ASCII, b, err) : chex_fail_memory(err);
+    status = i == FIELDS ? append_json(top, JSON_COMPACT | JSON_ENSURE_ASCII, b, err) : error_memory(err);
     json_decref(top);
     if (status == CHEX_OK)
         b->data[b->size - 1] = '\0'; /* in the place of the newline */
@@ -244,21 +244,21 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     size_t i;
 
     if (!format || !text)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "it holds weights, but no state of a run (--init takes them)");
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it holds weights, but no state of a run (--init takes them)");
     if (strcmp(format, "1") != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "format %s, this build reads up to %d",
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "format %s, this build reads up to %d",
                          ascii_escape(format, strlen(format), shown, 20), CHECKPOINT_FORMAT);
     if (labels && strcmp(labels, checkpoint_labels(ours)) != 0)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%s', in another order or others",
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%s', in another order or others",
                          ascii_escape(labels, strlen(labels), shown, sizeof(shown)));
-    status = json_read(text, strlen(text), &bounds, &top, err);
+    status = parse_json(text, strlen(text), &bounds, &top, err);
     if (status != CHEX_OK)
         return status;
     for (i = 0; i < FIELDS; i++) {
         const json_t *value = json_object_get(top, fields[i].name);
 
         if ((value || !fields[i].added) && !parse_field(&fields[i], value, state)) {
-            status = chex_fail(err, CHEX_ERR_DAMAGED, "its state has no valid '%s'", fields[i].name);
+            status = error_set(err, CHEX_ERR_DAMAGED, "its state has no valid '%s'", fields[i].name);
             break;
         }
     }
@@ -285,5 +285,5 @@ checkpoint_read_state(const struct folder *folder, const char *name, struct chec
     if (status == CHEX_OK)
         status = parse_state(&s, state, err);
     safetensors_close(&s);
-    return status == CHEX_OK ? status : chex_context(err, status, "'%s/%s'", folder->path, file);
+    return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, file);
 }

@@ -17,7 +17,7 @@
 
 #define METADATA "__metadata__"
 
-static const struct json_bounds bounds = {.size = SAFETENSORS_HEADER_MAX, .depth = 4, .values = 1000000};
+static const struct parse_bounds bounds = {.size = SAFETENSORS_HEADER_MAX, .depth = 4, .values = 1000000};
 
 /* ---- types ----------------------------------------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ bad_tensor(const char *name, const char *why, struct chex_error *err)
 {
     char shown[SHOWN];
 
-    return chex_fail(err, CHEX_ERR_DAMAGED, "tensor '%s': %s", show(name, shown), why);
+    return error_set(err, CHEX_ERR_DAMAGED, "tensor '%s': %s", show(name, shown), why);
 }
 
 static enum chex_status
@@ -82,7 +82,7 @@ read_type(const char *name, const json_t *type, struct tensor_entry *e, struct c
             return CHEX_OK;
         }
     }
-    return text ? chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' has the dtype '%s'", show(name, shown),
+    return text ? error_set(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' has the dtype '%s'", show(name, shown),
                             show(text, dtype))
                 : bad_tensor(name, "no dtype", err);
 }
@@ -126,11 +126,11 @@ read_entry(struct safetensors *s, const char *name, const json_t *object, uint64
         last - first != bytes)
         return bad_tensor(name, "its bytes are not those of its shape", err);
     if (last > s->size - data)
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %s bytes behind the end of the file",
+        return error_set(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %s bytes behind the end of the file",
                          show(name, shown), COUNT_TEXT(last - (s->size - data)));
     e->offset = data + first;
     e->name = keep(s, name);
-    return e->name ? CHEX_OK : chex_fail_memory(err);
+    return e->name ? CHEX_OK : error_memory(err);
 }
 
 static enum chex_status
@@ -141,19 +141,19 @@ read_metadata(struct safetensors *s, json_t *object, struct chex_error *err)
     char shown[SHOWN];
 
     if (!json_is_object(object))
-        return chex_fail(err, CHEX_ERR_DAMAGED, METADATA " is no object");
+        return error_set(err, CHEX_ERR_DAMAGED, METADATA " is no object");
     s->metadata = calloc(json_object_size(object) + 1, sizeof(*s->metadata));
     if (!s->metadata)
-        return chex_fail_memory(err);
+        return error_memory(err);
     json_object_foreach (object, key, value) {
         struct metadata *m = &s->metadata[s->metadata_count];
 
         if (!json_is_string(value))
-            return chex_fail(err, CHEX_ERR_DAMAGED, METADATA ": '%s' is no text", show(key, shown));
+            return error_set(err, CHEX_ERR_DAMAGED, METADATA ": '%s' is no text", show(key, shown));
         m->key = keep(s, key);
         m->value = keep(s, json_string_value(value));
         if (!m->key || !m->value)
-            return chex_fail_memory(err);
+            return error_memory(err);
         s->metadata_count++;
     }
     return CHEX_OK;
@@ -197,7 +197,7 @@ check_places(struct safetensors *s, uint64_t data, struct chex_error *err)
         at += e->count * types[e->type].size;
     }
     if (at != s->size)
-        return chex_fail(err, CHEX_ERR_DAMAGED, "%s bytes behind the last tensor", COUNT_TEXT(s->size - at));
+        return error_set(err, CHEX_ERR_DAMAGED, "%s bytes behind the last tensor", COUNT_TEXT(s->size - at));
     qsort(s->entry, s->count, sizeof(*s->entry), by_name);
     return CHEX_OK;
 }
@@ -210,10 +210,10 @@ read_entries(struct safetensors *s, json_t *top, uint64_t data, struct chex_erro
     enum chex_status status = CHEX_OK;
 
     if (!json_is_object(top))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "its header is no JSON object");
+        return error_set(err, CHEX_ERR_DAMAGED, "its header is no JSON object");
     s->entry = calloc(json_object_size(top) + 1, sizeof(*s->entry));
     if (!s->entry)
-        return chex_fail_memory(err);
+        return error_memory(err);
     json_object_foreach (top, name, value) {
         if (strcmp(name, METADATA) == 0)
             status = read_metadata(s, value, err);
@@ -234,11 +234,11 @@ static enum chex_status
 not_safetensors(const uint8_t head[8], struct chex_error *err)
 {
     if (memcmp(head, "PK\3\4", 4) == 0 || head[0] == 0x80)
-        return chex_fail(
+        return error_set(
             err, CHEX_ERR_NOT_IMAGE,
             "this is a file of torch.save(): convert it by safetensors.torch.save_file(model.state_dict(), "
             "...) (chex-train(1) has the recipe)");
-    return chex_fail(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
+    return error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
 }
 
 static enum chex_status
@@ -254,23 +254,23 @@ read_header(struct safetensors *s, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     if (got < sizeof(head))
-        return s->size == 0 ? chex_fail(err, CHEX_ERR_EMPTY, "the file is empty")
-                            : chex_fail(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
+        return s->size == 0 ? error_set(err, CHEX_ERR_EMPTY, "the file is empty")
+                            : error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
     for (i = 0; i < sizeof(head); i++)
         length |= (uint64_t)head[i] << (8 * i);
     if (length > SAFETENSORS_HEADER_MAX)
         return not_safetensors(head, err);
     if (length > s->size - sizeof(head))
-        return chex_fail(err, CHEX_ERR_TRUNCATED, "the file ends within its header");
+        return error_set(err, CHEX_ERR_TRUNCATED, "the file ends within its header");
     status = buffer_reserve(&text, length + 1, err);
     if (status == CHEX_OK)
         status = file_pread(s->fd, sizeof(head), text.data, length, &got, err);
     if (status == CHEX_OK && got < length)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "the file ends within its header");
+        status = error_set(err, CHEX_ERR_TRUNCATED, "the file ends within its header");
     if (status == CHEX_OK && (length == 0 || text.data[0] != '{'))
         status = not_safetensors(head, err);
     if (status == CHEX_OK)
-        status = json_read(text.data, length, &bounds, &top, err);
+        status = parse_json(text.data, length, &bounds, &top, err);
     if (status == CHEX_OK)
         status = read_entries(s, top, sizeof(head) + length, err);
     json_decref(top);
@@ -332,7 +332,7 @@ safetensors_read_part(const struct safetensors *s, const struct tensor_entry *e,
     enum chex_status status = file_pread(s->fd, e->offset + first * size, out, count * size, &got, err);
 
     if (status == CHEX_OK && got < count * size)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "the file became shorter");
+        status = error_set(err, CHEX_ERR_TRUNCATED, "the file became shorter");
     return status;
 }
 
@@ -411,7 +411,7 @@ safetensors_read_floats(const struct safetensors *s, const struct tensor_entry *
     if (e->type == DTYPE_F32)
         return safetensors_read_raw(s, e, out, err);
     if (e->type > DTYPE_BF16)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' is of type %s, not a floating point one",
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' is of type %s, not a floating point one",
                          show(e->name, shown), types[e->type].name);
     for (at = 0; status == CHEX_OK && at < e->count;) {
         size_t values = e->count - at < sizeof(piece) / size ? e->count - at : sizeof(piece) / size, i;

@@ -22,7 +22,7 @@ static enum chex_status
 append_string(struct buffer *b, const char *text, struct chex_error *err)
 {
     json_t *value = json_string(text);
-    enum chex_status status = json_append(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII, b, err);
+    enum chex_status status = append_json(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII, b, err);
 
     json_decref(value);
     if (status == CHEX_OK)
@@ -106,7 +106,7 @@ safetensors_write(const struct folder *folder, const char *name, const struct te
     struct buffer header = {0};
     uint8_t hash[DIGEST_SIZE];
     enum chex_status status = digest ? make_header(tensor, count, metadata, metadata_count, &header, err)
-                                     : chex_fail_memory(err);
+                                     : error_memory(err);
     bool made = status == CHEX_OK;
     size_t i;
 

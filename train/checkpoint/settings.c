@@ -127,7 +127,7 @@ settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_err
     enum chex_status status = append_lines(s, SETTING_FREE, &b, err);
 
     if (status == CHEX_OK && b.size >= SETTINGS_TEXT)
-        status = chex_fail(err, CHEX_ERR_BUG, "%zu bytes of settings are too many for a checkpoint", b.size);
+        status = error_set(err, CHEX_ERR_BUG, "%zu bytes of settings are too many for a checkpoint", b.size);
     if (status == CHEX_OK) {
         memcpy(out, b.data, b.size);
         out[b.size] = '\0';
@@ -191,6 +191,6 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
         note(out->text, sizeof(out->text), name, before, now);
     }
     if (refused[0])
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused, advice);
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused, advice);
     return CHEX_OK;
 }

@@ -226,13 +226,13 @@ weights_read(const struct graph *g, const struct safetensors *file, bool other_h
 
     *report = (struct weights_report){.found = 0};
     if (!entry)
-        return chex_fail_memory(err);
+        return error_memory(err);
     match(g->param, g->param_count, file, other_head, entry, report, &faults);
     match(g->stat, g->stat_count, file, other_head, entry + g->param_count, report, &faults);
     report->unused = count_unused(file, report->found);
     if (faults.count > 0) {
         free(entry);
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "%s of %s tensors of %s do not fit: %s%s",
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "%s of %s tensors of %s do not fit: %s%s",
                          COUNT_TEXT(faults.count), COUNT_TEXT(report->wanted), g->model, faults.text,
                          faults.count > FAULTS ? "; ..." : "");
     }
@@ -241,7 +241,7 @@ weights_read(const struct graph *g, const struct safetensors *file, bool other_h
         status = read_all(g->stat, g->stat_count, file, entry + g->param_count, stats, err);
     free(entry);
     fault = status == CHEX_OK ? weights_fault(g, params, stats) : NULL;
-    return fault ? chex_fail(err, CHEX_ERR_DAMAGED, "tensor '%s' holds a value that is not finite", fault) : status;
+    return fault ? error_set(err, CHEX_ERR_DAMAGED, "tensor '%s' holds a value that is not finite", fault) : status;
 }
 
 static const char *
@@ -287,7 +287,7 @@ weights_write(const struct graph *g, const struct folder *folder, const char *na
     struct tensor_source *tensor = calloc(g->param_count + g->stat_count + norms, sizeof(*tensor));
     struct arena names = {0};
     int64_t counter = (int64_t)batches;
-    enum chex_status status = tensor ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = tensor ? CHEX_OK : error_memory(err);
 
     for (i = 0; status == CHEX_OK && i < g->param_count; i++)
         tensor[count++] = source_of(&g->param[i], params);
@@ -301,7 +301,7 @@ weights_write(const struct graph *g, const struct folder *folder, const char *na
         snprintf(text, sizeof(text), "%.*snum_batches_tracked", (int)(strrchr(t->name, '.') + 1 - t->name), t->name);
         kept = arena_copy(&names, text, strlen(text));
         if (!kept)
-            status = chex_fail_memory(err);
+            status = error_memory(err);
         tensor[count] = (struct tensor_source){{.name = kept, .type = DTYPE_I64, .count = 1}, &counter};
         count++;
     }

@@ -57,7 +57,7 @@ take_letter(struct collective *c, int rank, struct exchange *x, struct chex_erro
         }
         if (peer->first->tag == TAG_MEET) /* look_for_failed() knows what that means */
             return CHEX_OK;
-        return chex_fail(err, CHEX_ERR_BUG, "rank %d %s is in call %llu, this rank in %llu", rank, peer->host,
+        return error_set(err, CHEX_ERR_BUG, "rank %d %s is in call %llu, this rank in %llu", rank, peer->host,
                          (unsigned long long)head->begun, (unsigned long long)c->begun);
     }
     return CHEX_OK;
@@ -112,7 +112,7 @@ exchange(struct collective *c, struct exchange *x, const struct head *head, cons
 
     x->letter = calloc((size_t)c->comm->size, sizeof(struct letter *));
     if (!x->letter)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = send_to_all(c, x->tag, head, data, size, err);
     return status == CHEX_OK ? collective_wait(c, &task, err) : status;
 }
@@ -120,7 +120,7 @@ exchange(struct collective *c, struct exchange *x, const struct head *head, cons
 enum chex_status
 collective_no_sums(const struct collective *c, struct chex_error *err)
 {
-    return c->sums ? chex_fail(err, CHEX_ERR_BUG, "a call of another kind before collective_allreduce_wait()")
+    return c->sums ? error_set(err, CHEX_ERR_BUG, "a call of another kind before collective_allreduce_wait()")
                    : CHEX_OK;
 }
 
@@ -156,7 +156,7 @@ collective_allgather(struct collective *c, const void *data, size_t size, struct
     enum chex_status status = CHEX_OK;
 
     if (size > COMM_MAX_MESSAGE - sizeof(head))
-        return chex_fail(err, CHEX_ERR_LIMIT, "a message of %zu bytes", size);
+        return error_set(err, CHEX_ERR_LIMIT, "a message of %zu bytes", size);
     if (c->lost)
         return collective_lose(c, err);
     status = collective_no_sums(c, err);
@@ -197,7 +197,7 @@ judge(const struct collective *c, const struct exchange *x, const struct head *o
             worst = i;
         }
         if (head->status == CHEX_OK && own->status == CHEX_OK && head->ended != own->ended)
-            return chex_fail(err, CHEX_ERR_BUG, "rank %d %s made %llu calls before a meeting, this rank %llu", i,
+            return error_set(err, CHEX_ERR_BUG, "rank %d %s made %llu calls before a meeting, this rank %llu", i,
                              c->peer[i].host, (unsigned long long)head->ended, (unsigned long long)own->ended);
     }
     if (worst < 0)
@@ -243,7 +243,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
     } else {
         c->left = true; /* nobody hears of this rank any more */
         if (status == CHEX_OK || status == CHEX_ERR_STOPPED || head.secondhand)
-            status = chex_fail(err, met, "%s", why.text);
+            status = error_set(err, met, "%s", why.text);
     }
     exchange_release(c, &x);
     return status;
@@ -277,7 +277,7 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
     int i;
 
     if (status == CHEX_OK && !sizes)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     status = collective_agree(c, status, NULL, err);
     if (status == CHEX_OK)
         status = collective_allgather(c, text, strlen(text), &all, sizes, err);
@@ -285,7 +285,7 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
     for (i = 1; status == CHEX_OK && sizes && i < c->comm->size; at += sizes[i++])
         if (find_difference((const char *)all.data, sizes[0], (const char *)all.data + at, sizes[i], here, there,
                             sizeof(here)))
-            status = chex_fail(err, CHEX_ERR_USAGE,
+            status = error_set(err, CHEX_ERR_USAGE,
                                "rank %d %s does not do the same as rank 0: it has '%s', rank 0 '%s'", i,
                                c->peer[i].host, there, here);
     buffer_release(&all);
@@ -320,7 +320,7 @@ say_hello(struct collective *c, struct chex_error *err)
 
         if (size <= sizeof(PROTOCOL) || size - sizeof(PROTOCOL) >= COLLECTIVE_HOST ||
             memcmp(said, PROTOCOL " ", sizeof(PROTOCOL)) != 0)
-            status = chex_fail(err, CHEX_ERR_USAGE, "rank %d runs another version of this program", i);
+            status = error_set(err, CHEX_ERR_USAGE, "rank %d runs another version of this program", i);
         else
             snprintf(c->peer[i].host, COLLECTIVE_HOST, "%.*s", (int)(size - sizeof(PROTOCOL)), said + sizeof(PROTOCOL));
     }
@@ -340,7 +340,7 @@ collective_new(struct comm *comm, const struct collective_options *options, stru
 
     *out = NULL;
     if (!c)
-        return chex_fail_memory(err);
+        return error_memory(err);
     c->comm = comm;
     if (options)
         c->options = *options;
@@ -354,7 +354,7 @@ collective_new(struct comm *comm, const struct collective_options *options, stru
     c->peer = calloc((size_t)comm->size, sizeof(*c->peer));
     if (!c->peer) {
         free(c);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     for (i = 0; i < comm->size; i++)
         c->peer[i].last = &c->peer[i].first;

@@ -90,7 +90,7 @@ collective_broadcast(struct collective *c, void *data, size_t size, struct chex_
     if (status == CHEX_OK)
         status = collective_usable(c, err);
     if (status == CHEX_OK && !(b.out = calloc((size_t)c->comm->size, sizeof(struct comm_transfer *))))
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     for (; status == CHEX_OK && size > 0; size -= b.size, b.data += b.size) {
         b.size = size < COLLECTIVE_PIECE ? size : COLLECTIVE_PIECE;
         status = broadcast_piece(c, &b, err);

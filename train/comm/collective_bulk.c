@@ -331,7 +331,7 @@ collective_usable(struct collective *c, struct chex_error *err)
 {
     if (c->lost)
         return collective_lose(c, err);
-    return c->left ? chex_fail(err, CHEX_ERR_BUG, "a transfer after some were left behind") : CHEX_OK;
+    return c->left ? error_set(err, CHEX_ERR_BUG, "a transfer after some were left behind") : CHEX_OK;
 }
 
 static enum chex_status
@@ -366,10 +366,10 @@ collective_allreduce_start(struct collective *c, double *data, size_t count, str
     if (status != CHEX_OK)
         return status;
     if (count / (size_t)c->comm->size >= COMM_MAX_MESSAGE / sizeof(*data))
-        return chex_fail(err, CHEX_ERR_LIMIT, "a sum of %zu numbers", count);
+        return error_set(err, CHEX_ERR_LIMIT, "a sum of %zu numbers", count);
     s = new_sum(c, data, count);
     if (!s)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->tag = collective_next_tag(c);
     c->begun++;
     *c->last_sum = s;

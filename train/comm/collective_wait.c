@@ -58,10 +58,10 @@ keep(struct peer *peer, struct comm_message *m, struct chex_error *err)
     struct letter *letter;
 
     if ((m->tag != TAG_GATHER && m->tag != TAG_MEET) || m->data.size < sizeof(struct head))
-        return chex_fail(err, CHEX_ERR_BUG, "a message of rank %d that is none of ours", m->from);
+        return error_set(err, CHEX_ERR_BUG, "a message of rank %d that is none of ours", m->from);
     letter = calloc(1, sizeof(*letter));
     if (!letter)
-        return chex_fail_memory(err);
+        return error_memory(err);
     letter->tag = m->tag;
     memcpy(&letter->head, m->data.data, sizeof(letter->head));
     letter->data = m->data; /* taken over */
@@ -74,7 +74,7 @@ keep(struct peer *peer, struct comm_message *m, struct chex_error *err)
 enum chex_status
 collective_lose(struct collective *c, struct chex_error *err)
 {
-    return chex_fail(err, c->why.status, "%s", c->why.text);
+    return error_set(err, c->why.status, "%s", c->why.text);
 }
 
 /* An error of the comm itself: its peers are gone. */
@@ -101,7 +101,7 @@ listen_to_all(struct collective *c, struct chex_error *err)
         status = c->comm->ops->poll(c->comm, &c->message, &arrived, &why);
         if (status != CHEX_OK) {
             fail_comm(c, status, &why);
-            return chex_fail(err, status, "%s", why.text);
+            return error_set(err, status, "%s", why.text);
         }
         if (!arrived)
             return CHEX_OK;
@@ -141,7 +141,7 @@ letter_error(const struct collective *c, int rank, const struct letter *letter, 
     int size = (int)(letter->data.size - sizeof(letter->head));
     const char *text = (const char *)letter->data.data + sizeof(letter->head);
 
-    return chex_fail(err, (enum chex_status)letter->head.status, "rank %d %s: %.*s", rank, c->peer[rank].host, size,
+    return error_set(err, (enum chex_status)letter->head.status, "rank %d %s: %.*s", rank, c->peer[rank].host, size,
                      text);
 }
 
@@ -157,7 +157,7 @@ look_at_letter(struct collective *c, const struct task *task, int rank, const st
     if (head->meeting != c->meeting || !elsewhere)
         return CHEX_OK;
     if (letter->tag != TAG_MEET || head->status == CHEX_OK)
-        return chex_fail(err, CHEX_ERR_BUG, "rank %d %s is in another call than this rank", rank, c->peer[rank].host);
+        return error_set(err, CHEX_ERR_BUG, "rank %d %s is in another call than this rank", rank, c->peer[rank].host);
     c->secondhand = true;
     return letter_error(c, rank, letter, err);
 }
@@ -209,7 +209,7 @@ call_lost(struct collective *c, double patience, struct chex_error *err)
     for (i = 0; i < c->comm->size; i++)
         c->peer[i].lost = c->peer[i].missing && i != c->comm->rank && c->waited - c->peer[i].last_heard >= patience;
     c->lost = true;
-    chex_fail(&c->why, CHEX_ERR_LOST, "no progress for %.3g s; waiting for %s", patience, who);
+    error_set(&c->why, CHEX_ERR_LOST, "no progress for %.3g s; waiting for %s", patience, who);
     return collective_lose(c, err);
 }
 

@@ -58,7 +58,7 @@ reduce_host_new(struct device *device, struct collective *c, struct reduce **out
     (void)device;
     *out = NULL;
     if (!r)
-        return chex_fail_memory(err);
+        return error_memory(err);
     r->base = (struct reduce){.rank = collective_rank(c), .size = collective_size(c), .ops = &ops};
     r->collective = c;
     *out = &r->base;

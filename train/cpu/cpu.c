@@ -48,11 +48,11 @@ build(const struct device *device, const struct plan_options *o, struct plan **o
     if (status != CHEX_OK)
         return status;
     if (o->threads == 0 || o->threads > THREADS_MAX)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu takes 1 to %d threads, not %u", THREADS_MAX,
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend cpu takes 1 to %d threads, not %u", THREADS_MAX,
                          o->threads);
     plan = calloc(1, sizeof(*plan));
     if (!plan)
-        return chex_fail_memory(err);
+        return error_memory(err);
     plan->host.options = *o;
     plan->graph = o->graph;
     plan->kernels = kernels_best();
@@ -379,7 +379,7 @@ cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct c
     }
     if (!s->value || !plan->host.options.keep || plan->slots != plan->host.options.batch ||
         (gradient && !plan->host.options.train))
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "%s of buffer %u is not kept",
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "%s of buffer %u is not kept",
                          gradient ? "the gradient" : "the value", buffer);
     memset(out, 0, plan->host.options.batch * floats * sizeof(*out));
     for (n = 0; n < plan->images; n++)

@@ -12,7 +12,7 @@
 static enum chex_status
 unsupported(size_t node, const char *what, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the backend cpu does not do node %zu: %s", node, what);
+    return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend cpu does not do node %zu: %s", node, what);
 }
 
 /* ---- tensors and steps ----------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ make_view(struct plan *plan, size_t node, const struct graph_slice *slice, struc
     in->lane = copy_lanes(plan, s, slice, in->block);
     in->first = plan_take(plan, in->blocks, sizeof(*in->first));
     if (!in->lane || !in->first)
-        return chex_fail_memory(err);
+        return error_memory(err);
     in->from = s;
     if (s->norm != NO_NODE) {
         in->norm = &plan->step[s->norm];
@@ -115,7 +115,7 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
                    (!plan->host.options.train ||
                     plan_want(plan, &step->sums, (size_t)plan->host.options.batch * 2 * channels, sizeof(double)))
                ? CHEX_OK
-               : chex_fail_memory(err);
+               : error_memory(err);
 }
 
 /* Behind what is there.  Where channels are kept, they keep their places, holes between them too. */
@@ -160,7 +160,7 @@ make_step(struct plan *plan, size_t node, struct chex_error *err)
     if (step->out->last < node)
         step->out->last = node;
     step->out_lane = copy_lanes(plan, step->out, &n->out, step->out_block);
-    return step->out_lane ? CHEX_OK : chex_fail_memory(err);
+    return step->out_lane ? CHEX_OK : error_memory(err);
 }
 
 /* ---- memory of the nodes --------------------------------------------------------------------------------------- */
@@ -257,7 +257,7 @@ plan_build(struct plan *plan, struct chex_error *err)
     plan->tensor = plan_take(plan, g->buffer_count, sizeof(*plan->tensor));
     plan->step = plan_take(plan, g->node_count, sizeof(*plan->step));
     if (!plan->tensor || !plan->step || !make_tensors(plan))
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < g->node_count && status == CHEX_OK; i++)
         status = make_step(plan, i, err);
     if (status != CHEX_OK)
@@ -266,6 +266,6 @@ plan_build(struct plan *plan, struct chex_error *err)
         if (plan->tensor[i].normed && plan->tensor[i].plain)
             return unsupported(plan->tensor[i].last, "its input is also read without normalisation", err);
     if (!host_arrays(&plan->host, want_array, plan) || !make_workspace(plan) || !plan_want_activations(plan))
-        return chex_fail_memory(err);
+        return error_memory(err);
     return CHEX_OK;
 }

@@ -76,9 +76,9 @@ too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
     char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
 
     if (plan->wanted_bytes == SIZE_MAX)
-        return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",
+        return error_set(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",
                          plan->host.options.batch);
-    return chex_fail(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of memory, of which %s are free",
+    return error_set(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of memory, of which %s are free",
                      plan->host.options.batch, format_bytes(plan->wanted_bytes, needed),
                      format_bytes(available, there));
 }

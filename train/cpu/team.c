@@ -149,13 +149,13 @@ team_new(unsigned threads, struct team **out, struct chex_error *err)
 
     *out = NULL;
     if (!t)
-        return chex_fail_memory(err);
+        return error_memory(err);
     t->threads = threads;
     t->looks = threads <= processors() ? LOOKS : 0;
     t->worker = calloc(threads, sizeof(*t->worker));
     if (!t->worker) {
         free(t);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->begin, NULL);
@@ -163,7 +163,7 @@ team_new(unsigned threads, struct team **out, struct chex_error *err)
     for (; t->started + 1 < threads; t->started++) {
         if (pthread_create(&t->worker[t->started], NULL, worker_main, t) != 0) {
             team_free(t);
-            return chex_fail(err, CHEX_ERR_MEMORY, "cannot start a thread");
+            return error_set(err, CHEX_ERR_MEMORY, "cannot start a thread");
         }
     }
     *out = t;

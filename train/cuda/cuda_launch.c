@@ -6,7 +6,7 @@
 #include "cuda/cuda_launch.h"
 
 /* What a tile is worth beside the largest, for each multiply-add: larger ones read less for each. */
-static const struct form {
+static const struct tile_form {
     unsigned rows, columns;
     double speed;
 } forms[] = {
@@ -68,7 +68,7 @@ static struct product
 product_of(const struct cuda_conv *c, unsigned tile)
 {
     const struct conv_args *a = &c->args;
-    const struct form *f = &forms[tile];
+    const struct tile_form *f = &forms[tile];
     unsigned taps = a->kernel * a->kernel, outputs = a->images * a->out_height * a->out_width;
 
     switch (c->kind) {
@@ -113,7 +113,7 @@ cuda_conv_choose(struct cuda_conv *c, unsigned processors)
 
     for (tile = 0; tile < CONV_TILES; tile++) {
         struct product p = product_of(c, tile);
-        const struct form *f = &forms[tile];
+        const struct tile_form *f = &forms[tile];
         double waves, cost;
 
         cuda_conv_take(c, tile, processors);

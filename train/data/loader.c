@@ -80,7 +80,7 @@ read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, st
     enum chex_status status = reader_read(l->reader, at->shard, at->index, record, view, err);
 
     if (status == CHEX_OK && !view->weight)
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "a filling record where an image was");
+        status = error_set(err, CHEX_ERR_DAMAGED, "a filling record where an image was");
     return status;
 }
 
@@ -121,7 +121,7 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
         const struct sample_place *at = &s->place[*sample];
         char text[READER_TEXT];
 
-        return chex_context(err, status, "%s", reader_describe(l->reader, at->shard, at->index, record, text));
+        return error_context(err, status, "%s", reader_describe(l->reader, at->shard, at->index, record, text));
     }
     return CHEX_OK;
 }
@@ -244,7 +244,7 @@ work(void *argument)
         enum chex_status status;
 
         look_ahead(l, number);
-        status = record ? fill(l, p, number, record, &err) : chex_fail_memory(&err);
+        status = record ? fill(l, p, number, record, &err) : error_memory(&err);
         pthread_mutex_lock(&l->lock);
         if (status == CHEX_OK)
             p->state = PLACE_FULL;
@@ -318,7 +318,7 @@ loader_start(const struct loader_options *options, struct loader **out, struct c
 
     *out = NULL;
     if (!l)
-        return chex_fail_memory(err);
+        return error_memory(err);
     l->o = *options;
     l->expect = (l->o.expect + l->o.batch - 1) / l->o.batch;
     l->source = info->width;
@@ -330,7 +330,7 @@ loader_start(const struct loader_options *options, struct loader **out, struct c
     pthread_cond_init(&l->freed, NULL);
     status = make_reader(l, err);
     if (status == CHEX_OK && !make_places(l))
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     if (status != CHEX_OK) {
         loader_free(l);
         return status;
@@ -339,7 +339,7 @@ loader_start(const struct loader_options *options, struct loader **out, struct c
         l->threads++;
     if (l->threads == 0) {
         loader_free(l);
-        return chex_fail(err, CHEX_ERR_MEMORY, "no thread can be started");
+        return error_set(err, CHEX_ERR_MEMORY, "no thread can be started");
     }
     *out = l;
     return CHEX_OK;

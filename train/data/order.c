@@ -51,7 +51,7 @@ list_kinds(const struct chex_dataset *ds, unsigned shard, const struct chex_shar
     chex_shard_close(file);
     return status == CHEX_OK || status == CHEX_ERR_TRUNCATED
                ? CHEX_OK
-               : chex_context(err, status, "'%s' record %u", info->name, scan.next);
+               : error_context(err, status, "'%s' record %u", info->name, scan.next);
 }
 
 /*
@@ -63,7 +63,7 @@ list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct che
                  struct chex_error *err)
 {
     uint8_t *kind = calloc(info->record_count ? info->record_count : 1, 1);
-    enum chex_status status = kind ? list_kinds(ds, shard, info, kind, err) : chex_fail_memory(err);
+    enum chex_status status = kind ? list_kinds(ds, shard, info, kind, err) : error_memory(err);
     uint32_t i, found = 0, missing;
 
     for (i = 0; status == CHEX_OK && i < info->record_count; i++)
@@ -78,7 +78,7 @@ list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct che
     }
     free(kind);
     if (status == CHEX_OK && (found > info->image_count || missing > 0))
-        return chex_fail(err, CHEX_ERR_DAMAGED, "shard '%s' holds %u images, the manifest says %u", info->name, found,
+        return error_set(err, CHEX_ERR_DAMAGED, "shard '%s' holds %u images, the manifest says %u", info->name, found,
                          info->image_count);
     return status;
 }
@@ -93,7 +93,7 @@ samples_list(const struct chex_dataset *ds, unsigned split, struct samples *out,
     *out = (struct samples){.count = 0};
     out->place = malloc((info->image_count ? info->image_count : 1) * sizeof(*out->place));
     if (!out->place)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = info->first_shard; status == CHEX_OK && i < info->first_shard + info->shard_count; i++) {
         const struct chex_shard_info *shard = chex_dataset_shard(ds, i);
         uint32_t k;
@@ -173,7 +173,7 @@ order_epoch(const struct samples *s, uint64_t seed, uint32_t epoch, unsigned win
     size_t i;
 
     if (s->count >= UINT32_MAX / 2)
-        return chex_fail(err, CHEX_ERR_LIMIT, "%zu samples are too many", s->count);
+        return error_set(err, CHEX_ERR_LIMIT, "%zu samples are too many", s->count);
     if (window == 0) {
         for (i = 0; i < s->count; i++)
             out[i] = (uint32_t)i;
@@ -182,7 +182,7 @@ order_epoch(const struct samples *s, uint64_t seed, uint32_t epoch, unsigned win
     }
     scratch = calloc(2 * (s->count + 1), sizeof(*scratch));
     if (!scratch)
-        return chex_fail_memory(err);
+        return error_memory(err);
     order_by_windows(s, &stream, window, scratch, scratch + s->count + 1, out);
     free(scratch);
     return CHEX_OK;
@@ -210,7 +210,7 @@ order_hash(const struct samples *s, const uint32_t *order, char out[ORDER_HASH],
     int k;
 
     if (!digest)
-        return chex_fail_memory(err);
+        return error_memory(err);
     digest_start(digest);
     for (i = 0; i < s->count; i++) {
         const struct sample_place *p = &s->place[order[i]];

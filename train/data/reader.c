@@ -375,10 +375,10 @@ reader_fill(struct reader *r, unsigned threads, struct chex_error *err)
 
     r->thread = calloc(threads, sizeof(*r->thread));
     if (!r->thread)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < threads && pthread_create(&r->thread[i], NULL, fill, r) == 0; i++)
         r->threads++;
-    return r->threads > 0 ? CHEX_OK : chex_fail(err, CHEX_ERR_MEMORY, "no thread can be started");
+    return r->threads > 0 ? CHEX_OK : error_set(err, CHEX_ERR_MEMORY, "no thread can be started");
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -417,7 +417,7 @@ reader_new(const struct reader_options *options, struct reader **out, struct che
 
     *out = NULL;
     if (!r)
-        return chex_fail_memory(err);
+        return error_memory(err);
     r->o = *options;
     r->stride = chex_dataset_info(r->o.ds)->stride;
     r->shards = chex_dataset_info(r->o.ds)->shard_count;
@@ -428,7 +428,7 @@ reader_new(const struct reader_options *options, struct reader **out, struct che
     pthread_mutex_init(&r->lock, NULL);
     if (!make_arrays(r)) {
         reader_free(r);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     r->o.keep = NULL; /* it need not outlive this call */
     *out = r;

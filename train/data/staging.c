@@ -122,7 +122,7 @@ check_owner(const struct folder *folder, struct chex_error *err)
     if (fstat(folder->fd, &st) != 0)
         return error_system(err, CHEX_ERR_WRITE, errno, "'%s'", folder->path);
     if (st.st_uid != geteuid())
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' belongs to another user (uid %lu)", folder->path,
+        return error_set(err, CHEX_ERR_USAGE, "'%s' belongs to another user (uid %lu)", folder->path,
                          (unsigned long)st.st_uid);
     return CHEX_OK;
 }
@@ -138,7 +138,7 @@ open_folder(struct staging *s, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     if (!copy_path(s->o.folder, s->o.ds, path, sizeof(path))[0])
-        return chex_fail(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", s->o.folder);
+        return error_set(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", s->o.folder);
     status = folder_open(path, true, &s->folder, err);
     return status == CHEX_OK ? check_owner(&s->folder, err) : status;
 }
@@ -154,7 +154,7 @@ take_lock(struct staging *s, struct chex_error *err)
         report_waiting(s, true, err->text);
         nanosleep(&pause, NULL);
         if (staging_is_stopped(s))
-            return chex_fail(err, CHEX_ERR_STOPPED, "stopped while waiting: %s", s->progress.why);
+            return error_set(err, CHEX_ERR_STOPPED, "stopped while waiting: %s", s->progress.why);
     }
     report_waiting(s, false, "");
     return status;
@@ -176,7 +176,7 @@ check_space(struct staging *s, struct chex_error *err)
     available = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (bytes <= available)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_WRITE, "--stage: '%s' needs %s more, %s are free", s->folder.path,
+    return error_set(err, CHEX_ERR_WRITE, "--stage: '%s' needs %s more, %s are free", s->folder.path,
                      format_bytes(bytes, needed), format_bytes(available, there));
 }
 
@@ -187,7 +187,7 @@ copy_manifest(struct staging *s, struct chex_error *err)
     enum chex_status status = file_read(s->o.ds->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &text, err);
 
     if (status != CHEX_OK)
-        chex_context(err, status, "'%s/%s'", s->o.ds->folder.path, MANIFEST_NAME);
+        error_context(err, status, "'%s/%s'", s->o.ds->folder.path, MANIFEST_NAME);
     else if (file_read(s->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &there, NULL) != CHEX_OK || there.size != text.size ||
              memcmp(there.data, text.data, text.size) != 0)
         status = safe_file_put(&s->folder, MANIFEST_NAME, text.data, text.size, err);
@@ -268,7 +268,7 @@ staging_start(const struct staging_options *options, struct staging **out, struc
 
     *out = NULL;
     if (!s)
-        return chex_fail_memory(err);
+        return error_memory(err);
     s->o = *options;
     s->folder.fd = -1;
     s->shards = chex_dataset_info(s->o.ds)->shard_count;
@@ -281,7 +281,7 @@ staging_start(const struct staging_options *options, struct staging **out, struc
     s->started = s->wanted && s->there && pthread_create(&s->leader, NULL, lead, s) == 0;
     if (!s->started) {
         (void)staging_end(s, NULL);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     *out = s;
     return CHEX_OK;
@@ -329,7 +329,7 @@ staging_open(const char *folder, const struct chex_dataset *ds, struct chex_data
 
     if (status != CHEX_OK || strcmp(chex_dataset_info(*out)->id, chex_dataset_info(ds)->id) == 0)
         return status;
-    status = chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s' is the data set %s, not %s", path, chex_dataset_info(*out)->id,
+    status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is the data set %s, not %s", path, chex_dataset_info(*out)->id,
                        chex_dataset_info(ds)->id);
     chex_dataset_close(*out);
     *out = NULL;

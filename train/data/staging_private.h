@@ -47,7 +47,7 @@ staging_is_stopped(const struct staging *s)
 static inline enum chex_status
 staging_fail_stopped(struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
+    return error_set(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
 }
 
 staging_work staging_probe_shard; /* s->there[shard]: what lies there is good */

@@ -43,7 +43,7 @@ check_sha256(struct staging *s, int fd, const struct chex_shard_info *info, stru
     enum chex_status status = digest_file(fd, copy_piece, &copy, hex, err);
 
     if (status == CHEX_OK && strcmp(hex, info->sha256) != 0)
-        status = chex_fail(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that of the manifest");
+        status = error_set(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that of the manifest");
     if (status != CHEX_OK)
         atomic_fetch_sub(&s->done, copy.done); /* it comes again */
     return status;
@@ -76,7 +76,7 @@ check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
 
     crc_hex(scan.crc32c, hex);
     if (status == CHEX_OK && strcmp(hex, s->o.ds->manifest.shard[shard].crc32c) != 0)
-        status = chex_fail(err, CHEX_ERR_CHECKSUM, "its checksum is not that of the manifest");
+        status = error_set(err, CHEX_ERR_CHECKSUM, "its checksum is not that of the manifest");
     if (status != CHEX_OK)
         atomic_fetch_sub(&s->done, scan.bytes_read); /* it comes again */
     return status;
@@ -102,7 +102,7 @@ staging_probe_shard(struct staging *s, unsigned shard, struct chex_error *err)
         status = check_sha256(s, fd, info, NULL, &why);
     close(fd);
     s->there[shard] = status == CHEX_OK;
-    return status == CHEX_ERR_STOPPED ? chex_fail(err, status, "%s", why.text) : CHEX_OK;
+    return status == CHEX_ERR_STOPPED ? error_set(err, status, "%s", why.text) : CHEX_OK;
 }
 
 /* One attempt; the source is closed by the caller. */
@@ -148,7 +148,7 @@ staging_copy_shard(struct staging *s, unsigned shard, struct chex_error *err)
         return CHEX_OK;
     status = file_open(s->o.ds->folder.fd, info->name, &fd, &size, err);
     if (status == CHEX_ERR_MISSING)
-        return chex_context(err, status, "'%s/%s'", s->o.ds->folder.path, info->name);
+        return error_context(err, status, "'%s/%s'", s->o.ds->folder.path, info->name);
     if (status == CHEX_OK) {
         status = copy_from(s, fd, info, err);
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* it is read from the copy from here on */

@@ -110,7 +110,7 @@ share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct ch
     s->yes = malloc(values * sizeof(*s->yes));
     s->no = malloc(values * sizeof(*s->no));
     if (!s->order || !s->crop || !s->all || !s->logit || !s->probability || !s->yes || !s->no)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < count; i++)
         s->order[i] = (uint32_t)i;
     for (i = 0; i < (size_t)s->views * o->batch; i++)
@@ -187,7 +187,7 @@ score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t 
     enum chex_status status = CHEX_OK;
 
     if ((o->stop && atomic_load(o->stop)) || (o->until > 0 && progress_clock() >= o->until))
-        return chex_fail(err, CHEX_ERR_STOPPED, "stopped during an evaluation");
+        return error_set(err, CHEX_ERR_STOPPED, "stopped during an evaluation");
     if (number < s->batches)
         status = loader_next(s->loader, &loaded, err);
     if (!loaded)
@@ -289,7 +289,7 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     metrics_undefined(&out->metrics);
     out->loss = (double)NAN;
     if (o->samples->count == 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "split '%s' has no image", chex_dataset_split(o->ds, o->split)->name);
+        return error_set(err, CHEX_ERR_USAGE, "split '%s' has no image", chex_dataset_split(o->ds, o->split)->name);
     s.views = out->views = evaluate_views(o->tta, o->side, chex_dataset_info(o->ds)->width, s.view);
     s.rounds = order_steps(batches, ranks);
     s.batches = batches / ranks + (first < batches % ranks);

@@ -94,7 +94,7 @@ take_entry(const uint8_t *entry, uint32_t position, struct patients *patients, s
     *image = (struct evaluated_image){.sample = position};
     image->name = arena_copy(&out->strings, (const char *)entry, head.name_size);
     if (!image->name)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = patients_add(patients, person, &out->strings, &image->patient, err);
     if (status == CHEX_OK)
         image->person = patients->id[image->patient];
@@ -125,14 +125,14 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
     enum chex_status status = CHEX_OK;
 
     if (!place)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (!find_entries(entries, out->outputs, place, positions, &found))
-        status = chex_fail(err, CHEX_ERR_BUG, "the scores of the ranks do not fit together");
+        status = error_set(err, CHEX_ERR_BUG, "the scores of the ranks do not fit together");
     else if (found == 0)
-        status = chex_fail(err, CHEX_ERR_DAMAGED, "no record of split '%s' is readable",
+        status = error_set(err, CHEX_ERR_DAMAGED, "no record of split '%s' is readable",
                            chex_dataset_split(o->ds, o->split)->name);
     else if (!make_room(out, found, positions - found))
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     for (i = 0; status == CHEX_OK && i < positions; i++) {
         if (place[i] == NOWHERE)
             out->skipped[out->skipped_count++] = o->samples->place[i];
@@ -186,7 +186,7 @@ evaluation_judge(const struct evaluate_options *o, struct evaluation *out, struc
                          1 / ((double)out->count * out->outputs), NULL);
     scores.patient = patient = malloc(out->count * sizeof(*patient));
     if (!patient)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < out->count; i++)
         patient[i] = out->image[i].patient;
     status = metrics_compute(&scores, o->replicates, o->seed, o->threads, &out->metrics, err);

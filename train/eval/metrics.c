@@ -30,7 +30,7 @@ const struct metric_info metric_info[METRIC_COUNT] = {
 const char *const criterion_name[CRITERION_COUNT] = {[CRITERION_YOUDEN] = "youden", [CRITERION_F1] = "f1"};
 
 /* Images in the order of their scores, those of a step in this order: */
-struct step {
+struct curve_step {
     uint32_t before;    /* negatives with scores between this step's and the one above */
     uint32_t negatives; /* of this score */
     uint32_t positives; /* of this score, at least one */
@@ -40,11 +40,11 @@ struct step {
 /* One finding, sorted. */
 struct ranking {
     uint32_t *patient; /* of the images, by falling score as above; behind the last step negatives */
-    struct step *step;
+    struct curve_step *step;
     size_t steps;
 };
 
-struct job {
+struct draw_job {
     const struct scores *s;
     uint64_t seed;
     unsigned replicates;
@@ -96,7 +96,7 @@ walk(const struct ranking *r, const struct lanes *times, size_t count, struct pa
     int l;
 
     for (i = 0; i < r->steps; i++) {
-        const struct step *step = &r->step[i];
+        const struct curve_step *step = &r->step[i];
         struct lanes p = {{0}}, n = {{0}};
 
         add_images(&above_n, times, r->patient + at, step->before);
@@ -148,7 +148,7 @@ static void
 add_tied(const struct scores *s, unsigned finding, const struct item *item, size_t begin, size_t end, size_t *before,
          struct ranking *r)
 {
-    struct step step = {.score = item[begin].score};
+    struct curve_step step = {.score = item[begin].score};
     size_t at = begin, i;
     int wanted;
 
@@ -181,14 +181,14 @@ rank_finding(const struct scores *s, unsigned finding, struct ranking *r, struct
         float score = s->score[i * s->outputs + finding];
 
         if (isnan(score))
-            return chex_fail(err, CHEX_ERR_USAGE, "the score of image %zu for finding %u is not a number", i, finding);
+            return error_set(err, CHEX_ERR_USAGE, "the score of image %zu for finding %u is not a number", i, finding);
         item[i] = (struct item){score, (uint32_t)i};
         positives += s->label[i * s->outputs + finding] != 0;
     }
     r->patient = malloc(s->count * sizeof(*r->patient));
     r->step = malloc((positives ? positives : 1) * sizeof(*r->step));
     if (!r->patient || !r->step)
-        return chex_fail_memory(err);
+        return error_memory(err);
     qsort(item, s->count, sizeof(*item), compare_items);
     for (i = 0; i < s->count; i = end) {
         for (end = i + 1; end < s->count && item[end].score == item[i].score; end++)
@@ -247,14 +247,14 @@ metrics_undefined(struct metrics *out)
 static void *
 times_new(void *context)
 {
-    const struct job *job = context;
+    const struct draw_job *job = context;
 
     return malloc(job->s->patients * sizeof(struct lanes));
 }
 
 /* The replicates of a metric for a finding; finding s->outputs: of the mean. */
 static double *
-values_of(const struct job *job, unsigned metric, unsigned finding)
+values_of(const struct draw_job *job, unsigned metric, unsigned finding)
 {
     return job->values + ((size_t)metric * (job->s->outputs + 1) + finding) * job->replicates;
 }
@@ -276,7 +276,7 @@ mean_of_row(const double *values, size_t stride, unsigned count)
 
 /* How often each patient is drawn in replicates first .. first + lanes - 1. */
 static void
-draw(const struct job *job, size_t first, unsigned lanes, struct lanes *times)
+draw(const struct draw_job *job, size_t first, unsigned lanes, struct lanes *times)
 {
     uint32_t patients = job->s->patients, i;
     unsigned l;
@@ -293,7 +293,7 @@ draw(const struct job *job, size_t first, unsigned lanes, struct lanes *times)
 static enum chex_status
 replicate(void *context, void *worker, size_t item, struct chex_error *err)
 {
-    struct job *job = context;
+    struct draw_job *job = context;
     const struct scores *s = job->s;
     size_t n = job->replicates, first = item * LANES;
     unsigned lanes = n - first < LANES ? (unsigned)(n - first) : LANES, k, l, i;
@@ -349,7 +349,7 @@ set_interval(struct measured *out, double *values, unsigned count)
 }
 
 static enum chex_status
-bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_error *err)
+bootstrap(struct draw_job *job, unsigned threads, struct metrics *out, struct chex_error *err)
 {
     struct parallel parallel = {
         .count = (job->replicates + LANES - 1) / LANES,
@@ -364,7 +364,7 @@ bootstrap(struct job *job, unsigned threads, struct metrics *out, struct chex_er
 
     job->values = calloc((size_t)METRIC_COUNT * (outputs + 1), n * sizeof(double));
     if (!job->values)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = parallel_for(&parallel, err);
     if (status != CHEX_OK)
         return status;
@@ -396,7 +396,7 @@ within_limits(const struct scores *s, uint32_t *images)
 }
 
 static void
-measure(const struct job *job, struct lanes *times, struct metrics *out)
+measure(const struct draw_job *job, struct lanes *times, struct metrics *out)
 {
     const struct scores *s = job->s;
     double sum[METRIC_COUNT] = {0};
@@ -429,10 +429,10 @@ measure(const struct job *job, struct lanes *times, struct metrics *out)
 }
 
 static enum chex_status
-rank_all(struct job *job, struct chex_error *err)
+rank_all(struct draw_job *job, struct chex_error *err)
 {
     struct item *item = malloc(job->s->count * sizeof(*item));
-    enum chex_status status = item ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = item ? CHEX_OK : error_memory(err);
     unsigned k;
 
     for (k = 0; status == CHEX_OK && k < job->s->outputs; k++)
@@ -442,7 +442,7 @@ rank_all(struct job *job, struct chex_error *err)
 }
 
 static void
-job_release(struct job *job)
+job_release(struct draw_job *job)
 {
     unsigned k;
 
@@ -458,7 +458,7 @@ enum chex_status
 metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads, struct metrics *out,
                 struct chex_error *err)
 {
-    struct job job = {.s = s, .seed = seed, .replicates = replicates};
+    struct draw_job job = {.s = s, .seed = seed, .replicates = replicates};
     struct lanes *times = calloc(s->patients ? s->patients : 1, sizeof(*times));
     enum chex_status status = CHEX_OK;
 
@@ -469,9 +469,9 @@ metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsi
     out->replicates = replicates;
     job.ranking = calloc(s->outputs ? s->outputs : 1, sizeof(*job.ranking));
     if (!times || !job.ranking)
-        status = chex_fail_memory(err);
+        status = error_memory(err);
     else if (!within_limits(s, times[0].x))
-        status = chex_fail(err, CHEX_ERR_USAGE, "metrics of %zu images of %u patients with %u findings", s->count,
+        status = error_set(err, CHEX_ERR_USAGE, "metrics of %zu images of %u patients with %u findings", s->count,
                            s->patients, s->outputs);
     if (status == CHEX_OK)
         status = rank_all(&job, err);

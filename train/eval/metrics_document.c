@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A value that could not be made is NULL; json_pack() gives NULL then too, and json_append() says so in the end. */
+/* A value that could not be made is NULL; json_pack() gives NULL then too, and append_json() says so in the end. */
 static json_t *
 share_json(uint64_t part, uint64_t whole)
 {
@@ -150,7 +150,7 @@ static json_t *
 model_json(const struct evaluation_source *from)
 {
     return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", from->model, "side", count_json(from->side), "checkpoint",
-                     json_text(from->checkpoint), "checkpoint_sha256", json_text(from->checkpoint_sha256), "step",
+                     text_json(from->checkpoint), "checkpoint_sha256", text_json(from->checkpoint_sha256), "step",
                      count_json(from->step), "epochs", real_json(from->epochs));
 }
 
@@ -176,7 +176,7 @@ metrics_write(const struct evaluation *e, const struct evaluation_source *from, 
 {
     json_t *doc = document(e, from);
     struct buffer text = {0};
-    enum chex_status status = json_append(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
+    enum chex_status status = append_json(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
 
     json_decref(doc);
     if (status == CHEX_OK)

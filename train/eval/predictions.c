@@ -90,7 +90,7 @@ predictions_write(const struct evaluation *e, const struct evaluation_source *fr
     put_header(&t, e->outputs);
     for (i = 0; !t.failed && i < e->count; i++)
         put_image(&t, e, i, split);
-    status = t.failed ? chex_fail_memory(err) : safe_file_put(folder, name, t.b.data, t.b.size, err);
+    status = t.failed ? error_memory(err) : safe_file_put(folder, name, t.b.data, t.b.size, err);
     buffer_release(&t.b);
     return status;
 }

@@ -201,7 +201,7 @@ graph_activations(const struct graph *g)
 static enum chex_status
 bad_node(const struct graph *g, size_t node, const char *why, struct chex_error *err)
 {
-    return chex_fail(err, CHEX_ERR_BUG, "%s, node %zu: %s", g->model, node, why);
+    return error_set(err, CHEX_ERR_BUG, "%s, node %zu: %s", g->model, node, why);
 }
 
 static bool
@@ -271,7 +271,7 @@ graph_check(const struct graph *g, struct chex_error *err)
     size_t i;
 
     if (!written)
-        return chex_fail_memory(err);
+        return error_memory(err);
     written[g->input] = g->buffer[g->input].channels;
     for (i = 0; i < g->node_count && !fault; i++) {
         fault = order_fault(g, &g->node[i], written);

@@ -38,16 +38,16 @@ graph_new(const char *model, unsigned side, unsigned outputs, struct graph **out
         if (strcmp(models[i].name, model) == 0)
             m = &models[i];
     if (!m)
-        return chex_fail(err, CHEX_ERR_USAGE, "no model '%s': " MODEL_NAMES, model);
+        return error_set(err, CHEX_ERR_USAGE, "no model '%s': " MODEL_NAMES, model);
     b.graph = calloc(1, sizeof(*b.graph));
     if (!b.graph)
-        return chex_fail_memory(err);
+        return error_memory(err);
     b.graph->model = m->name;
     if (side > SIDE_MAX || outputs == 0 || outputs > SIDE_MAX || !m->build(&b, side, outputs)) {
         graph_free(b.graph);
-        return chex_fail(err, CHEX_ERR_USAGE, "%s does not take images of %ux%u", model, side, side);
+        return error_set(err, CHEX_ERR_USAGE, "%s does not take images of %ux%u", model, side, side);
     }
-    status = b.failed ? chex_fail_memory(err) : graph_check(b.graph, err);
+    status = b.failed ? error_memory(err) : graph_check(b.graph, err);
     if (status == CHEX_OK)
         *out = b.graph;
     else

@@ -37,12 +37,12 @@ append_open(const struct folder *folder, const char *name, bool fresh, struct ap
 
     *out = NULL;
     if (!a)
-        return chex_fail_memory(err);
+        return error_memory(err);
     a->folder = folder;
     a->fd = -1;
     a->name = strdup(name);
     if (!a->name) {
-        status = chex_fail_memory(err);
+        status = error_memory(err);
         goto fail;
     }
     /* Never through a link, and never waiting for the reader of a FIFO. */
@@ -53,7 +53,7 @@ append_open(const struct folder *folder, const char *name, bool fresh, struct ap
         goto fail;
     }
     if (!S_ISREG(st.st_mode)) {
-        status = chex_fail(err, CHEX_ERR_WRITE, "cannot write '%s/%s': not a regular file", folder->path, name);
+        status = error_set(err, CHEX_ERR_WRITE, "cannot write '%s/%s': not a regular file", folder->path, name);
         goto fail;
     }
     a->end = (uint64_t)st.st_size;
@@ -71,9 +71,9 @@ append_put(struct append *a, const void *data, size_t size, struct chex_error *e
     size_t all;
 
     if (!size_add(a->pending.size, size, &all))
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (a->pending.size > 0 && all > APPEND_LIMIT && append_flush(a, &ignored) != CHEX_OK)
-        return chex_fail(err, CHEX_ERR_LIMIT, "dropped for '%s/%s': %s", a->folder->path, a->name, ignored.text);
+        return error_set(err, CHEX_ERR_LIMIT, "dropped for '%s/%s': %s", a->folder->path, a->name, ignored.text);
     return buffer_append(&a->pending, data, size, err);
 }
 
@@ -96,7 +96,7 @@ append_flush(struct append *a, struct chex_error *err)
     a->pending.size = 0;
     /* What is written to a file without a name is seen by nobody. */
     if (fstat(a->fd, &st) == 0 && st.st_nlink == 0)
-        return chex_fail(err, CHEX_ERR_WRITE, "'%s/%s' was removed", a->folder->path, a->name);
+        return error_set(err, CHEX_ERR_WRITE, "'%s/%s' was removed", a->folder->path, a->name);
     return CHEX_OK;
 }
 

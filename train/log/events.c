@@ -46,7 +46,7 @@ append_event(struct events *e, const Chex__Event *event, struct chex_error *err)
     enum chex_status status;
 
     if (!size_add(size, TFRECORD_FRAME, &need))
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = buffer_reserve(&e->record, need, err);
     if (status != CHEX_OK)
         return status;
@@ -64,7 +64,7 @@ events_add(struct events *e, const Chex__Summary__Value *value, struct chex_erro
     enum chex_status status;
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     e->value = grown;
     status = buffer_reserve(&e->record, size, err);
     if (status != CHEX_OK)
@@ -72,7 +72,7 @@ events_add(struct events *e, const Chex__Summary__Value *value, struct chex_erro
     protobuf_c_message_pack(&value->base, e->record.data);
     copy = protobuf_c_message_unpack(&chex__summary__value__descriptor, NULL, size, e->record.data);
     if (!copy)
-        return chex_fail_memory(err);
+        return error_memory(err);
     e->value[e->count++] = (Chex__Summary__Value *)(void *)copy;
     return CHEX_OK;
 }
@@ -130,7 +130,7 @@ first_second(const struct folder *folder, unsigned long long *out, struct chex_e
     }
     folder_names_release(&names);
     *out = second;
-    return status == CHEX_ERR_READ ? chex_context(err, CHEX_ERR_WRITE, "event file") : status;
+    return status == CHEX_ERR_READ ? error_context(err, CHEX_ERR_WRITE, "event file") : status;
 }
 
 /* Of the host's name only what is harmless in a file name. */
@@ -176,7 +176,7 @@ events_open(const struct folder *folder, uint64_t step, struct events **out, str
 
     *out = NULL;
     if (!e)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = create_file(e, folder, err);
     if (status != CHEX_OK)
         goto fail;

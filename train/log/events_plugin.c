@@ -46,14 +46,14 @@ add_tensor(struct events *e, const char *tag, const char *plugin, const char *ti
 enum chex_status
 events_text(struct events *e, const char *tag, const char *text, struct chex_error *err)
 {
-    json_t *utf8 = json_text(text);
+    json_t *utf8 = text_json(text);
     ProtobufCBinaryData string, none = {0, NULL};
     Chex__Tensor__Shape shape = CHEX__TENSOR__SHAPE__INIT; /* a scalar: no dimensions */
     Chex__Tensor tensor = CHEX__TENSOR__INIT;
     enum chex_status status;
 
     if (!utf8)
-        return chex_fail_memory(err);
+        return error_memory(err);
     string = (ProtobufCBinaryData){json_string_length(utf8), (uint8_t *)json_string_value(utf8)};
     tensor.dtype = DTYPE_STRING;
     tensor.tensor_shape = &shape;
@@ -162,7 +162,7 @@ fill_entry(const struct run_value *from, struct hparam *to)
     switch (from->kind) {
     case RUN_TEXT:
         to->value.kind_case = CHEX__HPARAMS__VALUE__KIND_STRING_VALUE;
-        to->utf8 = json_text(from->text ? from->text : "");
+        to->utf8 = text_json(from->text ? from->text : "");
         to->value.string_value = (char *)json_string_value(to->utf8);
         break;
     case RUN_NUMBER:
@@ -212,10 +212,10 @@ events_hparams(struct events *e, const struct run_value *value, size_t count, st
     enum chex_status status;
     size_t i;
 
-    status = entry && list ? CHEX_OK : chex_fail_memory(err);
+    status = entry && list ? CHEX_OK : error_memory(err);
     for (i = 0; status == CHEX_OK && i < count; i++) {
         if (!fill_entry(value + i, entry + i))
-            status = chex_fail_memory(err);
+            status = error_memory(err);
         list[i] = &entry[i].entry;
     }
     if (status != CHEX_OK)

@@ -83,14 +83,14 @@ new_tag(struct event_contents *c, const Chex__Summary__Value *v, int64_t step, s
     struct event_tag *t;
 
     if (!grown)
-        return chex_fail_memory(err);
+        return error_memory(err);
     c->tag = grown;
     t = &c->tag[c->count];
     *t = (struct event_tag){.tag = arena_copy(&c->strings, v->tag, strlen(v->tag)),
                             .kind = arena_copy(&c->strings, kind_of(v), strlen(kind_of(v))),
                             .first = step};
     if (!t->tag || !t->kind)
-        return chex_fail_memory(err);
+        return error_memory(err);
     c->count++;
     return CHEX_OK;
 }
@@ -157,7 +157,7 @@ read_record(int fd, uint64_t at, uint64_t end, struct buffer *b, uint64_t *size,
     enum chex_status status = file_pread(fd, at, head, sizeof(head), &got, err);
 
     if (status == CHEX_OK && got < sizeof(head))
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "file ends inside the head of the record");
+        status = error_set(err, CHEX_ERR_TRUNCATED, "file ends inside the head of the record");
     if (status == CHEX_OK)
         status = tfrecord_length(head, end - at, &length, err);
     if (status != CHEX_OK)
@@ -171,7 +171,7 @@ read_record(int fd, uint64_t at, uint64_t end, struct buffer *b, uint64_t *size,
     if (status == CHEX_OK)
         status = file_pread(fd, at, b->data, whole, &got, err);
     if (status == CHEX_OK && got < whole)
-        status = chex_fail(err, CHEX_ERR_TRUNCATED, "the file became shorter");
+        status = error_set(err, CHEX_ERR_TRUNCATED, "the file became shorter");
     return status == CHEX_OK ? tfrecord_check_data(b->data, (size_t)length, err) : status;
 }
 
@@ -196,7 +196,7 @@ events_read(int fd, uint64_t size, struct event_contents *out, struct chex_error
 
         status = read_record(fd, at, size, &b, &record, &large, err);
         if (status != CHEX_OK) {
-            status = chex_context(err, status, "record %llu", (unsigned long long)out->records);
+            status = error_context(err, status, "record %llu", (unsigned long long)out->records);
             break;
         }
         event = large ? NULL : chex__event__unpack(NULL, (size_t)record - TFRECORD_FRAME, b.data + TFRECORD_HEADER);

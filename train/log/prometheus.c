@@ -59,7 +59,7 @@ open_folder(const char *path, struct folder *out, struct chex_error *err)
 {
     size_t length = (size_t)(name_of(path) - path);
     char *folder = length > 0 ? strndup(path, length) : strdup(".");
-    enum chex_status status = folder ? folder_open(folder, false, out, err) : chex_fail_memory(err);
+    enum chex_status status = folder ? folder_open(folder, false, out, err) : error_memory(err);
 
     free(folder);
     return status;
@@ -74,7 +74,7 @@ prometheus_check(const char *path, struct chex_error *err)
     enum chex_status status;
 
     if (length <= suffix || strcmp(name + length - suffix, SUFFIX) != 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' does not end in " SUFFIX ": the collector would pass it over",
+        return error_set(err, CHEX_ERR_USAGE, "'%s' does not end in " SUFFIX ": the collector would pass it over",
                          path);
     status = open_folder(path, &folder, err);
     folder_close(&folder);
@@ -85,7 +85,7 @@ prometheus_check(const char *path, struct chex_error *err)
 static char *
 label_value(const char *text)
 {
-    json_t *utf8 = json_text(text ? text : "");
+    json_t *utf8 = text_json(text ? text : "");
     const char *from = json_string_value(utf8);
     char *out = from ? malloc(2 * strlen(from) + 1) : NULL, *at = out;
 
@@ -109,7 +109,7 @@ prometheus_open(const char *path, const char *run, const char *model, const char
 
     *out = NULL;
     if (!p)
-        return chex_fail_memory(err);
+        return error_memory(err);
     p->folder.fd = -1;
     status = open_folder(path, &p->folder, err);
     if (status != CHEX_OK)
@@ -119,7 +119,7 @@ prometheus_open(const char *path, const char *run, const char *model, const char
     p->model = label_value(model);
     p->dataset_id = label_value(dataset_id);
     if (!p->name || !p->run || !p->model || !p->dataset_id) {
-        status = chex_fail_memory(err);
+        status = error_memory(err);
         goto fail;
     }
     *out = p;

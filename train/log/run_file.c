@@ -19,7 +19,7 @@
 #define RUN_FILE_MAX (16u << 20)
 #define SESSIONS_MAX 1000 /* the newest are kept */
 
-static const struct json_bounds bounds = {.size = RUN_FILE_MAX, .depth = 8, .values = 400000};
+static const struct parse_bounds bounds = {.size = RUN_FILE_MAX, .depth = 8, .values = 400000};
 
 struct run_file {
     const struct folder *folder;
@@ -31,7 +31,7 @@ static enum chex_status
 write_file(const struct run_file *r, struct chex_error *err)
 {
     struct buffer text = {0};
-    enum chex_status status = json_append(r->root, JSON_INDENT(2) | JSON_REAL_PRECISION(RUN_JSON_DIGITS), &text, err);
+    enum chex_status status = append_json(r->root, JSON_INDENT(2) | JSON_REAL_PRECISION(RUN_JSON_DIGITS), &text, err);
 
     if (status == CHEX_OK)
         status = safe_file_put(r->folder, RUN_FILE_NAME, text.data, text.size, err);
@@ -60,7 +60,7 @@ format_command(const struct run_facts *f)
     int i;
 
     for (i = 0; list && i < f->argc; i++)
-        if (json_array_append_new(list, json_text(f->argv[i])) != 0) {
+        if (json_array_append_new(list, text_json(f->argv[i])) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -75,7 +75,7 @@ format_hosts(const struct run_facts *f)
     unsigned i;
 
     for (i = 0; i < f->ranks && j.object; i++) {
-        json_t *name = json_text(f->host[i]);
+        json_t *name = text_json(f->host[i]);
         const json_t *before = name ? json_object_get(j.object, json_string_value(name)) : NULL;
 
         if (name)
@@ -174,7 +174,7 @@ read_earlier(const struct folder *folder, json_t **out, struct chex_error *err)
 
     *out = NULL;
     if (status == CHEX_OK)
-        status = json_read(text.data, text.size, &bounds, out, err);
+        status = parse_json(text.data, text.size, &bounds, out, err);
     buffer_release(&text);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
@@ -207,7 +207,7 @@ run_file_start(const struct folder *folder, const struct run_facts *facts, struc
     struct run_file *r = calloc(1, sizeof(*r));
     struct run_json j = run_json_object();
     json_t *earlier = NULL, *sessions = NULL;
-    enum chex_status status = r ? read_earlier(folder, &earlier, err) : chex_fail_memory(err);
+    enum chex_status status = r ? read_earlier(folder, &earlier, err) : error_memory(err);
 
     *out = NULL;
     if (status != CHEX_OK)
@@ -228,7 +228,7 @@ run_file_start(const struct folder *folder, const struct run_facts *facts, struc
     run_json_add(&j, "best", carry(earlier, "best", facts));
     run_json_add(&j, "results", carry(earlier, "results", facts));
     r->root = run_json_take(&j);
-    status = r->root ? write_file(r, err) : chex_fail_memory(err);
+    status = r->root ? write_file(r, err) : error_memory(err);
     if (status == CHEX_OK) {
         *out = r;
         r = NULL;
@@ -314,7 +314,7 @@ run_file_finish(struct run_file *r, const struct run_outcome *outcome, struct ch
     json_decref(session.object);
     json_decref(root.object);
     if (session.failed || root.failed)
-        return chex_fail_memory(err);
+        return error_memory(err);
     return write_file(r, err);
 }
 

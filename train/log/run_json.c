@@ -35,7 +35,7 @@ run_json_add(struct run_json *j, const char *key, json_t *value)
 void
 run_json_text(struct run_json *j, const char *key, const char *text)
 {
-    run_json_add(j, key, json_text(text));
+    run_json_add(j, key, text_json(text));
 }
 
 void

@@ -97,9 +97,9 @@ put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
 static enum chex_status
 append_cell(struct buffer *b, const char *text, struct chex_error *err)
 {
-    json_t *utf8 = json_text(text);
+    json_t *utf8 = text_json(text);
     const char *at = json_string_value(utf8);
-    enum chex_status status = at ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = at ? CHEX_OK : error_memory(err);
 
     for (; status == CHEX_OK && *at; at++) {
         if (*at == '|' || *at == '\\')
@@ -163,7 +163,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
 
     *out = NULL;
     if (!log)
-        return chex_fail_memory(err);
+        return error_memory(err);
     log->warn = options->warn;
     log->context = options->context;
     /* A file that could not be cut to what is true gets no new lines: they would stand behind half a line, or twice. */

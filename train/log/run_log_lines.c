@@ -13,7 +13,7 @@
 
 #define METRICS_MAX (256u << 20) /* of metrics.jsonl: a million lines of steps */
 
-static const struct json_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 10000};
+static const struct parse_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 10000};
 
 double
 run_log_now(void)
@@ -59,7 +59,7 @@ end(struct run_json *j, struct buffer *b, struct chex_error *err)
 {
     json_t *line = run_json_take(j);
     size_t before = b->size;
-    enum chex_status status = json_append(line, JSON_COMPACT | JSON_REAL_PRECISION(RUN_JSON_DIGITS), b, err);
+    enum chex_status status = append_json(line, JSON_COMPACT | JSON_REAL_PRECISION(RUN_JSON_DIGITS), b, err);
 
     if (status != CHEX_OK)
         b->size = before;
@@ -150,7 +150,7 @@ stays(const uint8_t *line, size_t size, const struct run_log_options *o)
     const json_t *its_step, *its_epoch;
     const char *kind;
     json_t *value = NULL;
-    bool good = json_read(line, size, &bounds, &value, NULL) == CHEX_OK;
+    bool good = parse_json(line, size, &bounds, &value, NULL) == CHEX_OK;
 
     if (good) {
         kind = json_string_value(json_object_get(value, "kind"));
@@ -180,7 +180,7 @@ run_log_trim(const struct run_log_options *o, struct chex_error *err)
         goto out;
     }
     if (status != CHEX_OK) {
-        chex_context(err, status, "'%s/%s'", folder->path, RUN_LOG_METRICS);
+        error_context(err, status, "'%s/%s'", folder->path, RUN_LOG_METRICS);
         goto out;
     }
     while (at < all.size) {

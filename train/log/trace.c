@@ -103,13 +103,13 @@ open_file(struct trace *t, const char *path, struct chex_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    enum chex_status status = folder ? folder_open(folder, false, &t->folder, err) : chex_fail_memory(err);
+    enum chex_status status = folder ? folder_open(folder, false, &t->folder, err) : error_memory(err);
     struct stat there;
 
     free(folder);
     /* A device or a pipe would be replaced by the file. */
     if (status == CHEX_OK && fstatat(t->folder.fd, name, &there, 0) == 0 && !S_ISREG(there.st_mode))
-        status = chex_fail(err, CHEX_ERR_WRITE, "--trace: '%s' is no regular file", path);
+        status = error_set(err, CHEX_ERR_WRITE, "--trace: '%s' is no regular file", path);
     if (status == CHEX_OK)
         status = folder_remove(&t->folder, name, err);
     return status == CHEX_OK ? append_open(&t->folder, name, true, &t->file, err) : status;
@@ -123,7 +123,7 @@ trace_open(const struct trace_options *options, struct trace **out, struct chex_
 
     *out = NULL;
     if (!t)
-        return chex_fail_memory(err);
+        return error_memory(err);
     t->folder.fd = -1;
     t->warn = options->warn;
     t->context = options->context;

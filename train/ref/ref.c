@@ -138,12 +138,12 @@ ref_new(struct device *device, const struct plan_options *o, struct plan **out, 
         return status;
     plan = calloc(1, sizeof(*plan));
     if (!plan)
-        return chex_fail_memory(err);
+        return error_memory(err);
     plan->host.options = *o;
     plan->graph = o->graph;
     if (!allocate(plan)) {
         ref_free(plan);
-        return chex_fail_memory(err);
+        return error_memory(err);
     }
     host_start(&plan->host, &ref_ops);
     *out = plan;
@@ -360,7 +360,7 @@ ref_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct c
     const float *from = gradient ? plan->gradient[buffer] : plan->value[buffer];
 
     if (!from)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "the gradient of buffer %u is not kept", buffer);
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the gradient of buffer %u is not kept", buffer);
     put_images(plan, from, image_floats(&plan->graph->buffer[buffer]), out);
     return CHEX_OK;
 }

@@ -29,9 +29,9 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
     if (status != CHEX_OK || !(wishes & TRAINER_STOP))
         return status;
     if (t->result.unsaved)
-        return chex_fail(err, CHEX_ERR_WRITE, "stopped at step %s, which could not be saved",
+        return error_set(err, CHEX_ERR_WRITE, "stopped at step %s, which could not be saved",
                          COUNT_TEXT(t->state.step));
-    return chex_fail(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
+    return error_set(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
 }
 
 /*
@@ -126,7 +126,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
         status = trainer_finish_save(t, err);
     t->result.early = status == CHEX_OK && t->state.epoch < t->o->epochs;
     if (status == CHEX_OK && t->result.unsaved)
-        status = chex_fail(err, CHEX_ERR_WRITE,
+        status = error_set(err, CHEX_ERR_WRITE,
                            "the run is at its end, but its last checkpoint could not be written: when it can, the same "
                            "command again goes on from %s",
                            t->result.last[0] ? t->result.last : "the start");

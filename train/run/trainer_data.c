@@ -90,7 +90,7 @@ choose_device_cache(struct trainer *t, struct chex_error *err)
     t->reading.on_device = size <= (t->o->cache == CACHE_DEVICE ? there : usable(there));
     if (t->reading.on_device || t->o->cache == CACHE_AUTO)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
+    return error_set(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
                      format_bytes(size, needed), format_bytes(there, left));
 }
 
@@ -108,7 +108,7 @@ choose_cache(struct trainer *t, uint64_t available, struct chex_error *err)
                       (t->o->cache == CACHE_AUTO && t->reading.size <= room);
     if (status != CHEX_OK || t->o->cache != CACHE_HOST || t->reading.size <= available / ranks)
         return status;
-    return chex_fail(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
+    return error_set(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
                      format_bytes(t->reading.size, needed), t->reading.node_ranks, format_bytes(available, there));
 }
 
@@ -135,7 +135,7 @@ trainer_compare_window(const struct trainer *t, const struct folder *from, const
         trainer_note(t, "the order stays that of this run: --shuffle %s", trainer_shuffle(t->state.window, kept));
     if (t->o->choose_window || t->o->window == t->state.window)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_INCOMPATIBLE,
+    return error_set(err, CHEX_ERR_INCOMPATIBLE,
                      "cannot go on from '%s/%s': it was made with other options: shuffle %s -> %s", from->path, name,
                      trainer_shuffle(t->state.window, kept), trainer_shuffle(t->o->window, wanted));
 }
@@ -252,7 +252,7 @@ trainer_open_data(struct trainer *t, struct chex_error *err)
 {
     bool *split = calloc(chex_dataset_info(t->ds)->split_count, sizeof(*split));
     bool trains = !t->o->evaluate_only && !trainer_is_complete(t);
-    enum chex_status status = split ? CHEX_OK : chex_fail_memory(err);
+    enum chex_status status = split ? CHEX_OK : error_memory(err);
 
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK && t->o->stage) {
@@ -330,7 +330,7 @@ trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, co
         return CHEX_OK;
     record = malloc(chex_dataset_info(t->ds)->stride);
     if (!record)
-        return chex_fail_memory(err);
+        return error_memory(err);
     qsort(place, count, sizeof(*place), compare_places);
     for (i = 0; status == CHEX_OK && i < count; i++) {
         if (is_told(t, &place[i]))

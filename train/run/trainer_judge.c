@@ -91,11 +91,11 @@ open_elsewhere(const char *path, struct folder *folder, const char **name, struc
     *name = slash ? slash + 1 : path;
     if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
         (int)sizeof(parent))
-        return chex_fail(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
+        return error_set(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
     if (folder_open(slash == path ? "/" : parent, false, folder, err) != CHEX_OK)
-        return chex_context(err, CHEX_ERR_WRITE, "--predict");
+        return error_context(err, CHEX_ERR_WRITE, "--predict");
     if (**name == '\0' || (fstatat(folder->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
-        return chex_fail(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
+        return error_set(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
     if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return error_system(err, CHEX_ERR_WRITE, errno, "--predict: cannot write to the folder '%s'", folder->path);
     return CHEX_OK;
@@ -258,10 +258,10 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         struct chex_error other;
 
         if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)
-            status = chex_fail(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
+            status = error_set(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
                                COUNT_TEXT(t->state.step));
         else
-            chex_fail(err, status, "stopped at step %s", COUNT_TEXT(t->state.step));
+            error_set(err, status, "stopped at step %s", COUNT_TEXT(t->state.step));
     }
     if (status == CHEX_OK) {
         about.evaluation = &e;

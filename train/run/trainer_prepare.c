@@ -45,16 +45,16 @@ find_splits(struct trainer *t, struct chex_error *err)
     if (t->train < 0)
         t->train = chex_dataset_find_split(t->ds, "all");
     if (t->o->evaluate_only && t->test < 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' has no split '%s'", t->o->data, wanted);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' has no split '%s'", t->o->data, wanted);
     if (!t->o->evaluate_only && (t->train < 0 || chex_dataset_split(t->ds, (unsigned)t->train)->image_count == 0))
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' has no split 'train' with images to train on", t->o->data);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' has no split 'train' with images to train on", t->o->data);
     /* A split without an image is as good as none. */
     if (t->validation >= 0 && chex_dataset_split(t->ds, (unsigned)t->validation)->image_count == 0)
         t->validation = -1;
     if (!t->o->evaluate_only && t->test >= 0 && chex_dataset_split(t->ds, (unsigned)t->test)->image_count == 0)
         t->test = -1;
     if (t->o->patience > 0 && t->validation < 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "--early-stop needs a split 'val', and '%s' has none", t->o->data);
+        return error_set(err, CHEX_ERR_USAGE, "--early-stop needs a split 'val', and '%s' has none", t->o->data);
     return CHEX_OK;
 }
 
@@ -122,12 +122,12 @@ open_data(struct trainer *t, struct chex_error *err)
         return status;
     info = chex_dataset_info(t->ds);
     if (info->width != info->height || info->channels != 1)
-        return chex_fail(err, CHEX_ERR_USAGE, "images of %u x %u with %u channels: square gray ones are needed",
+        return error_set(err, CHEX_ERR_USAGE, "images of %u x %u with %u channels: square gray ones are needed",
                          info->width, info->height, info->channels);
     if (t->side == 0)
         t->side = info->width < SIDE ? info->width : SIDE; /* of small images all */
     if (t->side > info->width)
-        return chex_fail(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", t->side, info->width, info->height);
+        return error_set(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", t->side, info->width, info->height);
     t->select = choose_select(t);
     choose_positive_weight(t);
     return CHEX_OK;
@@ -142,7 +142,7 @@ open_device(struct trainer *t, const struct backend *backend, struct chex_error 
     unsigned count = backend->device_count();
 
     if (count == 0)
-        return chex_fail(err, CHEX_ERR_UNSUPPORTED, "there is no such device");
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such device");
     return backend->device_open((unsigned)collective_local_rank(t->all) % count, &t->device, err);
 }
 
@@ -162,10 +162,10 @@ find_backend(struct trainer *t, struct chex_error *err)
         else if (automatic)
             trainer_note(t, "%s: %s", backends[i]->name, err->text);
         else
-            return chex_fail(err, CHEX_ERR_USAGE, "--device %s: %s", t->o->device, err->text);
+            return error_set(err, CHEX_ERR_USAGE, "--device %s: %s", t->o->device, err->text);
     }
     if (!t->backend)
-        return chex_fail(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", t->o->device);
+        return error_set(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", t->o->device);
     return CHEX_OK;
 }
 
@@ -179,10 +179,10 @@ choose_batches(struct trainer *t, struct chex_error *err)
 
     t->micro = o->micro_batch > 0 ? o->micro_batch : trainer_micro_batch(o->batch, t->device->info.micro_batch);
     if (o->batch % t->micro != 0)
-        return chex_fail(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, t->micro);
+        return error_set(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, t->micro);
     each = (uint64_t)(o->batch / t->micro) * o->accumulate;
     if (each > INT32_MAX)
-        return chex_fail(err, CHEX_ERR_USAGE, "--batch %u --accumulate %u makes too many micro-batches of %u", o->batch,
+        return error_set(err, CHEX_ERR_USAGE, "--batch %u --accumulate %u makes too many micro-batches of %u", o->batch,
                          o->accumulate, t->micro);
     t->each = (unsigned)each;
     t->global = (uint64_t)t->each * t->micro * (unsigned)collective_size(t->all);
@@ -206,7 +206,7 @@ check_memory(struct trainer *t, struct chex_error *err)
     }
     if (t->memory_all <= t->device->info.memory)
         return CHEX_OK;
-    return chex_fail(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
+    return error_set(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
                      format_bytes(t->memory_all, needed), format_bytes(t->device->info.memory, there), t->micro);
 }
 
@@ -214,8 +214,7 @@ check_memory(struct trainer *t, struct chex_error *err)
 static enum chex_status
 make_plan(struct trainer *t, struct chex_error *err)
 {
-    static const struct setting setting_algorithms = {
-        .name = "algorithms", .kind = SETTING_FREE, .type = SETTING_TEXT};
+    static const struct setting setting_algorithms = {.name = "algorithms", .kind = SETTING_FREE, .type = SETTING_TEXT};
     const struct trainer_options *o = t->o;
     const char *algorithms = t->facts.algorithms;
     enum chex_status status;
@@ -245,10 +244,10 @@ make_plan(struct trainer *t, struct chex_error *err)
         status = t->backend->plan_new(t->device, &t->plan_options, &t->plan, &t->facts, err);
     settings_add(&t->settings, &setting_algorithms, &algorithms);
     if (status == CHEX_OK && t->settings.failed)
-        return chex_fail_memory(err);
+        return error_memory(err);
     if (status == CHEX_ERR_UNSUPPORTED)
         return err->status = CHEX_ERR_USAGE;
-    return status == CHEX_ERR_MEMORY ? chex_context(err, status, "micro-batches of %u images", t->micro) : status;
+    return status == CHEX_ERR_MEMORY ? error_context(err, status, "micro-batches of %u images", t->micro) : status;
 }
 
 /* ---- the model of a checkpoint ----------------------------------------------------------------------------------- */
@@ -318,7 +317,7 @@ look(struct trainer *t, struct chex_error *err)
     if (status == CHEX_OK)
         status = find_backend(t, err);
     if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && !t->device->info.own_memory)
-        status = chex_fail(err, CHEX_ERR_USAGE,
+        status = error_set(err, CHEX_ERR_USAGE,
                            "--cache device needs a GPU, for which there is no backend yet; this is %s",
                            t->device->info.text);
     if (status == CHEX_OK)
@@ -381,7 +380,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
 
     *out = t;
     if (!t)
-        return chex_fail_memory(err);
+        return error_memory(err);
     t->o = options;
     t->w = watch;
     t->began = progress_clock();

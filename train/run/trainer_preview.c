@@ -45,7 +45,7 @@ make_batch(const struct trainer *t, struct timed_batch *b, struct chex_error *er
     b->crop = calloc(t->micro, sizeof(*b->crop));
     b->logits = malloc((size_t)t->micro * CHEX_FINDINGS * sizeof(*b->logits));
     if (!b->pixels || !b->label || !b->crop || !b->logits)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 0; i < size; i++) {
         draw = draw * 1664525u + 1013904223u; /* Knuth, Numerical Recipes */
         b->pixels[i] = (uint8_t)(draw >> 24);
@@ -106,7 +106,7 @@ time_one(const struct trainer *t, struct plan *plan, const struct timed_batch *b
         status = do_once(t, plan, b, what, err);
         count++;
         if (status == CHEX_OK && t->w->stop && atomic_load(t->w->stop))
-            status = chex_fail(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
+            status = error_set(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
     } while (status == CHEX_OK && (progress_clock() - began < ENOUGH || count == 2));
     *seconds = (progress_clock() - since) / (count > 1 ? count - 1 : 1);
     return status;

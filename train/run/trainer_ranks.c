@@ -54,7 +54,7 @@ trainer_compare_weights(struct trainer *t, struct chex_error *err)
     uint32_t own, theirs;
     int i;
 
-    status = weights ? t->backend->read(t->plan, ARENA_PARAMETERS, weights, err) : chex_fail_memory(err);
+    status = weights ? t->backend->read(t->plan, ARENA_PARAMETERS, weights, err) : error_memory(err);
     status = collective_agree(t->all, status, NULL, err);
     own = status == CHEX_OK ? chex_crc32c(0, weights, count * sizeof(*weights)) : 0;
     if (status == CHEX_OK)
@@ -63,7 +63,7 @@ trainer_compare_weights(struct trainer *t, struct chex_error *err)
         memcpy(&theirs, all.data + (size_t)i * sizeof(theirs), sizeof(theirs));
         memcpy(&own, all.data, sizeof(own));
         if (theirs != own)
-            status = chex_fail(err, CHEX_ERR_BUG,
+            status = error_set(err, CHEX_ERR_BUG,
                                "rank %d %s has other weights than rank 0 after step %s: a fault of its machine, or of "
                                "this program; the checkpoint before is good",
                                i, collective_host(t->all, i), COUNT_TEXT(t->state.step));

@@ -63,7 +63,7 @@ keep_copy(struct trainer *t, const struct checkpoint_arrays *from, struct chex_e
     if (!t->best.stats)
         t->best.stats = malloc(stats);
     if (!t->best.params || !t->best.stats)
-        return chex_fail_memory(err);
+        return error_memory(err);
     memcpy(t->best.params, from->params, params);
     memcpy(t->best.stats, from->stats, stats);
     t->best_state = t->state;
@@ -154,7 +154,7 @@ meet_thread(struct trainer *t)
     s->running = s->pending = false;
     t->result.unsaved = s->status == CHEX_ERR_WRITE;
     if (s->status == CHEX_ERR_DAMAGED)
-        s->status = chex_fail(
+        s->status = error_set(
             &s->err, CHEX_ERR_DIVERGED,
             "diverged at step %s: a parameter is not finite; last good checkpoint %s; try a lower --lr",
             COUNT_TEXT(s->state.step), t->result.last[0] ? t->result.last : "none");

@@ -133,5 +133,5 @@ trainer_make_settings(struct trainer *t, struct chex_error *err)
         if (s->kind != SETTING_UNSAID && !(s->training && e.o.evaluate_only) && (!focal || e.o.loss == LOSS_FOCAL))
             settings_add(&t->settings, s, &e);
     }
-    return t->settings.failed ? chex_fail_memory(err) : CHEX_OK;
+    return t->settings.failed ? error_memory(err) : CHEX_OK;
 }

@@ -45,7 +45,7 @@ make_arrays(struct trainer *t, struct chex_error *err)
         t->order = malloc((t->samples.count ? t->samples.count : 1) * sizeof(*t->order));
         failed |= !t->order;
     }
-    return failed ? chex_fail_memory(err) : CHEX_OK;
+    return failed ? error_memory(err) : CHEX_OK;
 }
 
 /* From rank 0's host arrays into the plan of every rank.  The others need no copy after that. */
@@ -98,11 +98,11 @@ trainer_read_model(const struct trainer *t, int folder_fd, const char *path, boo
     char ours[CHECKPOINT_LABELS];
 
     if (labels && strcmp(labels, checkpoint_labels(ours)) != 0 && !other_head)
-        status = chex_fail(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.200s', not those of this data set", labels);
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.200s', not those of this data set", labels);
     if (status == CHEX_OK)
         status = weights_read(t->graph, &s, other_head, to->params, to->stats, report, err);
     safetensors_close(&s);
-    return status == CHEX_OK ? status : chex_context(err, not_usable(status, err), "'%s'", path);
+    return status == CHEX_OK ? status : error_context(err, not_usable(status, err), "'%s'", path);
 }
 
 enum chex_status
@@ -122,7 +122,7 @@ trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
         t->host.params = calloc(t->graph->param_floats, sizeof(float));
         t->host.stats = calloc(t->graph->stat_floats, sizeof(float));
     }
-    status = t->host.params && t->host.stats ? CHEX_OK : chex_fail_memory(err);
+    status = t->host.params && t->host.stats ? CHEX_OK : error_memory(err);
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
         status = collective_broadcast(t->all, t->host.params, t->graph->param_floats * sizeof(float), err);
@@ -220,7 +220,7 @@ copy_best(struct trainer *t, const struct folder *from, struct chex_error *err)
     t->best.params = calloc(t->graph->param_floats, sizeof(float));
     t->best.stats = calloc(t->graph->stat_floats, sizeof(float));
     if (!t->best.params || !t->best.stats)
-        return chex_fail_memory(err);
+        return error_memory(err);
     t->best_pending = true;
     return trainer_read_model(t, from->fd, TRAINER_BEST, false, &t->best, &report, err);
 }
@@ -258,7 +258,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         status = settings_compare(&t->settings, t->state.settings, t->o->allow_batch_change, t->o->allow_new_data,
                                   &change, err);
         if (status != CHEX_OK)
-            chex_context(err, status, "cannot go on from '%s/%s'", from->path, name);
+            error_context(err, status, "cannot go on from '%s/%s'", from->path, name);
     }
     if (status == CHEX_OK)
         status = trainer_compare_window(t, from, name, err);
@@ -276,7 +276,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     if (change.batch)
         change_batch(t);
     if (t->state.batches > t->steps)
-        return chex_fail(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
                          name, COUNT_TEXT(t->state.batches), COUNT_TEXT(t->steps));
     t->state.schedule.options = t->o->schedule;
     t->state.schedule.options.steps = steps_of_run(t);
@@ -302,21 +302,21 @@ find_given(const char *path, struct folder *folder, char name[CHECKPOINT_NAME], 
         if (status == CHEX_OK)
             status = checkpoint_find(folder, name, &fallback, err);
         if (status == CHEX_OK && fallback)
-            return chex_context(err, CHEX_ERR_INCOMPATIBLE, "the newest checkpoint of '%s' is damaged", path);
+            return error_context(err, CHEX_ERR_INCOMPATIBLE, "the newest checkpoint of '%s' is damaged", path);
         return status;
     }
     if (length == 0 || length >= CHECKPOINT_NAME)
-        return chex_fail(err, CHEX_ERR_MISSING, "there is no checkpoint '%s'", path);
+        return error_set(err, CHEX_ERR_MISSING, "there is no checkpoint '%s'", path);
     memcpy(name, file, length);
     name[length] = '\0';
     parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     if (!parent)
-        return chex_fail_memory(err);
+        return error_memory(err);
     status = folder_open(parent, false, folder, err);
     free(parent);
     if (status == CHEX_OK)
         status = checkpoint_check(folder, name, err);
-    return status == CHEX_OK ? status : chex_context(err, status, "--resume");
+    return status == CHEX_OK ? status : error_context(err, status, "--resume");
 }
 
 static enum chex_status
@@ -412,7 +412,7 @@ make_parents(const char *path, struct chex_error *err)
     size_t i;
 
     if (!parent)
-        return chex_fail_memory(err);
+        return error_memory(err);
     for (i = 1; parent[i]; i++) {
         if (parent[i] != '/' || parent[i - 1] == '/')
             continue;
@@ -432,7 +432,7 @@ refuse_data_folder(const struct trainer *t, struct chex_error *err)
 
     if (fstat(t->folder.fd, &run) == 0 && stat(t->o->data, &data) == 0 && run.st_dev == data.st_dev &&
         run.st_ino == data.st_ino)
-        return chex_fail(err, CHEX_ERR_USAGE, "'%s' holds the data set: give the run a folder of its own", t->o->run);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' holds the data set: give the run a folder of its own", t->o->run);
     return CHEX_OK;
 }
 

@@ -161,7 +161,7 @@ load(struct trainer *t, struct step_under_way *s)
         return NULL;
     all->fault = loader_next(t->loader, &loaded, &all->why);
     if (all->fault == CHEX_OK && !loaded)
-        all->fault = chex_fail(&all->why, CHEX_ERR_BUG, "the loader ended before the epoch did");
+        all->fault = error_set(&all->why, CHEX_ERR_BUG, "the loader ended before the epoch did");
     took(t, s, PART_WAIT, began);
     return all->fault == CHEX_OK ? loaded : NULL;
 }
@@ -265,8 +265,8 @@ diverged(const struct trainer *t, struct chex_error *err)
     double base = t->o->schedule.base, next = base > 10 * TRAINER_RATE ? TRAINER_RATE : base / 2;
     char rate[SETTINGS_NUMBER], lower[SETTINGS_NUMBER];
 
-    chex_context(err, CHEX_ERR_DIVERGED, "diverged at step %s (epoch %u)", COUNT_TEXT(t->state.step + 1),
-                 t->state.epoch + 1);
+    error_context(err, CHEX_ERR_DIVERGED, "diverged at step %s (epoch %u)", COUNT_TEXT(t->state.step + 1),
+                  t->state.epoch + 1);
     snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
              "; learning rate %s; last good checkpoint %s; try --lr %s",
              settings_format(schedule_rate(&t->state.schedule, t->state.step), rate),
@@ -283,12 +283,12 @@ explain(struct trainer *t, const struct step_under_way *s, const struct step_res
     if (status != CHEX_OK && err)
         *err = t->stepping.why;
     else if (r->faults == 0 && r->bad != STEP_NONE)
-        status = chex_fail(err, CHEX_ERR_DIVERGED, "the loss is not finite with %s", names_of(s, r->bad));
+        status = error_set(err, CHEX_ERR_DIVERGED, "the loss is not finite with %s", names_of(s, r->bad));
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK && r->faults > 0)
-        status = chex_fail(err, CHEX_ERR_BUG, "a rank had a fault and does not say which");
+        status = error_set(err, CHEX_ERR_BUG, "a rank had a fault and does not say which");
     if (status == CHEX_OK)
-        status = chex_fail(err, CHEX_ERR_DIVERGED, "the gradient is not finite after %s",
+        status = error_set(err, CHEX_ERR_DIVERGED, "the gradient is not finite after %s",
                            names_of(s, s->names.size > 0 ? (uint32_t)(s->names.size / NAMES - 1) : 0));
     return status == CHEX_ERR_DIVERGED ? diverged(t, err) : status;
 }

@@ -1,12 +1,12 @@
 /*
- * plain.h - messages without control characters, or others that nobody sees
+ * printable.h - messages without control characters, or others that nobody sees
  *
  * Names of files and folders come with a download, and a terminal obeys what is in them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TOOLS_PLAIN_H
-#define CHEX_TOOLS_PLAIN_H
+#ifndef CHEX_TOOLS_PRINTABLE_H
+#define CHEX_TOOLS_PRINTABLE_H
 
 #include <limits.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 /* One character of a text. */
-struct plain_character {
+struct printable_character {
     unsigned bytes; /* of it: 1 where it is no UTF-8 */
     bool is_utf8;
     uint32_t code; /* or that byte */
@@ -27,22 +27,22 @@ struct plain_character {
  * also as bytes that are no UTF-8, and what shows nothing and changes what is shown: marks of the writing direction
  * (Trojan Source, CVE-2021-42574), of zero width or joining, variation selectors, tags, separators of lines.
  */
-struct plain_character plain_look(const char *p);
+struct printable_character printable_look(const char *p);
 
 /* Room for any path. */
-#define PLAIN_TEXT (4 * PATH_MAX + 1)
+#define PRINTABLE_TEXT (4 * PATH_MAX + 1)
 
 /*
  * A text, as a path, in which each hidden character stands as \xNN, one above U+007F as \uNNNN or \UNNNNNNNN; cut where
  * it does not fit.  Returns out.
  */
-char *plain_text(const char *text, char out[PLAIN_TEXT]);
+char *printable_text(const char *text, char out[PRINTABLE_TEXT]);
 
 /* A line as vfprintf() makes it, and a newline, without hidden characters too. */
-void plain_vline(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+void printable_vline(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 /* In a colour, and out of it again, both as the terminal wants it; empty: in none. */
-void plain_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
+void printable_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
     __attribute__((format(printf, 4, 0)));
-void plain_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void printable_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * plain.c - see plain.h
+ * printable.c - see printable.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "common/plain.h"
+#include "common/printable.h"
 
 #include <string.h>
 
@@ -51,14 +51,14 @@ is_unseen(uint32_t code)
     return false;
 }
 
-struct plain_character
-plain_look(const char *p)
+struct printable_character
+printable_look(const char *p)
 {
-    struct plain_character c = {.is_utf8 = true};
+    struct printable_character c = {.is_utf8 = true};
 
     c.bytes = decode((const unsigned char *)p, &c.code);
     if (c.bytes == 0)
-        c = (struct plain_character){.bytes = 1, .code = (unsigned char)p[0]};
+        c = (struct printable_character){.bytes = 1, .code = (unsigned char)p[0]};
     /* A byte that is no UTF-8 is a control character to a terminal that knows none, or a character. */
     c.hidden = c.is_utf8 ? is_unseen(c.code) : c.code < 0xa0;
     return c;
@@ -71,7 +71,7 @@ escape(const char *text, char *out, size_t size)
     size_t used = 0;
 
     while (*text && used + 11 <= size) { /* the longest form, and the end */
-        struct plain_character c = plain_look(text);
+        struct printable_character c = printable_look(text);
 
         if (!c.hidden) {
             memcpy(out + used, text, c.bytes);
@@ -89,14 +89,14 @@ escape(const char *text, char *out, size_t size)
 }
 
 char *
-plain_text(const char *text, char out[PLAIN_TEXT])
+printable_text(const char *text, char out[PRINTABLE_TEXT])
 {
-    escape(text, out, PLAIN_TEXT);
+    escape(text, out, PRINTABLE_TEXT);
     return out;
 }
 
 void
-plain_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
+printable_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
 {
     char text[12288], line[16384]; /* more than any message; the rest of a longer one is left out */
     size_t used = 0, room = sizeof(line) - 1;
@@ -115,17 +115,17 @@ plain_vline_in(FILE *out, const char *color, const char *off, const char *format
 }
 
 void
-plain_vline(FILE *out, const char *format, va_list args)
+printable_vline(FILE *out, const char *format, va_list args)
 {
-    plain_vline_in(out, "", "", format, args);
+    printable_vline_in(out, "", "", format, args);
 }
 
 void
-plain_line(FILE *out, const char *format, ...)
+printable_line(FILE *out, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    plain_vline(out, format, args);
+    printable_vline(out, format, args);
     va_end(args);
 }

@@ -1,5 +1,5 @@
 /*
- * meter.c - see meter.h
+ * progress_line.c - see progress_line.h
  *
  * A drawn line is: return, text, erase to the end of the line (ECMA-48 EL); so nothing flickers, and a shorter text
  * leaves nothing of a longer one.
@@ -8,11 +8,11 @@
  */
 #include <config.h>
 
-#include "common/meter.h"
+#include "common/progress_line.h"
 
 #include "base/progress.h"
 #include "chex.h"
-#include "common/plain.h"
+#include "common/printable.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -25,37 +25,38 @@
 #define ERASE       "\r\033[K"
 
 void
-meter_init(struct meter *m, const struct cli_common *common)
+progress_line_init(struct progress_line *m, const struct cli_common *common)
 {
-    *m = (struct meter){.last = progress_clock(), .is_log = !isatty(STDERR_FILENO), .color = color_for(common, stderr)};
+    *m = (struct progress_line){
+        .last = progress_clock(), .is_log = !isatty(STDERR_FILENO), .color = color_for(common, stderr)};
     pthread_mutex_init(&m->lock, NULL);
     if (common->quiet || common->progress == PROGRESS_NONE)
-        m->kind = METER_NONE;
+        m->kind = PROGRESS_LINE_NONE;
     else if (common->progress == PROGRESS_BAR)
-        m->kind = METER_BAR;
+        m->kind = PROGRESS_LINE_BAR;
     else if (common->progress == PROGRESS_AUTO && isatty(STDERR_FILENO) && !color_terminal_is_dumb())
-        m->kind = METER_BAR;
+        m->kind = PROGRESS_LINE_BAR;
     else
-        m->kind = METER_LINE;
+        m->kind = PROGRESS_LINE_LINE;
 }
 
 void
-meter_release(struct meter *m)
+progress_line_release(struct progress_line *m)
 {
-    meter_clear(m);
+    progress_line_clear(m);
     pthread_mutex_destroy(&m->lock);
 }
 
 static bool
-due(const struct meter *m)
+due(const struct progress_line *m)
 {
-    if (m->kind == METER_NONE)
+    if (m->kind == PROGRESS_LINE_NONE)
         return false;
-    return progress_clock() - m->last >= (m->kind == METER_BAR ? BAR_PERIOD : LINE_PERIOD);
+    return progress_clock() - m->last >= (m->kind == PROGRESS_LINE_BAR ? BAR_PERIOD : LINE_PERIOD);
 }
 
 bool
-meter_due(struct meter *m)
+progress_line_due(struct progress_line *m)
 {
     bool result;
 
@@ -91,19 +92,19 @@ cut(const char *text, size_t columns)
 }
 
 void
-meter_tick(struct meter *m, const char *text)
+progress_line_update(struct progress_line *m, const char *text)
 {
     pthread_mutex_lock(&m->lock);
     if (due(m)) {
         m->last = progress_clock();
-        if (m->kind == METER_BAR) {
+        if (m->kind == PROGRESS_LINE_BAR) {
             /* The last column stays free: some terminals wrap when it is written. */
             fprintf(stderr, "\r%.*s\033[K", (int)cut(text, terminal_width() - 1), text);
             m->drawn = true;
         } else {
-            char stamp[METER_STAMP];
+            char stamp[PROGRESS_LINE_STAMP];
 
-            fprintf(stderr, "%s%s%s\n", m->is_log ? meter_stamp(stamp) : "", m->is_log ? "  " : "", text);
+            fprintf(stderr, "%s%s%s\n", m->is_log ? progress_line_stamp(stamp) : "", m->is_log ? "  " : "", text);
         }
         fflush(stderr);
     }
@@ -111,7 +112,7 @@ meter_tick(struct meter *m, const char *text)
 }
 
 static void
-erase(struct meter *m)
+erase(struct progress_line *m)
 {
     if (m->drawn)
         fputs(ERASE, stderr);
@@ -120,28 +121,28 @@ erase(struct meter *m)
 }
 
 void
-meter_clear(struct meter *m)
+progress_line_clear(struct progress_line *m)
 {
     pthread_mutex_lock(&m->lock);
     erase(m);
     pthread_mutex_unlock(&m->lock);
 }
 
-static void print(struct meter *m, const char *color, const char *format, va_list args)
+static void print(struct progress_line *m, const char *color, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
 static void
-print(struct meter *m, const char *color, const char *format, va_list args)
+print(struct progress_line *m, const char *color, const char *format, va_list args)
 {
     pthread_mutex_lock(&m->lock);
     erase(m);
-    plain_vline_in(stderr, color, m->color.off, format, args);
+    printable_vline_in(stderr, color, m->color.off, format, args);
     fflush(stderr);
     pthread_mutex_unlock(&m->lock);
 }
 
 void
-meter_print(struct meter *m, const char *format, ...)
+progress_line_print(struct progress_line *m, const char *format, ...)
 {
     va_list args;
 
@@ -151,7 +152,7 @@ meter_print(struct meter *m, const char *format, ...)
 }
 
 void
-meter_fault(struct meter *m, const char *format, ...)
+progress_line_fault(struct progress_line *m, const char *format, ...)
 {
     va_list args;
 
@@ -161,7 +162,7 @@ meter_fault(struct meter *m, const char *format, ...)
 }
 
 void
-meter_warn(struct meter *m, const char *format, ...)
+progress_line_warn(struct progress_line *m, const char *format, ...)
 {
     va_list args;
 
@@ -173,7 +174,7 @@ meter_warn(struct meter *m, const char *format, ...)
 /* ---- logs -------------------------------------------------------------------------------------------------------- */
 
 char *
-meter_stamp(char out[METER_STAMP])
+progress_line_stamp(char out[PROGRESS_LINE_STAMP])
 {
     time_t now = time(NULL);
     struct tm tm;
@@ -185,15 +186,15 @@ meter_stamp(char out[METER_STAMP])
     if (gethostname(host, sizeof(host)) != 0)
         host[0] = '\0';
     host[sizeof(host) - 1] = '\0';
-    snprintf(out, METER_STAMP, "%s %s", date, host[0] ? host : "unknown");
+    snprintf(out, PROGRESS_LINE_STAMP, "%s %s", date, host[0] ? host : "unknown");
     return out;
 }
 
 void
-meter_begin_log(const struct cli_common *common, const char *program)
+progress_line_begin_log(const struct cli_common *common, const char *program)
 {
-    char stamp[METER_STAMP];
+    char stamp[PROGRESS_LINE_STAMP];
 
     if (!common->quiet && !isatty(STDERR_FILENO))
-        plain_line(stderr, "log      %s  %s %s", meter_stamp(stamp), program, chex_version());
+        printable_line(stderr, "log      %s  %s %s", progress_line_stamp(stamp), program, chex_version());
 }
