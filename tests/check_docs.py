@@ -444,7 +444,7 @@ def words(cell):
 
 def check_vendors(tally):
     faults = []
-    rows = [(words(headers), words(files)) for _, headers, files in table(read("ARCHITECTURE.md"), "vendor-table")]
+    rows = [(words(headers), words(files)) for _, headers, files in table(read("CONTRIBUTING.md"), "vendor-table")]
     paths = [path for part in ("lib", "train", "tools", "tests")
              for path in glob.glob(os.path.join(SOURCE, part, "**", "*.[ch]"), recursive=True)]
     for name in sorted(os.path.relpath(path, SOURCE) for path in paths):
@@ -453,7 +453,7 @@ def check_vendors(tally):
                 if header in headers and not any(
                         name.startswith((place + "/", place + ".", place + "_")) for place in files):
                     faults.append(f"{name} includes {header}")
-    tally.check("vendor headers stand where the table in ARCHITECTURE.md says", faults)
+    tally.check("vendor headers stand where the table in CONTRIBUTING.md says", faults)
 
 
 def check_help(tally):

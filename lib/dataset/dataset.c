@@ -84,20 +84,18 @@ chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error
     status = folder_open(path, false, &ds->folder, err);
     if (status == CHEX_OK)
         status = read_manifest(ds, err);
-    if (status != CHEX_OK)
-        goto fail;
-    ds->split = calloc(ds->manifest.split_count, sizeof(*ds->split));
-    ds->shard = calloc(ds->manifest.shard_count, sizeof(*ds->shard));
-    if (!ds->split || !ds->shard) {
-        status = error_memory(err);
-        goto fail;
+    if (status == CHEX_OK) {
+        ds->split = calloc(ds->manifest.split_count, sizeof(*ds->split));
+        ds->shard = calloc(ds->manifest.shard_count, sizeof(*ds->shard));
+        status = ds->split && ds->shard ? CHEX_OK : error_memory(err);
+    }
+    if (status != CHEX_OK) {
+        chex_dataset_close(ds);
+        return status;
     }
     fill_info(ds);
     *out = ds;
     return CHEX_OK;
-fail:
-    chex_dataset_close(ds);
-    return status;
 }
 
 void

@@ -180,23 +180,16 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
     f->fd = -1;
     f->name = strdup(name);
     f->temporary = malloc(length);
-    if (!f->name || !f->temporary) {
-        status = error_memory(err);
-        goto fail;
+    status = f->name && f->temporary ? CHEX_OK : error_memory(err);
+    if (status == CHEX_OK) {
+        f->fd = open_temporary(f, length, flags);
+        f->created = f->fd >= 0;
+        status = f->created ? safe_file_reserve(f, size, err) : fail_write(f, "create", -f->fd, err);
     }
-    f->fd = open_temporary(f, length, flags);
-    if (f->fd < 0) {
-        status = fail_write(f, "create", -f->fd, err);
-        goto fail;
-    }
-    f->created = true;
-    status = safe_file_reserve(f, size, err);
-    if (status != CHEX_OK)
-        goto fail;
-    *out = f;
-    return CHEX_OK;
-fail:
-    safe_file_free(f);
+    if (status == CHEX_OK)
+        *out = f;
+    else
+        safe_file_free(f);
     return status;
 }
 
@@ -269,27 +262,23 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     int fd = f->fd, error = durable ? file_fsync(fd) : 0;
 
-    if (error != 0) {
+    if (error != 0)
         status = fail_lost(f, "sync", error, err);
-        goto out;
-    }
     /* A shard is written once, and read back before: its pages would only push out what others read. */
-    if (durable && f->kind == SAFE_FILE_PARTIAL)
+    if (status == CHEX_OK && durable && f->kind == SAFE_FILE_PARTIAL)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
-    f->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) {
-        status = fail_lost(f, "close", errno, err);
-        goto out;
+    if (status == CHEX_OK) {
+        f->fd = -1;
+        if (close(fd) != 0 && errno != EINTR)
+            status = fail_lost(f, "close", errno, err);
     }
-    if (renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0) {
+    if (status == CHEX_OK && renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0)
         status = fail_write(f, "rename to", errno, err);
-        goto out;
-    }
-    /* The temporary name is gone: nothing is left for safe_file_free() to remove. */
-    f->created = false;
-    if (durable)
+    /* Once the temporary name is gone, nothing is left for safe_file_free() to remove. */
+    if (status == CHEX_OK)
+        f->created = false;
+    if (status == CHEX_OK && durable)
         status = folder_sync(f->folder, err);
-out:
     safe_file_free(f);
     return status;
 }
@@ -398,25 +387,21 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
     if (status != CHEX_OK)
         return status;
     b->size = 0;
-    if (size > max) {
+    if (size > max)
         status = error_set(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size),
                            COUNT_TEXT(max));
-        goto out;
-    }
-    error = file_fstatat(fd, "", AT_EMPTY_PATH, &before);
-    if (error != 0) {
+    error = status == CHEX_OK ? file_fstatat(fd, "", AT_EMPTY_PATH, &before) : 0;
+    if (error != 0)
         status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
-        goto out;
-    }
     /* One byte more than the size: a file that grows is noticed. */
-    status = buffer_reserve(b, (size_t)size + 1, err);
+    if (status == CHEX_OK)
+        status = buffer_reserve(b, (size_t)size + 1, err);
     if (status == CHEX_OK)
         status = file_pread(fd, 0, b->data, (size_t)size + 1, &got, err);
     if (status == CHEX_OK && (got != size || !unchanged(fd, &before)))
         status = error_set(err, CHEX_ERR_READ, "changed while it was read");
     if (status == CHEX_OK)
         b->size = got;
-out:
     close(fd);
     return status;
 }

@@ -28,12 +28,27 @@ fail(const struct append *a, const char *verb, int error, struct chex_error *err
     return error_write(err, error, "cannot %s '%s/%s'", verb, a->folder->path, a->name);
 }
 
+static enum chex_status
+open_regular(struct append *a, bool fresh, struct chex_error *err)
+{
+    /* Never through a link, and never waiting for the reader of a FIFO. */
+    int flags = O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_EXCL : 0);
+    struct stat st;
+
+    a->fd = openat(a->folder->fd, a->name, flags, 0666);
+    if (a->fd < 0 || fstat(a->fd, &st) != 0)
+        return fail(a, "create", errno, err);
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, CHEX_ERR_WRITE, "cannot write '%s/%s': not a regular file", a->folder->path, a->name);
+    a->end = (uint64_t)st.st_size;
+    return CHEX_OK;
+}
+
 enum chex_status
 append_open(const struct folder *folder, const char *name, bool fresh, struct append **out, struct chex_error *err)
 {
     struct append *a = calloc(1, sizeof(*a));
     enum chex_status status;
-    struct stat st;
 
     *out = NULL;
     if (!a)
@@ -41,26 +56,11 @@ append_open(const struct folder *folder, const char *name, bool fresh, struct ap
     a->folder = folder;
     a->fd = -1;
     a->name = strdup(name);
-    if (!a->name) {
-        status = error_memory(err);
-        goto fail;
-    }
-    /* Never through a link, and never waiting for the reader of a FIFO. */
-    a->fd = openat(folder->fd, name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_EXCL : 0),
-                   0666);
-    if (a->fd < 0 || fstat(a->fd, &st) != 0) {
-        status = fail(a, "create", errno, err);
-        goto fail;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        status = error_set(err, CHEX_ERR_WRITE, "cannot write '%s/%s': not a regular file", folder->path, name);
-        goto fail;
-    }
-    a->end = (uint64_t)st.st_size;
-    *out = a;
-    return CHEX_OK;
-fail:
-    append_free(a);
+    status = a->name ? open_regular(a, fresh, err) : error_memory(err);
+    if (status == CHEX_OK)
+        *out = a;
+    else
+        append_free(a);
     return status;
 }
 

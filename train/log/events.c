@@ -178,26 +178,22 @@ events_open(const struct folder *folder, uint64_t step, struct events **out, str
     if (!e)
         return error_memory(err);
     status = create_file(e, folder, err);
-    if (status != CHEX_OK)
-        goto fail;
     event.wall_time = (double)time(NULL);
     event.what_case = CHEX__EVENT__WHAT_FILE_VERSION;
     event.file_version = FILE_VERSION;
-    status = append_event(e, &event, err);
-    if (status != CHEX_OK)
-        goto fail;
+    if (status == CHEX_OK)
+        status = append_event(e, &event, err);
     /* In the first file too: TensorBoard takes the first START that it sees for the beginning of all. */
     session.status = CHEX__SESSION_LOG__STATUS__START;
     event.step = step > 0 ? (int64_t)step + 1 : 0;
     event.what_case = CHEX__EVENT__WHAT_SESSION_LOG;
     event.session_log = &session;
-    status = append_event(e, &event, err);
-    if (status != CHEX_OK)
-        goto fail;
-    *out = e;
-    return CHEX_OK;
-fail:
-    events_free(e);
+    if (status == CHEX_OK)
+        status = append_event(e, &event, err);
+    if (status == CHEX_OK)
+        *out = e;
+    else
+        events_free(e);
     return status;
 }
 

@@ -218,14 +218,12 @@ events_hparams(struct events *e, const struct run_value *value, size_t count, st
             status = error_memory(err);
         list[i] = &entry[i].entry;
     }
-    if (status != CHEX_OK)
-        goto out;
     start.n_hparams = count;
     start.hparams = list;
     start.start_time_secs = (double)time(NULL);
     message.session_start_info = &start;
-    status = add_hparams(e, &message, err);
-out:
+    if (status == CHEX_OK)
+        status = add_hparams(e, &message, err);
     for (i = 0; entry && i < count; i++)
         json_decref(entry[i].utf8);
     free(list);

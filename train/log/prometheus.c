@@ -112,20 +112,16 @@ prometheus_open(const char *path, const char *run, const char *model, const char
         return error_memory(err);
     p->folder.fd = -1;
     status = open_folder(path, &p->folder, err);
-    if (status != CHEX_OK)
-        goto fail;
     p->name = strdup(name_of(path));
     p->run = label_value(run);
     p->model = label_value(model);
     p->dataset_id = label_value(dataset_id);
-    if (!p->name || !p->run || !p->model || !p->dataset_id) {
+    if (status == CHEX_OK && (!p->name || !p->run || !p->model || !p->dataset_id))
         status = error_memory(err);
-        goto fail;
-    }
-    *out = p;
-    return CHEX_OK;
-fail:
-    prometheus_free(p);
+    if (status == CHEX_OK)
+        *out = p;
+    else
+        prometheus_free(p);
     return status;
 }
 

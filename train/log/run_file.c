@@ -200,20 +200,13 @@ carry(const json_t *earlier, const char *key, const struct run_facts *f)
     return value ? json_incref(value) : json_null();
 }
 
-enum chex_status
-run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
-               struct chex_error *err)
+/* The document, with a session for this start behind the earlier ones; NULL when out of memory. */
+static json_t *
+format_run(struct run_file *r, const struct run_facts *facts, const json_t *earlier)
 {
-    struct run_file *r = calloc(1, sizeof(*r));
     struct run_json j = run_json_object();
-    json_t *earlier = NULL, *sessions = NULL;
-    enum chex_status status = r ? read_earlier(folder, &earlier, err) : error_memory(err);
+    json_t *sessions = earlier_sessions(earlier), *root;
 
-    *out = NULL;
-    if (status != CHEX_OK)
-        goto out;
-    r->folder = folder;
-    sessions = earlier_sessions(earlier);
     r->session = format_session(facts);
     if (json_array_append(sessions, r->session) != 0)
         j.failed = true;
@@ -227,16 +220,30 @@ run_file_start(const struct folder *folder, const struct run_facts *facts, struc
     run_json_add(&j, "sessions", sessions);
     run_json_add(&j, "best", carry(earlier, "best", facts));
     run_json_add(&j, "results", carry(earlier, "results", facts));
-    r->root = run_json_take(&j);
-    status = r->root ? write_file(r, err) : error_memory(err);
-    if (status == CHEX_OK) {
-        *out = r;
-        r = NULL;
-    }
-out:
+    root = run_json_take(&j);
     json_decref(j.object);
+    return root;
+}
+
+enum chex_status
+run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
+               struct chex_error *err)
+{
+    struct run_file *r = calloc(1, sizeof(*r));
+    json_t *earlier = NULL;
+    enum chex_status status = r ? read_earlier(folder, &earlier, err) : error_memory(err);
+
+    *out = NULL;
+    if (status == CHEX_OK) {
+        r->folder = folder;
+        r->root = format_run(r, facts, earlier);
+        status = r->root ? write_file(r, err) : error_memory(err);
+    }
     json_decref(earlier);
-    run_file_free(r);
+    if (status == CHEX_OK)
+        *out = r;
+    else
+        run_file_free(r);
     return status;
 }
 

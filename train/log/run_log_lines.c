@@ -175,15 +175,11 @@ run_log_trim(const struct run_log_options *o, struct chex_error *err)
     size_t at = 0, kept = 0;
     enum chex_status status = file_read(folder->fd, RUN_LOG_METRICS, METRICS_MAX, &all, err);
 
-    if (status == CHEX_ERR_MISSING) {
-        status = CHEX_OK;
-        goto out;
-    }
-    if (status != CHEX_OK) {
+    if (status == CHEX_ERR_MISSING)
+        status = CHEX_OK; /* and `all` is empty */
+    else if (status != CHEX_OK)
         error_context(err, status, "'%s/%s'", folder->path, RUN_LOG_METRICS);
-        goto out;
-    }
-    while (at < all.size) {
+    while (status == CHEX_OK && at < all.size) {
         const uint8_t *line = all.data + at, *newline = memchr(line, '\n', all.size - at);
         size_t size = newline ? (size_t)(newline - line) + 1 : all.size - at;
 
@@ -194,9 +190,8 @@ run_log_trim(const struct run_log_options *o, struct chex_error *err)
         }
         at += size;
     }
-    if (kept < all.size)
+    if (status == CHEX_OK && kept < all.size)
         status = safe_file_put(folder, RUN_LOG_METRICS, all.data, kept, err);
-out:
     buffer_release(&all);
     return status;
 }
