@@ -29,7 +29,7 @@ struct options {
 
 static const struct cli_option option_table[] = {
     {OPT_COUNT, 'n', "count", "N", NULL, "What to make", "images, 1 to 1,000,000"},
-    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "the folder to fill; made if it is not there"},
+    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "the folder to fill; made if missing"},
     {OPT_SIZE, 0, "size", "N", NULL, NULL, "pixels a side, 64 to 4096; default 1024, as the real ones"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "another number makes other patients; default 1"},
     {OPT_ODD, 0, "odd", "P%", NULL, NULL,

@@ -39,8 +39,8 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 'o', "output", "DIR", NULL, NULL, "RUN, the folder of this run; made if missing"},
     {OPT_INIT, 0, "init", "FILE", NULL, NULL, "begin with these weights (safetensors); default random"},
     {OPT_SETTING, 0, "resume", "WHAT", NULL, NULL,
-     "auto (default): go on where RUN stopped; none: begin anew;\nPATH: from this checkpoint"},
-    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; look at --init; end"},
+     "auto (default): resume RUN if there is one; none: start\nfresh; PATH: resume this checkpoint"},
+    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; check --init; exit"},
     {OPT_SETTING, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
 
     {OPT_SETTING, 0, "model", "NAME", graph_models, "Model and images", MODEL_HELP},
@@ -49,30 +49,31 @@ static const struct cli_option option_table[] = {
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "passes over the training split; default 10"},
     {OPT_SETTING, 0, "batch", "N", NULL, NULL, "images of a step on each rank; default 64"},
-    {OPT_SETTING, 0, "accumulate", "N", NULL, NULL, "batches whose gradients are added up for a step; default 1"},
+    {OPT_SETTING, 0, "accumulate", "N", NULL, NULL, "batches whose gradients make one step; default 1"},
     {OPT_SETTING, 0, "micro-batch", "N", NULL, NULL,
      "images computed at once, a divisor of --batch; batch\nstatistics are those of a micro-batch.  Default on a CPU:\n"
      "the largest divisor up to 16"},
     {OPT_SETTING, 0, "lr", "X", NULL, NULL, "learning rate; default 1e-3"},
     {OPT_SETTING, 0, "schedule", "NAME", schedule_names, NULL,
      "plateau (default; a tenth after an epoch without a lower\nvalidation loss), cosine, constant"},
-    {OPT_SETTING, 0, "patience", "N", NULL, NULL, "epochs without a lower loss that plateau bears; default 0"},
-    {OPT_SETTING, 0, "warmup", "STEPS", NULL, NULL, "the rate rises from 0 over so many steps; default 0"},
+    {OPT_SETTING, 0, "patience", "N", NULL, NULL,
+     "epochs without a lower loss before plateau lowers the\nrate; default 0"},
+    {OPT_SETTING, 0, "warmup", "STEPS", NULL, NULL, "steps over which the rate rises from 0; default 0"},
     {OPT_OPTIMIZER, 0, "optimizer", "NAME", optimizer_names, NULL, "adam (default), adamw, sgd (momentum 0.9)"},
     {OPT_WEIGHT_DECAY, 0, "weight-decay", "X", NULL, NULL, "default 0; with adamw 0.01"},
     {OPT_SETTING, 0, "clip", "NORM", NULL, NULL, "scale larger gradients down to this norm; default never"},
-    {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "judge and keep a moving average of the weights, as 0.999"},
+    {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "evaluate and keep a moving average of the weights, as 0.999"},
     {OPT_SETTING, 0, "loss", "NAME", loss_names, NULL, "bce (default), focal (gamma 2)"},
     {OPT_POS_WEIGHT, 0, "pos-weight", "WHAT", NULL, NULL,
      "weight of positives: none (default); auto: negatives /\npositives of the training split; FILE: lines "
      "NAME,WEIGHT"},
-    {OPT_SETTING, 0, "seed", "N", NULL, NULL, "of weights, order and augmentation; default 1"},
+    {OPT_SETTING, 0, "seed", "N", NULL, NULL, "seed of weights, order and augmentation; default 1"},
 
     {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine", BACKEND_HELP},
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
      "auto (default): what the device does best; a CPU does fp32"},
-    {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always does that"},
-    {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank of which nothing is heard is lost; default 5m"},
+    {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always gives them"},
+    {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank silent for this long is lost; default 5m"},
 
     {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",
      "copy the shards once to this disk of each machine, and check them"},
@@ -86,16 +87,17 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "select", "WHAT", select_names, "Checkpoints",
      "the best model is that with the highest validation AUROC\n(default), or the lowest loss"},
     {OPT_SETTING, 0, "early-stop", "N", NULL, NULL, "end after N epochs without a better one; default never"},
-    {OPT_SETTING, 0, "keep", "N", NULL, NULL, "checkpoints that stay; default 2; 0: all"},
+    {OPT_SETTING, 0, "keep", "N", NULL, NULL, "checkpoints to keep; default 2; 0: all"},
     {OPT_CHECKPOINT_EVERY, 0, "checkpoint-every", "TIME", NULL, NULL,
-     "besides after each epoch; default 10m; such as 500steps,\nor never"},
+     "save this often too, not only after each epoch; default\n10m; such as 500steps, or never"},
     {OPT_SETTING, 0, "time-limit", "TIME", NULL, NULL, "save and end (75) after this time, as a signal would"},
     {OPT_SETTING, 0, "on-bad-record", "WHAT", bad_record_names, NULL,
      "stop (default), or skip: take the next good one"},
-    {OPT_SETTING, 0, "allow-new-data", NULL, NULL, NULL, "go on with another data set"},
-    {OPT_SETTING, 0, "allow-batch-change", NULL, NULL, NULL, "go on with another global batch"},
+    {OPT_SETTING, 0, "allow-new-data", NULL, NULL, NULL, "resume with another data set"},
+    {OPT_SETTING, 0, "allow-batch-change", NULL, NULL, NULL, "resume with another global batch"},
 
-    {OPT_SETTING, 0, "eval-only", NULL, NULL, "Evaluation", "judge RUN's best model, or that of --init; no training"},
+    {OPT_SETTING, 0, "eval-only", NULL, NULL, "Evaluation",
+     "evaluate RUN's best model, or that of --init; no training"},
     {OPT_SETTING, 0, "split", "NAME", NULL, NULL, "with --eval-only: this split; default test"},
     {OPT_SETTING, 0, "predict", "FILE", NULL, NULL, "predictions of the last evaluation as CSV, besides RUN's"},
     {OPT_SETTING, 0, "tta", "NAME", tta_names, NULL, "views of an image that are averaged; default none"},
@@ -266,7 +268,7 @@ const struct cli_program train_program = {
                 "chex-train -d synth96 -o runs/small --model densenet-micro\n"
                 "chex-train -d shards -o runs/a --eval-only --split test --tta tencrop\n"
                 "mpirun -np 2 --map-by socket chex-train -d shards -o runs/a --batch 32",
-    .notes = "A run that was stopped or killed goes on where it was: give the same command again.\n"
+    .notes = "The same command again resumes a run that was stopped or killed.\n"
              "SIGTERM and SIGUSR1 save and end it (75), SIGUSR2 saves and goes on.\n"
              "Besides: exit status 7 where the loss is not finite, 8 where a rank is lost.",
     .options = option_table,
