@@ -136,7 +136,7 @@ case $code in
     0) ;;
     1) echo "Some images could not be used: see $out/rejects.jsonl" ;;
     6) die "'$out' holds another data set: remove it, or give another folder with -o" ;;
-    75) echo "Stopped: the same command goes on."; exit 75 ;;
+    75) echo "Stopped: the same command resumes."; exit 75 ;;
     *) die "chex-convert ended with $code" ;;
 esac
 
@@ -157,7 +157,7 @@ if [ -n "$run" ]; then
     chex-train -d "$out" -o "$run" --model densenet-micro || code=$?
     case $code in
         0) ;;
-        75) echo "Stopped: the same command goes on."; exit 75 ;;
+        75) echo "Stopped: the same command resumes."; exit 75 ;;
         *) die "chex-train ended with $code" ;;
     esac
 fi

@@ -436,7 +436,7 @@ def _(work):
     rest = tar(f"{work}/b.tar", members(wanted()[6:]))
     size = ("--size", "256", "--shard-size", "30")
     done = convert(some, f"{work}/out", *size, code=3)
-    says(done, "next     the same command with the other archives too goes on", "or with --allow-missing")
+    says(done, "next     the same command with the other archives too resumes", "or with --allow-missing")
     taken = sum(e.stat(follow_symlinks=False).st_blocks * 512 for e in os.scandir(f"{work}/out"))
     assert taken < 1 << 20, f"{taken} bytes for 6 images of 65 kB"
     convert([some], f"{work}/new", "--allow-missing", *size)
@@ -720,7 +720,7 @@ def _(work):
     assert kills >= 3, kills
 
 
-@case("SIGTERM ends with 75 at once, and the same command goes on")
+@case("SIGTERM ends with 75 at once, and the same command resumes")
 def _(work):
     need_archives()
     inputs, csv, reference, _ = slow_set()

@@ -433,7 +433,7 @@ def _(work):
     kill_case(work, 20)
 
 
-@case("SIGTERM, SIGINT and SIGHUP end with 75, and the same command goes on")
+@case("SIGTERM, SIGINT and SIGHUP end with 75, and the same command resumes")
 def _(work):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for attempt in range(10):  # on a busy machine the signal may come when all is done
@@ -451,7 +451,7 @@ def _(work):
         same_tree(larger_straight()[0], out)
 
 
-@case("a run with --force that was stopped says that the same command without it goes on")
+@case("a run with --force that was stopped says that the same command without it resumes")
 def _(work):
     for attempt in range(10):  # as above
         out = f"{work}/{attempt}"
@@ -460,7 +460,7 @@ def _(work):
         code, text = finish(process)
         if code != 0:
             break
-    assert code == 75 and "the same command without --force goes on" in text, f"exit code {code}\n{text}"
+    assert code == 75 and "the same command without --force resumes" in text, f"exit code {code}\n{text}"
     done = convert(larger(), out, *SLOWER, "--json")
     assert json.loads(done.stdout)["result"]["resumed"] >= 8
 

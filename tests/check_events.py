@@ -520,7 +520,7 @@ def _(work):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     _, said = session(folder, 0, 100, preexec_fn=small)
-    assert said.count("warning:") == 1 and "File too large" in said and "the run goes on" in said, said
+    assert said.count("warning:") == 1 and "File too large" in said and "the run continues" in said, said
     found = whole(folder)
     assert len(found) > 50 and all(os.path.getsize(os.path.join(folder, n)) <= limit for n in os.listdir(folder))
 

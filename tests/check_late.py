@@ -167,7 +167,7 @@ def _(work):
             shutil.rmtree(folder)
 
 
-@case("a signal at any time saves and ends with 75, and the same command goes on to the same end")
+@case("a signal at any time saves and ends with 75, and the same command resumes to the same end")
 def _(work):
     late(f"{work}/whole", "--checkpoint-every", "never")
     draw, seen = random.Random(5), set()

@@ -74,7 +74,7 @@ def stopped_by(work, number):
     process.send_signal(number)
     rest = process.communicate(timeout=120)[1]
     assert process.returncode == 75, (process.returncode, rest)
-    assert re.search(r"next     the same command again goes on from step-\d+", rest), rest
+    assert re.search(r"next     the same command again resumes from step-\d+", rest), rest
     assert f"saved    {last_step(out)}" in rest, rest
     assert not os.path.exists(os.path.join(out, ".chex.lock"))
     return out
@@ -130,7 +130,7 @@ def _(work):
     says(train(out, "--resume", os.path.join(work, "step-000100.safetensors"), code=3), "step-000100")
     says(train(out, "--resume", os.path.join(work, "nowhere", "x.safetensors"), code=3), "nowhere")
     assert not os.path.exists(os.path.join(out, "latest"))
-    # One that is there is taken, whatever RUN holds; --resume none begins anew.
+    # One that is there is taken, whatever RUN holds; --resume none starts fresh.
     source = os.path.join(whole(), "step-000012.safetensors")
     says(train(out, "--resume", source), "resume   step-000012: 12 steps, 2 of 3 epochs")
     judged = ("predictions-val.csv", "metrics-val.json")  # of the best model, which came from there
@@ -381,7 +381,7 @@ def _(work):
     out = run_folder(work)
     done = harness.run(command(out), [os.path.realpath(out)], "sync:4:ever:ENOSPC")
     assert done.code == 4, (done.code, done.err)
-    assert len(re.findall(r"warning: checkpoint of step \d+ NOT saved: .*; training goes on", done.err)) >= 1, done.err
+    assert len(re.findall(r"warning: checkpoint of step \d+ NOT saved: .*; training continues", done.err)) >= 1, done.err
     assert "ep 3/3" in done.err and "its last checkpoint could not be written" in done.err, done.err
     # Nothing half: the next start begins where something whole is, and comes to the same end.
     train(out, "-q")

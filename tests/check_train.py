@@ -270,7 +270,7 @@ def _(work):
     named = rf"'{re.escape(name)}' record 3 \({re.escape(image)}\): .*checksum"
     step = last_step(out)
     says(done, "chex-train: " + named, rf"\nnext     chex-inspect --full {re.escape(folder)}\n",
-         f"with --on-bad-record skip, the same command goes on from {step}\n")
+         f"with --on-bad-record skip, the same command resumes from {step}\n")
     # Whoever repairs the file goes on from there, and it is as if nothing had been.
     shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
     says(train(out, source=folder), f"resume   {step}")

@@ -233,13 +233,13 @@ def _(work):
     assert free and float(free.group(1).replace(",", "")) <= 315, done.stderr
 
 
-@case("a full disk at the end says where the same command goes on")
+@case("a full disk at the end says where the same command resumes")
 def _(work):
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
 
     says(train("-o", os.path.join(work, "run"), code=4, preexec_fn=small),
-         "the same command again goes on from the start")
+         "the same command again resumes from the start")
 
 
 # ---- what a file says ------------------------------------------------------------------------------------------------

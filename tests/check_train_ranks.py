@@ -392,7 +392,7 @@ def _(work):
 # ---- ranks that are gone -------------------------------------------------------------------------------------------
 
 
-@case("of a killed rank the others are gone within ten seconds, and the same command goes on to the same end")
+@case("of a killed rank the others are gone within ten seconds, and the same command resumes to the same end")
 def _(work):
     for victim in (0, 2):
         out = f"{work}/{victim}"
@@ -420,7 +420,7 @@ def _(work):
         assert code == 8, f"{code}: {text}"
         assert re.search(rf"chex-train: no progress for 5 s; waiting for rank {victim} \S+\n", text), text
         assert len(re.findall("no progress for", text)) == 1, text
-        assert re.search(r"next     the same command again goes on from step-\d+", text), text
+        assert re.search(r"next     the same command again resumes from step-\d+", text), text
         wait_for(lambda pids=pids: gone(pids), 10)
 
 

@@ -143,9 +143,9 @@ START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values
 
     fill(&now, 5e-4, "densenet121", 32, "bb");
     ck_assert_int_eq(settings_compare(&now, kept, false, true, &change, &err), CHEX_ERR_INCOMPATIBLE);
-    ck_assert_ptr_nonnull(strstr(err.text, "global-batch 64 -> 32 (--allow-batch-change goes on with it)"));
+    ck_assert_ptr_nonnull(strstr(err.text, "global-batch 64 -> 32 (--allow-batch-change resumes with it)"));
     ck_assert_int_eq(settings_compare(&now, kept, true, false, &change, &err), CHEX_ERR_INCOMPATIBLE);
-    ck_assert_ptr_nonnull(strstr(err.text, "data-set aa -> bb (--allow-new-data goes on with it)"));
+    ck_assert_ptr_nonnull(strstr(err.text, "data-set aa -> bb (--allow-new-data resumes with it)"));
     ck_assert_int_eq(settings_compare(&now, kept, true, true, &change, &err), CHEX_OK);
     ck_assert(change.batch && change.data);
     ck_assert_str_eq(change.text, "lr 0.001 -> 0.0005, global-batch 64 -> 32, data-set aa -> bb");

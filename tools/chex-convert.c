@@ -178,7 +178,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
         if (status == CHEX_ERR_STOPPED && !c->running && !common->quiet)
             fprintf(stderr, "next     the same command again; nothing was written yet\n");
         else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
-            printable_line(stderr, "next     the same command %s goes on; what is in '%s' is kept",
+            printable_line(stderr, "next     the same command %s resumes; what is in '%s' is kept",
                            cli->convert.force ? "without --force" : "again", cli->convert.out);
         if (status == CHEX_ERR_MISSING && c->inputs_read && !common->quiet)
             report_incomplete(c);

@@ -44,7 +44,7 @@ on_waiting(void *context, const char *text)
 {
     struct train_report *r = context;
 
-    progress_line_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again goes on",
+    progress_line_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again resumes",
                        train_program.name, text);
 }
 

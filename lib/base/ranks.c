@@ -141,7 +141,7 @@ look_for_lost(struct ranks *r)
         if (now - peer->last_heard > patience)
             give_up(r,
                     error_set(&why, CHEX_ERR_LOST,
-                              "rank %d%s%s is lost: not a word for %.0f s; the same command again goes on", i,
+                              "rank %d%s%s is lost: not a word for %.0f s; the same command again resumes", i,
                               peer->host[0] ? " " : "", peer->host, patience),
                     &why);
     }

@@ -144,7 +144,7 @@ static enum chex_status
 fail_twice(const char *name, const char *a, const char *b, struct chex_error *err)
 {
     return error_set(err, CHEX_ERR_USAGE,
-                     "'%s' found twice with different content: '%s' and '%s' (leave one out, and begin anew with "
+                     "'%s' found twice with different content: '%s' and '%s' (leave one out, and start again with "
                      "--force)",
                      name, a, b);
 }

@@ -16,7 +16,7 @@
 static void
 on_exit_of_process(void)
 {
-    static const char text[] = "out of memory: what is done is kept, the same command goes on\n";
+    static const char text[] = "out of memory: what is done is kept, the same command resumes\n";
 
     if (errno != ENOMEM)
         return;

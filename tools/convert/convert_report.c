@@ -179,7 +179,7 @@ report_unread(const struct convert *c)
 void
 report_incomplete(const struct convert *c)
 {
-    printable_line(stderr, "next     the same command with the other archives too goes on: what is in '%s' is kept",
+    printable_line(stderr, "next     the same command with the other archives too resumes: what is in '%s' is kept",
                    c->options->out);
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         fprintf(stderr,
@@ -215,7 +215,7 @@ report_resumed(const struct convert *c)
 
     if (c->replaced)
         fprintf(stderr, "again    the unfinished conversion here counted on the images that are missing: "
-                        "its plan is another, and begun anew\n");
+                        "its plan differs, so the conversion starts again\n");
     if (c->retried > 0)
         fprintf(stderr, "again    %s that could not be read, and can be now\n",
                 format_things(c->retried, "rejected image", images));

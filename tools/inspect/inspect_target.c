@@ -166,7 +166,7 @@ open_folder(struct target *t, struct chex_error *err)
         return open_run(t, err);
     t->kind = TARGET_UNFINISHED;
     if (read_journals(t)) {
-        t->next = "the same chex-convert command again: it goes on where it stopped";
+        t->next = "the same chex-convert command again: it resumes where it stopped";
         return CHEX_OK;
     }
     shards = count_shards(t->path);

@@ -270,7 +270,7 @@ report_table_rejects(struct html *h, const struct html_report *r)
 
     if (r->reject_count == 0) {
         html_raw(h, r->dataset->manifest.rejects
-                        ? "<p>The manifest counts rejects, but rejects.jsonl is not there.</p>\n"
+                        ? "<p>The manifest counts rejects, but rejects.jsonl is missing.</p>\n"
                         : "<p>None: every image of the label file that was asked for is in the data set.</p>\n");
         return;
     }

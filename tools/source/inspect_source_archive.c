@@ -157,7 +157,7 @@ read_members(struct source_check *c, struct image_archive *archive, struct sourc
     while (status == CHEX_OK && found) {
         if (a->count == MAX_IMAGES) {
             place->offset = image_archive_offset(archive);
-            error_set(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: no more are looked at");
+            error_set(&place->error, CHEX_ERR_LIMIT, "more than 2,000,000 images: the others are not examined");
             return CHEX_OK;
         }
         status = add_item(c, a, (uint32_t)(place - c->place), member.name, &item, err);

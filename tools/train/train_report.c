@@ -192,7 +192,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
              start->complete ? ": complete" : "");
     wrap_end(&w);
     if (o->init)
-        fprintf(stderr, "         --init is not used: the run goes on (--resume none begins anew)\n");
+        fprintf(stderr, "         --init is not used: the run resumes (--resume none starts fresh)\n");
 }
 
 void

@@ -215,7 +215,7 @@ print_repair(const struct train_report *r, const struct trainer *t)
         fprintf(stderr, "         names all that is damaged; --on-bad-record skip leaves it out\n");
     else
         fprintf(stderr,
-                "         names all that is damaged; repaired, or with --on-bad-record skip, the same command goes on "
+                "         names all that is damaged; repaired, or with --on-bad-record skip, the same command resumes "
                 "from %s\n",
                 last[0] ? last : "the start");
 }
@@ -238,7 +238,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         if (cli_exit_of(err->status) == EXIT_DATA)
             print_repair(r, t);
         if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
-            printable_line(stderr, "next     the same command again goes on from %s",
+            printable_line(stderr, "next     the same command again resumes from %s",
                            trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
         return;
     }

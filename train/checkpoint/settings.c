@@ -182,8 +182,8 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
         if (kind == SETTING_FIXED || (kind == SETTING_BATCH && !allow_batch) || (kind == SETTING_DATA && !allow_data)) {
             note(refused, sizeof(refused), name, before, now);
             if (kind != SETTING_FIXED && !*advice)
-                advice = kind == SETTING_DATA ? " (--allow-new-data goes on with it)"
-                                              : " (--allow-batch-change goes on with it)";
+                advice = kind == SETTING_DATA ? " (--allow-new-data resumes with it)"
+                                              : " (--allow-batch-change resumes with it)";
             continue;
         }
         out->batch |= kind == SETTING_BATCH;

@@ -46,7 +46,7 @@ watch(struct run_log *log, enum chex_status status, const struct chex_error *err
     if (status == CHEX_OK || log->warned)
         return;
     log->warned = true;
-    snprintf(text, sizeof(text), "%s; the run goes on, told once", err->text);
+    snprintf(text, sizeof(text), "%s; the run continues, and says this once", err->text);
     if (log->warn)
         log->warn(log->context, text);
 }

@@ -43,7 +43,7 @@ fail(struct trace *t, const struct chex_error *err)
     char text[CHEX_ERROR_TEXT + 64];
 
     t->over = true;
-    snprintf(text, sizeof(text), "%s; the run goes on without the trace", err->text);
+    snprintf(text, sizeof(text), "%s; the run continues without the trace", err->text);
     if (t->warn)
         t->warn(t->context, text);
 }

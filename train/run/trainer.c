@@ -128,7 +128,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
     if (status == CHEX_OK && t->result.unsaved)
         status = error_set(err, CHEX_ERR_WRITE,
                            "the run is at its end, but its last checkpoint could not be written: when it can, the same "
-                           "command again goes on from %s",
+                           "command again resumes from %s",
                            t->result.last[0] ? t->result.last : "the start");
     status = collective_agree(t->all, status, NULL, err);
     return status == CHEX_OK ? judge_best(t, err) : status;

@@ -159,7 +159,7 @@ meet_thread(struct trainer *t)
             "diverged at step %s: a parameter is not finite; last good checkpoint %s; try a lower --lr",
             COUNT_TEXT(s->state.step), t->result.last[0] ? t->result.last : "none");
     if (t->result.unsaved) {
-        trainer_warn(t, "checkpoint of step %s NOT saved: %s; training goes on, and it is tried again",
+        trainer_warn(t, "checkpoint of step %s NOT saved: %s; training continues, and tries again",
                      COUNT_TEXT(s->state.step), s->err.text);
         s->status = CHEX_OK;
     } else if (s->status == CHEX_OK) {

@@ -240,7 +240,7 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
     if (checkpoint_read_state(from, "best", best, &why) == CHEX_OK &&
         (best->step == t->state.best_step || (!changed && best->step > t->state.best_step)))
         return from == &t->folder ? CHEX_OK : copy_best(t, from, err);
-    trainer_warn(t, "the best model of step %s is not there (%s): the next one that is judged becomes the best",
+    trainer_warn(t, "the best model of step %s is missing (%s): the next model that is evaluated becomes the best",
                  COUNT_TEXT(t->state.best_step), why.text);
     t->state.best = (double)NAN;
     t->state.bad_epochs = 0;
