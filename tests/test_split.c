@@ -220,7 +220,7 @@ START_TEST(the_official_lists_may_be_compressed)
     struct split_rule rule = official();
     char plain[1100];
 
-    /* By name only: whether the bytes are, is seen by text.c. */
+    /* By name only: whether the bytes are, is seen by line_reader.c. */
     unit_file(SPLIT_LIST_TRAIN ".gz", "a\n", 2);
     unit_file(SPLIT_LIST_TEST ".gz", "d\n", 2);
     snprintf(plain, sizeof(plain), "%s/%s", unit_folder(), SPLIT_LIST_TRAIN);

@@ -234,7 +234,7 @@ START_TEST(a_line_may_have_65536_bytes_and_no_more)
 }
 END_TEST
 
-/* The window of text.c is 256 KiB: lines, CR LF and UTF-8 must survive its edges at any offset. */
+/* The window of line_reader.c is 256 KiB: lines, CR LF and UTF-8 must survive its edges at any offset. */
 START_TEST(rows_across_the_edges_of_the_window_are_whole)
 {
     size_t size = 0;

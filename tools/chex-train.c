@@ -66,16 +66,16 @@ warn_of_binding(const struct cli_common *common, const struct collective *togeth
 
 /* All ranks: they time together. */
 static enum chex_status
-preview(struct train_report *report, struct trainer *t, bool leads, struct chex_error *err)
+preview(struct train_report *report, struct trainer *t, bool is_rank_0, struct chex_error *err)
 {
     struct trainer_start start;
     enum chex_status status = trainer_look_at_start(t, &start, err);
 
-    if (status == CHEX_OK && leads)
+    if (status == CHEX_OK && is_rank_0)
         train_report_start(report, t, &start);
     if (status == CHEX_OK)
         status = trainer_estimate(t, &report->estimate, err);
-    if (status == CHEX_OK && leads)
+    if (status == CHEX_OK && is_rank_0)
         train_report_estimate(report, t);
     return status;
 }

@@ -1,7 +1,7 @@
 /*
  * archive.c - see archive.h
  *
- * Three layers: the file, read in large pieces; a decompressor (archive_stream.c has both); libarchive's tar or
+ * Three layers: the file, read in large pieces; a decompressor (archive_stream.c has all of them); libarchive's tar or
  * zip reader over that, here.
  *
  * SPDX-License-Identifier: Apache-2.0

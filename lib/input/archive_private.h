@@ -1,5 +1,5 @@
 /*
- * archive_private.h - what the files image_archive*.c share
+ * archive_private.h - what the files archive*.c share
  *
  * SPDX-License-Identifier: Apache-2.0
  */

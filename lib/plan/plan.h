@@ -47,7 +47,7 @@ struct plan_shard {
     uint32_t number, of; /* within the split, from 0 */
     size_t first;        /* its first image in plan->image */
     uint32_t images;     /* slots 0 .. images - 1 are images of the plan */
-    uint32_t records;    /* those from images on are filling */
+    uint32_t records;    /* those from images on are padding records */
     char name[SHARD_NAME_MAX];
 };
 

@@ -1,7 +1,7 @@
 /*
  * store.c - slots: wanted, filled, rejected; see store.h
  *
- * Opening and resuming is in store_open.c, finishing a shard in store_finish.c.
+ * Opening and resuming is in store_resume.c, finishing a shard in store_finish.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -250,7 +250,7 @@ void norm_backward_finish(struct plan *plan, struct step *step);
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-/* conv.c, conv_backward.c, conv_weights.c, patches.c */
+/* conv.c, conv_backward.c, patches.c */
 bool patches_new(struct plan *plan, struct step *step);
 void patches_fetch(const struct plan *plan, const struct patches *p, size_t image, unsigned first, unsigned blocks,
                    size_t from, size_t count, float *to);

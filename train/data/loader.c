@@ -80,7 +80,7 @@ read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, st
     enum chex_status status = reader_read(l->reader, at->shard, at->index, record, view, err);
 
     if (status == CHEX_OK && !view->weight)
-        status = error_set(err, CHEX_ERR_DAMAGED, "a filling record where an image was");
+        status = error_set(err, CHEX_ERR_DAMAGED, "a padding record where an image was");
     return status;
 }
 

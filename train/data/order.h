@@ -4,7 +4,7 @@
  * Position p of an epoch names one record, whatever the number of ranks or threads and wherever a run was resumed.
  * Global batch g holds positions g * G .. (g + 1) * G - 1; micro-batch m of it the positions g * G + m * B ...; rank r
  * of N computes the micro-batches r * A .. (r + 1) * A - 1 (G = N * A * B).  Positions behind the last sample are
- * filling of weight 0, so all ranks make equally many steps and nothing is dropped or repeated.
+ * padding of weight 0, so all ranks make equally many steps and nothing is dropped or repeated.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -8,7 +8,7 @@
  * Format: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format"; no time stamps behind the
  * values, which the collector refuses.
  *
- * run_log.h feeds it; one thread.
+ * run_log.h calls it; one thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -17,7 +17,7 @@ trainer_note(const struct trainer *t, const char *format, ...)
     char text[CHEX_ERROR_TEXT];
     va_list args;
 
-    if (!t->leads || !t->w->note)
+    if (!t->is_rank_0 || !t->w->note)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
@@ -31,7 +31,7 @@ trainer_warn(const struct trainer *t, const char *format, ...)
     char text[CHEX_ERROR_TEXT];
     va_list args;
 
-    if (!t->leads || !t->w->warn)
+    if (!t->is_rank_0 || !t->w->warn)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);

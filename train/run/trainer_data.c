@@ -170,7 +170,7 @@ wait_for_copies(struct trainer *t, struct staging *s, struct staging_progress *p
         if (p->waiting && !told)
             trainer_note(t, "waiting: %s", p->why);
         told |= p->waiting;
-        if (s && t->leads && t->w->staging && !p->waiting)
+        if (s && t->is_rank_0 && t->w->staging && !p->waiting)
             t->w->staging(t->w->context, t, p->done, p->total);
         if (flags)
             nanosleep(&pause, NULL);
@@ -315,7 +315,7 @@ tell_record(struct trainer *t, const struct sample_place *at, const char *what, 
     char text[READER_TEXT];
 
     if (reader_read(t->reader, at->shard, at->index, record, &view, &why) == CHEX_OK && !view.weight)
-        snprintf(why.text, sizeof(why.text), "a filling record where an image was");
+        snprintf(why.text, sizeof(why.text), "a padding record where an image was");
     trainer_warn(t, "%s: %s; %s", reader_describe(t->reader, at->shard, at->index, record, text), why.text, what);
 }
 
@@ -326,7 +326,7 @@ trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, co
     uint8_t *record;
     size_t i;
 
-    if (!t->leads || count == 0)
+    if (!t->is_rank_0 || count == 0)
         return CHEX_OK;
     record = malloc(chex_dataset_info(t->ds)->stride);
     if (!record)

@@ -30,7 +30,7 @@ on_progress(void *context, uint64_t done, uint64_t of)
 {
     struct trainer **t = context;
 
-    if ((*t)->leads && (*t)->w->evaluating)
+    if ((*t)->is_rank_0 && (*t)->w->evaluating)
         (*t)->w->evaluating((*t)->w->context, *t, done, of);
 }
 
@@ -58,7 +58,7 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
         .skip_bad = t->o->skip_bad,
         .collective = t->all,
         .stop = t->w->stop,
-        .until = t->leads && t->o->time_limit > 0 ? t->began + t->o->time_limit : 0,
+        .until = t->is_rank_0 && t->o->time_limit > 0 ? t->began + t->o->time_limit : 0,
         .progress = on_progress,
         .context = &t,
     };
@@ -162,14 +162,14 @@ trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *er
     v->split = info->name;
     v->sha256 = info->members_sha256;
     v->source = &source;
-    if (t->leads && (v->best || v->final))
+    if (t->is_rank_0 && (v->best || v->final))
         status = leave(t, v, err);
-    if (t->leads && status == CHEX_ERR_WRITE && !v->final) {
+    if (t->is_rank_0 && status == CHEX_ERR_WRITE && !v->final) {
         trainer_warn(t, "%s", err->text);
         status = CHEX_OK;
     }
     /* What took hours is shown even where it cannot be written. */
-    if (t->leads && (status == CHEX_OK || status == CHEX_ERR_WRITE) && t->w->evaluated)
+    if (t->is_rank_0 && (status == CHEX_OK || status == CHEX_ERR_WRITE) && t->w->evaluated)
         t->w->evaluated(t->w->context, t, v);
     v->source = NULL;
     return collective_agree(t->all, status, NULL, err);
@@ -191,7 +191,7 @@ trainer_tell_epoch(struct trainer *t)
     t->epoch.loss = epoch_loss(t);
     t->epoch.rate = schedule_rate(&t->state.schedule, t->state.step > 0 ? t->state.step - 1 : 0);
     memcpy(t->epoch.order, t->order_hash, sizeof(t->epoch.order));
-    if (t->leads && t->w->epoch)
+    if (t->is_rank_0 && t->w->epoch)
         t->w->epoch(t->w->context, t, &t->epoch);
 }
 

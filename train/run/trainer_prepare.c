@@ -201,7 +201,7 @@ check_memory(struct trainer *t, struct chex_error *err)
     t->memory_all = m->parameters + m->optimizer + m->activations + m->workspace;
     if (!t->device->info.own_memory) {
         t->memory_all += (uint64_t)LOADER_RING * t->micro * info->width * info->height;
-        if (t->leads)
+        if (t->is_rank_0)
             t->memory_all += m->parameters + m->optimizer;
     }
     if (t->memory_all <= t->device->info.memory)
@@ -234,7 +234,7 @@ make_plan(struct trainer *t, struct chex_error *err)
                  .gamma = o->gamma,
                  .positive_weight = o->positive != POSITIVE_NONE ? t->positive : NULL},
         .optimizer = o->optimizer,
-        .part = t->leads ? t->w->part : NULL,
+        .part = t->is_rank_0 ? t->w->part : NULL,
         .context = t->w->context,
     };
     status = t->backend->plan_size(t->device, &t->plan_options, &t->facts, err);
@@ -290,7 +290,7 @@ find_model(struct trainer *t, struct chex_error *err)
     struct kind kind = {.model = ""};
     enum chex_status status = CHEX_OK;
 
-    if (t->o->evaluate_only && t->leads)
+    if (t->o->evaluate_only && t->is_rank_0)
         look_into_checkpoint(t, &kind);
     if (t->o->evaluate_only)
         status = collective_broadcast(t->all, &kind, sizeof(kind), err);
@@ -385,7 +385,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     t->w = watch;
     t->began = progress_clock();
     t->train = t->validation = t->test = -1;
-    t->leads = comm->rank == 0;
+    t->is_rank_0 = comm->rank == 0;
     t->folder.fd = -1;
     met = collective_new(comm, &together, &t->all, status == CHEX_OK ? err : NULL);
     if (met != CHEX_OK)

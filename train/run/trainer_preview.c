@@ -206,7 +206,7 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
     enum chex_status status;
 
     *out = (struct trainer_estimate){.epoch = 0};
-    if (!t->leads)
+    if (!t->is_rank_0)
         weights_random(t->graph, t->o->seed, t->host.params, t->host.stats);
     status = collective_agree(t->all, time_all(t, seconds, err), NULL, err);
     if (status == CHEX_OK)

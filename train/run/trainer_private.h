@@ -63,7 +63,7 @@ struct trainer {
     const struct trainer_options *o;
     const struct trainer_watch *w;
     struct collective *all;
-    bool leads; /* rank 0: reads and writes RUN, calls back */
+    bool is_rank_0; /* rank 0: reads and writes RUN, calls back */
     double began;
 
     /* trainer_prepare.c */

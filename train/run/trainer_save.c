@@ -94,7 +94,7 @@ trainer_keep_best(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_finish_save(t, err);
 
-    if (status == CHEX_OK && t->leads)
+    if (status == CHEX_OK && t->is_rank_0)
         status = keep_best(t, err);
     return collective_agree(t->all, status, NULL, err);
 }
@@ -198,7 +198,7 @@ trainer_finish_save(struct trainer *t, struct chex_error *err)
     s->status = CHEX_OK;
     if (status != CHEX_OK && err)
         *err = s->err;
-    unsaved = t->leads && t->result.unsaved;
+    unsaved = t->is_rank_0 && t->result.unsaved;
     status = collective_agree(t->all, status, &unsaved, err);
     t->result.unsaved = unsaved;
     if (status == CHEX_OK && !unsaved && t->saving.begun)
@@ -214,7 +214,7 @@ trainer_save(struct trainer *t, struct chex_error *err)
     enum chex_status status = trainer_finish_save(t, err);
     double since = progress_clock();
 
-    if (status == CHEX_OK && t->leads) {
+    if (status == CHEX_OK && t->is_rank_0) {
         s->since = since;
         status = start_writing(t, err);
         s->pending = status == CHEX_OK;

@@ -70,7 +70,7 @@ broadcast(struct trainer *t, struct chex_error *err)
     t->checkpoint_steps = t->o->checkpoint_steps;
     if (status == CHEX_OK)
         status = collective_broadcast(t->all, &t->checkpoint_steps, sizeof(t->checkpoint_steps), err);
-    if (!t->leads)
+    if (!t->is_rank_0)
         trainer_free_arrays(&t->host);
     return status;
 }
@@ -111,9 +111,9 @@ trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
     struct weights_report report;
     enum chex_status status = CHEX_OK;
 
-    if (t->leads)
+    if (t->is_rank_0)
         status = trainer_read_model(t, t->folder.fd, name, false, &t->host, &report, err);
-    if (t->leads && status == CHEX_OK && !t->best_hash[0])
+    if (t->is_rank_0 && status == CHEX_OK && !t->best_hash[0])
         status = checkpoint_hash(&t->folder, name, t->best_hash, err);
     status = collective_agree(t->all, status, NULL, err);
     if (status != CHEX_OK)
@@ -461,11 +461,11 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     struct trainer_start start = {.from = NULL};
     enum chex_status status = make_arrays(t, err);
 
-    if (status == CHEX_OK && t->leads)
+    if (status == CHEX_OK && t->is_rank_0)
         status = take_folder(t, true, err);
-    if (status == CHEX_OK && t->leads)
+    if (status == CHEX_OK && t->is_rank_0)
         status = trainer_check_predict(t, err);
-    if (status == CHEX_OK && t->leads)
+    if (status == CHEX_OK && t->is_rank_0)
         status = find_start(t, &start, err);
     status = collective_agree(t->all, status, NULL, err);
     if (status == CHEX_OK)
@@ -478,7 +478,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
         return status;
     t->saved_at = progress_clock();
     start.complete = trainer_is_complete(t);
-    if (t->leads && t->w->started)
+    if (t->is_rank_0 && t->w->started)
         t->w->started(t->w->context, t, &start);
     if (t->best_pending)
         return trainer_save_now(t, err);
@@ -488,7 +488,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
      */
     if (t->state.step == 0 && t->state.epoch == 0) {
         status = trainer_save_now(t, err);
-        if (t->leads && status == CHEX_OK && !t->result.unsaved)
+        if (t->is_rank_0 && status == CHEX_OK && !t->result.unsaved)
             status = folder_remove(&t->folder, TRAINER_BEST, err);
         status = collective_agree(t->all, status, NULL, err);
     }
@@ -511,7 +511,7 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
 
     *start = (struct trainer_start){.from = NULL};
     new_state(t, &t->state);
-    if (t->leads && status == CHEX_OK && t->o->run && !(t->o->evaluate_only && t->o->init)) {
+    if (t->is_rank_0 && status == CHEX_OK && t->o->run && !(t->o->evaluate_only && t->o->init)) {
         bool there = access(t->o->run, F_OK) == 0 || errno != ENOENT;
 
         /* A run makes its folder. */
@@ -523,7 +523,7 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
             status = start_fresh(t, start, err);
         else if (status == CHEX_OK)
             status = find_start(t, start, err);
-    } else if (t->leads && status == CHEX_OK) {
+    } else if (t->is_rank_0 && status == CHEX_OK) {
         status = look_at_best(t, start, err);
     }
     start->complete = trainer_is_complete(t);
@@ -538,14 +538,14 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
     enum chex_status status = make_arrays(t, err);
 
     new_state(t, &t->state);
-    if (status == CHEX_OK && t->leads && t->o->init)
+    if (status == CHEX_OK && t->is_rank_0 && t->o->init)
         status = trainer_read_model(t, AT_FDCWD, t->o->init, false, &t->host, &start.weights, err);
     /* With weights from elsewhere the folder is one for results, made where it is missing. */
-    if (status == CHEX_OK && t->leads && t->o->run)
+    if (status == CHEX_OK && t->is_rank_0 && t->o->run)
         status = take_folder(t, t->o->init != NULL, err);
-    if (status == CHEX_OK && t->leads)
+    if (status == CHEX_OK && t->is_rank_0)
         status = trainer_check_predict(t, err);
-    if (status == CHEX_OK && t->leads && !t->o->init) {
+    if (status == CHEX_OK && t->is_rank_0 && !t->o->init) {
         status = trainer_read_model(t, t->folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
         if (status == CHEX_OK)
             status = checkpoint_hash(&t->folder, TRAINER_BEST, t->best_hash, err);
@@ -559,7 +559,7 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
         status = broadcast(t, err);
     if (status == CHEX_OK)
         status = trainer_open_data(t, err);
-    if (status == CHEX_OK && t->leads && t->w->started)
+    if (status == CHEX_OK && t->is_rank_0 && t->w->started)
         t->w->started(t->w->context, t, &start);
     return status;
 }

@@ -94,7 +94,7 @@ took(const struct trainer *t, struct step_under_way *s, enum step_part part, dou
     double now = progress_clock();
 
     s->times.seconds[part] += now - began;
-    if (t->leads && t->w->part)
+    if (t->is_rank_0 && t->w->part)
         t->w->part(t->w->context, part, began, now);
 }
 
@@ -140,9 +140,9 @@ end_of_step(const struct trainer *t, const struct step_under_way *s)
 
     if (t->w->save && atomic_load(t->w->save))
         end.wishes |= TRAINER_SAVE;
-    if (t->leads && t->o->time_limit > 0 && progress_clock() - t->began >= t->o->time_limit)
+    if (t->is_rank_0 && t->o->time_limit > 0 && progress_clock() - t->began >= t->o->time_limit)
         end.wishes |= TRAINER_STOP;
-    if (t->leads && trainer_save_is_due(t))
+    if (t->is_rank_0 && trainer_save_is_due(t))
         end.wishes |= TRAINER_SAVE;
     end.behind = next < whole ? whole - next : 0;
     end.rest = next < all && whole < all ? (unsigned)(s->images % t->micro) : 0;
@@ -355,7 +355,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     all->wishes |= r.wishes;
     t->state.plan = r.state;
     count_step(t, s, &seen);
-    if (t->leads && t->w->stepped)
+    if (t->is_rank_0 && t->w->stepped)
         t->w->stepped(t->w->context, t, &seen);
     return CHEX_OK;
 }
