@@ -675,6 +675,20 @@ def _(work):
     assert next_line(run([inspect, f"{work}/sums"], 1)).startswith("remove the files named above")
 
 
+@case("--repair leaves what is no regular file in the place of a shard, and the manifest")
+def _(work):
+    for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
+        out = copy_of(straight(), tempfile.mkdtemp(dir=work), "out")
+        path = sorted(glob.glob(f"{out}/chestxray14-*"))[1]
+        os.remove(path)
+        make(path)
+        says(convert(base(), out, "--repair", code=4, timeout=60), "is not a regular file: remove it")
+        assert os.path.exists(f"{out}/manifest.json") and os.path.lexists(path) and not os.path.isfile(path)
+        os.rmdir(path) if os.path.isdir(path) else os.remove(path)
+        convert(base(), out, "--repair")
+        same_tree(straight(), out)
+
+
 @case("--repair warns of a shard whose images are not what they were")
 def _(work):
     folder, out = copy_of(base(), work), copy_of(straight(), work, "out")

@@ -30,9 +30,9 @@ describe(const struct convert *c, const char *purpose, char *text, size_t size)
 
     spec_format(&c->plan.spec, spec, sizeof(spec));
     snprintf(text, size,
-             "purpose %s\nversion %s\noutput %.1024s\noptions %s%s%s%s%s%" PRIu64 " %u%%\n%s\ndata set %s\n", purpose,
-             chex_version(), o->out ? o->out : "", o->force ? "force, " : "", o->break_lock ? "break-lock, " : "",
-             o->verify ? "verify, " : "", o->strict ? "strict, " : "",
+             "purpose %s\nversion %s\noutput %.1024s\noptions %s%s%s%s%s%s%" PRIu64 " %u%%\n%s\ndata set %s\n", purpose,
+             chex_version(), o->out ? o->out : "", o->force ? "force, " : "", o->repair ? "repair, " : "",
+             o->break_lock ? "break-lock, " : "", o->verify ? "verify, " : "", o->strict ? "strict, " : "",
              o->index_dali ? "index dali, allow-rejects " : "allow-rejects ", o->allow_rejects, o->allow_reject_percent,
              spec, c->plan.dataset_id);
 }

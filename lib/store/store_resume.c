@@ -60,14 +60,28 @@ is_finished(const struct store *store, size_t shard, const struct store_found *f
 
 /* ---- resume ---------------------------------------------------------------------------------------------------- */
 
+/* A FIFO, a folder or a link in the place of a shard is somebody else's: it is neither read, renamed nor removed. */
+static enum chex_status
+check_regular(const struct store *store, size_t shard, struct chex_error *err)
+{
+    const char *name = store->plan->shard[shard].name;
+    struct stat st;
+
+    if (file_fstatat(store->folder->fd, name, AT_SYMLINK_NOFOLLOW, &st) == 0 && !S_ISREG(st.st_mode))
+        return error_set(err, CHEX_ERR_WRITE, "'%s/%s' is not a regular file: remove it", store->folder->path, name);
+    return CHEX_OK;
+}
+
 /* What lies under the shard's name becomes its partial file; where nothing does, the one that is there is scanned. */
 static enum chex_status
 take_over(struct store *store, size_t shard, bool scanned, struct store_found *found, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
     char partial[STORE_PARTIAL_NAME];
-    enum chex_status status;
+    enum chex_status status = check_regular(store, shard, err);
 
+    if (status != CHEX_OK)
+        return status;
     store_partial_name(store, shard, partial);
     if (renameat(store->folder->fd, s->name, store->folder->fd, partial) != 0 && errno != ENOENT)
         return error_system(err, CHEX_ERR_WRITE, errno, "cannot rename '%s/%s'", store->folder->path, s->name);
@@ -311,9 +325,11 @@ check_shard(void *context, void *worker, size_t shard, struct chex_error *err)
     const struct repair *r = context;
     struct store_found *found = &r->found[shard];
     struct shard_result line;
-    enum chex_status status;
+    enum chex_status status = check_regular(r->store, shard, err);
 
     (void)worker;
+    if (status != CHEX_OK)
+        return status;
     found->sha256 = true;
     status = scan_name(r->store, shard, r->store->plan->shard[shard].name, found, err);
     if (status == CHEX_ERR_MEMORY)

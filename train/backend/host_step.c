@@ -101,13 +101,15 @@ static void
 take_sums(struct host *h)
 {
     const struct graph *g = h->options.graph;
-    const double *sum = h->sum + g->param_floats, *tail = sum + g->stat_floats;
+    const double *sum, *tail;
     size_t i;
 
     for (i = 0; h->sum && i < g->param_floats; i++)
         h->arena[ARENA_GRADIENTS][i] = (float)h->sum[i];
     if (!has_peers(h))
         return;
+    sum = h->sum + g->param_floats;
+    tail = sum + g->stat_floats;
     for (i = 0; i < g->stat_floats; i++)
         h->running[i] = (float)sum[i];
     h->now.loss = tail[TAIL_LOSS];

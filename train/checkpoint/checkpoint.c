@@ -230,22 +230,25 @@ checkpoint_save(const struct folder *folder, const struct graph *g, const struct
                 const struct checkpoint_arrays *arrays, unsigned keep, struct chex_error *err)
 {
     struct checkpoint_line line;
-    char file[CHECKPOINT_FILE];
+    char file[CHECKPOINT_FILE], optimizer[CHECKPOINT_FILE];
     const char *fault = weights_fault(g, arrays->params, arrays->stats);
     enum chex_status status;
 
     if (fault)
         return error_set(err, CHEX_ERR_DAMAGED, "not saved: '%s' holds a value that is not finite", fault);
     checkpoint_name(state->step, line.name);
-    checkpoint_file_name(line.name, CHECKPOINT_OPT_SUFFIX, file);
-    status = write_optimizer(folder, file, g, arrays, line.optimizer, err);
+    checkpoint_file_name(line.name, CHECKPOINT_OPT_SUFFIX, optimizer);
+    status = write_optimizer(folder, optimizer, g, arrays, line.optimizer, err);
     if (status != CHEX_OK)
         return status;
     checkpoint_file_name(line.name, CHECKPOINT_SUFFIX, file);
-    if (faccessat(folder->fd, file, F_OK, 0) == 0)
+    if (faccessat(folder->fd, file, F_OK, 0) == 0) {
         status = write_again(folder, g, state, arrays, keep, file, &line, err);
-    else
+    } else {
         status = checkpoint_write_model(folder, file, g, state, arrays, line.model, err);
+        if (status != CHEX_OK) /* alone, it would be taken for a damaged checkpoint, and fill the disk */
+            folder_remove(folder, optimizer, NULL);
+    }
     if (status != CHEX_OK)
         return status;
     status = write_lines(folder, &line, keep, false, err);
@@ -253,6 +256,7 @@ checkpoint_save(const struct folder *folder, const struct graph *g, const struct
         status = remove_old(folder, state->step, keep, err);
     return status;
 }
+
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 static enum chex_status

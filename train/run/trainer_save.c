@@ -120,6 +120,7 @@ start_writing(struct trainer *t, struct chex_error *err)
     struct saving *s = &t->saving;
     enum chex_status status = CHEX_OK;
 
+    s->state = t->state;
     if (t->best_pending) {
         status = write_best(t, &t->best_state, &t->best, err);
         t->best_pending = status != CHEX_OK;
@@ -133,7 +134,6 @@ start_writing(struct trainer *t, struct chex_error *err)
         status = read_arrays(t, &t->host, err);
     if (status != CHEX_OK)
         return status;
-    s->state = t->state;
     atomic_store(&s->done, false);
     s->running = pthread_create(&s->thread, NULL, write_snapshot, t) == 0;
     if (!s->running)
