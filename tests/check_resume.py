@@ -153,7 +153,7 @@ def _(work):
     assert "is not there" not in done.stderr, done.stderr
     done = train(out, "--resume", source.format(best - 6), *other)
     says(done, rf"changed since step-{best - 6:06}: lr 0\.001 -> 1e-09",
-         rf"the best model of step {best - 6} is not there \(it is of another step\)",
+         rf"the best model of step {best - 6} is missing \(it is of another step\)",
          rf"val {best // 6} .* best .* @{best // 6} ")
 
 

@@ -524,7 +524,7 @@ should_skip(const struct plan *plan, uint64_t applied)
 static enum chex_status
 run_update(struct plan *plan, const struct op *op, struct chex_error *err)
 {
-    struct step_result r;
+    struct step_result r = {0};
     uint64_t ticket;
     bool done;
     enum chex_status status = backend_ref.update(plan->ref, op->rate, op->clip, &ticket, err);

@@ -99,7 +99,7 @@ keep(struct ranks *r, struct comm_message *m)
     struct ranks_peer *peer = &r->peer[m->from];
     struct buffer *word = &peer->word[m->tag - TAG_BARRIER], spare = *word;
     struct chex_error why;
-    struct message_head head;
+    struct message_head head = {0};
 
     if (m->data.size >= sizeof(head))
         memcpy(&head, m->data.data, sizeof(head));
