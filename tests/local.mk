@@ -234,6 +234,7 @@ EXTRA_DIST += \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
+	tests/check_late.py \
 	tests/check_layers.py \
 	tests/check_learns.py \
 	tests/check_messages.py \
