@@ -251,7 +251,8 @@ def _(work):
 
 @case("ranks with other options are told which, exit code 2, and nothing is written")
 def _(work):
-    for change, word in ((["--seed", "7"], "seed 7"), (["--verify"], "verify"), (["--repair"], "repair"), (["-n"], "dry run")):
+    for change, word in ((["--seed", "7"], "seed 7"), (["--verify"], "verify"), (["--repair"], "repair"),
+                         (["-n"], "dry run")):
         done = run(ranks(2, *command(base(), f"{work}/out"), ":", "-np", "1",
                          *command(base(), f"{work}/out", *change)), 2, env=ENVIRONMENT)
         says(done, r"rank 2 \S+ does not do the same as rank 0", word)

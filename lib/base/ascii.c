@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DISTANCE_MAX 64
@@ -84,4 +85,20 @@ ascii_distance(const char *a, size_t a_length, const char *b, size_t b_length)
         }
     }
     return row[b_length];
+}
+
+bool
+ascii_find_difference(const char *a, size_t a_size, const char *b, size_t b_size, char *left, char *right, size_t size)
+{
+    size_t at = 0, start = 0;
+
+    while (at < a_size && at < b_size && a[at] == b[at])
+        if (a[at++] == '\n')
+            start = at;
+    if (at == a_size && at == b_size)
+        return false;
+    snprintf(left, size, "%.*s", (int)(a_size - start), a + start);
+    snprintf(right, size, "%.*s", (int)(b_size - start), b + start);
+    left[strcspn(left, "\n")] = right[strcspn(right, "\n")] = '\0';
+    return true;
 }

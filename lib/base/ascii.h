@@ -67,4 +67,10 @@ char *ascii_escape(const char *text, size_t length, char *out, size_t out_size);
 #define ASCII_FAR 1000u
 unsigned ascii_distance(const char *a, size_t a_length, const char *b, size_t b_length);
 
+/*
+ * The first line in which two texts differ, as it stands in each, cut to `size` bytes; false where they are equal.
+ */
+bool ascii_find_difference(const char *a, size_t a_size, const char *b, size_t b_size, char *left, char *right,
+                           size_t size);
+
 #endif

@@ -7,6 +7,8 @@
 
 #include "base/ranks.h"
 
+#include "base/ascii.h"
+
 #include "base/progress.h"
 
 #include <stdio.h>
@@ -295,23 +297,6 @@ ranks_barrier(struct ranks *r, enum chex_status status, uint64_t *sum, struct ch
     return status;
 }
 
-/* The first line in which they differ; false where there is none. */
-static bool
-find_difference(const char *a, size_t a_size, const char *b, size_t b_size, char *left, char *right, size_t size)
-{
-    size_t at = 0, start = 0;
-
-    while (at < a_size && at < b_size && a[at] == b[at])
-        if (a[at++] == '\n')
-            start = at;
-    if (at == a_size && at == b_size)
-        return false;
-    snprintf(left, size, "%.*s", (int)(a_size - start), a + start);
-    snprintf(right, size, "%.*s", (int)(b_size - start), b + start);
-    left[strcspn(left, "\n")] = right[strcspn(right, "\n")] = '\0';
-    return true;
-}
-
 enum chex_status
 ranks_compare(struct ranks *r, enum chex_status status, const char *text, struct chex_error *err)
 {
@@ -324,7 +309,7 @@ ranks_compare(struct ranks *r, enum chex_status status, const char *text, struct
         size_t first_size, size;
         const char *first = word_of(r, 0, &head, &first_size), *other = word_of(r, i, &head, &size);
 
-        if (find_difference(first, first_size, other, size, here, there, sizeof(here)))
+        if (ascii_find_difference(first, first_size, other, size, here, there, sizeof(here)))
             status = error_set(err, CHEX_ERR_USAGE,
                                "rank %d %s does not do the same as rank 0: it has '%s', rank 0 '%s'", i,
                                r->peer[i].host, there, here);

@@ -7,6 +7,7 @@
 
 #include "comm/collective_private.h"
 
+#include "base/ascii.h"
 #include "base/progress.h"
 
 #include <stdio.h>
@@ -251,23 +252,6 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
 
 /* ---- do all the same? ----------------------------------------------------------------------------------------- */
 
-/* The lines in which two texts differ first; false where there are none. */
-static bool
-find_difference(const char *a, size_t a_size, const char *b, size_t b_size, char *left, char *right, size_t size)
-{
-    size_t at = 0, start = 0;
-
-    while (at < a_size && at < b_size && a[at] == b[at])
-        if (a[at++] == '\n')
-            start = at;
-    if (at == a_size && at == b_size)
-        return false;
-    snprintf(left, size, "%.*s", (int)(a_size - start), a + start);
-    snprintf(right, size, "%.*s", (int)(b_size - start), b + start);
-    left[strcspn(left, "\n")] = right[strcspn(right, "\n")] = '\0';
-    return true;
-}
-
 enum chex_status
 collective_compare(struct collective *c, enum chex_status status, const char *text, struct chex_error *err)
 {
@@ -283,8 +267,8 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
         status = collective_allgather(c, text, strlen(text), &all, sizes, err);
     at = status == CHEX_OK && sizes ? sizes[0] : 0;
     for (i = 1; status == CHEX_OK && sizes && i < c->comm->size; at += sizes[i++])
-        if (find_difference((const char *)all.data, sizes[0], (const char *)all.data + at, sizes[i], here, there,
-                            sizeof(here)))
+        if (ascii_find_difference((const char *)all.data, sizes[0], (const char *)all.data + at, sizes[i], here, there,
+                                  sizeof(here)))
             status = error_set(err, CHEX_ERR_USAGE,
                                "rank %d %s does not do the same as rank 0: it has '%s', rank 0 '%s'", i,
                                c->peer[i].host, there, here);
