@@ -59,14 +59,16 @@ python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 
 # need_modules REQUIREMENTS: install them into the virtual environment.  Fails where they cannot be had.  On CI, a
-# registry that does not answer for a minute is asked again.
+# registry that does not answer for a minute is asked again.  The environment's folder may be a link, in whose place
+# python's venv refuses to make one.
 need_modules() (
     stamp=$venv/.$(basename "$1")
     if cmp -s "$1" "$stamp"; then
         exit 0
     fi
     headline "Python modules: $(grep -v '^#' "$1" | tr '\n' ' ')into $venv"
-    "$venv/bin/python" -m pip --version > /dev/null 2>&1 || "$python" -m venv "$venv" || exit 1
+    "$venv/bin/python" -m pip --version > /dev/null 2>&1 ||
+        "$python" -m venv "$(readlink -f "$venv")" || exit 1
     for pause in ${CI:+10 30 60 120} 0; do
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 10 --timeout 60 \
             -r "$1" && cp "$1" "$stamp" && exit 0
