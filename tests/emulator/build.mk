@@ -27,7 +27,7 @@ BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
 
-kernel_programs = conv_kernels head_kernels norm_kernels pool_kernels step_kernels
+kernel_programs = conv_kernels head_kernels input_kernels norm_kernels pool_kernels step_kernels
 PROGRAMS = halves api matrices rules $(kernel_programs)
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp)
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
