@@ -54,44 +54,78 @@ enum chex_status cuda_check(cudaError_t e, const char *what, struct chex_error *
 
 /* ---- plans (cuda_plan.c) ----------------------------------------------------------------------------------------- */
 
+/* What a graph holds: parts of a step in this order, and which slot and result they are for. */
+enum cuda_graph_bits {
+    HOLDS_BEGIN = 1,     /* of a step */
+    HOLDS_CLEAR = 2,     /* a rank's first micro-batch has no image: gradients are zero */
+    HOLDS_FORWARD = 4,   /* a micro-batch, from the slot */
+    HOLDS_BACKWARD = 8,
+    HOLDS_END = 16,      /* of this rank's part of a step */
+    HOLDS_UPDATE = 32,
+    HOLDS_SCORE = 64,    /* a view, from the slot */
+    HOLDS_AVERAGE = 128, /* with HOLDS_SCORE */
+    OF_SLOT = 256,       /* 1, else 0 */
+    OF_RESULT = 512      /* 1, else 0 */
+};
+
 struct cuda_graph {
-    unsigned key;
+    unsigned holds;
     cudaGraphExec_t exec;
 };
 #define CUDA_GRAPHS 64
+
+/* Times of one micro-batch, or of an update: three events, and when the host gave the work to the device. */
+struct cuda_clock {
+    cudaEvent_t event[3];
+    double given;
+    uint64_t ticket; /* of its step; 0: read already */
+    bool is_update;  /* end and update, from event 1 to 2 */
+};
+#define CUDA_CLOCKS 8 /* before the ninth micro-batch is put in, the first has ended */
 
 struct plan {
     struct cuda_device *device;
     struct plan_options options;
     struct plan_facts facts;
     struct cuda_layout layout;
-    void *memory; /* on the device */
+    void *memory;                /* on the device: layout.bytes */
+    const struct image_store *store; /* that the lists and the graphs read from */
     cudaStream_t compute, copies;
 
     /* Micro-batches on their way. */
-    char *ring[CUDA_RING];           /* pinned, layout.slot.bytes each */
-    cudaEvent_t copied[CUDA_RING];   /* the pinned slot may be filled again */
-    cudaEvent_t taken[CUDA_SLOTS];   /* the device's slot may be filled again */
-    uint64_t batches;                /* that were put in */
+    char *ring[CUDA_RING];         /* pinned, layout.slot.bytes each */
+    cudaEvent_t copied[CUDA_RING]; /* the pinned slot may be filled again */
+    cudaEvent_t taken[CUDA_SLOTS]; /* the device's slot may be filled again */
+    uint64_t batches;              /* that were put in */
 
     /* The step at hand. */
-    unsigned number; /* of the next micro-batch */
-    bool ended;      /* STEP_LAST was there */
-    bool pending;    /* a micro-batch was copied, and is not launched */
-    unsigned pending_key;
+    unsigned number;  /* of the next micro-batch */
+    bool begun;       /* STEP_FIRST was there, and no update() yet */
+    bool ended;       /* STEP_LAST was there */
+    bool empty;       /* the last micro-batch had no image */
+    unsigned pending; /* what of it is still to be launched: enum cuda_graph_bits */
 
     /* Results. */
-    uint64_t ticket;                     /* of the last step */
-    struct step_state *made[2];          /* pinned */
-    struct step_block *step_block[2];    /* pinned */
-    struct end_block *end_block[2];      /* pinned */
+    uint64_t ticket;                  /* of the last step */
+    struct step_state *made[2];       /* pinned */
+    struct step_block *step_block[2]; /* pinned */
+    struct end_block *end_block[2];   /* pinned */
     cudaEvent_t done[2];
-    cudaEvent_t clock[2][PART_COUNT + 1]; /* the times of a step */
+    struct step_times times[2];
+    double reduced; /* seconds of the step at hand that were waited for sums */
 
-    bool no_graph;
+    /* Times. */
+    struct cuda_clock clock[CUDA_CLOCKS]; /* of micro-batch n at n % CUDA_CLOCKS */
+    uint64_t clocks;                      /* that were begun */
+    struct cuda_clock whole[2];           /* of a step that is one graph, in which its events are nodes; of updates */
+    double ended_at;                      /* progress_clock() of the last part that was measured */
+
     struct cuda_graph graph[CUDA_GRAPHS];
     unsigned graphs;
-    float *logits; /* pinned, [batch][outputs] */
+
+    /* Evaluation. */
+    float *logits[2]; /* pinned, [batch][outputs] */
+    cudaEvent_t scored[2];
 };
 
 enum chex_status cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
@@ -100,7 +134,14 @@ enum chex_status cuda_plan_new(struct device *device, const struct plan_options 
                                struct plan_facts *facts, struct chex_error *err);
 void cuda_plan_free(struct plan *plan);
 
-/* ---- a step (cuda_steps.c), its graphs (cuda_record.c) ------------------------------------------------------------ */
+/* ---- a step (cuda_steps.c), its graphs (cuda_record.c), its times (cuda_clock.c) ----------------------------------- */
+
+/*
+ * Streams, events and pinned memory of a plan whose device is current, whose options and layout are there, and which is
+ * zero else.  cuda_steps_free() is the end of it, also after an error of either, and waits for nothing that has failed.
+ */
+enum chex_status cuda_steps_new(struct plan *plan, struct chex_error *err);
+void cuda_steps_free(struct plan *plan);
 
 enum chex_status cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags,
                                  const struct step_end *end, struct chex_error *err);
@@ -108,10 +149,6 @@ enum chex_status cuda_update(struct plan *plan, double rate, double clip, uint64
 enum chex_status cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
                              struct chex_error *err);
 enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
-/* Launch the micro-batch that waits for update(). */
-enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
-/* Put the launches of a list into the stream of the plan. */
-enum chex_status cuda_enqueue(struct plan *plan, enum cuda_list_id list, struct chex_error *err);
 
 /* ---- evaluation (cuda_score.c), images (cuda_store.c), sums (reduce_staged.c) -------------------------------------- */
 
