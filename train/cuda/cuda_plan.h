@@ -51,6 +51,8 @@ enum chex_status cuda_chip_of(const struct cuda_device *device, enum precision p
  * that failed.  `what`: "copying a micro-batch", or the name of a kernel.
  */
 enum chex_status cuda_check(cudaError_t e, const char *what, struct chex_error *err);
+/* The same for a kernel that ran alone. */
+enum chex_status cuda_check_kernel(cudaError_t e, const char *kernel, struct chex_error *err);
 
 /* ---- plans (cuda_plan.c) ----------------------------------------------------------------------------------------- */
 
