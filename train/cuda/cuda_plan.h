@@ -34,7 +34,6 @@ struct cuda_device {
     struct device device; /* the first member */
     int number;           /* of the CUDA runtime; -1: a device that was imagined, for plan_size() alone */
     unsigned major, minor, processors;
-    bool prepared; /* cuda_prepare() was done */
 };
 
 unsigned cuda_device_count(void);
