@@ -36,7 +36,12 @@ copy(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcp
 
     if (status == CHEX_OK)
         status = cuda_check(cudaMemcpyAsync(to, from, bytes, kind, plan->compute), what, err);
-    return status == CHEX_OK ? cuda_drain(plan, what, err) : status;
+    if (status != CHEX_OK)
+        return status;
+    status = cuda_drain(plan, what, err);
+    if (status != CHEX_OK) /* memory of the caller is not on its way any more */
+        (void)cudaStreamSynchronize(plan->compute);
+    return status;
 }
 
 static enum chex_status
