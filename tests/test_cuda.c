@@ -32,7 +32,7 @@ compare_steps(const struct plan_options *o, unsigned steps, unsigned batches)
         ck_assert(a.applied && !a.halted && a.bad == STEP_NONE && a.faults == 0);
         ck_assert_uint_eq(a.wishes, b.wishes);
         ck_assert_uint_eq(a.state.applied, i + 1);
-        ck_assert_double_eq_tol(a.loss, b.loss, 1e-4 * b.loss);
+        ck_assert_double_eq_tol(a.loss, b.loss, (i == 0 ? 1e-4 : 1e-3) * b.loss);
         ck_assert_double_eq_tol(a.norm, b.norm, (i == 0 ? 1e-4 : 1e-2) * b.norm);
         if (i == 0)
             gpu_is_near(&gpu, &ref, ARENA_GRADIENTS, 1e-4);
@@ -45,11 +45,14 @@ compare_steps(const struct plan_options *o, unsigned steps, unsigned batches)
     step_plan_free(&ref.p);
 }
 
-START_TEST(ten_steps_are_those_of_the_reference)
+START_TEST(ten_steps_of_densenet_micro_are_those_of_the_reference)
 {
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
+    struct chex_error err;
+    struct plan_options o;
+    struct graph *g;
 
+    step_check_ok(graph_new("densenet-micro", GPU_SIDE, OUTPUTS, &g, &err), &err);
+    o = gpu_options(g);
     compare_steps(&o, 10, 1);
     graph_free(g);
 }
@@ -510,7 +513,7 @@ cuda_suite(void)
     TCase *c = tcase_create("cuda");
 
     tcase_set_timeout(c, 300);
-    tcase_add_test(c, ten_steps_are_those_of_the_reference);
+    tcase_add_test(c, ten_steps_of_densenet_micro_are_those_of_the_reference);
     tcase_add_test(c, steps_of_several_micro_batches_are_those_of_the_reference);
     tcase_add_loop_test(c, optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTIMIZER_SGD + 1);
     tcase_add_test(c, all_that_is_kept_is_that_of_the_reference);
