@@ -27,12 +27,13 @@ BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
 
-PROGRAMS = halves api matrices rules conv_kernels norm_kernels pool_kernels step_kernels
+kernel_programs = conv_kernels head_kernels norm_kernels pool_kernels step_kernels
+PROGRAMS = halves api matrices rules $(kernel_programs)
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp)
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
-tests_of_kernels = $(patsubst %,$(OUT)/%,conv_kernels norm_kernels pool_kernels step_kernels)
+tests_of_kernels = $(kernel_programs:%=$(OUT)/%)
 math = $(OUT)/loss.o $(OUT)/optimizer.o
 
 all: $(PROGRAMS:%=$(OUT)/%)

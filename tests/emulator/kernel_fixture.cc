@@ -88,7 +88,7 @@ random_values(const value_set &set, size_t count)
     return v;
 }
 
-static void *
+void *
 upload_bytes(const void *from, size_t size)
 {
     void *p;
@@ -113,12 +113,6 @@ upload(const value_set &set, const floats &v)
 }
 
 float *
-upload(const floats &v)
-{
-    return (float *)upload_bytes(v.data(), v.size() * sizeof(float));
-}
-
-float *
 room(size_t count)
 {
     void *p;
@@ -128,7 +122,7 @@ room(size_t count)
     return (float *)p;
 }
 
-static void
+void
 download_bytes(void *to, const void *from, size_t size)
 {
     MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));

@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	tests/emulator/graph.cc \
 	tests/emulator/half.h \
 	tests/emulator/halves.cc \
+	tests/emulator/head_kernels.cc \
 	tests/emulator/kernel_fixture.cc \
 	tests/emulator/kernel_fixture.h \
 	tests/emulator/matrices.c \

@@ -55,13 +55,13 @@ struct step_state {
     unsigned good;    /* steps since it changed */
     unsigned halted;  /* nothing is applied until the host clears it */
     /* Of the step at hand. */
-    float unscale;           /* 1 / the loss scale of this step: gradients of weights are multiplied by it */
-    double loss;             /* of this rank so far; after step_decide of all ranks */
-    double norm;             /* of the gradients of all ranks, before clipping */
-    unsigned bad;            /* the first micro-batch of this rank whose loss is not finite, or STEP_BAD_NONE */
-    unsigned apply;          /* does this step change anything? */
-    unsigned faults, wishes; /* of all ranks: how many, bits */
-    float factor;            /* of the gradients: clipping */
+    float unscale;            /* 1 / the loss scale of this step: gradients of weights are multiplied by it */
+    double loss;              /* of this rank so far; after step_decide of all ranks */
+    double norm;              /* of the gradients of all ranks, before clipping */
+    unsigned bad;             /* the first micro-batch of this rank whose loss is not finite, or STEP_BAD_NONE */
+    unsigned apply;           /* does this step change anything? */
+    unsigned faults, wishes;  /* of all ranks: how many, bits */
+    float factor;             /* of the gradients: clipping */
     float rate, root, shrink; /* of Adam: rate / correction, 1 / sqrt(correction), AdamW's decay */
 };
 
@@ -91,13 +91,17 @@ struct crop_place {
  * Convolution: kernel_h 4, kernel_w 1, stride 1, pad_h 2, pad_w 0, in STEM_IN, x_ld STEM_LD, height STEM_ROWS, width
  * STEM_COLUMNS, out_height and out_width STEM_OUT.
  */
+#define STEM_KERNEL        7
 #define STEM_LD            8
 #define STEM_IN            32
 #define STEM_OUT(side)     (((side) + 1) / 2)
 #define STEM_ROWS(side)    (((side) + 1) / 2)
 #define STEM_COLUMNS(side) (STEM_OUT(side) + 3)
 
-/* From a slot that the host filled, or the store of images, to where the kernels look.  As batch.h has it. */
+/*
+ * From a slot that the host filled, or the store of images, to where the kernels look.  As batch.h has it.  A thread
+ * has a cell; pixels, index and crop of an image of weight 0 are not read.
+ */
 struct input_args {
     const struct batch_block *from;
     const unsigned *index; /* [images] of the store, or all bits set: in pixels */
@@ -222,7 +226,8 @@ struct norm_moments_args {
     unsigned pixels, channels, blocks;
     float epsilon;
 };
-/* gamma and beta as scale and shift; running statistics move, unless the count is below GRAPH_NORM_LEAST (graph.h). */
+/* gamma and beta as scale and shift; running statistics move, unless the count is below NORM_LEAST. */
+#define NORM_LEAST 2 /* GRAPH_NORM_LEAST of graph.h */
 struct norm_finish_args {
     const float *mean, *variance, *inverse, *gamma, *beta;
     const struct batch_block *block;
@@ -243,7 +248,7 @@ struct norm_apply_args {
     const void *x;
     void *y;
     const float *scale, *shift;
-    const float *weight;                                   /* [images] */
+    const float *weight;                                 /* [images] */
     unsigned images, pixels, channels, x_ld, y_ld, relu; /* pixels: of an image */
 };
 /* With g = dy where y > 0 (or no ReLU): sums of g and of g * (x - mean) * inverse, as norm_sums. */
@@ -310,10 +315,11 @@ struct branches_args {
 #define HEAD_THREADS 256
 /* z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o); gradients likewise.  z and its gradient are float. */
 struct linear_args {
-    const void *x;     /* [images][x_ld] */
-    const float *w;    /* [out][in], master weights */
-    const float *bias; /* [out] */
-    float *z;          /* [images][out] */
+    const void *x;       /* [images][x_ld] */
+    const float *w;      /* [out][in], master weights */
+    const float *bias;   /* [out] */
+    const float *weight; /* [images]; z of images of weight 0 is 0 */
+    float *z;            /* [images][out] */
     const float *dz;
     void *dx;          /* [images][dx_ld] */
     float *dw, *dbias; /* state->unscale * sum, added to where block->number > 0 */
@@ -369,9 +375,9 @@ struct gradient_squares_args {
 };
 /*
  * What becomes of a step.  Loss, faults and wishes of all ranks come from the tail.  Nothing is applied where the plan
- * is halted; where a rank has a fault, which halts it; and where loss or norm are not finite.  Then the loss scale falls
- * by half and the good steps begin from 0; without one, or where it is at the lowest, the plan is halted.  After `grow`
- * good steps it doubles, up to the highest.  One thread.
+ * is halted; where a rank has a fault, which halts it; and where loss or norm are not finite.  Then the loss scale
+ * falls by half and the good steps begin from 0; without one, or where it is at the lowest, the plan is halted.  After
+ * `grow` good steps it doubles, up to the highest.  One block.
  */
 struct step_decide_args {
     const double *partial;

@@ -100,8 +100,8 @@ struct cuda_op {
         struct optimizer_args optimizer;
         struct step_statistics_args statistics;
     } args;
-    unsigned node;  /* of the graph that it belongs to, or CUDA_NO_NODE */
-    size_t final;   /* floats of the arena of gradients from here on are final behind it; SIZE_MAX: no more than before */
+    unsigned node; /* of the graph that it belongs to, or CUDA_NO_NODE */
+    size_t final; /* floats of the arena of gradients from here on are final behind it; SIZE_MAX: no more than before */
 };
 #define CUDA_NO_NODE UINT32_MAX
 

@@ -18,6 +18,12 @@
 
 #define CUDA_SLOTS 2 /* micro-batches on the device: one is computed, the next is copied */
 
+/* The loss scale of fp16, as torch.amp.GradScaler: it doubles after so many good steps, and falls by half. */
+#define LOSS_SCALE_START 65536.0f
+#define LOSS_SCALE_LEAST 1.0f
+#define LOSS_SCALE_MOST  16777216.0f
+#define LOSS_SCALE_GROW  2000
+
 /* What a layout depends on besides the options: all that decides about memory and launches. */
 struct cuda_chip {
     const struct cuda_kernel *set; /* of the precision that was chosen */
@@ -36,9 +42,12 @@ struct cuda_slot {
     size_t bytes;
 };
 
-/* A buffer of the graph, as [batch * height * width][ld]. */
+/*
+ * A buffer of the graph, as [batch * height * width][ld] of values.  The output is float: its value is that of the
+ * logits, and its gradient has their shape too.
+ */
 struct cuda_tensor {
-    uintptr_t value, gradient; /* gradient 0: none */
+    uintptr_t value, gradient; /* of a plan that trains; gradient 0: none.  Without `keep` others lie there later */
     unsigned ld;
 };
 
@@ -48,7 +57,6 @@ enum cuda_list_id {
     CUDA_LIST_BEGIN,   /* of a step: packed weights, state, running statistics */
     CUDA_LIST_FORWARD, /* of a micro-batch, with its loss */
     CUDA_LIST_BACKWARD,
-    CUDA_LIST_NOTHING, /* in place of both where a rank has no image in its only micro-batch: gradients are zero */
     CUDA_LIST_END,     /* behind the last micro-batch: running statistics fade, the tail; then come the sums of ranks */
     CUDA_LIST_UPDATE,
     CUDA_LIST_PACK,         /* to score: packed weights of the parameters */
@@ -72,8 +80,10 @@ struct cuda_layout {
     uintptr_t running, tail;      /* float [stat_floats], [TAIL_FLOATS] */
     size_t sum_floats;            /* param_floats + stat_floats + TAIL_FLOATS */
     uintptr_t state;              /* struct step_state */
+    float loss_scale;             /* of a new plan, 1 without one */
     uintptr_t end_block, step_block;
     uintptr_t batch_block, weight, label; /* of the micro-batch at hand */
+    uintptr_t cells;                      /* of its images, as the stem reads them: struct input_args */
     uintptr_t logits;                     /* float [batch][outputs] */
     uintptr_t slots[CUDA_SLOTS];
     struct cuda_slot slot;
@@ -82,18 +92,20 @@ struct cuda_layout {
     /* Tables that the host makes and plan_new() copies to the device, and where. */
     struct pack_entry *entry; /* [entries] */
     size_t entries;
-    unsigned *stat_pixels; /* [stat_floats] */
+    unsigned *stat_pixels;  /* [stat_floats] of an image, where that running statistic is taken */
     float *positive_weight; /* [outputs], or NULL */
     uintptr_t entry_at, stat_pixels_at, positive_weight_at;
 
     struct cuda_list list[CUDA_LIST_COUNT];
-    struct plan_memory memory;
-    size_t bytes; /* from the base */
+    struct plan_memory memory; /* its parts add up to bytes */
+    size_t bytes;              /* from the base */
 };
 
 /*
- * Make it; cuda_layout_free() frees it, also after an error.  options and chip.set outlive it.
- * CHEX_ERR_MEMORY; CHEX_ERR_UNSUPPORTED  a graph that these kernels do not do: names the node
+ * Make it; cuda_layout_free() frees it, also after an error.  options and chip.set outlive it; options->precision is the
+ * one that was chosen.  base is a multiple of 256, as all places are.
+ * CHEX_ERR_MEMORY  also of a micro-batch that kernels cannot count
+ * CHEX_ERR_UNSUPPORTED  a graph that these kernels do not do: names the node
  */
 enum chex_status cuda_layout_make(struct cuda_layout *l, const struct plan_options *options,
                                   const struct cuda_chip *chip, uintptr_t base, struct chex_error *err);

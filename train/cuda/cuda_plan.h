@@ -34,7 +34,6 @@ struct cuda_device {
     struct device device; /* the first member */
     int number;           /* of the CUDA runtime; -1: a device that was imagined, for plan_size() alone */
     unsigned major, minor, processors;
-    bool prepared; /* cuda_prepare() was done */
 };
 
 unsigned cuda_device_count(void);
@@ -51,47 +50,88 @@ enum chex_status cuda_chip_of(const struct cuda_device *device, enum precision p
  * that failed.  `what`: "copying a micro-batch", or the name of a kernel.
  */
 enum chex_status cuda_check(cudaError_t e, const char *what, struct chex_error *err);
+/* The same for a kernel that ran alone. */
+enum chex_status cuda_check_kernel(cudaError_t e, const char *kernel, struct chex_error *err);
 
 /* ---- plans (cuda_plan.c) ----------------------------------------------------------------------------------------- */
 
+/* What a graph holds: parts of a step in this order, and which slot and result they are for. */
+enum cuda_graph_bits {
+    HOLDS_BEGIN = 1,     /* of a step */
+    HOLDS_CLEAR = 2,     /* a rank's first micro-batch has no image: gradients are zero */
+    HOLDS_FORWARD = 4,   /* a micro-batch, from the slot */
+    HOLDS_BACKWARD = 8,
+    HOLDS_END = 16,      /* of this rank's part of a step */
+    HOLDS_UPDATE = 32,
+    HOLDS_SCORE = 64,    /* a view, from the slot */
+    HOLDS_PACK = 128,    /* weights to score with */
+    HOLDS_AVERAGE = 256, /* those of the average */
+    OF_SLOT = 512,       /* 1, else 0 */
+    OF_RESULT = 1024     /* 1, else 0 */
+};
+
 struct cuda_graph {
-    unsigned key;
+    unsigned holds;
     cudaGraphExec_t exec;
 };
 #define CUDA_GRAPHS 64
+
+/*
+ * Times of a micro-batch, or of what is one graph with the update: events before the first part and behind forward,
+ * backward and update, and when the host gave the work to the device.
+ */
+enum { CLOCK_BEGIN, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_UPDATE, CLOCK_EVENTS };
+struct cuda_clock {
+    cudaEvent_t event[CLOCK_EVENTS];
+    double given;    /* progress_clock() */
+    uint64_t ticket; /* of the step */
+    unsigned holds;  /* which parts there are; 0: it was read */
+};
+#define CUDA_CLOCKS 8 /* when micro-batch n is put in, n - 5 has ended: its pinned slot was free */
 
 struct plan {
     struct cuda_device *device;
     struct plan_options options;
     struct plan_facts facts;
     struct cuda_layout layout;
-    void *memory; /* on the device */
+    void *memory;                /* on the device: layout.bytes */
     cudaStream_t compute, copies;
 
     /* Micro-batches on their way. */
-    char *ring[CUDA_RING];           /* pinned, layout.slot.bytes each */
-    cudaEvent_t copied[CUDA_RING];   /* the pinned slot may be filled again */
-    cudaEvent_t taken[CUDA_SLOTS];   /* the device's slot may be filled again */
-    uint64_t batches;                /* that were put in */
+    char *ring[CUDA_RING];         /* pinned, layout.slot.bytes each */
+    cudaEvent_t copied[CUDA_RING]; /* the pinned slot may be filled again */
+    cudaEvent_t taken[CUDA_SLOTS]; /* the device's slot may be filled again */
+    uint64_t batches;              /* that were put in */
 
     /* The step at hand. */
-    unsigned number; /* of the next micro-batch */
-    bool ended;      /* STEP_LAST was there */
-    bool pending;    /* a micro-batch was copied, and is not launched */
-    unsigned pending_key;
+    unsigned number;  /* of the next micro-batch */
+    bool begun;       /* STEP_FIRST was there, and no update() yet */
+    bool ended;       /* STEP_LAST was there */
+    bool empty;       /* the last micro-batch had no image */
+    unsigned pending; /* what of it is still to be launched: enum cuda_graph_bits */
 
     /* Results. */
-    uint64_t ticket;                     /* of the last step */
-    struct step_state *made[2];          /* pinned */
-    struct step_block *step_block[2];    /* pinned */
-    struct end_block *end_block[2];      /* pinned */
+    uint64_t ticket;                  /* of the last step */
+    struct step_state *made[2];       /* pinned */
+    struct step_block *step_block[2]; /* pinned */
+    struct end_block *end_block[2];   /* pinned */
     cudaEvent_t done[2];
-    cudaEvent_t clock[2][PART_COUNT + 1]; /* the times of a step */
 
-    bool no_graph;
+    /* Times. */
+    struct cuda_clock clock[CUDA_CLOCKS]; /* of micro-batches that are no part of a larger graph, in turns */
+    uint64_t clocks;
+    struct cuda_clock whole[2]; /* its events are nodes of the graphs with an update */
+    uint64_t times_of[2];       /* tickets */
+    struct step_times times[2];
+    double measured; /* progress_clock() of the end of what was measured last */
+
     struct cuda_graph graph[CUDA_GRAPHS];
     unsigned graphs;
-    float *logits; /* pinned, [batch][outputs] */
+
+    /* Evaluation. */
+    float *logits[2]; /* pinned, [batch][outputs] */
+    cudaEvent_t scored[2];
+    cudaEvent_t drained; /* of cuda_drain() */
 };
 
 enum chex_status cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
@@ -100,7 +140,48 @@ enum chex_status cuda_plan_new(struct device *device, const struct plan_options 
                                struct plan_facts *facts, struct chex_error *err);
 void cuda_plan_free(struct plan *plan);
 
-/* ---- a step (cuda_steps.c), its graphs (cuda_record.c) ------------------------------------------------------------ */
+/* ---- what a step needs (cuda_streams.c) --------------------------------------------------------------------------- */
+
+/*
+ * Streams, events and pinned memory of a plan whose device is current, whose options and layout are there, and which is
+ * zero else.  cuda_steps_free() is the end of it, also after an error of either, and waits for nothing that has failed.
+ */
+enum chex_status cuda_steps_new(struct plan *plan, struct chex_error *err);
+void cuda_steps_free(struct plan *plan);
+
+/* Its device becomes that of this thread: what every function of the table begins with. */
+enum chex_status cuda_enter(const struct plan *plan, struct chex_error *err);
+bool cuda_has_peers(const struct plan *plan);
+/* Until an event was reached.  A rank with peers tells them that it lives. */
+enum chex_status cuda_wait(struct plan *plan, cudaEvent_t event, const char *what, struct chex_error *err);
+/* Until all is done that was put into the stream of the plan. */
+enum chex_status cuda_drain(struct plan *plan, const char *what, struct chex_error *err);
+
+/* ---- micro-batches on their way (cuda_feed.c) --------------------------------------------------------------------- */
+
+/* How one is seen besides what it holds. */
+struct cuda_feed {
+    const struct crop *crop;
+    unsigned number; /* in its step */
+    bool seen;       /* its pixels are in the slot: those of the last but one */
+};
+/* Into the next slot of the device, *slot; the stream of the plan waits for it. */
+enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, unsigned *slot,
+                           struct chex_error *err);
+
+/* ---- launches (cuda_record.c) and their times (cuda_clock.c) ------------------------------------------------------- */
+
+/* Launch what `holds` says, as one graph: recorded when it is first needed. */
+enum chex_status cuda_run(struct plan *plan, unsigned holds, struct chex_error *err);
+void cuda_drop_graphs(struct plan *plan);
+
+/* A clock for the next micro-batch. */
+struct cuda_clock *cuda_clock_take(struct plan *plan, unsigned holds);
+void cuda_clock_start(struct cuda_clock *c, uint64_t ticket, unsigned holds);
+/* All of a step that has ended into its times. */
+void cuda_clock_step(struct plan *plan, uint64_t ticket);
+
+/* ---- a step (cuda_steps.c) ---------------------------------------------------------------------------------------- */
 
 enum chex_status cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags,
                                  const struct step_end *end, struct chex_error *err);
@@ -108,10 +189,8 @@ enum chex_status cuda_update(struct plan *plan, double rate, double clip, uint64
 enum chex_status cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
                              struct chex_error *err);
 enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
-/* Launch the micro-batch that waits for update(). */
+/* Launch the micro-batch that waits for update(), if there is one. */
 enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
-/* Put the launches of a list into the stream of the plan. */
-enum chex_status cuda_enqueue(struct plan *plan, enum cuda_list_id list, struct chex_error *err);
 
 /* ---- evaluation (cuda_score.c), images (cuda_store.c), sums (reduce_staged.c) -------------------------------------- */
 

@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	train/cuda/conv_forward.cu \
 	train/cuda/conv_weights.cu \
 	train/cuda/cuda_head.cu \
+	train/cuda/cuda_input.cu \
 	train/cuda/cuda_norm.cu \
 	train/cuda/cuda_pack.cu \
 	train/cuda/cuda_pool.cu \
