@@ -19,7 +19,7 @@ EMULATOR_FLAGS_asan = $(FLAGS_asan)
 EMULATOR_FLAGS_tsan = -DEMULATOR_TSAN
 FLAGS = $(FLAGS_$(KIND))
 WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
-COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -I$(HERE)
+COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -iquote $(SOURCE)/lib -I$(HERE)
 C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
 CC17 = $(CXX) -std=c++17 $(COMMON)
 VALUES = $(if $(filter volta asan tsan,$(KIND)),fp16,fp16 bf16 float)
@@ -27,14 +27,14 @@ BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
 
-kernel_programs = conv_kernels head_kernels norm_kernels pool_kernels step_kernels
+kernel_programs = conv_kernels head_kernels input_kernels norm_kernels pool_kernels step_kernels
 PROGRAMS = halves api matrices rules $(kernel_programs)
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp)
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%)
-math = $(OUT)/loss.o $(OUT)/optimizer.o
+math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 
 all: $(PROGRAMS:%=$(OUT)/%)
 
@@ -46,7 +46,9 @@ $(OUT)/rule_kernels.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
 $(tests_in_c:%=%.o): $(OUT)/%.o: $(HERE)/%.c | $(OUT)
 	$(C) -c $< -o $@
-$(math): $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+$(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+	$(C) -I$(BUILD) -c $< -o $@
+$(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 $(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
 	$(C) -c $< -o $@

@@ -135,6 +135,7 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     snprintf(what, sizeof(what), "%s, %s: kind %d, form %u, %u processors", set.name, p.s->name, kind, tile,
              processors);
     cuda_conv_take(&c, tile, processors);
+    c.args.add = kind == CONV_DATA && tile % 2 == 1;
     x = upload(set, p.x);
     y = upload(set, p.y);
     c.args.x = (char *)x + p.s->x_more / 2 * bytes;
@@ -158,7 +159,11 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     } else if (kind == CONV_DATA) {
         floats out = download(set, x, p.x.size());
 
-        compare(what, p.data, slice_of(out, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
+        doubles want = p.data;
+
+        for (size_t i = 0; c.args.add && i < want.size(); i++)
+            want[i] += (double)p.x[i / p.a.in * p.a.x_ld + p.s->x_more / 2 + i % p.a.in];
+        compare(what, want, slice_of(out, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
     } else {
         float *gradient = upload(floats(p.weights.size(), 1.0f));
         std::vector<double> want = p.weights;
@@ -241,7 +246,18 @@ what_kernels_do_not_take_is_refused()
     expect(!cuda_conv_fits(&a), "12 channels");
     a.in = 24;
     expect(!cuda_conv_fits(&a), "more channels than the slab has");
-    a.in = 16;
+    a = {};
+    a.in = STEM_IN;
+    a.x_ld = STEM_LD;
+    a.out = a.y_ld = 64;
+    a.kernel_h = 4;
+    a.kernel_w = a.stride = 1;
+    a.out_width = STEM_OUT(32);
+    a.width = STEM_COLUMNS(32);
+    expect(cuda_conv_fits(&a), "the stem");
+    a.width--;
+    expect(!cuda_conv_fits(&a), "a row that is read beyond its end");
+    a.in = a.x_ld = 16;
     a.x = somewhere + 8;
     expect(!cuda_conv_fits(&a), "a slice that begins between 16 bytes");
     finish_case("shapes that kernels do not take");

@@ -46,7 +46,7 @@ value_of(float f)
     return v;
 }
 
-static float
+float
 rounded(const value_set &set, float f)
 {
     switch (set.kind) {
@@ -66,6 +66,12 @@ random_float()
 
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (float)(state >> 40) / 8388608.0f - 1.0f;
+}
+
+unsigned
+random_below(unsigned limit)
+{
+    return (unsigned)((random_float() + 1) / 2 * (float)limit) % limit;
 }
 
 floats

@@ -41,6 +41,9 @@ void must(cudaError_t e, const char *what, int line);
 /* Numbers in (-1, 1), the same in every run. */
 floats random_values(const value_set &set, size_t count);
 floats random_floats(size_t count);
+unsigned random_below(unsigned limit);
+/* As the set has it. */
+float rounded(const value_set &set, float f);
 /* To the device as values of the set, or as floats; freed by release(). */
 void *upload(const value_set &set, const floats &v);
 float *room(size_t floats);

@@ -20,6 +20,7 @@ EXTRA_DIST += \
 	tests/emulator/half.h \
 	tests/emulator/halves.cc \
 	tests/emulator/head_kernels.cc \
+	tests/emulator/input_kernels.cc \
 	tests/emulator/kernel_fixture.cc \
 	tests/emulator/kernel_fixture.h \
 	tests/emulator/matrices.c \

@@ -26,6 +26,7 @@ static const struct shape {
     {"40 channels, no ReLU", 2, 17, 40, 56, false, true, false, -2, 32, true},
     {"128 channels far from zero", 4, 25, 128, 128, true, false, false, 30, 64, false},
     {"8 channels, one pixel", 5, 1, 8, 8, true, false, true, 0, 64, true},
+    {"16 channels, one value of each", 2, 1, 16, 32, false, true, true, 0.25f, 64, true},
 };
 
 /* What the formulas say (train/ref/ops_norm.c), in double. */
@@ -178,20 +179,22 @@ run_shape(const value_set &set, const shape &s)
 
     floats got_y = download(set, y, slab), got_dx = download(set, dx, slab);
     wanted w = formulas(p, got_y);
-    double sum_tolerance = 3e-6, value_tolerance = set.tolerance > 2e-6 ? set.tolerance : 2e-6;
+    /* x * scale + shift cancels where the mean is far from zero, or the variance is none. */
+    double more = s.mean > 10 || p.images * s.pixels == 1 ? 20 : 2, sum_tolerance = 3e-6,
+           value_tolerance = set.tolerance > 2e-6 ? set.tolerance : 2e-6;
 
     compare("mean", w.mean, download(mean, s.channels), sum_tolerance);
     compare("variance", w.variance, download(variance, s.channels), 2e-5);
-    floats got = download(inverse, s.channels);
-    for (float &f : got)
-        f = 1 / (f * f) - 1e-5f;
-    compare("inverse", w.variance, got, 2e-5);
+    doubles want;
+    for (double v : w.variance)
+        want.push_back(1 / sqrt(v + 1e-5));
+    compare("inverse", want, download(inverse, s.channels), 2e-5);
     compare("running mean", w.running_mean, download(running_mean, s.channels), sum_tolerance);
     compare("running variance", w.running_variance, download(running_variance, s.channels), 2e-5);
-    compare("y", w.y, slice(p, got_y), value_tolerance * (s.mean > 10 ? 20 : 2));
+    compare("y", w.y, slice(p, got_y), value_tolerance * more);
     compare("gradient of beta", w.dbeta, download(dbeta, s.channels), sum_tolerance);
-    compare("gradient of gamma", w.dgamma, download(dgamma, s.channels), sum_tolerance * (s.mean > 10 ? 20 : 2));
-    compare("gradient of x", w.dx, slice(p, got_dx), value_tolerance * (s.mean > 10 ? 20 : 2));
+    compare("gradient of gamma", w.dgamma, download(dgamma, s.channels), sum_tolerance * more);
+    compare("gradient of x", w.dx, slice(p, got_dx), value_tolerance * more);
     for (size_t i = 0; i < slab; i++)
         if (i % s.ld < p.first || i % s.ld >= p.first + s.channels)
             if (got_y[i] != 7 || got_dx[i] != p.dx[i]) {
@@ -203,14 +206,58 @@ run_shape(const value_set &set, const shape &s)
     finish_case(what);
 }
 
+/* To score: running statistics, and an image of weight 0. */
+static void
+run_scoring(const value_set &set)
+{
+    enum { IMAGES = 3, PIXELS = 5, CHANNELS = 40, COUNT = IMAGES * PIXELS * CHANNELS };
+    floats x = random_values(set, COUNT), weight = {1, 0, 1}, mean = random_floats(CHANNELS);
+    floats variance = random_floats(CHANNELS), gamma = random_floats(CHANNELS), beta = random_floats(CHANNELS);
+    doubles want(COUNT);
+    char what[60];
+
+    for (float &v : variance)
+        v = v * v;
+    x[PIXELS * CHANNELS] = INFINITY; /* of the image that does not count */
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t c = i % CHANNELS;
+        double y = ((double)x[i] - (double)mean[c]) / sqrt((double)variance[c] + 1e-5) * (double)gamma[c] +
+                   (double)beta[c];
+
+        want[i] = i / CHANNELS / PIXELS == 1 || y < 0 ? 0 : y;
+    }
+    norm_running_args running = {upload(mean),   upload(variance), upload(gamma), upload(beta),
+                                 room(CHANNELS), room(CHANNELS),   CHANNELS,      1e-5f};
+    norm_apply_args apply = {upload(set, x),
+                             upload(set, floats(COUNT)),
+                             running.scale,
+                             running.shift,
+                             upload(weight),
+                             IMAGES,
+                             PIXELS,
+                             CHANNELS,
+                             CHANNELS,
+                             CHANNELS,
+                             1};
+
+    launch(set, CUDA_NORM_RUNNING, cuda_blocks(CHANNELS, NORM_THREADS), 1, running);
+    launch(set, CUDA_NORM_APPLY, cuda_blocks(COUNT / 8, NORM_THREADS), 1, apply);
+    compare("y", want, download(set, apply.y, COUNT), set.tolerance > 2e-6 ? set.tolerance : 2e-6);
+    release();
+    snprintf(what, sizeof(what), "%s: running statistics", set.name);
+    finish_case(what);
+}
+
 int
 main(int argc, char **argv)
 {
     small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets)
+    for (const value_set &set : value_sets) {
         for (const shape &s : shapes)
             if (s.small || !small_shapes)
                 run_shape(set, s);
+        run_scoring(set);
+    }
     return summary();
 }

@@ -1,7 +1,8 @@
 /*
  * input.h - how an image enters the network
  *
- * Gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2.  Numbers alone, as initialisers: kernels of a GPU have them as constants (train/cuda/), others as arrays (batch.h).
+ * Gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2.  Numbers alone, as initialisers:
+ * kernels of a GPU have them as constants (train/cuda/), others as arrays (batch.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -302,6 +302,7 @@ linear_forward(struct cuda_builder *b, const struct graph_node *n)
     op.args.linear = (struct linear_args){.x = build_read(b, &n->in),
                                           .w = build_weight(b, n->weight),
                                           .bias = build_weight(b, n->bias),
+                                          .weight = (const float *)l->weight,
                                           .z = build_write(b, &n->out),
                                           .images = l->options->batch,
                                           .in = n->in.channels,

@@ -175,11 +175,11 @@ cuda_wait(struct plan *plan, cudaEvent_t event, const char *what, struct chex_er
 {
     static const struct timespec pause = {.tv_nsec = 20000};
     struct reduce *r = plan->options.reduce;
-    cudaError_t e;
+    cudaError_t e = cudaEventQuery(event);
 
-    if (!cuda_has_peers(plan))
-        return cuda_check(cudaEventSynchronize(event), what, err);
-    while ((e = cudaEventQuery(event)) == cudaErrorNotReady) {
+    if (e == cudaErrorNotReady && !cuda_has_peers(plan))
+        e = cudaEventSynchronize(event);
+    for (; e == cudaErrorNotReady; e = cudaEventQuery(event)) {
         enum chex_status status = r->ops->poll(r, err);
 
         if (status != CHEX_OK)
