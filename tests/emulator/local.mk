@@ -23,6 +23,7 @@ EXTRA_DIST += \
 	tests/emulator/input_kernels.cc \
 	tests/emulator/kernel_fixture.cc \
 	tests/emulator/kernel_fixture.h \
+	tests/emulator/layout_steps.c \
 	tests/emulator/matrices.c \
 	tests/emulator/matrix.cc \
 	tests/emulator/memory.cc \

@@ -119,17 +119,17 @@ norm_gradient_finish(struct cuda_builder *b, const struct graph_node *n, size_t 
     const struct cuda_layout *l = b->layout;
     struct cuda_op op = build_op(b, CUDA_NORM_GRADIENT_FINISH, build_blocks(b, n->in.channels, 1, NORM_THREADS));
 
-    op.args.norm_gradient_finish =
-        (struct norm_gradient_finish_args){.partial = build_at(b, partial),
-                                           .block = (const struct batch_block *)l->batch_block,
-                                           .state = (const struct step_state *)l->state,
-                                           .dgamma = build_gradient_of(b, n->weight),
-                                           .dbeta = build_gradient_of(b, n->bias),
-                                           .by_beta = build_at(b, by_beta),
-                                           .by_gamma = build_at(b, by_gamma),
-                                           .pixels = build_pixels(b, n->in.buffer),
-                                           .channels = n->in.channels,
-                                           .blocks = blocks};
+    op.args.norm_gradient_finish = (struct norm_gradient_finish_args){
+        .partial = build_at(b, partial),
+        .block = (const struct batch_block *)l->batch_block,
+        .state = (const struct step_state *)l->state,
+        .dgamma = build_gradient_of(b, n->weight),
+        .dbeta = build_gradient_of(b, n->bias),
+        .by_beta = build_at(b, by_beta),
+        .by_gamma = build_at(b, by_gamma),
+        .pixels = build_pixels(b, n->in.buffer),
+        .channels = n->in.channels,
+        .blocks = blocks};
     build_final(b, &op, n->weight, n->bias);
     build_launch(b, op);
 }

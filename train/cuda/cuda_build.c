@@ -15,8 +15,8 @@
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static const char *const op_name[] = {
-    [GRAPH_CONV] = "convolution",    [GRAPH_NORM] = "normalisation",     [GRAPH_ADD] = "sum",
-    [GRAPH_MAX_POOL] = "max pool",   [GRAPH_AVG_POOL] = "average pool",  [GRAPH_MEAN_POOL] = "mean pool",
+    [GRAPH_CONV] = "convolution",    [GRAPH_NORM] = "normalisation",    [GRAPH_ADD] = "sum",
+    [GRAPH_MAX_POOL] = "max pool",   [GRAPH_AVG_POOL] = "average pool", [GRAPH_MEAN_POOL] = "mean pool",
     [GRAPH_LINEAR] = "linear layer",
 };
 

@@ -27,13 +27,13 @@ struct cuda_builder {
     struct cuda_memory memory;
     uintptr_t lived; /* where that memory lies */
 
-    struct build_pieces *pieces; /* [buffer_count] */
-    size_t *first;               /* [buffer_count] its first channel among those of all buffers */
+    struct build_pieces *pieces;  /* [buffer_count] */
+    size_t *first;                /* [buffer_count] its first channel among those of all buffers */
     bool *value_is, *gradient_is; /* [channels of all buffers]: was it written? */
-    size_t channels;             /* of all buffers */
-    uintptr_t *packed;           /* [node_count] weights of a convolution as the kernels read them */
-    unsigned pack_blocks;        /* of the launch that packs all of them */
-    uintptr_t squares;           /* partial sums of squares of gradients */
+    size_t channels;              /* of all buffers */
+    uintptr_t *packed;            /* [node_count] weights of a convolution as the kernels read them */
+    unsigned pack_blocks;         /* of the launch that packs all of them */
+    uintptr_t squares;            /* partial sums of squares of gradients */
 
     /* The walk at hand. */
     enum cuda_list_id list;
@@ -69,7 +69,7 @@ struct build_moments {
 };
 struct build_moments build_moments(struct cuda_builder *b, unsigned buffer, unsigned first);
 
-/* Places in arenas: a parameter of the weights at hand, its gradient, a running statistic of the plan or of the step. */
+/* Places in arenas: a parameter of the weights at hand, its gradient, a statistic of the plan or of the step. */
 const float *build_weight(const struct cuda_builder *b, unsigned param);
 float *build_gradient_of(const struct cuda_builder *b, unsigned param);
 const float *build_statistic(const struct cuda_builder *b, unsigned stat, unsigned channel);

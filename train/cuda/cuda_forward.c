@@ -202,8 +202,7 @@ norm_forward(struct cuda_builder *b, const struct graph_node *n)
     struct cuda_op op;
 
     (b->score ? norm_running : norm_finish)(b, n, build_at(b, scale), build_at(b, shift));
-    op = build_op(b, CUDA_NORM_APPLY,
-                  build_blocks(b, build_all_pixels(b, n->in.buffer), channels / 8, NORM_THREADS));
+    op = build_op(b, CUDA_NORM_APPLY, build_blocks(b, build_all_pixels(b, n->in.buffer), channels / 8, NORM_THREADS));
     op.args.norm_apply = (struct norm_apply_args){.x = build_read(b, &n->in),
                                                   .y = build_write(b, &n->out),
                                                   .scale = build_at(b, scale),

@@ -27,14 +27,14 @@ can_count(const struct cuda_layout *l, const struct graph_buffer *buffer)
     size_t pixels, bytes;
 
     return size_mul((size_t)buffer->height * buffer->width, l->options->batch, &pixels) && pixels <= MOST_PIXELS &&
-           size_mul(pixels, ((size_t)buffer->channels + 7) * sizeof(float), &bytes);
+           size_mul(pixels, buffer->channels * sizeof(float), &bytes);
 }
 
 /* The shapes of the slabs; what fits here fits in all sizes and grids of one tensor. */
 static enum chex_status
 make_tensors(struct cuda_layout *l, struct chex_error *err)
 {
-    const struct graph *g = l->options->graph;
+    const struct graph *g = l->graph;
     size_t i, bytes;
 
     l->tensor = calloc(g->buffer_count, sizeof(*l->tensor));
@@ -43,10 +43,9 @@ make_tensors(struct cuda_layout *l, struct chex_error *err)
     for (i = 0; i < g->buffer_count; i++) {
         if (!can_count(l, &g->buffer[i]))
             return too_large(l->options, err);
-        l->tensor[i].ld = i == g->output ? g->buffer[i].channels : (g->buffer[i].channels + 7) / 8 * 8;
+        l->tensor[i].ld = g->buffer[i].channels;
     }
-    if (!size_mul((size_t)l->options->source * l->options->source, l->options->batch, &bytes) ||
-        g->param_floats > UINT32_MAX || g->stat_floats > UINT32_MAX)
+    if (!size_mul((size_t)l->options->source * l->options->source, l->options->batch, &bytes))
         return too_large(l->options, err);
     return CHEX_OK;
 }
@@ -104,7 +103,7 @@ static void
 shape_slot(struct cuda_layout *l)
 {
     const struct plan_options *o = l->options;
-    size_t outputs = o->graph->buffer[o->graph->output].channels;
+    size_t outputs = l->graph->buffer[l->graph->output].channels;
     struct cuda_slot *s = &l->slot;
 
     s->block = in_slot(&s->bytes, 1, sizeof(struct batch_block));
@@ -298,9 +297,8 @@ launch_decide(struct cuda_builder *b)
     unsigned count = (unsigned)b->graph->param_floats, blocks = build_blocks(b, count, 1, STEP_EACH);
     struct cuda_op op = build_op(b, CUDA_GRADIENT_SQUARES, blocks);
 
-    op.args.squares = (struct gradient_squares_args){.gradient = (const float *)l->arena[ARENA_GRADIENTS],
-                                                     .partial = (double *)b->squares,
-                                                     .count = count};
+    op.args.squares = (struct gradient_squares_args){
+        .gradient = (const float *)l->arena[ARENA_GRADIENTS], .partial = (double *)b->squares, .count = count};
     build_launch(b, op);
     op = build_op(b, CUDA_STEP_DECIDE, 1);
     op.args.decide = (struct step_decide_args){.partial = (const double *)b->squares,
@@ -483,12 +481,16 @@ enum chex_status
 cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
                  uintptr_t base, struct chex_error *err)
 {
-    struct cuda_builder b = {.layout = l, .graph = options->graph, .node = CUDA_NO_NODE, .err = err};
+    struct cuda_builder b = {.layout = l, .node = CUDA_NO_NODE, .err = err};
     enum chex_status status;
 
     *l = (struct cuda_layout){.options = options, .chip = *chip, .base = base};
     l->loss_scale = options->precision == PRECISION_FP16 ? LOSS_SCALE_START : 1;
-    status = make_tensors(l, err);
+    status = cuda_eights_new(options->graph, &l->eights, err);
+    if (status == CHEX_OK) {
+        l->graph = b.graph = l->eights->graph;
+        status = make_tensors(l, err);
+    }
     if (status == CHEX_OK && !allocate(&b))
         status = error_memory(err);
     if (status == CHEX_OK)
@@ -504,6 +506,7 @@ cuda_layout_free(struct cuda_layout *l)
 
     for (i = 0; i < CUDA_LIST_COUNT; i++)
         free(l->list[i].op);
+    cuda_eights_free(l->eights);
     free(l->tensor);
     free(l->entry);
     free(l->stat_pixels);

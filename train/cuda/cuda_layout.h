@@ -14,6 +14,7 @@
 #define CHEX_CUDA_LAYOUT_H
 
 #include "backend/backend.h"
+#include "cuda/cuda_eights.h"
 #include "cuda/cuda_launch.h"
 
 #define CUDA_SLOTS 2 /* micro-batches on the device: one is computed, the next is copied */
@@ -57,7 +58,7 @@ enum cuda_list_id {
     CUDA_LIST_BEGIN,   /* of a step: packed weights, state, running statistics */
     CUDA_LIST_FORWARD, /* of a micro-batch, with its loss */
     CUDA_LIST_BACKWARD,
-    CUDA_LIST_END,     /* behind the last micro-batch: running statistics fade, the tail; then come the sums of ranks */
+    CUDA_LIST_END, /* behind the last micro-batch: running statistics fade, the tail; then come the sums of ranks */
     CUDA_LIST_UPDATE,
     CUDA_LIST_PACK,         /* to score: packed weights of the parameters */
     CUDA_LIST_PACK_AVERAGE, /* or of their average */
@@ -73,6 +74,8 @@ struct cuda_list {
 
 struct cuda_layout {
     const struct plan_options *options;
+    struct cuda_eights *eights;
+    const struct graph *graph; /* of the eights: arenas, tensors and launches are those of it */
     struct cuda_chip chip;
     uintptr_t base;
 
@@ -102,8 +105,8 @@ struct cuda_layout {
 };
 
 /*
- * Make it; cuda_layout_free() frees it, also after an error.  options and chip.set outlive it; options->precision is the
- * one that was chosen.  base is a multiple of 256, as all places are.
+ * Make it; cuda_layout_free() frees it, also after an error.  options and chip.set outlive it; the precision is the one
+ * that was chosen.  base is a multiple of 256, as all places are.
  * CHEX_ERR_MEMORY  also of a micro-batch that kernels cannot count
  * CHEX_ERR_UNSUPPORTED  a graph that these kernels do not do: names the node
  */

@@ -132,7 +132,7 @@ clear_arenas(const struct plan *plan)
     int i;
 
     for (i = 0; i < ARENA_COUNT && e == cudaSuccess; i++) {
-        size_t floats = i == ARENA_GRADIENTS ? l->sum_floats : arena_floats(plan->options.graph, (enum arena_id)i);
+        size_t floats = i == ARENA_GRADIENTS ? l->sum_floats : arena_floats(l->graph, (enum arena_id)i);
 
         if (l->arena[i])
             e = cudaMemset((void *)l->arena[i], 0, floats * sizeof(float));
@@ -145,7 +145,7 @@ static cudaError_t
 fill_memory(const struct plan *plan, const float *statistics)
 {
     const struct cuda_layout *l = &plan->layout;
-    const struct graph *g = plan->options.graph;
+    const struct graph *g = l->graph;
     const struct step_state state = {.loss_scale = l->loss_scale, .unscale = 1 / l->loss_scale, .bad = STEP_BAD_NONE};
     cudaError_t e = clear_arenas(plan);
 
@@ -159,13 +159,14 @@ fill_memory(const struct plan *plan, const float *statistics)
         e = put(l->stat_pixels_at, l->stat_pixels, g->stat_floats * sizeof(*l->stat_pixels));
     if (e == cudaSuccess)
         e = put(l->positive_weight_at, l->positive_weight, g->buffer[g->output].channels * sizeof(float));
-    return e;
+    /* cudaMemset() does not wait, and no stream of the plan is ordered behind it. */
+    return e == cudaSuccess ? cudaDeviceSynchronize() : e;
 }
 
 static enum chex_status
 start_memory(const struct plan *plan, struct chex_error *err)
 {
-    const struct graph *g = plan->options.graph;
+    const struct graph *g = plan->layout.graph;
     float *statistics = calloc(g->stat_floats ? g->stat_floats : 1, sizeof(*statistics));
     cudaError_t e;
 
