@@ -155,6 +155,16 @@ emulator_fail(const char *name, unsigned count, cudaError_t error)
     failures.push_back({name, count, error});
 }
 
+unsigned
+emulator_unfail(void)
+{
+    std::unique_lock<std::recursive_mutex> lock(mutex);
+    unsigned left = (unsigned)failures.size();
+
+    failures.clear();
+    return left;
+}
+
 void
 emulator_count(struct emulator_counts *out)
 {
