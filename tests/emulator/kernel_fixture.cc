@@ -12,11 +12,23 @@
 
 using namespace emulated;
 
+/*
+ * A tensor core cuts off where the emulator rounds, and adds eight or sixteen products at a time: the longest sum here,
+ * of 784 products, may lose 2^-23 of it 98 times.
+ */
+#ifdef ON_DEVICE
+#define SUMS 1.2e-5
+#else
+#define SUMS 1e-6
+#endif
+
 const std::vector<value_set> value_sets = {
-    {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4},
+    {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4, SUMS},
 #ifndef ONLY_FP16
-    {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3},
-    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6},
+    {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3, SUMS},
+#ifndef ON_DEVICE
+    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6, SUMS},
+#endif
 #endif
 };
 cudaStream_t stream;
@@ -32,6 +44,10 @@ must(cudaError_t e, const char *what, int line)
 {
     if (e == cudaSuccess)
         return;
+    if (e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver) {
+        printf("skip: there is no GPU: %s\n0 passed, 0 failed, 1 skipped\n", cudaGetErrorString(e));
+        exit(77);
+    }
     fprintf(stderr, "line %d: %s: %s\n", line, what, cudaGetErrorName(e));
     exit(3);
 }
@@ -88,14 +104,27 @@ random_values(const value_set &set, size_t count)
     return v;
 }
 
+void
+copy_in(void *to, const void *from, size_t size)
+{
+    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, stream));
+    MUST(cudaStreamSynchronize(stream));
+}
+
+void
+copy_out(void *to, const void *from, size_t size)
+{
+    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+}
+
 static void *
 upload_bytes(const void *from, size_t size)
 {
     void *p;
 
     MUST(cudaMalloc(&p, size));
-    MUST(cudaMemcpyAsync(p, from, size, cudaMemcpyHostToDevice, stream));
-    MUST(cudaStreamSynchronize(stream));
+    copy_in(p, from, size);
     allocations.push_back(p);
     return p;
 }
@@ -124,15 +153,10 @@ room(size_t count)
     void *p;
 
     MUST(cudaMalloc(&p, count * sizeof(float)));
+    if (getenv("KERNELS_POISON"))
+        MUST(cudaMemsetAsync(p, 0xff, count * sizeof(float), stream));
     allocations.push_back(p);
     return (float *)p;
-}
-
-static void
-download_bytes(void *to, const void *from, size_t size)
-{
-    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));
-    MUST(cudaStreamSynchronize(stream));
 }
 
 floats
@@ -140,7 +164,7 @@ download(const float *p, size_t count)
 {
     floats v(count);
 
-    download_bytes(v.data(), p, count * sizeof(float));
+    copy_out(v.data(), p, count * sizeof(float));
     return v;
 }
 
@@ -152,7 +176,7 @@ download(const value_set &set, const void *p, size_t count)
 
     if (set.kind == VALUE_FLOAT)
         return download((const float *)p, count);
-    download_bytes(halves.data(), p, count * sizeof(uint16_t));
+    copy_out(halves.data(), p, count * sizeof(uint16_t));
     for (size_t i = 0; i < count; i++)
         v[i] = set.kind == VALUE_FP16 ? to_float(fp16{halves[i]}) : to_float(bf16{halves[i]});
     return v;

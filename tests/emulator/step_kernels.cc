@@ -103,9 +103,9 @@ run_loss(const value_set &set, bool focal)
     for (float d : dz)
         want.push_back((double)d * 1024);
     MUST(cudaMalloc(&labels, label.size()));
-    MUST(cudaMemcpy(labels, label.data(), label.size(), cudaMemcpyHostToDevice));
+    copy_in(labels, label.data(), label.size());
     MUST(cudaMalloc(&sum, sizeof(double)));
-    MUST(cudaMemcpy(sum, &got, sizeof(double), cudaMemcpyHostToDevice));
+    copy_in(sum, &got, sizeof(double));
     loss_args a = {upload(z),
                    (const uint8_t *)labels,
                    upload(weight),
@@ -121,7 +121,7 @@ run_loss(const value_set &set, bool focal)
                    0.01};
     launch(set, CUDA_LOSS, 1, 1, &a);
     compare("gradient", want, download(a.dz, want.size()), 1e-6);
-    MUST(cudaMemcpy(&got, sum, sizeof(double), cudaMemcpyDeviceToHost));
+    copy_out(&got, sum, sizeof(double));
     expect(fabs(got - 1 - loss) < 1e-9 * loss, "the loss");
     MUST(cudaFree(labels));
     MUST(cudaFree(sum));
@@ -140,8 +140,8 @@ struct stepper {
     {
         step_block block = {rate, clip};
 
-        MUST(cudaMemcpy((void *)decide.block, &block, sizeof(block), cudaMemcpyHostToDevice));
-        MUST(cudaMemcpy((void *)squares.gradient, gradient.data(), gradient.size() * 4, cudaMemcpyHostToDevice));
+        copy_in((void *)decide.block, &block, sizeof(block));
+        copy_in((void *)squares.gradient, gradient.data(), gradient.size() * 4);
         launch(set, CUDA_GRADIENT_SQUARES, squares.count, STEP_EACH, &squares);
         launch(set, CUDA_STEP_DECIDE, 1, 1, &decide);
         launch(set, CUDA_OPTIMIZER, apply.count, STEP_THREADS, &apply);
@@ -150,8 +150,7 @@ struct stepper {
     {
         step_state s;
 
-        MUST(cudaStreamSynchronize(stream));
-        MUST(cudaMemcpy(&s, decide.state, sizeof(s), cudaMemcpyDeviceToHost));
+        copy_out(&s, decide.state, sizeof(s));
         return s;
     }
 };
@@ -166,7 +165,7 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
     stepper s = {set, {gradient, (double *)(void *)room(2 * blocks), count}, {}, {}};
 
     state.loss_scale = loss_scale;
-    MUST(cudaMemcpy(on_state, &state, sizeof(state), cudaMemcpyHostToDevice));
+    copy_in(on_state, &state, sizeof(state));
     s.decide = {s.squares.partial,
                 (const step_block *)(void *)block,
                 (step_state *)(void *)on_state,
