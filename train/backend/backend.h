@@ -101,6 +101,7 @@ struct plan_options {
     bool average;              /* keep an exponential moving average of the parameters */
     bool keep;                 /* tests: no buffer takes the place of another, so that peek() finds all of them */
     bool deterministic;        /* only algorithms whose bits do not depend on timing; else the fastest */
+    bool no_graph;             /* each kernel is launched by itself and waited for, so that an error names it */
     enum precision precision;
     unsigned threads;      /* CPU: at least 1 */
     struct reduce *reduce; /* of reduce_new(), outlives the plan; NULL: alone */
