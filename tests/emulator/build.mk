@@ -19,7 +19,7 @@ EMULATOR_FLAGS_asan = $(FLAGS_asan)
 EMULATOR_FLAGS_tsan = -DEMULATOR_TSAN
 FLAGS = $(FLAGS_$(KIND))
 WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
-COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -I$(HERE)
+COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -iquote $(SOURCE)/lib -I$(HERE)
 C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
 CC17 = $(CXX) -std=c++17 $(COMMON)
 VALUES = $(if $(filter volta asan tsan,$(KIND)),fp16,fp16 bf16 float)
@@ -27,13 +27,19 @@ BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
 
-PROGRAMS = halves api matrices rules conv_kernels norm_kernels pool_kernels step_kernels
+kernel_programs = conv_kernels head_kernels input_kernels norm_kernels pool_kernels step_kernels
+PROGRAMS = halves api matrices rules $(kernel_programs) layout_steps
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp)
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
-tests_of_kernels = $(patsubst %,$(OUT)/%,conv_kernels norm_kernels pool_kernels step_kernels)
-math = $(OUT)/loss.o $(OUT)/optimizer.o
+tests_of_kernels = $(kernel_programs:%=$(OUT)/%)
+math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
+# a plan without its backend, and beside it the backend ref
+layout = backward build eights forward layout memory
+ref = $(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/$(f)/*.c)))
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout:%=cuda/cuda_%) $(filter-out backend/backend backend/registry,$(ref)) \
+	base/error base/memory base/progress base/sha256)
 
 all: $(PROGRAMS:%=$(OUT)/%)
 
@@ -45,10 +51,21 @@ $(OUT)/rule_kernels.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
 $(tests_in_c:%=%.o): $(OUT)/%.o: $(HERE)/%.c | $(OUT)
 	$(C) -c $< -o $@
-$(math): $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+$(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+	$(C) -I$(BUILD) -c $< -o $@
+$(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 $(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
 	$(C) -c $< -o $@
+
+$(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
+	mkdir -p $(@D)
+	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
+$(OUT)/plan/%.o: $(SOURCE)/train/%.c
+	mkdir -p $(@D)
+	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
+$(OUT)/layout_steps.o: $(HERE)/layout_steps.c | $(OUT)
+	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value
 $$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/%.cu | $$(OUT)
@@ -62,10 +79,12 @@ $(tests_in_c): %: %.o $(OUT)/rule_kernels.o $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@
 $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lm
+$(OUT)/layout_steps: $(OUT)/layout_steps.o $(plan) $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 $(OUT)/halves: $(OUT)/halves.o
 	$(CXX) $(FLAGS) $^ -o $@
 $(OUT):
 	mkdir -p $@
 
--include $(wildcard $(OUT)/*.d)
+-include $(wildcard $(OUT)/*.d $(OUT)/plan/*/*.d)
 .PHONY: all

@@ -46,9 +46,10 @@ sum_up(problem &p)
     for (n = 0; n < a.images; n++)
         for (oy = 0; oy < a.out_height; oy++)
             for (ox = 0; ox < a.out_width; ox++)
-                for (ky = 0; ky < a.kernel; ky++)
-                    for (kx = 0; kx < a.kernel; kx++) {
-                        int iy = (int)(oy * a.stride + ky) - (int)a.pad, ix = (int)(ox * a.stride + kx) - (int)a.pad;
+                for (ky = 0; ky < a.kernel_h; ky++)
+                    for (kx = 0; kx < a.kernel_w; kx++) {
+                        int iy = (int)(oy * a.stride + ky) - (int)a.pad_h,
+                            ix = (int)(ox * a.stride + kx) - (int)a.pad_w;
                         size_t to = ((size_t)n * a.out_height + oy) * a.out_width + ox;
                         size_t from = ((size_t)n * a.height + (size_t)iy) * a.width + (size_t)ix;
 
@@ -56,13 +57,14 @@ sum_up(problem &p)
                             continue;
                         for (o = 0; o < a.out; o++)
                             for (i = 0; i < a.in; i++) {
-                                double w = (double)p.w[((o * a.kernel + ky) * a.kernel + kx) * a.in + i];
+                                double w = (double)p.w[((o * a.kernel_h + ky) * a.kernel_w + kx) * a.in + i];
                                 double x = (double)p.x[from * a.x_ld + p.s->x_more / 2 + i];
                                 double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
 
                                 p.forward[to * a.out + o] += w * x;
                                 p.data[from * a.in + i] += w * y;
-                                p.weights[((size_t)o * a.in + i) * a.kernel * a.kernel + ky * a.kernel + kx] += x * y;
+                                p.weights[((size_t)o * a.in + i) * a.kernel_h * a.kernel_w + ky * a.kernel_w + kx] +=
+                                    x * y;
                             }
                     }
 }
@@ -84,9 +86,9 @@ make_problem(const value_set &set, const shape &s)
     a.out = s.out;
     a.x_ld = s.in + s.x_more;
     a.y_ld = s.out + s.y_more;
-    a.kernel = s.kernel;
+    a.kernel_h = a.kernel_w = s.kernel;
     a.stride = s.stride;
-    a.pad = s.pad;
+    a.pad_h = a.pad_w = s.pad;
     p.x = random_values(set, (size_t)a.images * a.height * a.width * a.x_ld);
     p.y = random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld);
     p.master = random_values(set, (size_t)a.out * a.in * taps);
@@ -133,20 +135,23 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     snprintf(what, sizeof(what), "%s, %s: kind %d, form %u, %u processors", set.name, p.s->name, kind, tile,
              processors);
     cuda_conv_take(&c, tile, processors);
+    c.args.add = kind == CONV_DATA && tile % 2 == 1;
     x = upload(set, p.x);
     y = upload(set, p.y);
     c.args.x = (char *)x + p.s->x_more / 2 * bytes;
     c.args.y = (char *)y + p.s->y_more / 2 * bytes;
     c.args.partial = kind == CONV_WEIGHTS ? room(cuda_conv_partial(&c)) : NULL;
     if (kind != CONV_WEIGHTS) { /* packed on the device */
-        float *master = upload(p.master);
-        pack_weights_args pack = {master, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.a.kernel * p.a.kernel};
+        std::vector<pack_entry> entry = {
+            {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
+        pack_weights_args pack = {upload(p.master), upload(entry), 1};
 
-        MUST(cuda_launch(&set.kernels[CUDA_PACK_WEIGHTS], cuda_blocks(p.w.size(), PACK_THREADS), 1, 1, &pack, stream));
-        c.args.w = pack.packed;
+        launch(set, CUDA_PACK_WEIGHTS, cuda_blocks(p.w.size(), PACK_THREADS), 1, pack);
+        c.args.w = entry[0].packed;
     }
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
-    MUST(cuda_conv_launch(set.kernels, &c, stream));
+    cuda_op op = cuda_conv_op(&c);
+    MUST(cuda_launch(set.kernels, &op, stream));
     if (kind == CONV_FORWARD) {
         floats out = download(set, y, p.y.size());
 
@@ -154,12 +159,28 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     } else if (kind == CONV_DATA) {
         floats out = download(set, x, p.x.size());
 
-        compare(what, p.data, slice_of(out, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
+        doubles want = p.data;
+
+        for (size_t i = 0; c.args.add && i < want.size(); i++)
+            want[i] += (double)p.x[i / p.a.in * p.a.x_ld + p.s->x_more / 2 + i % p.a.in];
+        compare(what, want, slice_of(out, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
     } else {
         float *gradient = upload(floats(p.weights.size(), 1.0f));
         std::vector<double> want = p.weights;
 
-        MUST(cuda_conv_sum(set.kernels, &c, gradient, 0.5f, true, stream));
+        step_state state = {};
+
+        state.unscale = 0.5f;
+        sum_splits_args sum = {c.args.partial,
+                               gradient,
+                               upload(std::vector<batch_block>{{1, p.a.images, 1}}),
+                               upload(std::vector<step_state>{state}),
+                               p.a.out,
+                               p.a.in,
+                               p.s->kernel * p.s->kernel,
+                               c.splits};
+
+        launch(set, CUDA_SUM_SPLITS, cuda_blocks(want.size(), PACK_THREADS), 1, sum);
         for (double &w : want)
             w = w * 0.5 + 1;
         compare(what, want, download(gradient, want.size()), set.sums);
@@ -225,7 +246,18 @@ what_kernels_do_not_take_is_refused()
     expect(!cuda_conv_fits(&a), "12 channels");
     a.in = 24;
     expect(!cuda_conv_fits(&a), "more channels than the slab has");
-    a.in = 16;
+    a = {};
+    a.in = STEM_IN;
+    a.x_ld = STEM_LD;
+    a.out = a.y_ld = 64;
+    a.kernel_h = 4;
+    a.kernel_w = a.stride = 1;
+    a.out_width = STEM_OUT(32);
+    a.width = STEM_COLUMNS(32);
+    expect(cuda_conv_fits(&a), "the stem");
+    a.width--;
+    expect(!cuda_conv_fits(&a), "a row that is read beyond its end");
+    a.in = a.x_ld = 16;
     a.x = somewhere + 8;
     expect(!cuda_conv_fits(&a), "a slice that begins between 16 bytes");
     finish_case("shapes that kernels do not take");

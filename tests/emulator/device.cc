@@ -155,6 +155,16 @@ emulator_fail(const char *name, unsigned count, cudaError_t error)
     failures.push_back({name, count, error});
 }
 
+unsigned
+emulator_unfail(void)
+{
+    std::unique_lock<std::recursive_mutex> lock(mutex);
+    unsigned left = (unsigned)failures.size();
+
+    failures.clear();
+    return left;
+}
+
 void
 emulator_count(struct emulator_counts *out)
 {
@@ -209,6 +219,11 @@ static const struct {
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
+    {cudaErrorHardwareStackError, "cudaErrorHardwareStackError", "hardware stack error"},
+    {cudaErrorIllegalInstruction, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",

@@ -29,6 +29,9 @@ extern "C" {
  */
 void emulator_fail(const char *name, unsigned count, cudaError_t error);
 
+/* Forget those that did not come yet: how many they were. */
+unsigned emulator_unfail(void);
+
 /* What the host has asked for since the process began. */
 struct emulator_counts {
     uint64_t kernels, copies, graphs; /* done, those of graphs among them */

@@ -62,7 +62,7 @@ value_of(float f)
     return v;
 }
 
-static float
+float
 rounded(const value_set &set, float f)
 {
     switch (set.kind) {
@@ -82,6 +82,12 @@ random_float()
 
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (float)(state >> 40) / 8388608.0f - 1.0f;
+}
+
+unsigned
+random_below(unsigned limit)
+{
+    return (unsigned)((random_float() + 1) / 2 * (float)limit) % limit;
 }
 
 floats
@@ -105,20 +111,13 @@ random_values(const value_set &set, size_t count)
 }
 
 void
-copy_in(void *to, const void *from, size_t size)
+copy_in(const void *to, const void *from, size_t size)
 {
-    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, stream));
+    MUST(cudaMemcpyAsync((void *)to, from, size, cudaMemcpyHostToDevice, stream));
     MUST(cudaStreamSynchronize(stream));
 }
 
-void
-copy_out(void *to, const void *from, size_t size)
-{
-    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));
-    MUST(cudaStreamSynchronize(stream));
-}
-
-static void *
+void *
 upload_bytes(const void *from, size_t size)
 {
     void *p;
@@ -142,12 +141,6 @@ upload(const value_set &set, const floats &v)
 }
 
 float *
-upload(const floats &v)
-{
-    return (float *)upload_bytes(v.data(), v.size() * sizeof(float));
-}
-
-float *
 room(size_t count)
 {
     void *p;
@@ -159,12 +152,19 @@ room(size_t count)
     return (float *)p;
 }
 
+void
+download_bytes(void *to, const void *from, size_t size)
+{
+    MUST(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+}
+
 floats
 download(const float *p, size_t count)
 {
     floats v(count);
 
-    copy_out(v.data(), p, count * sizeof(float));
+    download_bytes(v.data(), p, count * sizeof(float));
     return v;
 }
 
@@ -176,7 +176,7 @@ download(const value_set &set, const void *p, size_t count)
 
     if (set.kind == VALUE_FLOAT)
         return download((const float *)p, count);
-    copy_out(halves.data(), p, count * sizeof(uint16_t));
+    download_bytes(halves.data(), p, count * sizeof(uint16_t));
     for (size_t i = 0; i < count; i++)
         v[i] = set.kind == VALUE_FP16 ? to_float(fp16{halves[i]}) : to_float(bf16{halves[i]});
     return v;

@@ -2,8 +2,8 @@
  * kernel_fixture.h - what the tests of kernels share: the sets of this program, tensors, errors beside a reference
  *
  * A tensor on the host is float, already rounded to the type of value that it has on the device, so that a reference in
- * double starts from the same numbers.  Memory of the device is touched by copies alone, and all of them are in `stream`:
- * the same sources run on the emulator (build.mk) and, with ON_DEVICE, on a GPU (tests/gpu/build.mk).
+ * double starts from the same numbers.  Memory of the device is touched by copies alone, and all are in `stream`: the
+ * same sources run on the emulator (build.mk) and, with ON_DEVICE, on a GPU (tests/gpu/build.mk).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +16,8 @@ extern "C" {
 #include "cuda/cuda_launch.h"
 }
 
+#include <string.h>
+#include <type_traits>
 #include <vector>
 
 enum value_kind { VALUE_FP16, VALUE_BF16, VALUE_FLOAT };
@@ -41,16 +43,57 @@ void must(cudaError_t e, const char *what, int line);
 /* Numbers in (-1, 1), the same in every run. */
 floats random_values(const value_set &set, size_t count);
 floats random_floats(size_t count);
+unsigned random_below(unsigned limit);
+/* As the set has it. */
+float rounded(const value_set &set, float f);
 /* To the device as values of the set, or as floats; freed by release(). */
 void *upload(const value_set &set, const floats &v);
-float *upload(const floats &v);
 /* Not written; NaN where the environment has KERNELS_POISON, as it is on the emulator in any case. */
 float *room(size_t floats);
-void copy_in(void *to, const void *from, size_t size);
-void copy_out(void *to, const void *from, size_t size);
+void *upload_bytes(const void *from, size_t size);
+void copy_in(const void *to, const void *from, size_t size);
+void download_bytes(void *to, const void *from, size_t size);
 floats download(const value_set &set, const void *p, size_t count);
 floats download(const float *p, size_t count);
 void release();
+/* What is no number of activations: blocks, states, tables. */
+template <typename T>
+T *
+upload(const std::vector<T> &v)
+{
+    return (T *)upload_bytes(v.data(), v.size() * sizeof(T));
+}
+template <typename T>
+T
+download_one(const T *p)
+{
+    T v;
+
+    download_bytes(&v, p, sizeof(v));
+    return v;
+}
+template <typename T>
+void
+overwrite(const T *p, const T &v)
+{
+    copy_in(p, &v, sizeof(v));
+}
+
+/* A kernel of the set with these arguments. */
+template <typename T>
+void
+launch(const value_set &set, cuda_kernel_id id, unsigned x, unsigned y, const T &args)
+{
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(cuda_op::args), "a kernel's struct");
+    cuda_op op = {};
+
+    op.kernel = id;
+    op.x = x;
+    op.y = y;
+    op.z = 1;
+    memcpy((void *)&op.args, &args, sizeof(args));
+    MUST(cuda_launch(set.kernels, &op, stream));
+}
 
 /* The norm of the difference over that of what is wanted; a failure where it is larger than allowed or no number. */
 void compare(const char *what, const std::vector<double> &want, const floats &got, double allowed);

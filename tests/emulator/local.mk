@@ -19,8 +19,11 @@ EXTRA_DIST += \
 	tests/emulator/graph.cc \
 	tests/emulator/half.h \
 	tests/emulator/halves.cc \
+	tests/emulator/head_kernels.cc \
+	tests/emulator/input_kernels.cc \
 	tests/emulator/kernel_fixture.cc \
 	tests/emulator/kernel_fixture.h \
+	tests/emulator/layout_steps.c \
 	tests/emulator/matrices.c \
 	tests/emulator/matrix.cc \
 	tests/emulator/memory.cc \

@@ -87,7 +87,6 @@ run_window(const value_set &set, const shape &s)
     floats x = random_values(set, inputs * ld), dy = random_values(set, outputs * ld),
            dx = random_values(set, inputs * ld);
     doubles want_y(outputs * s.channels), want_dx(inputs * s.channels);
-    const struct cuda_kernel *k = set.kernels;
     char name[120];
 
     for (float &f : x)
@@ -102,10 +101,10 @@ run_window(const value_set &set, const shape &s)
     pool_args a = {at(on_x),   at(on_y), at(on_dy), at(on_dx), s.images, s.height, s.width,  rows,  columns,
                    s.channels, ld,       ld,        ld,        ld,       s.kernel, s.stride, s.pad, s.add};
 
-    MUST(cuda_launch(&k[s.average ? CUDA_AVERAGE_POOL : CUDA_MAX_POOL],
-                     cuda_blocks(outputs * s.channels / 8, POOL_THREADS), 1, 1, &a, stream));
-    MUST(cuda_launch(&k[s.average ? CUDA_AVERAGE_POOL_GRADIENT : CUDA_MAX_POOL_GRADIENT],
-                     cuda_blocks(inputs * s.channels / 8, POOL_THREADS), 1, 1, &a, stream));
+    launch(set, s.average ? CUDA_AVERAGE_POOL : CUDA_MAX_POOL, cuda_blocks(outputs * s.channels / 8, POOL_THREADS), 1,
+           a);
+    launch(set, s.average ? CUDA_AVERAGE_POOL_GRADIENT : CUDA_MAX_POOL_GRADIENT,
+           cuda_blocks(inputs * s.channels / 8, POOL_THREADS), 1, a);
     compare("y", want_y, slice(download(set, on_y, outputs * ld), ld, s.channels), set.tolerance);
     compare("gradient", want_dx, slice(download(set, on_dx, inputs * ld), ld, s.channels), set.tolerance);
     release();
@@ -134,9 +133,8 @@ run_mean(const value_set &set)
                         CHANNELS,        CHANNELS,
                         CHANNELS,        0};
 
-    MUST(cuda_launch(&set.kernels[CUDA_MEAN_POOL], cuda_blocks(y.size() / 8, POOL_THREADS), 1, 1, &a, stream));
-    MUST(
-        cuda_launch(&set.kernels[CUDA_MEAN_POOL_GRADIENT], cuda_blocks(dx.size() / 8, POOL_THREADS), 1, 1, &a, stream));
+    launch(set, CUDA_MEAN_POOL, cuda_blocks(y.size() / 8, POOL_THREADS), 1, a);
+    launch(set, CUDA_MEAN_POOL_GRADIENT, cuda_blocks(dx.size() / 8, POOL_THREADS), 1, a);
     compare("y", y, download(set, a.y, y.size()), set.tolerance);
     compare("gradient", dx, download(set, a.dx, dx.size()), set.tolerance);
     release();
@@ -176,8 +174,8 @@ run_branches(const value_set &set)
         g[i] = y[i] > 0 ? (double)dy[i] : 0;
         g2[i] = g[i] + (double)dx2[i];
     }
-    MUST(cuda_launch(&set.kernels[CUDA_BRANCHES], cuda_blocks(count / 8, POOL_THREADS), 1, 1, &a, stream));
-    MUST(cuda_launch(&set.kernels[CUDA_BRANCHES_GRADIENT], cuda_blocks(count / 8, POOL_THREADS), 1, 1, &a, stream));
+    launch(set, CUDA_BRANCHES, cuda_blocks(count / 8, POOL_THREADS), 1, a);
+    launch(set, CUDA_BRANCHES_GRADIENT, cuda_blocks(count / 8, POOL_THREADS), 1, a);
     compare("y", y, download(set, a.y, count), set.tolerance);
     compare("gradient", g, download(set, a.dx, count), set.tolerance);
     compare("gradient of the other branch", g2, download(set, a.dx2, count), set.tolerance);

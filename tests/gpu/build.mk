@@ -16,7 +16,7 @@ comma = ,
 CODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(ARCHS))$(comma)code=compute_$(lastword $(ARCHS))
 WARNINGS = -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Werror
-COMMON = -g -MD $(WARNINGS) -Xcompiler -iquote,$(HERE),-iquote,$(SOURCE)/train -I$(BUILD)
+COMMON = -g -MD $(WARNINGS) -Xcompiler -iquote,$(HERE),-iquote,$(SOURCE)/train,-iquote,$(SOURCE)/lib -I$(BUILD)
 CC17 = $(NVCC) -std=c++17 -O2 $(COMMON) -DON_DEVICE
 C11 = $(NVCC) -x c -Xcompiler -std=c11 -O2 $(COMMON) -D_DEFAULT_SOURCE
 
@@ -26,14 +26,16 @@ PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
-math = $(OUT)/loss.o $(OUT)/optimizer.o
+math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 LINK = $(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc
 
 all: $(PROGRAMS:%=$(OUT)/%)
 
 $(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
 	$(CC17) -c $< -o $@
-$(math): $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+$(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+	$(C11) -c $< -o $@
+$(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C11) -c $< -o $@
 $(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
 	$(C11) -c $< -o $@

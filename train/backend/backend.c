@@ -9,8 +9,8 @@
 
 const char *const precision_names[] = {"auto", "fp32", "tf32", "fp16", "bf16", NULL};
 
-const float input_mean[INPUT_CHANNELS] = {0.485f, 0.456f, 0.406f};
-const float input_deviation[INPUT_CHANNELS] = {0.229f, 0.224f, 0.225f};
+const float input_mean[INPUT_CHANNELS] = INPUT_MEAN;
+const float input_deviation[INPUT_CHANNELS] = INPUT_DEVIATION;
 
 size_t
 arena_floats(const struct graph *g, enum arena_id arena)

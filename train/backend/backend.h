@@ -41,6 +41,8 @@
 #include "math/loss.h"
 #include "math/optimizer.h"
 
+#include <limits.h>
+
 struct backend;
 struct collective; /* collective.h */
 struct plan;       /* of one backend */
@@ -56,12 +58,19 @@ struct device_info {
     char text[128];           /* "CPU, AVX2": equal for equal devices */
     char id[48];              /* which one it is, as the UUID of a GPU; "" */
     bool own_memory;          /* else that of the host */
+    bool imagined;            /* there is none: of DEVICE_IMAGINED */
     uint64_t memory;          /* bytes that are free there; UINT64_MAX: not known */
     unsigned precisions;      /* bits 1 << enum precision */
     enum precision precision; /* what PRECISION_AUTO becomes */
     unsigned micro_batch;     /* images of the largest micro-batch that is chosen by itself; 0: the whole batch */
     unsigned ahead;           /* steps that may be under way behind one whose result is asked for: 0 or 1 */
 };
+
+/*
+ * The number of a device that is not there: plan_size() says what a plan would take on one, and nothing else may be
+ * called.  A backend whose devices are always there opens what it has.
+ */
+#define DEVICE_IMAGINED UINT_MAX
 
 /* What the device of every backend begins with. */
 struct device {

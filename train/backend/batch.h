@@ -9,12 +9,13 @@
 #ifndef CHEX_TRAIN_BATCH_H
 #define CHEX_TRAIN_BATCH_H
 
+#include "backend/input.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How an image enters the network: gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2. */
-#define INPUT_CHANNELS 3
-extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS]; /* ImageNet's, as torchvision */
+/* The numbers of input.h. */
+extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS];
 
 /* The part of a source image that the network sees. */
 struct crop {

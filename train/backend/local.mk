@@ -8,6 +8,7 @@ libtrain_la_SOURCES += \
 	train/backend/host_memory.c \
 	train/backend/host_memory.h \
 	train/backend/host_step.c \
+	train/backend/input.h \
 	train/backend/reduce.h \
 	train/backend/registry.c \
 	train/backend/step_parts.c \

@@ -69,7 +69,7 @@ gemm_input_pixel(const conv_args &a, unsigned output, unsigned tap, size_t *inpu
         return true;
     }
     gemm_pixel p = gemm_split(output, a.out_height, a.out_width);
-    unsigned y = p.y * a.stride + tap / a.kernel - a.pad, x = p.x * a.stride + tap % a.kernel - a.pad;
+    unsigned y = p.y * a.stride + tap / a.kernel_w - a.pad_h, x = p.x * a.stride + tap % a.kernel_w - a.pad_w;
 
     *input = ((size_t)p.image * a.height + y) * a.width + x;
     return y < a.height && x < a.width; /* below 0 is far above */
@@ -85,7 +85,7 @@ gemm_output_pixel(const conv_args &a, unsigned input, unsigned tap, size_t *outp
         return true;
     }
     gemm_pixel p = gemm_split(input, a.height, a.width);
-    unsigned y = p.y + a.pad - tap / a.kernel, x = p.x + a.pad - tap % a.kernel;
+    unsigned y = p.y + a.pad_h - tap / a.kernel_w, x = p.x + a.pad_w - tap % a.kernel_w;
     bool met = y % a.stride == 0 && x % a.stride == 0;
 
     y /= a.stride;
@@ -107,7 +107,7 @@ DEVICE gemm_work
 gemm_work_of(const conv_args &a)
 {
     gemm_work w;
-    unsigned taps = a.kernel * a.kernel, inputs = a.images * a.height * a.width;
+    unsigned taps = a.kernel_h * a.kernel_w, inputs = a.images * a.height * a.width;
     unsigned outputs = a.images * a.out_height * a.out_width, tiles;
 
     w.row0 = blockIdx.x * TILE::ROWS;
@@ -164,7 +164,8 @@ template <int KIND, bool POINTWISE>
 DEVICE bool
 gemm_address_b(const conv_args &a, const gemm_work &w, unsigned step, unsigned line, unsigned piece, const value_t **at)
 {
-    unsigned taps = POINTWISE ? 1 : a.kernel * a.kernel, tap = KIND == GEMM_WEIGHTS || POINTWISE ? 0 : step / w.chunks;
+    unsigned taps = POINTWISE ? 1 : a.kernel_h * a.kernel_w;
+    unsigned tap = KIND == GEMM_WEIGHTS || POINTWISE ? 0 : step / w.chunks;
     unsigned first = (POINTWISE ? step : step - tap * w.chunks) * GEMM_DEEP, out, in;
     size_t pixel;
     bool inside;
@@ -186,19 +187,26 @@ gemm_address_b(const conv_args &a, const gemm_work &w, unsigned step, unsigned l
 /* Values leave through shared memory, so that whole rows are written: an epilogue would see them there. */
 template <typename TILE>
 DEVICE void
-gemm_store(value_t *shared, value_t *to, unsigned ld, const gemm_work &w)
+gemm_store(value_t *shared, value_t *to, unsigned ld, bool add, const gemm_work &w)
 {
     enum { PIECES = TILE::COLUMNS / 8, WIDE = TILE::COLUMNS + 8 };
 
     __syncthreads();
     for (unsigned i = threadIdx.x; i < TILE::ROWS * PIECES; i += TILE::THREADS) {
         unsigned row = i / PIECES, piece = i % PIECES;
-        value8 v;
+        value_t *at = to + (size_t)(w.row0 + row) * ld + w.column0 + piece * 8;
+        value8 v, old;
 
         if (w.row0 + row >= w.rows || w.column0 + piece * 8 >= w.columns)
             continue;
         load8(v, shared + row * WIDE + piece * 8);
-        store8(to + (size_t)(w.row0 + row) * ld + w.column0 + piece * 8, v);
+        if (add) {
+            load8(old, at);
+#pragma unroll
+            for (unsigned e = 0; e < 8; e++)
+                v.at[e] = to_value(to_float(old.at[e]) + to_float(v.at[e]));
+        }
+        store8(at, v);
     }
 }
 
@@ -303,13 +311,13 @@ gemm(const conv_args &a, unsigned char *shared_bytes)
                 if (KIND != GEMM_WEIGHTS)
                     shared[row * (TILE::COLUMNS + 8) + column] = to_value(sum[i][j].at[e]);
                 else if (w.row0 + row < w.rows && w.column0 + column < w.columns)
-                    a.partial[(((size_t)blockIdx.z * a.out + w.row0 + row) * a.kernel * a.kernel + w.tap) * a.in +
+                    a.partial[(((size_t)blockIdx.z * a.out + w.row0 + row) * (a.kernel_h * a.kernel_w) + w.tap) * a.in +
                               w.column0 + column] = sum[i][j].at[e];
             }
     if (KIND == GEMM_FORWARD)
-        gemm_store<TILE>(shared, (value_t *)a.y, a.y_ld, w);
+        gemm_store<TILE>(shared, (value_t *)a.y, a.y_ld, false, w);
     else if (KIND == GEMM_DATA)
-        gemm_store<TILE>(shared, (value_t *)a.x, a.x_ld, w);
+        gemm_store<TILE>(shared, (value_t *)a.x, a.x_ld, a.add, w);
 }
 } // namespace
 

@@ -17,7 +17,7 @@ KERNEL(linear, linear_args, HEAD_THREADS, 1)
     for (unsigned by = 16; by > 0; by /= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, by);
     if (image < a.images && lane_id() == 0)
-        a.z[n] = sum + a.bias[out];
+        a.z[n] = a.weight[image] != 0.0f ? sum + a.bias[out] : 0.0f;
 }
 
 KERNEL(linear_gradient_data, linear_args, HEAD_THREADS, 1)
@@ -36,17 +36,18 @@ KERNEL(linear_gradient_data, linear_args, HEAD_THREADS, 1)
 KERNEL(linear_gradient_weights, linear_args, HEAD_THREADS, 1)
 {
     unsigned n = blockIdx.x * HEAD_THREADS + threadIdx.x, out = n / a.in, in = n % a.in;
-    float sum = 0;
+    float sum = 0, unscale = a.state->unscale;
+    bool keep = a.block->number > 0;
 
     if (out < a.out) {
         for (unsigned image = 0; image < a.images; image++)
             sum += a.dz[(size_t)image * a.out + out] * to_float(((const value_t *)a.x)[(size_t)image * a.x_ld + in]);
-        a.dw[n] = sum * a.scale + (a.keep ? a.dw[n] : 0);
+        a.dw[n] = sum * unscale + (keep ? a.dw[n] : 0);
     } else if (n - a.out * a.in < a.out) {
         out = n - a.out * a.in;
         for (unsigned image = 0; image < a.images; image++)
             sum += a.dz[(size_t)image * a.out + out];
-        a.dbias[out] = sum * a.scale + (a.keep ? a.dbias[out] : 0);
+        a.dbias[out] = sum * unscale + (keep ? a.dbias[out] : 0);
     }
 }
 
@@ -72,10 +73,10 @@ loss_of(const loss_args &a, double t, double *slope)
 KERNEL(loss, loss_args, HEAD_THREADS, 1)
 {
     SHARED_BYTES(shared);
-    double *sums = (double *)(void *)shared, sum = 0, loss_scale = a.loss_scale ? (double)*a.loss_scale : 1;
+    double *sums = (double *)(void *)shared, sum = 0, loss_scale = (double)a.state->loss_scale;
 
     for (unsigned n = threadIdx.x; n < a.images * a.out; n += HEAD_THREADS) {
-        double factor = (double)a.weight[n / a.out] * a.scale, slope, one;
+        double factor = (double)a.weight[n / a.out] * a.block->scale, slope, one;
         bool positive = a.label[n] != 0;
 
         if (a.weight[n / a.out] == 0.0f) { /* counts nowhere, even where its logits are not finite */
@@ -94,6 +95,9 @@ KERNEL(loss, loss_args, HEAD_THREADS, 1)
         if (threadIdx.x < half)
             sums[threadIdx.x] += sums[threadIdx.x + half];
     }
-    if (threadIdx.x == 0)
-        *a.loss = sums[0] + (a.keep ? *a.loss : 0);
+    if (threadIdx.x == 0) {
+        a.state->loss += sums[0];
+        if (!(sums[0] - sums[0] == 0) && a.state->bad == STEP_BAD_NONE)
+            a.state->bad = a.block->number;
+    }
 }

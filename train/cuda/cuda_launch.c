@@ -30,10 +30,12 @@ cuda_prepare(const struct cuda_kernel *set)
 }
 
 cudaError_t
-cuda_launch(const struct cuda_kernel *kernel, unsigned x, unsigned y, unsigned z, void *argument, cudaStream_t stream)
+cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream)
 {
-    void *arguments[] = {argument};
-    dim3 grid = {x, y, z}, block = {kernel->threads, 1, 1};
+    const struct cuda_kernel *kernel = &set[op->kernel];
+    struct cuda_op copy = *op; /* the runtime wants what it may write */
+    void *arguments[] = {&copy.args};
+    dim3 grid = {op->x, op->y, op->z}, block = {kernel->threads, 1, 1};
 
     return cudaLaunchKernel(kernel->function, grid, block, arguments, kernel->shared, stream);
 }
@@ -52,11 +54,20 @@ is_aligned(const void *p)
     return (uintptr_t)p % 16 == 0;
 }
 
+/* Pixels share channels with those behind them, as the stem's cells: no row may be read beyond its end. */
+static bool
+overlaps_within_rows(const struct conv_args *a)
+{
+    return a->x_ld > 0 && a->in % a->x_ld == 0 && a->kernel_w == 1 && a->pad_w == 0 && !a->add &&
+           (a->out_width - 1) * a->stride + a->in / a->x_ld <= a->width;
+}
+
 bool
 cuda_conv_fits(const struct conv_args *a)
 {
-    return a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 && a->in <= a->x_ld &&
-           a->out <= a->y_ld && is_aligned(a->x) && is_aligned(a->y) && is_aligned(a->w) && is_aligned(a->partial);
+    return a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
+           (a->in <= a->x_ld || overlaps_within_rows(a)) && a->out <= a->y_ld && is_aligned(a->x) && is_aligned(a->y) &&
+           is_aligned(a->w) && is_aligned(a->partial);
 }
 
 /* C of the product, in tiles; how many steps of k one of them takes. */
@@ -69,7 +80,7 @@ product_of(const struct cuda_conv *c, unsigned tile)
 {
     const struct conv_args *a = &c->args;
     const struct tile_form *f = &forms[tile];
-    unsigned taps = a->kernel * a->kernel, outputs = a->images * a->out_height * a->out_width;
+    unsigned taps = a->kernel_h * a->kernel_w, outputs = a->images * a->out_height * a->out_width;
 
     switch (c->kind) {
     case CONV_FORWARD:
@@ -133,34 +144,21 @@ cuda_conv_partial(const struct cuda_conv *c)
 {
     const struct conv_args *a = &c->args;
 
-    return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel * a->kernel * a->in : 0;
+    return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
 }
 
-cudaError_t
-cuda_conv_launch(const struct cuda_kernel *set, const struct cuda_conv *c, cudaStream_t stream)
-{
-    struct conv_args a = c->args;
-    struct product p = product_of(c, c->tile);
-    bool pointwise = a.kernel == 1 && a.stride == 1 && a.pad == 0;
-
-    return cuda_launch(&set[c->tile * 6 + (unsigned)c->kind * 2 + pointwise], p.tiles_down, p.tiles_across, c->splits,
-                       &a, stream);
-}
-
-cudaError_t
-cuda_conv_sum(const struct cuda_kernel *set, const struct cuda_conv *c, float *gradient, float scale, bool keep,
-              cudaStream_t stream)
+struct cuda_op
+cuda_conv_op(const struct cuda_conv *c)
 {
     const struct conv_args *a = &c->args;
-    struct sum_splits_args s = {.partial = a->partial,
-                                .gradient = gradient,
-                                .out = a->out,
-                                .in = a->in,
-                                .taps = a->kernel * a->kernel,
-                                .splits = c->splits,
-                                .keep = keep,
-                                .scale = scale};
+    struct product p = product_of(c, c->tile);
+    bool pointwise = a->kernel_h == 1 && a->kernel_w == 1 && a->stride == 1 && a->pad_h == 0 && a->pad_w == 0;
 
-    return cuda_launch(&set[CUDA_SUM_SPLITS], cuda_blocks((size_t)s.out * s.in * s.taps, PACK_THREADS), 1, 1, &s,
-                       stream);
+    return (struct cuda_op){.kernel = (enum cuda_kernel_id)(c->tile * 6 + (unsigned)c->kind * 2 + pointwise),
+                            .x = p.tiles_down,
+                            .y = p.tiles_across,
+                            .z = c->splits,
+                            .args.conv = *a,
+                            .node = CUDA_NO_NODE,
+                            .final = SIZE_MAX};
 }

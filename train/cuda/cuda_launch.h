@@ -26,10 +26,14 @@ struct cuda_kernel {
     CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
         CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
 enum cuda_kernel_id {
-    GEMM_TILES(CUDA_TILE_IDS) CUDA_PACK_WEIGHTS,
+    GEMM_TILES(CUDA_TILE_IDS) CUDA_INPUT,
+    CUDA_PACK_WEIGHTS,
     CUDA_SUM_SPLITS,
+    CUDA_SUM_STEM,
     CUDA_NORM_SUMS,
+    CUDA_NORM_MOMENTS,
     CUDA_NORM_FINISH,
+    CUDA_NORM_RUNNING,
     CUDA_NORM_APPLY,
     CUDA_NORM_GRADIENT_SUMS,
     CUDA_NORM_GRADIENT_FINISH,
@@ -46,9 +50,12 @@ enum cuda_kernel_id {
     CUDA_LINEAR_GRADIENT_DATA,
     CUDA_LINEAR_GRADIENT_WEIGHTS,
     CUDA_LOSS,
+    CUDA_STEP_BEGIN,
+    CUDA_STEP_END,
     CUDA_GRADIENT_SQUARES,
     CUDA_STEP_DECIDE,
     CUDA_OPTIMIZER,
+    CUDA_STEP_STATISTICS,
     CUDA_KERNEL_COUNT
 };
 
@@ -60,9 +67,45 @@ extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* of the
 /* Once for a device, before the first launch. */
 cudaError_t cuda_prepare(const struct cuda_kernel *set);
 
-/* `argument` is the kernel's struct; it is read before the call returns. */
-cudaError_t cuda_launch(const struct cuda_kernel *kernel, unsigned x, unsigned y, unsigned z, void *argument,
-                        cudaStream_t stream);
+/*
+ * A launch as data: a kernel of a set, its grid and its argument.  A plan is lists of these, made once; to run a step,
+ * to record a graph of it, and to say what it does is to walk them.
+ */
+struct cuda_op {
+    enum cuda_kernel_id kernel;
+    unsigned x, y, z;
+    union {
+        struct input_args input;
+        struct conv_args conv;
+        struct pack_weights_args pack;
+        struct sum_splits_args splits;
+        struct sum_stem_args stem;
+        struct norm_sums_args norm_sums;
+        struct norm_moments_args norm_moments;
+        struct norm_finish_args norm_finish;
+        struct norm_running_args norm_running;
+        struct norm_apply_args norm_apply;
+        struct norm_gradient_sums_args norm_gradient_sums;
+        struct norm_gradient_finish_args norm_gradient_finish;
+        struct norm_gradient_args norm_gradient;
+        struct pool_args pool;
+        struct mean_pool_args mean_pool;
+        struct branches_args branches;
+        struct linear_args linear;
+        struct loss_args loss;
+        struct step_begin_args begin;
+        struct step_end_args end;
+        struct gradient_squares_args squares;
+        struct step_decide_args decide;
+        struct optimizer_args optimizer;
+        struct step_statistics_args statistics;
+    } args;
+    unsigned node; /* of the graph that it belongs to, or CUDA_NO_NODE */
+    size_t final; /* floats of the arena of gradients from here on are final behind it; SIZE_MAX: no more than before */
+};
+#define CUDA_NO_NODE UINT32_MAX
+
+cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
 
 /* Blocks for count things, `each` a block. */
 unsigned cuda_blocks(size_t count, unsigned each);
@@ -70,7 +113,7 @@ unsigned cuda_blocks(size_t count, unsigned each);
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 enum conv_kind { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
-enum { CONV_TILES = CUDA_PACK_WEIGHTS / 6 };
+enum { CONV_TILES = CUDA_INPUT / 6 };
 
 struct cuda_conv {
     enum conv_kind kind;
@@ -90,12 +133,10 @@ void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
 /* The same for a form that is given. */
 void cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors);
 
-/* Floats of args.partial. */
+/* Floats of args.partial; 0 but of CONV_WEIGHTS. */
 size_t cuda_conv_partial(const struct cuda_conv *c);
 
-cudaError_t cuda_conv_launch(const struct cuda_kernel *set, const struct cuda_conv *c, cudaStream_t stream);
-/* Behind CONV_WEIGHTS: gradient [out][in][kernel][kernel] = scale * sum of the partials, added to it where kept. */
-cudaError_t cuda_conv_sum(const struct cuda_kernel *set, const struct cuda_conv *c, float *gradient, float scale,
-                          bool keep, cudaStream_t stream);
+/* Its launch. */
+struct cuda_op cuda_conv_op(const struct cuda_conv *c);
 
 #endif

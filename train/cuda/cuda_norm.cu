@@ -62,15 +62,12 @@ sum_of_blocks(const float *partial, unsigned which, unsigned channel, unsigned c
     return sum;
 }
 
-/* Pixels that count: those of images whose weight is not 0. */
-DEVICE double
-count_of(const float *weight, unsigned images, unsigned pixels)
+/* y = (x - mean) * factor + beta as y = x * scale + shift: with the scale that was rounded, so far means do not err. */
+DEVICE void
+store_scale(float *scale, float *shift, double factor, double mean, float beta)
 {
-    unsigned counted = 0;
-
-    for (unsigned i = 0; i < images; i++)
-        counted += !weight || weight[i] != 0.0f;
-    return (double)counted * (double)pixels;
+    *scale = (float)factor;
+    *shift = (float)((double)beta - (double)*scale * mean);
 }
 } // namespace
 
@@ -103,30 +100,46 @@ KERNEL(norm_sums, norm_sums_args, NORM_THREADS, 2)
     reduce_block(sum, squares, (float *)(void *)shared, a.partial, a.channels);
 }
 
+KERNEL(norm_moments, norm_moments_args, NORM_THREADS, 1)
+{
+    unsigned c = blockIdx.x * NORM_THREADS + threadIdx.x;
+
+    if (c >= a.channels)
+        return;
+    double count = (double)a.block->images * (double)a.pixels;
+    double shift = sum_of_blocks(a.partial, 0, c, a.channels, a.blocks) / count;
+    double variance = sum_of_blocks(a.partial, 1, c, a.channels, a.blocks) / count - shift * shift;
+
+    variance = count == 1 || variance < 0 ? 0 : variance; /* NaN stays NaN: a step with it is skipped */
+    a.mean[c] = (float)((double)a.pivot[c] + shift);
+    a.variance[c] = (float)variance;
+    a.inverse[c] = (float)(1 / sqrt(variance + (double)a.epsilon));
+}
+
 KERNEL(norm_finish, norm_finish_args, NORM_THREADS, 1)
 {
     unsigned c = blockIdx.x * NORM_THREADS + threadIdx.x;
 
     if (c >= a.channels)
         return;
-    double count = count_of(a.weight, a.images, a.pixels), some = count > 0 ? count : 1;
-    double shift = sum_of_blocks(a.partial, 0, c, a.channels, a.blocks) / some, mean = (double)a.pivot[c] + shift;
-    double variance = sum_of_blocks(a.partial, 1, c, a.channels, a.blocks) / some - shift * shift;
-    double inverse;
+    double count = (double)a.block->images * (double)a.pixels, taken = (double)a.momentum;
+    double mean = (double)a.mean[c], variance = (double)a.variance[c];
 
-    variance = variance > 0 ? variance : 0;
-    inverse = 1 / sqrt(variance + (double)a.epsilon);
-    a.mean[c] = (float)mean;
-    a.inverse[c] = (float)inverse;
-    a.scale[c] = (float)((double)a.gamma[c] * inverse);
-    a.shift[c] = (float)((double)a.beta[c] - (double)a.gamma[c] * inverse * mean);
-    if (a.running_mean && count >= 2) { /* one value says nothing of a variance */
-        double old = 1 - (double)a.momentum;
-
-        a.running_mean[c] = (float)(old * (double)a.running_mean[c] + (double)a.momentum * mean);
-        a.running_variance[c] = (float)(old * (double)a.running_variance[c] +
-                                        (double)a.momentum * variance * count / (count - 1));
+    store_scale(a.scale + c, a.shift + c, (double)a.gamma[c] * (double)a.inverse[c], mean, a.beta[c]);
+    if (count >= NORM_LEAST) { /* one value says nothing of a variance */
+        a.running_mean[c] = (float)((1 - taken) * (double)a.running_mean[c] + taken * mean);
+        a.running_variance[c] = (float)((1 - taken) * (double)a.running_variance[c] +
+                                        taken * variance * count / (count - 1));
     }
+}
+
+KERNEL(norm_running, norm_running_args, NORM_THREADS, 1)
+{
+    unsigned c = blockIdx.x * NORM_THREADS + threadIdx.x;
+
+    if (c < a.channels)
+        store_scale(a.scale + c, a.shift + c, (double)a.gamma[c] / sqrt((double)a.variance[c] + (double)a.epsilon),
+                    (double)a.mean[c], a.beta[c]);
 }
 
 KERNEL(norm_apply, norm_apply_args, NORM_THREADS, 2)
@@ -136,14 +149,17 @@ KERNEL(norm_apply, norm_apply_args, NORM_THREADS, 2)
     unsigned channel = (unsigned)(n % groups) * 8;
     value8 v;
 
-    if (pixel >= a.pixels)
+    if (pixel >= (size_t)a.images * a.pixels)
         return;
+    bool counts = !a.weight || a.weight[pixel / a.pixels] != 0.0f;
+
     load8(v, (const value_t *)a.x + pixel * a.x_ld + channel);
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
         float y = to_float(v.at[i]) * a.scale[channel + i] + a.shift[channel + i];
+        bool cut = a.relu && !(y > 0) && y == y; /* NaN stays NaN: a step with it is skipped */
 
-        v.at[i] = to_value(a.relu && !(y > 0) && y == y ? 0.0f : y); /* NaN stays NaN: a step with it is skipped */
+        v.at[i] = to_value(cut || !counts ? 0.0f : y);
     }
     store8((value_t *)a.y + pixel * a.y_ld + channel, v);
 }
@@ -185,14 +201,15 @@ KERNEL(norm_gradient_finish, norm_gradient_finish_args, NORM_THREADS, 1)
 
     if (c >= a.channels)
         return;
-    double count = count_of(a.weight, a.images, a.pixels), some = count > 0 ? count : 1;
+    double count = (double)a.block->images * (double)a.pixels, unscale = (double)a.state->unscale;
     double by_one = sum_of_blocks(a.partial, 0, c, a.channels, a.blocks);
     double by_x = sum_of_blocks(a.partial, 1, c, a.channels, a.blocks);
+    bool keep = a.block->number > 0;
 
-    a.by_beta[c] = (float)(by_one / some);
-    a.by_gamma[c] = (float)(by_x / some);
-    a.dbeta[c] = (a.keep ? a.dbeta[c] : 0) + (float)(by_one * (double)a.scale);
-    a.dgamma[c] = (a.keep ? a.dgamma[c] : 0) + (float)(by_x * (double)a.scale);
+    a.by_beta[c] = (float)(by_one / count);
+    a.by_gamma[c] = (float)(by_x / count);
+    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(by_one * unscale);
+    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
 }
 
 KERNEL(norm_gradient, norm_gradient_args, NORM_THREADS, 2)

@@ -1,0 +1,143 @@
+/*
+ * head_kernels.cc - linear layer and loss of train/cuda/, beside train/math/loss.c and formulas in double
+ *
+ *     head_kernels
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#define restrict __restrict
+extern "C" {
+#include "math/loss.h"
+}
+
+#include <math.h>
+#include <stdio.h>
+
+typedef std::vector<double> doubles;
+
+static void
+case_name(const value_set &set, const char *what)
+{
+    char name[100];
+
+    snprintf(name, sizeof(name), "%s: %s", set.name, what);
+    finish_case(name);
+}
+
+static void
+run_linear(const value_set &set)
+{
+    enum { IMAGES = 5, IN = 72, OUT = 14, LD = 80 };
+    floats x = random_values(set, IMAGES * LD), w = random_floats(OUT * IN), bias = random_floats(OUT);
+    floats dz = random_floats(IMAGES * OUT), weight(IMAGES, 1);
+    doubles z(IMAGES * OUT), dx(IMAGES * IN), dw(OUT * IN, 1), dbias(OUT, 1);
+    step_state state = {};
+
+    weight[2] = 0;
+    for (unsigned o = 0; o < OUT; o++)
+        dz[2 * OUT + o] = 0;
+    for (unsigned i = 0; i < IN; i++)
+        x[2 * LD + i] = 0;
+    state.unscale = 0.25f;
+    linear_args a = {upload(set, x),
+                     upload(w),
+                     upload(bias),
+                     upload(weight),
+                     room(IMAGES * OUT),
+                     upload(dz),
+                     upload(set, floats(IMAGES * IN)),
+                     upload(floats(OUT * IN, 1)),
+                     upload(floats(OUT, 1)),
+                     upload(std::vector<batch_block>{{1, IMAGES - 1, 1}}),
+                     upload(std::vector<step_state>{state}),
+                     IMAGES,
+                     IN,
+                     OUT,
+                     LD,
+                     IN};
+
+    for (unsigned n = 0; n < IMAGES; n++)
+        for (unsigned o = 0; o < OUT; o++) {
+            z[n * OUT + o] += n == 2 ? 0 : (double)bias[o];
+            dbias[o] += 0.25 * (double)dz[n * OUT + o];
+            for (unsigned i = 0; i < IN; i++) {
+                z[n * OUT + o] += (double)w[o * IN + i] * (double)x[n * LD + i];
+                dx[n * IN + i] += (double)w[o * IN + i] * (double)dz[n * OUT + o];
+                dw[o * IN + i] += 0.25 * (double)x[n * LD + i] * (double)dz[n * OUT + o];
+            }
+        }
+    launch(set, CUDA_LINEAR, cuda_blocks(IMAGES * OUT, HEAD_THREADS / 32), 1, a);
+    launch(set, CUDA_LINEAR_GRADIENT_DATA, cuda_blocks(IMAGES * IN, HEAD_THREADS), 1, a);
+    launch(set, CUDA_LINEAR_GRADIENT_WEIGHTS, cuda_blocks(OUT * IN + OUT, HEAD_THREADS), 1, a);
+    compare("z", z, download(a.z, z.size()), 1e-6);
+    compare("gradient of x", dx, download(set, a.dx, dx.size()), set.tolerance);
+    compare("gradient of w", dw, download(a.dw, dw.size()), 1e-6);
+    compare("gradient of bias", dbias, download(a.dbias, OUT), 1e-6);
+    release();
+    case_name(set, "linear layer");
+}
+
+static void
+run_loss(const value_set &set, bool focal)
+{
+    enum { IMAGES = 7, OUT = 14 };
+    floats z = random_floats(IMAGES * OUT), weight(IMAGES, 1), positive = random_floats(OUT), dz(IMAGES * OUT);
+    std::vector<uint8_t> label(IMAGES * OUT);
+    doubles positive_weight, want;
+    struct loss_options options = {focal ? LOSS_FOCAL : LOSS_BCE, 2, NULL};
+    step_state state = {};
+    double loss;
+
+    for (unsigned i = 0; i < IMAGES * OUT; i++) {
+        label[i] = i % 3 == 0;
+        z[i] *= 12;
+    }
+    weight[2] = 0;
+    z[2 * OUT] = NAN;
+    for (float &p : positive)
+        positive_weight.push_back((double)(p = 1 + fabsf(p)));
+    options.positive_weight = positive_weight.data();
+    loss = loss_sum(&options, IMAGES, OUT, z.data(), label.data(), weight.data(), 0.01, dz.data());
+    for (float d : dz)
+        want.push_back((double)d * 1024);
+    state.loss_scale = 1024;
+    state.loss = 1;
+    state.bad = STEP_BAD_NONE;
+    loss_args a = {upload(z),
+                   upload(label),
+                   upload(weight),
+                   upload(positive),
+                   upload(std::vector<batch_block>{{0.01, IMAGES - 1, 3}}),
+                   upload(std::vector<step_state>{state}),
+                   room(IMAGES * OUT),
+                   IMAGES,
+                   OUT,
+                   focal,
+                   2};
+    launch(set, CUDA_LOSS, 1, 1, a);
+    compare("gradient", want, download(a.dz, want.size()), 1e-6);
+    state = download_one(a.state);
+    expect(fabs(state.loss - 1 - loss) < 1e-9 * loss && state.bad == STEP_BAD_NONE, "the loss");
+    z[5] = NAN;
+    copy_in(a.z, z.data(), z.size() * sizeof(float));
+    launch(set, CUDA_LOSS, 1, 1, a);
+    launch(set, CUDA_LOSS, 1, 1, a);
+    state = download_one(a.state);
+    expect(!isfinite(state.loss) && state.bad == 3, "a loss that is not finite, in micro-batch 3");
+    release();
+    case_name(set, focal ? "focal loss" : "binary cross entropy");
+}
+
+int
+main(void)
+{
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        run_linear(set);
+        run_loss(set, false);
+        run_loss(set, true);
+    }
+    return summary();
+}

@@ -1,0 +1,277 @@
+/*
+ * test_cuda_faults.c - GPUs that cannot be used, and each call of the runtime failing once: a line that says what there
+ * is and what to do, and nothing that leaks
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "gpu_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+says(const struct chex_error *err, const char *what)
+{
+    if (!strstr(err->text, what))
+        ck_abort_msg("'%s' does not say '%s'", err->text, what);
+    return true;
+}
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(devices_say_what_they_are)
+{
+    struct device *device[3];
+    struct chex_error err;
+    unsigned i;
+
+    setenv("EMULATOR_DEVICES", "90 70 61", 1);
+    ck_assert_uint_eq(backend_cuda.device_count(), 3);
+    for (i = 0; i < 2; i++)
+        step_check_ok(backend_cuda.device_open(i, &device[i], &err), &err);
+    ck_assert_str_eq(device[0]->info.text, "Emulated sm_90, 9.0");
+    ck_assert_str_eq(device[1]->info.text, "Emulated sm_70, 7.0");
+    ck_assert_str_ne(device[0]->info.id, device[1]->info.id);
+    ck_assert_uint_eq(strlen(device[0]->info.id), strlen("GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"));
+    ck_assert(device[0]->info.own_memory && !device[0]->info.imagined && device[0]->info.ahead == 1);
+    ck_assert_uint_eq(device[0]->info.memory, 1u << 30);
+    ck_assert_int_eq(device[0]->info.precision, PRECISION_FP16);
+    ck_assert(device[0]->info.precisions >> PRECISION_BF16 & 1);
+    ck_assert(!(device[1]->info.precisions >> PRECISION_BF16 & 1));
+    ck_assert_int_eq(backend_cuda.device_open(2, &device[2], &err), CHEX_ERR_UNSUPPORTED);
+    ck_assert(says(&err, "6.1") && says(&err, "7.0 is needed"));
+    ck_assert_ptr_null(device[2]);
+    ck_assert_int_eq(backend_cuda.device_open(7, &device[2], &err), CHEX_ERR_UNSUPPORTED);
+    backend_cuda.device_close(device[0]);
+    backend_cuda.device_close(device[1]);
+    backend_cuda.device_close(NULL);
+}
+END_TEST
+
+START_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct device *there, *imagined;
+    struct plan_facts real, facts;
+    struct chex_error err;
+
+    if (_i == 0)
+        setenv("EMULATOR_DEVICES", "", 1);
+    ck_assert_uint_eq(backend_cuda.device_count(), _i);
+    step_check_ok(backend_cuda.device_open(DEVICE_IMAGINED, &imagined, &err), &err);
+    ck_assert(imagined->info.imagined && imagined->info.memory == UINT64_MAX);
+    o.precision = PRECISION_AUTO;
+    step_check_ok(backend_cuda.plan_size(imagined, &o, &facts, &err), &err);
+    ck_assert_uint_gt(facts.memory.activations, 0);
+    ck_assert_int_eq(facts.precision, PRECISION_FP16);
+    if (_i == 0) {
+        ck_assert_int_eq(backend_cuda.device_open(0, &there, &err), CHEX_ERR_UNSUPPORTED);
+        ck_assert(says(&err, "no such GPU"));
+    } else { /* it is what the emulated one is */
+        step_check_ok(backend_cuda.device_open(0, &there, &err), &err);
+        step_check_ok(backend_cuda.plan_size(there, &o, &real, &err), &err);
+        ck_assert_mem_eq(&real.memory, &facts.memory, sizeof(real.memory));
+        backend_cuda.device_close(there);
+    }
+    backend_cuda.device_close(imagined);
+    graph_free(g);
+}
+END_TEST
+
+/* What a call fails with when a device is counted or opened, what comes of it, and words of its text. */
+static const struct refusal {
+    const char *call;
+    cudaError_t error;
+    enum chex_status status;
+    const char *words[2];
+} refusals[] = {
+    {"cudaGetDeviceProperties", cudaErrorInsufficientDriver, CHEX_ERR_UNSUPPORTED, {"driver", "12.9 is needed"}},
+    {"cudaSetDevice", cudaErrorDevicesUnavailable, CHEX_ERR_UNSUPPORTED, {"another process", "nvidia-smi"}},
+    {"cudaFuncGetAttributes", cudaErrorNoKernelImageForDevice, CHEX_ERR_UNSUPPORTED, {"no kernels", "sm_90"}},
+    {"cudaMemGetInfo", cudaErrorMemoryAllocation, CHEX_ERR_MEMORY, {"out of memory", "sm_90"}},
+    {"cudaMemGetInfo", cudaErrorECCUncorrectable, CHEX_ERR_LOST, {"ECC", "dmesg"}},
+};
+
+START_TEST(a_device_that_cannot_be_used_says_why)
+{
+    const struct refusal *r = &refusals[_i];
+    struct device *device;
+    struct chex_error err;
+
+    emulator_fail("cudaGetDeviceCount", 1, r->error);
+    ck_assert_uint_eq(backend_cuda.device_count(), 1); /* opening it says why */
+    emulator_fail(r->call, 1, r->error);
+    ck_assert_int_eq(backend_cuda.device_open(0, &device, &err), r->status);
+    ck_assert(says(&err, r->words[0]) && says(&err, r->words[1]));
+    ck_assert_ptr_null(device);
+}
+END_TEST
+
+START_TEST(a_machine_without_a_driver_has_no_device)
+{
+    emulator_fail("cudaGetDeviceCount", 1, cudaErrorInsufficientDriver);
+    emulator_fail("cudaDriverGetVersion", 1, cudaErrorInsufficientDriver);
+    ck_assert_uint_eq(backend_cuda.device_count(), 0);
+}
+END_TEST
+
+START_TEST(a_plan_that_is_too_large_names_what_it_needs_and_what_is_free)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct plan_facts facts;
+    struct device *device;
+    struct chex_error err;
+    struct plan *plan;
+
+    o.batch = 1u << 14;
+    step_check_ok(backend_cuda.device_open(0, &device, &err), &err);
+    step_check_ok(backend_cuda.plan_size(device, &o, &facts, &err), &err);
+    ck_assert_int_eq(backend_cuda.plan_new(device, &o, &plan, &facts, &err), CHEX_ERR_MEMORY);
+    ck_assert(says(&err, "16384 images") && says(&err, "needs") && says(&err, "free"));
+    ck_assert_ptr_null(plan);
+    backend_cuda.device_close(device);
+    graph_free(g);
+}
+END_TEST
+
+/* ---- kernels and memory that fail -------------------------------------------------------------------------------- */
+
+/* All that a run does with a plan; free() and close() whatever comes. */
+static enum chex_status
+use_all(struct gpu_plan *p, const struct plan_options *o, float *params, struct chex_error *err)
+{
+    static const uint32_t index[GPU_BATCH] = {1, STORE_NONE};
+    float logits[2 * GPU_BATCH * OUTPUTS];
+    struct plan_state state = {.applied = 0};
+    struct image_store *store = NULL;
+    struct step_result r;
+    struct gpu_batch b;
+    struct crop crop[2 * GPU_BATCH] = {{0, 0, false}};
+    uint64_t ticket[2];
+    enum chex_status status = backend_cuda.device_open(0, &p->p.device, err);
+
+    gpu_draw(&b, 1, GPU_BATCH);
+    b.batch.index = index;
+    if (status == CHEX_OK)
+        status = backend_cuda.plan_new(p->p.device, o, &p->p.plan, &p->p.facts, err);
+    if (status == CHEX_OK)
+        status = backend_cuda.store_new(p->p.device, 2, GPU_FROM, &store, err);
+    if (status == CHEX_OK)
+        status = backend_cuda.store_put(store, 1, b.pixels, err);
+    if (status == CHEX_OK)
+        status = backend_cuda.write(p->p.plan, ARENA_PARAMETERS, params, err);
+    if (status == CHEX_OK)
+        status = backend_cuda.set_state(p->p.plan, &state, err);
+    if (status == CHEX_OK)
+        status = gpu_start(&p->p, 1, 2, &ticket[0], err);
+    if (status == CHEX_OK)
+        status = gpu_start(&p->p, 2, 1, &ticket[1], err);
+    if (status == CHEX_OK)
+        status = gpu_wait(&p->p, ticket[0], &r, err);
+    if (status == CHEX_OK)
+        status = gpu_wait(&p->p, ticket[1], &r, err);
+    b.batch.store = store;
+    if (status == CHEX_OK)
+        status = backend_cuda.score(p->p.plan, &b.batch, 2, crop, ARENA_AVERAGE, logits, err);
+    if (status == CHEX_OK)
+        status = backend_cuda.resume(p->p.plan, err);
+    if (status == CHEX_OK)
+        status = backend_cuda.read(p->p.plan, ARENA_PARAMETERS, params, err);
+    backend_cuda.plan_free(p->p.plan);
+    backend_cuda.store_free(store);
+    backend_cuda.device_close(p->p.device);
+    return status;
+}
+
+static enum chex_status
+use_once(bool no_graph, struct chex_error *err)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    float *params = calloc(g->param_floats, sizeof(*params));
+    struct gpu_plan p = {.options = o};
+    enum chex_status status;
+
+    o.no_graph = no_graph;
+    p.p.backend = &backend_cuda;
+    *err = (struct chex_error){.status = CHEX_OK};
+    status = use_all(&p, &o, params, err);
+    free(params);
+    graph_free(g);
+    return status;
+}
+
+static const char *const calls[] = {
+    "cudaSetDevice",        "cudaMemGetInfo",        "cudaMalloc",           "cudaMallocHost",
+    "cudaMemcpy",           "cudaMemcpyAsync",       "cudaMemset",           "cudaMemsetAsync",
+    "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaStreamWaitEvent",
+    "cudaEventQuery",       "cudaEventSynchronize",  "cudaEventElapsedTime", "cudaStreamBeginCapture",
+    "cudaStreamEndCapture", "cudaGraphInstantiate",  "cudaGraphLaunch",      "cudaLaunchKernel",
+    "cudaFuncSetAttribute", "cudaFuncGetAttributes", "cudaGetDeviceProperties", "cudaStreamSynchronize",
+};
+
+/* Each of them in turn, up to the one after the last: it is not made, and all ends well. */
+START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
+{
+    struct chex_error err;
+    unsigned n = 0, failed = 0, step = 1;
+
+    for (;;) {
+        enum chex_status status;
+
+        n += step;
+        emulator_fail(calls[_i], n, n % 2 ? cudaErrorMemoryAllocation : cudaErrorUnknown);
+        status = use_once(false, &err);
+        if (emulator_unfail() > 0)
+            break;
+        failed++;
+        /* Times that cannot be asked for are none; an error while all is freed has no one to hear it. */
+        if (status == CHEX_OK)
+            continue;
+        ck_assert_msg(err.text[0] && err.status == status, "%s, call %u: no text", calls[_i], n);
+        ck_assert_msg(status == (n % 2 ? CHEX_ERR_MEMORY : CHEX_ERR_LOST), "%s, call %u: %s", calls[_i], n, err.text);
+        if (n >= 24) /* of hundreds every 37th */
+            step = 37;
+    }
+    ck_assert_msg(failed > 0, "%s is never called", calls[_i]);
+}
+END_TEST
+
+static const char *const kernels[] = {"input_float", "norm_gradient_float", "norm_apply_float", "loss_float",
+                                      "optimizer_float"};
+
+START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)
+{
+    struct chex_error err;
+
+    emulator_fail(kernels[_i % 5], 2, _i < 5 ? cudaErrorIllegalAddress : cudaErrorECCUncorrectable);
+    ck_assert_int_eq(use_once(_i % 2 == 0, &err), _i < 5 ? CHEX_ERR_BUG : CHEX_ERR_LOST);
+    ck_assert(says(&err, "the last checkpoint is whole"));
+    if (_i % 2 == 0)
+        says(&err, kernels[_i % 5]);
+    else if (_i < 5)
+        says(&err, "--no-graph");
+}
+END_TEST
+
+Suite *
+cuda_faults_suite(void)
+{
+    Suite *s = suite_create("cuda_faults");
+    TCase *c = tcase_create("cuda_faults");
+
+    tcase_set_timeout(c, 300);
+    tcase_add_test(c, devices_say_what_they_are);
+    tcase_add_loop_test(c, a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan, 0, 2);
+    tcase_add_loop_test(c, a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(refusals[0]));
+    tcase_add_test(c, a_machine_without_a_driver_has_no_device);
+    tcase_add_test(c, a_plan_that_is_too_large_names_what_it_needs_and_what_is_free);
+    tcase_add_loop_test(c, an_error_of_any_call_is_one_of_the_backend_with_a_text, 0, sizeof(calls) / sizeof(calls[0]));
+    tcase_add_loop_test(c, a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how, 0, 10);
+    suite_add_tcase(s, c);
+    return s;
+}

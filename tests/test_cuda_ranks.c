@@ -1,0 +1,245 @@
+/*
+ * test_cuda_ranks.c - ranks on emulated GPUs: the step of one process, the same bits on all, and errors of one
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "gpu_fixture.h"
+#include "rank_fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 2
+
+/* What each rank has in the end. */
+static struct {
+    float *arena[ARENA_COUNT];
+    struct step_result result;
+    struct told {
+        double reduce;
+    } told;
+} left[POST_RANKS];
+
+static struct plan_options shared_options;
+
+/* ---- a rank ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_part(void *context, enum step_part part, double begin, double end)
+{
+    struct told *told = context;
+
+    if (part == PART_REDUCE)
+        told->reduce += end - begin;
+}
+
+/* Rank r of N has micro-batch r of each step; of two ranks rank 1 has none in the last step. */
+static enum chex_status
+play_step(struct step_plan *p, int of, int size, uint32_t number, struct step_result *out, struct chex_error *err)
+{
+    unsigned images = number + 1 == STEPS ? 1 : (unsigned)size; /* micro-batches of the step */
+    unsigned behind = (unsigned)of + 1 < images ? images - (unsigned)of - 1 : 0;
+    const struct step_end end = {.wishes = of == 1 ? 2 : 4, .behind = behind};
+    enum chex_status status;
+    struct gpu_batch b;
+    uint64_t ticket;
+
+    gpu_draw(&b, number * 10 + (uint32_t)of, GPU_BATCH);
+    status = p->backend->accumulate(p->plan, (unsigned)of < images ? &b.batch : NULL, STEP_FIRST | STEP_LAST, &end, err);
+    if (status == CHEX_OK)
+        status = p->backend->update(p->plan, 1e-3, 1, &ticket, err);
+    return status == CHEX_OK ? gpu_wait(p, ticket, out, err) : status;
+}
+
+static void
+keep(const struct gpu_plan *p, int of)
+{
+    static const enum arena_id arenas[] = {ARENA_PARAMETERS, ARENA_STATISTICS, ARENA_GRADIENTS, ARENA_MOMENT1};
+    size_t i;
+
+    for (i = 0; i < 4; i++)
+        left[of].arena[arenas[i]] = gpu_read(p, arenas[i]);
+}
+
+static void
+play_steps(struct rank *r, struct collective *c)
+{
+    int of = collective_rank(c);
+    struct plan_options o = shared_options;
+    struct device *device;
+    struct gpu_plan p;
+    uint32_t i;
+
+    ranks_good(backend_cuda.device_open(0, &device, &r->err), &r->err);
+    ranks_good(backend_cuda.reduce_new(device, c, &o.reduce, &r->err), &r->err);
+    o.part = on_part;
+    o.context = &left[of].told;
+    gpu_make(&p, &backend_cuda, &o);
+    for (i = 0; i < STEPS; i++)
+        ranks_good(play_step(&p.p, of, collective_size(c), i, &left[of].result, &r->err), &r->err);
+    keep(&p, of);
+    step_plan_free(&p.p);
+    o.reduce->ops->free(o.reduce);
+    backend_cuda.device_close(device);
+}
+
+/* All micro-batches of the steps on the reference, in one process. */
+static void
+play_alone(struct gpu_plan *p, int size, struct step_result *out)
+{
+    const struct step_end end = {.wishes = 6};
+    struct chex_error err;
+    uint64_t ticket;
+    uint32_t i;
+    int k;
+
+    gpu_make(p, &backend_ref, &shared_options);
+    for (i = 0; i < STEPS; i++) {
+        int batches = i + 1 == STEPS ? 1 : size;
+
+        for (k = 0; k < batches; k++) {
+            unsigned flags = (k == 0 ? STEP_FIRST : 0) | (k + 1 == batches ? STEP_LAST : 0);
+            struct gpu_batch b;
+
+            gpu_draw(&b, i * 10 + (uint32_t)k, GPU_BATCH);
+            step_check_ok(backend_ref.accumulate(p->p.plan, &b.batch, flags, flags & STEP_LAST ? &end : NULL, &err), &err);
+        }
+        step_check_ok(backend_ref.update(p->p.plan, 1e-3, 1, &ticket, &err), &err);
+        step_check_ok(gpu_wait(&p->p, ticket, out, &err), &err);
+    }
+}
+
+START_TEST(ranks_make_the_step_of_one_process_with_the_same_bits)
+{
+    static const enum arena_id arenas[] = {ARENA_PARAMETERS, ARENA_STATISTICS, ARENA_GRADIENTS, ARENA_MOMENT1};
+    int size = 2 + _i, of;
+    struct graph *g = gpu_graph();
+    struct step_result alone;
+    struct gpu_plan ref;
+    size_t i;
+
+    shared_options = gpu_options(g);
+    ranks_play(size, 3, play_steps);
+    ranks_expect(size, CHEX_OK);
+    play_alone(&ref, size, &alone);
+    for (i = 0; i < 4; i++) {
+        size_t floats = arena_floats(g, arenas[i]);
+        float *wanted = gpu_read(&ref, arenas[i]);
+
+        for (of = 0; of < size; of++)
+            ck_assert_mem_eq(left[of].arena[arenas[i]], left[0].arena[arenas[i]], floats * sizeof(float));
+        ck_assert_msg(gpu_distance(left[0].arena[arenas[i]], wanted, floats) < 1e-3, "arena %d: relative error %g",
+                      (int)arenas[i], gpu_distance(left[0].arena[arenas[i]], wanted, floats));
+        free(wanted);
+    }
+    for (of = 0; of < size; of++) {
+        ck_assert(left[of].result.applied && left[of].result.wishes == 6 && left[of].result.bad == STEP_NONE);
+        ck_assert_double_eq_tol(left[of].result.loss, alone.loss, 1e-4 * alone.loss);
+        ck_assert_double_eq_tol(left[of].result.norm, alone.norm, 1e-3 * alone.norm);
+        ck_assert_double_gt(left[of].result.times.seconds[PART_REDUCE], 0);
+        ck_assert_double_gt(left[of].told.reduce, 0);
+        for (i = 0; i < 4; i++)
+            free(left[of].arena[arenas[i]]);
+    }
+    step_plan_free(&ref.p);
+    graph_free(g);
+}
+END_TEST
+
+/* ---- one rank cannot go on --------------------------------------------------------------------------------------- */
+
+static void
+play_fault(struct rank *r, struct collective *c)
+{
+    const struct step_end end = {.wishes = 0};
+    int of = collective_rank(c);
+    struct plan_options o = shared_options;
+    struct gpu_batch b;
+    struct gpu_plan p;
+    uint64_t ticket;
+
+    gpu_draw(&b, 1, GPU_BATCH);
+    step_plan_make(&p.p, &backend_cuda, &o); /* for its device */
+    ranks_good(backend_cuda.reduce_new(p.p.device, c, &o.reduce, &r->err), &r->err);
+    step_plan_free(&p.p);
+    gpu_make(&p, &backend_cuda, &o);
+    ranks_good(backend_cuda.accumulate(p.p.plan, of == 1 ? NULL : &b.batch,
+                                       STEP_FIRST | STEP_LAST | (of == 1 ? STEP_FAULT : 0), &end, &r->err),
+               &r->err);
+    ranks_good(backend_cuda.update(p.p.plan, 1e-3, 1, &ticket, &r->err), &r->err);
+    ranks_good(gpu_wait(&p.p, ticket, &left[of].result, &r->err), &r->err);
+    step_plan_free(&p.p);
+    o.reduce->ops->free(o.reduce);
+}
+
+START_TEST(a_fault_of_one_rank_halts_all)
+{
+    struct graph *g = gpu_graph();
+    int of;
+
+    shared_options = gpu_options(g);
+    ranks_play(3, 5, play_fault);
+    for (of = 0; of < 3; of++)
+        ck_assert(!left[of].result.applied && left[of].result.halted && left[of].result.faults == 1);
+    graph_free(g);
+}
+END_TEST
+
+/* Rank 1 is gone before its sums. */
+static void
+play_lost(struct rank *r, struct collective *c)
+{
+    const struct step_end end = {.wishes = 0};
+    int of = collective_rank(c);
+    struct plan_options o = shared_options;
+    struct gpu_batch b;
+    struct gpu_plan p;
+    uint64_t ticket;
+
+    if (of == 1)
+        return;
+    gpu_draw(&b, 1, GPU_BATCH);
+    step_plan_make(&p.p, &backend_cuda, &o);
+    ranks_good(backend_cuda.reduce_new(p.p.device, c, &o.reduce, &r->err), &r->err);
+    step_plan_free(&p.p);
+    gpu_make(&p, &backend_cuda, &o);
+    r->status = backend_cuda.accumulate(p.p.plan, &b.batch, STEP_FIRST | STEP_LAST, &end, &r->err);
+    if (r->status == CHEX_OK)
+        r->status = backend_cuda.update(p.p.plan, 1e-3, 1, &ticket, &r->err);
+    step_plan_free(&p.p);
+    o.reduce->ops->free(o.reduce);
+}
+
+START_TEST(a_rank_that_is_lost_is_named_and_the_plan_is_freed)
+{
+    struct graph *g = gpu_graph();
+    char host[128];
+
+    shared_options = gpu_options(g);
+    rank[0].options.timeout = rank[2].options.timeout = 0.5;
+    ranks_play(3, 5, play_lost);
+    rank_host(host, sizeof(host), 1);
+    ck_assert_int_eq(rank[0].status, CHEX_ERR_LOST);
+    ck_assert_int_eq(rank[2].status, CHEX_ERR_LOST);
+    ck_assert_msg(strstr(rank[0].err.text, host), "%s", rank[0].err.text);
+    graph_free(g);
+}
+END_TEST
+
+Suite *
+cuda_ranks_suite(void)
+{
+    Suite *s = suite_create("cuda_ranks");
+    TCase *c = tcase_create("cuda_ranks");
+
+    tcase_set_timeout(c, 300);
+    tcase_add_checked_fixture(c, ranks_setup, NULL);
+    tcase_add_loop_test(c, ranks_make_the_step_of_one_process_with_the_same_bits, 0, 2);
+    tcase_add_test(c, a_fault_of_one_rank_halts_all);
+    tcase_add_test(c, a_rank_that_is_lost_is_named_and_the_plan_is_freed);
+    suite_add_tcase(s, c);
+    return s;
+}

@@ -1,0 +1,23 @@
+/*
+ * input.h - how an image enters the network
+ *
+ * Gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2.  Numbers alone, as initialisers:
+ * kernels of a GPU have them as constants (train/cuda/), others as arrays (batch.h).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TRAIN_INPUT_H
+#define CHEX_TRAIN_INPUT_H
+
+/* ImageNet's, as torchvision. */
+#define INPUT_CHANNELS 3
+#define INPUT_MEAN             \
+    {                          \
+        0.485f, 0.456f, 0.406f \
+    }
+#define INPUT_DEVIATION        \
+    {                          \
+        0.229f, 0.224f, 0.225f \
+    }
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * cuda_backend.c - the backend of NVIDIA GPUs: its table of functions (backend.h), and what the host reads and writes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/cuda_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arenas ------------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+find_arena(struct plan *plan, enum arena_id arena, void **out, struct chex_error *err)
+{
+    *out = (void *)plan->layout.arena[arena];
+    if (!*out)
+        return error_set(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
+    return cuda_enter(plan, err);
+}
+
+static size_t
+arena_bytes(const struct plan *plan, enum arena_id arena)
+{
+    return arena_floats(plan->options.graph, arena) * sizeof(float);
+}
+
+/* Between host and device, behind all that was given to the device. */
+static enum chex_status
+copy(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, struct chex_error *err)
+{
+    const char *what = kind == cudaMemcpyHostToDevice ? "writing to the GPU" : "reading from the GPU";
+    enum chex_status status = cuda_flush(plan, err);
+
+    if (status == CHEX_OK)
+        status = cuda_check(cudaMemcpyAsync(to, from, bytes, kind, plan->compute), what, err);
+    if (status != CHEX_OK)
+        return status;
+    status = cuda_drain(plan, what, err);
+    if (status != CHEX_OK) /* memory of the caller is not on its way any more */
+        (void)cudaStreamSynchronize(plan->compute);
+    return status;
+}
+
+static enum chex_status
+cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
+{
+    void *to;
+    enum chex_status status = find_arena(plan, arena, &to, err);
+
+    return status == CHEX_OK ? copy(plan, to, from, arena_bytes(plan, arena), cudaMemcpyHostToDevice, err) : status;
+}
+
+static enum chex_status
+cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
+{
+    void *from;
+    enum chex_status status = find_arena(plan, arena, &from, err);
+
+    return status == CHEX_OK ? copy(plan, to, from, arena_bytes(plan, arena), cudaMemcpyDeviceToHost, err) : status;
+}
+
+/* A state of a plan that had no loss scale says 1. */
+static enum chex_status
+cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_error *err)
+{
+    void *there = (void *)plan->layout.state;
+    enum chex_status status = cuda_enter(plan, err);
+    struct step_state s;
+
+    if (status == CHEX_OK && !there)
+        return CHEX_OK; /* of a plan that only scores */
+    if (status == CHEX_OK)
+        status = copy(plan, &s, there, sizeof(s), cudaMemcpyDeviceToHost, err);
+    if (status != CHEX_OK)
+        return status;
+    s.applied = (double)state->applied;
+    s.good = state->good;
+    s.loss_scale = (float)state->loss_scale;
+    if (plan->layout.loss_scale == 1 || state->loss_scale <= 1)
+        s.loss_scale = plan->layout.loss_scale;
+    return copy(plan, there, &s, sizeof(s), cudaMemcpyHostToDevice, err);
+}
+
+/* ---- for tests --------------------------------------------------------------------------------------------------- */
+
+static float
+float_of_bits(uint32_t bits)
+{
+    float f;
+
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+static float
+float_of_fp16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
+    float small = (float)fraction * 0x1p-24f;
+
+    if (exponent == 31)
+        return float_of_bits(sign | 0x7f800000 | fraction << 13);
+    if (exponent == 0)
+        return sign ? -small : small;
+    return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+static float
+value_at(const struct plan *plan, const unsigned char *data, size_t i)
+{
+    uint16_t half;
+    float f;
+
+    if (plan->layout.chip.value_bytes == sizeof(float)) {
+        memcpy(&f, data + i * sizeof(f), sizeof(f));
+        return f;
+    }
+    memcpy(&half, data + i * sizeof(half), sizeof(half));
+    return plan->facts.precision == PRECISION_BF16 ? float_of_bits((uint32_t)half << 16) : float_of_fp16(half);
+}
+
+/* From [batch][pixels][ld] to [batch][channels][pixels]. */
+static void
+to_planes(const struct plan *plan, const unsigned char *from, unsigned ld, unsigned buffer, float scale, float *to)
+{
+    const struct graph_buffer *b = &plan->options.graph->buffer[buffer];
+    size_t pixels = (size_t)b->height * b->width, n, c, p;
+
+    for (n = 0; n < plan->options.batch; n++)
+        for (c = 0; c < b->channels; c++)
+            for (p = 0; p < pixels; p++)
+                *to++ = scale * value_at(plan, from, (n * pixels + p) * ld + c);
+}
+
+static enum chex_status
+peek_buffer(struct plan *plan, unsigned buffer, uintptr_t at, float scale, float *out, struct chex_error *err)
+{
+    const struct graph_buffer *b = &plan->options.graph->buffer[buffer];
+    unsigned ld = plan->layout.tensor[buffer].ld;
+    size_t bytes = (size_t)plan->options.batch * b->height * b->width * ld * plan->layout.chip.value_bytes;
+    unsigned char *raw = malloc(bytes);
+    enum chex_status status = raw ? CHEX_OK : error_memory(err);
+
+    if (status == CHEX_OK)
+        status = copy(plan, raw, (const void *)at, bytes, cudaMemcpyDeviceToHost, err);
+    if (status == CHEX_OK)
+        to_planes(plan, raw, ld, buffer, scale, out);
+    free(raw);
+    return status;
+}
+
+/* Logits and their gradient are floats, [batch][outputs]. */
+static enum chex_status
+peek_output(struct plan *plan, uintptr_t at, float scale, float *out, struct chex_error *err)
+{
+    const struct graph *g = plan->options.graph;
+    size_t values = (size_t)plan->options.batch * g->buffer[g->output].channels, i;
+    enum chex_status status = copy(plan, out, (const void *)at, values * sizeof(*out), cudaMemcpyDeviceToHost, err);
+
+    for (i = 0; status == CHEX_OK && i < values; i++)
+        out[i] *= scale;
+    return status;
+}
+
+static enum chex_status
+cuda_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
+{
+    const struct graph *g = plan->options.graph;
+    const struct graph_buffer *b = &g->buffer[buffer];
+    bool logits = buffer == g->output && !gradient;
+    uintptr_t at = gradient ? plan->layout.tensor[buffer].gradient : plan->layout.tensor[buffer].value;
+    struct step_state s = {.unscale = 1};
+    enum chex_status status = cuda_enter(plan, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (!logits && (!plan->options.keep || buffer == g->input || at == 0))
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "buffer %u is not kept", buffer);
+    if (plan->empty) {
+        memset(out, 0, (size_t)plan->options.batch * b->channels * b->height * b->width * sizeof(*out));
+        return CHEX_OK;
+    }
+    if (gradient)
+        status = copy(plan, &s, (const void *)plan->layout.state, sizeof(s), cudaMemcpyDeviceToHost, err);
+    if (status != CHEX_OK)
+        return status;
+    if (buffer == g->output)
+        return peek_output(plan, logits ? plan->layout.logits : at, gradient ? s.unscale : 1, out, err);
+    return peek_buffer(plan, buffer, at, gradient ? s.unscale : 1, out, err);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+const struct backend backend_cuda = {
+    .name = CUDA_BACKEND,
+    .device_count = cuda_device_count,
+    .device_open = cuda_device_open,
+    .device_close = cuda_device_close,
+    .reduce_new = reduce_staged_new,
+    .store_new = cuda_store_new,
+    .store_put = cuda_store_put,
+    .store_free = cuda_store_free,
+    .plan_size = cuda_plan_size,
+    .plan_new = cuda_plan_new,
+    .plan_free = cuda_plan_free,
+    .write = cuda_write,
+    .read = cuda_read,
+    .set_state = cuda_set_state,
+    .accumulate = cuda_accumulate,
+    .update = cuda_update,
+    .result = cuda_result,
+    .resume = cuda_resume,
+    .score = cuda_score,
+    .peek = cuda_peek,
+};

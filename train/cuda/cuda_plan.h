@@ -1,0 +1,211 @@
+/*
+ * cuda_plan.h - a device and a plan on it: private to train/cuda
+ *
+ * Three streams' worth of order: the host fills a pinned slot of a ring of CUDA_RING and puts its copy into `copies`;
+ * `compute` waits for that copy, and the copy for the launch that read the device's slot before.  Results come back at
+ * the end of each step into pinned memory, two in turns.  The host waits in cuda_result(), score(), read(), write() and
+ * nowhere else, but where a slot of the ring is not free yet (several micro-batches a step), and for staged sums.
+ *
+ * A step of one process is one launch of a graph: accumulate(LAST) puts only the copy of its micro-batch in; update()
+ * launches the graph "micro-batch, end, update".  Whoever needs the gradients before (peek, read, a reducer whose sums
+ * are staged by the host) has the micro-batch launched by cuda_flush().  Graphs are recorded when they are first needed,
+ * by what they hold: first, last, update, the slot and the result.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_PLAN_H
+#define CHEX_CUDA_PLAN_H
+
+#include "cuda/cuda_layout.h"
+
+#ifdef CUDA_EMULATED
+#define backend_cuda backend_cuda_emulated
+#define CUDA_BACKEND "cuda-emulated"
+#else
+#define CUDA_BACKEND "cuda"
+#endif
+extern const struct backend backend_cuda;
+
+#define CUDA_RING 3 /* pinned slots */
+
+/* ---- devices (cuda_devices.c) ------------------------------------------------------------------------------------ */
+
+struct cuda_device {
+    struct device device; /* the first member */
+    int number;           /* of the CUDA runtime; -1: a device that was imagined, for plan_size() alone */
+    unsigned major, minor, processors;
+};
+
+unsigned cuda_device_count(void);
+enum chex_status cuda_device_open(unsigned number, struct device **out, struct chex_error *err);
+void cuda_device_close(struct device *device);
+/* The set of kernels of a precision, and what a layout depends on; CHEX_ERR_UNSUPPORTED names the precisions. */
+enum chex_status cuda_chip_of(const struct cuda_device *device, enum precision precision, struct cuda_chip *out,
+                              struct chex_error *err);
+
+/* ---- errors (cuda_check.c) --------------------------------------------------------------------------------------- */
+
+/*
+ * What a failed call means for who runs a training: out of memory, a device that is gone, a driver too old, a kernel
+ * that failed.  `what`: "copying a micro-batch", or the name of a kernel.
+ */
+enum chex_status cuda_check(cudaError_t e, const char *what, struct chex_error *err);
+/* The same for a kernel that ran alone. */
+enum chex_status cuda_check_kernel(cudaError_t e, const char *kernel, struct chex_error *err);
+
+/* ---- plans (cuda_plan.c) ----------------------------------------------------------------------------------------- */
+
+/* What a graph holds: parts of a step in this order, and which slot and result they are for. */
+enum cuda_graph_bits {
+    HOLDS_BEGIN = 1,     /* of a step */
+    HOLDS_CLEAR = 2,     /* a rank's first micro-batch has no image: gradients are zero */
+    HOLDS_FORWARD = 4,   /* a micro-batch, from the slot */
+    HOLDS_BACKWARD = 8,
+    HOLDS_END = 16,      /* of this rank's part of a step */
+    HOLDS_UPDATE = 32,
+    HOLDS_SCORE = 64,    /* a view, from the slot */
+    HOLDS_PACK = 128,    /* weights to score with */
+    HOLDS_AVERAGE = 256, /* those of the average */
+    OF_SLOT = 512,       /* 1, else 0 */
+    OF_RESULT = 1024     /* 1, else 0 */
+};
+
+struct cuda_graph {
+    unsigned holds;
+    cudaGraphExec_t exec;
+};
+#define CUDA_GRAPHS 64
+
+/*
+ * Times of a micro-batch, or of what is one graph with the update: events before the first part and behind forward,
+ * backward and update, and when the host gave the work to the device.
+ */
+enum { CLOCK_BEGIN, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_UPDATE, CLOCK_EVENTS };
+struct cuda_clock {
+    cudaEvent_t event[CLOCK_EVENTS];
+    double given;    /* progress_clock() */
+    uint64_t ticket; /* of the step */
+    unsigned holds;  /* which parts there are; 0: it was read */
+};
+#define CUDA_CLOCKS 8 /* when micro-batch n is put in, n - 5 has ended: its pinned slot was free */
+
+struct plan {
+    struct cuda_device *device;
+    struct plan_options options;
+    struct plan_facts facts;
+    struct cuda_layout layout;
+    void *memory;                /* on the device: layout.bytes */
+    cudaStream_t compute, copies;
+
+    /* Micro-batches on their way. */
+    char *ring[CUDA_RING];         /* pinned, layout.slot.bytes each */
+    cudaEvent_t copied[CUDA_RING]; /* the pinned slot may be filled again */
+    cudaEvent_t taken[CUDA_SLOTS]; /* the device's slot may be filled again */
+    uint64_t batches;              /* that were put in */
+
+    /* The step at hand. */
+    unsigned number;  /* of the next micro-batch */
+    bool begun;       /* STEP_FIRST was there, and no update() yet */
+    bool ended;       /* STEP_LAST was there */
+    bool empty;       /* the last micro-batch had no image */
+    unsigned pending; /* what of it is still to be launched: enum cuda_graph_bits */
+
+    /* Results. */
+    uint64_t ticket;                  /* of the last step */
+    struct step_state *made[2];       /* pinned */
+    struct step_block *step_block[2]; /* pinned */
+    struct end_block *end_block[2];   /* pinned */
+    cudaEvent_t done[2];
+
+    /* Times. */
+    struct cuda_clock clock[CUDA_CLOCKS]; /* of micro-batches that are no part of a larger graph, in turns */
+    uint64_t clocks;
+    struct cuda_clock whole[2]; /* its events are nodes of the graphs with an update */
+    uint64_t times_of[2];       /* tickets */
+    struct step_times times[2];
+    double measured; /* progress_clock() of the end of what was measured last */
+
+    struct cuda_graph graph[CUDA_GRAPHS];
+    unsigned graphs;
+
+    /* Evaluation. */
+    float *logits[2]; /* pinned, [batch][outputs] */
+    cudaEvent_t scored[2];
+    cudaEvent_t drained; /* of cuda_drain() */
+};
+
+enum chex_status cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
+                                struct chex_error *err);
+enum chex_status cuda_plan_new(struct device *device, const struct plan_options *o, struct plan **out,
+                               struct plan_facts *facts, struct chex_error *err);
+void cuda_plan_free(struct plan *plan);
+
+/* ---- what a step needs (cuda_streams.c) --------------------------------------------------------------------------- */
+
+/*
+ * Streams, events and pinned memory of a plan whose device is current, whose options and layout are there, and which is
+ * zero else.  cuda_steps_free() is the end of it, also after an error of either, and waits for nothing that has failed.
+ */
+enum chex_status cuda_steps_new(struct plan *plan, struct chex_error *err);
+void cuda_steps_free(struct plan *plan);
+
+/* Its device becomes that of this thread: what every function of the table begins with. */
+enum chex_status cuda_enter(const struct plan *plan, struct chex_error *err);
+bool cuda_has_peers(const struct plan *plan);
+/* Until an event was reached.  A rank with peers tells them that it lives. */
+enum chex_status cuda_wait(struct plan *plan, cudaEvent_t event, const char *what, struct chex_error *err);
+/* Until all is done that was put into the stream of the plan. */
+enum chex_status cuda_drain(struct plan *plan, const char *what, struct chex_error *err);
+
+/* ---- micro-batches on their way (cuda_feed.c) --------------------------------------------------------------------- */
+
+/* How one is seen besides what it holds. */
+struct cuda_feed {
+    const struct crop *crop;
+    unsigned number; /* in its step */
+    bool seen;       /* its pixels are in the slot: those of the last but one */
+};
+/* Into the next slot of the device, *slot; the stream of the plan waits for it. */
+enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, unsigned *slot,
+                           struct chex_error *err);
+
+/* ---- launches (cuda_record.c) and their times (cuda_clock.c) ------------------------------------------------------- */
+
+/* Launch what `holds` says, as one graph: recorded when it is first needed. */
+enum chex_status cuda_run(struct plan *plan, unsigned holds, struct chex_error *err);
+void cuda_drop_graphs(struct plan *plan);
+
+/* A clock for the next micro-batch. */
+struct cuda_clock *cuda_clock_take(struct plan *plan, unsigned holds);
+void cuda_clock_start(struct cuda_clock *c, uint64_t ticket, unsigned holds);
+/* All of a step that has ended into its times. */
+void cuda_clock_step(struct plan *plan, uint64_t ticket);
+
+/* ---- a step (cuda_steps.c) ---------------------------------------------------------------------------------------- */
+
+enum chex_status cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags,
+                                 const struct step_end *end, struct chex_error *err);
+enum chex_status cuda_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err);
+enum chex_status cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
+                             struct chex_error *err);
+enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
+/* Launch the micro-batch that waits for update(), if there is one. */
+enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
+
+/* ---- evaluation (cuda_score.c), images (cuda_store.c), sums (reduce_staged.c) -------------------------------------- */
+
+enum chex_status cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                            enum arena_id weights, float *logits, struct chex_error *err);
+
+enum chex_status cuda_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,
+                                struct chex_error *err);
+enum chex_status cuda_store_put(struct image_store *store, uint32_t image, const uint8_t *pixels,
+                                struct chex_error *err);
+void cuda_store_free(struct image_store *store);
+const uint8_t *cuda_store_pixels(const struct image_store *store); /* on the device; of image 0 */
+
+/* Sums through pinned memory and messages: floats on the device, in place. */
+enum chex_status reduce_staged_new(struct device *device, struct collective *c, struct reduce **out,
+                                   struct chex_error *err);
+
+#endif

@@ -1,0 +1,180 @@
+/*
+ * cuda_record.c - see cuda_plan.h: the launches of a step, one by one or as a graph
+ *
+ * A graph is recorded by putting its launches into the stream while that captures, so both ways are the same code.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/cuda_plan.h"
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+put_list(struct plan *plan, enum cuda_list_id id, struct chex_error *err)
+{
+    const struct cuda_list *list = &plan->layout.list[id];
+    const struct cuda_kernel *set = plan->layout.chip.set;
+    size_t i;
+
+    for (i = 0; i < list->count; i++) {
+        cudaError_t e = cuda_launch(set, &list->op[i], plan->compute);
+
+        if (e == cudaSuccess && plan->options.no_graph)
+            e = cudaStreamSynchronize(plan->compute);
+        if (e == cudaSuccess)
+            continue;
+        return plan->options.no_graph ? cuda_check_kernel(e, set[list->op[i].kernel].name, err)
+                                      : cuda_check(e, set[list->op[i].kernel].name, err);
+    }
+    return CHEX_OK;
+}
+
+/* An event of the clock: a node where this is recorded. */
+static enum chex_status
+mark(struct plan *plan, const struct cuda_clock *c, int event, struct chex_error *err)
+{
+    unsigned flags = plan->options.no_graph ? cudaEventRecordDefault : cudaEventRecordExternal;
+
+    return c ? cuda_check(cudaEventRecordWithFlags(c->event[event], plan->compute, flags), "an event", err) : CHEX_OK;
+}
+
+static enum chex_status
+put_begin(struct plan *plan, unsigned holds, struct chex_error *err)
+{
+    const struct cuda_layout *l = &plan->layout;
+    enum chex_status status = holds & HOLDS_BEGIN ? put_list(plan, CUDA_LIST_BEGIN, err) : CHEX_OK;
+
+    if (status == CHEX_OK && holds & HOLDS_PACK)
+        status = put_list(plan, holds & HOLDS_AVERAGE ? CUDA_LIST_PACK_AVERAGE : CUDA_LIST_PACK, err);
+    if (status == CHEX_OK && holds & HOLDS_CLEAR)
+        status = cuda_check(cudaMemsetAsync((void *)l->arena[ARENA_GRADIENTS], 0,
+                                            plan->options.graph->param_floats * sizeof(float), plan->compute),
+                            "clearing gradients", err);
+    return status;
+}
+
+static enum chex_status
+put_forward(struct plan *plan, unsigned holds, const struct cuda_clock *c, struct chex_error *err)
+{
+    enum cuda_list_id list = holds & HOLDS_FORWARD   ? CUDA_LIST_FORWARD
+                             : holds & HOLDS_AVERAGE ? CUDA_LIST_SCORE_AVERAGE
+                                                     : CUDA_LIST_SCORE;
+    enum chex_status status = put_list(plan, holds & OF_SLOT ? CUDA_LIST_INPUT1 : CUDA_LIST_INPUT0, err);
+
+    if (status == CHEX_OK)
+        status = put_list(plan, list, err);
+    return status == CHEX_OK ? mark(plan, c, CLOCK_FORWARD, err) : status;
+}
+
+static enum chex_status
+put_end(struct plan *plan, unsigned result, struct chex_error *err)
+{
+    cudaError_t e = cudaMemcpyAsync((void *)plan->layout.end_block, plan->end_block[result], sizeof(struct end_block),
+                                    cudaMemcpyHostToDevice, plan->compute);
+
+    return e == cudaSuccess ? put_list(plan, CUDA_LIST_END, err) : cuda_check(e, "ending a step", err);
+}
+
+static enum chex_status
+put_update(struct plan *plan, unsigned result, const struct cuda_clock *c, struct chex_error *err)
+{
+    cudaError_t e = cudaMemcpyAsync((void *)plan->layout.step_block, plan->step_block[result],
+                                    sizeof(struct step_block), cudaMemcpyHostToDevice, plan->compute);
+    enum chex_status status = cuda_check(e, "updating parameters", err);
+
+    if (status == CHEX_OK)
+        status = put_list(plan, CUDA_LIST_UPDATE, err);
+    if (status == CHEX_OK)
+        status = mark(plan, c, CLOCK_UPDATE, err);
+    if (status == CHEX_OK)
+        status = cuda_check(cudaMemcpyAsync(plan->made[result], (const void *)plan->layout.state,
+                                            sizeof(struct step_state), cudaMemcpyDeviceToHost, plan->compute),
+                            "copying what came of a step", err);
+    return status;
+}
+
+static enum chex_status
+put_all(struct plan *plan, unsigned holds, struct chex_error *err)
+{
+    unsigned result = holds & OF_RESULT ? 1 : 0;
+    const struct cuda_clock *c = holds & HOLDS_UPDATE ? &plan->whole[result] : NULL;
+    enum chex_status status = mark(plan, c, holds & HOLDS_FORWARD ? CLOCK_BEGIN : CLOCK_BACKWARD, err);
+
+    if (status == CHEX_OK)
+        status = put_begin(plan, holds, err);
+    if (status == CHEX_OK && holds & (HOLDS_FORWARD | HOLDS_SCORE))
+        status = put_forward(plan, holds, c, err);
+    if (status == CHEX_OK && holds & HOLDS_BACKWARD)
+        status = put_list(plan, CUDA_LIST_BACKWARD, err);
+    if (status == CHEX_OK && holds & HOLDS_BACKWARD)
+        status = mark(plan, c, CLOCK_BACKWARD, err);
+    if (status == CHEX_OK && holds & HOLDS_END)
+        status = put_end(plan, result, err);
+    if (status == CHEX_OK && holds & HOLDS_UPDATE)
+        status = put_update(plan, result, c, err);
+    return status;
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+record(struct plan *plan, unsigned holds, cudaGraphExec_t *out, struct chex_error *err)
+{
+    cudaGraph_t graph = NULL;
+    cudaError_t e = cudaStreamBeginCapture(plan->compute, cudaStreamCaptureModeThreadLocal), ended;
+    enum chex_status status = cuda_check(e, "recording a step", err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = put_all(plan, holds, err);
+    ended = cudaStreamEndCapture(plan->compute, &graph); /* the stream captures until then, whatever went wrong */
+    if (status == CHEX_OK)
+        status = cuda_check(ended, "recording a step", err);
+    if (status == CHEX_OK)
+        status = cuda_check(cudaGraphInstantiate(out, graph, 0), "making a graph of a step", err);
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    return status;
+}
+
+static struct cuda_graph *
+find_graph(struct plan *plan, unsigned holds)
+{
+    unsigned i;
+
+    for (i = 0; i < plan->graphs; i++)
+        if (plan->graph[i].holds == holds)
+            return &plan->graph[i];
+    return NULL;
+}
+
+enum chex_status
+cuda_run(struct plan *plan, unsigned holds, struct chex_error *err)
+{
+    struct cuda_graph *g = find_graph(plan, holds);
+
+    if (plan->options.no_graph)
+        return put_all(plan, holds, err);
+    if (!g) {
+        struct cuda_graph made = {.holds = holds};
+        enum chex_status status;
+
+        if (plan->graphs == CUDA_GRAPHS)
+            return error_set(err, CHEX_ERR_BUG, "a step has too many forms");
+        status = record(plan, holds, &made.exec, err);
+        if (status != CHEX_OK)
+            return status;
+        g = &plan->graph[plan->graphs++];
+        *g = made;
+    }
+    return cuda_check(cudaGraphLaunch(g->exec, plan->compute), "launching a step", err);
+}
+
+void
+cuda_drop_graphs(struct plan *plan)
+{
+    while (plan->graphs > 0)
+        (void)cudaGraphExecDestroy(plan->graph[--plan->graphs].exec);
+}
