@@ -17,7 +17,7 @@ CODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(ARCHS))$(comma)code=compute_$(lastword $(ARCHS))
 WARNINGS = -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Werror
 COMMON = -g -MD $(WARNINGS) -Xcompiler -iquote,$(HERE),-iquote,$(SOURCE)/train,-iquote,$(SOURCE)/lib -I$(BUILD)
-CC17 = $(NVCC) -std=c++17 -O2 $(COMMON) -DON_DEVICE
+CC17 = $(NVCC) -std=c++17 -O1 $(COMMON) -DON_DEVICE
 C11 = $(NVCC) -x c -Xcompiler -std=c11 -O2 $(COMMON) -D_DEFAULT_SOURCE
 
 VALUES = fp16 bf16
