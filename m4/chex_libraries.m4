@@ -109,38 +109,12 @@ AC_DEFUN([CHEX_WITH_MPI], [
   AC_PATH_PROG([MPIRUN], [mpirun])
 ])
 
-# The toolkit's place: CUDA_HOME, else where nvcc is, else /usr/local/cuda.
-AC_DEFUN([CHEX_WITH_CUDA], [
-  AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit])
-  AC_ARG_VAR([NVCC], [the CUDA compiler])
-  CHEX_WITH([cuda], [CUDA toolkit and cuDNN: looked for, not used yet], [
-    AC_PATH_PROG([NVCC], [nvcc], [], [$CUDA_HOME/bin:$PATH:/usr/local/cuda/bin])
-    AS_IF([test -n "$NVCC"], [
-      AS_IF([test -z "$CUDA_HOME"], [CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$NVCC")")")])
-      chex_saved_cppflags=$CPPFLAGS
-      CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
-      AC_CHECK_HEADERS([cuda_runtime_api.h cudnn.h], [], [], [[
-#ifdef HAVE_CUDA_RUNTIME_API_H
-#include <cuda_runtime_api.h>
-#endif
-]])
-      CPPFLAGS=$chex_saved_cppflags
-      AS_IF([test "$ac_cv_header_cuda_runtime_api_h" = yes && test "$ac_cv_header_cudnn_h" = yes],
-        [have_cuda=yes])])])
-])
-
-AC_DEFUN([CHEX_WITH_NCCL], [
-  CHEX_WITH([nccl], [NCCL: looked for, not used yet], [
-    AS_IF([test "$have_cuda" = yes], [
-      chex_saved_cppflags=$CPPFLAGS
-      CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
-      AC_CHECK_HEADER([nccl.h], [have_nccl=yes])
-      CPPFLAGS=$chex_saved_cppflags])])
-])
-
-# There is no GPU backend yet: what was found for it is not used.
 AC_DEFUN([CHEX_SUMMARY], [
-  AS_IF([test "$have_cuda" = yes], [chex_cuda='found, not used yet'], [chex_cuda=no])
+  AS_CASE([$with_cuda:$have_cuda:$chex_cuda_backend],
+    [*:yes:yes], [chex_devices='CPU, NVIDIA GPUs' chex_cuda="yes ($NVCC:$chex_archs)"],
+    [*:yes:*], [chex_devices=CPU chex_cuda='found, not used yet'],
+    [no:*], [chex_devices=CPU chex_cuda=no],
+    [chex_devices=CPU chex_cuda="no: $chex_cuda_why"])
   AS_IF([test "$have_nccl" = yes], [chex_nccl='found, not used yet'], [chex_nccl=no])
   AS_ECHO(["
   +---------------------------------------------------------------------------
@@ -155,8 +129,9 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   archives      $have_libarchive (libarchive, liblzma: images straight from .tar.gz and .zip)
   |   unit tests    $have_check (Check)
   |   mpi           $have_mpi (several machines)
-  |   trains on     CPU
+  |   trains on     $chex_devices
   |   CUDA          $chex_cuda
+  |   emulated GPU  $have_emulator${emulator_lacks:+: $emulator_lacks} (tests: CUDA without a device)
   |   NCCL          $chex_nccl
   +---------------------------------------------------------------------------
 "])

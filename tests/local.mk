@@ -91,18 +91,34 @@ tests_unit_SOURCES = \
 	tests/test_inflate.c
 tests_unit_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
-tests_unit_LDADD = libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
+tests_unit_LDADD = $(unit_emulated) libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
 # What the library calls is to fail: tests/calls.c.
 tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite \
 	-Wl,--wrap=write,--wrap=fstat,--wrap=fstatat,--wrap=openat,--wrap=open,--wrap=opendir,--wrap=nanosleep \
 	-Wl,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close,--wrap=readdir
+# Where there is the emulated GPU, it is one of the backends (emulator/local.mk).
+tests_unit_LINK = $(unit_link) $(tests_unit_LDFLAGS) $(LDFLAGS) -o $@
+if HAVE_EMULATED
+nodist_tests_unit_SOURCES = $(emulated_backends)
+unit_emulated = $(emulated_ldadd)
+unit_link = $(emulated_link)
+else
+unit_link = $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=link $(CCLD) $(AM_CFLAGS) $(CFLAGS)
+endif
 if HAVE_CHECK
 unit_tests = tests/unit
 check_PROGRAMS += tests/unit
 else
 unit_tests =
+endif
 check-local:
+if !HAVE_CHECK
 	@echo 'skip tests/unit: the library Check was not found (Debian: apt-get install check)'
+endif
+if CUDA_BACKEND
+if !EMULATOR
+	@echo 'skip the emulated GPU: $(emulator_lacks)'
+endif
 endif
 
 # ---- programs whose output is compared with other software ---------------------------------------------------------
@@ -303,6 +319,7 @@ AM_TESTS_ENVIRONMENT = \
 	WRITE_RUN='$(abs_builddir)/write-run'; export WRITE_RUN; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHEX_TRAIN='$(abs_builddir)/chex-train'; export CHEX_TRAIN; \
+	CHEX_TRAIN_EMULATED='$(abs_builddir)/tests/chex-train-emulated'; export CHEX_TRAIN_EMULATED; \
 	LATE_TRAIN='$(abs_builddir)/late-train'; export LATE_TRAIN; \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \
@@ -327,6 +344,11 @@ if !HAVE_MPI
 endif
 if !HAVE_LIBARCHIVE
 	@echo 'the tests of images in archives: a build without libarchive (Debian: libarchive-dev)'
+endif
+if CUDA_BACKEND
+if !EMULATOR
+	@echo 'the tests of the emulated GPU: $(emulator_lacks)'
+endif
 endif
 	@test -n '$(PYTHON)' || echo 'the tests in Python: there is no Python 3 (Debian: python3)'
 	@test -n '$(MPIRUN)' || echo 'the tests of ranks: there is no mpirun (Debian: openmpi-bin)'

@@ -3,7 +3,7 @@
 # walks; one with a list of its own is not given this one, since libtrain.la is an archive.  train/backends.h has the
 # words of --device.
 train_cppflags = $(AM_CPPFLAGS) -iquote $(srcdir)/train
-train_backends = cpu ref
+train_backends = $(cuda_backends) cpu ref
 
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES =
@@ -25,18 +25,21 @@ include train/eval/local.mk
 include train/log/local.mk
 include train/run/local.mk
 
+# $(call list_backends,NAMES), $(call name_backends,NAMES): what makes such a list, and such words.
+list_backends = $(AM_V_GEN)$(MKDIR_P) $(@D) && { \
+	echo '/* Made by make: the backends of this build. */'; \
+	echo '\#include <config.h>'; echo; echo '\#include "backend/backend.h"'; echo; \
+	for b in $(subst -,_,$(1)); do echo "extern const struct backend backend_$$b;"; done; echo; \
+	echo 'const struct backend *const backends[] = {'; \
+	for b in $(subst -,_,$(1)); do echo "    &backend_$$b,"; done; \
+	echo '    NULL,'; echo '};'; } > $@
+name_backends = $(AM_V_GEN)$(MKDIR_P) $(@D) && { \
+	echo '/* Made by make: the words of --device, for completion and for help. */'; \
+	printf '\#define BACKEND_NAMES '; printf '"%s", ' $(1); echo 'NULL'; \
+	printf '\#define BACKEND_HELP "auto (default)'; printf ', %s' $(1); echo '"'; } > $@
 train/backends.c: Makefile
-	$(AM_V_GEN)$(MKDIR_P) train && { \
-	  echo '/* Made by make: the backends of this build. */'; \
-	  echo '#include <config.h>'; echo; echo '#include "backend/backend.h"'; echo; \
-	  for b in $(train_backends); do echo "extern const struct backend backend_$$b;"; done; echo; \
-	  echo 'const struct backend *const backends[] = {'; \
-	  for b in $(train_backends); do echo "    &backend_$$b,"; done; \
-	  echo '    NULL,'; echo '};'; } > $@
+	$(call list_backends,$(train_backends))
 train/backends.h: Makefile
-	$(AM_V_GEN)$(MKDIR_P) train && { \
-	  echo '/* Made by make: the words of --device, for completion and for help. */'; \
-	  printf '#define BACKEND_NAMES '; printf '"%s", ' $(train_backends); echo 'NULL'; \
-	  printf '#define BACKEND_HELP "auto (default)'; printf ', %s' $(train_backends); echo '"'; } > $@
+	$(call name_backends,$(train_backends))
 BUILT_SOURCES += train/backends.c train/backends.h
 CLEANFILES += train/backends.c train/backends.h

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-# The emulator of CUDA's execution model.  It needs a C++ compiler, which nothing else here does: build.mk builds it,
-# with several compilers and sanitizers, in folders of its own.
-EXTRA_DIST += \
-	tests/emulator/api.c \
+# The emulator of CUDA's execution model, and on it the backend `cuda-emulated` for the programs of the tests.  It needs
+# a C++ compiler, which nothing else here does.  build.mk builds emulator and kernels once more for `make
+# check-emulator`, with several compilers and sanitizers.
+emulator_sources = \
 	tests/emulator/async_copy.cc \
 	tests/emulator/block.cc \
+	tests/emulator/device.cc \
+	tests/emulator/fiber.cc \
+	tests/emulator/graph.cc \
+	tests/emulator/matrix.cc \
+	tests/emulator/memory.cc \
+	tests/emulator/stream.cc \
+	tests/emulator/warp.cc
+EXTRA_DIST += $(emulator_sources) \
+	tests/emulator/api.c \
 	tests/emulator/block.h \
 	tests/emulator/build.mk \
 	tests/emulator/check_emulator.py \
 	tests/emulator/check_sm70.py \
 	tests/emulator/conv_kernels.cc \
 	tests/emulator/cuda_runtime_api.h \
-	tests/emulator/device.cc \
 	tests/emulator/emulated.h \
 	tests/emulator/emulator.h \
-	tests/emulator/fiber.cc \
 	tests/emulator/fiber.h \
-	tests/emulator/graph.cc \
 	tests/emulator/half.h \
 	tests/emulator/halves.cc \
 	tests/emulator/head_kernels.cc \
@@ -25,8 +31,6 @@ EXTRA_DIST += \
 	tests/emulator/kernel_fixture.h \
 	tests/emulator/layout_steps.c \
 	tests/emulator/matrices.c \
-	tests/emulator/matrix.cc \
-	tests/emulator/memory.cc \
 	tests/emulator/norm_kernels.cc \
 	tests/emulator/pool_kernels.cc \
 	tests/emulator/rule_kernels.cc \
@@ -34,9 +38,51 @@ EXTRA_DIST += \
 	tests/emulator/rules.c \
 	tests/emulator/runtime.h \
 	tests/emulator/sanitizer.h \
-	tests/emulator/step_kernels.cc \
-	tests/emulator/stream.cc \
-	tests/emulator/warp.cc
+	tests/emulator/step_kernels.cc
+
+# The C code of the backend is compiled where there is no C++ too.
+emulated_cppflags = $(cuda_cppflags) -I$(srcdir)/tests/emulator -DCUDA_EMULATED
+check_LTLIBRARIES += libcudaemulated.la
+libcudaemulated_la_SOURCES = $(cuda_sources)
+libcudaemulated_la_CPPFLAGS = $(emulated_cppflags)
+
+if EMULATOR
+check_LTLIBRARIES += libemulator.la libemulated_fp16.la libemulated_bf16.la libemulated_float.la
+libemulator_la_SOURCES = $(emulator_sources)
+libemulator_la_CPPFLAGS = $(emulated_cppflags)
+libemulated_fp16_la_SOURCES = $(cuda_table)
+nodist_libemulated_fp16_la_SOURCES = tests/emulator/all_kernels.cc
+libemulated_fp16_la_CPPFLAGS = $(emulated_cppflags) $(cuda_fp16)
+libemulated_bf16_la_SOURCES = $(cuda_table)
+nodist_libemulated_bf16_la_SOURCES = tests/emulator/all_kernels.cc
+libemulated_bf16_la_CPPFLAGS = $(emulated_cppflags) $(cuda_bf16)
+libemulated_float_la_SOURCES = $(cuda_table)
+nodist_libemulated_float_la_SOURCES = tests/emulator/all_kernels.cc
+libemulated_float_la_CPPFLAGS = $(emulated_cppflags) $(cuda_float)
+tests/emulator/all_kernels.cc: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && for f in $(cuda_kernels:train/%=%); do echo "#include \"$$f\""; done > $@
+CLEANFILES += tests/emulator/all_kernels.cc
+endif
+
+# Programs that have the backend stand before libtrain.la with a list of backends of their own, and C++ links them.
+emulated_backends = tests/emulated/train/backends.c tests/emulated/train/backends.h
+emulated_ldadd = libcudaemulated.la libemulated_fp16.la libemulated_bf16.la libemulated_float.la libemulator.la
+emulated_link = $(LIBTOOL) $(AM_V_lt) --tag=CXX --mode=link $(CXX) $(CXXFLAGS) $(CFLAGS)
+tests/emulated/train/backends.c: Makefile
+	$(call list_backends,cuda-emulated cpu ref)
+tests/emulated/train/backends.h: Makefile
+	$(call name_backends,cuda-emulated cpu ref)
+CLEANFILES += $(emulated_backends)
+
+if HAVE_EMULATED
+check_PROGRAMS += tests/chex-train-emulated
+endif
+tests_chex_train_emulated_SOURCES = tools/chex-train.c $(train_sources)
+nodist_tests_chex_train_emulated_SOURCES = $(emulated_backends)
+tests_chex_train_emulated_CPPFLAGS = -iquote tests/emulated $(tools_cppflags)
+tests_chex_train_emulated_LDADD = libdraw.la $(emulated_ldadd) libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
+tools/train/tests_chex_train_emulated-train_options.$(OBJEXT): tests/emulated/train/backends.h
+tests_chex_train_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 #: check-emulator     the emulator of CUDA's execution model: its rules, and that it finds who breaks one; minutes
 check-emulator:

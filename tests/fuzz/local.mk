@@ -17,7 +17,7 @@ fuzz_programs = \
 	tests/fuzz/record \
 	tests/fuzz/resample
 check_PROGRAMS += $(fuzz_programs) tests/fuzz/self_test
-check_LTLIBRARIES = tests/fuzz/libreplay.la tests/fuzz/libfuzz.la
+check_LTLIBRARIES += tests/fuzz/libreplay.la tests/fuzz/libfuzz.la
 tests_fuzz_libreplay_la_SOURCES = tests/fuzz/replay.c
 tests_fuzz_libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_ENGINE)

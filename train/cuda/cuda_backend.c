@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "cuda/cuda_eights.h"
 #include "cuda/cuda_plan.h"
 
 #include <stdlib.h>
@@ -19,12 +20,6 @@ find_arena(struct plan *plan, enum arena_id arena, void **out, struct chex_error
     if (!*out)
         return error_set(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
     return cuda_enter(plan, err);
-}
-
-static size_t
-arena_bytes(const struct plan *plan, enum arena_id arena)
-{
-    return arena_floats(plan->options.graph, arena) * sizeof(float);
 }
 
 /* Between host and device, behind all that was given to the device. */
@@ -44,22 +39,49 @@ copy(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcp
     return status;
 }
 
+/* Room for an arena as it lies on the device, with channels between that the graph does not have. */
+static enum chex_status
+new_spread(const struct plan *plan, enum arena_id arena, size_t *bytes, float **out, struct chex_error *err)
+{
+    *bytes = arena_floats(plan->layout.graph, arena) * sizeof(float);
+    *out = malloc(*bytes > 0 ? *bytes : 1);
+    return *out ? CHEX_OK : error_memory(err);
+}
+
 static enum chex_status
 cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
 {
+    float *spread = NULL;
+    size_t bytes = 0;
     void *to;
     enum chex_status status = find_arena(plan, arena, &to, err);
 
-    return status == CHEX_OK ? copy(plan, to, from, arena_bytes(plan, arena), cudaMemcpyHostToDevice, err) : status;
+    if (status == CHEX_OK)
+        status = new_spread(plan, arena, &bytes, &spread, err);
+    if (status == CHEX_OK) {
+        cuda_eights_spread(plan->layout.eights, arena, from, spread);
+        status = copy(plan, to, spread, bytes, cudaMemcpyHostToDevice, err);
+    }
+    free(spread);
+    return status;
 }
 
 static enum chex_status
 cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
+    float *spread = NULL;
+    size_t bytes = 0;
     void *from;
     enum chex_status status = find_arena(plan, arena, &from, err);
 
-    return status == CHEX_OK ? copy(plan, to, from, arena_bytes(plan, arena), cudaMemcpyDeviceToHost, err) : status;
+    if (status == CHEX_OK)
+        status = new_spread(plan, arena, &bytes, &spread, err);
+    if (status == CHEX_OK)
+        status = copy(plan, spread, from, bytes, cudaMemcpyDeviceToHost, err);
+    if (status == CHEX_OK)
+        cuda_eights_gather(plan->layout.eights, arena, spread, to);
+    free(spread);
+    return status;
 }
 
 /* A state of a plan that had no loss scale says 1. */
@@ -127,12 +149,13 @@ static void
 to_planes(const struct plan *plan, const unsigned char *from, unsigned ld, unsigned buffer, float scale, float *to)
 {
     const struct graph_buffer *b = &plan->options.graph->buffer[buffer];
+    const unsigned *channel = plan->layout.eights->channel[buffer];
     size_t pixels = (size_t)b->height * b->width, n, c, p;
 
     for (n = 0; n < plan->options.batch; n++)
         for (c = 0; c < b->channels; c++)
             for (p = 0; p < pixels; p++)
-                *to++ = scale * value_at(plan, from, (n * pixels + p) * ld + c);
+                *to++ = scale * value_at(plan, from, (n * pixels + p) * ld + channel[c]);
 }
 
 static enum chex_status

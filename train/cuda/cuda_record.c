@@ -50,7 +50,7 @@ put_begin(struct plan *plan, unsigned holds, struct chex_error *err)
         status = put_list(plan, holds & HOLDS_AVERAGE ? CUDA_LIST_PACK_AVERAGE : CUDA_LIST_PACK, err);
     if (status == CHEX_OK && holds & HOLDS_CLEAR)
         status = cuda_check(cudaMemsetAsync((void *)l->arena[ARENA_GRADIENTS], 0,
-                                            plan->options.graph->param_floats * sizeof(float), plan->compute),
+                                            l->graph->param_floats * sizeof(float), plan->compute),
                             "clearing gradients", err);
     return status;
 }

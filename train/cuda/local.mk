@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kernels for NVIDIA GPUs and their launches from C.  No backend links them yet: the C files are compiled in every
-# build, against the emulator's header, and tests/emulator/build.mk compiles the kernels for the emulator.
-noinst_LTLIBRARIES += libcudalaunch.la
-libcudalaunch_la_SOURCES = \
+# The CUDA backend: C, kernels, and a table of kernels for each type of value.  With CUDA nvcc compiles the kernels and
+# libtrain.la holds the backend `cuda`.  tests/emulator/local.mk compiles the same files for the emulator.
+cuda_sources = \
+	train/cuda/cuda_backend.c \
 	train/cuda/cuda_backward.c \
 	train/cuda/cuda_build.c \
 	train/cuda/cuda_build.h \
+	train/cuda/cuda_check.c \
+	train/cuda/cuda_clock.c \
 	train/cuda/cuda_device.h \
+	train/cuda/cuda_devices.c \
 	train/cuda/cuda_eights.c \
 	train/cuda/cuda_eights.h \
+	train/cuda/cuda_feed.c \
 	train/cuda/cuda_forward.c \
 	train/cuda/cuda_gemm.h \
 	train/cuda/cuda_kernels.h \
@@ -18,10 +22,16 @@ libcudalaunch_la_SOURCES = \
 	train/cuda/cuda_layout.h \
 	train/cuda/cuda_memory.c \
 	train/cuda/cuda_memory.h \
-	train/cuda/cuda_tile.h
-libcudalaunch_la_CPPFLAGS = $(train_cppflags) -I$(srcdir)/tests/emulator
-# compiled once for each type of value
-EXTRA_DIST += \
+	train/cuda/cuda_plan.c \
+	train/cuda/cuda_plan.h \
+	train/cuda/cuda_record.c \
+	train/cuda/cuda_score.c \
+	train/cuda/cuda_steps.c \
+	train/cuda/cuda_store.c \
+	train/cuda/cuda_streams.c \
+	train/cuda/cuda_tile.h \
+	train/cuda/reduce_staged.c
+cuda_kernels = \
 	train/cuda/conv_data.cu \
 	train/cuda/conv_forward.cu \
 	train/cuda/conv_weights.cu \
@@ -30,5 +40,33 @@ EXTRA_DIST += \
 	train/cuda/cuda_norm.cu \
 	train/cuda/cuda_pack.cu \
 	train/cuda/cuda_pool.cu \
-	train/cuda/cuda_step.cu \
-	train/cuda/cuda_table.c
+	train/cuda/cuda_step.cu
+cuda_table = train/cuda/cuda_table.c
+EXTRA_DIST += $(cuda_sources) $(cuda_kernels) $(cuda_table)
+
+cuda_cppflags = $(train_cppflags) $(JANSSON_CFLAGS)
+cuda_fp16 = -DCUDA_VALUE=fp16 -DCUDA_VALUE_BYTES=2
+cuda_bf16 = -DCUDA_VALUE=bf16 -DCUDA_VALUE_BYTES=2
+cuda_float = -DCUDA_VALUE=float -DCUDA_VALUE_BYTES=4
+
+if CUDA
+cuda_backends = cuda
+noinst_LTLIBRARIES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
+libcudahost_la_SOURCES = $(cuda_sources)
+libcudahost_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS)
+libcudahost_la_LIBADD = libcuda_fp16.la libcuda_bf16.la $(CUDA_LIBS)
+libcuda_fp16_la_SOURCES = $(cuda_table)
+libcuda_fp16_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS) $(cuda_fp16)
+libcuda_fp16_la_LIBADD = $(cuda_kernels:.cu=.fp16.lo)
+libcuda_bf16_la_SOURCES = $(cuda_table)
+libcuda_bf16_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS) $(cuda_bf16)
+libcuda_bf16_la_LIBADD = $(cuda_kernels:.cu=.bf16.lo)
+libtrain_la_LIBADD += libcudahost.la
+
+nvcc_compile = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile $(NVCC) $(NVCCFLAGS) \
+	-I$(srcdir)/train -c
+%.fp16.lo: %.cu $(filter %.h,$(cuda_sources))
+	$(nvcc_compile) $(cuda_fp16) $(CUDA_CODE_fp16) -o $@ $<
+%.bf16.lo: %.cu $(filter %.h,$(cuda_sources))
+	$(nvcc_compile) $(cuda_bf16) $(CUDA_CODE_bf16) -o $@ $<
+endif

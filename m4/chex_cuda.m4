@@ -1,0 +1,138 @@
+# CUDA: the toolkit for devices, a C++ compiler for the emulator of the tests.
+# SPDX-License-Identifier: Apache-2.0
+
+# Is there a backend in train/cuda/, and do programs get it?
+AC_DEFUN([CHEX_CUDA_BACKEND], [
+  AM_CONDITIONAL([CUDA_BACKEND], [test "${chex_cuda_backend=no}" = yes])
+])
+
+# CHEX_CXX: the C++ compiler that belongs to CC, before LT_INIT: clang++-14 for clang-14.
+AC_DEFUN([CHEX_CXX], [
+  chex_cc=${CC%% -*}
+  chex_cxx=$(AS_ECHO(["${chex_cc##* }"]) |
+    sed 's|clang\([[^/]]*\)$|clang++\1|; t; s|gcc\([[^/]]*\)$|g++\1|; t; s|cc$|c++|')
+  AC_PROG_CXX([$chex_cxx])
+])
+
+# The emulator of the tests (tests/emulator/) is C++17 and of the same maker as the C code, so that both have the same
+# sanitizers.  Under the thread sanitizer `make check-emulator` has it.
+AC_DEFUN([CHEX_EMULATOR], [
+  have_emulator=yes emulator_lacks=
+  CHEX_CXXFLAGS="-std=c++17 -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed"
+  AS_IF([test "$enable_werror" = yes], [CHEX_CXXFLAGS="$CHEX_CXXFLAGS -Werror"])
+  AS_CASE([$enable_sanitizers],
+    [no], [],
+    [*thread*|*memory*], [have_emulator=no emulator_lacks="not with -fsanitize=$enable_sanitizers"],
+    [CHEX_CXXFLAGS="$CHEX_CXXFLAGS $chex_flags"])
+  AS_IF([test "$have_emulator" = yes], [
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#ifndef __clang__
+#error
+#endif
+]])], [chex_clang=defined], [chex_clang='!defined'])
+    AC_LANG_PUSH([C++])
+    AC_MSG_CHECKING([whether $CXX compiles C++17 and is of the maker of $CC])
+    chex_saved_cxxflags=$CXXFLAGS
+    CXXFLAGS="$CXXFLAGS $CHEX_CXXFLAGS"
+    AC_LINK_IFELSE([AC_LANG_SOURCE([[
+#include <vector>
+#if $chex_clang __clang__
+int main(int n, char **) { if constexpr (sizeof n == 4) return std::vector<int>(n).size() == 0; }
+#endif
+]])], [], [have_emulator=no emulator_lacks="no C++17 compiler beside $CC (Debian: g++)"])
+    CXXFLAGS=$chex_saved_cxxflags
+    AC_MSG_RESULT([$have_emulator])
+    AC_LANG_POP([C++])
+  ])
+  # tests run on this machine: its instruction that rounds to half precision
+  AS_IF([grep -qsw f16c /proc/cpuinfo && test "$host_cpu" = x86_64 && test "$cross_compiling" = no],
+    [CHEX_CXXFLAGS="$CHEX_CXXFLAGS -mf16c"])
+  AC_SUBST([CHEX_CXXFLAGS])
+  AC_SUBST([emulator_lacks])
+  AM_CONDITIONAL([EMULATOR], [test "$have_emulator" = yes])
+  AM_CONDITIONAL([HAVE_EMULATED], [test "$have_emulator" = yes && test "$chex_cuda_backend" = yes])
+])
+
+# The toolkit: its folder from --with-cuda or CUDA_HOME, else that of an nvcc in PATH, else /usr/local/cuda.  nvcc
+# itself says where headers and libraries lie.
+AC_DEFUN([CHEX_WITH_CUDA], [
+  AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit])
+  AC_ARG_VAR([CUDA_ARCHS], [compute capabilities that kernels are compiled for, as "80 90" (default: all)])
+  AC_ARG_VAR([NVCC], [the CUDA compiler])
+  AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=auto|yes|no|DIR],
+    [training on NVIDIA GPUs, with the CUDA toolkit in DIR (default: auto)])], [], [with_cuda=auto])
+  have_cuda=no chex_cuda_why=
+  AS_CASE([$with_cuda], [auto|yes|no], [], [/*], [CUDA_HOME=$with_cuda],
+    [AC_MSG_ERROR([--with-cuda takes auto, yes, no or the folder of a CUDA toolkit, not '$with_cuda'])])
+  AS_IF([test "$with_cuda" != no], [
+    AS_CASE([$with_cuda], [/*], [NVCC=; chex_path=$CUDA_HOME/bin],
+      [chex_path=${CUDA_HOME:+$CUDA_HOME/bin:}$PATH:/usr/local/cuda/bin])
+    AS_IF([test -z "$NVCC"], [AC_PATH_PROG([NVCC], [nvcc], [], [$chex_path])])
+    AS_IF([test -z "$NVCC"], [chex_cuda_why='there is no nvcc'], [CHEX_TRY_CUDA])
+    AS_IF([test "$with_cuda" != auto && test "$have_cuda" = no], [
+      chex_cuda_why="$chex_cuda_why; CUDA 12.0 or newer is needed, https://developer.nvidia.com/cuda-downloads"
+      CHEX_LACKS([cuda: --with-cuda=$with_cuda, but $chex_cuda_why], [-], [-], [cuda])])
+  ])
+  AC_SUBST([CUDA_CPPFLAGS])
+  AC_SUBST([CUDA_LIBS])
+  AC_SUBST([CUDA_CODE_fp16])
+  AC_SUBST([CUDA_CODE_bf16])
+  AM_CONDITIONAL([CUDA], [test "$have_cuda" = yes && test "$chex_cuda_backend" = yes])
+])
+
+# A kernel is compiled by nvcc and linked by CC with the static runtime, which looks for the driver only at run time.
+AC_DEFUN([CHEX_TRY_CUDA], [
+  AC_MSG_CHECKING([whether $NVCC compiles a kernel that $CC links])
+  cat > chex_cuda.cu <<'_CHEX'
+#if CUDART_VERSION < 12000
+#error too old
+#endif
+extern "C" __global__ void kernel(const __grid_constant__ int a) { (void)a; }
+_CHEX
+  $NVCC --dryrun -c chex_cuda.cu > chex_cuda.log 2>&1
+  CUDA_CPPFLAGS=$(sed -n 's/"//g; s/^.* INCLUDES=//p' chex_cuda.log | sed 's/-I/-isystem /g')
+  CUDA_LIBS=$(sed -n 's/"//g; s/^.* LIBRARIES=//p' chex_cuda.log | sed 's/-L[[^ ]]*stubs//g')
+  CUDA_LIBS="$CUDA_LIBS -lcudart_static -ldl -lrt -lpthread"
+  NVCCFLAGS="-std=c++17 -O3 -forward-unknown-to-host-compiler -fno-exceptions -fno-threadsafe-statics"
+  AS_IF([test "$enable_werror" = yes], [NVCCFLAGS="$NVCCFLAGS --Werror all-warnings"])
+  CHEX_CUDA_CODE
+  AS_IF([$NVCC $NVCCFLAGS $CUDA_CODE_fp16 -fPIC -c chex_cuda.cu -o chex_cuda.o >&AS_MESSAGE_LOG_FD 2>&1], [
+    chex_saved_cppflags=$CPPFLAGS chex_saved_libs=$LIBS
+    CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
+    LIBS="chex_cuda.o $CUDA_LIBS $LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>
+void kernel(int);]], [[int n; return cudaGetDeviceCount(&n) || (void *)kernel == (void *)main;]])],
+      [have_cuda=yes], [chex_cuda_why="$CC does not link what $NVCC compiled (config.log)"])
+    CPPFLAGS=$chex_saved_cppflags LIBS=$chex_saved_libs
+  ], [chex_cuda_why="$NVCC does not compile a kernel (config.log)"])
+  rm -f chex_cuda.*
+  AC_SUBST([NVCCFLAGS])
+  AC_MSG_RESULT([$have_cuda])
+])
+
+# Machine code for each generation that nvcc knows, and of the newest what a driver compiles for those to come.
+# A program for 8.0 runs on 8.6 and 8.9 too.  bf16 begins with 8.0.
+AC_DEFUN([CHEX_CUDA_CODE], [
+  CUDA_CODE_fp16= CUDA_CODE_bf16= chex_archs= chex_newest=
+  chex_known=" $(echo $($NVCC --list-gpu-arch 2>/dev/null)) "
+  for chex_arch in ${CUDA_ARCHS:-70 75 80 90 100 120}; do
+    AS_CASE([$chex_known], [*" compute_$chex_arch "*], [chex_archs="$chex_archs $chex_arch"])
+  done
+  for chex_arch in $chex_archs; do
+    chex_code="-gencode arch=compute_$chex_arch,code=sm_$chex_arch"
+    CUDA_CODE_fp16="$CUDA_CODE_fp16 $chex_code"
+    AS_IF([test $chex_arch -ge 80], [CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_code"])
+    chex_newest="-gencode arch=compute_$chex_arch,code=compute_$chex_arch"
+  done
+  CUDA_CODE_fp16="$CUDA_CODE_fp16 $chex_newest"
+  CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_newest"
+])
+
+AC_DEFUN([CHEX_WITH_NCCL], [
+  CHEX_WITH([nccl], [NCCL: looked for, not used yet], [
+    AS_IF([test "$have_cuda" = yes], [
+      chex_saved_cppflags=$CPPFLAGS
+      CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
+      AC_CHECK_HEADER([nccl.h], [have_nccl=yes])
+      CPPFLAGS=$chex_saved_cppflags])])
+])
