@@ -90,6 +90,8 @@ def _(work):
     assert [e["loss"] for e in steps] == [float(i) for i in range(1, 21)]
     assert steps[6]["gradient_norm"] is None, "NaN is null"
     assert [e["epoch"] for e in steps] == [1] * 10 + [2] * 10
+    assert [(e["loss_scale"], e["steps_skipped"]) for e in steps] == [(65536, 0)] * 7 + [(65536, 1)] * 13
+    assert {e["steps_skipped"] for e in found if e["kind"] == "epoch"} == {1}
     last = [e for e in found if e["kind"] == "evaluation"][-1]
     assert [f["name"] for f in last["findings"]] == FINDINGS
     assert last["defined"] == 13 and last["findings"][13]["auroc"] is None and last["step"] == 20

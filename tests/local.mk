@@ -219,13 +219,19 @@ TESTS += \
 	tests/check_tables.py \
 	tests/check_train_again.py \
 	tests/check_train_plan.py
+if HAVE_EMULATED
+emulated_tests = tests/check_train_cuda.py
+TESTS += $(emulated_tests)
+endif
 # With TensorFlow, PyTorch, DALI.
 compare_tests = \
 	tests/check_parity.py \
+	tests/check_half.py \
 	tests/check_interop.py \
 	tests/check_weights.py \
 	tests/check_recipes.py
 slow_tests = \
+	$(emulated_tests) \
 	tests/check_faults.py \
 	tests/check_resume.py \
 	tests/check_convert.py \
@@ -250,6 +256,7 @@ EXTRA_DIST += \
 	tests/check_inspect.py \
 	tests/check_inspect_hostile.py \
 	tests/check_interop.py \
+	tests/check_half.py \
 	tests/check_late.py \
 	tests/check_layers.py \
 	tests/check_learns.py \
@@ -280,6 +287,7 @@ EXTRA_DIST += \
 	tests/fixtures.py \
 	tests/check_train.py \
 	tests/check_train_again.py \
+	tests/check_train_cuda.py \
 	tests/check_train_hostile.py \
 	tests/check_train_plan.py \
 	tests/check_resume.py \

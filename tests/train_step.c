@@ -2,8 +2,9 @@
  * train_step.c - one backend on given weights and images, step by step, for comparison with other software
  *
  *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H
- *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS < IN > OUT
+ *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION] < IN > OUT
  *
+ * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"
  * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have
  *        the images alone.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
@@ -83,8 +84,7 @@ take_padded(size_t before, size_t count, size_t all, size_t bytes)
     return padded;
 }
 
-/* The loss. */
-static float
+static struct step_result
 make_step(const struct backend *backend, struct plan *plan, const struct batch *batch, double rate)
 {
     const struct step_end end = {.wishes = 0};
@@ -97,7 +97,7 @@ make_step(const struct backend *backend, struct plan *plan, const struct batch *
     check(backend->update(plan, rate, 0, &ticket, &err), &err);
     while (!done)
         check(backend->result(plan, ticket, &done, &result, &err), &err);
-    return (float)result.loss;
+    return result;
 }
 
 static void
@@ -111,6 +111,7 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     float *logits = malloc(all * outputs * sizeof(float)), *weight = calloc(all, sizeof(*weight));
     struct crop *crop = calloc(all, sizeof(*crop));
     struct batch batch = {.crop = crop, .weight = weight, .scale = 1 / (double)(images * outputs)};
+    struct step_result result = {.loss = 0};
     struct plan_facts facts;
     struct device *device;
     struct plan *plan;
@@ -128,7 +129,9 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
         free((void *)batch.label);
         batch.pixels = take_padded(before, images, all, pixels);
         batch.label = take_padded(before, images, all, outputs);
-        loss = steps > 0 ? make_step(backend, plan, &batch, rate) : 0;
+        if (steps > 0)
+            result = make_step(backend, plan, &batch, rate);
+        loss = (float)result.loss;
         if (steps > 0)
             check(backend->peek(plan, g->output, false, logits, &err), &err);
         else
@@ -146,6 +149,9 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     give(arena, params * sizeof(float));
     give(stats, g->stat_floats * sizeof(float));
     give(logits + before * outputs, images * outputs * sizeof(float));
+    if (o->precision != PRECISION_AUTO)
+        fprintf(stderr, "applied %llu, loss scale %g\n", (unsigned long long)result.state.applied,
+                result.state.loss_scale);
     backend->plan_free(plan);
     backend->device_close(device);
     free((void *)batch.pixels);
@@ -157,11 +163,21 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     free(crop);
 }
 
+static enum precision
+precision_of(const char *name)
+{
+    enum precision p = PRECISION_AUTO;
+
+    while (p < PRECISION_COUNT && strcmp(precision_names[p], name) != 0)
+        p++;
+    return p;
+}
+
 int
 main(int argc, char **argv)
 {
     bool listing = argc == 5 && strcmp(argv[1], "--list") == 0;
-    const struct backend *backend = argc == 10 ? backend_find(argv[1]) : NULL;
+    const struct backend *backend = argc == 10 || argc == 11 ? backend_find(argv[1]) : NULL;
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.train = true};
     struct graph *g;
@@ -184,6 +200,7 @@ main(int argc, char **argv)
         o.batch = (unsigned)atoi(argv[5]) + padding;
         o.optimizer = optimizer_default(optimizer_of(argv[7]));
         o.threads = (unsigned)atoi(argv[9]);
+        o.precision = argc == 11 ? precision_of(argv[10]) : PRECISION_AUTO;
         run(backend, &o, padding, (unsigned)atoi(argv[6]), atof(argv[8]));
     }
     graph_free(g);

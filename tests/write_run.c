@@ -94,7 +94,9 @@ log_step(struct run_log *log, uint64_t step, double session)
                              .rate = 0.001,
                              .norm = step == 7 ? (double)NAN : 2,
                              .images = 64,
-                             .seconds = 0.5};
+                             .seconds = 0.5,
+                             .loss_scale = 65536,
+                             .steps_skipped = step > 7};
 
     s.times.seconds[PART_FORWARD] = 0.125;
     s.times.seconds[PART_BACKWARD] = 0.25;
@@ -111,6 +113,8 @@ log_epoch(struct run_log *log, uint64_t step, const struct evaluated *e)
                                   .rate = 0.001,
                                   .images = 64 * EPOCH,
                                   .seconds = 5,
+                                  .loss_scale = 65536,
+                                  .steps_skipped = step > 7,
                                   .order = "0123456789abcdef"};
     struct run_log_evaluation evaluation = {.step = step,
                                             .epoch = epoch,

@@ -75,7 +75,7 @@ tests/emulated/train/backends.h: Makefile
 CLEANFILES += $(emulated_backends)
 
 if HAVE_EMULATED
-check_PROGRAMS += tests/chex-train-emulated
+check_PROGRAMS += tests/chex-train-emulated tests/train-step-emulated
 endif
 tests_chex_train_emulated_SOURCES = tools/chex-train.c $(train_sources)
 nodist_tests_chex_train_emulated_SOURCES = $(emulated_backends)
@@ -83,6 +83,12 @@ tests_chex_train_emulated_CPPFLAGS = -iquote tests/emulated $(tools_cppflags)
 tests_chex_train_emulated_LDADD = libdraw.la $(emulated_ldadd) libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
 tools/train/tests_chex_train_emulated-train_options.$(OBJEXT): tests/emulated/train/backends.h
 tests_chex_train_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+
+tests_train_step_emulated_SOURCES = tests/train_step.c
+nodist_tests_train_step_emulated_SOURCES = tests/emulated/train/backends.c
+tests_train_step_emulated_CPPFLAGS = $(train_cppflags)
+tests_train_step_emulated_LDADD = $(emulated_ldadd) libtrain.la
+tests_train_step_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 #: check-emulator     the emulator of CUDA's execution model: its rules, and that it finds who breaks one; minutes
 check-emulator:

@@ -238,8 +238,10 @@ train_report_started(void *context, const struct trainer *t, const struct traine
 static void
 smooth(struct train_report *r, const struct trainer_step *step)
 {
-    r->loss = SMOOTHING * r->loss + (1 - SMOOTHING) * step->loss;
-    r->loss_weight = SMOOTHING * r->loss_weight + (1 - SMOOTHING);
+    if (isfinite(step->loss)) { /* else the step was skipped */
+        r->loss = SMOOTHING * r->loss + (1 - SMOOTHING) * step->loss;
+        r->loss_weight = SMOOTHING * r->loss_weight + (1 - SMOOTHING);
+    }
     r->waited += step->times.seconds[PART_WAIT];
     r->worked += step->seconds;
 }
@@ -315,6 +317,21 @@ print_times(struct train_report *r, const struct trainer_epoch *e)
     progress_line_print(&r->meter, "time     %s", text);
 }
 
+/* Where gradients have a loss scale. */
+static void
+print_scale(struct train_report *r, const struct trainer *t)
+{
+    double scale = trainer_state(t)->plan.loss_scale;
+    uint64_t skipped = trainer_steps_skipped(t);
+    char steps[PROGRESS_THINGS];
+
+    if (skipped > 0)
+        progress_line_print(&r->meter, "         %s skipped so far, whose gradient overflowed; loss scale %.6g",
+                            format_things(skipped, "step", steps), scale);
+    else if (r->common->verbose > 0 && scale != 1)
+        progress_line_print(&r->meter, "scale    loss scale %.6g, no step skipped", scale);
+}
+
 void
 train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *e)
 {
@@ -335,6 +352,7 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
     if (e->skipped > 0)
         progress_line_print(&r->meter, "         %s passed over so far",
                             format_things(trainer_result(t)->damaged, "damaged record", records));
+    print_scale(r, t);
 }
 
 void

@@ -11,6 +11,7 @@
 #include "common/launcher.h"
 #include "common/versions.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,7 +150,10 @@ train_watch_step(struct train_watch *w, const struct trainer *t, const struct tr
         return;
     w->steps.images += step->images;
     w->steps.seconds += step->seconds;
-    w->loss_sum += step->loss * (double)step->images;
+    if (isfinite(step->loss)) { /* else the step was skipped */
+        w->loss_sum += step->loss * (double)step->images;
+        w->loss_images += step->images;
+    }
     for (i = 0; i < PART_COUNT; i++)
         w->steps.times.seconds[i] += step->times.seconds[i];
     trainer_facts(t, &f);
@@ -157,13 +161,16 @@ train_watch_step(struct train_watch *w, const struct trainer *t, const struct tr
         return;
     w->steps.step = state->step;
     w->steps.epoch = state->epoch + 1;
-    w->steps.loss = w->loss_sum / (double)w->steps.images;
+    w->steps.loss = w->loss_sum / (double)w->loss_images; /* of none NaN, which is null there */
     w->steps.rate = step->rate;
     w->steps.norm = step->norm;
     w->steps.skipped = trainer_result(t)->skipped;
+    w->steps.loss_scale = state->plan.loss_scale;
+    w->steps.steps_skipped = trainer_steps_skipped(t);
     run_log_step(w->log, &w->steps);
     w->steps = (struct run_log_step){.step = 0};
     w->loss_sum = 0;
+    w->loss_images = 0;
 }
 
 void
@@ -177,6 +184,8 @@ train_watch_epoch(struct train_watch *w, const struct trainer *t, const struct t
                                         .seconds = e->seconds,
                                         .times = e->times,
                                         .skipped = e->skipped,
+                                        .loss_scale = trainer_state(t)->plan.loss_scale,
+                                        .steps_skipped = trainer_steps_skipped(t),
                                         .order = e->order};
 
     if (w->log)

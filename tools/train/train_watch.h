@@ -20,7 +20,8 @@ struct train_watch {
     struct run_file *file;
     struct trace *trace;
     struct run_log_step steps; /* since the last line of metrics.jsonl */
-    double loss_sum;           /* over their images */
+    double loss_sum;           /* over those of their images whose loss is finite, */
+    uint64_t loss_images;      /* so many */
     uint64_t interval;         /* steps of a line */
     void (*warn)(void *context, const char *text);
     void *context;

@@ -72,6 +72,8 @@ struct run_log_step {
     double seconds;          /* of wall time, of the interval */
     struct step_times times; /* sums over the interval */
     uint64_t skipped;        /* bad records replaced, in the run so far */
+    double loss_scale;       /* behind the last step; 1 without one */
+    uint64_t steps_skipped;  /* in the run so far: their gradients overflowed, and they changed nothing */
 };
 void run_log_step(struct run_log *log, const struct run_log_step *s);
 
@@ -85,6 +87,8 @@ struct run_log_epoch {
     double seconds; /* since it began, or since the run was resumed in its middle */
     struct step_times times;
     uint64_t skipped;
+    double loss_scale;
+    uint64_t steps_skipped;
     const char *order; /* order_hash() */
 };
 void run_log_epoch(struct run_log *log, const struct run_log_epoch *e);

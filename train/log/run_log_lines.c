@@ -81,6 +81,13 @@ add_speed(struct run_json *j, uint64_t images, double seconds, const struct step
     run_json_add(j, "parts", run_json_take(&parts));
 }
 
+static void
+add_scale(struct run_json *j, double loss_scale, uint64_t steps_skipped)
+{
+    run_json_real(j, "loss_scale", loss_scale);
+    run_json_count(j, "steps_skipped", steps_skipped);
+}
+
 enum chex_status
 run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err)
 {
@@ -91,6 +98,7 @@ run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, s
         run_json_real(&j, step_number[i].name, step_number_of(s, i));
     add_speed(&j, s->images, s->seconds, &s->times);
     run_json_count(&j, "skipped", s->skipped);
+    add_scale(&j, s->loss_scale, s->steps_skipped);
     return end(&j, b, err);
 }
 
@@ -103,6 +111,7 @@ run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b,
     run_json_real(&j, "learning_rate", e->rate);
     add_speed(&j, e->images, e->seconds, &e->times);
     run_json_count(&j, "skipped", e->skipped);
+    add_scale(&j, e->loss_scale, e->steps_skipped);
     run_json_text(&j, "order", e->order);
     return end(&j, b, err);
 }

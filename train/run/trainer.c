@@ -233,6 +233,12 @@ trainer_state(const struct trainer *t)
     return &t->state;
 }
 
+uint64_t
+trainer_steps_skipped(const struct trainer *t)
+{
+    return t->state.step > t->state.plan.applied ? t->state.step - t->state.plan.applied : 0;
+}
+
 const struct trainer_result *
 trainer_result(const struct trainer *t)
 {

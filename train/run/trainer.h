@@ -263,6 +263,7 @@ struct trainer_facts {
 void trainer_facts(const struct trainer *t, struct trainer_facts *out);
 const struct trainer_options *trainer_options(const struct trainer *t);
 const struct checkpoint_state *trainer_state(const struct trainer *t);
+uint64_t trainer_steps_skipped(const struct trainer *t); /* of the run so far, for a gradient that overflowed */
 
 /* What came of it so far, in this process. */
 struct trainer_result {

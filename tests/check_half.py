@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Half precision of the backend for GPUs, in the emulator, beside PyTorch's.
+
+    check_half.py [PATTERN]      in make check-compare with densenet-micro; in make check-slow with larger networks too
+
+Gradients: from the same weights and the same images, those of all parameters in fp16 and in bf16 are compared with
+PyTorch's in float64, and so are the gradients of PyTorch's own autocast in that precision: the error of all gradients
+together (norm of the difference over the norm), and the median of the errors of the tensors.  Neither may be more than
+1.1 times PyTorch's.  One draw of weights and images says little, so both are means over some.
+
+Autocast on a CPU has bf16 alone in the PyTorch of Debian.  Of fp16 there is a model: Autocast, in which each operator
+computes in float32, takes halves and gives halves, forward and backward, with a loss scale.  That it is the right model is
+seen in bf16, where its errors must be those of autocast.
+
+Loss curves: 50 steps of Adam in half precision beside the same 50 in float.  The tolerance of the loss at the end is the
+spread of runs in float with other seeds.
+
+TRAIN_STEP names the program of the CPU, TRAIN_STEP_EMULATED that with the emulated device.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import contextlib
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import check_parity as parity  # ends the process where there is no PyTorch
+from support import Cases, images, program, run, synth
+
+import torch
+import torchvision
+from torch.nn import functional as F
+
+case = Cases()
+# Minutes: in make check-slow, or by name.
+large = case if os.environ.get("CHEX_SLOW", "") not in ("", "0", "compare") or sys.argv[1:] else Cases()
+DEVICE = "cuda-emulated"
+OUTPUTS, LOSS_SCALE = parity.OUTPUTS, 65536.0
+TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+WORSE = 1.1  # than PyTorch
+SIDE, RATE = 32, 2e-3
+
+parity.MODELS["densenet-micro"] = functools.partial(torchvision.models.DenseNet, growth_rate=16,
+                                                    block_config=(3, 4, 4), num_init_features=32)
+
+
+# ---- images --------------------------------------------------------------------------------------------------------
+
+class Shards:
+    """Pixels and labels of the training split of a synthetic data set, which the first case makes."""
+    folder = None
+    pixels = labels = None
+
+
+def shards():
+    if Shards.folder is None:
+        Shards.folder = tempfile.mkdtemp(prefix="chex-half-")
+        table = synth(f"{Shards.folder}/images", 640, "--size", "64")
+        run([program("chex-convert"), "-q", "-i", f"{Shards.folder}/images/images", "-l", table, "-o",
+             f"{Shards.folder}/data", "--size", "36", "--split", "none"])
+        found = list(images(f"{Shards.folder}/data").values())
+        side = int(len(found[0]["image"]) ** 0.5)
+        Shards.pixels = np.array([np.frombuffer(r["image"], np.uint8).reshape(side, side) for r in found])
+        Shards.labels = np.array([list(r["label"]) for r in found], np.uint8)
+    return Shards.pixels, Shards.labels
+
+
+def draw(seed, steps, batch, side=SIDE):
+    """Crops of so many batches, some of them mirrored, and their labels."""
+    pixels, labels = shards()
+    rng = np.random.default_rng(seed)
+    room = pixels.shape[1] - side
+    x, y = np.empty((steps, batch, side, side), np.uint8), np.empty((steps, batch, OUTPUTS), np.uint8)
+    for step in range(steps):
+        for place, which in enumerate(rng.choice(len(pixels), batch, replace=False)):
+            top, left = rng.integers(0, room + 1, 2)
+            crop = pixels[which, top:top + side, left:left + side]
+            x[step, place] = crop[:, ::-1] if rng.random() < 0.5 else crop
+            y[step, place] = labels[which]
+    return x, y
+
+
+# ---- PyTorch -------------------------------------------------------------------------------------------------------
+
+class Operator(torch.autograd.Function):
+    """Computes in float32 from its inputs; the output has the type `kind`, and each gradient that of its input."""
+
+    @staticmethod
+    def forward(ctx, function, kind, *inputs):
+        with torch.enable_grad():
+            ctx.inputs = [t.detach().float().requires_grad_() for t in inputs]
+            ctx.output = function(*ctx.inputs)
+        ctx.types = [t.dtype for t in inputs]
+        return ctx.output.detach().to(kind)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        found = torch.autograd.grad(ctx.output, ctx.inputs, gradient.float(), allow_unused=True)
+        return None, None, *(g if g is None else g.to(t) for g, t in zip(found, ctx.types))
+
+
+class Autocast(torch.overrides.TorchFunctionMode):
+    """What autocast does on a GPU: convolutions and linear layers take input, weights and bias in half precision, what
+    follows has the type of what comes in; batch normalisation has its parameters and its sums in float32."""
+    CAST = {F.conv2d, F.linear, torch.conv2d}
+    KEEP = {F.relu, F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d, torch.relu, torch.relu_, torch.max_pool2d}
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        named = named or {}
+        if function in self.CAST:
+            tensors = [t for t in arguments[:3] if t is not None]
+            rest = arguments[3:]
+            return Operator.apply(lambda *t: function(*t, *(() if len(t) == 3 else (None,) if rest else ()), *rest,
+                                                      **named),
+                                  self.kind, *(t.to(self.kind) for t in tensors))
+        if function is F.batch_norm:  # as nn.BatchNorm2d calls it; in training, running statistics left alone
+            assert named["training"]
+            return Operator.apply(lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0, named["eps"]), self.kind,
+                                  arguments[0], named["weight"], named["bias"])
+        if function in self.KEEP:
+            named.pop("inplace", None)
+            return Operator.apply(lambda t: function(t, *arguments[1:], **named), self.kind, arguments[0])
+        return function(*arguments, **named)
+
+
+def gradients(network, start, x, labels, how, scale=1.0):
+    """Of one step of PyTorch, one array a tensor in float64; `how` is a context."""
+    model = network.model
+    network.load(start)
+    model.train()
+    model.zero_grad()
+    with how:
+        logits = model(x)
+    loss = torch.nn.BCEWithLogitsLoss()(logits.to(x.dtype), torch.from_numpy(labels).to(x.dtype))
+    (loss * scale).backward()
+    return [p.grad.double().numpy().ravel() / scale for _, p in network.params]
+
+
+def errors(got, wanted):
+    """Of all gradients together, and the median over the tensors."""
+    apart = [np.linalg.norm(a - b) for a, b in zip(got, wanted)]
+    sizes = [np.linalg.norm(b) for b in wanted]
+    each = [a / s for a, s in zip(apart, sizes) if s > 0]
+    return np.array([np.linalg.norm(apart) / np.linalg.norm(sizes), np.median(each)])
+
+
+# ---- the program ---------------------------------------------------------------------------------------------------
+
+class Device(parity.Variant):
+    """A backend of a program in one precision."""
+
+    def __init__(self, name, backend, precision):
+        super().__init__(backend)
+        self.program, self.precision = program(name), precision
+        self.name = f"{backend} {precision}"
+
+    def steps(self, network, start, pixels, labels, rate, count):
+        """What came out, how many steps were applied, and the loss scale at the end.  0 steps are an evaluation."""
+        batch, side = pixels.shape[1:3]
+        text = b"".join(a.tobytes() for a in start)
+        text += b"".join(p.tobytes() + y.tobytes() for p, y in zip(pixels, labels))
+        words = (network.name, side, OUTPUTS, batch, count, "adam", rate, parity.THREADS, self.precision)
+        done = subprocess.run([self.program, self.backend, *map(str, words)], input=text, capture_output=True,
+                              check=False)
+        assert done.returncode == 0, f"{self.name} {network.name}: {done.stderr.decode().strip()}"
+        said = re.search(r"applied (\d+), loss scale (\S+)\n", done.stderr.decode())
+        outcome = parity.Outcome(np.frombuffer(done.stdout, np.float32), count, batch * OUTPUTS, network)
+        return outcome, int(said[1]), float(said[2])
+
+    def run(self, network, start, pixels, labels, steps):
+        """As check_parity.py calls it."""
+        return self.steps(network, start, pixels, labels, parity.RATE, steps)[0]
+
+
+def emulated(precision):
+    return Device("tests/train-step-emulated", DEVICE, precision)
+
+
+def fresh(network, seed):
+    """Parameters as PyTorch draws them, and running statistics."""
+    torch.manual_seed(seed)
+    model = parity.MODELS[network.name](num_classes=OUTPUTS)
+    return (parity.flat(model.named_parameters()),
+            parity.flat((n, b) for n, b in model.named_buffers() if b.dim() > 0))
+
+
+# ---- gradients -----------------------------------------------------------------------------------------------------
+
+def mean_errors(name, precision, draws, batch, side=SIDE):
+    """{who: (all together, median)}: ours, PyTorch's, and that of the model of autocast."""
+    exact = parity.Network(name)
+    single = parity.Network(name)
+    single.model.float()
+    kind, device = TYPES[precision], emulated(precision)
+    scale = LOSS_SCALE if precision == "fp16" else 1.0
+    seen = {"ours": [], "model": []}
+    for seed in range(draws):
+        start = fresh(exact, seed)
+        pixels, labels = draw(seed, 1, batch, side)
+        x = parity.network_input(pixels[0])
+        wanted = gradients(exact, start, x, labels[0], contextlib.nullcontext())
+        if precision == "bf16":
+            there = torch.autocast("cpu", torch.bfloat16)
+            seen.setdefault("PyTorch", []).append(errors(gradients(single, start, x.float(), labels[0], there), wanted))
+        seen["model"].append(errors(gradients(single, start, x.float(), labels[0], Autocast(kind), scale), wanted))
+        got, applied, _ = device.steps(exact, start, pixels, labels, RATE, 1)
+        assert applied == 1, f"{device.name}: the step was skipped"
+        ours = [g.astype(np.float64) for g in parity.split(got.gradients[0], exact.params)]
+        seen["ours"].append(errors(ours, wanted))
+    return {who: np.mean(found, axis=0) for who, found in seen.items()}
+
+
+def compare(name, precision, draws, batch, side=SIDE):
+    found = mean_errors(name, precision, draws, batch, side)
+    print(f"     {name} {precision}, {side} px, batch {batch}, {draws} draws; error of all gradients, median of tensors: "
+          + "; ".join(f"{who} {both[0]:.4f}, {both[1]:.4f}" for who, both in found.items()))
+    theirs = found.get("PyTorch", found["model"])
+    assert all(0 < e < 1 for both in found.values() for e in both), found
+    for ours, wanted, what in zip(found["ours"], theirs, ("all gradients", "the median tensor")):
+        assert ours <= WORSE * wanted, f"error of {what} {ours:.4f}, PyTorch's {wanted:.4f}"
+    return found
+
+
+@case("gradients of densenet-micro in fp16 are as near to float64 as those of autocast", slow=True)
+def _(_work):
+    compare("densenet-micro", "fp16", 6, 8)
+
+
+@case("gradients of densenet-micro in bf16 are as near to float64 as those of autocast, and its model is true",
+      slow=True)
+def _(_work):
+    found = compare("densenet-micro", "bf16", 6, 8)
+    for model, theirs in zip(found["model"], found["PyTorch"]):
+        assert 0.8 < model / theirs < 1.25, f"the model of autocast {model:.4f}, autocast {theirs:.4f}"
+
+
+@large("gradients of densenet121 and resnet50 at 64 px are as near to float64 as those of autocast", slow=True)
+def _(_work):
+    for name in ("densenet121", "resnet50"):
+        for precision in TYPES:
+            compare(name, precision, 2, 8, 64)
+
+
+# ---- logic: the kernels in float -----------------------------------------------------------------------------------
+
+def two_values(network):
+    """Weights for 2 images of 32 px, of which the last block sees one pixel each.  Of two values that are far apart a
+    normalisation makes -1 and 1, whatever they are, and no gradient comes through but rounding: so their distance is
+    made one of the size of the root of epsilon."""
+    params, stats = network.random_weights()
+    for (name, _), values in zip(network.params, parity.split(params, network.params)):
+        if re.search(r"(denseblock4\..*|transition3\.)conv\d?\.weight", name):
+            values *= np.float32(3e-3)
+    return params, stats
+
+
+@large("densenet121 in float, 2 images of 32 px: every gradient and statistic beside float64, and beside ref", slow=True)
+def _(_work):
+    tally, network = parity.Tally(), parity.Network("densenet121")
+    pixels, labels = draw(1, 1, 2)
+    devices = [emulated("fp32"), Device("train-step", "ref", "fp32")]
+    start = parity.compare_step(tally, devices, network, pixels[0], labels[0], two_values(network))
+    ours, theirs = (d.run(network, start, pixels, labels, 1) for d in devices)
+    for (name, _), a, b in zip(network.params, *(parity.split(o.gradients[0], network.params) for o in (ours, theirs))):
+        tally.compare(f"gradient of {name} beside ref", a, b.astype(np.float64), 2 * parity.TOLERANCE,
+                      1e-3 * np.linalg.norm(theirs.gradients[0]) / np.sqrt(len(network.params)))
+    assert tally.failed == 0 and tally.passed > 1500, f"{tally.failed} differ, {tally.passed} do not"
+
+
+# ---- loss curves ---------------------------------------------------------------------------------------------------
+
+STEPS, LAST, RUNS, BATCH = 50, 10, 8, 8
+
+
+def curve(device, network, seed, pixels, labels):
+    """The loss of each step, and how many were applied."""
+    got, applied, scale = device.steps(network, fresh(network, seed), pixels, labels, RATE, STEPS)
+    return np.array([float(loss[0]) for loss in got.loss]), applied, scale
+
+
+def end_of(losses):
+    return float(np.mean(losses[-LAST:]))
+
+
+@functools.lru_cache(None)
+def float_curves():
+    """In float on the CPU: the same batches from the weights of several seeds."""
+    network, device = parity.Network("densenet-micro"), Device("train-step", "cpu", "fp32")
+    return [curve(device, network, seed, *draw(99, STEPS, BATCH))[0] for seed in range(RUNS)]
+
+
+def compare_curves(precision):
+    network, device = parity.Network("densenet-micro"), emulated(precision)
+    ends = [end_of(losses) for losses in float_curves()]
+    spread = float(np.std(ends, ddof=1))
+    whole = float_curves()[0]
+    half, applied, scale = curve(device, network, 0, *draw(99, STEPS, BATCH))
+    print(f"     {STEPS} steps of densenet-micro in {precision}, loss of each tenth step: "
+          f"{' '.join(f'{x:.3f}' for x in half[9::10])}; in float {' '.join(f'{x:.3f}' for x in whole[9::10])}; mean of the "
+          f"last {LAST} {end_of(half):.4f}, in float {ends[0]:.4f}, spread of {RUNS} seeds {spread:.4f}; "
+          f"{applied} steps applied, loss scale {scale:g}")
+    assert end_of(whole) < 0.7 * whole[0], "the run in float has learned nothing"
+    assert applied >= STEPS - 3, f"{applied} of {STEPS} steps were applied"
+    assert abs(end_of(half) - ends[0]) <= 2 * spread, f"{end_of(half):.4f}, in float {ends[0]:.4f}, spread {spread:.4f}"
+
+
+@case("50 steps in fp16 end with the loss of 50 steps in float, within the spread of seeds", slow=True)
+def _(_work):
+    compare_curves("fp16")
+
+
+@case("50 steps in bf16 end with the loss of 50 steps in float, within the spread of seeds", slow=True)
+def _(_work):
+    compare_curves("bf16")
+
+
+if __name__ == "__main__":
+    try:
+        torch.set_num_threads(parity.THREADS)
+        code = case.main()
+    finally:
+        if Shards.folder:
+            shutil.rmtree(Shards.folder, ignore_errors=True)
+    sys.exit(code)

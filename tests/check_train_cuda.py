@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-train on the emulated GPU (tests/chex-train-emulated), from outside: a run, its end and its going on, beside the
+CPU; what a GPU can do to it.
+
+    check_train_cuda.py [PATTERN]      only the cases whose name matches the regular expression
+
+The emulator does some 400 million multiplications a second: images of 32 pixels, densenet-micro, some steps.  More of
+them in make check-slow.  Where there is no mpirun the cases of ranks are skipped.
+"""
+import functools
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import struct
+import sys
+
+import ranks as mpi
+from support import Cases, Skip, program, read_csv, run, says, slurp, synth, write
+from training import header, kept, last_step, poison, run_folder, scratch, with_header
+
+case = Cases()
+GPU = "cuda-emulated"
+NAME = "tests/chex-train-emulated"
+STEPS = 4  # of an epoch
+
+
+@functools.lru_cache(None)
+def data():
+    """A data set of three splits with some thirty images to train on; read only."""
+    folder = os.path.join(scratch(), "cuda")
+    labels = synth(folder + ".images", 48, "--size", "64")
+    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
+         "--shard-size", "8", "--split", "patient:60,20,20"])
+    return folder
+
+
+def emulated():
+    try:
+        return program(NAME)
+    except Skip:
+        return program(os.path.basename(NAME))
+
+
+def words(out, *more, device=GPU, source=None):
+    return [emulated(), "-d", source or data(), "-o", out, "--model", "densenet-micro", "--crop", "32", "--batch", "8",
+            "--epochs", "2", "--bootstrap", "20", "--keep", "0", "-j", "1", "--device", device, *map(str, more)]
+
+
+def environment(**setting):
+    """EMULATOR_name=value."""
+    return {**mpi.ENVIRONMENT, **{"EMULATOR_" + name.upper(): str(value) for name, value in setting.items()}}
+
+
+def train(out, *more, code=0, ranks=1, device=GPU, source=None, **setting):
+    line = words(out, *more, device=device, source=source)
+    return run(line if ranks == 1 else mpi.ranks(NAME, ranks, *line), code, env=environment(**setting))
+
+
+@functools.lru_cache(None)
+def whole():
+    """The folder of a run on the emulated GPU that nobody disturbed: two epochs, all checkpoints, fp16."""
+    folder = os.path.join(scratch(), "cuda-whole")
+    train(folder)
+    return folder
+
+
+@functools.lru_cache(None)
+def on_cpu():
+    """The same by the CPU, with the same micro-batches."""
+    folder = os.path.join(scratch(), "cuda-cpu")
+    train(folder, device="cpu")
+    return folder
+
+
+def same(a, b, names=None):
+    """All that does not say when and where."""
+    x, y = kept(a), kept(b)
+    names = names or sorted(x)
+    differ = [n for n in names if x.get(n) != y.get(n)]
+    assert len(names) > 2 and not differ, f"other bytes in {differ}" if differ else names
+
+
+def ends_same(a, b):
+    assert last_step(a) == last_step(b), f"{last_step(b)} instead of {last_step(a)}"
+    same(a, b, [f"{last_step(a)}.safetensors", f"{last_step(a)}.opt.safetensors", "best.safetensors",
+                "predictions-test.csv", "metrics-test.json"])
+
+
+def tensors(path):
+    """{name: list of floats}"""
+    blob = slurp(path)
+    size, = struct.unpack_from("<Q", blob)
+    top = json.loads(blob[8:8 + size])
+    return {name: struct.unpack_from(f"<{(t['data_offsets'][1] - t['data_offsets'][0]) // 4}f", blob,
+                                     8 + size + t["data_offsets"][0])
+            for name, t in top.items() if name != "__metadata__" and t["dtype"] == "F32"}
+
+
+def state(path):
+    return json.loads(header(path)["__metadata__"]["state"])
+
+
+def distance(a, b):
+    """Of all parameters of two checkpoints, relative to the size of the first."""
+    x, y = tensors(a), tensors(b)
+    apart = sum((p - q) ** 2 for name in x for p, q in zip(x[name], y[name]) if "running" not in name)
+    size = sum(p ** 2 for name in x for p in x[name] if "running" not in name)
+    return math.sqrt(apart / size)
+
+
+def lines(out, kind):
+    with open(f"{out}/metrics.jsonl", encoding="utf-8") as f:
+        return [line for line in map(json.loads, f) if line["kind"] == kind]
+
+
+def predictions(out, split="test"):
+    top, rows = read_csv(f"{out}/predictions-{split}.csv")
+    first = next(i for i, name in enumerate(top) if re.search("atelectasis", name, re.I))
+    return {row[0]: [float(v) for v in row[first:first + 14]] for row in rows}
+
+
+def furthest(a, b):
+    """Of the probabilities of two evaluations."""
+    x, y = predictions(a), predictions(b)
+    assert x.keys() == y.keys() and x, "other images"
+    return max(abs(p - q) for name in x for p, q in zip(x[name], y[name]))
+
+
+def edited(path, to, change):
+    """A copy of a checkpoint in which change(name, bytearray) was done to each tensor."""
+    blob = bytearray(slurp(path))
+    size, = struct.unpack_from("<Q", blob)
+    for name, t in json.loads(blob[8:8 + size]).items():
+        if name != "__metadata__":
+            first, last = (8 + size + o for o in t["data_offsets"])
+            part = blob[first:last]
+            change(name, part)
+            blob[first:last] = part
+    return write(to, bytes(blob))
+
+
+# ---- a run -----------------------------------------------------------------------------------------------------------
+
+
+@case("a run on the GPU says its device and precision, leaves what one of the CPU leaves, and learns as that does")
+def _(work):
+    done = train(f"{work}/run", "-v", "--epochs", 1)
+    says(done, r"chex-train \S+   1 rank, .*", r"memory   [\d.]+ MB", r"scale    loss scale \d+, no step skipped",
+         r"val 1    loss \d", r"done     test")
+    assert set(kept(whole())) == set(kept(on_cpu())), set(kept(whole())) ^ set(kept(on_cpu()))
+    about = json.load(open(f"{whole()}/run.json", encoding="utf-8"))
+    assert about["options"]["precision"] == "fp16" and about["options"]["device"] == GPU, about["options"]
+    ours, theirs = ([line["loss"] for line in lines(out, "step")] for out in (whole(), on_cpu()))
+    assert len(ours) == len(theirs) >= 2 * STEPS - 2, (ours, theirs)
+    assert abs(ours[0] - theirs[0]) < 0.002 * theirs[0], (ours, theirs)  # one forward in fp16
+    assert max(abs(a - b) / b for a, b in zip(ours, theirs)) < 0.05, (ours, theirs)
+
+
+@case("two runs leave the same bytes, whatever the order of threads, blocks and streams")
+def _(work):
+    for threads, streams in ((0, 0), (1, 1), (7, 3)):
+        train(f"{work}/{threads}", "--epochs", 1, threads=threads, streams=streams)
+    same(f"{work}/0", f"{work}/1")
+    same(f"{work}/0", f"{work}/7")
+
+
+@case("without graphs, and with images on the device, in memory or nowhere, the bytes are the same")
+def _(work):
+    one = ("--epochs", 1)
+    train(f"{work}/run", *one)
+    for name, more in (("no-graph", ["--no-graph"]), ("device", ["--cache", "device"]), ("none", ["--cache", "none"]),
+                       ("host", ["--cache", "host"])):
+        train(f"{work}/{name}", *one, *more, streams=5)
+        same(f"{work}/run", f"{work}/{name}")
+
+
+@case("--micro-batch: several of them make a step; each number of them has its bytes, with and without graphs")
+def _(work):
+    more = ("--epochs", 1, "--micro-batch", 4, "--ema", 0.9, "--clip", 1, "--optimizer", "adamw", "--tta", "flip")
+    train(f"{work}/a", *more)
+    train(f"{work}/b", *more, "--no-graph", streams=3)
+    same(f"{work}/a", f"{work}/b")
+    train(f"{work}/cpu", *more, device="cpu")
+    at = f"{last_step(work + '/a')}.safetensors"
+    assert distance(f"{work}/cpu/{at}", f"{work}/a/{at}") < 0.02
+
+
+@case("a run in bf16 keeps its precision and goes on with it alone")
+def _(work):
+    out = f"{work}/run"
+    train(out, "--epochs", 1, "--precision", "bf16")
+    assert json.load(open(f"{out}/run.json", encoding="utf-8"))["options"]["precision"] == "bf16"
+    kept_state = state(f"{out}/{last_step(out)}.safetensors")
+    assert float.fromhex(kept_state["loss_scale"]) == 1 if isinstance(kept_state["loss_scale"], str) \
+        else kept_state["loss_scale"] == 1, kept_state
+    says(train(out, code=6), "precision bf16 -> fp16")
+    train(out, "--precision", "bf16")
+    straight = f"{work}/straight"
+    train(straight, "--precision", "bf16")
+    ends_same(straight, out)
+    assert slurp(f"{out}/best.safetensors") != slurp(f"{whole()}/best.safetensors")
+
+
+# ---- it stops and goes on --------------------------------------------------------------------------------------------
+
+
+@case("each checkpoint in the middle of an epoch leads to the same end, byte for byte")
+def _(work):
+    every = ("--checkpoint-every", "1steps")
+    train(f"{work}/whole", *every)
+    names = sorted(n for n in os.listdir(f"{work}/whole") if re.fullmatch(r"step-\d+\.safetensors", n))
+    assert len(names) >= 2 * STEPS - 2, names
+    for name in (names[1], names[len(names) // 2]):
+        train(f"{work}/again", *every, "--resume", f"{work}/whole/{name}", streams=2, threads=3)
+        ends_same(f"{work}/whole", f"{work}/again")
+        shutil.rmtree(f"{work}/again")
+
+
+@case("a signal saves and ends with 75, and the same command resumes to the same end")
+def _(work):
+    out = f"{work}/run"
+    process = mpi.start(words(out))
+    mpi.wait_for(lambda: os.path.exists(f"{out}/latest"))
+    process.send_signal(signal.SIGTERM)
+    text, code = mpi.finish(process)
+    assert code == 75, f"{code}: {text}"
+    says(train(out), r"resume   step-\d+")
+    ends_same(whole(), out)
+
+
+# ---- beside the CPU --------------------------------------------------------------------------------------------------
+
+
+@case("weights of the GPU are judged alike by the CPU, and those of the CPU by the GPU")
+def _(work):
+    for name, weights in (("gpu", whole()), ("cpu", on_cpu())):
+        for device in (GPU, "cpu"):
+            train(f"{work}/{name}-{device}", "--eval-only", "--init", f"{weights}/best.safetensors", device=device)
+        apart = furthest(f"{work}/{name}-{GPU}", f"{work}/{name}-cpu")
+        assert 0 < apart < 5e-3, f"probabilities {apart:.1e} apart"
+    assert furthest(f"{work}/gpu-{GPU}", f"{work}/cpu-cpu") > 0
+
+
+@case("a run in float moves from the CPU to the GPU and back, both ways, to the weights of one that stayed")
+def _(work):
+    float32 = ("--precision", "fp32", "--checkpoint-every", "never")
+    more = ("--allow-batch-change",)
+    for name, places in (("stay", ("cpu", "cpu", "cpu")), ("there", ("cpu", GPU, "cpu")), ("back", (GPU, "cpu", GPU))):
+        for epochs, device in enumerate(places, 1):
+            done = train(f"{work}/{name}", *float32, *more, "--epochs", epochs, device=device)
+            if epochs > 1 and places[epochs - 2] != device:
+                says(done, f"device {places[epochs - 2]} -> {device}")
+    at = f"{last_step(work + '/stay')}.safetensors"
+    for name in ("there", "back"):
+        moved = distance(f"{work}/stay/{at}", f"{work}/{name}/{at}")
+        assert 0 < moved < 1e-2, f"{moved:.2g}"
+        assert furthest(f"{work}/stay", f"{work}/{name}") < 2e-2
+
+
+@case("a checkpoint in half precision is whole for PyTorch's names and types: all in float32")
+def _(_work):
+    for name in ("best", last_step(whole()), last_step(whole()) + ".opt"):
+        top = header(f"{whole()}/{name}.safetensors")
+        kinds = {t["dtype"] for key, t in top.items() if key != "__metadata__" and "num_batches" not in key}
+        assert kinds == {"F32"}, kinds
+    assert header(f"{whole()}/best.safetensors").keys() == header(f"{on_cpu()}/best.safetensors").keys()
+
+
+# ---- the loss scale --------------------------------------------------------------------------------------------------
+
+
+@case("a gradient that overflows: the step is skipped, the loss scale falls, and both are seen; the run goes on to the "
+      "same end from a checkpoint between")
+def _(work):
+    def larger(name, part):
+        if name == "classifier.weight":
+            values = struct.unpack(f"<{len(part) // 4}f", part)
+            part[:] = struct.pack(f"<{len(values)}f", *(v * 3e4 for v in values))
+
+    weights = edited(f"{on_cpu()}/best.safetensors", f"{work}/large.safetensors", larger)
+    out = f"{work}/run"
+    done = train(out, "--epochs", 1, "--init", weights, "--checkpoint-every", "1steps", "--lr", 1e-6)
+    says(done, r"\d+ steps? skipped so far, whose gradient overflowed; loss scale \d+")
+    steps = lines(out, "step")
+    assert steps[0]["loss_scale"] == 32768 and steps[0]["steps_skipped"] == 1, steps
+    assert steps[0]["gradient_norm"] is None
+    at_start, behind = (f"{out}/step-{n:06}.safetensors" for n in (0, 1))
+    assert tensors(at_start) == tensors(behind), "a step that was skipped changed something"
+    last = state(f"{out}/{last_step(out)}.safetensors")
+    assert int(last["applied"]) == int(last["step"]) - lines(out, "epoch")[-1]["steps_skipped"], last
+    train(f"{work}/again", "--epochs", 1, "--resume", f"{out}/step-000001.safetensors", "--checkpoint-every", "1steps",
+          "--lr", 1e-6)
+    ends_same(out, f"{work}/again")
+
+
+# ---- ranks -----------------------------------------------------------------------------------------------------------
+
+
+@case("two ranks on one GPU: sums by messages, the same bytes in every run, the weights of one rank nearly")
+def _(work):
+    more = ("--epochs", 1, "--micro-batch", 4)
+    train(f"{work}/a", *more, "--batch", 4, ranks=2)
+    train(f"{work}/b", *more, "--batch", 4, ranks=2, streams=3, threads=2)
+    same(f"{work}/a", f"{work}/b")
+    train(f"{work}/one", *more)
+    at = f"{last_step(work + '/a')}.safetensors"
+    assert distance(f"{work}/one/{at}", f"{work}/a/{at}") < 0.01
+
+
+@case("two ranks that are stopped resume to the same end; so do they on two GPUs")
+def _(work):
+    more = ("--batch", 4)
+    train(f"{work}/whole", *more, ranks=2)
+    out = f"{work}/run"
+    process = mpi.start(mpi.ranks(NAME, 2, *words(out, *more)))
+    mpi.wait_for(lambda: os.path.exists(f"{out}/latest"))
+    pids = mpi.wait_for(lambda: mpi.children(process.pid, os.path.basename(NAME)))
+    os.kill(pids[0], signal.SIGUSR1)
+    text, code = mpi.finish(process)
+    assert code == 75, f"{code}: {text}"
+    train(out, *more, ranks=2, devices="90 90")
+    ends_same(f"{work}/whole", out)
+
+
+# ---- what can go wrong -----------------------------------------------------------------------------------------------
+
+
+@case("a damaged record: what was reached is saved, and with a good one the run goes on to the same end")
+def _(work):
+    folder = shutil.copytree(data(), f"{work}/copy")
+    poison(folder, 3)
+    out = f"{work}/run"
+    says(train(out, code=1, source=folder), "checksum|damaged")
+    assert os.path.exists(f"{out}/{last_step(out)}.safetensors")
+    train(out)
+    ends_same(whole(), out)
+
+
+@case("weights that are no numbers end with 7, name the step and the images, and save nothing")
+def _(work):
+    def spoil(name, part):
+        if name == "classifier.bias":
+            part[:4] = struct.pack("<f", 3e38)
+
+    weights = edited(f"{on_cpu()}/best.safetensors", f"{work}/bad.safetensors", spoil)
+    for precision in ("fp16", "bf16"):
+        out = f"{work}/{precision}"
+        done = train(out, "--init", weights, "--precision", precision, "--lr", 1e30, code=7)
+        says(done, r"diverged at step \d+ \(epoch 1\)", "last good checkpoint step-000000")
+        assert last_step(out) == "step-000000"
+
+
+@case("too little memory on the GPU: exit status 4, what is needed and what is free, and nothing is begun")
+def _(work):
+    done = train(f"{work}/run", code=4, memory=2 << 20)
+    says(done, r"[\d.]+ MB are needed and [\d.]+ (MB|kB) are there: try a smaller --micro-batch than 8")
+    assert not os.path.exists(f"{work}/run")
+    done = train(f"{work}/run", "--cache", "device", code=4, memory=memory_of_plan() + 1000)
+    says(done, r"--cache device needs [\d.]+ [kM]B, [\d.]+ \S+ (is|are) free there beside the network")
+
+
+def memory_of_plan():
+    """Bytes, as -n --json gives them."""
+    done = run(words("none", "-n", "--json", "-q"), env=environment())
+    return sum(json.loads(done.stdout)["plan"]["memory"].values())
+
+
+@case("memory that is free when the run begins and taken when it allocates: exit status 4")
+def _(work):
+    done = train(f"{work}/run", code=4, fail="cudaMalloc 1 2")
+    says(done, r"out of memory, the GPU has [\d.]+ \S+ free; try a smaller --micro-batch")
+
+
+@case("no GPU: --device says so with exit status 2, auto takes the CPU in one line, -n gives the memory without one")
+def _(work):
+    says(train(f"{work}/run", code=2, devices=""), r"--device cuda-emulated: there is no such device")
+    assert not os.path.exists(f"{work}/run")
+    done = train(f"{work}/auto", "--epochs", 1, device="auto", devices="")
+    says(done, "1 rank, CPU", "cuda-emulated: there is no such device")
+    with_gpu = json.loads(run(words("none", "-n", "--json", "-q"), env=environment()).stdout)["plan"]["memory"]
+    done = run(words("none", "-n", "--json"), env=environment(devices=""))
+    assert json.loads(done.stdout)["plan"]["memory"].keys() == with_gpu.keys()
+    says(done, r"memory   [\d.]+ MB", "no GPU here")
+
+
+@case("a driver that is too old, a GPU that is too old: one line with what there is and what is needed")
+def _(work):
+    done = train(f"{work}/run", code=2, fail="cudaGetDeviceProperties 1 35")
+    says(done, r"the NVIDIA driver is one of CUDA \d+\.\d+, and one of CUDA \d+\.\d+ is needed")
+    done = train(f"{work}/run", code=2, devices="61")
+    says(done, r"compute capability 6\.1, and 7\.0 is needed")
+    assert not os.path.exists(f"{work}/run")
+
+
+def end_by(work, name, setting, code, *patterns, more=()):
+    """The run ends in its middle; its last checkpoint is whole, and the same command goes on to the same end."""
+    out = f"{work}/{name}"
+    done = train(out, "--checkpoint-every", "1steps", *more, code=code, fail=setting)
+    says(done, *patterns)
+    at = last_step(out)
+    assert "step-000000" < at < last_step(whole()), at
+    says(train(out), rf"resume   {at}")
+    ends_same(whole(), out)
+
+
+@case("a kernel that fails in the middle of an epoch: exit status 70, what to do, and the last checkpoint goes on")
+def _(work):
+    end_by(work, "graph", f"step_decide {STEPS - 1} 700", 70, "a kernel has failed .*--no-graph",
+           "last checkpoint is whole")
+    end_by(work, "single", f"step_decide {STEPS - 1} 719", 70, r"the kernel \S*step_decide\S* has failed",
+           more=("--no-graph",))
+
+
+@case("a GPU that fails in the middle of an epoch, by its memory or its bus: exit status 8, what to do, and it goes on")
+def _(work):
+    for name, error in (("memory", 214), ("bus", 999)):
+        end_by(work, name, f"step_decide {STEPS - 1} {error}", 8, "the GPU has failed", "dmesg")
+
+
+if __name__ == "__main__":
+    try:
+        code = case.main()
+    finally:
+        shutil.rmtree(scratch(), ignore_errors=True)
+    sys.exit(code)
