@@ -57,4 +57,16 @@ bench-collective: bench-collective-ranks
 	for n in 1 2 4; do $(MPIRUN) --oversubscribe -np $$n ./bench-collective-ranks $(BENCH_FLAGS) || exit 1; done
 endif
 
-.PHONY: bench-collective bench-convert bench-inspect bench-loader bench-train
+# make bench-gpu: speed on a GPU beside PyTorch; BENCH_FLAGS is handed on (--quick, --out FOLDER, ...).
+EXTRA_PROGRAMS += gpu-loop
+gpu_loop_SOURCES = bench/gpu_loop.c
+gpu_loop_CPPFLAGS = $(train_cppflags)
+gpu_loop_LDADD = libtrain.la -lm
+CLEANFILES += gpu-loop
+EXTRA_DIST += bench/gpu.py bench/gpu_rates.cu bench/gpu_torch.py
+
+#: bench-gpu          on a GPU: bandwidth, steps and inference beside PyTorch, bytes of each kernel
+bench-gpu: gpu-loop
+	BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' $(PYTHON) $(srcdir)/bench/gpu.py $(BENCH_FLAGS)
+
+.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-train

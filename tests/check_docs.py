@@ -458,7 +458,7 @@ def check_vendors(tally):
 
 def check_help(tally):
     """`make help` names every target that is for people."""
-    names = ["Makefile.am", "bench/local.mk", *(f"tests/{part}local.mk" for part in ("", "emulator/", "fuzz/"))]
+    names = ["Makefile.am", "bench/local.mk", *(f"tests/{part}local.mk" for part in ("", "emulator/", "fuzz/", "gpu/"))]
     fragments = [read(name) for name in names]
     named = {line.split()[0] for text in fragments for line in re.findall(r"^#: (.*)$", text, re.M)}
     phony = {word for text in fragments for line in re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)$", text, re.M)

@@ -180,7 +180,7 @@ tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
 	  -o tests/dataset --size 32 --shard-size 16 && touch $@
 CLEANFILES += tests/dataset.stamp
 clean-local:
-	rm -rf tests/dataset tests/dataset.images emulator
+	rm -rf tests/dataset tests/dataset.images emulator gpu gpu-bundle gpu-bundle-build gpu-results
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 # The longest first: with several jobs none of them begins last and alone.

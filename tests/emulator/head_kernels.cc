@@ -121,7 +121,7 @@ run_loss(const value_set &set, bool focal)
     state = download_one(a.state);
     expect(fabs(state.loss - 1 - loss) < 1e-9 * loss && state.bad == STEP_BAD_NONE, "the loss");
     z[5] = NAN;
-    MUST(cudaMemcpy((void *)a.z, z.data(), z.size() * sizeof(float), cudaMemcpyHostToDevice));
+    copy_in(a.z, z.data(), z.size() * sizeof(float));
     launch(set, CUDA_LOSS, 1, 1, a);
     launch(set, CUDA_LOSS, 1, 1, a);
     state = download_one(a.state);

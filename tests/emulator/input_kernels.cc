@@ -284,12 +284,12 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
                          p.s->out,
                          c.splits};
     launch(set, CUDA_SUM_STEM, cuda_blocks(want.size() / INPUT_CHANNELS, PACK_THREADS), 1, sum);
-    compare("gradient", want, download(sum.gradient, want.size()), 2e-6);
+    compare("gradient", want, download(sum.gradient, want.size()), 2 * set.sums);
     overwrite(p.args.block, {1, 1, 0}); /* number 0: not added */
     launch(set, CUDA_SUM_STEM, cuda_blocks(want.size() / INPUT_CHANNELS, PACK_THREADS), 1, sum);
     for (double &w : want)
         w -= 1;
-    compare("gradient from zero", want, download(sum.gradient, want.size()), 2e-6);
+    compare("gradient from zero", want, download(sum.gradient, want.size()), 2 * set.sums);
 }
 
 static void

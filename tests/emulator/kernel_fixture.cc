@@ -12,11 +12,23 @@
 
 using namespace emulated;
 
+/*
+ * A tensor core cuts off where the emulator rounds, and adds eight or sixteen products at a time: the longest sum here,
+ * of 784 products, may lose 2^-23 of it 98 times.
+ */
+#ifdef ON_DEVICE
+#define SUMS 1.2e-5
+#else
+#define SUMS 1e-6
+#endif
+
 const std::vector<value_set> value_sets = {
-    {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4},
+    {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4, SUMS},
 #ifndef ONLY_FP16
-    {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3},
-    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6},
+    {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3, SUMS},
+#ifndef ON_DEVICE
+    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6, SUMS},
+#endif
 #endif
 };
 cudaStream_t stream;
@@ -32,6 +44,10 @@ must(cudaError_t e, const char *what, int line)
 {
     if (e == cudaSuccess)
         return;
+    if (e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver) {
+        printf("skip: there is no GPU: %s\n0 passed, 0 failed, 1 skipped\n", cudaGetErrorString(e));
+        exit(77);
+    }
     fprintf(stderr, "line %d: %s: %s\n", line, what, cudaGetErrorName(e));
     exit(3);
 }
@@ -94,14 +110,20 @@ random_values(const value_set &set, size_t count)
     return v;
 }
 
+void
+copy_in(const void *to, const void *from, size_t size)
+{
+    MUST(cudaMemcpyAsync((void *)to, from, size, cudaMemcpyHostToDevice, stream));
+    MUST(cudaStreamSynchronize(stream));
+}
+
 void *
 upload_bytes(const void *from, size_t size)
 {
     void *p;
 
     MUST(cudaMalloc(&p, size));
-    MUST(cudaMemcpyAsync(p, from, size, cudaMemcpyHostToDevice, stream));
-    MUST(cudaStreamSynchronize(stream));
+    copy_in(p, from, size);
     allocations.push_back(p);
     return p;
 }
@@ -124,6 +146,8 @@ room(size_t count)
     void *p;
 
     MUST(cudaMalloc(&p, count * sizeof(float)));
+    if (getenv("KERNELS_POISON"))
+        MUST(cudaMemsetAsync(p, 0xff, count * sizeof(float), stream));
     allocations.push_back(p);
     return (float *)p;
 }

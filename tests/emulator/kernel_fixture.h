@@ -2,7 +2,8 @@
  * kernel_fixture.h - what the tests of kernels share: the sets of this program, tensors, errors beside a reference
  *
  * A tensor on the host is float, already rounded to the type of value that it has on the device, so that a reference in
- * double starts from the same numbers.
+ * double starts from the same numbers.  Memory of the device is touched by copies alone, and all are in `stream`: the
+ * same sources run on the emulator (build.mk) and, with ON_DEVICE, on a GPU (tests/gpu/build.mk).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,6 +27,7 @@ struct value_set {
     const struct cuda_kernel *kernels;
     value_kind kind;
     double tolerance; /* relative error of what is stored as such values: some of their last bits */
+    double sums;      /* relative error of sums of products in float */
 };
 extern const std::vector<value_set> value_sets;
 
@@ -34,7 +36,7 @@ typedef std::vector<float> floats;
 extern cudaStream_t stream;
 extern bool small_shapes; /* for builds in which everything is slow */
 
-/* Ends the program with its name where a call fails. */
+/* Ends the program with its name where a call fails, with 77 where there is no device. */
 #define MUST(call) must(call, #call, __LINE__)
 void must(cudaError_t e, const char *what, int line);
 
@@ -46,8 +48,10 @@ unsigned random_below(unsigned limit);
 float rounded(const value_set &set, float f);
 /* To the device as values of the set, or as floats; freed by release(). */
 void *upload(const value_set &set, const floats &v);
+/* Not written; NaN where the environment has KERNELS_POISON, as it is on the emulator in any case. */
 float *room(size_t floats);
 void *upload_bytes(const void *from, size_t size);
+void copy_in(const void *to, const void *from, size_t size);
 void download_bytes(void *to, const void *from, size_t size);
 floats download(const value_set &set, const void *p, size_t count);
 floats download(const float *p, size_t count);
@@ -72,8 +76,7 @@ template <typename T>
 void
 overwrite(const T *p, const T &v)
 {
-    MUST(cudaMemcpyAsync((void *)p, &v, sizeof(v), cudaMemcpyHostToDevice, stream));
-    MUST(cudaStreamSynchronize(stream));
+    copy_in(p, &v, sizeof(v));
 }
 
 /* A kernel of the set with these arguments. */

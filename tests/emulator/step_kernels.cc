@@ -44,7 +44,7 @@ struct stepper {
     void step(const floats &gradient, double rate, double clip)
     {
         overwrite(decide.block, {rate, clip});
-        MUST(cudaMemcpy((void *)squares.gradient, gradient.data(), gradient.size() * 4, cudaMemcpyHostToDevice));
+        copy_in(squares.gradient, gradient.data(), gradient.size() * sizeof(float));
         launch(set, CUDA_GRADIENT_SQUARES, cuda_blocks(squares.count, STEP_EACH), 1, squares);
         launch(set, CUDA_STEP_DECIDE, 1, 1, decide);
         launch(set, CUDA_OPTIMIZER, cuda_blocks(apply.count, STEP_THREADS), 1, apply);

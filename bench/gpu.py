@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How fast chex-train is on a GPU, beside PyTorch on the same device in the same run (make bench-gpu).
+
+    gpu.py [--quick] [--device cuda] [--out FOLDER] [--budget SECONDS] [PART...]
+    gpu.py --table FILE.json           the table of stored results
+
+Parts, in this order:
+    machine   what is here: GPU, driver, versions
+    rates     copy bandwidth and products of matrices: gpu-rates
+    steps     chex-train's DenseNet-121 through its seam: batches, fp16 and bf16, training and inference, with graph and
+              without (then each kernel is waited for: what a graph saves, and more)
+    torch     PyTorch: eager, AMP, AMP with channels last, torch.compile, a CUDA graph; training and inference
+    ncu       bytes and time of each kind of kernel by Nsight Compute, beside the least that it must move by the graph
+
+All of one run go into FOLDER/DATE-DEVICE.json and .md; FOLDER is $OUT or bench/results/.  bench.jsonl, bench.log there
+(else in the build folder's gpu-results/) have each result when it is known.  --quick takes ten minutes, all half an
+hour.  Each part has a limit of its own; what was left out for want of time is listed.
+Exit status: 0 good, 1 something failed, 77 there is no GPU, or nothing could run.
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests", "gpu"))
+import gpu_results  # noqa: E402
+from gpu_results import BUILD, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
+
+MODEL = "densenet121"
+# (what, precision, side, batch, graph), the most important first
+STEPS = [("train", "fp16", 224, 64, True), ("train", "fp16", 224, 256, True), ("train", "bf16", 224, 64, True),
+         ("train", "bf16", 224, 256, True), ("infer", "fp16", 224, 64, True), ("infer", "fp16", 224, 256, True),
+         ("train", "fp16", 224, 64, False)]
+MORE_STEPS = [(what, precision, 224, batch, True) for precision in ("fp16", "bf16") for what in ("train", "infer")
+              for batch in (32, 64, 128, 256, 512)]
+MORE_STEPS += [("train", "fp16", 224, batch, False) for batch in (32, 64, 256)]
+MORE_STEPS += [("train", "fp16", 256, batch, True) for batch in (64, 256)]
+# (variant of gpu_torch.py, side, batch, what)
+PEERS = [("eager-fp16-nhwc", 224, 64, "train"), ("compile-fp16-nhwc", 224, 64, "train"),
+         ("compile-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nhwc", 224, 256, "train"),
+         ("compile-fp16-nhwc", 224, 64, "infer"), ("eager-fp16-nhwc", 224, 64, "infer"),
+         ("graph-fp16-nhwc", 224, 64, "train"), ("eager-tf32-nhwc", 224, 64, "train")]
+MORE_PEERS = [(f"{kind}-{precision}-nhwc", 224, batch, "train") for batch in (64, 256, 32, 128, 512)
+              for kind in ("compile", "eager") for precision in ("fp16", "bf16")]
+MORE_PEERS += [("max-fp16-nhwc", 224, 256, "train"), ("max-fp16-nhwc", 224, 64, "train"),
+               ("compile-fp16-nhwc", 224, 256, "infer"), ("eager-fp16-nhwc", 224, 256, "infer"),
+               ("graph-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nchw", 224, 256, "train"),
+               ("eager-tf32-nhwc", 224, 256, "train"), ("eager-fp32-nchw", 224, 64, "train"),
+               ("compile-fp16-nhwc", 256, 64, "train"), ("compile-fp16-nhwc", 256, 256, "train")]
+LIMITS = {True: {"machine": 20, "rates": 30, "steps": 130, "torch": 290, "ncu": 90},
+          False: {"machine": 20, "rates": 30, "steps": 500, "torch": 1300, "ncu": 150}}
+METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
+# Kernels of train/cuda/ by the beginning of their names, to the kinds of gpu-loop --least.
+KINDS = [("conv_forward", "conv_forward"), ("conv_data", "conv_data"), ("conv_weights", "conv_weights"),
+         ("sum_s", "conv_weights"), ("norm_gradient_sums", "norm_gradient_sums"),
+         ("norm_gradient_finish", "norm_gradient_sums"), ("norm_gradient", "norm_gradient"),
+         ("norm_apply", "norm_apply"), ("norm_", "norm_sums"), ("max_pool", "pool"),
+         ("average_pool", "pool"), ("mean_pool", "pool"), ("branches", "branches"), ("linear", "linear"),
+         ("loss", "linear"), ("gradient_squares", "optimizer"), ("step_", "optimizer"), ("optimizer", "optimizer")]
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--model", default=MODEL, help="of steps and ncu; PyTorch's is densenet121")
+    parser.add_argument("--out", default=os.environ.get("OUT"))
+    parser.add_argument("--budget", type=float, default=None)
+    parser.add_argument("--seconds", type=float, default=None, help="of each measurement")
+    parser.add_argument("--table", metavar="FILE", help="the table of stored results")
+    parser.add_argument("part", nargs="*", help=" ".join(LIMITS[True]))
+    o = parser.parse_args()
+    if any(p not in LIMITS[True] for p in o.part):
+        parser.error(f"parts are: {' '.join(LIMITS[True])}")
+    o.budget = o.budget or (570 if o.quick else 2000)
+    o.seconds = o.seconds if o.seconds is not None else 3 if o.quick else 5
+    return o
+
+
+# ---- parts -------------------------------------------------------------------------------------------------------
+
+def take_machine(r, _):
+    for what, words in gpu_results.machine_facts().items():
+        r.record(what, "fact", value=words)
+
+
+def take_rates(r, _):
+    done = r.run([program("gpu-rates")], None)
+    if done.returncode == 77:
+        raise Missing(done.stderr.strip())
+    assert done.returncode == 0, done.stderr.strip()[-300:]
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        if "rate" in found:
+            r.record(found.pop("rate"), "ok", **found)
+        else:
+            r.record("device", "fact", **found)
+
+
+def take_steps(r, o):
+    for what, precision, side, batch, graph in STEPS if o.quick else MORE_STEPS:
+        if o.device != "cuda":  # to try this program: small, and what the device has
+            precision, side, batch = "auto", 32, batch // 32
+        def measure(words=(what, precision, side, batch, graph)):
+            what, precision, side, batch, graph = words
+            done = r.run([program("gpu-loop"), f"{o.device}:{precision}", o.model, side, batch, what, o.seconds,
+                          *([] if graph else ["no-graph"])], None, 60)
+            if done.returncode == 77:
+                raise Missing(done.stderr.strip())
+            assert done.returncode == 0, done.stderr.strip()[-300:]
+            return json.loads(done.stdout)
+        r.case(f"{what} {precision} {side} px batch {batch}{'' if graph else ' without graph'}", measure)
+
+
+def take_torch(r, o):
+    python = python_with("torch", "torchvision")
+    for variant, side, batch, what in PEERS if o.quick else MORE_PEERS + PEERS:
+        case = f"{variant} {side} px batch {batch} {what}"
+        if any(line["case"] == case for line in r.lines):
+            continue
+        def measure(words=(variant, side, batch, what)):
+            # a compile that hangs takes no other with it
+            done = r.run([python, os.path.join(HERE, "gpu_torch.py"), *words, o.seconds], None, 150)
+            if done.returncode == 77:
+                raise Missing(done.stderr.strip().splitlines()[-1])
+            assert done.returncode == 0, done.stderr.strip()[-300:]
+            return json.loads(done.stdout.strip().splitlines()[-1])
+        r.case(case, measure)
+
+
+def take_ncu(r, o):
+    loop, ncu = program("gpu-loop"), tool("ncu")
+    batch = 64
+    least = json.loads(r.run([loop, "--least", o.model, 224, batch, "train"]).stdout)["least"]
+    with tempfile.TemporaryDirectory() as work:
+        log = os.path.join(work, "csv")
+        done = r.run([ncu, "--clock-control", "none", "--csv", "--page", "raw", "--metrics", ",".join(METRICS),
+                      "--log-file", log, loop, f"{o.device}:fp16", o.model, 224, batch, "train", "0", "no-graph"], None,
+                     140)
+        with open(log, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    r.log(text[:200000])
+    if done.returncode != 0 or "dram__bytes" not in text:
+        raise Missing(f"ncu did not measure, exit code {done.returncode}: {(text + done.stderr).strip()[-300:]}")
+    for kind, found in by_kind(text, least, steps=2).items():
+        r.record(kind, "ok", batch=batch, **found)
+
+
+UNITS = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9,  # and milliseconds
+         "nsecond": 1e-6, "usecond": 1e-3, "msecond": 1, "second": 1e3, "ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
+
+
+def by_kind(text, least, steps):
+    """{kind: launches, ms, bytes of a step, by ncu's page of raw values; and the least bytes}"""
+    rows = list(csv.reader(io.StringIO(text[text.index('"ID"'):])))
+    header, units, rows = rows[0], rows[1], rows[2:]
+    name, (data, time) = header.index("Kernel Name"), (header.index(m) for m in METRICS)
+    found = {}
+    for row in rows:
+        if len(row) != len(header):
+            continue
+        kernel = re.sub(r"\(.*", "", row[name])
+        kind = next((k for prefix, k in KINDS if kernel.startswith(prefix)), "others")
+        sums = found.setdefault(kind, {"launches": 0, "ms": 0.0, "bytes": 0.0})
+        sums["launches"] += 1 / steps
+        sums["ms"] += float(row[time].replace(",", "")) * UNITS[units[time]] / steps
+        sums["bytes"] += float(row[data].replace(",", "")) * UNITS[units[data]] / steps
+    for kind, sums in found.items():
+        sums["least"] = least.get(kind, {}).get("bytes", 0)
+        sums["flops"] = least.get(kind, {}).get("flops", 0)
+    return dict(sorted(found.items(), key=lambda item: -item[1]["ms"]))
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------
+
+def facts_of(lines):
+    return {line["case"]: line["value"] for line in lines if line["outcome"] == "fact" and "value" in line}
+
+
+def table(header, rows):
+    text = ["| " + " | ".join(header) + " |", "|" + "---|" + "---:|" * (len(header) - 1)]
+    return "\n".join(text + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+
+
+def number(value, digits=3):
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def speeds(lines, what):
+    """Rows by side and batch, the fastest first; "times compile": beside the fastest torch.compile of them."""
+    good = [line for line in lines if line["outcome"] == "ok" and line.get("what") == what]
+    both = [dict(line, who=f"chex-train {line['precision']}" + ("" if line["graph"] else ", without graph"))
+            for line in good if line["part"] == "steps"]
+    both += [dict(line, who="PyTorch " + line["variant"].replace("-", " ")) for line in good if line["part"] == "torch"]
+    rows = []
+    for side, batch in sorted({(line["side"], line["batch"]) for line in both}):
+        mine = [line for line in both if (line["side"], line["batch"]) == (side, batch)]
+        compiled = [line["img_s"] for line in mine if line.get("variant", "").startswith(("compile", "max"))]
+        for line in sorted(mine, key=lambda line: -line["img_s"]):
+            ratio = line["img_s"] / max(compiled) if compiled else None
+            rows.append([line["who"], side, batch, number(line["img_s"], 0), number(line["ms"]),
+                         number(line["best_ms"]), number(line["worst_ms"]), number(ratio, 2),
+                         number(line["bytes"] / 1e9, 2), number(line["first_s"], 1)])
+    return table(["", "px", "batch", "img/s", "ms", "best", "worst", "times compile", "GB", "first step, s"], rows) \
+        if rows else ""
+
+
+def kernels(lines):
+    """What ncu measured beside the least; the three farthest from it are marked."""
+    mine = [line for line in lines if line["part"] == "ncu" and line["outcome"] == "ok"]
+    copy = max((line["GB_s"] for line in lines if line["part"] == "rates" and "copy" in line["case"]), default=None)
+    ratios = {line["case"]: line["bytes"] / line["least"] for line in mine if line["least"]}
+    farthest = sorted(ratios, key=lambda case: -ratios[case])[:3]
+    rows = []
+    for line in mine:
+        case, rate = line["case"], line["bytes"] / line["ms"] / 1e6 if line["ms"] else 0
+        rows.append([case + (" (far)" if case in farthest else ""), number(line["launches"], 0), number(line["ms"]),
+                     number(line["bytes"] / 1e9), number(line["least"] / 1e9) if line["least"] else "",
+                     number(ratios.get(case), 2), number(rate, 0), number(rate / copy, 2) if copy else "",
+                     number(line["flops"] / line["ms"] / 1e9, 0) if line["flops"] and line["ms"] else ""])
+    return table(["kernels", "launches", "ms", "GB by ncu", "GB at least", "times", "GB/s", "of the copy", "TFLOP/s"],
+                 rows) if rows else ""
+
+
+def tables(lines):
+    """The page of a run."""
+    facts = facts_of(lines)
+    text = [f"# chex-train on {facts.get('gpu', '?').split(',')[0]}, {facts.get('date', '?')}\n",
+            "Written by `bench/gpu.py` (`make bench-gpu`). Ours and PyTorch's are of one run; medians of rounds of "
+            "five steps.\n", "".join(f"- {what}: {words}\n" for what, words in facts.items())]
+    rates = [line for line in lines if line["part"] == "rates" and line["outcome"] == "ok"]
+    if rates:
+        text += ["## The device\n", table(["", "GB/s", "TFLOP/s"], [
+            [line["case"], number(line.get("GB_s"), 0), number(line.get("TFLOP_s"), 0)] for line in rates])]
+    model = next((line["model"] for line in lines if "model" in line), MODEL)
+    for what, title in (("train", "Training"), ("infer", "Inference")):
+        rows = speeds(lines, what)
+        text += [f"## {title}, {model}\n", rows] if rows else []
+    rows = kernels(lines)
+    if rows:
+        batch = next(line["batch"] for line in lines if line["part"] == "ncu" and "batch" in line)
+        text += [f"## Kernels of a step of {batch} images, fp16\n",
+                 "At least: each operand read once, each result written once, by the graph; a model. Under the "
+                 "profiler kernels run alone, with caches that are cold.\n", rows]
+    missing = [line for line in lines if line["outcome"] in ("FAIL", "skip", "left out")]
+    if missing:
+        text += ["## Not measured\n", "".join(f"- {gpu_results.result_line(line).strip()}\n" for line in missing)]
+    return "\n".join(text)
+
+
+def write_pages(r, folder):
+    os.makedirs(folder, exist_ok=True)
+    facts = facts_of(r.lines)
+    gpu = facts.get("gpu", "none")
+    device = "no-gpu" if gpu.startswith("none") else re.sub(r"[^a-z0-9]+", "-", gpu.split(",")[0].lower()).strip("-")
+    path = os.path.join(folder, f"{facts.get('date', 'undated')}-{device}")
+    with open(path + ".json", "w", encoding="utf-8") as file:
+        json.dump(r.lines, file, indent=1)
+        file.write("\n")
+    with open(path + ".md", "w", encoding="utf-8") as file:
+        file.write(tables(r.lines))
+    return path
+
+
+def main():
+    o = options()
+    if o.table:
+        with open(o.table, encoding="utf-8") as file:
+            sys.stdout.write(tables(json.load(file)))
+        return 0
+    if o.device == "cuda":
+        why = gpu_results.no_gpu()
+        if why:
+            print(f"skip: bench-gpu: there is no GPU: {why}")
+            return 77
+    functions = {"machine": take_machine, "rates": take_rates, "steps": take_steps, "torch": take_torch,
+                 "ncu": take_ncu}
+    r = Results(o.out or os.path.join(BUILD, "gpu-results"), "bench", o.budget)
+    chosen = o.part or [name for name in functions if o.device == "cuda" or name in ("machine", "steps")]
+    for name in chosen:
+        r.part(name, LIMITS[o.quick][name], lambda r, f=functions[name]: f(r, o))
+    path = write_pages(r, o.out or os.path.join(ROOT, "bench", "results"))
+    with open(path + ".md", encoding="utf-8") as file:
+        print(file.read())
+    count = gpu_results.counts(r.lines)
+    print(f"results: {path}.json and .md")
+    print(f"{count['ok']} measured, {count['FAIL']} failed, {count['skip'] + count['left out']} left out")
+    return r.code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

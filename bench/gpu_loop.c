@@ -1,0 +1,388 @@
+/*
+ * gpu_loop.c - one backend on random images, as fast as it goes: a result is asked for one step late
+ *
+ *     gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph]
+ *     gpu-loop --least MODEL SIDE BATCH train|infer
+ *
+ * Prints one JSON object.  ms: median over rounds of five steps, by the wall clock; device_ms: the parts of a step by
+ * the clock of the device, where it has one; first_s: from opening the device to the first result.  0 seconds are two
+ * steps: for a profiler.
+ *
+ * --least: the least that each kind of kernel must move and compute in a step, by the graph: every operand is read
+ * once, every result written once, values have 2 bytes, gradients of weights 4.  A model, not a measurement.
+ *
+ * Exit status: 0 good, 1 an error, 2 usage, 77 there is no such device here
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "backend/backend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OUTPUTS = 14, WARM = 15, ROUND = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 2000 };
+
+static void
+check(enum chex_status status, const struct chex_error *err)
+{
+    if (status == CHEX_OK)
+        return;
+    fprintf(stderr, "gpu-loop: %s\n", err->text);
+    exit(1);
+}
+
+static void *
+checked(void *p)
+{
+    if (!p) {
+        fprintf(stderr, "gpu-loop: out of memory\n");
+        exit(1);
+    }
+    return p;
+}
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static float
+draw(void)
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(state >> 40) * 0x1p-24f;
+}
+
+/* He's initialisation, gamma 1. */
+static void
+fill_parameters(const struct graph *g, float *arena)
+{
+    size_t i, k;
+
+    for (i = 0; i < g->param_count; i++) {
+        const struct graph_tensor *t = &g->param[i];
+        float width = t->role == GRAPH_WEIGHT ? sqrtf(6.0f * (float)t->shape[0] / (float)t->count) : 0;
+
+        for (k = 0; k < t->count; k++)
+            arena[t->offset + k] = t->role == GRAPH_GAMMA ? 1 : width * (2 * draw() - 1);
+    }
+}
+
+static struct batch
+random_batch(unsigned images, unsigned side)
+{
+    size_t pixels = (size_t)images * side * side, i;
+    struct crop *crop = checked(calloc(images, sizeof(*crop)));
+    uint8_t *image = checked(malloc(pixels)), *label = checked(malloc((size_t)images * OUTPUTS));
+
+    for (i = 0; i < pixels; i++)
+        image[i] = (uint8_t)(256 * draw());
+    for (i = 0; i < (size_t)images * OUTPUTS; i++)
+        label[i] = draw() < 0.125f;
+    return (struct batch){.pixels = image, .crop = crop, .label = label, .scale = 1 / (double)(images * OUTPUTS)};
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+struct loop {
+    const struct backend *backend;
+    struct plan *plan;
+    const struct batch *batch;
+    float *logits;
+    bool trains;
+    unsigned ahead;
+    uint64_t ticket[2]; /* of the newest step and of the one before it */
+    uint64_t steps;
+    unsigned applied, results;
+    double device; /* seconds of the steps whose results are there */
+    double loss;
+};
+
+static void
+take_result(struct loop *l, uint64_t ticket)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    struct step_result r;
+    bool done = false;
+
+    while (!done)
+        check(l->backend->result(l->plan, ticket, &done, &r, &err), &err);
+    if (r.halted) {
+        fprintf(stderr, "gpu-loop: the loss is not finite after %llu steps\n", (unsigned long long)l->steps);
+        exit(1);
+    }
+    l->applied += r.applied;
+    l->results++;
+    l->loss = r.loss;
+    l->device += r.times.seconds[PART_FORWARD] + r.times.seconds[PART_BACKWARD] + r.times.seconds[PART_REDUCE] +
+                 r.times.seconds[PART_UPDATE];
+}
+
+static void
+one_step(struct loop *l)
+{
+    const struct step_end end = {.wishes = 0};
+    struct chex_error err = {.status = CHEX_OK};
+
+    if (!l->trains) {
+        check(l->backend->score(l->plan, l->batch, 1, l->batch->crop, ARENA_PARAMETERS, l->logits, &err), &err);
+        l->steps++;
+        return;
+    }
+    check(l->backend->accumulate(l->plan, l->batch, STEP_FIRST | STEP_LAST, &end, &err), &err);
+    l->ticket[1] = l->ticket[0];
+    check(l->backend->update(l->plan, 1e-4, 0, &l->ticket[0], &err), &err);
+    l->steps++;
+    if (l->ahead == 0 || l->steps == 1)
+        take_result(l, l->ticket[0]);
+    else if (l->steps > 2)
+        take_result(l, l->ticket[1]);
+}
+
+/* Nothing is under way any more. */
+static void
+drain(struct loop *l)
+{
+    if (l->trains && l->ahead > 0 && l->steps > 1)
+        take_result(l, l->ticket[0]);
+    l->steps = 1; /* the next step is as the second */
+}
+
+static int
+by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Rounds of steps; their milliseconds a step, in order of size. */
+static unsigned
+measure(struct loop *l, double seconds, double *round)
+{
+    double until = now() + seconds;
+    unsigned least = seconds > 0 ? LEAST_ROUNDS : 1, steps = seconds > 0 ? ROUND : 1, rounds, i;
+
+    for (rounds = 0; rounds < MOST_ROUNDS && (rounds < least || now() < until); rounds++) {
+        double since = now();
+
+        for (i = 0; i < steps; i++)
+            one_step(l);
+        round[rounds] = (now() - since) * 1e3 / steps;
+    }
+    drain(l);
+    qsort(round, rounds, sizeof(*round), by_size);
+    return rounds;
+}
+
+static void
+run(const struct backend *b, const struct plan_options *o, double seconds)
+{
+    const struct graph *g = o->graph;
+    struct chex_error err = {.status = CHEX_OK};
+    struct batch batch = random_batch(o->batch, o->source);
+    float *arena = checked(malloc(g->param_floats * sizeof(*arena)));
+    static double round[MOST_ROUNDS];
+    struct loop l = {.backend = b, .batch = &batch, .trains = o->train};
+    struct plan_facts facts;
+    struct device *device;
+    double begun = now(), first;
+    unsigned i, rounds;
+
+    fill_parameters(g, arena);
+    l.logits = checked(malloc((size_t)o->batch * OUTPUTS * sizeof(float)));
+    check(b->device_open(0, &device, &err), &err);
+    check(b->plan_new(device, o, &l.plan, &facts, &err), &err);
+    check(b->write(l.plan, ARENA_PARAMETERS, arena, &err), &err);
+    l.ahead = device->info.ahead;
+    one_step(&l);
+    first = now() - begun;
+    for (i = 1; i < WARM && seconds > 0; i++)
+        one_step(&l);
+    drain(&l);
+    l.device = 0;
+    l.applied = l.results = 0;
+    rounds = measure(&l, seconds, round);
+    printf(
+        "{\"device\": \"%s\", \"precision\": \"%s\", \"model\": \"%s\", \"side\": %u, \"batch\": %u, \"what\": "
+        "\"%s\", \"graph\": %s, \"ms\": %.4f, \"best_ms\": %.4f, \"worst_ms\": %.4f, \"img_s\": %.1f, \"rounds\": %u, "
+        "\"first_s\": %.3f, \"bytes\": %llu, \"activations\": %llu, \"algorithms\": \"%s\"",
+        device->info.text, precision_names[facts.precision], g->model, o->source, o->batch,
+        o->train ? "train" : "infer", o->no_graph ? "false" : "true", round[rounds / 2], round[0], round[rounds - 1],
+        o->batch * 1e3 / round[rounds / 2], rounds, first,
+        (unsigned long long)(facts.memory.parameters + facts.memory.optimizer + facts.memory.activations +
+                             facts.memory.workspace),
+        (unsigned long long)facts.memory.activations, facts.algorithms);
+    if (o->train)
+        printf(", \"device_ms\": %.4f, \"applied\": %u, \"results\": %u, \"loss\": %.6g", l.device * 1e3 / l.results,
+               l.applied, l.results, isfinite(l.loss) ? l.loss : -1.0);
+    printf("}\n");
+    b->plan_free(l.plan);
+    b->device_close(device);
+    free((void *)batch.pixels);
+    free((void *)batch.label);
+    free((void *)batch.crop);
+    free(arena);
+    free(l.logits);
+}
+
+/* ---- the least --------------------------------------------------------------------------------------------------- */
+
+enum kind { FORWARD, DATA, WEIGHTS, SUMS, APPLY, GRADIENT_SUMS, GRADIENT, POOL, BRANCHES, LINEAR, STEP, KINDS };
+static const char *const kind_name[KINDS] = {
+    "conv_forward",  "conv_data", "conv_weights", "norm_sums", "norm_apply", "norm_gradient_sums",
+    "norm_gradient", "pool",      "branches",     "linear",    "optimizer"};
+
+struct least {
+    double bytes, flops;
+    unsigned launches;
+};
+
+static double
+values_of(const struct graph *g, struct graph_slice s)
+{
+    const struct graph_buffer *b = &g->buffer[s.buffer];
+
+    return (double)s.channels * b->height * b->width;
+}
+
+static void
+add(struct least *l, double bytes, double flops)
+{
+    l->bytes += bytes;
+    l->flops += flops;
+    l->launches++;
+}
+
+/* in, out: bytes of a micro-batch; the input of the network has no gradient. */
+static void
+add_conv(struct least *all, const struct graph *g, const struct graph_node *n, double in, double out, bool trains)
+{
+    double weights = (double)g->param[n->weight].count, flops = out / 2 * 2 * weights / n->out.channels;
+
+    add(&all[FORWARD], in + out + 2 * weights, flops);
+    if (trains && n->in.buffer != g->input)
+        add(&all[DATA], in + out + 2 * weights, flops);
+    if (trains)
+        add(&all[WEIGHTS], in + out + 4 * weights, flops);
+}
+
+static void
+add_node(struct least *all, const struct graph *g, const struct graph_node *n, double images, bool trains)
+{
+    double in = 2 * images * values_of(g, n->in), out = 2 * images * values_of(g, n->out);
+
+    switch (n->op) {
+    case GRAPH_CONV:
+        add_conv(all, g, n, in, out, trains);
+        break;
+    case GRAPH_NORM:
+        add(&all[APPLY], in + out, 0);
+        if (trains) {
+            add(&all[SUMS], in, 0);
+            add(&all[GRADIENT_SUMS], in + 2 * out, 0);
+            add(&all[GRADIENT], 2 * in + 2 * out, 0);
+        }
+        break;
+    case GRAPH_ADD:
+        add(&all[BRANCHES], 2 * in + out, 0);
+        if (trains)
+            add(&all[BRANCHES], 2 * in + 2 * out, 0);
+        break;
+    case GRAPH_LINEAR:
+        add(&all[LINEAR], in + out + 4 * (double)g->param[n->weight].count, 0);
+        if (trains)
+            add(&all[LINEAR], 2 * in + 2 * out + 12 * (double)g->param[n->weight].count, 0);
+        break;
+    default:
+        add(&all[POOL], in + out, 0);
+        if (trains)
+            add(&all[POOL], 2 * in + out, 0);
+    }
+}
+
+static void
+print_least(const struct graph *g, unsigned images, bool trains)
+{
+    struct least all[KINDS] = {{0, 0, 0}};
+    size_t i;
+
+    for (i = 0; i < g->node_count; i++)
+        add_node(all, g, &g->node[i], images, trains);
+    if (trains) /* gradient, parameter, two moments read; three of them written */
+        add(&all[STEP], 28 * (double)g->param_floats, 0);
+    printf("{\"model\": \"%s\", \"batch\": %u, \"what\": \"%s\", \"least\": {", g->model, images,
+           trains ? "train" : "infer");
+    for (i = 0; i < KINDS; i++)
+        printf("%s\"%s\": {\"bytes\": %.0f, \"flops\": %.0f, \"launches\": %u}", i ? ", " : "", kind_name[i],
+               all[i].bytes, all[i].flops, all[i].launches);
+    printf("}}\n");
+}
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+/* "cuda:bf16" */
+static const struct backend *
+find(const char *word, enum precision *precision)
+{
+    char name[32];
+    const char *colon = strchr(word, ':');
+    const struct backend *b;
+    unsigned i = PRECISION_AUTO;
+
+    snprintf(name, sizeof(name), "%.*s", (int)(colon ? (size_t)(colon - word) : strlen(word)), word);
+    while (colon && i < PRECISION_COUNT && strcmp(precision_names[i], colon + 1) != 0)
+        i++;
+    if (i == PRECISION_COUNT) {
+        fprintf(stderr, "gpu-loop: '%s': no such precision\n", word);
+        exit(2);
+    }
+    *precision = (enum precision)i;
+    b = backend_find(name);
+    if (!b || b->device_count() == 0) {
+        fprintf(stderr, "gpu-loop: '%s': %s\n", name, b ? "there is no such device here" : "not in this build");
+        exit(77);
+    }
+    return b;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    struct plan_options o = {.threads = 2, .optimizer = optimizer_default(OPTIMIZER_ADAM)};
+    const struct backend *backend = NULL;
+    struct graph *g;
+    bool least = argc == 6 && strcmp(argv[1], "--least") == 0;
+
+    if (!least && argc != 7 && !(argc == 8 && strcmp(argv[7], "no-graph") == 0)) {
+        fprintf(stderr, "usage: gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph]\n"
+                        "       gpu-loop --least MODEL SIDE BATCH train|infer\n");
+        return 2;
+    }
+    if (!least)
+        backend = find(argv[1], &o.precision);
+    o.source = (unsigned)atoi(argv[3]);
+    o.batch = (unsigned)atoi(argv[4]);
+    o.train = strcmp(argv[5], "train") == 0;
+    o.no_graph = argc == 8;
+    check(graph_new(argv[2], o.source, OUTPUTS, &g, &err), &err);
+    o.graph = g;
+    if (least)
+        print_least(g, o.batch, o.train);
+    else
+        run(backend, &o, atof(argv[6]));
+    graph_free(g);
+    return 0;
+}

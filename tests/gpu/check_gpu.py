@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-train on a GPU: conformance of kernels, steps and runs (make check-gpu), within ten minutes.
+
+    check_gpu.py [--device cuda] [--against cpu] [--out FOLDER] [--budget SECONDS] [--only PATTERN] [PART...]
+    check_gpu.py --summary check.jsonl       the page of stored results
+
+Parts, in this order:
+    machine   what is here
+    build     kernel tests, by nvcc, where nobody brought them
+    kernels   every kernel beside formulas in double, in fp16 and bf16
+    steps     whole steps beside ref and cpu: the same bits twice, errors of logits, gradients and statistics
+    parity    gradients beside PyTorch's in float64; errors at most 1.1 times those of its own autocast
+    runs      chex-train: the same bytes twice, resumed, after kills and signals; from CPU to GPU and back; out of
+              memory, a damaged record, a loss that is not finite
+    sanitize  the four tools of compute-sanitizer over small shapes and one step
+
+Each part has a limit of its own and writes what it found at once: gpu_results.py says where.  With --device cpu all but
+the kernels and the sanitizer runs without a GPU, which tests this program.
+Exit status: 0 good, 1 something failed, 77 there is no GPU, or nothing could run.
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import gpu_results  # noqa: E402
+import runs  # noqa: E402
+from gpu_results import BUILD, HERE, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
+
+HALVES = ["fp16", "bf16"]
+ROUNDOFF = {"fp16": 2.0 ** -11, "bf16": 2.0 ** -8, "fp32": 2.0 ** -24}
+# (model, side, images, steps, beside): a batch that small sides need, so that a channel has more than two values
+STEPS = [("densenet-micro", 32, 8, 10, "ref"), ("densenet-micro", 32, 8, 10, "cpu"), ("densenet121", 32, 16, 2, "ref"),
+         ("resnet50", 64, 8, 2, "cpu"), ("densenet121", 224, 16, 2, "cpu")]
+QUICK_STEPS = STEPS[:2]
+PARITY = [("densenet121", 64, 16), ("resnet50", 64, 16), ("densenet121", 224, 16)]
+TOOLS = {"memcheck": ["--leak-check", "full"], "racecheck": [], "initcheck": [], "synccheck": []}
+LIMITS = {"machine": 20, "build": 120, "kernels": 60, "steps": 110, "parity": 110, "runs": 150, "sanitize": 150}
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--against", default="cpu", help="the device that runs begin and end on")
+    parser.add_argument("--precisions", default=None, help="default: fp16,bf16; fp32 of other devices than cuda")
+    parser.add_argument("--out", default=os.environ.get("OUT") or os.path.join(BUILD, "gpu-results"))
+    parser.add_argument("--budget", type=float, default=570)
+    parser.add_argument("--quick", action="store_true", help="the smallest shapes alone")
+    parser.add_argument("--only", default="", help="cases whose name has this regular expression")
+    parser.add_argument("--summary", metavar="FILE", help="the page of stored results")
+    parser.add_argument("part", nargs="*", help=" ".join(LIMITS))
+    o = parser.parse_args()
+    if any(p not in LIMITS for p in o.part):
+        parser.error(f"parts are: {' '.join(LIMITS)}")
+    o.precisions = (o.precisions or ("fp16,bf16" if o.device == "cuda" else "fp32")).split(",")
+    return o
+
+
+# ---- machine, build ----------------------------------------------------------------------------------------------
+
+def check_machine(r, _):
+    for what, words in gpu_results.machine_facts().items():
+        r.record(what, "fact", value=words)
+    for name in ("chex-train", "gpu-steps", "train-step"):
+        def starts(name=name):
+            done = r.run([program(name), "--version"], None)
+            assert done.returncode in (0, 2), f"does not start: {done.stderr.strip()[-300:]}"
+        r.case(f"{name} starts", starts)
+
+
+def build_there(r, _):
+    """Where a bundle brought them there is nothing to do."""
+    try:
+        for name in kernel_tests():
+            program(name)
+        r.record("kernel tests", "ok", note="are here")
+        return
+    except Missing:
+        pass
+    makefile = os.path.join(HERE, "build.mk")
+    if not os.path.exists(os.path.join(ROOT, "train", "cuda")):
+        raise Missing("neither the tests of kernels nor their sources are here")
+    archs = os.environ.get("ARCHS") or capability(r)
+
+    def build():
+        r.run([tool("make"), "-s", "-j", len(os.sched_getaffinity(0)), "-f", makefile, f"SOURCE={ROOT}",
+               f"NVCC={os.environ.get('NVCC') or tool('nvcc')}", f"OUT={os.path.join(BUILD, 'gpu')}", f"BUILD={BUILD}",
+               f"ARCHS={archs}"])
+        return {"archs": archs}
+    r.case("kernel tests by nvcc", build)
+
+
+def capability(r):
+    """"90", of the device here."""
+    done = r.run([tool("nvidia-smi"), "--query-gpu=compute_cap", "--format=csv,noheader"], None)
+    found = re.search(r"(\d+)\.(\d)", done.stdout)
+    if not found:
+        raise Missing("nvidia-smi does not say which device this is")
+    return found.group(1) + found.group(2)
+
+
+def kernel_tests():
+    """Names of the programs: of a bundle, else by their sources."""
+    found = glob.glob(os.path.join(ROOT, "bin", "*_kernels"))
+    found = found or glob.glob(os.path.join(ROOT, "tests", "emulator", "*_kernels.cc"))
+    names = sorted(os.path.splitext(os.path.basename(path))[0] for path in found)
+    return [name for name in names if name != "rule_kernels"]
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+def check_kernels(r, _):
+    for name in kernel_tests():
+        try:
+            path = program(name)
+        except Missing as e:
+            r.record(name, "skip", why=str(e))
+            continue
+        try:
+            done = r.run([path], None, 30, env=dict(os.environ, KERNELS_POISON="1"))
+        except gpu_results.TooLong as e:
+            r.record(name, "left out", why=str(e))
+            continue
+        kernel_cases(r, name, done)
+
+
+def kernel_cases(r, name, done):
+    """A line "ok   fp16: 1x1 64 to 128 (36 comparisons, largest relative error 0.0003)" is a case."""
+    why = []
+    if done.returncode == 77:
+        raise Missing(done.stdout.splitlines()[0].replace("skip: ", ""))
+    for line in done.stdout.splitlines():
+        found = re.match(r"(ok  |FAIL) (.*) \((\d+) comparisons, largest relative error (.*)\)$", line)
+        if found:
+            more = {"why": "; ".join(why)[:600]} if why else {}
+            r.record(f"{name}: {found.group(2)}", found.group(1).strip(), comparisons=int(found.group(3)),
+                     error=float(found.group(4)), **more)
+            why = []
+        elif line.startswith("     "):
+            why.append(line.strip())
+    if done.returncode not in (0, 1):
+        r.record(name, "FAIL", why=f"exit code {done.returncode}: {done.stderr.strip()[-400:]}")
+
+
+# ---- steps -------------------------------------------------------------------------------------------------------
+
+def check_steps(r, o):
+    for model, side, images, steps, beside in QUICK_STEPS if o.quick else STEPS:
+        if beside == o.device:
+            continue
+        for precision in o.precisions:
+            def compare(words=(model, side, images, steps), beside=beside, precision=precision):
+                done = r.run([program("gpu-steps"), f"{o.device}:{precision}", beside, *words], None)
+                if done.returncode == 77:
+                    raise Missing(done.stderr.strip())
+                assert done.stdout.startswith("{"), f"exit code {done.returncode}: {done.stderr.strip()[-400:]}"
+                return judge_steps(json.loads(done.stdout), precision)
+            r.case(f"{model}, {side} px, batch {images}, {precision} beside {beside}", compare)
+
+
+def judge_steps(found, precision):
+    """Hard: the same bits twice, numbers, a network that is the same one.  How exact it is, parity judges."""
+    assert found["same_bits"], f"the second run has other bits: {found}"
+    assert found["same_without_graph"], f"other bits without a graph: {found}"
+    for what in ("logits", "gradients", "statistics", "evaluated", "median"):
+        assert found[what] is not None, f"{what} are not finite"
+    assert found["precision"] == precision, f"it computes in {found['precision']}"
+    assert found["statistics"] <= 32 * ROUNDOFF[precision] + 1e-5, f"statistics are {found['statistics']:.3g} off"
+    assert found["logits"] < 0.9 and found["gradients"] < 0.9, \
+        f"not the same network: logits {found['logits']:.3g}, gradients {found['gradients']:.3g} off"
+    return {k: found[k] for k in ("logits", "statistics", "evaluated", "gradients", "median", "worst", "worst_error",
+                                  "skipped", "bytes", "loss", "against_loss")}
+
+
+# ---- parity ------------------------------------------------------------------------------------------------------
+
+def check_parity(r, o):
+    python = python_with("torch", "torchvision", "numpy")
+    shapes = [("densenet121", 32, 8)] if o.quick else PARITY
+    for model, side, images in shapes:
+        for precision in o.precisions:
+            def compare(words=(model, side, images), precision=precision):
+                done = r.run([python, os.path.join(HERE, "parity.py"), program("train-step"), o.device, precision,
+                              *words], None)
+                if done.returncode == 77:
+                    raise Missing(done.stdout.strip().splitlines()[-1])
+                assert done.returncode == 0, (done.stdout + done.stderr).strip()[-500:]
+                found = json.loads(done.stdout.strip().splitlines()[-1])
+                for what in ("gradients", "median"):
+                    assert found[what] <= 1.1 * found[f"torch_{what}"], \
+                        f"{what}: {found[what]:.4g} off, PyTorch's autocast {found[f'torch_{what}']:.4g}: {found}"
+                return found
+            r.case(f"{model}, {side} px, batch {images}, {precision} beside float64", compare)
+
+
+# ---- sanitizers --------------------------------------------------------------------------------------------------
+
+def check_sanitize(r, o):
+    sanitizer = tool("compute-sanitizer")
+    commands = [[name, "small"] for name in kernel_tests()]
+    commands.append(["gpu-steps", f"{o.device}:fp16", "ref", "densenet-micro", "32", "2", "1"])
+    for words in commands:
+        for name, more in TOOLS.items():
+            def clean(words=tuple(words), name=name, more=tuple(more)):
+                command = [sanitizer, "--tool", name, *more, "--error-exitcode", "9", "--print-limit", "20",
+                           program(words[0]), *words[1:]]
+                done = r.run(command, None, 60)
+                said = done.stdout + done.stderr
+                if re.search(r"(?i)device not supported|unable to (find|attach)|failed to initialize", said):
+                    raise Missing("compute-sanitizer does not take this device: " + said.strip()[-200:])
+                assert done.returncode != 9, said[said.find("========="):][:600]
+                assert done.returncode == 0, f"exit code {done.returncode}: {said.strip()[-400:]}"
+            r.case(f"{name}: {' '.join(words)}", clean)
+
+
+def main():
+    o = options()
+    if o.summary:
+        sys.stdout.write(gpu_results.summary(gpu_results.read_results(o.summary)))
+        return 0
+    if o.device == "cuda":
+        why = gpu_results.no_gpu()
+        if why:
+            print(f"skip: check-gpu: there is no GPU: {why}")
+            return 77
+    functions = {"machine": check_machine, "build": build_there, "kernels": check_kernels, "steps": check_steps,
+                 "parity": check_parity, "runs": runs.check_runs, "sanitize": check_sanitize}
+    on_gpu = ("build", "kernels", "sanitize")
+    r = Results(o.out, "check", o.budget)
+    r.only = o.only
+    for name in o.part or [n for n in LIMITS if o.device == "cuda" or n not in on_gpu]:
+        r.part(name, LIMITS[name], lambda r, f=functions[name]: f(r, o))
+    count = gpu_results.counts(r.lines)
+    print(f"results: {r.out}")
+    if count["left out"]:
+        print(f"{count['left out']} cases were left out for want of time")
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip'] + count['left out']} skipped")
+    return r.code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# What needs a GPU.  No build needs one: programs for it are built by build.mk, with nvcc, or brought along in a folder
+# that bundle.sh makes; gpu-steps is for any backend of this build.
+check_PROGRAMS += gpu-steps
+gpu_steps_SOURCES = tests/gpu/steps.c
+gpu_steps_CPPFLAGS = $(train_cppflags)
+gpu_steps_LDADD = libtrain.la -lm
+
+TESTS += tests/gpu/check_scripts.py
+EXTRA_DIST += \
+	tests/gpu/build.mk \
+	tests/gpu/bundle.sh \
+	tests/gpu/check_gpu.py \
+	tests/gpu/check_scripts.py \
+	tests/gpu/gpu_results.py \
+	tests/gpu/parity.py \
+	tests/gpu/runs.py \
+	tests/gpu/stored/bench.json \
+	tests/gpu/stored/check.jsonl \
+	tests/gpu/stored/ncu.csv
+
+# CHECK_FLAGS: names of parts, --device, --budget, ...; OUT: where results go
+#: check-gpu          on a GPU: every kernel, whole steps, runs, the tools of compute-sanitizer: ten minutes
+check-gpu: chex-convert chex-synth chex-train gpu-steps train-step
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/gpu/check_gpu.py $(CHECK_FLAGS)
+
+#: gpu-bundle         the folder gpu-bundle/ with all that check-gpu and bench-gpu need on a machine that has nothing
+gpu-bundle:
+	PATH="$$PATH:/usr/local/cuda/bin" $(SHELL) $(srcdir)/tests/gpu/bundle.sh '$(abs_srcdir)' gpu-bundle
+
+.PHONY: check-gpu gpu-bundle
