@@ -215,6 +215,7 @@ slow_tests = \
 	tests/check_convert.py \
 	tests/check_messages.py \
 	tests/check_ranks.py \
+	tests/check_train_ranks.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
 sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py
