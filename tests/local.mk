@@ -10,12 +10,20 @@ tests_unit_SOURCES = \
 	tests/calls.c \
 	tests/calls.h \
 	tests/cases.h \
+	tests/checkpoint_fixture.c \
+	tests/checkpoint_fixture.h \
 	tests/deflate_fixture.c \
 	tests/deflate_fixture.h \
 	tests/evaluate_fixture.c \
 	tests/evaluate_fixture.h \
+	tests/jpeg_fixture.c \
+	tests/jpeg_fixture.h \
 	tests/kinks.c \
 	tests/kinks.h \
+	tests/label_fixture.c \
+	tests/label_fixture.h \
+	tests/lock_fixture.c \
+	tests/lock_fixture.h \
 	tests/png_fixture.c \
 	tests/png_fixture.h \
 	tests/post_office.c \
@@ -30,6 +38,8 @@ tests_unit_SOURCES = \
 	tests/step_fixture.h \
 	tests/store_fixture.c \
 	tests/store_fixture.h \
+	tests/verify_fixture.c \
+	tests/verify_fixture.h \
 	tests/test_crc32c.c \
 	tests/test_dataset.c \
 	tests/test_decode.c \
@@ -40,8 +50,10 @@ tests_unit_SOURCES = \
 	tests/test_findings.c \
 	tests/test_jpeg.c \
 	tests/test_labels.c \
+	tests/test_label_errors.c \
 	tests/test_inflate_streams.c \
 	tests/test_lock.c \
+	tests/test_lock_faults.c \
 	tests/test_manifest.c \
 	tests/test_manifest_check.c \
 	tests/test_names.c \
@@ -61,6 +73,7 @@ tests_unit_SOURCES = \
 	tests/test_shard_scan.c \
 	tests/test_source.c \
 	tests/test_archive.c \
+	tests/test_ascii.c \
 	tests/test_gunzip.c \
 	tests/test_keyed_hash.c \
 	tests/test_queue.c \
@@ -70,11 +83,13 @@ tests_unit_SOURCES = \
 	tests/test_store_folder.c \
 	tests/test_table.c \
 	tests/test_verify.c \
+	tests/test_verify_folder.c \
 	tests/test_backends.c \
 	tests/test_padding.c \
 	tests/test_calls.c \
 	tests/test_convert.c \
 	tests/test_checkpoint.c \
+	tests/test_weights.c \
 	tests/test_settings.c \
 	tests/test_collective.c \
 	tests/test_collective_faults.c \
@@ -150,7 +165,8 @@ write_run_LDADD = libtrain.la
 
 # ---- chex-train with a backend that is late; its own list of backends stands before that of libtrain.la --------------
 check_PROGRAMS += late-train
-late_train_SOURCES = tools/chex-train.c $(train_sources) tests/late_backend.c
+late_train_SOURCES = tools/chex-train.c $(train_sources) tests/late.h tests/late_backend.c tests/late_memory.c \
+	tests/late_reduce.c tests/late_store.c
 late_train_CPPFLAGS = $(tools_cppflags)
 late_train_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 late_train_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm

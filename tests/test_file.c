@@ -585,5 +585,6 @@ file_suite(void)
     tcase_add_test(file, an_input_output_error_is_tried_again_and_then_reported);
     suite_add_tcase(suite, file);
     lock_case(suite);
+    lock_faults_case(suite);
     return suite;
 }
