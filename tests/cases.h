@@ -11,6 +11,7 @@
 #include <check.h>
 
 /* file suite */
+void file_read_case(Suite *suite);   /* test_file_read.c */
 void lock_case(Suite *suite);        /* test_lock.c */
 void lock_faults_case(Suite *suite); /* test_lock_faults.c */
 /* record suite */
@@ -25,6 +26,7 @@ void split_rule_case(Suite *suite); /* test_split_rule.c */
 void manifest_check_case(Suite *suite); /* test_manifest_check.c */
 void dataset_case(Suite *suite);        /* test_dataset.c */
 /* plan suite */
+void preflight_case(Suite *suite);  /* test_preflight.c */
 void source_case(Suite *suite);     /* test_source.c */
 void archive_case(Suite *suite);    /* test_archive.c */
 void keyed_hash_case(Suite *suite); /* test_keyed_hash.c */
@@ -34,6 +36,7 @@ void progress_case(Suite *suite);   /* test_progress.c */
 void verify_folder_case(Suite *suite); /* test_verify_folder.c */
 void shard_scan_case(Suite *suite);    /* test_shard_scan.c */
 /* store suite */
+void journal_case(Suite *suite); /* test_journal.c */
 void resume_case(Suite *suite);  /* test_resume.c */
 void folder_case(Suite *suite);  /* test_store_folder.c */
 void threads_case(Suite *suite); /* test_threads.c */

@@ -16,6 +16,8 @@ tests_unit_SOURCES = \
 	tests/deflate_fixture.h \
 	tests/evaluate_fixture.c \
 	tests/evaluate_fixture.h \
+	tests/file_fixture.c \
+	tests/file_fixture.h \
 	tests/jpeg_fixture.c \
 	tests/jpeg_fixture.h \
 	tests/kinks.c \
@@ -32,8 +34,12 @@ tests_unit_SOURCES = \
 	tests/rank_fixture.h \
 	tests/record_fixture.c \
 	tests/record_fixture.h \
+	tests/resume_fixture.c \
+	tests/resume_fixture.h \
 	tests/small_dataset.c \
 	tests/small_dataset.h \
+	tests/source_fixture.c \
+	tests/source_fixture.h \
 	tests/step_fixture.c \
 	tests/step_fixture.h \
 	tests/store_fixture.c \
@@ -41,12 +47,14 @@ tests_unit_SOURCES = \
 	tests/verify_fixture.c \
 	tests/verify_fixture.h \
 	tests/test_crc32c.c \
+	tests/test_journal.c \
 	tests/test_dataset.c \
 	tests/test_decode.c \
 	tests/test_digest.c \
 	tests/test_error.c \
 	tests/test_example.c \
 	tests/test_file.c \
+	tests/test_file_read.c \
 	tests/test_findings.c \
 	tests/test_jpeg.c \
 	tests/test_labels.c \
@@ -59,6 +67,7 @@ tests_unit_SOURCES = \
 	tests/test_names.c \
 	tests/test_threads.c \
 	tests/test_part.c \
+	tests/test_preflight.c \
 	tests/test_plan.c \
 	tests/test_png.c \
 	tests/test_png_bounds.c \

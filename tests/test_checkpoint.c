@@ -13,9 +13,9 @@
 #include "checkpoint/weights.h"
 #include "checkpoint_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
