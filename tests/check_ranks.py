@@ -21,11 +21,11 @@ import tempfile
 import ranks as mpi
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
 import support
-from support import (Cases, Skip, complete, manifest, program, records, rejects, run, same_tree, says, slurp, synth,
-                     write)
+from support import (Cases, Skip, cache_folder, complete, manifest, program, records, rejects, run, same_tree, says,
+                     slurp, synth, write)
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-ranks-")
+CACHE = cache_folder("ranks")
 SMALL = ["--size", "32", "--shard-size", "8"]
 SLOW = ["--size", "256", "--shard-size", "8", "--resize", "lanczos", "-j", "1"]  # a second or more
 
@@ -504,7 +504,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(case.main())
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(case.main())

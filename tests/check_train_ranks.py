@@ -15,16 +15,15 @@ import shutil
 import signal
 import struct
 import sys
-import tempfile
 import time
 
 import ranks as mpi
 from fixtures import fixture
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
-from support import Cases, manifest, program, run, says, slurp, synth, tree, write
+from support import Cases, cache_folder, manifest, program, run, says, slurp, synth, tree, write
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-train-ranks-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+CACHE = cache_folder("train-ranks", "/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc.*\.svg")
 BATCH = {1: 16, 2: 8, 3: 4, 4: 4}  # images of a step of each rank: 16 of all, or 12 of three ranks
 
@@ -497,6 +496,4 @@ if __name__ == "__main__":
     except mpi.Skip as e:
         print(f"skip chex-train by ranks: {e}\n0 passed, 0 failed, 1 skipped")
         code = 77
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
     sys.exit(code)

@@ -9,7 +9,6 @@
 
 #include "unit.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,14 +76,7 @@ lock_write_holder(const char *holder_host, long pid, const char *holder_boot)
 unsigned
 lock_files(void)
 {
-    DIR *dir = opendir(locked.base);
-    unsigned count = 0;
-
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *d; (d = readdir(dir));)
-        count += strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
-    closedir(dir);
-    return count;
+    return unit_count_files(locked.base);
 }
 
 void
