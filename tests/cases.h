@@ -11,7 +11,9 @@
 #include <check.h>
 
 /* file suite */
-void lock_case(Suite *suite); /* test_lock.c */
+void file_read_case(Suite *suite);   /* test_file_read.c */
+void lock_case(Suite *suite);        /* test_lock.c */
+void lock_faults_case(Suite *suite); /* test_lock_faults.c */
 /* record suite */
 void example_case(Suite *suite);       /* test_example.c */
 void record_faults_case(Suite *suite); /* test_record_faults.c */
@@ -24,14 +26,17 @@ void split_rule_case(Suite *suite); /* test_split_rule.c */
 void manifest_check_case(Suite *suite); /* test_manifest_check.c */
 void dataset_case(Suite *suite);        /* test_dataset.c */
 /* plan suite */
+void preflight_case(Suite *suite);  /* test_preflight.c */
 void source_case(Suite *suite);     /* test_source.c */
 void archive_case(Suite *suite);    /* test_archive.c */
 void keyed_hash_case(Suite *suite); /* test_keyed_hash.c */
 void gunzip_case(Suite *suite);     /* test_gunzip.c */
 void progress_case(Suite *suite);   /* test_progress.c */
 /* verify suite */
-void shard_scan_case(Suite *suite); /* test_shard_scan.c */
+void verify_folder_case(Suite *suite); /* test_verify_folder.c */
+void shard_scan_case(Suite *suite);    /* test_shard_scan.c */
 /* store suite */
+void journal_case(Suite *suite); /* test_journal.c */
 void resume_case(Suite *suite);  /* test_resume.c */
 void folder_case(Suite *suite);  /* test_store_folder.c */
 void threads_case(Suite *suite); /* test_threads.c */
@@ -44,5 +49,11 @@ void queue_case(Suite *suite);   /* test_queue.c */
 void collective_faults_case(Suite *suite); /* test_collective_faults.c */
 /* evaluate suite */
 void evaluate_ranks_case(Suite *suite); /* test_evaluate_ranks.c */
+/* table suite */
+void ascii_case(Suite *suite); /* test_ascii.c */
+/* checkpoint suite */
+void weights_case(Suite *suite); /* test_weights.c */
+/* labels suite */
+void label_errors_case(Suite *suite); /* test_label_errors.c */
 
 #endif

@@ -22,17 +22,16 @@ import struct
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 import zipfile
 import zlib
 
 import support
-from support import (Cases, Skip, chunk, complete, crc32c, images, manifest, png, program, rejects, run, same_tree,
-                     says, slurp, synth, tree, write)
+from support import (Cases, Skip, cache_folder, chunk, complete, crc32c, images, manifest, png, program, rejects, run,
+                     same_tree, says, slurp, synth, tree, write)
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-archive-")
+CACHE = cache_folder("archive")
 SMALL = ["--size", "32", "--shard-size", "8"]
 COUNT = 60
 
@@ -914,8 +913,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

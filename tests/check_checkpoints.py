@@ -16,7 +16,7 @@ import tempfile
 
 from check_diff import document, inspect, rows
 from faults import harness
-from support import Cases, program, run, says, slurp, synth, write
+from support import Cases, cache_folder, program, run, says, slurp, synth, write
 
 case = Cases()
 
@@ -298,7 +298,7 @@ def _(work):
 
 # ---- the folder of a run -----------------------------------------------------------------------------------------
 
-CACHE = tempfile.mkdtemp(prefix="chex-checkpoints-")
+CACHE = cache_folder("checkpoints")
 
 
 @functools.lru_cache(None)
@@ -391,6 +391,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    code = case.main()
-    shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(code)
+    sys.exit(case.main())

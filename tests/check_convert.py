@@ -24,11 +24,11 @@ import tempfile
 import time
 
 from fixtures import fixture
-from support import (Cases, Skip, chunks, complete, images, manifest, nih, png, png_gray, program, read_csv,
-                     records, rejects, run, same_tree, says, slurp, synth, tree, write, write_csv)
+from support import (Cases, Skip, cache_folder, chunks, complete, images, manifest, nih, png, png_gray, program,
+                     read_csv, records, rejects, run, same_tree, says, slurp, synth, tree, write, write_csv)
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-cases-")
+CACHE = cache_folder("cases")
 SMALL = ["--size", "32", "--shard-size", "8"]
 
 
@@ -1183,8 +1183,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

@@ -470,28 +470,39 @@ def check_help(tally):
 # ---- faults ----------------------------------------------------------------------------------------------------------
 
 FAULT_FILES = {"A": "check_archive.py", "C": "check_convert.py", "F": "check_faults.py", "I": "check_inspect.py",
-               "N": "commands/*.txt", "R": "check_train_ranks.py", "S": "check_resume.py", "T": "check_train.py"}
+               "K": "check_ranks.py", "N": "commands/*.txt", "R": "check_train_ranks.py", "S": "check_resume.py",
+               "T": "check_train.py"}
+CASE = re.compile(r'^@case\(f?"(.*?)"(?:, slow=(True))?\)$', re.M | re.S)  # several strings in a row are one name
 
 
 def sources(pattern):
     return "".join(read(os.path.relpath(path, SOURCE)) for path in glob.glob(os.path.join(SOURCE, "tests", pattern)))
 
 
+def is_slow(text, beginning):
+    """Does only check-slow run the cases with this beginning?  None: there are none of that form."""
+    tiers = {slow for name, slow in CASE.findall(text) if re.sub(r'"\s+"', "", name).startswith(beginning)}
+    return tiers == {"True"} if tiers else None
+
+
 def check_faults_table(tally):
-    """Each test that tests/faults/README.md names is there."""
+    """Each test that tests/faults/README.md names is there, and "(slow)" is behind those of check-slow alone."""
     units = set(re.findall(r"^START_TEST\((\w+)\)", sources("*.c"), re.M))
     files = {letter: sources(pattern) for letter, pattern in FAULT_FILES.items()}
     rows = [line for line in read("tests/faults/README.md").splitlines() if re.match(r"\| (\d|-)", line)]
     faults = [f"only {len(rows)} rows"] * (len(rows) < 80)
     for row in rows:
         file, named, cell = None, 0, row.split(" | ", 2)[2]
-        for letter, quoted, unit in re.findall(r'\b([A-Z])(?= ")|"([^"]*)"|`(\w+)`', cell):
+        for letter, quoted, slow, unit in re.findall(r'\b([A-Z])(?= ")|"([^"]*)"( \(slow\))?|`(\w+)`', cell):
             file = letter or file
             named += not letter
             if unit and unit not in units:
                 faults.append(f"no unit test {unit}: {row}")
-            elif quoted and (file is None or quoted.removesuffix("...").strip(" .") not in files[file]):
+            beginning = quoted.removesuffix("...").strip(" .")
+            if quoted and (file is None or beginning not in files[file]):
                 faults.append(f'no case "{quoted}" in {FAULT_FILES.get(file)}: {row}')
+            elif quoted and is_slow(files[file], beginning) not in (None, bool(slow)):
+                faults.append(f'"{quoted}" in {FAULT_FILES[file]}: slow in one of the two alone: {row}')
         if not named:
             faults.append(f"no test: {row}")
     tally.check("each fault of tests/faults/README.md has a test that is there", faults)

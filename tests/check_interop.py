@@ -24,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 
-from support import (Cases, FINDINGS, SOURCE, Skip, manifest, masked, nih, program, python_with, run, slurp, synth)
+from support import (FINDINGS, SOURCE, Cases, Skip, cache_folder, manifest, masked, nih, program, python_with, run,
+                     slurp, synth)
 
 try:
     import numpy
@@ -33,7 +34,7 @@ except ImportError:
     numpy = Image = None
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-interop-")
+CACHE = cache_folder("interop")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -350,8 +351,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        CODE = main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(main())

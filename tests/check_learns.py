@@ -14,14 +14,12 @@ import json
 import os
 import re
 import resource
-import shutil
 import sys
-import tempfile
 
-from support import SOURCE, Cases, nih, program, run, slurp
+from support import SOURCE, Cases, cache_folder, nih, program, run, slurp
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-learns-")
+CACHE = cache_folder("learns")
 AT_LEAST = 0.90
 
 
@@ -94,8 +92,4 @@ def _(_work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

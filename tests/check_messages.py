@@ -15,15 +15,14 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 
 from faults import harness
-from support import Cases, nih, png, program, run, says, write
+from support import Cases, cache_folder, nih, png, program, run, says, write
 
 case = Cases()
-CACHE = tempfile.mkdtemp(dir=harness.SCRATCH, prefix="chex-messages-")  # in memory: it is many files
+CACHE = cache_folder("messages", harness.SCRATCH)  # in memory: it is many files
 TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
 RED, YELLOW, OFF = "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
@@ -243,8 +242,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

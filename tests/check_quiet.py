@@ -10,13 +10,12 @@ import functools
 import os
 import shutil
 import sys
-import tempfile
 
-from support import Cases, manifest, program, run, slurp, synth, write
+from support import Cases, cache_folder, manifest, program, run, slurp, synth, write
 from training import poison
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-quiet-")
+CACHE = cache_folder("quiet")
 
 
 @functools.lru_cache(None)
@@ -111,8 +110,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

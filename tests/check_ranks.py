@@ -21,11 +21,11 @@ import tempfile
 import ranks as mpi
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
 import support
-from support import (Cases, Skip, complete, manifest, program, records, rejects, run, same_tree, says, slurp, synth,
-                     write)
+from support import (Cases, Skip, cache_folder, complete, manifest, program, records, rejects, run, same_tree, says,
+                     slurp, synth, write)
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-ranks-")
+CACHE = cache_folder("ranks")
 SMALL = ["--size", "32", "--shard-size", "8"]
 SLOW = ["--size", "256", "--shard-size", "8", "--resize", "lanczos", "-j", "1"]  # a second or more
 
@@ -86,7 +86,7 @@ def _(work):
     assert len([r for r in rejects(f"{work}/4") if r["kind"] == "image"]) == 2
 
 
-@case("ranks count the rejects and what was noticed as one process does")
+@case("ranks count the rejects and what was noticed as one process does", slow=True)
 def _(work):
     one = json.loads(run(command(base(), f"{work}/one", "--json", "-q")).stdout)
     four = json.loads(run(ranks(4, *command(base(), f"{work}/four", "--json", "-q")), env=ENVIRONMENT).stdout)
@@ -94,20 +94,20 @@ def _(work):
         assert one["result"][name] == four["result"][name], name
 
 
-@case("a rejected image is told with the rank that met it")
+@case("a rejected image is told with the rank that met it", slow=True)
 def _(work):
     done = run(ranks(4, *command(base(), f"{work}/out")), env=ENVIRONMENT)
     assert done.stderr.count("reject 0") == 2, done.stderr
 
 
-@case("more ranks than shards: some have nothing to do")
+@case("more ranks than shards: some have nothing to do", slow=True)
 def _(work):
     how = ("--size", "32", "--shard-size", "60", "--split", "none")
     run(ranks(3, *command(base(), f"{work}/out", how=how)), env=ENVIRONMENT)
     same_tree(straight(base(), how), f"{work}/out")
 
 
-@case("a shard without any usable image borrows one from the shard of another rank")
+@case("a shard without any usable image borrows one from the shard of another rank", slow=True)
 def _(work):
     folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "2", "--split", "none")
     run(command(folder, f"{work}/first", "-q", how=how))
@@ -121,7 +121,7 @@ def _(work):
     same_tree(f"{work}/one", f"{work}/four")
 
 
-@case("a reject of any rank beside a damaged archive keeps the data set back, as with one process")
+@case("a reject of any rank beside a damaged archive keeps the data set back, as with one process", slow=True)
 def _(work):
     folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "8", "--split", "none")
     run(command(folder, f"{work}/first", "-q", how=how))
@@ -140,7 +140,7 @@ def _(work):
         assert not os.path.exists(f"{work}/{number}/manifest.json")
 
 
-@case("rank 0's progress line is that of its own part, with the number of parts")
+@case("rank 0's progress line is that of its own part, with the number of parts", slow=True)
 def _(work):
     done = run(ranks(3, *command(larger(), f"{work}/out", "--progress", "bar", how=tuple(SLOW))), env=ENVIRONMENT)
     says(done, r"convert  part 1 of 3 +\d+ %  \d+/\d\d  ")
@@ -149,7 +149,7 @@ def _(work):
     says(done, r"convert  part 2 of 3 +\d+ %  \d+/\d\d  ")
 
 
-@case("rejects of all ranks together are too many, though no rank has so many")
+@case("rejects of all ranks together are too many, though no rank has so many", slow=True)
 def _(work):
     folder = shutil.copytree(base(), f"{work}/copy")
     for path in sorted(glob.glob(f"{folder}/images/*"))[::5] * 2 + sorted(glob.glob(f"{folder}/images/*"))[2::5]:
@@ -164,7 +164,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/4")
 
 
-@case("images that are in no archive are told once, with the list of all, and a run with the others goes on")
+@case("images that are in no archive are told once, with the list of all, and a run with the others goes on", slow=True)
 def _(work):
     paths = sorted(glob.glob(f"{base()}/images/*"))
     for name, some in (("a.tar", paths[:40]), ("b.tar", paths[40:])):
@@ -186,7 +186,7 @@ def _(work):
     same_tree(straight(base()), f"{work}/3")
 
 
-@case("what a damaged archive held is rejected by all ranks together, and told once")
+@case("what a damaged archive held is rejected by all ranks together, and told once", slow=True)
 def _(work):
     with tarfile.open(f"{work}/a.tar", "w") as tar:
         for path in sorted(glob.glob(f"{base()}/images/*")):
@@ -204,7 +204,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/3")
 
 
-@case("--repair by ranks tells once that an image is not what it was")
+@case("--repair by ranks tells once that an image is not what it was", slow=True)
 def _(work):
     folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "8", "--split", "none")
     for count in (0, 3):
@@ -226,7 +226,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/3")
 
 
-@case("ranks go on in a folder whose files have other names too, as a backup has")
+@case("ranks go on in a folder whose files have other names too, as a backup has", slow=True)
 def _(work):
     out = f"{work}/out"
     for part in (1, 3):
@@ -240,7 +240,7 @@ def _(work):
     assert before == {name: slurp(f"{work}/backup/{name}") for name in os.listdir(f"{work}/backup")}
 
 
-@case("ranks find a complete data set complete, and replace it by force")
+@case("ranks find a complete data set complete, and replace it by force", slow=True)
 def _(work):
     out = shutil.copytree(straight(base()), f"{work}/out")
     says(run(ranks(2, *command(base(), out)), None, env=ENVIRONMENT), "is complete already")
@@ -268,7 +268,7 @@ def _(work):
     says(done, r"rank 1 \S+: none of the 60 images of .* was found")
 
 
-@case("the output must be one folder for all ranks")
+@case("the output must be one folder for all ranks", slow=True)
 def _(work):
     os.makedirs(f"{work}/a")
     os.makedirs(f"{work}/b")
@@ -279,13 +279,13 @@ def _(work):
     assert not os.path.exists(f"{work}/a/out/manifest.json")
 
 
-@case("--dry-run shows how many shards a rank has, and writes nothing")
+@case("--dry-run shows how many shards a rank has, and writes nothing", slow=True)
 def _(work):
     says(run(ranks(3, *command(base(), f"{work}/out", "-n")), env=ENVIRONMENT), "share    3 ranks, ")
     assert not os.path.exists(f"{work}/out")
 
 
-@case("--part with ranks is a usage error")
+@case("--part with ranks is a usage error", slow=True)
 def _(work):
     says(run(ranks(2, *command(base(), f"{work}/out", "--part", "1/2")), 2, env=ENVIRONMENT), "--part")
     assert not os.path.exists(f"{work}/out")
@@ -343,7 +343,7 @@ def _(work):
         same_tree(straight(larger(), tuple(SLOW)), out)
 
 
-@case("a full disk at any rank is exit code 4, and a rerun with space goes on")
+@case("a full disk at any rank is exit code 4, and a rerun with space goes on", slow=True)
 def _(work):
     disk = f"{work}/disk"
     os.mkdir(disk)
@@ -371,7 +371,7 @@ def _(work):
         run(["umount", disk], None)
 
 
-@case("a build without MPI does not fight over the folder when started by mpirun")
+@case("a build without MPI does not fight over the folder when started by mpirun", slow=True)
 def _(work):
     environment = dict(os.environ, PMI_RANK="3", PMI_SIZE="16")
     done = run(command(base(), f"{work}/out"), None, env=environment)
@@ -382,7 +382,7 @@ def _(work):
     assert not os.path.exists(f"{work}/out")
 
 
-@case("srun that does not reach MPI is an error, not sixteen processes in one folder")
+@case("srun that does not reach MPI is an error, not sixteen processes in one folder", slow=True)
 def _(work):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI", "SLURM_"))}
     environment.update(ASAN_OPTIONS=ENVIRONMENT["ASAN_OPTIONS"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="2",
@@ -400,7 +400,7 @@ def _(work):
 # ---- parts ---------------------------------------------------------------------------------------------------------
 
 
-@case("three parts one after the other, then the last call")
+@case("three parts one after the other, then the last call", slow=True)
 def _(work):
     for part in (3, 1, 2):
         done = run(command(base(), f"{work}/out", "--part", f"{part}/3"))
@@ -429,7 +429,7 @@ def _(work):
     same_tree(straight(larger(), how), f"{work}/out")
 
 
-@case("the last call does what a lost part left")
+@case("the last call does what a lost part left", slow=True)
 def _(work):
     run(command(larger(), f"{work}/out", "--part", "1/2", how=tuple(SLOW)))
     process = subprocess.Popen(command(larger(), f"{work}/out", "--part", "2/2", how=tuple(SLOW)),
@@ -442,7 +442,7 @@ def _(work):
     same_tree(straight(larger(), tuple(SLOW)), f"{work}/out")
 
 
-@case("the same part twice, another number of parts, and a whole run are kept out while a part works")
+@case("the same part twice, another number of parts, and a whole run are kept out while a part works", slow=True)
 def _(work):
     process = subprocess.Popen(command(larger(), f"{work}/out", "--part", "1/2", how=tuple(SLOW)),
                                stderr=subprocess.DEVNULL)
@@ -460,7 +460,7 @@ def _(work):
     assert process.returncode == 0
 
 
-@case("a part stopped by a signal exits with 75 and goes on")
+@case("a part stopped by a signal exits with 75 and goes on", slow=True)
 def _(work):
     process = subprocess.Popen(command(larger(), f"{work}/out", "--part", "1/2", how=tuple(SLOW)),
                                stderr=subprocess.DEVNULL)
@@ -470,7 +470,7 @@ def _(work):
     says(run(command(larger(), f"{work}/out", "--part", "1/2", how=tuple(SLOW))), "resume ", "done     part 1 of 2")
 
 
-@case("parts that are none, --force with --part: usage errors, nothing is written")
+@case("parts that are none, --force with --part: usage errors, nothing is written", slow=True)
 def _(work):
     for part in ("0/3", "4/3", "1", "1/", "/3", "1/10000", "a/b", "1/3x", "-1/3"):
         says(run(command(base(), f"{work}/out", "--part", part), 2), "takes a part such as 3/16")
@@ -478,19 +478,19 @@ def _(work):
     assert not os.path.exists(f"{work}/out")
 
 
-@case("--dry-run of a part shows its share")
+@case("--dry-run of a part shows its share", slow=True)
 def _(work):
     says(run(command(base(), f"{work}/out", "--part", "2/3", "-n")), r"share    part 2 of 3: \d+ of \d+ shards, \d+ im")
     assert not os.path.exists(f"{work}/out")
 
 
-@case("a part of other data than the folder's is refused")
+@case("a part of other data than the folder's is refused", slow=True)
 def _(work):
     run(command(base(), f"{work}/out", "--part", "1/3"))
     says(run(command(base(), f"{work}/out", "--part", "2/3", "--seed", "9"), 6), "other data or options")
 
 
-@case("chex-inspect knows a folder of parts for an unfinished conversion")
+@case("chex-inspect knows a folder of parts for an unfinished conversion", slow=True)
 def _(work):
     run(command(base(), f"{work}/out", "--part", "2/3"))
     done = run([program("chex-inspect"), f"{work}/out"], None)
@@ -504,7 +504,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(case.main())
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
+    sys.exit(case.main())

@@ -13,12 +13,12 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 
-from support import FINDINGS, SOURCE, Cases, images, manifest, program, python_with, run, says, slurp, synth, write
+from support import (FINDINGS, SOURCE, Cases, cache_folder, images, manifest, program, python_with, run, says, slurp,
+                     synth, write)
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-recipes-")
+CACHE = cache_folder("recipes")
 NEEDS = {"numpy": "numpy", "tfrecorddataset": "tensorflow", "fixedlength": "tensorflow", "torch": "torch",
          "dali": "nvidia.dali"}
 
@@ -233,8 +233,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

@@ -12,11 +12,10 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 
 from browser import CONTRAST, OVERLAPS, SMALL, Browser
-from support import (BUILD, FINDINGS, SOURCE, Cases, images, manifest, nih, png, png_gray, program, read_csv, records,
-                     run, says, slurp, synth, write, write_csv)
+from support import (BUILD, FINDINGS, SOURCE, Cases, cache_folder, images, manifest, nih, png, png_gray, program,
+                     read_csv, records, run, says, slurp, synth, write, write_csv)
 
 try:
     import jsonschema
@@ -24,7 +23,7 @@ except ImportError:
     jsonschema = None
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-report-")
+CACHE = cache_folder("report")
 SECTIONS = ["checks", "card", "splits", "findings", "pixels", "shards", "rejects", "images", "methods"]
 
 
@@ -497,8 +496,4 @@ def _(work):
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

@@ -15,16 +15,15 @@ import shutil
 import signal
 import struct
 import sys
-import tempfile
 import time
 
 import ranks as mpi
 from fixtures import fixture
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
-from support import Cases, manifest, program, run, says, slurp, synth, tree, write
+from support import Cases, cache_folder, manifest, program, run, says, slurp, synth, tree, write
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-train-ranks-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+CACHE = cache_folder("train-ranks", "/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 EXACT = re.compile(r"step-.*|latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc.*\.svg")
 BATCH = {1: 16, 2: 8, 3: 4, 4: 4}  # images of a step of each rank: 16 of all, or 12 of three ranks
 
@@ -115,7 +114,7 @@ def distance(a, b):
 # ---- collectives -----------------------------------------------------------------------------------------------------
 
 
-@case("sums have the bits of adding in the order of ranks, in every run")
+@case("sums have the bits of adding in the order of ranks, in every run", slow=True)
 def _(_work):
     found = {}
     for count in (1, 2, 3, 4, 3):
@@ -125,7 +124,7 @@ def _(_work):
     assert len(set(found.values())) == 4
 
 
-@case("an error of one rank is that of the job, with its name")
+@case("an error of one rank is that of the job, with its name", slow=True)
 def _(_work):
     line = mpi.ranks("collective-ranks", 3, program("collective-ranks"), "fail", "2")
     done = run(line, 3, env=ENVIRONMENT)
@@ -133,7 +132,7 @@ def _(_work):
     assert done.stderr.count("cannot be read") == 1
 
 
-@case("a command line that is wrong is said once, and so is that of one rank alone, with its name")
+@case("a command line that is wrong is said once, and so is that of one rank alone, with its name", slow=True)
 def _(work):
     out = os.path.join(work, "run")
     for more, text in ((["--epochs", "0"], "--epochs: takes a number"), (["--nosuch"], "unknown option '--nosuch'"),
@@ -146,7 +145,7 @@ def _(work):
     says(done, r"chex-train: rank 2 \S+: unknown option '--nosuch'")
 
 
-@case("a job that was suspended for longer than the timeout goes on")
+@case("a job that was suspended for longer than the timeout goes on", slow=True)
 def _(_work):
     process = start(mpi.ranks("collective-ranks", 3, program("collective-ranks"), "wait", "6"))
     pids = wait_for(lambda: len(p := children(process.pid, "collective-ranks")) == 3 and p)
@@ -204,7 +203,7 @@ def _(work):
 
 
 @case("running statistics and their counters are those of one process, ragged last steps too, and so is the first "
-      "judgement")
+      "judgement", slow=True)
 def _(work):
     for optimizer in ("sgd", "adam"):
         for counts in ((1, 2, 4), (1, 3)):  # 90 images: five steps of 16 and 4 + 4 + 2; seven of 12 and 4 + 2
@@ -226,14 +225,14 @@ def _(work):
                     assert abs(a - b) < 1e-3, f"{a} with one rank, {b} with {count}"
 
 
-@case("the same ranks twice leave the same bytes")
+@case("the same ranks twice leave the same bytes", slow=True)
 def _(work):
     train(2, f"{work}/a")
     train(2, f"{work}/b")
     assert kept(f"{work}/a") == kept(f"{work}/b") and f"{last_step(work + '/a')}" != "0"
 
 
-@case("one to four ranks judge the same weights alike, to the last digit")
+@case("one to four ranks judge the same weights alike, to the last digit", slow=True)
 def _(work):
     best = f"{whole(2)}/best.safetensors"
     for count in (1, 2, 3, 4):
@@ -247,7 +246,7 @@ def _(work):
             assert slurp(f"{work}/{count}/{name}") == first, f"{name} of {count} ranks"
 
 
-@case("another number of ranks goes on where the last one stopped")
+@case("another number of ranks goes on where the last one stopped", slow=True)
 def _(work):
     out = f"{work}/run"
     process, pids = begin(4, out, *LONG)
@@ -263,7 +262,7 @@ def _(work):
             assert distance(want, tensors(f"{out}/step-{last_step(out):06d}.safetensors")[name]) < 0.1, name
 
 
-@case("another global batch is refused, unless the user wants it")
+@case("another global batch is refused, unless the user wants it", slow=True)
 def _(work):
     shutil.copytree(whole(2), f"{work}/run")
     more = ("--batch", "12", "--epochs", "5")
@@ -288,7 +287,7 @@ def _(work):
         assert not os.path.exists(f"{work}/out")
 
 
-@case("ranks with another data set are told so")
+@case("ranks with another data set are told so", slow=True)
 def _(work):
     labels = synth(f"{work}/images", 60, "--size", "64", "--seed", "9")
     run([program("chex-convert"), "-q", "-i", f"{work}/images/images", "-l", labels, "-o", f"{work}/other", "--size",
@@ -298,14 +297,14 @@ def _(work):
          r"rank 0 'data-set [0-9a-f]{16}'")
 
 
-@case("an option that only one rank cannot take ends all of them, with its name")
+@case("an option that only one rank cannot take ends all of them, with its name", slow=True)
 def _(work):
     done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", "--batch", "6")), 2, env=ENVIRONMENT)
     says(done, r"chex-train: rank 1 \S+: --batch 6 is no multiple of --micro-batch 4")
     assert done.stderr.count("is no multiple") == 1
 
 
-@case("ranks that mpirun binds to one core each are told so")
+@case("ranks that mpirun binds to one core each are told so", slow=True)
 def _(work):
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
@@ -327,7 +326,7 @@ def poisoned(work):
     return folder
 
 
-@case("a shard that one rank cannot see is named with that rank, before the first step")
+@case("a shard that one rank cannot see is named with that rank, before the first step", slow=True)
 def _(work):
     folder = shutil.copytree(data(), f"{work}/copy")
     name = next(s["name"] for s in manifest(folder)["shards"] if "-train." in s["name"])
@@ -353,7 +352,7 @@ def _(work):
     assert slurp(f"{out}/best.safetensors") == slurp(f"{work}/straight/best.safetensors")
 
 
-@case("records that are damaged for one rank alone and replaced count for the job: exit code 1")
+@case("records that are damaged for one rank alone and replaced count for the job: exit code 1", slow=True)
 def _(work):
     folder = shutil.copytree(data(), f"{work}/copy")
     m = manifest(folder)
@@ -368,7 +367,7 @@ def _(work):
     says(done, r"\d+ damaged records? passed over so far")
 
 
-@case("--stage: one rank of a machine copies, and all read the copy")
+@case("--stage: one rank of a machine copies, and all read the copy", slow=True)
 def _(work):
     folder = shutil.copytree(data(), f"{work}/copy")
     stage = ["--stage", f"{work}/stage", "--cache", "none"]
@@ -383,7 +382,7 @@ def _(work):
     assert done.stderr.count("cannot") == 1, done.stderr
 
 
-@case("--shuffle: ranks that are told other ones are named")
+@case("--shuffle: ranks that are told other ones are named", slow=True)
 def _(work):
     done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", "--shuffle", "2")), 2, env=ENVIRONMENT)
     says(done, "rank 1 .*shuffle 2.*shuffle auto")
@@ -437,7 +436,7 @@ def _(work):
         same_end(out, 3)
 
 
-@case("SIGUSR2 by mpirun saves, and the run goes on")
+@case("SIGUSR2 by mpirun saves, and the run goes on", slow=True)
 def _(work):
     more = ("--epochs", "4", "--checkpoint-every", "never", "--keep", "0")
     for attempt in range(12):  # a signal at the end of an epoch, or of the run, saves nothing that can be told apart
@@ -456,7 +455,7 @@ def _(work):
     assert False, sorted(kept(out))
 
 
-@case("SIGTERM to mpirun leaves a whole folder, whatever it had time for")
+@case("SIGTERM to mpirun leaves a whole folder, whatever it had time for", slow=True)
 def _(work):
     out = f"{work}/out"
     process, pids = begin(3, out, *LONG)
@@ -467,7 +466,7 @@ def _(work):
     same_end(out, 3)
 
 
-@case("a disk that is full keeps no rank from training, and the end is exit code 4")
+@case("a disk that is full keeps no rank from training, and the end is exit code 4", slow=True)
 def _(work):
     disk = f"{work}/disk"
     os.mkdir(disk)
@@ -497,6 +496,4 @@ if __name__ == "__main__":
     except mpi.Skip as e:
         print(f"skip chex-train by ranks: {e}\n0 passed, 0 failed, 1 skipped")
         code = 77
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
     sys.exit(code)

@@ -11,12 +11,11 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 
-from support import SOURCE, Cases, program, python_with, read_csv, run, slurp, synth, write
+from support import SOURCE, Cases, cache_folder, program, python_with, read_csv, run, slurp, synth, write
 
 case = Cases()
-CACHE = tempfile.mkdtemp(prefix="chex-weights-")
+CACHE = cache_folder("weights")
 
 # In Python with torch: random weights in which every tensor matters.
 RANDOM = """
@@ -182,8 +181,4 @@ save_file(random_model("densenet121", 14).state_dict(), "best.safetensors")
 
 
 if __name__ == "__main__":
-    try:
-        CODE = case.main()
-    finally:
-        shutil.rmtree(CACHE, ignore_errors=True)
-    sys.exit(CODE)
+    sys.exit(case.main())

@@ -24,21 +24,15 @@
  */
 #include <config.h>
 
-#include "comm/collective.h"
-#include "comm/reduce_host.h"
+#include "late.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define REGION  ((size_t)1 << 30) /* of addresses, for a plan */
 #define QUEUE   64
 #define DEVICES 4
-#define PIECE   1000 /* numbers, where two ranks share a device */
-#define PLANS   4
 
 extern const struct backend backend_ref, backend_late;
 
@@ -56,123 +50,6 @@ is_planted(const char *what)
     const char *text = getenv("LATE_PLANT");
 
     return text && strcmp(text, what) == 0;
-}
-
-/* ---- memory of the device ---------------------------------------------------------------------------------------- */
-
-/* In the first bytes of its region. */
-struct plan {
-    size_t used; /* of the region */
-    struct plan *ref;
-    struct plan_options options;
-    struct op *op; /* [QUEUE], memory of the host */
-    size_t first, count;
-    uint64_t given, made; /* tickets */
-    struct step_result result[2];
-    unsigned askings; /* that are still to come before the next result is there */
-    uint32_t draw;
-    double loss_scale;
-    uint32_t good;
-    bool skips; /* the step at hand */
-};
-
-static void *regions[PLANS];
-static __thread struct plan *allocating;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void __real_free(void *p);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void __wrap_free(void *p);
-
-static void *
-take(size_t size)
-{
-    void *p = (char *)allocating + allocating->used;
-
-    allocating->used += (size + 63) / 64 * 64;
-    return allocating->used <= REGION ? p : NULL;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-    void *p = allocating ? take(size) : __real_malloc(size);
-
-    if (allocating && p)
-        memset(p, 0xff, size); /* floats: not a number */
-    return p;
-}
-
-void *
-__wrap_calloc(size_t count, size_t size)
-{
-    return allocating ? take(count * size) : __real_calloc(count, size);
-}
-
-static bool
-is_of_device(const void *p)
-{
-    for (size_t i = 0; i < PLANS; i++)
-        if (regions[i] && (const char *)p >= (const char *)regions[i] && (const char *)p < (char *)regions[i] + REGION)
-            return true;
-    return false;
-}
-
-void *
-__wrap_realloc(void *p, size_t size)
-{
-    return __real_realloc(p, size);
-}
-
-void
-__wrap_free(void *p)
-{
-    if (!is_of_device(p))
-        __real_free(p);
-}
-
-static struct plan *
-open_memory(struct plan *plan)
-{
-    if (mprotect(plan, REGION, PROT_READ | PROT_WRITE) != 0)
-        abort();
-    return plan;
-}
-
-static enum chex_status
-close_memory(struct plan *plan, enum chex_status status)
-{
-    if (mprotect(plan, REGION, PROT_NONE) != 0)
-        abort();
-    return status;
-}
-
-static struct plan *
-new_memory(void)
-{
-    for (size_t i = 0; i < PLANS; i++) {
-        if (regions[i])
-            continue;
-        regions[i] = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (regions[i] == MAP_FAILED)
-            abort();
-        ((struct plan *)regions[i])->used = (sizeof(struct plan) + 63) / 64 * 64;
-        return regions[i];
-    }
-    abort();
-}
-
-static void
-free_memory(struct plan *plan)
-{
-    for (size_t i = 0; i < PLANS; i++)
-        if (regions[i] == plan)
-            regions[i] = NULL;
-    munmap(plan, REGION);
 }
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
@@ -217,181 +94,23 @@ late_close(struct device *device)
     free(device);
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------ */
-
-/* Pages that only the device may touch, and a put that is on its way. */
-struct image_store {
-    void *pages;
-    size_t size, image;
-};
-
-static pthread_mutex_t store_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void
-protect_store(const struct image_store *s, bool open)
-{
-    if (mprotect(s->pages, s->size, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-        abort();
-}
-
-static enum chex_status
-late_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,
-               struct chex_error *err)
-{
-    struct image_store *s = calloc(1, sizeof(*s));
-
-    s->image = (size_t)source * source;
-    s->size = images * s->image + 1;
-    s->pages = mmap(NULL, s->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *out = s;
-    (void)device;
-    (void)err;
-    return CHEX_OK;
-}
-
-static enum chex_status
-late_store_put(struct image_store *s, uint32_t image, const uint8_t *pixels, struct chex_error *err)
-{
-    (void)err;
-    pthread_mutex_lock(&store_lock);
-    protect_store(s, true);
-    memcpy((uint8_t *)s->pages + image * s->image, pixels, s->image);
-    protect_store(s, false);
-    pthread_mutex_unlock(&store_lock);
-    return CHEX_OK;
-}
-
-static void
-late_store_free(struct image_store *s)
-{
-    if (s)
-        munmap(s->pages, s->size);
-    free(s);
-}
-
-/* What the device sees: a micro-batch of pixels.  free() */
-static uint8_t *
-gather_pixels(const struct batch *b, size_t n, size_t image)
-{
-    uint8_t *pixels = calloc(n, image);
-
-    pthread_mutex_lock(&store_lock);
-    if (b->store)
-        protect_store(b->store, true);
-    for (size_t i = 0; i < n; i++)
-        memcpy(pixels + i * image,
-               b->index && b->index[i] != STORE_NONE ? (uint8_t *)b->store->pages + b->index[i] * image
-                                                     : b->pixels + i * image,
-               image);
-    if (b->store)
-        protect_store(b->store, false);
-    pthread_mutex_unlock(&store_lock);
-    return pixels;
-}
-
-/* ---- sums, through the memory of the host ------------------------------------------------------------------------ */
-
-struct staged {
-    struct staged *next;
-    double *data, *copy;
-    size_t count;
-};
-
-struct late_reduce {
-    struct reduce base;
-    struct reduce *host;
-    struct staged *staged;
-    size_t piece; /* numbers at a time */
-};
-
-static enum chex_status
-start_piece(struct late_reduce *r, double *data, size_t count, struct chex_error *err)
-{
-    struct staged *s = calloc(1, sizeof(*s));
-
-    *s = (struct staged){.next = r->staged, .data = data, .copy = malloc(count * sizeof(*data)), .count = count};
-    r->staged = s;
-    memcpy(s->copy, data, count * sizeof(*data));
-    return r->host->ops->start(r->host, s->copy, count, NULL, err);
-}
-
-static enum chex_status
-late_start(struct reduce *reduce, void *data, size_t count, void *queue, struct chex_error *err)
-{
-    struct late_reduce *r = (struct late_reduce *)(void *)reduce;
-    enum chex_status status = CHEX_OK;
-    size_t at, n;
-
-    (void)queue;
-    for (at = 0; status == CHEX_OK && at < count; at += n) {
-        n = count - at < r->piece ? count - at : r->piece;
-        status = start_piece(r, (double *)data + at, n, err);
-    }
-    return status;
-}
-
-static enum chex_status
-late_join(struct reduce *reduce, void *queue, struct chex_error *err)
-{
-    struct late_reduce *r = (struct late_reduce *)(void *)reduce;
-    enum chex_status status = r->host->ops->join(r->host, queue, err);
-
-    while (status == CHEX_OK && r->staged) {
-        struct staged *s = r->staged;
-
-        r->staged = s->next;
-        memcpy(s->data, s->copy, s->count * sizeof(*s->data));
-        free(s->copy);
-        free(s);
-    }
-    return status;
-}
-
-static enum chex_status
-late_poll(struct reduce *reduce, struct chex_error *err)
-{
-    struct late_reduce *r = (struct late_reduce *)(void *)reduce;
-
-    return r->host->ops->poll(r->host, err);
-}
-
-static void
-late_reduce_free(struct reduce *reduce)
-{
-    struct late_reduce *r = (struct late_reduce *)(void *)reduce;
-
-    r->host->ops->free(r->host);
-    free(r); /* what is staged of a run that broke off may still be under way */
-}
-
-static enum chex_status
-late_reduce_new(struct device *device, struct collective *c, struct reduce **out, struct chex_error *err)
-{
-    static const struct reduce_ops ops = {
-        .start = late_start, .join = late_join, .poll = late_poll, .free = late_reduce_free};
-    struct late_reduce *r = calloc(1, sizeof(*r));
-    size_t id = sizeof(device->info.id);
-    struct buffer all = {0};
-    enum chex_status status = collective_allgather(c, device->info.id, id, &all, NULL, err);
-
-    r->piece = SIZE_MAX;
-    for (size_t i = 0; status == CHEX_OK && i < all.size; i += id)
-        for (size_t k = 0; k < i; k += id)
-            if (memcmp(all.data + i, all.data + k, id) == 0)
-                r->piece = PIECE;
-    buffer_release(&all);
-    if (status == CHEX_OK)
-        status = reduce_host_new(device, c, &r->host, err);
-    if (status != CHEX_OK) {
-        free(r);
-        return status;
-    }
-    r->base = (struct reduce){.rank = r->host->rank, .size = r->host->size, .ops = &ops};
-    *out = &r->base;
-    return CHEX_OK;
-}
-
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+/* At the beginning of its region. */
+struct plan {
+    struct late_region region;
+    struct plan *ref;
+    struct plan_options options;
+    struct op *op; /* [QUEUE], memory of the host */
+    size_t first, count;
+    uint64_t given, made; /* tickets */
+    struct step_result result[2];
+    unsigned askings; /* that are still to come before the next result is there */
+    uint32_t draw;
+    double loss_scale;
+    uint32_t good;
+    bool skips; /* the step at hand */
+};
 
 static enum chex_status
 late_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts, struct chex_error *err)
@@ -428,16 +147,16 @@ late_new(struct device *device, const struct plan_options *o, struct plan **out,
     *out = NULL;
     if (status != CHEX_OK)
         return status;
-    plan = new_memory();
+    plan = late_new_memory(sizeof(*plan));
     plan->options = *o;
     plan->op = calloc(QUEUE, sizeof(*plan->op));
     plan->draw = (uint32_t)setting("LATE_SEED", 1);
     options.precision = PRECISION_FP32;
-    allocating = plan;
+    late_allocate_from(&plan->region);
     status = backend_ref.plan_new(d->ref, &options, &plan->ref, &ignored, err);
-    allocating = NULL;
+    late_allocate_from(NULL);
     *out = plan;
-    return close_memory(plan, status);
+    return late_close_memory(plan, status);
 }
 
 static void
@@ -458,12 +177,12 @@ late_free(struct plan *plan)
 {
     if (!plan)
         return;
-    open_memory(plan);
+    late_open_memory(plan);
     for (; plan->count > 0; plan->first = (plan->first + 1) % QUEUE, plan->count--)
         release_op(&plan->op[plan->first]);
     free(plan->op);
     backend_ref.plan_free(plan->ref);
-    free_memory(plan);
+    late_free_memory(plan);
 }
 
 /* ---- the queue --------------------------------------------------------------------------------------------------- */
@@ -562,7 +281,7 @@ run_op(struct plan *plan, struct op *op, struct chex_error *err)
         op->batch.scale = HUGE_VAL;
     batch = op->batch;
     if (op->has_batch)
-        batch.pixels = pixels = gather_pixels(&batch, plan->options.batch, image);
+        batch.pixels = pixels = late_gather_pixels(&batch, plan->options.batch, image);
     batch.index = NULL;
     status = backend_ref.accumulate(plan->ref, op->has_batch ? &batch : NULL, op->flags,
                                     op->flags & STEP_LAST ? &op->end : NULL, err);
@@ -598,28 +317,28 @@ run_all(struct plan *plan, struct chex_error *err)
 static enum chex_status
 late_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
 {
-    enum chex_status status = run_all(open_memory(plan), err);
+    enum chex_status status = run_all(late_open_memory(plan), err);
 
-    return close_memory(plan, status == CHEX_OK ? backend_ref.write(plan->ref, arena, from, err) : status);
+    return late_close_memory(plan, status == CHEX_OK ? backend_ref.write(plan->ref, arena, from, err) : status);
 }
 
 static enum chex_status
 late_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
-    enum chex_status status = run_all(open_memory(plan), err);
+    enum chex_status status = run_all(late_open_memory(plan), err);
 
-    return close_memory(plan, status == CHEX_OK ? backend_ref.read(plan->ref, arena, to, err) : status);
+    return late_close_memory(plan, status == CHEX_OK ? backend_ref.read(plan->ref, arena, to, err) : status);
 }
 
 static enum chex_status
 late_set_state(struct plan *plan, const struct plan_state *state, struct chex_error *err)
 {
-    enum chex_status status = run_all(open_memory(plan), err);
+    enum chex_status status = run_all(late_open_memory(plan), err);
 
     plan->loss_scale = state->loss_scale > 0 ? state->loss_scale : 65536;
     plan->good = state->good;
     plan->result[plan->made % 2].state = *state;
-    return close_memory(plan, status == CHEX_OK ? backend_ref.set_state(plan->ref, state, err) : status);
+    return late_close_memory(plan, status == CHEX_OK ? backend_ref.set_state(plan->ref, state, err) : status);
 }
 
 static enum chex_status
@@ -629,7 +348,7 @@ late_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
     enum chex_status status = CHEX_OK;
     struct op *op;
 
-    open_memory(plan);
+    late_open_memory(plan);
     if (plan->count > QUEUE / 2) /* there is no other place: the device has worked meanwhile */
         status = run_all(plan, err);
     op = push(plan);
@@ -638,17 +357,17 @@ late_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
         op->end = *end;
     if (batch)
         take_batch(plan, op, batch);
-    return close_memory(plan, status);
+    return late_close_memory(plan, status);
 }
 
 static enum chex_status
 late_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err)
 {
     (void)err;
-    open_memory(plan);
+    late_open_memory(plan);
     *push(plan) = (struct op){.is_update = true, .rate = rate, .clip = clip};
     *ticket = ++plan->given;
-    return close_memory(plan, CHEX_OK);
+    return late_close_memory(plan, CHEX_OK);
 }
 
 static enum chex_status
@@ -656,7 +375,7 @@ late_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
 {
     enum chex_status status = CHEX_OK;
 
-    open_memory(plan);
+    late_open_memory(plan);
     memset(out, 0xff, sizeof(*out));
     *done = plan->askings == 0;
     if (*done)
@@ -675,24 +394,24 @@ late_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
             out->wishes = 0;
         }
     }
-    return close_memory(plan, status);
+    return late_close_memory(plan, status);
 }
 
 static enum chex_status
 late_resume(struct plan *plan, struct chex_error *err)
 {
-    enum chex_status status = run_all(open_memory(plan), err);
+    enum chex_status status = run_all(late_open_memory(plan), err);
 
-    return close_memory(plan, status == CHEX_OK ? backend_ref.resume(plan->ref, err) : status);
+    return late_close_memory(plan, status == CHEX_OK ? backend_ref.resume(plan->ref, err) : status);
 }
 
 static enum chex_status
 late_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop, enum arena_id weights,
            float *logits, struct chex_error *err)
 {
-    enum chex_status status = run_all(open_memory(plan), err);
+    enum chex_status status = run_all(late_open_memory(plan), err);
     size_t n = plan->options.batch, image = (size_t)plan->options.source * plan->options.source;
-    uint8_t *pixels = gather_pixels(batch, n, image);
+    uint8_t *pixels = late_gather_pixels(batch, n, image);
     struct batch seen = *batch;
 
     seen.pixels = pixels;
@@ -701,7 +420,7 @@ late_score(struct plan *plan, const struct batch *batch, unsigned views, const s
         status = backend_ref.score(plan->ref, &seen, views, crop, weights, logits, err);
     free(pixels);
     spoil(batch->pixels, n * image);
-    close_memory(plan, status);
+    late_close_memory(plan, status);
     if (is_planted("pointer"))
         logits[0] += *(volatile float *)(void *)plan;
     return status;
@@ -710,9 +429,10 @@ late_score(struct plan *plan, const struct batch *batch, unsigned views, const s
 static enum chex_status
 late_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
-    enum chex_status status = run_all(open_memory(plan), err);
+    enum chex_status status = run_all(late_open_memory(plan), err);
 
-    return close_memory(plan, status == CHEX_OK ? backend_ref.peek(plan->ref, buffer, gradient, out, err) : status);
+    return late_close_memory(plan,
+                             status == CHEX_OK ? backend_ref.peek(plan->ref, buffer, gradient, out, err) : status);
 }
 
 const struct backend backend_late = {

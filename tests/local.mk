@@ -10,12 +10,22 @@ tests_unit_SOURCES = \
 	tests/calls.c \
 	tests/calls.h \
 	tests/cases.h \
+	tests/checkpoint_fixture.c \
+	tests/checkpoint_fixture.h \
 	tests/deflate_fixture.c \
 	tests/deflate_fixture.h \
 	tests/evaluate_fixture.c \
 	tests/evaluate_fixture.h \
+	tests/file_fixture.c \
+	tests/file_fixture.h \
+	tests/jpeg_fixture.c \
+	tests/jpeg_fixture.h \
 	tests/kinks.c \
 	tests/kinks.h \
+	tests/label_fixture.c \
+	tests/label_fixture.h \
+	tests/lock_fixture.c \
+	tests/lock_fixture.h \
 	tests/png_fixture.c \
 	tests/png_fixture.h \
 	tests/post_office.c \
@@ -24,29 +34,40 @@ tests_unit_SOURCES = \
 	tests/rank_fixture.h \
 	tests/record_fixture.c \
 	tests/record_fixture.h \
+	tests/resume_fixture.c \
+	tests/resume_fixture.h \
 	tests/small_dataset.c \
 	tests/small_dataset.h \
+	tests/source_fixture.c \
+	tests/source_fixture.h \
 	tests/step_fixture.c \
 	tests/step_fixture.h \
 	tests/store_fixture.c \
 	tests/store_fixture.h \
+	tests/verify_fixture.c \
+	tests/verify_fixture.h \
 	tests/test_crc32c.c \
+	tests/test_journal.c \
 	tests/test_dataset.c \
 	tests/test_decode.c \
 	tests/test_digest.c \
 	tests/test_error.c \
 	tests/test_example.c \
 	tests/test_file.c \
+	tests/test_file_read.c \
 	tests/test_findings.c \
 	tests/test_jpeg.c \
 	tests/test_labels.c \
+	tests/test_label_errors.c \
 	tests/test_inflate_streams.c \
 	tests/test_lock.c \
+	tests/test_lock_faults.c \
 	tests/test_manifest.c \
 	tests/test_manifest_check.c \
 	tests/test_names.c \
 	tests/test_threads.c \
 	tests/test_part.c \
+	tests/test_preflight.c \
 	tests/test_plan.c \
 	tests/test_png.c \
 	tests/test_png_bounds.c \
@@ -61,6 +82,7 @@ tests_unit_SOURCES = \
 	tests/test_shard_scan.c \
 	tests/test_source.c \
 	tests/test_archive.c \
+	tests/test_ascii.c \
 	tests/test_gunzip.c \
 	tests/test_keyed_hash.c \
 	tests/test_queue.c \
@@ -70,11 +92,13 @@ tests_unit_SOURCES = \
 	tests/test_store_folder.c \
 	tests/test_table.c \
 	tests/test_verify.c \
+	tests/test_verify_folder.c \
 	tests/test_backends.c \
 	tests/test_padding.c \
 	tests/test_calls.c \
 	tests/test_convert.c \
 	tests/test_checkpoint.c \
+	tests/test_weights.c \
 	tests/test_settings.c \
 	tests/test_collective.c \
 	tests/test_collective_faults.c \
@@ -166,7 +190,8 @@ write_run_LDADD = libtrain.la
 
 # ---- chex-train with a backend that is late; its own list of backends stands before that of libtrain.la --------------
 check_PROGRAMS += late-train
-late_train_SOURCES = tools/chex-train.c $(train_sources) tests/late_backend.c
+late_train_SOURCES = tools/chex-train.c $(train_sources) tests/late.h tests/late_backend.c tests/late_memory.c \
+	tests/late_reduce.c tests/late_store.c
 late_train_CPPFLAGS = $(tools_cppflags)
 late_train_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 late_train_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
@@ -237,6 +262,7 @@ slow_tests = \
 	tests/check_convert.py \
 	tests/check_messages.py \
 	tests/check_ranks.py \
+	tests/check_train_ranks.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
 sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the Python tests share: counting, running programs, small files, reading shards (Python 3, stdlib only)."""
+import atexit
 import csv
 import hashlib
 import json
@@ -32,6 +33,13 @@ class Skip(Exception):
 
 class OtherBuild(Exception):
     """A check of a build with other options: it does not count here.  .ci/run has that build too."""
+
+
+def cache_folder(name, place=None):
+    """A folder for what the cases of a program share, gone at its end."""
+    folder = tempfile.mkdtemp(prefix=f"chex-{name}-", dir=place)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class Cases:

@@ -6,117 +6,18 @@
 #include <config.h>
 
 #include "image/jpeg_decode.h"
+#include "jpeg_fixture.h"
 #include "unit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jpeglib.h>
 
-#define WIDTH  37
-#define HEIGHT 29
-
 static const struct decode_limits strict = {.max_pixels = 1 << 20, .min_side = 1};
 static const struct decode_limits lenient = {.max_pixels = 1 << 20, .min_side = 1, .lenient = true};
 
 /* ---- files --------------------------------------------------------------------------------------------------- */
-
-struct form {
-    int components; /* 1 gray, 3 RGB, 4 CMYK */
-    bool progressive;
-    bool separate_scans; /* a sequential file with a scan for each component */
-    unsigned restart;    /* MCUs between restart markers, 0 = none */
-    bool flat;           /* all samples are those of `colour` */
-    uint8_t colour[4];
-    const jpeg_scan_info *scans; /* instead of the usual ones */
-    int scan_count;
-};
-
-static void
-sample_row(const struct form *form, unsigned y, uint8_t *row)
-{
-    for (unsigned x = 0; x < WIDTH; x++)
-        for (int c = 0; c < form->components; c++)
-            row[x * (unsigned)form->components + (unsigned)c] = form->flat
-                                                                    ? form->colour[c]
-                                                                    : (uint8_t)(128 + 60 * ((x / 5 + y / 7) % 2) + x +
-                                                                                2 * y * (unsigned)(c + 1));
-}
-
-static void
-set_scans(struct jpeg_compress_struct *c, const struct form *form)
-{
-    static const jpeg_scan_info separate[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
-
-    if (form->progressive)
-        jpeg_simple_progression(c);
-    c->restart_interval = form->restart;
-    if (form->separate_scans) {
-        c->scan_info = separate;
-        c->num_scans = 3;
-    }
-    if (form->scans) {
-        c->scan_info = form->scans;
-        c->num_scans = form->scan_count;
-    }
-}
-
-/* A file in memory from malloc(), exactly as long as it is. */
-static uint8_t *
-make(const struct form *form, size_t *size)
-{
-    static const J_COLOR_SPACE spaces[] = {[1] = JCS_GRAYSCALE, [3] = JCS_RGB, [4] = JCS_CMYK};
-    struct jpeg_compress_struct c;
-    struct jpeg_error_mgr errors;
-    unsigned char *data = NULL;
-    unsigned long length = 0;
-
-    c.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&c);
-    jpeg_mem_dest(&c, &data, &length);
-    c.image_width = WIDTH;
-    c.image_height = HEIGHT;
-    c.input_components = form->components;
-    c.in_color_space = spaces[form->components];
-    jpeg_set_defaults(&c);
-    set_scans(&c, form);
-    jpeg_start_compress(&c, TRUE);
-    for (unsigned y = 0; y < HEIGHT; y++) {
-        uint8_t row[WIDTH * 4];
-        JSAMPROW rows[] = {row};
-
-        sample_row(form, y, row);
-        jpeg_write_scanlines(&c, rows, 1);
-    }
-    jpeg_finish_compress(&c);
-    jpeg_destroy_compress(&c);
-    data = realloc(data, length);
-    *size = length;
-    return data;
-}
-
-/* What libjpeg makes of it without our callbacks: the reference. */
-static void
-reference(const uint8_t *data, size_t size, uint8_t gray[HEIGHT][WIDTH])
-{
-    struct jpeg_decompress_struct d;
-    struct jpeg_error_mgr errors;
-
-    d.err = jpeg_std_error(&errors);
-    jpeg_create_decompress(&d);
-    jpeg_mem_src(&d, data, size);
-    jpeg_read_header(&d, TRUE);
-    d.out_color_space = JCS_GRAYSCALE;
-    jpeg_start_decompress(&d);
-    while (d.output_scanline < d.output_height) {
-        JSAMPROW row = gray[d.output_scanline];
-
-        jpeg_read_scanlines(&d, &row, 1);
-    }
-    jpeg_finish_decompress(&d);
-    jpeg_destroy_decompress(&d);
-}
 
 static size_t
 find_marker(const uint8_t *data, size_t size, uint8_t marker)
@@ -154,17 +55,17 @@ refused(uint8_t *data, size_t size, enum chex_status status, const char *text)
 static struct image_traits
 accepted(uint8_t *data, size_t size)
 {
-    uint8_t gray[HEIGHT][WIDTH];
+    uint8_t gray[JPEG_HEIGHT][JPEG_WIDTH];
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
 
     ck_assert_msg(decode(data, size, &strict, &image, &traits, &err) == CHEX_OK, "%s", err.text);
-    ck_assert_uint_eq(image.width, WIDTH);
-    ck_assert_uint_eq(image.height, HEIGHT);
-    reference(data, size, gray);
-    for (unsigned y = 0; y < HEIGHT; y++)
-        ck_assert_mem_eq(image.data + y * image.stride, gray[y], WIDTH);
+    ck_assert_uint_eq(image.width, JPEG_WIDTH);
+    ck_assert_uint_eq(image.height, JPEG_HEIGHT);
+    jpeg_reference(data, size, gray);
+    for (unsigned y = 0; y < JPEG_HEIGHT; y++)
+        ck_assert_mem_eq(image.data + y * image.stride, gray[y], JPEG_WIDTH);
     image_release(&image);
     free(data);
     return traits;
@@ -175,14 +76,14 @@ accepted(uint8_t *data, size_t size)
 START_TEST(every_form_gives_the_samples_of_libjpeg)
 {
     for (int i = 0; i < 16; i++) {
-        struct form form = {
+        struct jpeg_form form = {
             .components = i & 1 ? 3 : 1,
             .progressive = i & 2,
             .restart = i & 4 ? 2 : 0,
             .separate_scans = (i & 11) == 9,
         };
         size_t size;
-        uint8_t *data = make(&form, &size);
+        uint8_t *data = jpeg_make(&form, &size);
         struct image_traits traits = accepted(data, size);
 
         ck_assert_int_eq(traits.container, IMAGE_JPEG);
@@ -204,7 +105,7 @@ START_TEST(a_flat_colour_becomes_its_luma)
     } cases[] = {{{77}, 1, 77}, {{255}, 1, 255}, {{255, 0, 0}, 3, 76}, {{0, 255, 0}, 3, 150}, {{90, 90, 90}, 3, 90}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct form form = {.components = cases[i].components, .flat = true};
+        struct jpeg_form form = {.components = cases[i].components, .flat = true};
         struct image image = {0};
         struct image_traits traits;
         struct chex_error err;
@@ -212,9 +113,9 @@ START_TEST(a_flat_colour_becomes_its_luma)
         size_t size;
 
         memcpy(form.colour, cases[i].colour, sizeof(form.colour));
-        data = make(&form, &size);
+        data = jpeg_make(&form, &size);
         ck_assert_int_eq(decode(data, size, &strict, &image, &traits, &err), CHEX_OK);
-        for (unsigned n = 0; n < WIDTH * HEIGHT; n++)
+        for (unsigned n = 0; n < JPEG_WIDTH * JPEG_HEIGHT; n++)
             ck_assert_int_le(abs(image.data[n] - cases[i].gray), 1);
         image_release(&image);
         free(data);
@@ -225,7 +126,7 @@ END_TEST
 START_TEST(bytes_behind_the_end_are_a_warning)
 {
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
 
     data = realloc(data, size + 1);
     data[size] = '\n';
@@ -238,7 +139,7 @@ START_TEST(a_wish_to_stop_ends_an_image)
     const atomic_bool wanted = true;
     const struct decode_limits limits = {.max_pixels = 1 << 20, .min_side = 1, .stop = &wanted};
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
@@ -255,7 +156,7 @@ END_TEST
 static void
 check_cut(const uint8_t *data, size_t whole, size_t size, bool may_be_kept)
 {
-    uint8_t gray[HEIGHT][WIDTH], *head = malloc(size > 0 ? size : 1);
+    uint8_t gray[JPEG_HEIGHT][JPEG_WIDTH], *head = malloc(size > 0 ? size : 1);
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
@@ -266,9 +167,9 @@ check_cut(const uint8_t *data, size_t whole, size_t size, bool may_be_kept)
     if (decode(head, size, &lenient, &image, &traits, &err) == CHEX_OK) {
         ck_assert(may_be_kept);
         ck_assert_uint_eq(traits.warnings, 1);
-        reference(data, whole, gray);
-        for (unsigned y = 0; y < HEIGHT; y++)
-            ck_assert_mem_eq(image.data + y * image.stride, gray[y], WIDTH);
+        jpeg_reference(data, whole, gray);
+        for (unsigned y = 0; y < JPEG_HEIGHT; y++)
+            ck_assert_mem_eq(image.data + y * image.stride, gray[y], JPEG_WIDTH);
     }
     image_release(&image);
     free(head);
@@ -276,14 +177,14 @@ check_cut(const uint8_t *data, size_t whole, size_t size, bool may_be_kept)
 
 START_TEST(a_file_cut_at_any_byte_is_refused)
 {
-    static const struct form forms[] = {{.components = 1},
-                                        {.components = 3, .restart = 3},
-                                        {.components = 1, .progressive = true},
-                                        {.components = 3, .separate_scans = true}};
+    static const struct jpeg_form forms[] = {{.components = 1},
+                                             {.components = 3, .restart = 3},
+                                             {.components = 1, .progressive = true},
+                                             {.components = 3, .separate_scans = true}};
 
     for (int i = 0; i < 4; i++) {
         size_t whole;
-        uint8_t *data = make(&forms[i], &whole);
+        uint8_t *data = jpeg_make(&forms[i], &whole);
 
         for (size_t size = 0; size < whole; size++)
             check_cut(data, whole, size, i < 2 && size + 4 > whole);
@@ -295,7 +196,7 @@ END_TEST
 START_TEST(a_cut_inside_the_image_tells_the_byte)
 {
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
 
     refused(data, 400, CHEX_ERR_TRUNCATED, "truncated at byte 400");
 }
@@ -304,7 +205,7 @@ END_TEST
 START_TEST(a_missing_end_marker_is_refused_unless_lenient)
 {
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
@@ -325,7 +226,7 @@ START_TEST(surplus_bytes_inside_the_image_are_damage)
     struct image_traits traits;
     struct chex_error err;
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
 
     data = realloc(data, size + surplus);
     memset(data + size - 2, 'a', surplus);
@@ -341,7 +242,7 @@ END_TEST
 START_TEST(a_lost_restart_marker_is_damage)
 {
     size_t size, at;
-    uint8_t *data = make(&(struct form){.components = 1, .restart = 4}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1, .restart = 4}, &size);
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
@@ -357,7 +258,7 @@ END_TEST
 START_TEST(a_flipped_bit_does_no_harm)
 {
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 3, .restart = 3}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 3, .restart = 3}, &size);
     struct image image = {0};
 
     for (size_t bit = 0; bit < 8 * size; bit++) {
@@ -390,7 +291,7 @@ END_TEST
 START_TEST(cmyk_is_named)
 {
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 4}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 4}, &size);
 
     refused(data, size, CHEX_ERR_UNSUPPORTED, "CMYK JPEG");
 }
@@ -417,7 +318,7 @@ START_TEST(coding_processes_other_than_baseline_and_progressive_are_named)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t size;
-        uint8_t *data = make(&(struct form){.components = 1}, &size);
+        uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
 
         data[find_marker(data, size, 0xc0) + 1] = cases[i].marker;
         refused(data, size, CHEX_ERR_UNSUPPORTED, cases[i].text);
@@ -433,7 +334,7 @@ START_TEST(the_process_is_found_behind_odd_markers)
 
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         size_t size;
-        uint8_t *data = make(&(struct form){.components = 1}, &size);
+        uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
         uint8_t *longer = malloc(size + 4), *other = malloc(size + 4);
 
         ck_assert(longer && other);
@@ -452,7 +353,7 @@ END_TEST
 START_TEST(twelve_bits_are_named)
 {
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
 
     data[find_marker(data, size, 0xc0) + 4] = 12;
     refused(data, size, CHEX_ERR_UNSUPPORTED, "12-bit JPEG");
@@ -463,7 +364,7 @@ START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
 {
     const struct decode_limits limits = {.max_pixels = 64 << 20, .min_side = 64};
     size_t size, at;
-    uint8_t *data = make(&(struct form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
@@ -498,10 +399,10 @@ START_TEST(more_than_500_scans_are_refused)
     jpeg_scan_info scans[1 + 63 * 9];
     int count = many_scans(scans);
     size_t size;
-    uint8_t *data = make(&(struct form){.components = 1, .scans = scans, .scan_count = 500}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1, .scans = scans, .scan_count = 500}, &size);
 
     accepted(data, size);
-    data = make(&(struct form){.components = 1, .scans = scans, .scan_count = count}, &size);
+    data = jpeg_make(&(struct jpeg_form){.components = 1, .scans = scans, .scan_count = count}, &size);
     refused(data, size, CHEX_ERR_LIMIT, "more than 500 scans");
 }
 END_TEST

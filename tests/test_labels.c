@@ -10,6 +10,8 @@
 
 #include "unit.h"
 
+#include "cases.h"
+#include "label_fixture.h"
 #include "labels/label_file.h"
 #include "labels/label_row.h"
 
@@ -18,40 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER "Image Index,Finding Labels,Patient ID\n"
-#define FULL   "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position\n"
-
 static const char header_2017[] = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View "
                                   "Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y],\r\n";
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */
-
-static void
-read_text(const char *csv, const struct labels_options *options, struct labels *out)
-{
-    static const struct labels_options none;
-    struct chex_error err = {0};
-    const char *path = unit_file("labels.csv", csv, strlen(csv));
-
-    ck_assert_msg(labels_read(path, options ? options : &none, out, &err) == CHEX_OK, "%s", err.text);
-}
-
-/* The error's text is the path and `wanted`. */
-static void
-expect_error(const char *csv, const char *wanted)
-{
-    struct labels_options options = {0};
-    struct labels labels = {0};
-    struct chex_error err = {0};
-    const char *path = unit_file("wrong.csv", csv, strlen(csv));
-    char text[CHEX_ERROR_TEXT + 1100];
-
-    ck_assert_int_eq(labels_read(path, &options, &labels, &err), CHEX_ERR_USAGE);
-    ck_assert_int_eq(err.status, CHEX_ERR_USAGE);
-    snprintf(text, sizeof(text), "%s%s", path, wanted);
-    ck_assert_str_eq(err.text, text);
-    labels_release(&labels);
-}
 
 /* The age that a text gives; *impossible as counted. */
 static float
@@ -61,8 +33,8 @@ age_of(const char *text, size_t *impossible)
     char csv[256];
     float age;
 
-    snprintf(csv, sizeof(csv), FULL "a.png,Mass,1,\"%s\",M,PA\n", text);
-    read_text(csv, NULL, &labels);
+    snprintf(csv, sizeof(csv), LABELS_FULL "a.png,Mass,1,\"%s\",M,PA\n", text);
+    labels_read_text(csv, NULL, &labels);
     age = labels.entry[0].age;
     *impossible = labels.impossible_ages;
     labels_release(&labels);
@@ -80,7 +52,7 @@ START_TEST(the_release_of_2017_is_read)
              "00000001_000.png,Cardiomegaly,000,00000001,058Y,M,PA,2682,2749,0.143,0.143\r\n"
              "00000002_000.png,No Finding,000,00000002,081Y,F,AP,2500,2048,0.171,0.171\r\n"
              "00000001_001.png,Cardiomegaly|Emphysema,001,00000001,058Y,M,PA,2894,2729,0.143,0.143");
-    read_text(csv, NULL, &l);
+    labels_read_text(csv, NULL, &l);
     ck_assert_uint_eq(l.count, 3);
     ck_assert_uint_eq(l.row_count, 3);
     ck_assert_uint_eq(l.patient_count, 2);
@@ -106,7 +78,7 @@ START_TEST(the_release_of_2020_is_read)
 {
     struct labels l = {0};
 
-    read_text(
+    labels_read_text(
         "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,OriginalImage["
         "Width,Height],OriginalImagePixelSpacing[x,y]\n"
         "00000001_000.png,Cardiomegaly,0,1,57,M,PA,2682,2749,0.14300000000000002,0.14300000000000002\n",
@@ -123,8 +95,8 @@ START_TEST(columns_may_stand_anywhere_and_some_may_be_missing)
 {
     struct labels l = {0};
 
-    read_text("\xef\xbb\xbfother,patient_id,FINDING LABELS,image index\nx,17,Mass,b.png\ny,a7,Nodule,a.jpg\n", NULL,
-              &l);
+    labels_read_text("\xef\xbb\xbfother,patient_id,FINDING LABELS,image index\nx,17,Mass,b.png\ny,a7,Nodule,a.jpg\n",
+                     NULL, &l);
     ck_assert_uint_eq(l.count, 2);
     ck_assert_str_eq(l.entry[0].name, "a.jpg");
     ck_assert_str_eq(l.entry[0].patient, "a7");
@@ -145,7 +117,7 @@ START_TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
 {
     struct labels l = {0};
 
-    read_text(HEADER "a,Mass,1\nb,Mass,00000001\nc,Mass,0001\nd,Mass,123456789\ne,Mass,p1\n", NULL, &l);
+    labels_read_text(LABELS_HEADER "a,Mass,1\nb,Mass,00000001\nc,Mass,0001\nd,Mass,123456789\ne,Mass,p1\n", NULL, &l);
     ck_assert_uint_eq(l.patient_count, 3);
     ck_assert_str_eq(l.entry[2].patient, "00000001");
     ck_assert_str_eq(l.entry[3].patient, "123456789");
@@ -162,10 +134,10 @@ START_TEST(many_patients_are_told_apart)
     size_t used;
 
     ck_assert_ptr_nonnull(csv);
-    used = (size_t)sprintf(csv, "%s", HEADER);
+    used = (size_t)sprintf(csv, "%s", LABELS_HEADER);
     for (int i = 0; i < 2 * MANY; i += 2)
         used += (size_t)sprintf(csv + used, "n%05d,Mass,%d\n", i, i / 4);
-    read_text(csv, NULL, &l);
+    labels_read_text(csv, NULL, &l);
     ck_assert_uint_eq(l.count, MANY);
     ck_assert_uint_eq(l.patient_count, MANY / 2);
     for (int i = 0; i < MANY; i++) {
@@ -239,9 +211,10 @@ START_TEST(sex_and_view_are_normalised)
 {
     struct labels l = {0};
 
-    read_text(FULL "a,Mass,1,,M,PA\nb,Mass,1,,female,ap\nc,Mass,1,,?,\nd,Mass,1,,,LATERAL\ne,Mass,1,,Male,AP supine\n"
-                   "f,Mass,1,,m,12345678\n",
-              NULL, &l);
+    labels_read_text(LABELS_FULL
+                     "a,Mass,1,,M,PA\nb,Mass,1,,female,ap\nc,Mass,1,,?,\nd,Mass,1,,,LATERAL\ne,Mass,1,,Male,AP supine\n"
+                     "f,Mass,1,,m,12345678\n",
+                     NULL, &l);
     ck_assert_int_eq(l.entry[0].sex, 'M');
     ck_assert_int_eq(l.entry[1].sex, 'F');
     ck_assert_int_eq(l.entry[2].sex, 'U');
@@ -261,7 +234,7 @@ START_TEST(an_image_is_found_by_its_name)
 {
     struct labels l = {0}, none = {0};
 
-    read_text(HEADER "c,Mass,1\na,Mass,1\nb,Mass,1\n", NULL, &l);
+    labels_read_text(LABELS_HEADER "c,Mass,1\na,Mass,1\nb,Mass,1\n", NULL, &l);
     ck_assert_ptr_eq(labels_find(&l, "a"), &l.entry[0]);
     ck_assert_ptr_eq(labels_find(&l, "c"), &l.entry[2]);
     ck_assert_ptr_null(labels_find(&l, "bb"));
@@ -281,9 +254,10 @@ START_TEST(unsafe_names_are_rejected_and_the_rest_is_read)
                                         "a\\xc2\\x9b.png",  ""};
     struct labels l = {0};
 
-    read_text(HEADER "../../etc/passwd,Mass,1\n/a.png,Mass,1\nc:\\a.png,Mass,1\n.,Mass,1\n..,Mass,1\n"
+    labels_read_text(LABELS_HEADER
+                     "../../etc/passwd,Mass,1\n/a.png,Mass,1\nc:\\a.png,Mass,1\n.,Mass,1\n..,Mass,1\n"
                      "a\x1b[2J.png,Mass,1\na\xc2\x9b.png,Mass,1\n,Mass,1\n\xc2\xa9.png,Mass,1\n...,Mass,1\n",
-              NULL, &l);
+                     NULL, &l);
     ck_assert_uint_eq(l.row_count, 10);
     ck_assert_uint_eq(l.count, 2);
     ck_assert_uint_eq(l.reject_count, 8);
@@ -313,8 +287,8 @@ START_TEST(a_name_may_have_255_bytes_and_no_more)
     struct labels l = {0};
     char csv[1000];
 
-    snprintf(csv, sizeof(csv), HEADER "%0255d,Mass,1\n%0256d,Mass,1\n", 1, 2);
-    read_text(csv, NULL, &l);
+    snprintf(csv, sizeof(csv), LABELS_HEADER "%0255d,Mass,1\n%0256d,Mass,1\n", 1, 2);
+    labels_read_text(csv, NULL, &l);
     ck_assert_uint_eq(l.count, 1);
     ck_assert_uint_eq(strlen(l.entry[0].name), 255);
     ck_assert_uint_eq(l.reject_count, 1);
@@ -328,7 +302,7 @@ START_TEST(an_empty_label_is_rejected_unless_it_means_no_finding)
     struct labels_options options = {.empty_is_no_finding = true};
     struct labels l = {0};
 
-    read_text(HEADER "a,,1\nb,Mass,1\n", NULL, &l);
+    labels_read_text(LABELS_HEADER "a,,1\nb,Mass,1\n", NULL, &l);
     ck_assert_uint_eq(l.count, 1);
     ck_assert_uint_eq(l.reject_count, 1);
     ck_assert_uint_eq(l.reject[0].line, 2);
@@ -337,7 +311,7 @@ START_TEST(an_empty_label_is_rejected_unless_it_means_no_finding)
     ck_assert_str_eq(l.reject[0].reason, "empty label");
     labels_release(&l);
 
-    read_text(HEADER "a,,1\nb,Mass,1\n", &options, &l);
+    labels_read_text(LABELS_HEADER "a,,1\nb,Mass,1\n", &options, &l);
     ck_assert_uint_eq(l.count, 2);
     ck_assert_uint_eq(l.reject_count, 0);
     ck_assert_uint_eq(l.entry[0].findings, 0);
@@ -349,9 +323,9 @@ START_TEST(identical_rows_are_dropped_and_counted)
 {
     struct labels l = {0};
 
-    read_text(FULL "b,Mass|Nodule,1,411Y,M,PA\na,Mass,1,30,M,PA\nb,Nodule|Mass,00000001,411Y,m,pa\n"
-                   "b,Mass|Nodule,1,411Y,M,PA\n",
-              NULL, &l);
+    labels_read_text(LABELS_FULL "b,Mass|Nodule,1,411Y,M,PA\na,Mass,1,30,M,PA\nb,Nodule|Mass,00000001,411Y,m,pa\n"
+                                 "b,Mass|Nodule,1,411Y,M,PA\n",
+                     NULL, &l);
     ck_assert_uint_eq(l.count, 2);
     ck_assert_uint_eq(l.row_count, 4);
     ck_assert_uint_eq(l.duplicate_rows, 2);
@@ -364,123 +338,15 @@ END_TEST
 
 START_TEST(the_same_image_with_other_values_is_an_error_with_both_lines)
 {
-    expect_error(HEADER "a,Mass,1\nb,Mass,1\na,Nodule,1\n", ":4: a has other values than in line 2 (1 such row)");
-    expect_error(HEADER "a,Mass,1\na,Mass,2\n", ":3: a has other values than in line 2 (1 such row)");
-    expect_error(FULL "a,Mass,1,5,M,PA\na,Mass,1,6,M,PA\n", ":3: a has other values than in line 2 (1 such row)");
-    expect_error(FULL "a,Mass,1,5,M,PA\na,Mass,1,,M,PA\n", ":3: a has other values than in line 2 (1 such row)");
-    expect_error(FULL "b,Mass,1,5,M,PA\na,Mass,1,5,M,PA\nb,Mass,1,5,F,PA\na,Mass,1,5,M,AP\n",
-                 ":4: b has other values than in line 2 (2 such rows)");
-}
-END_TEST
-
-/* ---- errors --------------------------------------------------------------------------------------------------- */
-
-START_TEST(a_missing_column_is_named_with_those_found)
-{
-    expect_error("Image Indx,Finding Labels,Patient ID\na,Mass,1\n",
-                 ":1: no column \"Image Index\"; \"Image Indx\": did you mean \"Image Index\"? (columns found: Image "
-                 "Indx, Finding Labels, Patient ID)");
-    expect_error("Image Index,Labels\na,Mass\n",
-                 ":1: no column \"Finding Labels\" (columns found: Image Index, Labels)");
-    expect_error("Image Index,Finding Labels\na,Mass\n",
-                 ":1: no column \"Patient ID\" (columns found: Image Index, Finding Labels)");
-    expect_error("Finding Labels,Image Index,Patient ID,finding_labels\n",
-                 ":1: column \"finding_labels\" stands there twice: fields 1 and 4");
-    expect_error("Image Index,Finding Labels,Patient ID,Sex,Image Index\n",
-                 ":1: column \"Image Index\" stands there twice: fields 1 and 5");
-    expect_error("a\x1b,Mass\n", ":1: no column \"Image Index\" (columns found: a\\x1b, Mass)");
-}
-END_TEST
-
-START_TEST(a_list_of_boxes_is_recognised)
-{
-    expect_error(
-        "Image Index,Finding Label,Bbox [x,y,w,h],,,\n00013118_008.png,Atelectasis,225.08,547.02,86.78,79.19\n",
-        ":1: this is a list of boxes (BBox_List_2017.csv), not the label file (Data_Entry_2017_v2020.csv)");
-}
-END_TEST
-
-START_TEST(rows_of_another_length_are_errors)
-{
-    expect_error(HEADER "a,Mass,1\nb,Mass\n", ":3: expected 3 fields, got 2");
-    expect_error(HEADER "a,Mass,1\nb,Mass,1,\n", ":3: expected 3 fields, got 4");
-    expect_error(HEADER "a,Mass\nb,Mass,1\n", ":2: expected 3 fields, got 2");
-    expect_error("Image Index,Finding Labels,Patient ID,\na,Mass,1,\nb,Mass,1\n", ":3: expected 4 fields, got 3");
-    expect_error("Image Index,Finding Labels,Patient ID,,\na,Mass,1,,,\n", ":2: expected 3 fields, got 6");
-}
-END_TEST
-
-START_TEST(an_unknown_finding_is_counted_over_the_file)
-{
-    expect_error(HEADER "a,Mass,1\nb,Pnuemonia,1\nc,Mass|Pnuemonia,1\nd,No Finding,1\ne,Pnuemonia|Nodule,1\n",
-                 ":3: unknown label \"Pnuemonia\" (3 rows, first line 3); did you mean Pneumonia?");
-    expect_error(HEADER "a,Lung Opacity,1\n", ":2: unknown label \"Lung Opacity\" (1 row, first line 2)");
-    expect_error(HEADER "a,Fracture,1\nb,Other,1\nc,Other|Fracture,1\n",
-                 ":2: unknown label \"Fracture\" (2 rows, first line 2) (1 more with other unknown labels)");
-    expect_error(HEADER "a,\"x\ny\",1\nb,Mass,1\n", ":2: unknown label \"x\\x0ay\" (1 row, first line 2)");
-}
-END_TEST
-
-START_TEST(a_contradiction_and_an_empty_part_are_errors)
-{
-    expect_error(HEADER "a,Mass,1\nb,No Finding|Mass,1\n", ":3: \"No Finding|Mass\" is No Finding and a finding");
-    expect_error(HEADER "a,Mass|,1\n", ":2: a part of the label \"Mass|\" is empty");
-}
-END_TEST
-
-START_TEST(a_bad_patient_id_is_an_error)
-{
-    char csv[256], id[65];
-
-    expect_error(HEADER "a,Mass,1\nb,Mass,\n", ":3: the patient id is empty");
-    memset(id, 'p', 64);
-    id[64] = '\0';
-    snprintf(csv, sizeof(csv), HEADER "a,Mass,%s\n", id);
-    expect_error(csv, ":2: the patient id is longer than 63 bytes");
-    expect_error(HEADER "a,Mass,p\x1b[m\n", ":2: the patient id holds a control character");
-    expect_error(HEADER "00000002_000.png,Mass,3\n", ":2: patient id 00000003 does not fit the image 00000002_000.png");
-    expect_error(HEADER "00000002_000.png,Mass,000000021\n",
-                 ":2: patient id 000000021 does not fit the image 00000002_000.png");
-    expect_error(HEADER "00000002_000.png,Mass,abc\n", ":2: patient id abc does not fit the image 00000002_000.png");
-}
-END_TEST
-
-START_TEST(names_of_other_forms_take_any_patient)
-{
-    struct labels l = {0};
-
-    read_text(HEADER "0000002_000.png,Mass,3\n00000002_0000.png,Mass,3\n00000002_000,Mass,3\n00000002-000.png,Mass,3\n",
-              NULL, &l);
-    ck_assert_uint_eq(l.count, 4);
-    labels_release(&l);
-}
-END_TEST
-
-START_TEST(a_file_without_rows_is_an_error)
-{
-    expect_error("", ":1: no rows");
-    expect_error(HEADER, ":1: no rows below the header");
-    expect_error(HEADER "\n\n", ":1: no rows below the header");
-}
-END_TEST
-
-START_TEST(faults_of_the_text_are_passed_on)
-{
-    expect_error(HEADER "a,Mass,1\nb,\"Mass,1\n", ":3: a quote that is not closed");
-    expect_error(HEADER "a,Mass,\xff\n", ":2: the text is not UTF-8");
-}
-END_TEST
-
-START_TEST(a_missing_file_is_missing)
-{
-    struct labels_options options = {0};
-    struct labels l = {0};
-    struct chex_error err;
-    char path[1100];
-
-    snprintf(path, sizeof(path), "%s/none.csv", unit_folder());
-    ck_assert_int_eq(labels_read(path, &options, &l, &err), CHEX_ERR_MISSING);
-    labels_release(&l);
+    labels_expect_error(LABELS_HEADER "a,Mass,1\nb,Mass,1\na,Nodule,1\n",
+                        ":4: a has other values than in line 2 (1 such row)");
+    labels_expect_error(LABELS_HEADER "a,Mass,1\na,Mass,2\n", ":3: a has other values than in line 2 (1 such row)");
+    labels_expect_error(LABELS_FULL "a,Mass,1,5,M,PA\na,Mass,1,6,M,PA\n",
+                        ":3: a has other values than in line 2 (1 such row)");
+    labels_expect_error(LABELS_FULL "a,Mass,1,5,M,PA\na,Mass,1,,M,PA\n",
+                        ":3: a has other values than in line 2 (1 such row)");
+    labels_expect_error(LABELS_FULL "b,Mass,1,5,M,PA\na,Mass,1,5,M,PA\nb,Mass,1,5,F,PA\na,Mass,1,5,M,AP\n",
+                        ":4: b has other values than in line 2 (2 such rows)");
 }
 END_TEST
 
@@ -490,7 +356,6 @@ labels_suite(void)
     Suite *suite = suite_create("labels");
     TCase *forms = tcase_create("forms");
     TCase *rejects = tcase_create("rejects");
-    TCase *errors = tcase_create("errors");
 
     tcase_add_test(forms, the_release_of_2017_is_read);
     tcase_add_test(forms, the_release_of_2020_is_read);
@@ -509,16 +374,6 @@ labels_suite(void)
     tcase_add_test(rejects, identical_rows_are_dropped_and_counted);
     tcase_add_test(rejects, the_same_image_with_other_values_is_an_error_with_both_lines);
     suite_add_tcase(suite, rejects);
-    tcase_add_test(errors, a_missing_column_is_named_with_those_found);
-    tcase_add_test(errors, a_list_of_boxes_is_recognised);
-    tcase_add_test(errors, rows_of_another_length_are_errors);
-    tcase_add_test(errors, an_unknown_finding_is_counted_over_the_file);
-    tcase_add_test(errors, a_contradiction_and_an_empty_part_are_errors);
-    tcase_add_test(errors, a_bad_patient_id_is_an_error);
-    tcase_add_test(errors, names_of_other_forms_take_any_patient);
-    tcase_add_test(errors, a_file_without_rows_is_an_error);
-    tcase_add_test(errors, faults_of_the_text_are_passed_on);
-    tcase_add_test(errors, a_missing_file_is_missing);
-    suite_add_tcase(suite, errors);
+    label_errors_case(suite);
     return suite;
 }

@@ -16,7 +16,6 @@
 #include "io/lock.h"
 #include "store_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -112,14 +111,7 @@ expect_foreign(void)
 static unsigned
 files(void)
 {
-    DIR *dir = opendir(bench.path);
-    unsigned count = 0;
-
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *d; (d = readdir(dir));)
-        count += strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
-    closedir(dir);
-    return count;
+    return unit_count_files(bench.path);
 }
 
 /* Refused with this in the text, and nothing in the folder has changed. */

@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include "base/ascii.h"
+#include "cases.h"
 #include "io/csv.h"
 
 #include <stdio.h>
@@ -463,41 +464,12 @@ START_TEST(the_hash_is_of_the_decompressed_text)
 }
 END_TEST
 
-/* ---- characters ----------------------------------------------------------------------------------------------- */
-
-START_TEST(escaped_text_is_printable_and_fits)
-{
-    char out[16];
-
-    ck_assert_str_eq(ascii_escape("a b", 3, out, sizeof(out)), "a b");
-    ck_assert_str_eq(ascii_escape("\n\\\xff\x7f", 3, out, sizeof(out)), "\\x0a\\x5c\\xff");
-    ck_assert_str_eq(ascii_escape("123456789012345", 15, out, sizeof(out)), "123456789012345");
-    ck_assert_str_eq(ascii_escape("1234567890123456", 16, out, sizeof(out)), "123456789012...");
-    ck_assert_str_eq(ascii_escape("12345678\n\n", 10, out, sizeof(out)), "12345678\\x0a...");
-    ck_assert_str_eq(ascii_escape("", 0, out, sizeof(out)), "");
-}
-END_TEST
-
-/* kitten and sitting: the example of the literature, 3. */
-START_TEST(distance_counts_edits_without_case)
-{
-    ck_assert_uint_eq(ascii_distance("kitten", 6, "SITTING", 7), 3);
-    ck_assert_uint_eq(ascii_distance("", 0, "abc", 3), 3);
-    ck_assert_uint_eq(ascii_distance("abc", 3, "", 0), 3);
-    ck_assert_uint_eq(ascii_distance("Pnuemonia", 9, "Pneumonia", 9), 2);
-    ck_assert_uint_eq(
-        ascii_distance("a", 1, "0123456789012345678901234567890123456789012345678901234567890123456789", 70),
-        ASCII_FAR);
-}
-END_TEST
-
 Suite *
 table_suite(void)
 {
     Suite *suite = suite_create("table");
     TCase *rows = tcase_create("rows");
     TCase *files = tcase_create("files");
-    TCase *characters = tcase_create("characters");
 
     tcase_add_test(rows, rows_end_with_lf_crlf_cr_or_the_file);
     tcase_add_test(rows, quotes_hold_commas_quotes_and_newlines);
@@ -526,8 +498,6 @@ table_suite(void)
     tcase_add_test(files, a_read_error_is_no_fault_of_the_text);
     tcase_add_test(files, the_hash_is_of_the_decompressed_text);
     suite_add_tcase(suite, files);
-    tcase_add_test(characters, escaped_text_is_printable_and_fits);
-    tcase_add_test(characters, distance_counts_edits_without_case);
-    suite_add_tcase(suite, characters);
+    ascii_case(suite);
     return suite;
 }

@@ -7,7 +7,6 @@
 
 #include "verify/verify.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,55 +15,7 @@
 #include "dataset/tfrecord.h"
 #include "small_dataset.h"
 #include "unit.h"
-
-/* What verify said, one line each: "FILE[RECORD@OFFSET]: TEXT (IMAGE)". */
-struct heard {
-    char text[8192];
-    unsigned count;
-    enum chex_status status; /* of the last */
-};
-
-static void
-hear(void *context, const struct verify_fault *fault)
-{
-    struct heard *h = context;
-    size_t used = strlen(h->text);
-
-    snprintf(h->text + used, sizeof(h->text) - used, "%s[%lld@%llu]: %s (%s)\n", fault->file, (long long)fault->record,
-             (unsigned long long)fault->offset, fault->text, fault->image ? fault->image : "-");
-    h->count++;
-    h->status = fault->status;
-}
-
-static struct verify
-run(const struct small_dataset *s, enum verify_depth depth, unsigned threads, struct heard *h)
-{
-    struct chex_dataset *ds;
-    struct chex_error err = {.text = ""};
-    struct verify v = {.depth = depth,
-                       .sha256 = depth == VERIFY_FULL && s->compare_sha256,
-                       .sample_percent = 100,
-                       .threads = threads,
-                       .fault = hear,
-                       .context = h};
-
-    *h = (struct heard){.count = 0};
-    ck_assert_int_eq(chex_dataset_open(s->path, &ds, NULL), CHEX_OK);
-    v.dataset = ds;
-    ck_assert_msg(verify_run(&v, &err) == CHEX_OK, "%s", err.text);
-    ck_assert_uint_ge(v.faults, h->count);
-    chex_dataset_close(ds);
-    return v;
-}
-
-static void
-expect(const struct small_dataset *s, enum verify_depth depth, const char *text)
-{
-    struct heard h;
-
-    run(s, depth, 1, &h);
-    ck_assert_msg(strcmp(h.text, text) == 0, "is:\n%sshould be:\n%s", h.text, text);
-}
+#include "verify_fixture.h"
 
 START_TEST(a_good_data_set_has_no_faults)
 {
@@ -73,16 +24,16 @@ START_TEST(a_good_data_set_has_no_faults)
     struct verify v;
 
     small_make(&s, "good");
-    v = run(&s, VERIFY_FULL, 2, &h);
+    v = heard_run(&s, VERIFY_FULL, 2, &h);
     ck_assert_uint_eq(v.faults, 0);
     ck_assert_uint_eq(v.shards_good, 3);
     ck_assert_uint_eq(v.records_read, 9);
     ck_assert_uint_eq(v.bytes_read, 3 * s.size);
     ck_assert_uint_eq(v.notes, 1); /* image 5 is constant */
-    v = run(&s, VERIFY_SAMPLE, 2, &h);
+    v = heard_run(&s, VERIFY_SAMPLE, 2, &h);
     ck_assert_uint_eq(v.faults, 0);
     ck_assert_uint_eq(v.records_read, 9);
-    v = run(&s, VERIFY_QUICK, 1, &h);
+    v = heard_run(&s, VERIFY_QUICK, 1, &h);
     ck_assert_uint_eq(v.faults, 0);
     ck_assert_uint_eq(v.bytes_read, 0);
     small_release(&s);
@@ -107,7 +58,7 @@ START_TEST(every_flipped_bit_is_noticed_in_its_record)
             s.bytes[1][i] ^= (uint8_t)(1u << bit);
             small_put_shard(&s, 1);
             s.bytes[1][i] ^= (uint8_t)(1u << bit);
-            run(&s, VERIFY_FULL, 1, &h);
+            heard_run(&s, VERIFY_FULL, 1, &h);
             snprintf(place, sizeof(place), "[%zu@", i / s.manifest.layout.stride);
             ck_assert_msg(h.count == 1 && strstr(h.text, place) && h.status == CHEX_ERR_CHECKSUM, "byte %zu bit %u: %s",
                           i, bit, h.text);
@@ -131,7 +82,7 @@ START_TEST(every_truncation_is_noticed)
         char place[64];
 
         small_put(&s, s.shard[2].name, s.bytes[2], i);
-        v = run(&s, i % 16 ? VERIFY_QUICK : VERIFY_FULL, 1, &h);
+        v = heard_run(&s, i % 16 ? VERIFY_QUICK : VERIFY_FULL, 1, &h);
         ck_assert_uint_eq(v.faults, 1);
         ck_assert_uint_eq(v.shards_good, 2);
         ck_assert_int_eq(h.status, i == 0 ? CHEX_ERR_EMPTY : CHEX_ERR_TRUNCATED);
@@ -155,21 +106,21 @@ START_TEST(sizes_are_told_in_records)
     small_put(&s, s.shard[2].name, s.bytes[2], 2 * stride);
     snprintf(text, sizeof(text), "%s[2@%zu]: file ends before it: 2 records, manifest says 3 (-)\n", s.shard[2].name,
              2 * stride);
-    expect(&s, VERIFY_QUICK, text);
+    heard_expect(&s, VERIFY_QUICK, text);
     small_put(&s, s.shard[2].name, s.bytes[2], 2 * stride + 10);
     snprintf(text, sizeof(text), "%s[2@%zu]: file ends 10 bytes inside the record (-)\n", s.shard[2].name, 2 * stride);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     longer = calloc(1, s.size + stride + 1);
     memcpy(longer, s.bytes[2], s.size);
     small_put(&s, s.shard[2].name, longer, s.size + stride);
-    expect(&s, VERIFY_FULL, "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 4 records, manifest says 3 (-)\n");
+    heard_expect(&s, VERIFY_FULL, "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 4 records, manifest says 3 (-)\n");
     small_put(&s, s.shard[2].name, longer, s.size + 1);
-    expect(&s, VERIFY_QUICK,
-           "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 3 records and 1 byte, manifest says 3 records (-)\n");
+    heard_expect(&s, VERIFY_QUICK,
+                 "chestxray14-val.tfrecord-00000-of-00001[-1@0]: 3 records and 1 byte, manifest says 3 records (-)\n");
     free(longer);
     small_remove(&s, s.shard[2].name);
-    expect(&s, VERIFY_FULL,
-           "chestxray14-val.tfrecord-00000-of-00001[-1@0]: cannot open: No such file or directory (-)\n");
+    heard_expect(&s, VERIFY_FULL,
+                 "chestxray14-val.tfrecord-00000-of-00001[-1@0]: cannot open: No such file or directory (-)\n");
     small_release(&s);
 }
 END_TEST
@@ -191,21 +142,21 @@ START_TEST(the_damaged_field_is_named)
     snprintf(text, sizeof(text),
              "%s[1@%zu]: length checksum mismatch, in the length: %zu, should be %zu (00000001_000.png)\n",
              s.shard[0].name, stride, data ^ 1, data);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     record[0] ^= 1;
 
     record[9] ^= 1;
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[1@%zu]: length checksum mismatch, in the checksum (00000001_000.png)\n",
              s.shard[0].name, stride);
-    expect(&s, VERIFY_SAMPLE, text);
+    heard_expect(&s, VERIFY_SAMPLE, text);
     record[9] ^= 1;
 
     record[stride - 1] ^= 1;
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[1@%zu]: data checksum mismatch, in the checksum (00000001_000.png)\n",
              s.shard[0].name, stride);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     record[stride - 1] ^= 1;
 
     record[s.manifest.layout.pixel_offset + 5] ^= 1;
@@ -213,7 +164,7 @@ START_TEST(the_damaged_field_is_named)
     snprintf(text, sizeof(text),
              "%s[1@%zu]: data checksum mismatch, in the pixels or the checksum (00000001_000.png)\n", s.shard[0].name,
              stride);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     small_release(&s);
 }
 END_TEST
@@ -235,14 +186,14 @@ START_TEST(what_was_meant_is_noticed_too)
     record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: label Infiltration is 7, not 0 or 1 (-)\n", s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     record[layout->label_offset + 3] = 0;
 
     put_u32le(record + layout->age_offset, 0x7f800000);
     record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: age is inf, not 0 to 120 or NaN (00000000_000.png)\n", s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     put_u32le(record + layout->age_offset, 0);
 
     name = memmem(record, layout->stride, "00000000_000.png", 16);
@@ -252,7 +203,7 @@ START_TEST(what_was_meant_is_noticed_too)
         record_seal(layout, record);
         small_put_shard(&s, 0);
         snprintf(text, sizeof(text), "%s[0@0]: unsafe file name (00000000%c000.png)\n", s.shard[0].name, *p);
-        expect(&s, VERIFY_FULL, text);
+        heard_expect(&s, VERIFY_FULL, text);
     }
     name[8] = '_';
 
@@ -263,14 +214,14 @@ START_TEST(what_was_meant_is_noticed_too)
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: the patient id holds a control character (00000000_000.png)\n",
              s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     record[at[1]] = was;
 
     record[TFRECORD_HEADER + 6] ^= 1;
     record_seal(layout, record);
     small_put_shard(&s, 0);
     snprintf(text, sizeof(text), "%s[0@0]: record header differs from the manifest at byte 18 (-)\n", s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     record[TFRECORD_HEADER + 6] ^= 1;
 
     put_u64le(record, 1ull << 63);
@@ -279,7 +230,7 @@ START_TEST(what_was_meant_is_noticed_too)
     snprintf(text, sizeof(text),
              "%s[0@0]: record with 9,223,372,036,854,775,808 bytes of data, manifest says %zu (00000000_000.png)\n",
              s.shard[0].name, layout->stride - TFRECORD_FRAME);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     small_release(&s);
 }
 END_TEST
@@ -298,7 +249,7 @@ START_TEST(records_in_the_wrong_place_are_noticed)
     small_put(&s, s.shard[1].name, s.bytes[0], s.size);
     snprintf(text, sizeof(text), "%s[-1@0]: holds the records of '%s' (-)\n%s[-1@0]: holds the records of '%s' (-)\n",
              s.shard[0].name, s.shard[1].name, s.shard[1].name, s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     small_put_shard(&s, 0);
     small_put_shard(&s, 1);
 
@@ -311,14 +262,14 @@ START_TEST(records_in_the_wrong_place_are_noticed)
              "%s[0@0]: holds the record of slot 1 (00000001_000.png)\n"
              "%s[1@%zu]: holds the record of slot 0 (00000000_000.png)\n",
              s.shard[0].name, s.shard[0].name, stride);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
 
     memcpy(moved, s.bytes[0], s.size);
     memcpy(moved + stride, s.bytes[2] + stride, stride);
     small_put(&s, s.shard[0].name, moved, s.size);
     snprintf(text, sizeof(text), "%s[1@%zu]: holds a record of '%s' (00000007_000.png)\n", s.shard[0].name, stride,
              s.shard[2].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
 
     memcpy(moved, s.bytes[0], s.size);
     moved[s.manifest.layout.label_offset] = 1;
@@ -326,150 +277,8 @@ START_TEST(records_in_the_wrong_place_are_noticed)
     small_put(&s, s.shard[0].name, moved, s.size);
     snprintf(text, sizeof(text),
              "%s[-1@0]: every record is good, but they are not those of the manifest (crc32c) (-)\n", s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
+    heard_expect(&s, VERIFY_FULL, text);
     free(moved);
-    small_release(&s);
-}
-END_TEST
-
-/* The index is a list of places: any other text sends a reader astray. */
-START_TEST(every_flip_and_cut_of_an_index_is_noticed)
-{
-    struct small_dataset s;
-    struct heard h;
-    char index[256], name[128];
-    size_t size, i, stride;
-
-    small_make(&s, "index");
-    stride = s.manifest.layout.stride;
-    size = (size_t)snprintf(index, sizeof(index), "0 %zu\n%zu %zu\n%zu %zu\n", stride, stride, stride, 2 * stride,
-                            stride);
-    snprintf(name, sizeof(name), "%s.idx", s.shard[1].name);
-    small_put(&s, name, index, size);
-    expect(&s, VERIFY_FULL, "");
-    for (i = 0; i < 8 * size; i++) {
-        index[i / 8] ^= (char)(1 << i % 8);
-        small_put(&s, name, index, size);
-        run(&s, VERIFY_FULL, 1, &h);
-        ck_assert_msg(h.count == 1 && strncmp(h.text, name, strlen(name)) == 0, "bit %zu: %s", i, h.text);
-        index[i / 8] ^= (char)(1 << i % 8);
-    }
-    for (i = 0; i < size; i++) {
-        small_put(&s, name, index, i);
-        run(&s, VERIFY_FULL, 1, &h);
-        ck_assert_msg(h.count == 1 && h.status == CHEX_ERR_TRUNCATED, "%zu bytes: %s", i, h.text);
-    }
-    index[stride < 1000 ? 7 : 8] ^= 1;
-    small_put(&s, name, index, size);
-    run(&s, VERIFY_FULL, 1, &h);
-    ck_assert_msg(strstr(h.text, "line 2 is not the place of record 1"), "%s", h.text);
-    small_release(&s);
-}
-END_TEST
-
-/* Whoever changes a record, its checksum and crc32c in the manifest is found by SHA-256 and by nothing else. */
-START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
-{
-    struct small_dataset s;
-    char text[1024];
-
-    small_make(&s, "tampered");
-    s.compare_sha256 = true;
-    expect(&s, VERIFY_FULL, "");
-    s.bytes[0][s.manifest.layout.pixel_offset] ^= 1;
-    record_seal(&s.manifest.layout, s.bytes[0]);
-    small_put_shard(&s, 0);
-    small_sum_shard(&s, 0);
-    small_put_manifest(&s, false);
-    snprintf(text, sizeof(text), "%s[-1@0]: every record is good, but SHA-256 is not that of the manifest (-)\n",
-             s.shard[0].name);
-    expect(&s, VERIFY_FULL, text);
-    s.compare_sha256 = false;
-    expect(&s, VERIFY_FULL, "");
-    /* A manifest of before there was such a key. */
-    s.bytes[0][s.manifest.layout.pixel_offset] ^= 2;
-    record_seal(&s.manifest.layout, s.bytes[0]);
-    small_put_shard(&s, 0);
-    s.shard[0].crc32c = NULL;
-    small_put_manifest(&s, false);
-    expect(&s, VERIFY_FULL, "");
-    small_release(&s);
-}
-END_TEST
-
-START_TEST(the_manifest_of_another_run_is_noticed)
-{
-    struct small_dataset s;
-    char text[1024];
-
-    small_make(&s, "stale");
-    s.manifest.dataset_id[0] = 'f';
-    small_put_manifest(&s, false);
-    snprintf(text, sizeof(text),
-             "%s[-1@0]: holds records of data set '0123456789abcdef', this one is 'f123456789abcdef' (-)\n"
-             "%s[-1@0]: holds records of data set '0123456789abcdef', this one is 'f123456789abcdef' (-)\n"
-             "%s[-1@0]: holds records of data set '0123456789abcdef', this one is 'f123456789abcdef' (-)\n",
-             s.shard[0].name, s.shard[1].name, s.shard[2].name);
-    expect(&s, VERIFY_FULL, text);
-    s.manifest.dataset_id[0] = '0';
-
-    s.split[0].positives[0] = 3;
-    small_put_manifest(&s, false);
-    expect(&s, VERIFY_FULL, "manifest.json[-1@0]: split 'train': 3 images with Atelectasis, the records have 0 (-)\n");
-    s.split[0].positives[0] = 0;
-
-    s.shard[2].images = 3;
-    s.split[1].images = 3;
-    small_put_manifest(&s, false);
-    snprintf(text, sizeof(text), "%s[-1@0]: 2 images of weight 1, manifest says 3 (-)\n", s.shard[2].name);
-    expect(&s, VERIFY_FULL, text);
-    small_release(&s);
-}
-END_TEST
-
-/* Fault row 65. */
-START_TEST(what_does_not_belong_into_the_folder_is_listed)
-{
-    struct small_dataset s;
-
-    small_make(&s, "strangers");
-    small_put(&s, "README.txt", "x", 1);
-    small_put(&s, "rejects.jsonl", "", 0);
-    small_put(&s, "chestxray14-val.tfrecord-00000-of-00001.idx", "x", 1);
-    small_put(&s, "chestxray14-val.tfrecord-00001-of-00002", "x", 1);
-    small_put(&s, ".chestxray14-val.tfrecord-00000-of-00001.part", "x", 1);
-    small_put(&s, ".manifest.json.tmp.4242", "x", 1);
-    small_put(&s, ".chex.lock", "x", 1);
-    small_put(&s, ".chex-journal.jsonl", "x", 1);
-    expect(&s, VERIFY_QUICK,
-           ".chestxray14-val.tfrecord-00000-of-00001.part[-1@0]: left over from a conversion that was interrupted "
-           "(-)\n"
-           ".chex-journal.jsonl[-1@0]: journal of an unfinished conversion (-)\n"
-           ".chex.lock[-1@0]: lock of a conversion that is running or was killed (-)\n"
-           ".manifest.json.tmp.4242[-1@0]: left over from a conversion that was interrupted (-)\n"
-           "chestxray14-val.tfrecord-00001-of-00002[-1@0]: a shard that is not in the manifest (-)\n");
-    small_release(&s);
-}
-END_TEST
-
-START_TEST(faults_come_in_order_whatever_the_number_of_threads)
-{
-    struct small_dataset s;
-    struct heard one, many;
-    unsigned i;
-
-    small_make(&s, "order");
-    for (i = 0; i < SMALL_SHARDS; i++) {
-        s.bytes[i][100] ^= 1;
-        s.bytes[i][s.size - 1] ^= 1;
-        small_put_shard(&s, i);
-    }
-    run(&s, VERIFY_FULL, 1, &one);
-    ck_assert_uint_eq(one.count, 6);
-    for (i = 0; i < 50; i++) {
-        run(&s, VERIFY_FULL, 3, &many);
-        ck_assert_str_eq(one.text, many.text);
-    }
     small_release(&s);
 }
 END_TEST
@@ -479,7 +288,7 @@ END_TEST
 static unsigned
 run_file(const struct small_dataset *s, const char *name, struct heard *h)
 {
-    struct verify v = {.depth = VERIFY_FULL, .fault = hear, .context = h};
+    struct verify v = {.depth = VERIFY_FULL, .fault = heard_fault, .context = h};
     struct chex_error err = {.text = ""};
     char path[1024];
 
@@ -542,7 +351,7 @@ START_TEST(it_can_be_stopped)
                            .depth = (enum verify_depth)depth,
                            .sample_percent = 100,
                            .threads = 1,
-                           .fault = hear,
+                           .fault = heard_fault,
                            .context = &h,
                            .stop = &stop};
 
@@ -571,13 +380,9 @@ verify_suite(void)
     tcase_add_test(tc, the_damaged_field_is_named);
     tcase_add_test(tc, what_was_meant_is_noticed_too);
     tcase_add_test(tc, records_in_the_wrong_place_are_noticed);
-    tcase_add_test(tc, every_flip_and_cut_of_an_index_is_noticed);
-    tcase_add_test(tc, what_is_changed_with_all_its_checksums_is_found_by_sha256);
-    tcase_add_test(tc, the_manifest_of_another_run_is_noticed);
-    tcase_add_test(tc, what_does_not_belong_into_the_folder_is_listed);
-    tcase_add_test(tc, faults_come_in_order_whatever_the_number_of_threads);
     tcase_add_test(tc, a_file_without_manifest_is_checked_by_itself);
     suite_add_tcase(suite, tc);
+    verify_folder_case(suite);
     shard_scan_case(suite);
     return suite;
 }

@@ -67,6 +67,19 @@ unit_file(const char *name, const void *data, size_t size)
     return path;
 }
 
+unsigned
+unit_count_files(const char *path)
+{
+    DIR *dir = opendir(path);
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *d; (d = readdir(dir));)
+        count += strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+    closedir(dir);
+    return count;
+}
+
 int
 main(void)
 {

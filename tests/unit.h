@@ -49,5 +49,7 @@ Suite *seam_suite(void);
 const char *unit_file(const char *name, const void *data, size_t size);
 /* The folder of this test process: made on first use, removed at exit. */
 const char *unit_folder(void);
+/* How many files a folder has. */
+unsigned unit_count_files(const char *path);
 
 #endif

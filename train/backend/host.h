@@ -107,11 +107,14 @@ void host_start(struct host *h, const struct host_ops *ops);
 enum chex_status host_facts(const struct device *device, const struct plan_options *o, const char *algorithms,
                             struct plan_facts *facts, struct chex_error *err);
 
+/* During forward(): the loss of these logits, [batch][outputs], and its gradient. */
+double host_loss(const struct plan *plan, const struct batch *batch, const float *logits, float *gradient);
+
 /*
- * During backward(): the gradients of parameters first .. first + count - 1 (floats of the arena) are final for this
- * micro-batch.  Every float comes once, ranges come from the end of the arena to its beginning.
+ * During backward(): this node is done, so the gradients of its parameters are final for this micro-batch.  Every node
+ * comes once, from the last to the first, those without parameters too.
  */
-enum chex_status host_gradients(struct plan *plan, size_t first, size_t count, struct chex_error *err);
+enum chex_status host_gradients(struct plan *plan, const struct graph_node *node, struct chex_error *err);
 
 /* ---- functions of struct backend --------------------------------------------------------------------------------- */
 

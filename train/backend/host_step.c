@@ -60,14 +60,37 @@ sum_ready(struct host *h, struct chex_error *err)
     return status == CHEX_OK ? r->ops->poll(r, err) : status;
 }
 
+double
+host_loss(const struct plan *plan, const struct batch *batch, const float *logits, float *gradient)
+{
+    const struct plan_options *o = &((const struct host *)(const void *)plan)->options;
+
+    return loss_sum(&o->loss, o->batch, o->graph->buffer[o->graph->output].channels, logits, batch->label,
+                    batch->weight, batch->scale, gradient);
+}
+
+/* The parameters of a node lie side by side in the arena: weight, then bias where there is one. */
+static size_t
+parameter_floats(const struct graph *g, const struct graph_node *node)
+{
+    return g->param[node->weight].count + (node->op == GRAPH_CONV ? 0 : g->param[node->bias].count);
+}
+
 enum chex_status
-host_gradients(struct plan *plan, size_t first, size_t count, struct chex_error *err)
+host_gradients(struct plan *plan, const struct graph_node *node, struct chex_error *err)
 {
     struct host *h = host_of(plan);
-    const float *from = h->arena[ARENA_GRADIENTS] + first;
-    double *to = h->sum ? h->sum + first : NULL;
-    size_t i;
+    const struct graph *g = h->options.graph;
+    size_t first, count, i;
+    const float *from;
+    double *to;
 
+    if (node->op != GRAPH_CONV && node->op != GRAPH_NORM && node->op != GRAPH_LINEAR)
+        return CHEX_OK;
+    first = g->param[node->weight].offset;
+    count = parameter_floats(g, node);
+    from = h->arena[ARENA_GRADIENTS] + first;
+    to = h->sum ? h->sum + first : NULL;
     for (i = 0; to && i < count; i++)
         to[i] += (double)from[i];
     h->ready = first;

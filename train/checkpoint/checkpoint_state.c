@@ -13,6 +13,8 @@
 #include "checkpoint/weights.h"
 #include "io/digest_file.h"
 
+#include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,8 +127,9 @@ parse_field(const struct state_field *f, const json_t *value, struct checkpoint_
     case KIND_U64:
         if (!text || strspn(text, "0123456789") != strlen(text) || strlen(text) == 0 || strlen(text) > 20)
             return false;
+        errno = 0;
         member_put(at, sizeof(uint64_t), strtoull(text, NULL, 10));
-        return true;
+        return errno == 0;
     case KIND_U32:
         if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)
             return false;
@@ -233,12 +236,31 @@ name_precision(char *settings)
         memcpy(at, "precision fp32\n", strlen(automatic));
 }
 
+/*
+ * What a run can reach.  A device has the loss scale as a float, which begins as a power of two, is halved and doubled;
+ * 0 is that of a new plan.  Each step is applied or skipped.
+ */
+static const char *
+impossible_field(const struct checkpoint_state *state)
+{
+    const struct plan_state *p = &state->plan;
+    int exponent;
+
+    if (!(p->loss_scale == 0 || (p->loss_scale >= (double)FLT_MIN && p->loss_scale <= (double)FLT_MAX &&
+                                 frexp(p->loss_scale, &exponent) == 0.5)))
+        return "loss_scale";
+    if (p->applied > state->step)
+        return "applied";
+    return p->good > p->applied ? "good_steps" : NULL;
+}
+
 static enum chex_status
 parse_state(const struct safetensors *s, struct checkpoint_state *state, struct chex_error *err)
 {
     const char *format = safetensors_metadata(s, "chex_format"), *text = safetensors_metadata(s, "state");
     const char *labels = safetensors_metadata(s, "labels");
     char ours[CHECKPOINT_LABELS], shown[CHECKPOINT_LABELS];
+    const char *impossible = NULL;
     json_t *top;
     enum chex_status status;
     size_t i;
@@ -258,7 +280,7 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
         const json_t *value = json_object_get(top, fields[i].name);
 
         if ((value || !fields[i].added) && !parse_field(&fields[i], value, state)) {
-            status = error_set(err, CHEX_ERR_DAMAGED, "its state has no valid '%s'", fields[i].name);
+            impossible = fields[i].name;
             break;
         }
     }
@@ -267,6 +289,10 @@ parse_state(const struct safetensors *s, struct checkpoint_state *state, struct 
     if (!json_object_get(top, "applied"))
         state->plan.applied = state->step;
     json_decref(top);
+    if (!impossible)
+        impossible = impossible_field(state);
+    if (impossible)
+        return error_set(err, CHEX_ERR_DAMAGED, "its state has no valid '%s'", impossible);
     name_precision(state->settings);
     return status;
 }

@@ -231,11 +231,8 @@ pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool t
 static double
 cpu_forward(struct plan *plan, const struct batch *batch)
 {
-    const struct plan_options *o = &plan->host.options;
-
     pass(plan, batch, ARENA_PARAMETERS, true);
-    return loss_sum(&o->loss, o->batch, plan->graph->buffer[plan->graph->output].channels, plan->logits, batch->label,
-                    batch->weight, batch->scale, plan->logit_gradient);
+    return host_loss(plan, batch, plan->logits, plan->logit_gradient);
 }
 
 static void
@@ -294,15 +291,9 @@ cpu_backward(struct plan *plan, struct chex_error *err)
 
     begin_backward(plan);
     for (i = g->node_count; status == CHEX_OK && i-- > 0;) {
-        const struct graph_node *node = &g->node[i];
-
         if (plan->images > 0)
             backward_node(plan, &plan->step[i]);
-        if (node->op == GRAPH_CONV)
-            status = host_gradients(plan, g->param[node->weight].offset, g->param[node->weight].count, err);
-        else if (node->op == GRAPH_NORM || node->op == GRAPH_LINEAR)
-            status = host_gradients(plan, g->param[node->weight].offset,
-                                    g->param[node->weight].count + g->param[node->bias].count, err);
+        status = host_gradients(plan, &g->node[i], err);
     }
     return status;
 }

@@ -252,11 +252,8 @@ pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool t
 static double
 ref_forward(struct plan *plan, const struct batch *batch)
 {
-    const struct plan_options *o = &plan->host.options;
-
     pass(plan, batch, ARENA_PARAMETERS, true);
-    return loss_sum(&o->loss, o->batch, plan->graph->buffer[plan->graph->output].channels, plan->logits, batch->label,
-                    batch->weight, batch->scale, plan->logit_gradient);
+    return host_loss(plan, batch, plan->logits, plan->logit_gradient);
 }
 
 static void
@@ -306,19 +303,6 @@ run_backward(struct plan *plan, const struct graph_node *node)
     }
 }
 
-static bool
-has_parameters(const struct graph_node *node)
-{
-    return node->op == GRAPH_CONV || node->op == GRAPH_NORM || node->op == GRAPH_LINEAR;
-}
-
-/* The parameters of a node lie side by side: weight, then bias where there is one. */
-static size_t
-parameter_floats(const struct graph *g, const struct graph_node *node)
-{
-    return g->param[node->weight].count + (node->op == GRAPH_CONV ? 0 : g->param[node->bias].count);
-}
-
 static enum chex_status
 ref_backward(struct plan *plan, struct chex_error *err)
 {
@@ -333,12 +317,9 @@ ref_backward(struct plan *plan, struct chex_error *err)
         memcpy(plan->gradient[g->output] + i * outputs, plan->logit_gradient + plan->place[i] * outputs,
                outputs * sizeof(float));
     for (i = g->node_count; status == CHEX_OK && i-- > 0;) {
-        const struct graph_node *node = &g->node[i];
-
         if (plan->images > 0)
-            run_backward(plan, node);
-        if (has_parameters(node))
-            status = host_gradients(plan, g->param[node->weight].offset, parameter_floats(g, node), err);
+            run_backward(plan, &g->node[i]);
+        status = host_gradients(plan, &g->node[i], err);
     }
     return status;
 }

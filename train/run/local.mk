@@ -4,6 +4,7 @@ libtrain_la_SOURCES += \
 	train/run/trainer.h \
 	train/run/trainer_common.c \
 	train/run/trainer_data.c \
+	train/run/trainer_folder.c \
 	train/run/trainer_judge.c \
 	train/run/trainer_prepare.c \
 	train/run/trainer_preview.c \
@@ -12,4 +13,5 @@ libtrain_la_SOURCES += \
 	train/run/trainer_save.c \
 	train/run/trainer_settings.c \
 	train/run/trainer_start.c \
-	train/run/trainer_step.c
+	train/run/trainer_step.c \
+	train/run/trainer_weights.c

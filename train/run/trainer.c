@@ -24,8 +24,8 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
         status = trainer_save_now(t, err);
     else if (wishes & TRAINER_SAVE)
         status = trainer_save(t, err);
-    if (wishes & TRAINER_SAVE && t->w->save)
-        atomic_store(t->w->save, false);
+    if (wishes & TRAINER_SAVE && t->job.w->save)
+        atomic_store(t->job.w->save, false);
     if (status != CHEX_OK || !(wishes & TRAINER_STOP))
         return status;
     if (t->result.unsaved)
@@ -45,8 +45,8 @@ train_step(struct trainer *t, double since, struct chex_error *err)
     uint64_t wishes;
     enum chex_status status = trainer_make_step(t, &wishes, err);
 
-    trainer_look_at_save(t);
-    if (status == CHEX_OK && t->state.batches == t->steps) {
+    trainer_look_at_save(&t->job, &t->saving, &t->result);
+    if (status == CHEX_OK && t->state.batches == t->task.steps) {
         status = trainer_count_bad(t, err);
         t->epoch.seconds = progress_clock() - since;
         if (status == CHEX_OK)
@@ -63,13 +63,13 @@ train_epoch(struct trainer *t, struct chex_error *err)
     double since = progress_clock();
 
     t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
-    status = collective_agree(t->all, status, NULL, err);
-    while (status == CHEX_OK && t->state.batches < t->steps)
+    status = collective_agree(t->job.all, status, NULL, err);
+    while (status == CHEX_OK && t->state.batches < t->task.steps)
         status = train_step(t, since, err);
     if (status == CHEX_ERR_STOPPED) /* on all ranks; what was replaced so far is not met again in this epoch */
         (void)trainer_count_bad(t, &other);
     t->result.seconds += progress_clock() - since;
-    trainer_close_epoch(t);
+    trainer_close_epoch(&t->pass, &t->stepping);
     return status;
 }
 
@@ -85,7 +85,7 @@ keep_reached(struct trainer *t, enum chex_status status)
     if (!chex_status_is_data(status) && status != CHEX_ERR_READ && status != CHEX_ERR_MISSING)
         return;
     if (trainer_save_now(t, &other) != CHEX_OK)
-        trainer_warn(t, "%s", other.text);
+        trainer_warn(&t->job, "%s", other.text);
 }
 
 static enum chex_status
@@ -95,16 +95,16 @@ judge_best(struct trainer *t, struct chex_error *err)
     struct evaluation e;
     enum chex_status status;
 
-    if (t->test < 0)
+    if (t->task.test < 0)
         return CHEX_OK;
     status = trainer_load_model(t, TRAINER_BEST, err);
     if (status != CHEX_OK)
         return status;
-    status = trainer_judge(t, t->test, false, &e, err);
+    status = trainer_judge(t, t->task.test, false, &e, err);
     about.evaluation = &e;
     about.epochs = t->state.epoch - t->state.bad_epochs; /* steps of other batches may be among those before it */
     if (status == CHEX_OK)
-        status = trainer_tell(t, &about, err);
+        status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
     evaluation_release(&e);
     return status;
 }
@@ -114,7 +114,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_begin(t, err);
 
-    while (status == CHEX_OK && !trainer_is_complete(t)) {
+    while (status == CHEX_OK && !trainer_is_complete(&t->job, &t->state)) {
         status = train_epoch(t, err);
         if (status == CHEX_OK)
             status = trainer_end_epoch(t, err);
@@ -123,22 +123,22 @@ trainer_run(struct trainer *t, struct chex_error *err)
             status = between_steps(t, TRAINER_SAVE, err);
     }
     if (status == CHEX_OK)
-        status = trainer_finish_save(t, err);
-    t->result.early = status == CHEX_OK && t->state.epoch < t->o->epochs;
+        status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
+    t->result.early = status == CHEX_OK && t->state.epoch < t->job.o->epochs;
     if (status == CHEX_OK && t->result.unsaved)
         status = error_set(err, CHEX_ERR_WRITE,
                            "the run is at its end, but its last checkpoint could not be written: when it can, the same "
                            "command again resumes from %s",
                            t->result.last[0] ? t->result.last : "the start");
-    status = collective_agree(t->all, status, NULL, err);
+    status = collective_agree(t->job.all, status, NULL, err);
     return status == CHEX_OK ? judge_best(t, err) : status;
 }
 
 enum chex_status
 trainer_evaluate(struct trainer *t, struct chex_error *err)
 {
-    struct trainer_verdict about = {.final = true, .weights = t->o->init ? t->o->init : TRAINER_BEST};
-    int split = t->test;
+    struct trainer_verdict about = {.final = true, .weights = t->job.o->init ? t->job.o->init : TRAINER_BEST};
+    int split = t->task.test;
     struct evaluation e;
     enum chex_status status = trainer_begin_evaluation(t, err);
 
@@ -149,7 +149,7 @@ trainer_evaluate(struct trainer *t, struct chex_error *err)
     status = trainer_judge(t, split, false, &e, err);
     about.evaluation = &e;
     if (status == CHEX_OK)
-        status = trainer_tell(t, &about, err);
+        status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
     evaluation_release(&e);
     return status;
 }
@@ -162,30 +162,30 @@ trainer_free(struct trainer *t)
 
     if (!t)
         return;
-    trainer_end_save(t);
-    trainer_close_epoch(t);
-    trainer_close_data(t);
-    if (t->lock.held && lock_drop(&t->lock, &err) != CHEX_OK)
-        trainer_warn(t, "%s", err.text);
+    trainer_end_save(&t->job, &t->saving, &t->result);
+    trainer_close_epoch(&t->pass, &t->stepping);
+    trainer_close_data(&t->engine, &t->images);
+    if (t->run.lock.held && lock_drop(&t->run.lock, &err) != CHEX_OK)
+        trainer_warn(&t->job, "%s", err.text);
     trainer_free_arrays(&t->host);
-    trainer_free_arrays(&t->best);
-    free(t->order);
+    trainer_free_arrays(&t->best.arrays);
+    free(t->pass.order);
     for (i = 0; i < STEPS_UNDER_WAY; i++)
         buffer_release(&t->stepping.step[i].names);
-    if (t->backend) {
-        t->backend->plan_free(t->plan);
-        if (t->reduce)
-            t->reduce->ops->free(t->reduce);
-        t->backend->device_close(t->device);
+    if (t->engine.backend) {
+        t->engine.backend->plan_free(t->engine.plan);
+        if (t->engine.reduce)
+            t->engine.reduce->ops->free(t->engine.reduce);
+        t->engine.backend->device_close(t->engine.device);
     }
-    graph_free(t->graph);
-    samples_release(&t->samples);
-    samples_release(&t->judged);
-    buffer_release(&t->told);
-    chex_dataset_close(t->ds);
-    folder_close(&t->folder);
-    settings_release(&t->settings);
-    collective_free(t->all);
+    graph_free(t->task.graph);
+    samples_release(&t->task.samples);
+    samples_release(&t->task.judged);
+    buffer_release(&t->images.told);
+    chex_dataset_close(t->task.ds);
+    folder_close(&t->run.folder);
+    settings_release(&t->task.settings);
+    collective_free(t->job.all);
     free(t);
 }
 
@@ -195,36 +195,37 @@ void
 trainer_facts(const struct trainer *t, struct trainer_facts *out)
 {
     *out = (struct trainer_facts){
-        .ds = t->ds,
-        .train = t->train,
-        .validation = t->validation,
-        .test = t->test,
-        .graph = t->graph,
-        .backend = t->backend,
-        .device = t->device ? t->device->info.text : "",
-        .side = t->side,
-        .source = t->plan_options.source,
-        .micro_batch = t->micro,
-        .micro_batches = t->each,
-        .global_batch = t->global,
-        .steps = t->steps,
-        .memory = t->facts.memory,
-        .memory_all = t->memory_all,
-        .memory_there = t->device && t->device->info.memory < UINT64_MAX ? t->device->info.memory : 0,
-        .select = t->select,
-        .reading = t->reading,
-        .ranks = t->all ? collective_size(t->all) : 1,
-        .collective = t->all,
-        .folder = t->folder.path ? &t->folder : NULL,
-        .value = t->settings.value,
-        .values = t->settings.count,
+        .ds = t->task.ds,
+        .train = t->task.train,
+        .validation = t->task.validation,
+        .test = t->task.test,
+        .graph = t->task.graph,
+        .backend = t->engine.backend,
+        .device = t->engine.device ? t->engine.device->info.text : "",
+        .side = t->task.side,
+        .source = t->engine.options.source,
+        .micro_batch = t->task.micro,
+        .micro_batches = t->task.each,
+        .global_batch = t->task.global,
+        .steps = t->task.steps,
+        .memory = t->engine.facts.memory,
+        .memory_all = t->engine.memory_all,
+        .memory_there = t->engine.device && t->engine.device->info.memory < UINT64_MAX ? t->engine.device->info.memory
+                                                                                       : 0,
+        .select = t->task.select,
+        .reading = t->images.reading,
+        .ranks = t->job.all ? collective_size(t->job.all) : 1,
+        .collective = t->job.all,
+        .folder = t->run.folder.path ? &t->run.folder : NULL,
+        .value = t->task.settings.value,
+        .values = t->task.settings.count,
     };
 }
 
 const struct trainer_options *
 trainer_options(const struct trainer *t)
 {
-    return t->o;
+    return t->job.o;
 }
 
 const struct checkpoint_state *

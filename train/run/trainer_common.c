@@ -12,31 +12,31 @@
 #include <stdlib.h>
 
 void
-trainer_note(const struct trainer *t, const char *format, ...)
+trainer_note(const struct trainer_job *job, const char *format, ...)
 {
     char text[CHEX_ERROR_TEXT];
     va_list args;
 
-    if (!t->is_rank_0 || !t->w->note)
+    if (!job->is_rank_0 || !job->w->note)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    t->w->note(t->w->context, t, text);
+    job->w->note(job->w->context, job->trainer, text);
 }
 
 void
-trainer_warn(const struct trainer *t, const char *format, ...)
+trainer_warn(const struct trainer_job *job, const char *format, ...)
 {
     char text[CHEX_ERROR_TEXT];
     va_list args;
 
-    if (!t->is_rank_0 || !t->w->warn)
+    if (!job->is_rank_0 || !job->w->warn)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    t->w->warn(t->w->context, t, text);
+    job->w->warn(job->w->context, job->trainer, text);
 }
 
 char *
@@ -50,9 +50,9 @@ trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE])
 }
 
 bool
-trainer_is_complete(const struct trainer *t)
+trainer_is_complete(const struct trainer_job *job, const struct checkpoint_state *state)
 {
-    return t->state.epoch >= t->o->epochs || (t->o->patience > 0 && t->state.bad_epochs >= t->o->patience);
+    return state->epoch >= job->o->epochs || (job->o->patience > 0 && state->bad_epochs >= job->o->patience);
 }
 
 void

@@ -27,68 +27,72 @@ usable(uint64_t available)
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
 static uint64_t
-split_size(const struct trainer *t, int split)
+split_size(const struct trainer_task *task, int split)
 {
-    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(t->ds, (unsigned)split) : NULL;
+    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(task->ds, (unsigned)split) : NULL;
     uint64_t size = 0;
     unsigned i;
 
     for (i = 0; s && i < s->shard_count; i++)
-        size += chex_dataset_shard(t->ds, s->first_shard + i)->size;
+        size += chex_dataset_shard(task->ds, s->first_shard + i)->size;
     return size;
 }
 
 /* The node with the least memory decides for all. */
 static enum chex_status
-choose_window(struct trainer *t, uint64_t available, struct chex_error *err)
+choose_window(const struct trainer_job *job, const struct trainer_task *task, struct trainer_images *images,
+              uint64_t available, struct chex_error *err)
 {
     struct buffer all = {0};
-    enum chex_status status = collective_allgather(t->all, &available, sizeof(available), &all, NULL, err);
+    enum chex_status status = collective_allgather(job->all, &available, sizeof(available), &all, NULL, err);
     uint64_t least = available, one;
     int i;
 
-    for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {
+    for (i = 0; status == CHEX_OK && i < collective_size(job->all); i++) {
         memcpy(&one, all.data + (size_t)i * sizeof(one), sizeof(one));
         least = one < least ? one : least;
     }
     buffer_release(&all);
-    t->reading.window = t->o->window;
-    if (t->o->choose_window)
-        t->reading.window = order_choose_window(
-            split_size(t, t->train), chex_dataset_split(t->ds, (unsigned)t->train)->shard_count, usable(least));
+    images->reading.window = job->o->window;
+    if (job->o->choose_window)
+        images->reading.window = order_choose_window(split_size(task, task->train),
+                                                     chex_dataset_split(task->ds, (unsigned)task->train)->shard_count,
+                                                     usable(least));
     return status;
 }
 
 /* Bytes of the pixels alone, as a device keeps them. */
 static uint64_t
-pixel_size(const struct trainer *t)
+pixel_size(const struct trainer_task *task)
 {
-    const struct chex_dataset_info *info = chex_dataset_info(t->ds);
-    const int split[] = {t->train, t->validation};
+    const struct chex_dataset_info *info = chex_dataset_info(task->ds);
+    const int split[] = {task->train, task->validation};
     uint64_t size = 0;
     unsigned i, k;
 
     for (i = 0; i < 2; i++) {
-        const struct chex_split_info *s = split[i] >= 0 ? chex_dataset_split(t->ds, (unsigned)split[i]) : NULL;
+        const struct chex_split_info *s = split[i] >= 0 ? chex_dataset_split(task->ds, (unsigned)split[i]) : NULL;
 
         for (k = 0; s && k < s->shard_count; k++)
-            size += (uint64_t)chex_dataset_shard(t->ds, s->first_shard + k)->record_count * info->width * info->height;
+            size += (uint64_t)chex_dataset_shard(task->ds, s->first_shard + k)->record_count * info->width *
+                    info->height;
     }
     return size;
 }
 
 /* Beside the plan, where the device has memory of its own. */
 static enum chex_status
-choose_device_cache(struct trainer *t, struct chex_error *err)
+choose_device_cache(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
+                    struct trainer_images *images, struct chex_error *err)
 {
-    uint64_t size = pixel_size(t), there = t->device->info.memory;
+    uint64_t size = pixel_size(task), there = engine->device->info.memory;
     char needed[PROGRESS_TEXT], left[PROGRESS_TEXT];
 
-    if (!t->device->info.own_memory || t->o->cache == CACHE_HOST || t->o->cache == CACHE_NONE)
+    if (!engine->device->info.own_memory || job->o->cache == CACHE_HOST || job->o->cache == CACHE_NONE)
         return CHEX_OK;
-    there = there > t->memory_all ? there - t->memory_all : 0;
-    t->reading.on_device = size <= (t->o->cache == CACHE_DEVICE ? there : usable(there));
-    if (t->reading.on_device || t->o->cache == CACHE_AUTO)
+    there = there > engine->memory_all ? there - engine->memory_all : 0;
+    images->reading.on_device = size <= (job->o->cache == CACHE_DEVICE ? there : usable(there));
+    if (images->reading.on_device || job->o->cache == CACHE_AUTO)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
                      format_bytes(size, needed), format_bytes(there, left));
@@ -96,69 +100,76 @@ choose_device_cache(struct trainer *t, struct chex_error *err)
 
 /* What is read in every epoch is kept where there is room for it, once for each rank of the node. */
 static enum chex_status
-choose_cache(struct trainer *t, uint64_t available, struct chex_error *err)
+choose_cache(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
+             struct trainer_images *images, uint64_t available, struct chex_error *err)
 {
-    uint64_t ranks = (uint64_t)t->reading.node_ranks, room = usable(available) / ranks;
+    uint64_t ranks = (uint64_t)images->reading.node_ranks, room = usable(available) / ranks;
     char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
-    enum chex_status status = choose_device_cache(t, err);
+    enum chex_status status = choose_device_cache(job, task, engine, images, err);
 
-    t->reading.size = split_size(t, t->train) + split_size(t, t->validation);
-    t->reading.available = available;
-    t->reading.kept = t->reading.on_device || t->o->cache == CACHE_HOST ||
-                      (t->o->cache == CACHE_AUTO && t->reading.size <= room);
-    if (status != CHEX_OK || t->o->cache != CACHE_HOST || t->reading.size <= available / ranks)
+    images->reading.size = split_size(task, task->train) + split_size(task, task->validation);
+    images->reading.available = available;
+    images->reading.kept = images->reading.on_device || job->o->cache == CACHE_HOST ||
+                           (job->o->cache == CACHE_AUTO && images->reading.size <= room);
+    if (status != CHEX_OK || job->o->cache != CACHE_HOST || images->reading.size <= available / ranks)
         return status;
     return error_set(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
-                     format_bytes(t->reading.size, needed), t->reading.node_ranks, format_bytes(available, there));
+                     format_bytes(images->reading.size, needed), images->reading.node_ranks,
+                     format_bytes(available, there));
 }
 
 enum chex_status
-trainer_choose_data(struct trainer *t, struct chex_error *err)
+trainer_choose_data(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
+                    struct trainer_images *images, struct chex_error *err)
 {
     uint64_t available;
     enum chex_status status;
 
-    t->reading.node_ranks = collective_local_size(t->all);
-    if (t->o->evaluate_only)
+    images->reading.node_ranks = collective_local_size(job->all);
+    if (job->o->evaluate_only)
         return CHEX_OK;
     available = host_memory_available();
-    status = choose_window(t, available, err);
-    return collective_agree(t->all, status == CHEX_OK ? choose_cache(t, available, err) : status, NULL, err);
+    status = choose_window(job, task, images, available, err);
+    return collective_agree(
+        job->all, status == CHEX_OK ? choose_cache(job, task, engine, images, available, err) : status, NULL, err);
 }
 
 enum chex_status
-trainer_compare_window(const struct trainer *t, const struct folder *from, const char *name, struct chex_error *err)
+trainer_compare_window(const struct trainer_job *job, const struct trainer_images *images,
+                       const struct checkpoint_state *state, const struct folder *from, const char *name,
+                       struct chex_error *err)
 {
     char kept[TRAINER_SHUFFLE], wanted[TRAINER_SHUFFLE];
 
-    if (t->o->choose_window && t->reading.window != t->state.window)
-        trainer_note(t, "the order stays that of this run: --shuffle %s", trainer_shuffle(t->state.window, kept));
-    if (t->o->choose_window || t->o->window == t->state.window)
+    if (job->o->choose_window && images->reading.window != state->window)
+        trainer_note(job, "the order stays that of this run: --shuffle %s", trainer_shuffle(state->window, kept));
+    if (job->o->choose_window || job->o->window == state->window)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_INCOMPATIBLE,
                      "cannot go on from '%s/%s': it was made with other options: shuffle %s -> %s", from->path, name,
-                     trainer_shuffle(t->state.window, kept), trainer_shuffle(t->o->window, wanted));
+                     trainer_shuffle(state->window, kept), trainer_shuffle(job->o->window, wanted));
 }
 
 /* ---- a copy on a near disk --------------------------------------------------------------------------------------- */
 
 static void
-note_copy(const struct trainer *t, const struct staging_progress *p, double seconds)
+note_copy(const struct trainer_job *job, const struct trainer_task *task, const struct staging_progress *p,
+          double seconds)
 {
     char copied[PROGRESS_TEXT], took[PROGRESS_TEXT];
 
-    trainer_note(t, "%u shards in %s/chex-%s: %u were there, %s copied in %s", p->shards - p->left_out, t->o->stage,
-                 chex_dataset_info(t->ds)->id, p->there, format_bytes(p->copied, copied),
+    trainer_note(job, "%u shards in %s/chex-%s: %u were there, %s copied in %s", p->shards - p->left_out, job->o->stage,
+                 chex_dataset_info(task->ds)->id, p->there, format_bytes(p->copied, copied),
                  format_seconds(seconds, took));
     if (p->left_out > 0)
-        trainer_warn(t, "%u damaged shards are not copied but read where they are: %s", p->left_out, p->why);
+        trainer_warn(job, "%u damaged shards are not copied but read where they are: %s", p->left_out, p->why);
 }
 
 enum { STAGE_BUSY = 1 };
 
 /* All ranks meet again and again while some copy, so that nobody is taken for lost. */
 static enum chex_status
-wait_for_copies(struct trainer *t, struct staging *s, struct staging_progress *p, enum chex_status status,
+wait_for_copies(const struct trainer_job *job, struct staging *s, struct staging_progress *p, enum chex_status status,
                 struct chex_error *err)
 {
     static const struct timespec pause = {.tv_nsec = 50000000};
@@ -168,42 +179,43 @@ wait_for_copies(struct trainer *t, struct staging *s, struct staging_progress *p
     do {
         flags = s && !staging_progress(s, p) ? STAGE_BUSY : 0;
         if (p->waiting && !told)
-            trainer_note(t, "waiting: %s", p->why);
+            trainer_note(job, "waiting: %s", p->why);
         told |= p->waiting;
-        if (s && t->is_rank_0 && t->w->staging && !p->waiting)
-            t->w->staging(t->w->context, t, p->done, p->total);
+        if (s && job->is_rank_0 && job->w->staging && !p->waiting)
+            job->w->staging(job->w->context, job->trainer, p->done, p->total);
         if (flags)
             nanosleep(&pause, NULL);
-        status = collective_agree(t->all, status, &flags, err);
+        status = collective_agree(job->all, status, &flags, err);
     } while (status == CHEX_OK && flags & STAGE_BUSY);
     return status;
 }
 
 static enum chex_status
-stage(struct trainer *t, const bool *split, struct chex_error *err)
+stage(const struct trainer_job *job, const struct trainer_task *task, struct trainer_images *images, const bool *split,
+      struct chex_error *err)
 {
-    const struct staging_options o = {.ds = t->ds,
-                                      .folder = t->o->stage,
+    const struct staging_options o = {.ds = task->ds,
+                                      .folder = job->o->stage,
                                       .split = split,
-                                      .threads = t->o->threads,
-                                      .break_lock = t->o->break_lock,
-                                      .stop = t->w->stop};
+                                      .threads = job->o->threads,
+                                      .break_lock = job->o->break_lock,
+                                      .stop = job->w->stop};
     struct staging *s = NULL;
     struct staging_progress p = {.total = 0};
     struct chex_error own;
     double since = progress_clock();
-    bool copies = collective_local_rank(t->all) == 0; /* one rank of each machine */
+    bool copies = collective_local_rank(job->all) == 0; /* one rank of each machine */
     enum chex_status status = copies ? staging_start(&o, &s, err) : CHEX_OK, ended;
 
-    status = wait_for_copies(t, s, &p, status, err);
+    status = wait_for_copies(job, s, &p, status, err);
     ended = staging_end(s, status == CHEX_OK ? err : &own);
     status = status == CHEX_OK ? ended : status;
     if (status == CHEX_OK && copies)
-        note_copy(t, &p, progress_clock() - since);
+        note_copy(job, task, &p, progress_clock() - since);
     /* The others look only when it is there. */
-    status = collective_agree(t->all, status, NULL, err);
+    status = collective_agree(job->all, status, NULL, err);
     if (status == CHEX_OK)
-        status = collective_agree(t->all, staging_open(t->o->stage, t->ds, &t->staged, err), NULL, err);
+        status = collective_agree(job->all, staging_open(job->o->stage, task->ds, &images->staged, err), NULL, err);
     return status;
 }
 
@@ -214,72 +226,73 @@ stage(struct trainer *t, const bool *split, struct chex_error *err)
  * own memory gets the pixels of images that stay with the host in each micro-batch.
  */
 static enum chex_status
-open_keeper(struct trainer *t, const bool *split, struct chex_error *err)
+open_keeper(const struct trainer_task *task, const struct trainer_engine *engine, struct trainer_images *images,
+            const bool *split, struct chex_error *err)
 {
-    bool host = t->device->info.own_memory && !t->reading.on_device;
-    uint32_t images = reader_images(t->ds, split);
+    bool host = engine->device->info.own_memory && !images->reading.on_device;
+    uint32_t count = reader_images(task->ds, split);
 
-    t->keeper = host ? (struct image_keeper){.put = host_store_put, .get = host_store_pixels}
-                     : (struct image_keeper){.put = t->backend->store_put};
-    return (host ? host_store_new : t->backend->store_new)(t->device, images, t->plan_options.source, &t->keeper.store,
-                                                           err);
+    images->keeper = host ? (struct image_keeper){.put = host_store_put, .get = host_store_pixels}
+                          : (struct image_keeper){.put = engine->backend->store_put};
+    return (host ? host_store_new : engine->backend->store_new)(engine->device, count, engine->options.source,
+                                                                &images->keeper.store, err);
 }
 
 static enum chex_status
 open_reader(struct trainer *t, bool *split, struct chex_error *err)
 {
-    struct reader_options o = {.ds = t->ds, .staged = t->staged, .check = t->o->check};
+    struct reader_options o = {.ds = t->task.ds, .staged = t->images.staged, .check = t->job.o->check};
     enum chex_status status = CHEX_OK;
 
-    memset(split, 0, chex_dataset_info(t->ds)->split_count * sizeof(*split));
-    if (t->train >= 0)
-        split[t->train] = t->reading.kept;
-    if (t->validation >= 0)
-        split[t->validation] = t->reading.kept;
-    if (t->reading.kept)
-        status = open_keeper(t, split, err);
+    memset(split, 0, chex_dataset_info(t->task.ds)->split_count * sizeof(*split));
+    if (t->task.train >= 0)
+        split[t->task.train] = t->images.reading.kept;
+    if (t->task.validation >= 0)
+        split[t->task.validation] = t->images.reading.kept;
+    if (t->images.reading.kept)
+        status = open_keeper(&t->task, &t->engine, &t->images, split, err);
     o.keep = split;
-    o.keeper = t->keeper;
+    o.keeper = t->images.keeper;
     if (status == CHEX_OK)
-        status = reader_new(&o, &t->reader, err);
-    if (status == CHEX_OK && t->reading.kept && !trainer_is_complete(t))
-        status = reader_fill(t->reader, 1, err);
+        status = reader_new(&o, &t->images.reader, err);
+    if (status == CHEX_OK && t->images.reading.kept && !trainer_is_complete(&t->job, &t->state))
+        status = reader_fill(t->images.reader, 1, err);
     return status;
 }
 
 enum chex_status
 trainer_open_data(struct trainer *t, struct chex_error *err)
 {
-    bool *split = calloc(chex_dataset_info(t->ds)->split_count, sizeof(*split));
-    bool trains = !t->o->evaluate_only && !trainer_is_complete(t);
+    bool *split = calloc(chex_dataset_info(t->task.ds)->split_count, sizeof(*split));
+    bool trains = !t->job.o->evaluate_only && !trainer_is_complete(&t->job, &t->state);
     enum chex_status status = split ? CHEX_OK : error_memory(err);
 
-    status = collective_agree(t->all, status, NULL, err);
-    if (status == CHEX_OK && t->o->stage) {
+    status = collective_agree(t->job.all, status, NULL, err);
+    if (status == CHEX_OK && t->job.o->stage) {
         if (trains)
-            split[t->train] = true;
-        if (trains && t->validation >= 0)
-            split[t->validation] = true;
-        if (t->test >= 0)
-            split[t->test] = true;
-        status = stage(t, split, err);
+            split[t->task.train] = true;
+        if (trains && t->task.validation >= 0)
+            split[t->task.validation] = true;
+        if (t->task.test >= 0)
+            split[t->task.test] = true;
+        status = stage(&t->job, &t->task, &t->images, split, err);
     }
     if (status == CHEX_OK)
-        status = collective_agree(t->all, open_reader(t, split, err), NULL, err);
+        status = collective_agree(t->job.all, open_reader(t, split, err), NULL, err);
     free(split);
     return status;
 }
 
 void
-trainer_close_data(struct trainer *t)
+trainer_close_data(const struct trainer_engine *engine, struct trainer_images *images)
 {
-    reader_free(t->reader);
-    if (t->keeper.store)
-        (t->keeper.get ? host_store_free : t->backend->store_free)(t->keeper.store);
-    chex_dataset_close(t->staged);
-    t->keeper.store = NULL;
-    t->reader = NULL;
-    t->staged = NULL;
+    reader_free(images->reader);
+    if (images->keeper.store)
+        (images->keeper.get ? host_store_free : engine->backend->store_free)(images->keeper.store);
+    chex_dataset_close(images->staged);
+    images->keeper.store = NULL;
+    images->reader = NULL;
+    images->staged = NULL;
 }
 
 /* ---- what was not as it should be -------------------------------------------------------------------------------- */
@@ -295,12 +308,12 @@ compare_places(const void *a, const void *b)
 }
 
 static bool
-is_told(const struct trainer *t, const struct sample_place *place)
+is_told(const struct trainer_images *images, const struct sample_place *place)
 {
-    const struct sample_place *told = (const struct sample_place *)t->told.data;
+    const struct sample_place *told = (const struct sample_place *)images->told.data;
     size_t i;
 
-    for (i = 0; i < t->told.size / sizeof(*told); i++)
+    for (i = 0; i < images->told.size / sizeof(*told); i++)
         if (compare_places(&told[i], place) == 0)
             return true;
     return false;
@@ -308,36 +321,40 @@ is_told(const struct trainer *t, const struct sample_place *place)
 
 /* One that is good now was not what came over the network, or is kept in this process as it was when it was good. */
 static void
-tell_record(struct trainer *t, const struct sample_place *at, const char *what, uint8_t *record)
+tell_record(const struct trainer_job *job, const struct trainer_images *images, const struct sample_place *at,
+            const char *what, uint8_t *record)
 {
     struct chex_error why = {.text = "it was damaged when it was read, and is good now"};
     struct chex_record view;
     char text[READER_TEXT];
 
-    if (reader_read(t->reader, at->shard, at->index, record, &view, &why) == CHEX_OK && !view.weight)
+    if (reader_read(images->reader, at->shard, at->index, record, &view, &why) == CHEX_OK && !view.weight)
         snprintf(why.text, sizeof(why.text), "a padding record where an image was");
-    trainer_warn(t, "%s: %s; %s", reader_describe(t->reader, at->shard, at->index, record, text), why.text, what);
+    trainer_warn(job, "%s: %s; %s", reader_describe(images->reader, at->shard, at->index, record, text), why.text,
+                 what);
 }
 
 enum chex_status
-trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what, struct chex_error *err)
+trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task, struct trainer_images *images,
+                 struct trainer_result *result, struct sample_place *place, size_t count, const char *what,
+                 struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     uint8_t *record;
     size_t i;
 
-    if (!t->is_rank_0 || count == 0)
+    if (!job->is_rank_0 || count == 0)
         return CHEX_OK;
-    record = malloc(chex_dataset_info(t->ds)->stride);
+    record = malloc(chex_dataset_info(task->ds)->stride);
     if (!record)
         return error_memory(err);
     qsort(place, count, sizeof(*place), compare_places);
     for (i = 0; status == CHEX_OK && i < count; i++) {
-        if (is_told(t, &place[i]))
+        if (is_told(images, &place[i]))
             continue;
-        tell_record(t, &place[i], what, record);
-        status = buffer_append(&t->told, &place[i], sizeof(place[i]), err);
-        t->result.damaged++;
+        tell_record(job, images, &place[i], what, record);
+        status = buffer_append(&images->told, &place[i], sizeof(place[i]), err);
+        result->damaged++;
     }
     free(record);
     return status;
@@ -345,33 +362,33 @@ trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, co
 
 /* Of all ranks. */
 static enum chex_status
-take_skipped(struct trainer *t, struct buffer *all, struct chex_error *err)
+take_skipped(const struct trainer_job *job, const struct trainer_pass *pass, struct buffer *all, struct chex_error *err)
 {
     struct buffer own = {0};
-    enum chex_status status = collective_agree(t->all, loader_take_skipped(t->loader, &own, err), NULL, err);
+    enum chex_status status = collective_agree(job->all, loader_take_skipped(pass->loader, &own, err), NULL, err);
 
     if (status == CHEX_OK)
-        status = collective_allgather(t->all, own.data, own.size, all, NULL, err);
+        status = collective_allgather(job->all, own.data, own.size, all, NULL, err);
     buffer_release(&own);
     return status;
 }
 
 /* Records that were good when they were read once more, on all ranks. */
 static enum chex_status
-count_reread(struct trainer *t, struct chex_error *err)
+count_reread(const struct trainer_job *job, struct trainer_images *images, struct chex_error *err)
 {
-    uint64_t own = reader_counts(t->reader).reread - t->reading.reread, one, reread = 0;
+    uint64_t own = reader_counts(images->reader).reread - images->reading.reread, one, reread = 0;
     struct buffer all = {0};
-    enum chex_status status = collective_allgather(t->all, &own, sizeof(own), &all, NULL, err);
+    enum chex_status status = collective_allgather(job->all, &own, sizeof(own), &all, NULL, err);
     int i;
 
-    for (i = 0; status == CHEX_OK && i < collective_size(t->all); i++) {
+    for (i = 0; status == CHEX_OK && i < collective_size(job->all); i++) {
         memcpy(&one, all.data + (size_t)i * sizeof(one), sizeof(one));
         reread += one;
     }
-    t->reading.reread += own;
+    images->reading.reread += own;
     if (reread > 0)
-        trainer_warn(t,
+        trainer_warn(job,
                      "%s records were damaged when they were read, and good when they were read again: look at the "
                      "disk, the network or the memory of this machine",
                      COUNT_TEXT(reread));
@@ -383,17 +400,17 @@ enum chex_status
 trainer_count_bad(struct trainer *t, struct chex_error *err)
 {
     struct buffer all = {0};
-    enum chex_status status = count_reread(t, err);
+    enum chex_status status = count_reread(&t->job, &t->images, err);
     size_t count;
 
     if (status == CHEX_OK)
-        status = take_skipped(t, &all, err);
+        status = take_skipped(&t->job, &t->pass, &all, err);
     count = all.size / sizeof(struct sample_place);
     if (status == CHEX_OK) {
         t->result.skipped += count;
-        status = trainer_tell_bad(t, (struct sample_place *)(void *)all.data, count,
-                                  "the next good one of the order takes its place", err);
-        status = collective_agree(t->all, status, NULL, err);
+        status = trainer_tell_bad(&t->job, &t->task, &t->images, &t->result, (struct sample_place *)(void *)all.data,
+                                  count, "the next good one of the order takes its place", err);
+        status = collective_agree(t->job.all, status, NULL, err);
     }
     buffer_release(&all);
     return status;

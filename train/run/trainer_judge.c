@@ -28,52 +28,53 @@
 static void
 on_progress(void *context, uint64_t done, uint64_t of)
 {
-    struct trainer **t = context;
+    const struct trainer_job *job = context;
 
-    if ((*t)->is_rank_0 && (*t)->w->evaluating)
-        (*t)->w->evaluating((*t)->w->context, *t, done, of);
+    if (job->is_rank_0 && job->w->evaluating)
+        job->w->evaluating(job->w->context, job->trainer, done, of);
 }
 
 enum chex_status
 trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
 {
-    bool again = split == t->validation; /* and so listed once */
-    struct samples listed = {.count = 0}, *samples = again ? &t->judged : &listed;
+    bool again = split == t->task.validation; /* and so listed once */
+    struct samples listed = {.count = 0}, *samples = again ? &t->task.judged : &listed;
     struct evaluate_options o = {
-        .ds = t->ds,
+        .ds = t->task.ds,
         .split = (unsigned)split,
         .samples = samples,
-        .backend = t->backend,
-        .plan = t->plan,
+        .backend = t->engine.backend,
+        .plan = t->engine.plan,
         .weights = average ? ARENA_AVERAGE : ARENA_PARAMETERS,
-        .batch = t->micro,
-        .side = t->side,
-        .tta = t->o->tta,
-        .loss = &t->plan_options.loss,
-        .replicates = t->o->replicates,
-        .seed = t->o->seed,
-        .threads = t->o->threads,
+        .batch = t->task.micro,
+        .side = t->task.side,
+        .tta = t->job.o->tta,
+        .loss = &t->engine.options.loss,
+        .replicates = t->job.o->replicates,
+        .seed = t->job.o->seed,
+        .threads = t->job.o->threads,
         .ahead = AHEAD,
-        .reader = t->reader,
-        .skip_bad = t->o->skip_bad,
-        .collective = t->all,
-        .stop = t->w->stop,
-        .until = t->is_rank_0 && t->o->time_limit > 0 ? t->began + t->o->time_limit : 0,
+        .reader = t->images.reader,
+        .skip_bad = t->job.o->skip_bad,
+        .collective = t->job.all,
+        .stop = t->job.w->stop,
+        .until = t->job.is_rank_0 && t->job.o->time_limit > 0 ? t->job.began + t->job.o->time_limit : 0,
         .progress = on_progress,
-        .context = &t,
+        .context = &t->job,
     };
-    enum chex_status status = samples->count > 0 ? CHEX_OK : samples_list(t->ds, (unsigned)split, samples, err);
+    enum chex_status status = samples->count > 0 ? CHEX_OK : samples_list(t->task.ds, (unsigned)split, samples, err);
 
     memset(out, 0, sizeof(*out));
-    status = collective_agree(t->all, status, NULL, err);
+    status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK)
         status = evaluate(&o, out, err);
     if (!again)
         samples_release(&listed);
     if (status == CHEX_OK) {
         t->result.skipped += out->skipped_count;
-        status = trainer_tell_bad(t, out->skipped, out->skipped_count, "it is left out", err);
-        status = collective_agree(t->all, status, NULL, err);
+        status = trainer_tell_bad(&t->job, &t->task, &t->images, &t->result, out->skipped, out->skipped_count,
+                                  "it is left out", err);
+        status = collective_agree(t->job.all, status, NULL, err);
     }
     return status;
 }
@@ -102,11 +103,11 @@ open_elsewhere(const char *path, struct folder *folder, const char **name, struc
 }
 
 enum chex_status
-trainer_check_predict(const struct trainer *t, struct chex_error *err)
+trainer_check_predict(const struct trainer_job *job, struct chex_error *err)
 {
     struct folder folder = {.fd = -1};
     const char *name;
-    enum chex_status status = t->o->predict ? open_elsewhere(t->o->predict, &folder, &name, err) : CHEX_OK;
+    enum chex_status status = job->o->predict ? open_elsewhere(job->o->predict, &folder, &name, err) : CHEX_OK;
 
     folder_close(&folder);
     return status;
@@ -128,7 +129,8 @@ write_elsewhere(const struct evaluation *e, const struct evaluation_source *from
 }
 
 static enum chex_status
-leave(struct trainer *t, const struct trainer_verdict *v, struct chex_error *err)
+leave(const struct trainer_job *job, const struct run_folder *run, const struct trainer_verdict *v,
+      struct chex_error *err)
 {
     const struct evaluation *e = v->evaluation;
     char predictions[64], numbers[64];
@@ -136,25 +138,26 @@ leave(struct trainer *t, const struct trainer_verdict *v, struct chex_error *err
 
     snprintf(predictions, sizeof(predictions), "predictions-%s.csv", v->split);
     snprintf(numbers, sizeof(numbers), "metrics-%s.json", v->split);
-    if (t->folder.path)
-        status = predictions_write(e, v->source, &t->folder, predictions, err);
-    if (status == CHEX_OK && t->folder.path)
-        status = metrics_write(e, v->source, &t->folder, numbers, err);
-    if (status == CHEX_OK && v->final && t->o->predict)
-        status = write_elsewhere(e, v->source, t->o->predict, err);
+    if (run->folder.path)
+        status = predictions_write(e, v->source, &run->folder, predictions, err);
+    if (status == CHEX_OK && run->folder.path)
+        status = metrics_write(e, v->source, &run->folder, numbers, err);
+    if (status == CHEX_OK && v->final && job->o->predict)
+        status = write_elsewhere(e, v->source, job->o->predict, err);
     return status;
 }
 
 enum chex_status
-trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err)
+trainer_tell(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
+             const struct trainer_best *best, struct trainer_verdict *v, struct chex_error *err)
 {
-    const struct chex_split_info *info = chex_dataset_split(t->ds, v->evaluation->split);
+    const struct chex_split_info *info = chex_dataset_split(task->ds, v->evaluation->split);
     const char *slash = strrchr(v->weights, '/');
-    const struct evaluation_source source = {.ds = t->ds,
-                                             .model = t->graph->model,
-                                             .side = t->side,
+    const struct evaluation_source source = {.ds = task->ds,
+                                             .model = task->graph->model,
+                                             .side = task->side,
                                              .checkpoint = slash ? slash + 1 : v->weights,
-                                             .checkpoint_sha256 = t->best_hash[0] ? t->best_hash : NULL,
+                                             .checkpoint_sha256 = best->hash[0] ? best->hash : NULL,
                                              .step = v->step,
                                              .epochs = v->epochs};
     enum chex_status status = CHEX_OK;
@@ -162,59 +165,59 @@ trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *er
     v->split = info->name;
     v->sha256 = info->members_sha256;
     v->source = &source;
-    if (t->is_rank_0 && (v->best || v->final))
-        status = leave(t, v, err);
-    if (t->is_rank_0 && status == CHEX_ERR_WRITE && !v->final) {
-        trainer_warn(t, "%s", err->text);
+    if (job->is_rank_0 && (v->best || v->final))
+        status = leave(job, run, v, err);
+    if (job->is_rank_0 && status == CHEX_ERR_WRITE && !v->final) {
+        trainer_warn(job, "%s", err->text);
         status = CHEX_OK;
     }
     /* What took hours is shown even where it cannot be written. */
-    if (t->is_rank_0 && (status == CHEX_OK || status == CHEX_ERR_WRITE) && t->w->evaluated)
-        t->w->evaluated(t->w->context, t, v);
+    if (job->is_rank_0 && (status == CHEX_OK || status == CHEX_ERR_WRITE) && job->w->evaluated)
+        job->w->evaluated(job->w->context, job->trainer, v);
     v->source = NULL;
-    return collective_agree(t->all, status, NULL, err);
+    return collective_agree(job->all, status, NULL, err);
 }
 
 /* ---- the end of an epoch ----------------------------------------------------------------------------------------- */
 
 /* The mean over the images of the epoch at hand. */
 static double
-epoch_loss(const struct trainer *t)
+epoch_loss(const struct checkpoint_state *state)
 {
-    return t->state.loss_images > 0 ? t->state.loss_sum / (double)t->state.loss_images : (double)NAN;
+    return state->loss_images > 0 ? state->loss_sum / (double)state->loss_images : (double)NAN;
 }
 
 void
 trainer_tell_epoch(struct trainer *t)
 {
     t->epoch.skipped = t->result.skipped;
-    t->epoch.loss = epoch_loss(t);
+    t->epoch.loss = epoch_loss(&t->state);
     t->epoch.rate = schedule_rate(&t->state.schedule, t->state.step > 0 ? t->state.step - 1 : 0);
-    memcpy(t->epoch.order, t->order_hash, sizeof(t->epoch.order));
-    if (t->is_rank_0 && t->w->epoch)
-        t->w->epoch(t->w->context, t, &t->epoch);
+    memcpy(t->epoch.order, t->pass.hash, sizeof(t->epoch.order));
+    if (t->job.is_rank_0 && t->job.w->epoch)
+        t->job.w->epoch(t->job.w->context, t, &t->epoch);
 }
 
 /* What the best model is chosen by. */
 static double
-merit(const struct trainer *t, const struct evaluation *e)
+merit(const struct trainer_task *task, const struct evaluation *e)
 {
-    return t->select == SELECT_AUROC ? e->metrics.mean[METRIC_AUROC].value : e->loss;
+    return task->select == SELECT_AUROC ? e->metrics.mean[METRIC_AUROC].value : e->loss;
 }
 
 static bool
-is_better(const struct trainer *t, double now, double best)
+is_better(const struct trainer_task *task, double now, double best)
 {
     if (isnan(now))
         return false;
-    return isnan(best) || (t->select == SELECT_AUROC ? now > best : now < best);
+    return isnan(best) || (task->select == SELECT_AUROC ? now > best : now < best);
 }
 
 /* The state becomes that of the beginning of the next epoch. */
 static void
-advance(struct trainer *t, double now, bool better, double loss)
+advance(const struct trainer_job *job, const struct trainer_task *task, struct checkpoint_state *state, double now,
+        bool better, double loss)
 {
-    struct checkpoint_state *state = &t->state;
     char rate[SETTINGS_NUMBER];
 
     state->epoch++;
@@ -227,16 +230,16 @@ advance(struct trainer *t, double now, bool better, double loss)
         state->best_step = state->step;
     }
     if (schedule_epoch(&state->schedule, loss))
-        trainer_note(t, "learning rate lowered to %s: the %s has not become lower",
+        trainer_note(job, "learning rate lowered to %s: the %s has not become lower",
                      settings_format(state->schedule.options.base * state->schedule.factor, rate),
-                     t->validation >= 0 ? "validation loss" : "training loss");
+                     task->validation >= 0 ? "validation loss" : "training loss");
 }
 
 /* Without a validation split the last model is the best. */
 static enum chex_status
 end_unjudged(struct trainer *t, struct chex_error *err)
 {
-    advance(t, epoch_loss(t), true, epoch_loss(t));
+    advance(&t->job, &t->task, &t->state, epoch_loss(&t->state), true, epoch_loss(&t->state));
     return trainer_keep_best(t, err);
 }
 
@@ -247,12 +250,13 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
     struct evaluation e;
     enum chex_status status;
 
-    status = collective_size(t->all) > 1 ? trainer_compare_weights(t, err) : CHEX_OK;
+    status = collective_size(t->job.all) > 1 ? trainer_compare_weights(&t->job, &t->task, &t->engine, &t->state, err)
+                                             : CHEX_OK;
     if (status != CHEX_OK)
         return status;
-    if (t->validation < 0)
+    if (t->task.validation < 0)
         return end_unjudged(t, err);
-    status = trainer_judge(t, t->validation, t->o->average, &e, err);
+    status = trainer_judge(t, t->task.validation, t->job.o->average, &e, err);
     if (status == CHEX_ERR_STOPPED) {
         /* The epoch is trained, but not judged: whoever goes on begins with that. */
         struct chex_error other;
@@ -265,12 +269,12 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
     }
     if (status == CHEX_OK) {
         about.evaluation = &e;
-        about.best = is_better(t, merit(t, &e), t->state.best);
-        advance(t, merit(t, &e), about.best, e.loss);
+        about.best = is_better(&t->task, merit(&t->task, &e), t->state.best);
+        advance(&t->job, &t->task, &t->state, merit(&t->task, &e), about.best, e.loss);
         if (about.best)
             status = trainer_keep_best(t, err);
         if (status == CHEX_OK)
-            status = trainer_tell(t, &about, err);
+            status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
     }
     evaluation_release(&e);
     return status;

@@ -21,7 +21,7 @@
 enum chex_status
 trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err)
 {
-    return collective_agree(t->all, trainer_look(t, out, err), NULL, err);
+    return collective_agree(t->job.all, trainer_look(t, out, err), NULL, err);
 }
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
@@ -35,15 +35,16 @@ struct timed_batch {
 };
 
 static enum chex_status
-make_batch(const struct trainer *t, struct timed_batch *b, struct chex_error *err)
+make_batch(const struct trainer_task *task, const struct trainer_engine *engine, struct timed_batch *b,
+           struct chex_error *err)
 {
-    size_t side = t->plan_options.source, size = side * side * t->micro, i;
+    size_t side = engine->options.source, size = side * side * task->micro, i;
     uint32_t draw = 1;
 
     b->pixels = malloc(size);
-    b->label = calloc(t->micro, CHEX_FINDINGS);
-    b->crop = calloc(t->micro, sizeof(*b->crop));
-    b->logits = malloc((size_t)t->micro * CHEX_FINDINGS * sizeof(*b->logits));
+    b->label = calloc(task->micro, CHEX_FINDINGS);
+    b->crop = calloc(task->micro, sizeof(*b->crop));
+    b->logits = malloc((size_t)task->micro * CHEX_FINDINGS * sizeof(*b->logits));
     if (!b->pixels || !b->label || !b->crop || !b->logits)
         return error_memory(err);
     for (i = 0; i < size; i++) {
@@ -67,7 +68,7 @@ free_batch(struct timed_batch *b)
 enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_JUDGE, TIMED_COUNT };
 
 static enum chex_status
-do_once(const struct trainer *t, struct plan *plan, const struct timed_batch *b, enum timed what,
+do_once(const struct trainer_engine *engine, struct plan *plan, const struct timed_batch *b, enum timed what,
         struct chex_error *err)
 {
     const struct step_end end = {.wishes = 0};
@@ -78,23 +79,23 @@ do_once(const struct trainer *t, struct plan *plan, const struct timed_batch *b,
 
     switch (what) {
     case TIMED_BATCH:
-        return t->backend->accumulate(plan, &b->batch, STEP_FIRST | STEP_LAST, &end, err);
+        return engine->backend->accumulate(plan, &b->batch, STEP_FIRST | STEP_LAST, &end, err);
     case TIMED_UPDATE:
-        status = t->backend->accumulate(plan, NULL, STEP_FIRST | STEP_LAST, &end, err);
+        status = engine->backend->accumulate(plan, NULL, STEP_FIRST | STEP_LAST, &end, err);
         if (status == CHEX_OK)
-            status = t->backend->update(plan, 0, 0, &ticket, err);
+            status = engine->backend->update(plan, 0, 0, &ticket, err);
         for (done = false; status == CHEX_OK && !done;)
-            status = t->backend->result(plan, ticket, &done, &result, err);
+            status = engine->backend->result(plan, ticket, &done, &result, err);
         return status;
     default:
-        return t->backend->score(plan, &b->batch, 1, b->crop, ARENA_PARAMETERS, b->logits, err);
+        return engine->backend->score(plan, &b->batch, 1, b->crop, ARENA_PARAMETERS, b->logits, err);
     }
 }
 
 /* The mean time of one; the first one, which finds cold memory, counts only where there is no other. */
 static enum chex_status
-time_one(const struct trainer *t, struct plan *plan, const struct timed_batch *b, enum timed what, double *seconds,
-         struct chex_error *err)
+time_one(const struct trainer_job *job, const struct trainer_engine *engine, struct plan *plan,
+         const struct timed_batch *b, enum timed what, double *seconds, struct chex_error *err)
 {
     double began = progress_clock(), since = began;
     unsigned count = 0;
@@ -103,9 +104,9 @@ time_one(const struct trainer *t, struct plan *plan, const struct timed_batch *b
     do {
         if (count == 1)
             since = progress_clock();
-        status = do_once(t, plan, b, what, err);
+        status = do_once(engine, plan, b, what, err);
         count++;
-        if (status == CHEX_OK && t->w->stop && atomic_load(t->w->stop))
+        if (status == CHEX_OK && job->w->stop && atomic_load(job->w->stop))
             status = error_set(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
     } while (status == CHEX_OK && (progress_clock() - began < ENOUGH || count == 2));
     *seconds = (progress_clock() - since) / (count > 1 ? count - 1 : 1);
@@ -114,14 +115,14 @@ time_one(const struct trainer *t, struct plan *plan, const struct timed_batch *b
 
 /* The slowest rank is the one that all wait for. */
 static enum chex_status
-take_slowest(struct trainer *t, double *seconds, struct chex_error *err)
+take_slowest(const struct trainer_job *job, double *seconds, struct chex_error *err)
 {
     struct buffer all = {0};
     double one[TIMED_COUNT];
-    enum chex_status status = collective_allgather(t->all, seconds, sizeof(one), &all, NULL, err);
+    enum chex_status status = collective_allgather(job->all, seconds, sizeof(one), &all, NULL, err);
     int rank, i;
 
-    for (rank = 0; status == CHEX_OK && rank < collective_size(t->all); rank++) {
+    for (rank = 0; status == CHEX_OK && rank < collective_size(job->all); rank++) {
         memcpy(one, all.data + (size_t)rank * sizeof(one), sizeof(one));
         for (i = 0; i < TIMED_COUNT; i++)
             seconds[i] = one[i] > seconds[i] ? one[i] : seconds[i];
@@ -134,67 +135,71 @@ take_slowest(struct trainer *t, double *seconds, struct chex_error *err)
 
 /* Seconds for so many images of one rank, of which a whole micro-batch takes so long: padding takes nothing. */
 static double
-image_seconds(const struct trainer *t, uint64_t images, double batch)
+image_seconds(const struct trainer_task *task, uint64_t images, double batch)
 {
-    return (double)images / t->micro * batch;
+    return (double)images / task->micro * batch;
 }
 
 /* Of so many steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
 static double
-train_seconds(const struct trainer *t, uint64_t steps, const double *seconds)
+train_seconds(const struct trainer_task *task, uint64_t steps, const double *seconds)
 {
-    uint64_t each = (uint64_t)t->each * t->micro, last = t->samples.count - (t->steps - 1) * t->global;
+    uint64_t each = (uint64_t)task->each * task->micro, last = task->samples.count - (task->steps - 1) * task->global;
 
     if (steps == 0)
         return 0;
-    return image_seconds(t, (steps - 1) * each + (last < each ? last : each), seconds[TIMED_BATCH]) +
+    return image_seconds(task, (steps - 1) * each + (last < each ? last : each), seconds[TIMED_BATCH]) +
            (double)steps * seconds[TIMED_UPDATE];
 }
 
 static double
-judge_seconds(const struct trainer *t, int split, const double *seconds)
+judge_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
+              int split, const double *seconds)
 {
-    uint64_t images = split >= 0 ? chex_dataset_split(t->ds, (unsigned)split)->image_count : 0;
-    uint64_t batches = order_steps(order_steps(images, t->micro), (unsigned)collective_size(t->all));
+    uint64_t images = split >= 0 ? chex_dataset_split(task->ds, (unsigned)split)->image_count : 0;
+    uint64_t batches = order_steps(order_steps(images, task->micro), (unsigned)collective_size(job->all));
     struct crop view[EVALUATE_VIEWS];
 
-    if (batches * t->micro < images)
-        images = batches * t->micro;
-    return image_seconds(t, images, seconds[TIMED_JUDGE]) *
-           evaluate_views(t->o->tta, t->side, t->plan_options.source, view);
+    if (batches * task->micro < images)
+        images = batches * task->micro;
+    return image_seconds(task, images, seconds[TIMED_JUDGE]) *
+           evaluate_views(job->o->tta, task->side, engine->options.source, view);
 }
 
 /* What is left of the run; of the epoch at hand some steps may have been made. */
 static double
-run_seconds(const struct trainer *t, double epoch, const double *seconds)
+run_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state,
+            double epoch, const double *seconds)
 {
-    double made = train_seconds(t, t->steps, seconds) - train_seconds(t, t->steps - t->state.batches, seconds);
+    double made = train_seconds(task, task->steps, seconds) -
+                  train_seconds(task, task->steps - state->batches, seconds);
 
-    return trainer_is_complete(t) ? 0 : epoch * (t->o->epochs - t->state.epoch) - made;
+    return trainer_is_complete(job, state) ? 0 : epoch * (job->o->epochs - state->epoch) - made;
 }
 
 /* A plan that is alone: ranks need not time the same number of steps. */
 static enum chex_status
-time_all(const struct trainer *t, double *seconds, struct chex_error *err)
+time_all(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
+         const struct checkpoint_arrays *host, double *seconds, struct chex_error *err)
 {
-    struct plan_options options = t->plan_options;
+    struct plan_options options = engine->options;
     struct timed_batch b = {.pixels = NULL};
     struct plan_facts facts;
     struct plan *plan = NULL;
-    enum chex_status status = make_batch(t, &b, err);
+    enum chex_status status = make_batch(task, engine, &b, err);
     int i;
 
     options.reduce = NULL;
     options.part = NULL;
     if (status == CHEX_OK)
-        status = t->backend->plan_new(t->device, &options, &plan, &facts, err);
+        status = engine->backend->plan_new(engine->device, &options, &plan, &facts, err);
     if (status == CHEX_OK)
-        status = t->backend->write(plan, ARENA_PARAMETERS, t->host.params, err);
+        status = engine->backend->write(plan, ARENA_PARAMETERS, host->params, err);
     if (status == CHEX_OK)
-        status = t->backend->write(plan, ARENA_STATISTICS, t->host.stats, err);
-    for (i = t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
-        status = time_one(t, plan, &b, (enum timed)i, &seconds[i], err);
-    t->backend->plan_free(plan);
+        status = engine->backend->write(plan, ARENA_STATISTICS, host->stats, err);
+    for (i = job->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
+        status = time_one(job, engine, plan, &b, (enum timed)i, &seconds[i], err);
+    engine->backend->plan_free(plan);
     free_batch(&b);
     return status;
 }
@@ -206,18 +211,19 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
     enum chex_status status;
 
     *out = (struct trainer_estimate){.epoch = 0};
-    if (!t->is_rank_0)
-        weights_random(t->graph, t->o->seed, t->host.params, t->host.stats);
-    status = collective_agree(t->all, time_all(t, seconds, err), NULL, err);
+    if (!t->job.is_rank_0)
+        weights_random(t->task.graph, t->job.o->seed, t->host.params, t->host.stats);
+    status = collective_agree(t->job.all, time_all(&t->job, &t->task, &t->engine, &t->host, seconds, err), NULL, err);
     if (status == CHEX_OK)
-        status = take_slowest(t, seconds, err);
+        status = take_slowest(&t->job, seconds, err);
     if (status != CHEX_OK)
         return status;
-    out->micro_batch = seconds[t->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH];
-    if (!t->o->evaluate_only)
-        out->epoch = train_seconds(t, t->steps, seconds) + judge_seconds(t, t->validation, seconds);
-    if (!t->o->evaluate_only)
-        out->run = run_seconds(t, out->epoch, seconds);
-    out->run += judge_seconds(t, t->test, seconds);
+    out->micro_batch = seconds[t->job.o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH];
+    if (!t->job.o->evaluate_only)
+        out->epoch = train_seconds(&t->task, t->task.steps, seconds) +
+                     judge_seconds(&t->job, &t->task, &t->engine, t->task.validation, seconds);
+    if (!t->job.o->evaluate_only)
+        out->run = run_seconds(&t->job, &t->task, &t->state, out->epoch, seconds);
+    out->run += judge_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
     return CHEX_OK;
 }

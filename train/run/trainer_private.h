@@ -5,7 +5,9 @@
  *     trainer_settings.c  what its options are, by name
  *     trainer_preview.c   what a dry run does besides
  *     trainer_data.c      where images are read
- *     trainer_start.c     RUN, its lock; weights and state from where they are
+ *     trainer_folder.c    RUN, its lock
+ *     trainer_weights.c   weights: of a file, and from rank 0 to all
+ *     trainer_start.c     state and weights with which a run begins
  *     trainer_step.c      one step
  *     trainer_ranks.c     are the ranks what they should be?
  *     trainer_save.c      checkpoints and the best model
@@ -23,6 +25,78 @@
 #include "io/lock.h"
 
 #include <pthread.h>
+
+/* ---- the parts of a trainer --------------------------------------------------------------------------------------
+ *
+ * A function takes the parts that it needs; only one that needs more than four takes the whole.  job, task and engine
+ * are filled in by trainer_prepare(), and stay after that.
+ */
+
+/* Who: what was asked for, and the ranks that do it together. */
+struct trainer_job {
+    const struct trainer_options *o;
+    const struct trainer_watch *w;
+    const struct trainer *trainer; /* for the callbacks of w */
+    struct collective *all;
+    bool is_rank_0; /* it reads and writes RUN, and calls back */
+    double began;   /* progress_clock() */
+};
+
+/* What: images and network, and how many images make a step. */
+struct trainer_task {
+    struct chex_dataset *ds;
+    int train, validation, test; /* splits; -1: none */
+    struct samples samples;      /* of train */
+    struct samples judged;       /* of validation, once they were needed */
+    char model[32];
+    struct graph *graph;
+    unsigned side, micro, each; /* of the input; images of a micro-batch; micro-batches of a step of this rank */
+    uint64_t global, steps;     /* images of a step of all ranks; steps of an epoch */
+    double positive[CHEX_FINDINGS];
+    enum select_metric select;
+    struct settings settings;
+};
+
+/* On what: a device, and the plan that it has of the network. */
+struct trainer_engine {
+    const struct backend *backend;
+    struct device *device;
+    struct reduce *reduce;
+    struct plan_options options;
+    struct plan_facts facts;
+    struct plan *plan;   /* NULL in a dry run */
+    uint64_t memory_all; /* bytes, with host copies */
+};
+
+/* trainer_data.c: where images are read. */
+struct trainer_images {
+    struct trainer_reading reading;
+    struct chex_dataset *staged; /* a copy; NULL: none */
+    struct image_keeper keeper;  /* of what stays between the epochs */
+    struct reader *reader;       /* of all passes */
+    struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
+};
+
+/* trainer_folder.c: RUN. */
+struct run_folder {
+    struct folder folder;
+    struct lock lock;
+};
+
+/* trainer_save.c: the best model. */
+struct trainer_best {
+    bool pending; /* it is in arrays, but not yet in its file */
+    struct checkpoint_arrays arrays;
+    struct checkpoint_state state;
+    char hash[DIGEST_HEX];
+};
+
+/* trainer_step.c: the training images of the epoch at hand. */
+struct trainer_pass {
+    uint32_t *order; /* [task.samples.count] */
+    char hash[ORDER_HASH];
+    struct loader *loader;
+};
 
 /* A step that was given to the plan, and whose result was not seen yet. */
 struct step_under_way {
@@ -42,12 +116,14 @@ struct stepping {
     double ended;           /* progress_clock() at the end of the last one */
     enum chex_status fault; /* of this rank, until all ranks know of it */
     struct chex_error why;
+    uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
 };
 
 /* trainer_save.c: a checkpoint that is being written.  The arrays are trainer.host. */
 struct saving {
     bool begun; /* any, on every rank; of this step: */
     uint64_t step;
+    double started_at; /* progress_clock() */
 
     /* Rank 0. */
     bool pending, running; /* not met yet; by a thread */
@@ -60,72 +136,60 @@ struct saving {
 };
 
 struct trainer {
-    const struct trainer_options *o;
-    const struct trainer_watch *w;
-    struct collective *all;
-    bool is_rank_0; /* rank 0: reads and writes RUN, calls back */
-    double began;
-
-    /* trainer_prepare.c */
-    struct chex_dataset *ds;
-    int train, validation, test; /* splits; -1: none */
-    char model[32];
-    struct samples samples;     /* of train */
-    unsigned side, micro, each; /* of the input; images of a micro-batch; micro-batches of a step of this rank */
-    uint64_t global, steps;     /* images of a step of all ranks; steps of an epoch */
-    double positive[CHEX_FINDINGS];
-    enum select_metric select;
-    struct graph *graph;
-    const struct backend *backend;
-    struct device *device;
-    struct reduce *reduce;
-    struct plan_options plan_options;
-    struct plan_facts facts;
-    struct plan *plan; /* NULL in a dry run */
-    uint64_t memory_all;
-    struct settings settings;
-
-    /* trainer_data.c */
-    struct trainer_reading reading;
-    struct chex_dataset *staged; /* a copy; NULL: none */
-    struct image_keeper keeper;  /* of what stays between the epochs */
-    struct reader *reader;       /* of all passes */
-    struct samples judged;       /* of validation, once they were needed */
-    struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
-
-    /* trainer_start.c */
-    struct folder folder;
-    struct lock lock;
-    struct checkpoint_state state; /* the same on all ranks */
+    struct trainer_job job;
+    struct trainer_task task;
+    struct trainer_engine engine;
+    struct trainer_images images;
+    struct run_folder run;
+    struct checkpoint_state state; /* between two steps the same on all ranks */
     struct checkpoint_arrays host; /* copies of the arenas in host memory */
-
-    /* trainer_step.c */
-    uint32_t *order; /* [samples.count], of the epoch at hand */
-    char order_hash[ORDER_HASH];
-    struct loader *loader;
+    struct trainer_best best;
+    struct trainer_pass pass;
     struct stepping stepping;
-    uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
-
-    /* trainer_save.c */
     struct saving saving;
-    double saved_at;   /* progress_clock() */
-    bool best_pending; /* the best model is in best, but not yet in its file */
-    struct checkpoint_arrays best;
-    struct checkpoint_state best_state;
-    char best_hash[DIGEST_HEX];
-
     struct trainer_epoch epoch; /* what this process did of it */
     struct trainer_result result;
 };
 
+/* ---- trainer_common.c -------------------------------------------------------------------------------------------- */
+
 /* Callbacks, where this rank is the one that calls back and they are there.  One line of text. */
-void trainer_note(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void trainer_warn(const struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trainer_note(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trainer_warn(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trainer_free_arrays(struct checkpoint_arrays *a);
+/* Is the run at its end? */
+bool trainer_is_complete(const struct trainer_job *job, const struct checkpoint_state *state);
 
 /* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
 
 /* The settings that are in effect, once data, backend, model and batches are known.  CHEX_ERR_MEMORY */
-enum chex_status trainer_make_settings(struct trainer *t, struct chex_error *err);
+enum chex_status trainer_make_settings(const struct trainer_job *job, struct trainer_task *task,
+                                       const struct trainer_engine *engine, struct chex_error *err);
+
+/* ---- trainer_folder.c -------------------------------------------------------------------------------------------- */
+
+/* Rank 0: open RUN, take its lock, and remove what a killed process left. */
+enum chex_status trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool create,
+                                     struct chex_error *err);
+
+/* ---- trainer_weights.c ------------------------------------------------------------------------------------------- */
+
+/* Host arrays of what the plan has, and the order of an epoch.  CHEX_ERR_MEMORY */
+enum chex_status trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine *engine,
+                                     struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err);
+/* State and host arrays of rank 0 into the plan of every rank.  The others need no host arrays after that. */
+enum chex_status trainer_broadcast(struct trainer *t, struct chex_error *err);
+/* Damage of a file that was given by name is no fault of the data set: CHEX_ERR_INCOMPATIBLE. */
+enum chex_status trainer_not_usable(enum chex_status status, struct chex_error *err);
+/*
+ * Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,
+ * CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_read_model(const struct trainer_task *task, int folder_fd, const char *path, bool other_head,
+                                    const struct checkpoint_arrays *to, struct weights_report *report,
+                                    struct chex_error *err);
+/* Weights of a file of RUN, from rank 0 into the plan of every rank. */
+enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
 
 /* ---- trainer_start.c --------------------------------------------------------------------------------------------- */
 
@@ -135,36 +199,30 @@ enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
 /* Of a dry run: what either would begin with, to state and arrays of rank 0; nothing is written.  The same statuses. */
 enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err);
-/* Weights of a file of RUN, from rank 0 into the plan of every rank. */
-enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
-/*
- * Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,
- * CHEX_ERR_MEMORY
- */
-enum chex_status trainer_read_model(const struct trainer *t, int folder_fd, const char *path, bool other_head,
-                                    const struct checkpoint_arrays *to, struct weights_report *report,
-                                    struct chex_error *err);
-void trainer_free_arrays(struct checkpoint_arrays *a);
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
 
 /* The window of the order, and what is kept in memory; once the plan has its memory.  All ranks. */
-enum chex_status trainer_choose_data(struct trainer *t, struct chex_error *err);
+enum chex_status trainer_choose_data(const struct trainer_job *job, const struct trainer_task *task,
+                                     const struct trainer_engine *engine, struct trainer_images *images,
+                                     struct chex_error *err);
 /*
- * A run keeps its order, whatever the memory of this machine; only who asks for another one is refused.  t->state is
- * that of the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
+ * A run keeps its order, whatever the memory of this machine; an option that asks for another one is refused.  The
+ * state is that of the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
  */
-enum chex_status trainer_compare_window(const struct trainer *t, const struct folder *from, const char *name,
-                                        struct chex_error *err);
+enum chex_status trainer_compare_window(const struct trainer_job *job, const struct trainer_images *images,
+                                        const struct checkpoint_state *state, const struct folder *from,
+                                        const char *name, struct chex_error *err);
 /* The copy of --stage, and the reader; once the state is known.  All ranks. */
 enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
-void trainer_close_data(struct trainer *t);
+void trainer_close_data(const struct trainer_engine *engine, struct trainer_images *images);
 /*
  * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was
  * done.  The places are sorted.  CHEX_ERR_MEMORY
  */
-enum chex_status trainer_tell_bad(struct trainer *t, struct sample_place *place, size_t count, const char *what,
-                                  struct chex_error *err);
+enum chex_status trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task,
+                                  struct trainer_images *images, struct trainer_result *result,
+                                  struct sample_place *place, size_t count, const char *what, struct chex_error *err);
 /*
  * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to
  * be read twice.  All ranks.
@@ -174,15 +232,18 @@ enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 /* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
 
 /* A note where the ranks do not run on the same. */
-enum chex_status trainer_compare_devices(struct trainer *t, struct chex_error *err);
+enum chex_status trainer_compare_devices(const struct trainer_job *job, const struct trainer_engine *engine,
+                                         struct chex_error *err);
 /* Do all ranks have the same weights, bit by bit?  CHEX_ERR_BUG */
-enum chex_status trainer_compare_weights(struct trainer *t, struct chex_error *err);
+enum chex_status trainer_compare_weights(const struct trainer_job *job, const struct trainer_task *task,
+                                         const struct trainer_engine *engine, const struct checkpoint_state *state,
+                                         struct chex_error *err);
 
 /* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
 
 /* Order and loader of the rest of the epoch at hand; and their end. */
 enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
-void trainer_close_epoch(struct trainer *t);
+void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
 
 /*
  * One step further: t->state is that behind it.  Other steps may be under way; where none is, *wishes (enum
@@ -200,15 +261,16 @@ enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct c
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
 /* Wait for it: all ranks know what came of it.  The same errors. */
-enum chex_status trainer_finish_save(struct trainer *t, struct chex_error *err);
+enum chex_status trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
+                                     struct trainer_result *result, struct chex_error *err);
 /* Both. */
 enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
 /* Between two steps: show what was written meanwhile. */
-void trainer_look_at_save(struct trainer *t);
+void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Wait for it, where ranks do not meet any more. */
-void trainer_end_save(struct trainer *t);
+void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Is it time?  Checkpoints by steps are not asked for here. */
-bool trainer_save_is_due(const struct trainer *t);
+bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
 /* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */
 enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
 
@@ -224,11 +286,11 @@ enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
  */
 enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
                                struct chex_error *err);
+/* Rank 0: can the file of --predict be written?  Without this, that would show only when everything is computed. */
+enum chex_status trainer_check_predict(const struct trainer_job *job, struct chex_error *err);
 /* Predictions and numbers of the best model or of a final evaluation into RUN, and the callback. */
-/* Rank 0: the file of --predict can be written, which else would show only when everything is computed. */
-enum chex_status trainer_check_predict(const struct trainer *t, struct chex_error *err);
-enum chex_status trainer_tell(struct trainer *t, struct trainer_verdict *v, struct chex_error *err);
-/* Is the run at its end? */
-bool trainer_is_complete(const struct trainer *t);
+enum chex_status trainer_tell(const struct trainer_job *job, const struct trainer_task *task,
+                              const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
+                              struct chex_error *err);
 
 #endif

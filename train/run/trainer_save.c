@@ -22,15 +22,15 @@
 #include <string.h>
 
 bool
-trainer_save_is_due(const struct trainer *t)
+trainer_save_is_due(const struct trainer_job *job, const struct saving *saving)
 {
-    const struct trainer_options *o = t->o;
+    const struct trainer_options *o = job->o;
 
-    return o->checkpoint_seconds > 0 && progress_clock() - t->saved_at >= o->checkpoint_seconds;
+    return o->checkpoint_seconds > 0 && progress_clock() - saving->started_at >= o->checkpoint_seconds;
 }
 
 static enum chex_status
-read_arrays(struct trainer *t, struct checkpoint_arrays *a, struct chex_error *err)
+read_arrays(const struct trainer_engine *engine, struct checkpoint_arrays *a, struct chex_error *err)
 {
     float *const to[] = {[ARENA_PARAMETERS] = a->params, [ARENA_STATISTICS] = a->stats, [ARENA_GRADIENTS] = NULL,
                          [ARENA_MOMENT1] = a->moment1,   [ARENA_MOMENT2] = a->moment2,  [ARENA_AVERAGE] = a->average};
@@ -39,35 +39,36 @@ read_arrays(struct trainer *t, struct checkpoint_arrays *a, struct chex_error *e
 
     for (i = 0; status == CHEX_OK && i < sizeof(to) / sizeof(to[0]); i++)
         if (to[i])
-            status = t->backend->read(t->plan, (enum arena_id)i, to[i], err);
+            status = engine->backend->read(engine->plan, (enum arena_id)i, to[i], err);
     return status;
 }
 
 /* ---- the best model ---------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-write_best(struct trainer *t, const struct checkpoint_state *state, const struct checkpoint_arrays *from,
-           struct chex_error *err)
+write_best(const struct trainer_task *task, const struct run_folder *run, struct trainer_best *best,
+           const struct checkpoint_state *state, const struct checkpoint_arrays *from, struct chex_error *err)
 {
-    return checkpoint_save_model(&t->folder, TRAINER_BEST, t->graph, state, from, t->best_hash, err);
+    return checkpoint_save_model(&run->folder, TRAINER_BEST, task->graph, state, from, best->hash, err);
 }
 
 /* A copy until the disk takes it. */
 static enum chex_status
-keep_copy(struct trainer *t, const struct checkpoint_arrays *from, struct chex_error *err)
+keep_copy(const struct trainer_task *task, const struct checkpoint_state *state, struct trainer_best *best,
+          const struct checkpoint_arrays *from, struct chex_error *err)
 {
-    size_t params = t->graph->param_floats * sizeof(float), stats = t->graph->stat_floats * sizeof(float);
+    size_t params = task->graph->param_floats * sizeof(float), stats = task->graph->stat_floats * sizeof(float);
 
-    if (!t->best.params)
-        t->best.params = malloc(params);
-    if (!t->best.stats)
-        t->best.stats = malloc(stats);
-    if (!t->best.params || !t->best.stats)
+    if (!best->arrays.params)
+        best->arrays.params = malloc(params);
+    if (!best->arrays.stats)
+        best->arrays.stats = malloc(stats);
+    if (!best->arrays.params || !best->arrays.stats)
         return error_memory(err);
-    memcpy(t->best.params, from->params, params);
-    memcpy(t->best.stats, from->stats, stats);
-    t->best_state = t->state;
-    t->best_pending = true;
+    memcpy(best->arrays.params, from->params, params);
+    memcpy(best->arrays.stats, from->stats, stats);
+    best->state = *state;
+    best->pending = true;
     return CHEX_OK;
 }
 
@@ -75,28 +76,28 @@ keep_copy(struct trainer *t, const struct checkpoint_arrays *from, struct chex_e
 static enum chex_status
 keep_best(struct trainer *t, struct chex_error *err)
 {
-    enum chex_status status = read_arrays(t, &t->host, err); /* which no thread reads: trainer_keep_best() */
+    enum chex_status status = read_arrays(&t->engine, &t->host, err); /* which no thread reads: trainer_keep_best() */
     struct checkpoint_arrays model = {.params = t->host.average ? t->host.average : t->host.params,
                                       .stats = t->host.stats};
 
     if (status == CHEX_OK)
-        status = write_best(t, &t->state, &model, err);
-    t->best_pending = false;
+        status = write_best(&t->task, &t->run, &t->best, &t->state, &model, err);
+    t->best.pending = false;
     if (status != CHEX_ERR_WRITE)
         return status;
-    trainer_warn(t, "%s; it is kept in memory and tried again", err->text);
+    trainer_warn(&t->job, "%s; it is kept in memory and tried again", err->text);
     t->result.unsaved = true;
-    return keep_copy(t, &model, err);
+    return keep_copy(&t->task, &t->state, &t->best, &model, err);
 }
 
 enum chex_status
 trainer_keep_best(struct trainer *t, struct chex_error *err)
 {
-    enum chex_status status = trainer_finish_save(t, err);
+    enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
 
-    if (status == CHEX_OK && t->is_rank_0)
+    if (status == CHEX_OK && t->job.is_rank_0)
         status = keep_best(t, err);
-    return collective_agree(t->all, status, NULL, err);
+    return collective_agree(t->job.all, status, NULL, err);
 }
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
@@ -105,11 +106,12 @@ static void *
 write_snapshot(void *context)
 {
     struct trainer *t = context;
-    struct saving *s = &t->saving;
+    struct saving *saving = &t->saving;
 
-    s->status = checkpoint_save(&t->folder, t->graph, &s->state, &t->host, t->o->keep, &s->err);
-    s->seconds = progress_clock() - s->since;
-    atomic_store(&s->done, true);
+    saving->status = checkpoint_save(&t->run.folder, t->task.graph, &saving->state, &t->host, t->job.o->keep,
+                                     &saving->err);
+    saving->seconds = progress_clock() - saving->since;
+    atomic_store(&saving->done, true);
     return NULL;
 }
 
@@ -117,113 +119,112 @@ write_snapshot(void *context)
 static enum chex_status
 start_writing(struct trainer *t, struct chex_error *err)
 {
-    struct saving *s = &t->saving;
+    struct saving *saving = &t->saving;
     enum chex_status status = CHEX_OK;
 
-    s->state = t->state;
-    if (t->best_pending) {
-        status = write_best(t, &t->best_state, &t->best, err);
-        t->best_pending = status != CHEX_OK;
+    saving->state = t->state;
+    if (t->best.pending) {
+        status = write_best(&t->task, &t->run, &t->best, &t->best.state, &t->best.arrays, err);
+        t->best.pending = status != CHEX_OK;
     }
     if (status == CHEX_ERR_WRITE) { /* the same as where the checkpoint itself cannot be written */
-        s->status = status;
-        s->err = *err;
+        saving->status = status;
+        saving->err = *err;
         return CHEX_OK;
     }
     if (status == CHEX_OK)
-        status = read_arrays(t, &t->host, err);
+        status = read_arrays(&t->engine, &t->host, err);
     if (status != CHEX_OK)
         return status;
-    atomic_store(&s->done, false);
-    s->running = pthread_create(&s->thread, NULL, write_snapshot, t) == 0;
-    if (!s->running)
+    atomic_store(&saving->done, false);
+    saving->running = pthread_create(&saving->thread, NULL, write_snapshot, t) == 0;
+    if (!saving->running)
         write_snapshot(t);
     return CHEX_OK;
 }
 
 /* Rank 0: the thread is met.  What came of it is shown, and kept until all ranks know of it. */
 static void
-meet_thread(struct trainer *t)
+meet_thread(const struct trainer_job *job, struct saving *saving, struct trainer_result *result)
 {
-    struct saving *s = &t->saving;
 
-    if (!s->pending)
+    if (!saving->pending)
         return;
-    if (s->running)
-        pthread_join(s->thread, NULL);
-    s->running = s->pending = false;
-    t->result.unsaved = s->status == CHEX_ERR_WRITE;
-    if (s->status == CHEX_ERR_DAMAGED)
-        s->status = error_set(
-            &s->err, CHEX_ERR_DIVERGED,
+    if (saving->running)
+        pthread_join(saving->thread, NULL);
+    saving->running = saving->pending = false;
+    result->unsaved = saving->status == CHEX_ERR_WRITE;
+    if (saving->status == CHEX_ERR_DAMAGED)
+        saving->status = error_set(
+            &saving->err, CHEX_ERR_DIVERGED,
             "diverged at step %s: a parameter is not finite; last good checkpoint %s; try a lower --lr",
-            COUNT_TEXT(s->state.step), t->result.last[0] ? t->result.last : "none");
-    if (t->result.unsaved) {
-        trainer_warn(t, "checkpoint of step %s NOT saved: %s; training continues, and tries again",
-                     COUNT_TEXT(s->state.step), s->err.text);
-        s->status = CHEX_OK;
-    } else if (s->status == CHEX_OK) {
-        checkpoint_name(s->state.step, t->result.last);
-        if (t->w->saved)
-            t->w->saved(t->w->context, t, t->result.last, s->seconds);
+            COUNT_TEXT(saving->state.step), result->last[0] ? result->last : "none");
+    if (result->unsaved) {
+        trainer_warn(job, "checkpoint of step %s NOT saved: %s; training continues, and tries again",
+                     COUNT_TEXT(saving->state.step), saving->err.text);
+        saving->status = CHEX_OK;
+    } else if (saving->status == CHEX_OK) {
+        checkpoint_name(saving->state.step, result->last);
+        if (job->w->saved)
+            job->w->saved(job->w->context, job->trainer, result->last, saving->seconds);
     }
 }
 
 void
-trainer_look_at_save(struct trainer *t)
+trainer_look_at_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result)
 {
-    if (t->saving.running && atomic_load(&t->saving.done))
-        meet_thread(t);
+    if (saving->running && atomic_load(&saving->done))
+        meet_thread(job, saving, result);
 }
 
 static void
-took(struct trainer *t, double since)
+took(struct trainer_epoch *epoch, struct trainer_result *result, double since)
 {
     double seconds = progress_clock() - since;
 
-    t->epoch.times.seconds[PART_SAVE] += seconds;
-    t->result.times.seconds[PART_SAVE] += seconds;
+    epoch->times.seconds[PART_SAVE] += seconds;
+    result->times.seconds[PART_SAVE] += seconds;
 }
 
 enum chex_status
-trainer_finish_save(struct trainer *t, struct chex_error *err)
+trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
+                    struct trainer_result *result, struct chex_error *err)
 {
-    struct saving *s = &t->saving;
     double since = progress_clock();
     enum chex_status status;
     uint64_t unsaved;
 
-    meet_thread(t);
-    status = s->status;
-    s->status = CHEX_OK;
+    meet_thread(job, saving, result);
+    status = saving->status;
+    saving->status = CHEX_OK;
     if (status != CHEX_OK && err)
-        *err = s->err;
-    unsaved = t->is_rank_0 && t->result.unsaved;
-    status = collective_agree(t->all, status, &unsaved, err);
-    t->result.unsaved = unsaved;
-    if (status == CHEX_OK && !unsaved && t->saving.begun)
-        checkpoint_name(t->saving.step, t->result.last);
-    took(t, since);
+        *err = saving->err;
+    unsaved = job->is_rank_0 && result->unsaved;
+    status = collective_agree(job->all, status, &unsaved, err);
+    result->unsaved = unsaved;
+    if (status == CHEX_OK && !unsaved && saving->begun)
+        checkpoint_name(saving->step, result->last);
+    took(epoch, result, since);
     return status;
 }
 
 enum chex_status
 trainer_save(struct trainer *t, struct chex_error *err)
 {
-    struct saving *s = &t->saving;
-    enum chex_status status = trainer_finish_save(t, err);
+    struct saving *saving = &t->saving;
+    enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
     double since = progress_clock();
 
-    if (status == CHEX_OK && t->is_rank_0) {
-        s->since = since;
+    if (status == CHEX_OK && t->job.is_rank_0) {
+        saving->since = since;
         status = start_writing(t, err);
-        s->pending = status == CHEX_OK;
+        saving->pending = status == CHEX_OK;
     }
-    s->begun = true;
-    s->step = t->state.step;
-    t->saved_at = progress_clock();
-    status = collective_agree(t->all, status, NULL, err);
-    took(t, since);
+    saving->begun = true;
+    saving->step = t->state.step;
+    saving->started_at = progress_clock();
+    status = collective_agree(t->job.all, status, NULL, err);
+    took(&t->epoch, &t->result, since);
     return status;
 }
 
@@ -232,11 +233,11 @@ trainer_save_now(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_save(t, err);
 
-    return status == CHEX_OK ? trainer_finish_save(t, err) : status;
+    return status == CHEX_OK ? trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err) : status;
 }
 
 void
-trainer_end_save(struct trainer *t)
+trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result)
 {
-    meet_thread(t);
+    meet_thread(job, saving, result);
 }

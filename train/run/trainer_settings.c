@@ -92,7 +92,7 @@ const struct setting trainer_settings[] = {
 
 /* "1,2.5,..." where the weights were given, else the word. */
 static const char *
-positive_text(const struct trainer *t, char *out, size_t size)
+positive_text(const struct trainer_job *job, const struct trainer_task *task, char *out, size_t size)
 {
     char number[SETTINGS_NUMBER];
     size_t used = 0;
@@ -100,38 +100,39 @@ positive_text(const struct trainer *t, char *out, size_t size)
 
     for (i = 0; i < CHEX_FINDINGS; i++)
         used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "",
-                                 settings_format(t->positive[i], number));
-    return t->o->positive == POSITIVE_GIVEN ? out : positive_names[t->o->positive];
+                                 settings_format(task->positive[i], number));
+    return job->o->positive == POSITIVE_GIVEN ? out : positive_names[job->o->positive];
 }
 
 enum chex_status
-trainer_make_settings(struct trainer *t, struct chex_error *err)
+trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, const struct trainer_engine *engine,
+                      struct chex_error *err)
 {
     char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS * (SETTINGS_NUMBER + 1)];
     struct effective e = {
-        .o = *t->o,
+        .o = *job->o,
         .version = chex_version(),
-        .data_set = chex_dataset_info(t->ds)->id,
-        .shuffle = t->o->choose_window ? "auto" : trainer_shuffle(t->o->window, shuffle),
-        .positive = positive_text(t, positive, sizeof(positive)),
-        .global_batch = t->global,
-        .ranks = (unsigned)collective_size(t->all),
-        .ema = t->o->average ? t->o->optimizer.average : 0,
+        .data_set = chex_dataset_info(task->ds)->id,
+        .shuffle = job->o->choose_window ? "auto" : trainer_shuffle(job->o->window, shuffle),
+        .positive = positive_text(job, task, positive, sizeof(positive)),
+        .global_batch = task->global,
+        .ranks = (unsigned)collective_size(job->all),
+        .ema = job->o->average ? job->o->optimizer.average : 0,
     };
     const struct setting *s;
 
-    e.o.model = t->graph->model;
-    e.o.side = t->side;
-    e.o.device = t->backend->name;
+    e.o.model = task->graph->model;
+    e.o.side = task->side;
+    e.o.device = engine->backend->name;
     if (e.o.precision == PRECISION_AUTO)
-        e.o.precision = t->device->info.precision;
-    e.o.micro_batch = t->micro;
-    e.o.select = t->select;
+        e.o.precision = engine->device->info.precision;
+    e.o.micro_batch = task->micro;
+    e.o.select = task->select;
     for (s = trainer_settings; s->name; s++) {
         bool focal = s->offset == offsetof(struct effective, o.gamma);
 
         if (s->kind != SETTING_UNSAID && !(s->training && e.o.evaluate_only) && (!focal || e.o.loss == LOSS_FOCAL))
-            settings_add(&t->settings, s, &e);
+            settings_add(&task->settings, s, &e);
     }
-    return t->settings.failed ? error_memory(err) : CHEX_OK;
+    return task->settings.failed ? error_memory(err) : CHEX_OK;
 }

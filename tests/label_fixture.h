@@ -1,0 +1,19 @@
+/*
+ * label_fixture.h - label files from texts
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TESTS_LABEL_FIXTURE_H
+#define CHEX_TESTS_LABEL_FIXTURE_H
+
+#include "labels/label_file.h"
+
+#define LABELS_HEADER "Image Index,Finding Labels,Patient ID\n"
+#define LABELS_FULL   "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position\n"
+
+/* A file with this text is read without an error. */
+void labels_read_text(const char *csv, const struct labels_options *options, struct labels *out);
+/* It is refused, and the error's text is the path and `wanted`. */
+void labels_expect_error(const char *csv, const char *wanted);
+
+#endif

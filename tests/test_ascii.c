@@ -1,0 +1,48 @@
+/*
+ * test_ascii.c - text that is printed, and the distance of two words (ascii.h)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "base/ascii.h"
+#include "cases.h"
+#include "io/csv.h"
+
+START_TEST(escaped_text_is_printable_and_fits)
+{
+    char out[16];
+
+    ck_assert_str_eq(ascii_escape("a b", 3, out, sizeof(out)), "a b");
+    ck_assert_str_eq(ascii_escape("\n\\\xff\x7f", 3, out, sizeof(out)), "\\x0a\\x5c\\xff");
+    ck_assert_str_eq(ascii_escape("123456789012345", 15, out, sizeof(out)), "123456789012345");
+    ck_assert_str_eq(ascii_escape("1234567890123456", 16, out, sizeof(out)), "123456789012...");
+    ck_assert_str_eq(ascii_escape("12345678\n\n", 10, out, sizeof(out)), "12345678\\x0a...");
+    ck_assert_str_eq(ascii_escape("", 0, out, sizeof(out)), "");
+}
+END_TEST
+
+/* kitten and sitting: the example of the literature, 3. */
+START_TEST(distance_counts_edits_without_case)
+{
+    ck_assert_uint_eq(ascii_distance("kitten", 6, "SITTING", 7), 3);
+    ck_assert_uint_eq(ascii_distance("", 0, "abc", 3), 3);
+    ck_assert_uint_eq(ascii_distance("abc", 3, "", 0), 3);
+    ck_assert_uint_eq(ascii_distance("Pnuemonia", 9, "Pneumonia", 9), 2);
+    ck_assert_uint_eq(
+        ascii_distance("a", 1, "0123456789012345678901234567890123456789012345678901234567890123456789", 70),
+        ASCII_FAR);
+}
+END_TEST
+
+void
+ascii_case(Suite *suite)
+{
+    TCase *tests = tcase_create("characters");
+
+    tcase_add_test(tests, escaped_text_is_printable_and_fits);
+    tcase_add_test(tests, distance_counts_edits_without_case);
+    suite_add_tcase(suite, tests);
+}

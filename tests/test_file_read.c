@@ -1,0 +1,223 @@
+/*
+ * test_file_read.c - reading a file whole or in pieces (file.h)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "calls.h"
+#include "cases.h"
+#include "file_fixture.h"
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+START_TEST(a_file_is_read_up_to_the_limit)
+{
+    files_put("a", "0123456789");
+    files_put("empty", "");
+    ck_assert_int_eq(file_read(files.folder.fd, "a", 10, &files.content, &files.err), CHEX_OK);
+    ck_assert_uint_eq(files.content.size, 10);
+    ck_assert_int_eq(file_read(files.folder.fd, "empty", 0, &files.content, &files.err), CHEX_OK);
+    ck_assert_uint_eq(files.content.size, 0);
+    files_expect_error(file_read(files.folder.fd, "a", 9, &files.content, &files.err), CHEX_ERR_LIMIT,
+                       "10 bytes are more than the 9 allowed");
+    ck_assert_uint_eq(files.content.size, 0);
+    ck_assert_int_eq(file_read(files.folder.fd, "a", UINT64_MAX, &files.content, &files.err), CHEX_OK);
+}
+END_TEST
+
+START_TEST(what_is_no_regular_file_is_refused_without_waiting)
+{
+    files_expect_error(file_read(files.folder.fd, "missing", 9, &files.content, &files.err), CHEX_ERR_MISSING,
+                       "No such file");
+    files_expect_error(file_read(files.folder.fd, ".", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
+                       "not a regular file");
+    /* A FIFO without a writer would block an open for ever. */
+    ck_assert_int_eq(mkfifoat(files.folder.fd, "fifo", 0666), 0);
+    files_expect_error(file_read(files.folder.fd, "fifo", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
+                       "not a regular file");
+    files_expect_error(file_read(AT_FDCWD, "/dev/zero", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
+                       "not a regular file");
+    ck_assert_int_eq(symlinkat("loop", files.folder.fd, "loop"), 0);
+    files_expect_error(file_read(files.folder.fd, "loop", 9, &files.content, &files.err), CHEX_ERR_MISSING,
+                       "symbolic links");
+}
+END_TEST
+
+/* Files in /proc have size 0 and content all the same: like a file that grew between stat and read. */
+START_TEST(more_bytes_than_the_size_said_are_noticed)
+{
+    files_expect_error(file_read(AT_FDCWD, "/proc/self/status", 1 << 20, &files.content, &files.err), CHEX_ERR_READ,
+                       "changed while it was read");
+    ck_assert_uint_eq(files.content.size, 0);
+}
+END_TEST
+
+static atomic_bool stop_growing;
+
+static void *
+grow(void *argument)
+{
+    int fd = *(int *)argument;
+
+    while (!atomic_load(&stop_growing))
+        if (write(fd, "aaaaaaaa", 8) != 8)
+            break;
+    return NULL;
+}
+
+START_TEST(a_file_that_grows_is_read_whole_or_not_at_all)
+{
+    int fd = openat(files.folder.fd, "log", O_CREAT | O_WRONLY | O_APPEND, 0666);
+    unsigned changed = 0, tries;
+    pthread_t thread;
+
+    files_put("before", "");
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, grow, &fd), 0);
+    for (tries = 0; tries < 20000 && changed == 0; tries++) {
+        enum chex_status status = file_read(files.folder.fd, "log", 64 << 20, &files.content, &files.err);
+
+        if (status == CHEX_ERR_READ)
+            changed++;
+        else
+            ck_assert_int_eq(status, CHEX_OK);
+        ck_assert_uint_eq(files.content.size % 8, 0);
+    }
+    atomic_store(&stop_growing, true);
+    pthread_join(thread, NULL);
+    close(fd);
+    ck_assert_uint_eq(changed, 1);
+}
+END_TEST
+
+START_TEST(a_piece_is_read_up_to_the_end)
+{
+    uint8_t data[16];
+    uint64_t size;
+    size_t got;
+    int fd;
+
+    files_put("a", "0123456789");
+    ck_assert_int_eq(file_open(files.folder.fd, "a", &fd, &size, &files.err), CHEX_OK);
+    ck_assert_uint_eq(size, 10);
+    ck_assert_int_eq(file_pread(fd, 7, data, sizeof(data), &got, &files.err), CHEX_OK);
+    ck_assert_uint_eq(got, 3);
+    ck_assert_mem_eq(data, "789", 3);
+    ck_assert_int_eq(file_pread(fd, 100, data, sizeof(data), &got, &files.err), CHEX_OK);
+    ck_assert_uint_eq(got, 0);
+    close(fd);
+    files_expect_error(file_pread(fd, 5, data, 1, &got, &files.err), CHEX_ERR_READ,
+                       "read error at byte 5: Bad file descriptor");
+}
+END_TEST
+
+/* Of the output: an interruption alone. */
+START_TEST(an_interrupted_call_is_no_failure)
+{
+    static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_WRITE, CALL_STAT, CALL_READ};
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        unsigned failed = 1;
+
+        for (unsigned n = 1; failed > 0; n++) {
+            struct buffer b = {0};
+
+            calls_fail(kinds[k], n, false, EINTR);
+            ck_assert_msg(safe_file_put(&files.folder, "small", "text", 4, &files.err) == CHEX_OK, "%s",
+                          files.err.text);
+            ck_assert_msg(file_read(files.folder.fd, "small", 9, &b, &files.err) == CHEX_OK, "%s", files.err.text);
+            failed = calls_end();
+            ck_assert_uint_eq(b.size, 4);
+            ck_assert(n > 1 || failed > 0);
+            buffer_release(&b);
+        }
+    }
+}
+END_TEST
+
+/* A call that is interrupted for ever must not keep the process from its end. */
+START_TEST(a_call_that_is_interrupted_for_ever_ends)
+{
+    static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_STAT, CALL_READ};
+    struct buffer b = {0};
+
+    ck_assert_int_eq(safe_file_put(&files.folder, "there", "text", 4, &files.err), CHEX_OK);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        enum chex_status status;
+
+        calls_fail(kinds[k], 1, true, EINTR);
+        status = kinds[k] == CALL_SYNC ? safe_file_put(&files.folder, "small", "text", 4, &files.err)
+                                       : file_read(files.folder.fd, "there", 9, &b, &files.err);
+        ck_assert_uint_gt(calls_end(), 1000);
+        ck_assert_int_eq(status, kinds[k] == CALL_SYNC ? CHEX_ERR_WRITE : CHEX_ERR_READ);
+        ck_assert_msg(strstr(files.err.text, "Interrupted system call"), "%s", files.err.text);
+    }
+    buffer_release(&b);
+}
+END_TEST
+
+START_TEST(an_input_that_cannot_be_opened_for_a_moment_is_read)
+{
+    static const int errors[] = {EIO, ESTALE, ETIMEDOUT, EAGAIN};
+    struct buffer b = {0};
+
+    ck_assert_int_eq(safe_file_put(&files.folder, "small", "text", 4, &files.err), CHEX_OK);
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        calls_fail(CALL_OPEN, 1, false, errors[i]);
+        ck_assert_msg(file_read(files.folder.fd, "small", 9, &b, &files.err) == CHEX_OK, "%s", files.err.text);
+        ck_assert_uint_eq(calls_end(), 1);
+        calls_fail(CALL_OPEN, 1, true, errors[i]);
+        files_expect_error(file_read(files.folder.fd, "small", 9, &b, &files.err), CHEX_ERR_READ, "cannot open");
+        ck_assert_uint_eq(calls_end(), 4);
+    }
+    buffer_release(&b);
+}
+END_TEST
+
+/* The page at address 0 is not mapped: reading it through /proc/self/mem is EIO, like a bad block. */
+START_TEST(an_input_output_error_is_tried_again_and_then_reported)
+{
+    struct timespec a, b;
+    uint8_t data[16];
+    size_t got = 1;
+    int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+
+    ck_assert_int_ge(fd, 0);
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    files_expect_error(file_pread(fd, 0, data, sizeof(data), &got, &files.err), CHEX_ERR_READ, "read error at byte 0");
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    ck_assert_uint_eq(got, 0);
+    /* 20 + 80 + 320 ms, file.c */
+    ck_assert_double_ge((double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9, 0.419);
+    close(fd);
+}
+END_TEST
+
+void
+file_read_case(Suite *suite)
+{
+    TCase *tests = tcase_create("file read");
+
+    tcase_add_checked_fixture(tests, files_setup, files_teardown);
+    tcase_add_test(tests, a_file_is_read_up_to_the_limit);
+    tcase_add_test(tests, what_is_no_regular_file_is_refused_without_waiting);
+    tcase_add_test(tests, more_bytes_than_the_size_said_are_noticed);
+    tcase_add_test(tests, a_file_that_grows_is_read_whole_or_not_at_all);
+    tcase_add_test(tests, a_piece_is_read_up_to_the_end);
+    tcase_add_test(tests, an_interrupted_call_is_no_failure);
+    tcase_add_test(tests, a_call_that_is_interrupted_for_ever_ends);
+    tcase_add_test(tests, an_input_that_cannot_be_opened_for_a_moment_is_read);
+    tcase_add_test(tests, an_input_output_error_is_tried_again_and_then_reported);
+    suite_add_tcase(suite, tests);
+}

@@ -1,0 +1,246 @@
+/*
+ * test_lock_faults.c - locks where calls fail, and where others take them at the same time (lock.h)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "calls.h"
+#include "cases.h"
+#include "lock_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum chex_status
+take_and_drop(void)
+{
+    struct lock lock;
+    enum chex_status status = lock_take(&lock, &locked.folder, false, &locked.err);
+
+    return status == CHEX_OK ? lock_drop(&lock, &locked.err) : status;
+}
+
+/* exFAT, some network file systems */
+START_TEST(where_there_are_no_hard_links_a_lock_is_taken_all_the_same)
+{
+    static const int errors[] = {EPERM, ENOSYS, ENOTSUP, EMLINK};
+
+    for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        calls_fail(CALL_RENAME, 1, true, errors[i]);
+        ck_assert_msg(take_and_drop() == CHEX_OK, "%s", locked.err.text);
+        ck_assert_uint_eq(calls_end(), 1);
+        ck_assert_uint_eq(lock_files(), 0);
+    }
+    calls_fail(CALL_RENAME, 1, true, EIO);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_WRITE);
+    ck_assert_uint_eq(calls_end(), 1);
+    ck_assert_uint_eq(lock_files(), 0);
+}
+END_TEST
+
+START_TEST(a_link_whose_answer_was_lost_is_a_lock)
+{
+    calls_fail(CALL_RENAME, 1, false, EEXIST);
+    ck_assert_msg(take_and_drop() == CHEX_OK, "%s", locked.err.text);
+    ck_assert_uint_eq(calls_end(), 1);
+    ck_assert_uint_eq(lock_files(), 0);
+}
+END_TEST
+
+static void
+rival_takes_over(void)
+{
+    unlinkat(locked.folder.fd, LOCK_NAME, 0);
+    lock_write_holder("n07.cluster", 1, locked.boot);
+}
+
+static void
+rival_takes_over_without_links(void)
+{
+    rival_takes_over();
+    calls_fail(CALL_RENAME, 1, true, EPERM);
+}
+
+/* Between looking at a dead lock and moving it aside. */
+START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
+{
+    for (unsigned links = 0; links < 2; links++) {
+        enum chex_status status;
+
+        lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
+        calls_before_rename(links ? rival_takes_over : rival_takes_over_without_links);
+        status = take_and_drop();
+        calls_end();
+        ck_assert_int_eq(status, CHEX_ERR_LOCKED);
+        ck_assert_msg(strstr(locked.err.text, "in use by host n07.cluster"), "%s", locked.err.text);
+        ck_assert_uint_eq(lock_files(), 1);
+        lock_expect_taken(true);
+    }
+}
+END_TEST
+
+START_TEST(of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first)
+{
+    lock_write_holder("n08.cluster", 1, locked.boot);
+    calls_before_rename(rival_takes_over);
+    lock_expect_locked(true, "in use by host n07.cluster");
+    lock_expect_taken(true);
+}
+END_TEST
+
+/* Who got the lock meanwhile took the file for a leftover and removed it: the link then fails with ENOENT. */
+START_TEST(a_rival_that_cleans_up_is_given_four_tries)
+{
+    calls_fail(CALL_RENAME, 1, false, ENOENT);
+    ck_assert_int_eq(take_and_drop(), CHEX_OK);
+    ck_assert_uint_eq(calls_end(), 1);
+    calls_fail(CALL_RENAME, 1, true, ENOENT);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_LOCKED);
+    ck_assert_uint_eq(calls_end(), 4);
+    ck_assert_msg(strstr(locked.err.text, "is being taken over by another process"), "%s", locked.err.text);
+    ck_assert_uint_eq(lock_files(), 0);
+}
+END_TEST
+
+START_TEST(a_lock_that_is_a_link_to_nothing_is_taken_only_by_force)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(symlinkat("nowhere", locked.folder.fd, LOCK_NAME), 0);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_LOCKED);
+    ck_assert_msg(strstr(locked.err.text, "is a link that leads nowhere (--break-lock removes it)"), "%s",
+                  locked.err.text);
+    ck_assert_msg(lock_take(&lock, &locked.folder, true, &locked.err) == CHEX_OK, "%s", locked.err.text);
+    ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
+    ck_assert_uint_eq(lock_files(), 0);
+}
+END_TEST
+
+START_TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
+{
+    lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
+    calls_fail(CALL_RENAME, 2, true, EACCES); /* 1: the link, which is there already */
+    ck_assert_int_ne(take_and_drop(), CHEX_OK);
+    ck_assert_uint_gt(calls_end(), 0);
+    ck_assert_uint_eq(lock_files(), 1);
+    lock_expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_that_cannot_be_read_is_anothers)
+{
+    lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
+    calls_fail(CALL_STAT, 1, true, EIO);
+    ck_assert_int_eq(take_and_drop(), CHEX_ERR_LOCKED);
+    ck_assert_uint_gt(calls_end(), 0);
+    ck_assert_msg(strstr(locked.err.text, LOCK_NAME), "%s", locked.err.text);
+    lock_expect_taken(false);
+}
+END_TEST
+
+START_TEST(a_lock_is_written_whole_or_not_at_all)
+{
+    static const enum call kinds[] = {CALL_WRITE, CALL_SYNC, CALL_CLOSE};
+
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        calls_fail(kinds[i], 1, true, ENOSPC);
+        ck_assert_int_eq(take_and_drop(), CHEX_ERR_WRITE);
+        ck_assert_uint_gt(calls_end(), 0);
+        ck_assert_msg(strstr(locked.err.text, "disk full"), "%s", locked.err.text);
+        ck_assert_uint_eq(lock_files(), 0);
+    }
+    calls_fail(CALL_WRITE, 1, false, EINTR);
+    ck_assert_int_eq(take_and_drop(), CHEX_OK);
+    ck_assert_uint_eq(calls_end(), 1);
+    calls_fail(CALL_CLOSE, 1, false, EINTR); /* on Linux it is closed */
+    ck_assert_int_eq(take_and_drop(), CHEX_OK);
+    ck_assert_uint_eq(calls_end(), 1);
+}
+END_TEST
+
+START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
+    ck_assert(lock_is_held(&locked.folder));
+    calls_fail(CALL_READ, 1, true, ENXIO);
+    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_WRITE); /* the disk's fault, and nobody has taken it */
+    ck_assert(!lock_is_held(&locked.folder));
+    ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_ERR_WRITE);
+    calls_end();
+    ck_assert_msg(strstr(locked.err.text, "cannot remove the lock"), "%s", locked.err.text);
+    ck_assert_uint_eq(lock_files(), 1);
+    ck_assert(lock_check(&lock, NULL) != CHEX_OK); /* it was given up */
+    unlinkat(locked.folder.fd, LOCK_NAME, 0);
+
+    ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
+    unlinkat(locked.folder.fd, LOCK_NAME, 0);
+    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_LOCKED);
+    ck_assert(!lock_is_held(&locked.folder));
+    ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
+}
+END_TEST
+
+static void
+write_beside(const char *suffix, const char *text)
+{
+    char name[256];
+    int fd;
+
+    snprintf(name, sizeof(name), LOCK_NAME "%s", suffix);
+    fd = openat(locked.folder.fd, name, O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* What killed processes left beside a lock goes; what may be somebody's, or is no lock's, stays. */
+START_TEST(leftovers_of_the_dead_are_removed)
+{
+    char dead[512], living[512];
+    struct lock lock;
+
+    snprintf(dead, sizeof(dead), "host %s\npid %ld\nboot %s\nspace %llu\nstart 1\nsince x\n", locked.host,
+             lock_dead_pid(), locked.boot, lock_own_space());
+    snprintf(living, sizeof(living), "host n07.cluster\npid 1\nboot b\nspace 1\nstart 1\nsince x\n");
+    write_beside(".new.17.4", "");
+    write_beside(".stale.17", dead);
+    write_beside("-00001-of-00004.new.17.4", "");
+    write_beside(".stale.18", living);
+    write_beside(".stale.19", "torn");
+    write_beside("notes", "");
+    write_beside(".old", "");
+    ck_assert_msg(lock_take(&lock, &locked.folder, false, &locked.err) == CHEX_OK, "%s", locked.err.text);
+    ck_assert_uint_eq(lock_files(), 1 + 4);
+    ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
+}
+END_TEST
+
+void
+lock_faults_case(Suite *suite)
+{
+    TCase *lock = tcase_create("lock faults");
+
+    tcase_add_checked_fixture(lock, lock_setup, lock_teardown);
+    tcase_add_test(lock, where_there_are_no_hard_links_a_lock_is_taken_all_the_same);
+    tcase_add_test(lock, a_link_whose_answer_was_lost_is_a_lock);
+    tcase_add_test(lock, the_lock_of_a_rival_that_was_faster_is_put_back);
+    tcase_add_test(lock, of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first);
+    tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
+    tcase_add_test(lock, a_lock_that_is_a_link_to_nothing_is_taken_only_by_force);
+    tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);
+    tcase_add_test(lock, a_lock_that_cannot_be_read_is_anothers);
+    tcase_add_test(lock, a_lock_is_written_whole_or_not_at_all);
+    tcase_add_test(lock, a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed);
+    tcase_add_test(lock, leftovers_of_the_dead_are_removed);
+    suite_add_tcase(suite, lock);
+}

@@ -1,0 +1,131 @@
+/*
+ * trainer_weights.c - weights of a run: arrays for them, those of a file, and from rank 0 to every rank; see trainer.h
+ *
+ * Rank 0 reads, the others get all of it from there: they need not see RUN.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "run/trainer_private.h"
+
+#include "checkpoint/checkpoint_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
+
+enum chex_status
+trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine *engine,
+                    struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err)
+{
+    struct {
+        enum arena_id arena;
+        float **at;
+    } const wanted[] = {
+        {ARENA_PARAMETERS, &host->params}, {ARENA_STATISTICS, &host->stats}, {ARENA_MOMENT1, &host->moment1},
+        {ARENA_MOMENT2, &host->moment2},   {ARENA_AVERAGE, &host->average},
+    };
+    bool failed = false;
+    size_t i;
+
+    for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        if (!arena_is_wanted(&engine->options, wanted[i].arena))
+            continue;
+        *wanted[i].at = calloc(arena_floats(task->graph, wanted[i].arena), sizeof(float));
+        failed |= !*wanted[i].at;
+    }
+    if (engine->options.train) {
+        pass->order = malloc((task->samples.count ? task->samples.count : 1) * sizeof(*pass->order));
+        failed |= !pass->order;
+    }
+    return failed ? error_memory(err) : CHEX_OK;
+}
+
+enum chex_status
+trainer_broadcast(struct trainer *t, struct chex_error *err)
+{
+    float *const from[] = {
+        [ARENA_PARAMETERS] = t->host.params, [ARENA_STATISTICS] = t->host.stats, [ARENA_GRADIENTS] = NULL,
+        [ARENA_MOMENT1] = t->host.moment1,   [ARENA_MOMENT2] = t->host.moment2,  [ARENA_AVERAGE] = t->host.average};
+    enum chex_status status = collective_broadcast(t->job.all, &t->state, sizeof(t->state), err);
+    unsigned i;
+
+    for (i = 0; status == CHEX_OK && i < sizeof(from) / sizeof(from[0]); i++) {
+        if (!from[i])
+            continue;
+        status = collective_broadcast(t->job.all, from[i],
+                                      arena_floats(t->task.graph, (enum arena_id)i) * sizeof(float), err);
+        if (status == CHEX_OK)
+            status = t->engine.backend->write(t->engine.plan, (enum arena_id)i, from[i], err);
+    }
+    if (status == CHEX_OK)
+        status = t->engine.backend->set_state(t->engine.plan, &t->state.plan, err);
+    t->stepping.checkpoint_steps = t->job.o->checkpoint_steps;
+    if (status == CHEX_OK)
+        status = collective_broadcast(t->job.all, &t->stepping.checkpoint_steps, sizeof(t->stepping.checkpoint_steps),
+                                      err);
+    if (!t->job.is_rank_0)
+        trainer_free_arrays(&t->host);
+    return status;
+}
+
+/* ---- weights of a file ------------------------------------------------------------------------------------------- */
+
+enum chex_status
+trainer_not_usable(enum chex_status status, struct chex_error *err)
+{
+    if (!chex_status_is_data(status))
+        return status;
+    if (err)
+        err->status = CHEX_ERR_INCOMPATIBLE;
+    return CHEX_ERR_INCOMPATIBLE;
+}
+
+enum chex_status
+trainer_read_model(const struct trainer_task *task, int folder_fd, const char *path, bool other_head,
+                   const struct checkpoint_arrays *to, struct weights_report *report, struct chex_error *err)
+{
+    struct safetensors s;
+    enum chex_status status = safetensors_open(folder_fd, path, &s, err);
+    const char *labels = status == CHEX_OK ? safetensors_metadata(&s, "labels") : NULL;
+    char ours[CHECKPOINT_LABELS];
+
+    if (labels && strcmp(labels, checkpoint_labels(ours)) != 0 && !other_head)
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.200s', not those of this data set", labels);
+    if (status == CHEX_OK)
+        status = weights_read(task->graph, &s, other_head, to->params, to->stats, report, err);
+    safetensors_close(&s);
+    return status == CHEX_OK ? status : error_context(err, trainer_not_usable(status, err), "'%s'", path);
+}
+
+enum chex_status
+trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
+{
+    struct weights_report report;
+    enum chex_status status = CHEX_OK;
+
+    if (t->job.is_rank_0)
+        status = trainer_read_model(&t->task, t->run.folder.fd, name, false, &t->host, &report, err);
+    if (t->job.is_rank_0 && status == CHEX_OK && !t->best.hash[0])
+        status = checkpoint_hash(&t->run.folder, name, t->best.hash, err);
+    status = collective_agree(t->job.all, status, NULL, err);
+    if (status != CHEX_OK)
+        return status;
+    if (!t->host.params) {
+        t->host.params = calloc(t->task.graph->param_floats, sizeof(float));
+        t->host.stats = calloc(t->task.graph->stat_floats, sizeof(float));
+    }
+    status = t->host.params && t->host.stats ? CHEX_OK : error_memory(err);
+    status = collective_agree(t->job.all, status, NULL, err);
+    if (status == CHEX_OK)
+        status = collective_broadcast(t->job.all, t->host.params, t->task.graph->param_floats * sizeof(float), err);
+    if (status == CHEX_OK)
+        status = collective_broadcast(t->job.all, t->host.stats, t->task.graph->stat_floats * sizeof(float), err);
+    if (status == CHEX_OK)
+        status = t->engine.backend->write(t->engine.plan, ARENA_PARAMETERS, t->host.params, err);
+    if (status == CHEX_OK)
+        status = t->engine.backend->write(t->engine.plan, ARENA_STATISTICS, t->host.stats, err);
+    return status;
+}
