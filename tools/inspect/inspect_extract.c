@@ -134,7 +134,7 @@ inspect_extract(struct inspect *in, struct target *t)
     struct chex_record r;
     struct chex_error err;
     int code = EXIT_GOOD;
-    enum chex_status status = inspect_find_record(in, t, in->options->extract, &shard, &index, &err);
+    enum chex_status status = inspect_find_record(in, t, in->options->argument, &shard, &index, &err);
 
     if (status == CHEX_OK)
         status = inspect_read_record(t->dataset, shard, index, &b, true, &r, &err);

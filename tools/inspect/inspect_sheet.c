@@ -279,7 +279,7 @@ write_words(const struct inspect_options *o, const struct target *t, struct shee
 static void
 report(struct inspect *in, const struct target *t, const struct sheet *s)
 {
-    const char *output = in->options->sheet;
+    const char *output = in->options->argument;
     char a[PROGRESS_THINGS];
     json_t *images;
     uint32_t i;
@@ -356,7 +356,7 @@ inspect_sheet(struct inspect *in, struct target *t)
         status = sheet_layout(&s, &err);
     }
     if (status == CHEX_OK)
-        status = write_sheet(o->sheet, &s, &err);
+        status = write_sheet(o->argument, &s, &err);
     if (status == CHEX_OK)
         report(in, t, &s);
     else

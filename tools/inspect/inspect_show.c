@@ -110,7 +110,7 @@ inspect_show(struct inspect *in, struct target *t)
     unsigned shard;
     uint32_t index;
     int code = EXIT_GOOD;
-    enum chex_status status = inspect_find_record(in, t, in->options->extract, &shard, &index, &err);
+    enum chex_status status = inspect_find_record(in, t, in->options->argument, &shard, &index, &err);
 
     if (status == CHEX_OK)
         status = inspect_read_record(t->dataset, shard, index, &b, true, &r, &err);
