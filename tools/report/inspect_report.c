@@ -83,7 +83,7 @@ inspect_report(struct inspect *in, struct target *t)
         status = write_page(in->options->argument, &h, &err);
     if (status == CHEX_OK) {
         tell(in, &r, in->options->argument, h.b.size, progress_clock() - started);
-        code = inspect_walk_code(in, &r.walk);
+        code = inspect_walk_code(&r.walk);
         if (report_has_fault(&r))
             code = inspect_worse(code, EXIT_DATA);
     } else {
