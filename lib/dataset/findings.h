@@ -35,18 +35,11 @@ enum findings_fault {
 /* Called with each unknown name; a part of the text, not terminated. */
 typedef void findings_unknown_fn(const char *name, size_t length, void *context);
 
-/* Parse "Atelectasis|Effusion" or "No Finding" into *mask, for callers that make their own text of a fault. */
+/* Parse "Atelectasis|Effusion" or "No Finding" into *mask; the caller makes the text of a fault. */
 enum findings_fault findings_scan(const char *text, size_t length, findings_unknown_fn *unknown, void *context,
                                   uint16_t *mask);
 
 /* Does a text that findings_scan() took write each name as NIH does, but for blanks around it? */
 bool findings_are_exact(const char *text, size_t length);
-
-/*
- * Parse "Atelectasis|Effusion" or "No Finding" into *mask.
- * CHEX_ERR_USAGE, with the text naming the fault: unknown label (and "did you mean ...?"), No Finding together with a
- * finding, an empty part.  An empty text is CHEX_ERR_EMPTY: the caller decides.
- */
-enum chex_status findings_parse(const char *text, uint16_t *mask, struct chex_error *err);
 
 #endif

@@ -120,8 +120,9 @@ seek_file(struct archive *libarchive, void *context, la_int64_t offset, int when
     return base;
 }
 
+/* Of .gz and .xz. */
 static la_ssize_t
-read_gunzip(struct archive *libarchive, void *context, const void **data)
+read_unpacked(struct archive *libarchive, void *context, const void **data)
 {
     struct image_archive *a = context;
     struct chex_error err;
@@ -132,26 +133,7 @@ read_gunzip(struct archive *libarchive, void *context, const void **data)
     (void)libarchive;
     if (stops(a))
         return fail_stream(a, CHEX_ERR_STOPPED, NULL);
-    status = gunzip_read(a->gunzip, &piece, &size, &err);
-    if (status != CHEX_OK)
-        return fail_stream(a, status, err.text);
-    *data = piece;
-    return deliver(a, piece, size);
-}
-
-static la_ssize_t
-read_unxz(struct archive *libarchive, void *context, const void **data)
-{
-    struct image_archive *a = context;
-    struct chex_error err;
-    const uint8_t *piece;
-    size_t size;
-    enum chex_status status;
-
-    (void)libarchive;
-    if (stops(a))
-        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
-    status = unxz_read(a->unxz, &piece, &size, &err);
+    status = a->gunzip ? gunzip_read(a->gunzip, &piece, &size, &err) : unxz_read(a->unxz, &piece, &size, &err);
     if (status != CHEX_OK)
         return fail_stream(a, status, err.text);
     *data = piece;
@@ -280,7 +262,7 @@ image_archive_open_reader(struct image_archive *a)
     if (!a->zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
         return ARCHIVE_FATAL;
     if (a->gunzip || a->unxz || a->filter)
-        return open_on(r, a, a->gunzip ? read_gunzip : a->unxz ? read_unxz : read_filter);
+        return open_on(r, a, a->filter ? read_filter : read_unpacked);
     archive_read_set_skip_callback(r, skip_file);
     archive_read_set_seek_callback(r, seek_file);
     return open_on(r, a, read_plain);
@@ -328,9 +310,7 @@ image_archive_drain(struct image_archive *a)
 
     while (got > 0 && (a->gunzip || a->unxz || a->filter)) {
         image_archive_call();
-        got = a->gunzip ? read_gunzip(NULL, a, &data)
-              : a->unxz ? read_unxz(NULL, a, &data)
-                        : read_filter(NULL, a, &data);
+        got = a->filter ? read_filter(NULL, a, &data) : read_unpacked(NULL, a, &data);
     }
     if (got < 0)
         image_archive_note(a, a->stream_error.status, a->stream_error.text);

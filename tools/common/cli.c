@@ -8,17 +8,12 @@
 #include "common/cli.h"
 
 #include "base/ascii.h"
-#include "common/color.h"
 #include "common/completion.h"
-#include "common/printable.h"
 #include "common/versions.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,7 +38,6 @@ static const struct cli_option common_options[] = {
 };
 
 #define MAX_OPTIONS 96
-#define MESSAGE     12288 /* bytes, more than any */
 
 static bool
 offered(const struct cli_program *program, const struct cli_option *o)
@@ -117,6 +111,24 @@ refuse_choice(const char *const *choices, const char *value, struct chex_error *
     return error_set(err, CHEX_ERR_USAGE, "takes %s, not '%s'", text, value);
 }
 
+/* The value of an option goes to a member of the tool's options. */
+static void
+put(const struct cli_option *o, const char *value, void *options)
+{
+    void *at = (char *)options + (o->id & 0xffff);
+
+    switch (o->id & ~0xffff) {
+    case CLI_AT_FLAG:
+        *(bool *)at = true;
+        break;
+    case CLI_AT_TEXT:
+        *(const char **)at = value;
+        break;
+    default:
+        *(int *)at = name_index(o->choices, value);
+    }
+}
+
 /* One option: a common one is kept here, others go to the tool. */
 static enum chex_status
 take(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
@@ -149,7 +161,9 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
             common->threads = (unsigned)number;
         break;
     default:
-        status = program->apply(options, o, value, err);
+        if (o->id < CLI_AT_FLAG)
+            return program->apply(options, o, value, err);
+        put(o, value, options);
     }
     return status;
 }
@@ -391,190 +405,4 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
         if (program->apply(options, NULL, argv[optind], &err) != CHEX_OK)
             return refused(program, common, &err);
     return CLI_GO_ON;
-}
-
-int
-cli_finish(const struct cli_program *program, const struct cli_common *common, int code)
-{
-    int failed = ferror(stdout);
-
-    if (fclose(stdout) != 0 || failed) {
-        /* Who reads on the other side of a pipe may stop, as head(1) does. */
-        if (errno != EPIPE)
-            cli_complain(program, common, "cannot write to standard output: %s", errno_text(errno));
-        return EXIT_OUTPUT;
-    }
-    return code;
-}
-
-enum cli_exit
-cli_exit_of(enum chex_status status)
-{
-    switch (status) {
-    case CHEX_OK:
-        return EXIT_GOOD;
-    case CHEX_ERR_USAGE:
-        return EXIT_USAGE;
-    case CHEX_ERR_MISSING:
-    case CHEX_ERR_READ:
-        return EXIT_MISSING;
-    case CHEX_ERR_MEMORY:
-    case CHEX_ERR_WRITE:
-        return EXIT_OUTPUT;
-    case CHEX_ERR_LOCKED:
-        return EXIT_LOCKED;
-    case CHEX_ERR_INCOMPATIBLE:
-        return EXIT_INCOMPATIBLE;
-    case CHEX_ERR_STOPPED:
-        return EXIT_STOPPED;
-    case CHEX_ERR_LOST:
-        return EXIT_LOST;
-    case CHEX_ERR_DIVERGED:
-        return EXIT_DIVERGED;
-    case CHEX_ERR_EMPTY:
-    case CHEX_ERR_TRUNCATED:
-    case CHEX_ERR_CHECKSUM:
-    case CHEX_ERR_DAMAGED:
-    case CHEX_ERR_UNSUPPORTED:
-    case CHEX_ERR_LIMIT:
-    case CHEX_ERR_NOT_IMAGE:
-        return EXIT_DATA;
-    case CHEX_ERR_BUG:
-        break;
-    }
-    return EXIT_BUG;
-}
-
-static void print_in(const char *color, const char *off, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void
-print_in(const char *color, const char *off, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    printable_vline_in(stderr, color, off, format, args);
-    va_end(args);
-}
-
-int
-cli_error(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err)
-{
-    struct color color = color_for(common, stderr);
-
-    print_in(color.red, color.off, "%s: %s", program->name, err->text);
-    return cli_exit_of(err->status);
-}
-
-void
-cli_complain(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
-{
-    struct color color = color_for(common, stderr);
-    char text[MESSAGE];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    print_in(color.red, color.off, "%s: %s", program->name, text);
-}
-
-void
-cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
-{
-    struct color color = color_for(common, stderr);
-    char text[MESSAGE];
-    va_list args;
-
-    if (common->quiet)
-        return;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    print_in(color.yellow, color.off, "%s: warning: %s", program->name, text);
-}
-
-enum chex_status
-cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err)
-{
-    uint64_t value = 0;
-    const char *p = text;
-
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
-            break;
-    if (p == text || *p || value < min || value > max)
-        return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu, not '%s'", (unsigned long long)min,
-                         (unsigned long long)max, text);
-    *out = value;
-    return CHEX_OK;
-}
-
-enum chex_status
-cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err)
-{
-    size_t length = strlen(text);
-    uint64_t unit = 1;
-    char digits[32];
-
-    if (length > 1 && length < sizeof(digits)) {
-        switch (text[length - 1]) {
-        case 'K':
-        case 'k':
-            unit = 1u << 10;
-            break;
-        case 'M':
-            unit = 1u << 20;
-            break;
-        case 'G':
-            unit = 1u << 30;
-            break;
-        default:
-            break;
-        }
-    }
-    if (unit == 1)
-        return cli_number(text, min, max, out, err);
-    memcpy(digits, text, length - 1);
-    digits[length - 1] = '\0';
-    if (cli_number(digits, 0, max / unit, out, NULL) != CHEX_OK || *out * unit < min)
-        return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
-                         (unsigned long long)min, (unsigned long long)max, text);
-    *out *= unit;
-    return CHEX_OK;
-}
-
-/* cpu.max of the cgroup (version 2): "max 100000" or "200000 100000"; 0 where there is no limit. */
-static unsigned
-cgroup_cores(void)
-{
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    unsigned long quota = 0, period = 0;
-    unsigned cores = 0;
-
-    if (!f)
-        return 0;
-    if (fscanf(f, "%lu %lu", &quota, &period) == 2 && period > 0 && quota > 0)
-        cores = (unsigned)((quota + period - 1) / period);
-    fclose(f);
-    return cores;
-}
-
-unsigned
-cli_cores(void)
-{
-    unsigned limit = cgroup_cores();
-    unsigned cores = 0;
-#ifdef HAVE_SCHED_GETAFFINITY
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        cores = (unsigned)CPU_COUNT(&set);
-#endif
-    if (cores == 0) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN);
-
-        cores = online > 0 ? (unsigned)online : 1;
-    }
-    return limit > 0 && limit < cores ? limit : cores;
 }

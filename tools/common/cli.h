@@ -4,8 +4,8 @@
  * One table a tool makes its parser, its --help and its shell completion.  The options that every tool has (help,
  * version, quiet, verbose, json, color, progress, threads) are added here and are not in the tools' tables.
  *
- * Data goes to stdout, messages to stderr.  Only the tools print; what libchex has to say comes as a struct
- * chex_error and is printed by cli_error().
+ * Data goes to stdout, messages to stderr.  Only the tools print: libchex returns a struct chex_error, and cli_error()
+ * prints it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 /* Exit codes of every tool: promises, in the man pages. */
@@ -28,7 +29,7 @@ enum cli_exit {
     EXIT_DIVERGED = 7,     /* training: a loss or a gradient that is not finite */
     EXIT_LOST = 8,         /* another process of the same job is lost; a rerun resumes */
     EXIT_BUG = 70,
-    EXIT_STOPPED = 75, /* stopped early after a clean save; a rerun goes on */
+    EXIT_STOPPED = 75, /* stopped early after a clean save; a rerun resumes */
     CLI_GO_ON = -1     /* not an exit code: the command line was good, do the work */
 };
 
@@ -37,8 +38,17 @@ enum cli_exit cli_exit_of(enum chex_status status);
 /* A list of names up to NULL. */
 #define CLI_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+/*
+ * Ids of options that need no code: cli_parse() sets a member of the tool's options.  CLI_FLAG() sets a bool to true,
+ * CLI_TEXT() a text to the argument, CLI_CHOICE() an enum to the place of the value among the choices.
+ */
+enum { CLI_AT_FLAG = 1 << 16, CLI_AT_TEXT = 2 << 16, CLI_AT_CHOICE = 3 << 16 };
+#define CLI_FLAG(type, member)   (CLI_AT_FLAG + (int)offsetof(type, member))
+#define CLI_TEXT(type, member)   (CLI_AT_TEXT + (int)offsetof(type, member))
+#define CLI_CHOICE(type, member) (CLI_AT_CHOICE + (int)offsetof(type, member))
+
 struct cli_option {
-    int id;           /* the tool's number for it */
+    int id;           /* the tool's number for it, or CLI_FLAG() and its like */
     char letter;      /* 'i' for -i, or 0 */
     const char *name; /* "input" for --input; NULL ends the table */
     /*
@@ -81,8 +91,8 @@ struct cli_program {
     bool progress;                 /* has --progress */
 
     /*
-     * Take one option (value is NULL for a flag), or an operand (option is NULL).  Returns CHEX_OK, or
-     * CHEX_ERR_USAGE with the reason; the name of the option is put before it.
+     * Take one option with an id of the tool's own (value is NULL for a flag), or an operand (option is NULL).  Returns
+     * CHEX_OK, or CHEX_ERR_USAGE with the reason; the name of the option is put before it.
      */
     enum chex_status (*apply)(void *options, const struct cli_option *option, const char *value,
                               struct chex_error *err);
@@ -109,13 +119,7 @@ struct cli_program {
  */
 int cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common);
 
-/* End of main: stdout is flushed and closed; a failure there is EXIT_OUTPUT, whatever code says. */
-int cli_finish(const struct cli_program *program, const struct cli_common *common, int code);
-
-/* Values: the whole text must be a number in min .. max.  CHEX_ERR_USAGE says what is allowed. */
-enum chex_status cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
-/* The same with K, M, G: 2^10, 2^20, 2^30. */
-enum chex_status cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
+/* ---- cli_messages.c ---- */
 
 /* "chex-convert: TEXT" on stderr, in red where there are colours; returns the exit code for err->status. */
 int cli_error(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err);
@@ -125,6 +129,16 @@ void cli_complain(const struct cli_program *program, const struct cli_common *co
 /* "chex-convert: warning: TEXT" on stderr unless quiet, in yellow. */
 void cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* End of main: stdout is flushed and closed; a failure there is EXIT_OUTPUT, whatever code says. */
+int cli_finish(const struct cli_program *program, const struct cli_common *common, int code);
+
+/* ---- cli_values.c ---- */
+
+/* Values: the whole text must be a number in min .. max.  CHEX_ERR_USAGE says what is allowed. */
+enum chex_status cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
+/* The same with K, M, G: 2^10, 2^20, 2^30. */
+enum chex_status cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
 
 /* The cores that this process may use: affinity and the cgroup's cpu.max. */
 unsigned cli_cores(void);

@@ -193,12 +193,25 @@ mpi_poll(struct comm *comm, struct comm_message *out, bool *arrived, struct chex
 /* ---- transfers ------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
-start_transfer(bool receives, size_t size, struct comm_transfer **out, struct chex_error *err)
+start_transfer(struct comm *comm, bool receives, int peer, int tag, void *data, size_t size, struct comm_transfer **out,
+               struct chex_error *err)
 {
-    *out = size <= COMM_MAX_MESSAGE ? calloc(1, sizeof(**out)) : NULL;
-    if (!*out)
+    struct state *state = comm->state;
+    struct comm_transfer *t = size <= COMM_MAX_MESSAGE ? calloc(1, sizeof(*t)) : NULL;
+    int code;
+
+    *out = NULL;
+    if (!t)
         return error_memory(err);
-    **out = (struct comm_transfer){.receives = receives, .size = size};
+    t->receives = receives;
+    t->size = size;
+    code = receives ? MPI_Irecv(data, (int)size, MPI_BYTE, peer, tag, state->transfers, &t->request)
+                    : MPI_Isend(data, (int)size, MPI_BYTE, peer, tag, state->transfers, &t->request);
+    if (code != MPI_SUCCESS) {
+        free(t);
+        return fail_mpi(code, receives ? "MPI_Irecv" : "MPI_Isend", err);
+    }
+    *out = t;
     return CHEX_OK;
 }
 
@@ -206,36 +219,14 @@ static enum chex_status
 mpi_start_send(struct comm *comm, int to, int tag, const void *data, size_t size, struct comm_transfer **out,
                struct chex_error *err)
 {
-    struct state *state = comm->state;
-    enum chex_status status = start_transfer(false, size, out, err);
-    int code;
-
-    if (status != CHEX_OK)
-        return status;
-    code = MPI_Isend(data, (int)size, MPI_BYTE, to, tag, state->transfers, &(*out)->request);
-    if (code == MPI_SUCCESS)
-        return CHEX_OK;
-    free(*out);
-    *out = NULL;
-    return fail_mpi(code, "MPI_Isend", err);
+    return start_transfer(comm, false, to, tag, (void *)(uintptr_t)data, size, out, err);
 }
 
 static enum chex_status
 mpi_start_receive(struct comm *comm, int from, int tag, void *data, size_t size, struct comm_transfer **out,
                   struct chex_error *err)
 {
-    struct state *state = comm->state;
-    enum chex_status status = start_transfer(true, size, out, err);
-    int code;
-
-    if (status != CHEX_OK)
-        return status;
-    code = MPI_Irecv(data, (int)size, MPI_BYTE, from, tag, state->transfers, &(*out)->request);
-    if (code == MPI_SUCCESS)
-        return CHEX_OK;
-    free(*out);
-    *out = NULL;
-    return fail_mpi(code, "MPI_Irecv", err);
+    return start_transfer(comm, true, from, tag, data, size, out, err);
 }
 
 static enum chex_status

@@ -4,6 +4,8 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	tools/common/cli.c \
 	tools/common/cli.h \
+	tools/common/cli_messages.c \
+	tools/common/cli_values.c \
 	tools/common/color.c \
 	tools/common/color.h \
 	tools/common/completion.c \

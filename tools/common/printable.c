@@ -7,6 +7,7 @@
 
 #include "common/printable.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 /* The code point whose UTF-8 begins at p (RFC 3629), and how many bytes that is; 0: none. */
@@ -96,36 +97,27 @@ printable_text(const char *text, char out[PRINTABLE_TEXT])
 }
 
 void
-printable_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
+printable_put(FILE *out, const char *color, const char *off, const char *text)
 {
-    char text[12288], line[16384]; /* more than any message; the rest of a longer one is left out */
-    size_t used = 0, room = sizeof(line) - 1;
+    char line[PRINTABLE_MESSAGE + 4096];
+    size_t room = sizeof(line) - 1 - strlen(off);
+    size_t used = (size_t)snprintf(line, room, "%s", color);
 
-    vsnprintf(text, sizeof(text), format, args);
-    if (*color) {
-        room -= strlen(off);
-        used = (size_t)snprintf(line, room, "%s", color);
-    }
     used += escape(text, line + used, room - used);
-    if (*color)
-        used += (size_t)sprintf(line + used, "%s", off);
+    used += (size_t)sprintf(line + used, "%s", off);
     line[used++] = '\n';
     /* At once: stderr has no buffer, and other processes of a job write to the same terminal. */
     fwrite(line, 1, used, out);
 }
 
 void
-printable_vline(FILE *out, const char *format, va_list args)
-{
-    printable_vline_in(out, "", "", format, args);
-}
-
-void
 printable_line(FILE *out, const char *format, ...)
 {
+    char text[PRINTABLE_MESSAGE];
     va_list args;
 
     va_start(args, format);
-    printable_vline(out, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    printable_put(out, "", "", text);
 }

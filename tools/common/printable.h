@@ -9,7 +9,6 @@
 #define CHEX_TOOLS_PRINTABLE_H
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,11 +37,11 @@ struct printable_character printable_look(const char *p);
  */
 char *printable_text(const char *text, char out[PRINTABLE_TEXT]);
 
-/* A line as vfprintf() makes it, and a newline, without hidden characters too. */
-void printable_vline(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
-/* In a colour, and out of it again, both as the terminal wants it; empty: in none. */
-void printable_vline_in(FILE *out, const char *color, const char *off, const char *format, va_list args)
-    __attribute__((format(printf, 4, 0)));
+#define PRINTABLE_MESSAGE 12288 /* bytes, more than any message has; the rest of a longer one is left out */
+
+/* A text and a newline, hidden characters escaped, between the escape sequences color and off; both may be empty. */
+void printable_put(FILE *out, const char *color, const char *off, const char *text);
+/* The same without colour, as fprintf() makes the text. */
 void printable_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -134,9 +134,12 @@ static void print(struct progress_line *m, const char *color, const char *format
 static void
 print(struct progress_line *m, const char *color, const char *format, va_list args)
 {
+    char text[PRINTABLE_MESSAGE];
+
+    vsnprintf(text, sizeof(text), format, args);
     pthread_mutex_lock(&m->lock);
     erase(m);
-    printable_vline_in(stderr, color, m->color.off, format, args);
+    printable_put(stderr, color, *color ? m->color.off : "", text);
     fflush(stderr);
     pthread_mutex_unlock(&m->lock);
 }

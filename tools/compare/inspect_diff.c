@@ -23,12 +23,8 @@ _Static_assert(SPLIT_MAX == 16, "struct diff counts moves between at most 16 spl
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 struct side_reading {
-    struct inspect *in; /* first: inspect_walk_fault() */
     struct diff_side *side;
-    uint32_t *first; /* [shard]: number of its first record */
     pthread_mutex_t lock;
-    struct progress progress;
-    const char *which; /* "A", "B" */
 };
 
 /* Several threads; each record has its own place. */
@@ -37,7 +33,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
     struct side_reading *reading = context;
     struct diff_side *s = reading->side;
-    struct diff_item *item = &s->item[reading->first[r->shard] + r->index];
+    struct diff_item *item = &s->item[r->number];
     const struct record_values *v = r->values;
 
     if (v->weight != 1)
@@ -58,14 +54,6 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     return item->name && item->patient && item->view ? CHEX_OK : error_memory(err);
 }
 
-static void
-on_tick(void *context, uint64_t done, uint64_t total)
-{
-    struct side_reading *r = context;
-
-    inspect_tick(r->in, &r->progress, r->which, done, total);
-}
-
 static int
 by_name(const void *a, const void *b)
 {
@@ -83,28 +71,20 @@ static enum chex_status
 read_side(struct diff *d, unsigned which, struct chex_error *err)
 {
     struct diff_side *s = &d->side[which];
-    const struct chex_dataset *ds = s->target.dataset;
-    struct side_reading r = {.in = d->in, .side = s, .lock = PTHREAD_MUTEX_INITIALIZER, .which = which ? "B" : "A"};
-    struct walk w = {.target = &s->target,
+    struct side_reading r = {.side = s, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct walk w = {.in = d->in,
+                     .target = &s->target,
+                     .progress = which ? "B" : "A",
                      .depth = d->pixels ? WALK_XXH128 : WALK_TEXTS,
                      .record = on_record,
-                     .fault = inspect_walk_fault,
-                     .tick = on_tick,
                      .context = &r,
                      .threads = d->in->common->threads};
     enum chex_status status;
-    size_t records = 0, i;
+    size_t records = dataset_records(s->target.dataset), i;
 
-    r.first = calloc(ds->info.shard_count, sizeof(*r.first));
-    for (i = 0; r.first && i < ds->info.shard_count; i++) {
-        r.first[i] = (uint32_t)records;
-        records += ds->shard[i].record_count;
-    }
     s->item = calloc(records ? records : 1, sizeof(*s->item));
-    status = r.first && s->item ? walk_run(&w, err) : error_memory(err);
-    free(r.first);
+    status = s->item ? walk_run(&w, err) : error_memory(err);
     pthread_mutex_destroy(&r.lock);
-    progress_line_clear(&d->in->meter);
     s->faults = w.faults;
     s->read_failed = w.read_failed;
     /* Leave out the places without an image. */

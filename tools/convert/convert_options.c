@@ -15,72 +15,64 @@
 
 enum {
     OPT_INPUT = 1,
-    OPT_LABELS,
-    OPT_OUTPUT,
     OPT_SIZE,
-    OPT_RESIZE,
     OPT_SPLIT,
-    OPT_LISTS,
     OPT_SHARD_SIZE,
-    OPT_TAIL,
     OPT_SEED,
     OPT_ALIGN,
     OPT_INDEX,
     OPT_VIEW,
-    OPT_EXCLUDE,
-    OPT_ALLOW_MISSING,
-    OPT_EMPTY,
     OPT_ALLOW_REJECTS,
-    OPT_STRICT,
-    OPT_LENIENT,
     OPT_MAX_PIXELS,
     OPT_MAX_MEMORY,
     OPT_MIN_SIZE,
-    OPT_VERIFY,
-    OPT_DRY_RUN,
-    OPT_FORCE,
-    OPT_REPAIR,
-    OPT_BREAK_LOCK,
     OPT_PART
 };
+
+#define FLAG(member)   CLI_FLAG(struct convert_cli, member)
+#define TEXT(member)   CLI_TEXT(struct convert_cli, member)
+#define CHOICE(member) CLI_CHOICE(struct convert_cli, member)
 
 static const struct cli_option option_table[] = {
     {OPT_INPUT, 'i', "input", "PATH", NULL, "Input and output",
      "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
-    {OPT_LABELS, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
-    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
-    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
-    {OPT_FORCE, 'f', "force", NULL, NULL, NULL, "replace the data set that the folder holds"},
-    {OPT_REPAIR, 0, "repair", NULL, NULL, NULL, "check a complete data set, and rewrite its damaged records"},
-    {OPT_BREAK_LOCK, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
+    {TEXT(convert.labels), 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+    {TEXT(convert.out), 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
+    {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
+    {FLAG(convert.force), 'f', "force", NULL, NULL, NULL, "replace the data set that the folder holds"},
+    {FLAG(convert.repair), 0, "repair", NULL, NULL, NULL, "check a complete data set, and rewrite its damaged records"},
+    {FLAG(convert.break_lock), 0, "break-lock", NULL, NULL, NULL,
+     "take over a folder whose owner on another host is dead"},
     {OPT_PART, 0, "part", "I/N", NULL, NULL,
      "part I of N (every N-th shard), for job arrays; the same\ncommand without --part then publishes the data set"},
-    {OPT_VERIFY, 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
+    {FLAG(convert.verify), 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
 
     {OPT_SIZE, 0, "size", "N", NULL, "Images", "N x N pixels; default 256 (1024 with --resize none)"},
-    {OPT_RESIZE, 0, "resize", "METHOD", resample_names, NULL,
+    {CHOICE(convert.spec.resize), 0, "resize", "METHOD", resample_names, NULL,
      "bilinear (default; equal to Pillow and torchvision),\narea, lanczos, none"},
     {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject larger images; default 64M"},
     {OPT_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
      "memory for unpacking an archive (.tar.xz): K, M or G;\ndefault 128M"},
     {OPT_MIN_SIZE, 0, "min-size", "N", NULL, NULL, "reject images with a smaller side; default 64"},
-    {OPT_LENIENT, 0, "lenient", NULL, NULL, NULL, "keep images whose file is cut off behind the last pixel"},
+    {FLAG(convert.spec.limits.lenient), 0, "lenient", NULL, NULL, NULL,
+     "keep images whose file is cut off behind the last pixel"},
 
     {OPT_VIEW, 0, "view", "LIST", NULL, "Selection", "only these views: PA, AP or PA,AP; default all"},
-    {OPT_EXCLUDE, 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
-    {OPT_ALLOW_MISSING, 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is missing"},
-    {OPT_EMPTY, 0, "empty-is-no-finding", NULL, NULL, NULL, "take an empty label as No Finding"},
+    {TEXT(convert.exclude), 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
+    {FLAG(convert.allow_missing), 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is missing"},
+    {FLAG(convert.empty_is_no_finding), 0, "empty-is-no-finding", NULL, NULL, NULL,
+     "take an empty label as No Finding"},
     {OPT_ALLOW_REJECTS, 0, "allow-rejects", "N|P%", NULL, NULL,
      "exit 0 with up to this many damaged images; default 0.\nMore than 1 % (and 20) end the run early"},
-    {OPT_STRICT, 0, "strict", NULL, NULL, NULL, "stop at the first damaged image"},
+    {FLAG(convert.strict), 0, "strict", NULL, NULL, NULL, "stop at the first damaged image"},
 
     {OPT_SPLIT, 0, "split", "RULE", NULL, "Split and shards",
      "official, patient:70,10,20[:SEED], file:PATH or none;\ndefault official where both lists are found,\n"
      "else patient:70,10,20"},
-    {OPT_LISTS, 0, "lists", "DIR", NULL, NULL,
+    {TEXT(convert.lists), 0, "lists", "DIR", NULL, NULL,
      "folder of train_val_list.txt and test_list.txt; default:\nthat of the label file"},
     {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "images in a shard; default 256"},
-    {OPT_TAIL, 0, "tail", "HOW", tail_names, NULL,
+    {CHOICE(convert.spec.tail), 0, "tail", "HOW", tail_names, NULL,
      "the last shard of a split: pad (default; with records of\nweight 0), short, drop"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "seed of the order within a split; default 0"},
     {OPT_ALIGN, 0, "align", "N", CLI_NAMES("64", "512", "4096"), NULL,
@@ -195,24 +187,15 @@ apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error
     case OPT_SIZE:
         cli->size_given = true;
         return set_number(&spec->size, value, 1, RECORD_MAX_SIDE, err);
-    case OPT_RESIZE:
-        spec->resize = (enum resample_method)name_index(resample_names, value);
-        return CHEX_OK;
     case OPT_MAX_PIXELS:
         return cli_count(value, 1, (uint64_t)1 << 32, &spec->limits.max_pixels, err);
     case OPT_MIN_SIZE:
         return set_number(&spec->limits.min_side, value, 1, RECORD_MAX_SIDE, err);
-    case OPT_LENIENT:
-        spec->limits.lenient = true;
-        return CHEX_OK;
     case OPT_SPLIT:
         cli->convert.split_given = true;
         return split_rule_parse(value, &spec->split, err);
     case OPT_SHARD_SIZE:
         return set_number(&spec->shard_size, value, 1, 65536, err);
-    case OPT_TAIL:
-        spec->tail = (enum tail)name_index(tail_names, value);
-        return CHEX_OK;
     case OPT_SEED:
         return cli_number(value, 0, INT64_MAX, &spec->seed, err);
     case OPT_ALIGN:
@@ -234,18 +217,6 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     switch (option->id) {
     case OPT_INPUT:
         return add_input(cli, value, err);
-    case OPT_LABELS:
-        o->labels = value;
-        break;
-    case OPT_OUTPUT:
-        o->out = value;
-        break;
-    case OPT_LISTS:
-        o->lists = value;
-        break;
-    case OPT_EXCLUDE:
-        o->exclude = value;
-        break;
     case OPT_VIEW:
         return set_views(o, value, err);
     case OPT_ALLOW_REJECTS:
@@ -255,32 +226,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_INDEX:
         o->index_dali = strcmp(value, "dali") == 0;
         break;
-    case OPT_ALLOW_MISSING:
-        o->allow_missing = true;
-        break;
-    case OPT_EMPTY:
-        o->empty_is_no_finding = true;
-        break;
-    case OPT_STRICT:
-        o->strict = true;
-        break;
-    case OPT_REPAIR:
-        o->repair = true;
-        break;
-    case OPT_VERIFY:
-        o->verify = true;
-        break;
-    case OPT_DRY_RUN:
-        cli->dry_run = true;
-        break;
     case OPT_PART:
         return set_part(&o->part, value, err);
-    case OPT_FORCE:
-        o->force = true;
-        break;
-    case OPT_BREAK_LOCK:
-        o->break_lock = true;
-        break;
     default:
         return apply_spec(cli, option->id, value, err);
     }

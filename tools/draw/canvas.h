@@ -50,10 +50,17 @@ struct picture_spec {
     uint32_t width, height, channels; /* 1 gray, 3 RGB */
     const struct picture_note *notes;
     size_t note_count;
+    const uint8_t *pixels; /* row after row; NULL: row() makes them */
     /* Row y, asked for in order; valid until the next call.  NULL, with the reason, ends the encoding. */
     const uint8_t *(*row)(void *context, uint32_t y, struct chex_error *err);
     void *context;
 };
+
+static inline const uint8_t *
+picture_row(const struct picture_spec *spec, uint32_t y, struct chex_error *err)
+{
+    return spec->pixels ? spec->pixels + (size_t)y * spec->width * spec->channels : spec->row(spec->context, y, err);
+}
 
 /*
  * The file's bytes, appended to out.  They depend on nothing but the spec (and on the versions of the libraries).

@@ -117,7 +117,7 @@ encode(j_compress_ptr c, struct errors *e, const struct picture_spec *spec)
     jpeg_start_compress(c, TRUE);
     write_comment(c, spec);
     while (c->next_scanline < c->image_height) {
-        JSAMPROW row = (JSAMPROW)(uintptr_t)spec->row(spec->context, c->next_scanline, e->err);
+        JSAMPROW row = (JSAMPROW)(uintptr_t)picture_row(spec, c->next_scanline, e->err);
 
         if (!row) {
             e->status = e->err->status;

@@ -51,7 +51,7 @@ encode(struct memory_png *m, const struct picture_spec *spec)
     add_notes(m->png, m->info, spec);
     png_write_info(m->png, m->info);
     for (y = 0; y < spec->height; y++) {
-        const uint8_t *row = spec->row(spec->context, y, m->err);
+        const uint8_t *row = picture_row(spec, y, m->err);
 
         if (!row) {
             m->status = m->err->status;

@@ -73,14 +73,15 @@ struct walk_record {
     const uint8_t *pixels; /* NULL where nothing about them was asked for */
     const uint8_t *hash;   /* of the pixels, see walk_depth; NULL where it was not asked for */
     void *worker;          /* what worker_new made for this thread */
+    uint64_t number;       /* among all records of the data set */
 };
 
 /* One record that is in its place; its strings and pixels are valid during the call.  Anything but CHEX_OK ends it. */
 typedef enum chex_status walk_fn(void *context, const struct walk_record *record, struct chex_error *err);
 
 /*
- * A whole shard (index -1), or `count` records of one, the first of them with this index, that cannot be used; the walk
- * goes on.
+ * A whole shard (index -1), or `count` records of a shard, the first of them with this index, cannot be used.  The walk
+ * prints a line about it.
  */
 typedef void walk_fault_fn(void *context, const char *shard, int64_t index, uint64_t count,
                            const struct chex_error *why);
@@ -94,28 +95,31 @@ enum walk_depth { WALK_TEXTS, WALK_PIXELS, WALK_XXH128, WALK_SHA256 };
 #define WALK_HASH_HEAD 16 /* bytes that every hash has at least */
 
 struct walk {
+    struct inspect *in;
     const struct target *target;
+    const char *progress; /* NULL: no progress line; else what it names: "A", "" for the only thing */
     enum walk_depth depth;
     walk_fn *record;
-    walk_fault_fn *fault;
+    walk_fault_fn *fault; /* or NULL */
     void *context;
     unsigned threads; /* 1: in order.  More: `record` is called by several threads, in any order of shards */
     /* What a thread keeps from record to record, both NULL where there is nothing; worker_free may add it to a sum. */
     void *(*worker_new)(void *context);
     void (*worker_free)(void *context, void *worker);
-    /* Progress, by the calling thread; records of all. */
-    void (*tick)(void *context, uint64_t done, uint64_t total);
 
     uint64_t faults;  /* out */
     bool read_failed; /* out: one of them is CHEX_ERR_READ */
 };
 
+/* A shard or a record that cannot be used is a fault: a line on stderr, and the walk continues. */
 enum chex_status walk_run(struct walk *w, struct chex_error *err);
 
-/* The fault function of the actions: a line on stderr.  context is NULL or begins with a struct inspect *. */
-void inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t count, const struct chex_error *why);
 /* The exit code for a walk that ended well; where there were faults a line on stderr says how to know more. */
-int inspect_walk_code(struct inspect *in, const struct walk *w);
+int inspect_walk_code(const struct walk *w);
+
+/* Records, padding too, and bytes of all shards. */
+uint64_t dataset_records(const struct chex_dataset *ds);
+uint64_t dataset_bytes(const struct chex_dataset *ds);
 
 /* ---- one record (inspect_record.c) ----------------------------------------------------------------------------- */
 
@@ -139,7 +143,6 @@ int inspect_fail(struct inspect *in, const char *path, const struct chex_error *
 /* A text of a record for a terminal or a table: bytes outside printable ASCII as \xNN. */
 #define INSPECT_TEXT (4 * RECORD_MAX_TEXT + 1)
 char *inspect_text(struct chex_bytes text, char out[INSPECT_TEXT]);
-/* The same for JSON: as it is where it is UTF-8. */
 /* "Atelectasis|Effusion" or "No Finding". */
 #define INSPECT_LABELS_TEXT 256
 char *inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT]);
@@ -153,13 +156,11 @@ json_t *inspect_json_labels(uint16_t findings);
 enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);
 
 /*
- * A count that is a text already, "65984", as people read it; any other text, and one too long for a count, as it is.
+ * A count that is a text already, "65984", as people read it; any other text, and one too long for a count, is not changed.
  */
 const char *inspect_count(const char *text, char out[PROGRESS_TEXT]);
 
 struct chex_bytes inspect_bytes(const char *text);
-/* A progress line of records that are read, of `what` ("A", "" for the only thing); p begins as zeros. */
-void inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total);
 /* The head of what is said of a file: what it is, and its fault or NULL.  Returns the exit code. */
 int inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault);
 /* The same as JSON; kind is the name of the details too, which are taken. */
@@ -188,7 +189,7 @@ struct inspect_result {
     void (*print)(void *result);       /* text */
 };
 
-/* A name out of a file: in a list of the document as it is, else with what is not plain escaped into out. */
+/* A name out of a file: unchanged in a list of the document, elsewhere with control characters escaped into out. */
 struct cell inspect_name(const struct table_writer *t, const char *name, char *out, size_t size);
 
 enum table_format inspect_format(const struct inspect *in);

@@ -10,28 +10,6 @@
 #include "base/progress.h"
 #include "common/wrap.h"
 
-static uint64_t
-size_of(const struct chex_dataset *ds)
-{
-    uint64_t size = 0;
-    unsigned i;
-
-    for (i = 0; i < ds->info.shard_count; i++)
-        size += ds->shard[i].size;
-    return size;
-}
-
-static uint64_t
-records_of(const struct chex_dataset *ds)
-{
-    uint64_t records = 0;
-    unsigned i;
-
-    for (i = 0; i < ds->info.shard_count; i++)
-        records += ds->shard[i].record_count;
-    return records;
-}
-
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
 void
@@ -42,7 +20,7 @@ describe_head(const struct inspect *in, const struct target *t)
 
     printf("%sdata%s     %s, %s in %s, %s\n", in->color.bold, in->color.off, ds->info.id,
            format_things(ds->info.image_count, "image", images), format_things(ds->info.shard_count, "shard", shards),
-           format_bytes(size_of(ds), bytes));
+           format_bytes(dataset_bytes(ds), bytes));
     if (t->kind == TARGET_SHARD)
         printf("shard    %u of these: %s\n", t->first, ds->shard[t->first].name);
 }
@@ -53,7 +31,7 @@ describe_rest(const struct inspect *in, const struct target *t)
     const struct chex_dataset *ds = t->dataset;
     const struct manifest *m = &ds->manifest;
     char images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
-    uint64_t filling = records_of(ds) - ds->info.image_count;
+    uint64_t padding = dataset_records(ds) - ds->info.image_count;
     char text[PROGRESS_THINGS], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stdout};
     unsigned i;
@@ -64,8 +42,8 @@ describe_rest(const struct inspect *in, const struct target *t)
     wrap_put(&w, ", ", "pixels at byte %s", COUNT_TEXT(ds->info.pixel_offset));
     wrap_put(&w, "; ", "%s a shard", COUNT_TEXT(ds->info.shard_size));
     wrap_put(&w, ", ", "tail %s", m->tail);
-    if (filling > 0)
-        wrap_put(&w, ", ", "%s", format_things(filling, "filling record", text));
+    if (padding > 0)
+        wrap_put(&w, ", ", "%s", format_things(padding, "padding record", text));
     wrap_end(&w);
     printf("split    %s\n", m->split_rule);
     printf("%s         %-12s %12s %12s %8s%s\n", in->color.dim, "", "images", "patients", "shards", in->color.off);
@@ -141,7 +119,7 @@ describe_json(const struct target *t)
                      count_json(ds->info.channels), "stride", count_json(ds->info.stride), "pixel_offset",
                      count_json(ds->info.pixel_offset), "shard_size", count_json(ds->info.shard_size), "tail", m->tail,
                      "resize", m->resize, "split_rule", m->split_rule, "shards", count_json(ds->info.shard_count),
-                     "records", count_json(records_of(ds)), "images", count_json(ds->info.image_count), "bytes",
-                     count_json(size_of(ds)), "rejects", count_json(m->rejects), "pixel_mean", ds->info.pixel_mean,
-                     "pixel_deviation", ds->info.pixel_deviation, "splits", splits_json(ds));
+                     "records", count_json(dataset_records(ds)), "images", count_json(ds->info.image_count), "bytes",
+                     count_json(dataset_bytes(ds)), "rejects", count_json(m->rejects), "pixel_mean",
+                     ds->info.pixel_mean, "pixel_deviation", ds->info.pixel_deviation, "splits", splits_json(ds));
 }

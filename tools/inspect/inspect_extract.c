@@ -18,15 +18,6 @@
 
 /* ---- formats --------------------------------------------------------------------------------------------------- */
 
-static const uint8_t *
-image_row(void *context, uint32_t y, struct chex_error *err)
-{
-    const struct chex_record *r = context;
-
-    (void)err;
-    return r->pixels + (size_t)y * r->width;
-}
-
 /* As it is where a text chunk can hold it, else with escapes. */
 static char *
 note_text(struct chex_bytes text, char out[INSPECT_TEXT])
@@ -68,8 +59,7 @@ write_png(const struct chex_dataset *ds, const struct chex_record *r, struct buf
                                 .channels = 1,
                                 .notes = notes,
                                 .note_count = sizeof(notes) / sizeof(notes[0]),
-                                .row = image_row,
-                                .context = (void *)(uintptr_t)r};
+                                .pixels = r->pixels};
 
     snprintf(slot, sizeof(slot), "%s/%05u/%05u", r->dataset_id, r->shard, r->index);
     if (!isnan(r->age))
@@ -134,7 +124,7 @@ inspect_extract(struct inspect *in, struct target *t)
     struct chex_record r;
     struct chex_error err;
     int code = EXIT_GOOD;
-    enum chex_status status = inspect_find_record(in, t, in->options->extract, &shard, &index, &err);
+    enum chex_status status = inspect_find_record(in, t, in->options->argument, &shard, &index, &err);
 
     if (status == CHEX_OK)
         status = inspect_read_record(t->dataset, shard, index, &b, true, &r, &err);

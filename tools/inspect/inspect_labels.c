@@ -1,7 +1,7 @@
 /*
  * inspect_labels.c - --labels: how often each finding is there, by split, and which come together; see inspect.h
  *
- * Counted from the records, filling left out.
+ * Counted from the records, padding left out.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ struct counts {
 };
 
 struct tally {
-    struct inspect *in; /* first: inspect_walk_fault() */
+    struct inspect *in;
     const struct chex_dataset *dataset;
     const char *path;
     uint64_t faults;
@@ -246,7 +246,7 @@ inspect_labels(struct inspect *in, struct target *t)
 {
     static const struct inspect_result how = {columns, put_rows, tally_json, print_tables};
     struct tally tally = {.in = in, .dataset = t->dataset, .path = t->path};
-    struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &tally, .threads = 1};
+    struct walk w = {.in = in, .target = t, .record = on_record, .context = &tally, .threads = 1};
     struct chex_error err;
 
     if (walk_run(&w, &err) != CHEX_OK)
@@ -257,5 +257,5 @@ inspect_labels(struct inspect *in, struct target *t)
     }
     tally.faults = w.faults;
     inspect_print_result(in, &how, &tally);
-    return inspect_walk_code(in, &w);
+    return inspect_walk_code(&w);
 }

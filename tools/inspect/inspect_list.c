@@ -36,7 +36,7 @@ static const char *const field_names[FIELD_COUNT] = {"slot",   "split",  "shard"
                                                      "labels", "weight", "age",   "sex",   "view", "sha256"};
 
 struct list {
-    struct inspect *in; /* first: inspect_walk_fault() */
+    struct inspect *in;
     const struct chex_dataset *dataset;
     enum field field[FIELD_COUNT];
     unsigned count;
@@ -180,7 +180,7 @@ int
 inspect_list(struct inspect *in, struct target *t)
 {
     struct list l = {.in = in, .dataset = t->dataset, .table = {.format = inspect_format(in), .column = l.columns}};
-    struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &l, .threads = 1};
+    struct walk w = {.in = in, .target = t, .record = on_record, .context = &l, .threads = 1};
     struct chex_error err;
     enum chex_status status;
 
@@ -199,5 +199,5 @@ inspect_list(struct inspect *in, struct target *t)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)
         return cli_error(in->program, in->common, &err);
-    return inspect_walk_code(in, &w);
+    return inspect_walk_code(&w);
 }

@@ -21,71 +21,63 @@ enum {
     ID_QUICK = 1,
     ID_SAMPLE,
     ID_FULL,
-    ID_SHA256,
-    ID_LIST,
-    ID_EXTRACT,
-    ID_SHOW,
-    ID_SHEET,
-    ID_LABELS,
-    ID_CHECK_SPLIT,
-    ID_REPORT,
-    ID_DIFF,
-    ID_SOURCE,
     ID_FIELDS,
-    ID_SPLIT,
-    ID_FILLING,
-    ID_FORMAT,
-    ID_OUTPUT,
     ID_WHERE,
     ID_FIRST,
     ID_RANDOM,
     ID_SEED,
     ID_COLUMNS,
-    ID_PROTOCOL,
     ID_INPUT,
     ID_LABEL_FILE,
     ID_LABEL_FILE_LONG,
-    ID_MAX_MEMORY
+    ID_MAX_MEMORY,
+    ID_ACTION, /* and what follows: this and an enum inspect_action */
+    ID_LABELS = ID_ACTION + INSPECT_LABELS
 };
+
+#define FLAG(member)   CLI_FLAG(struct inspect_options, member)
+#define TEXT(member)   CLI_TEXT(struct inspect_options, member)
+#define CHOICE(member) CLI_CHOICE(struct inspect_options, member)
+#define ACTION(name)   (ID_ACTION + INSPECT_##name)
 
 static const struct cli_option options_table[] = {
     {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest", "every shard is there and has its size"},
     {ID_SAMPLE, 0, "sample", "P%", NULL, NULL, "--quick, and P per cent of the records, always the same"},
     {ID_FULL, 0, "full", NULL, NULL, NULL,
      "every record: framing, checksums, form and place; counts;\nthe checksum of every shard"},
-    {ID_SHA256, 0, "sha256", NULL, NULL, NULL, "with --full: the SHA-256 of every shard, against tampering"},
-    {ID_LIST, 0, "list", NULL, NULL, "Look",
+    {FLAG(sha256), 0, "sha256", NULL, NULL, NULL, "with --full: the SHA-256 of every shard, against tampering"},
+    {ACTION(LIST), 0, "list", NULL, NULL, "Look",
      "one line for each image (fields separated by tabs), or for\neach tensor of a checkpoint"},
-    {ID_EXTRACT, 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
-    {ID_SHOW, 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
-    {ID_SHEET, 0, "sheet", "FILE", NULL, NULL,
+    {ACTION(EXTRACT), 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
+    {ACTION(SHOW), 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
+    {ACTION(SHEET), 0, "sheet", "FILE", NULL, NULL,
      "a contact sheet, FILE.png or FILE.jpg: images with name,\npatient and findings"},
     {ID_LABELS, 0, "labels", NULL, NULL, NULL, "prevalence of findings by split; findings that occur\ntogether"},
-    {ID_CHECK_SPLIT, 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
-    {ID_REPORT, 0, "report", "FILE", NULL, NULL,
+    {ACTION(SPLIT), 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
+    {ACTION(REPORT), 0, "report", "FILE", NULL, NULL,
      "one page with all of this, plots and pictures: FILE.html,\nor - for standard output"},
-    {ID_DIFF, 0, "diff", NULL, NULL, NULL,
+    {ACTION(DIFF), 0, "diff", NULL, NULL, NULL,
      "two data sets, A B: images, splits, findings, pixels; or\ntwo checkpoints: tensors, values; exit status 1 where "
      "they\ndiffer"},
-    {ID_SOURCE, 0, "source", NULL, NULL, NULL,
+    {ACTION(SOURCE), 0, "source", NULL, NULL, NULL,
      "a download before any conversion (-i, -l), archives too:\nwhat is missing, cut, damaged, or no image"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
      "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
      "default: slot,name,patient,labels"},
-    {ID_SPLIT, 0, "split", "NAME", NULL, NULL, "--list, --labels, --sheet: this split only"},
+    {TEXT(split), 0, "split", "NAME", NULL, NULL, "--list, --labels, --sheet: this split only"},
     {ID_WHERE, 0, "where", "TERMS", NULL, NULL,
      "--list, --labels, --sheet: images for which one of these\nholds, separated by commas: a finding, No_Finding,\n"
      "FINDING=0, view=PA, sex=F, age=40-59, patient=ID,\nname=NAME; given again: both"},
-    {ID_FILLING, 0, "filling", NULL, NULL, NULL, "--list: padding records (weight 0) too"},
-    {ID_FORMAT, 0, "format", "HOW", CLI_NAMES("table", "csv", "json", "jsonl"), NULL,
+    {FLAG(filling), 0, "filling", NULL, NULL, NULL, "--list: padding records (weight 0) too"},
+    {CHOICE(format), 0, "format", "HOW", CLI_NAMES("table", "csv", "json", "jsonl"), NULL,
      "table (default), csv (RFC 4180), json (as --json), jsonl:\nof --list, --labels, --check-split, --diff, --source"},
-    {ID_OUTPUT, 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
+    {TEXT(output), 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
     {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "the first N images of the selection; default 24"},
     {ID_RANDOM, 0, "random", "N", NULL, NULL, "N images, drawn by --seed and their names alone"},
     {ID_SEED, 0, "seed", "N", NULL, NULL, "seed of --random; default 0"},
     {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
-    {ID_PROTOCOL, 0, "protocol", "NAME", CLI_NAMES("auto", "kitty", "iterm", "sixel", "blocks", "ascii"), "For --show",
-     "how to send pictures to the terminal; default auto: what\nthe terminal says that it understands"},
+    {TEXT(protocol), 0, "protocol", "NAME", CLI_NAMES("auto", "kitty", "iterm", "sixel", "blocks", "ascii"),
+     "For --show", "how to send pictures to the terminal; default auto: what\nthe terminal says that it understands"},
     {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
      "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
     {ID_LABEL_FILE_LONG, 0, "label-file", "FILE", NULL, NULL, "the same as -l"},
@@ -175,16 +167,6 @@ add_text(const char ***list, size_t *count, size_t *capacity, const char *text, 
     return CHEX_OK;
 }
 
-/* One of the choices of the table. */
-static enum table_format
-parse_format(const char *text)
-{
-    return text[0] == 't'              ? TABLE_TEXT
-           : text[0] == 'c'            ? TABLE_CSV
-           : strcmp(text, "json") == 0 ? TABLE_JSON
-                                       : TABLE_JSONL;
-}
-
 static enum chex_status
 apply(void *context, const struct cli_option *option, const char *value, struct chex_error *err)
 {
@@ -192,34 +174,19 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
 
     if (!option)
         return add_text(&o->path, &o->path_count, &o->path_capacity, value, err);
+    if (option->id >= ID_ACTION) {
+        o->argument = value;
+        return set_action(o, (enum inspect_action)(option->id - ID_ACTION), err);
+    }
     switch (option->id) {
     case ID_QUICK:
         return set_depth(o, VERIFY_QUICK, err);
     case ID_FULL:
         return set_depth(o, VERIFY_FULL, err);
-    case ID_SHA256:
-        o->sha256 = true;
-        break;
     case ID_SAMPLE:
         if (parse_percent(value, &o->sample_percent, err) != CHEX_OK)
             return CHEX_ERR_USAGE;
         return set_depth(o, VERIFY_SAMPLE, err);
-    case ID_LIST:
-        return set_action(o, INSPECT_LIST, err);
-    case ID_EXTRACT:
-        o->extract = value;
-        return set_action(o, INSPECT_EXTRACT, err);
-    case ID_LABELS:
-        return set_action(o, INSPECT_LABELS, err);
-    case ID_CHECK_SPLIT:
-        return set_action(o, INSPECT_SPLIT, err);
-    case ID_REPORT:
-        o->report = value;
-        return set_action(o, INSPECT_REPORT, err);
-    case ID_DIFF:
-        return set_action(o, INSPECT_DIFF, err);
-    case ID_SOURCE:
-        return set_action(o, INSPECT_SOURCE, err);
     case ID_INPUT:
         return add_text(&o->input, &o->input_count, &o->input_capacity, value, err);
     case ID_LABEL_FILE:
@@ -230,30 +197,9 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
         break;
     case ID_MAX_MEMORY:
         return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
-    case ID_FORMAT:
-        o->format = parse_format(value);
-        break;
     case ID_FIELDS:
         o->fields = value;
         return inspect_fields_known(value, err) ? CHEX_OK : CHEX_ERR_USAGE;
-    case ID_SPLIT:
-        o->split = value;
-        break;
-    case ID_FILLING:
-        o->filling = true;
-        break;
-    case ID_OUTPUT:
-        o->output = value;
-        break;
-    case ID_SHOW:
-        o->extract = value;
-        return set_action(o, INSPECT_SHOW, err);
-    case ID_PROTOCOL:
-        o->protocol = value;
-        break;
-    case ID_SHEET:
-        o->sheet = value;
-        return set_action(o, INSPECT_SHEET, err);
     case ID_WHERE:
         return where_add(&o->where, value, err);
     case ID_FIRST:
@@ -350,9 +296,9 @@ check_pictures(const struct inspect_options *o, const struct cli_common *common,
         return error_set(err, CHEX_ERR_USAGE, "--json and a picture cannot both go to standard output");
     if ((sheet || show) && o->path_count > 1)
         return error_set(err, CHEX_ERR_USAGE, "--%s takes one PATH", sheet ? "sheet" : "show");
-    if (sheet && !picture_name_ends(o->sheet, ".png") && !picture_name_ends(o->sheet, ".jpg") &&
-        !picture_name_ends(o->sheet, ".jpeg"))
-        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->sheet);
+    if (sheet && !picture_name_ends(o->argument, ".png") && !picture_name_ends(o->argument, ".jpg") &&
+        !picture_name_ends(o->argument, ".jpeg"))
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->argument);
     return CHEX_OK;
 }
 
@@ -428,10 +374,10 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
     if (o->action == INSPECT_REPORT && o->path_count > 1)
         return error_set(err, CHEX_ERR_USAGE, "--report takes one PATH");
     /* Else a slip, as `--report shards/00001 shards`, would replace what is looked at. */
-    if (o->action == INSPECT_REPORT && strcmp(o->report, "-") != 0 && !picture_name_ends(o->report, ".html") &&
-        !picture_name_ends(o->report, ".htm"))
-        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->report);
-    if (o->action == INSPECT_REPORT && common->json && strcmp(o->report, "-") == 0)
+    if (o->action == INSPECT_REPORT && strcmp(o->argument, "-") != 0 && !picture_name_ends(o->argument, ".html") &&
+        !picture_name_ends(o->argument, ".htm"))
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->argument);
+    if (o->action == INSPECT_REPORT && common->json && strcmp(o->argument, "-") == 0)
         return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return check_extract(o, common, err);
 }

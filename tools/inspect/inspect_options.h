@@ -28,22 +28,20 @@ enum inspect_action {
 struct inspect_options {
     enum inspect_action action;
     bool action_given;
+    const char *argument; /* of the action: the image of --extract and --show, the file of --sheet and --report */
     enum verify_depth depth;
     bool sha256; /* of --full */
     double sample_percent;
-    const char *fields;  /* of --list */
-    const char *split;   /* only this one, or NULL */
-    bool filling;        /* --list records of weight 0 too */
-    const char *extract; /* NAME or SHARD:INDEX; of --show too */
+    const char *fields; /* of --list */
+    const char *split;  /* only this one, or NULL */
+    bool filling;       /* --list records of weight 0 too */
     const char *output;
-    const char *sheet;      /* the file of --sheet */
     struct where where;     /* of --list, --labels and --sheet */
     unsigned first, random; /* how many images; 0: not given */
     unsigned columns;       /* 0: not given */
     uint64_t seed;
     bool seed_given;
     const char *protocol; /* of --show, or NULL */
-    const char *report;   /* FILE.html or "-" */
     enum table_format format;
     const char *labels;  /* of --source, with input */
     uint64_t max_memory; /* of --source; 0: the default */

@@ -57,24 +57,6 @@ inspect_count(const char *text, char out[PROGRESS_TEXT])
     return format_count(strtoull(text, NULL, 10), out);
 }
 
-void
-inspect_tick(struct inspect *in, struct progress *p, const char *what, uint64_t done, uint64_t total)
-{
-    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
-    double seconds;
-
-    if (p->started == 0)
-        progress_start(p, total);
-    progress_update(p, done);
-    if (total == 0 || !progress_line_due(&in->meter))
-        return;
-    seconds = progress_left(p);
-    snprintf(text, sizeof(text), "reading %s%s%3u %%  %s/%s records  %s left", what, what[0] ? "  " : " ",
-             (unsigned)(100 * done / total), format_count(done, a), format_count(total, b),
-             seconds < 0 ? "?" : format_seconds(seconds, left));
-    progress_line_update(&in->meter, text);
-}
-
 char *
 inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT])
 {

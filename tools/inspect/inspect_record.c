@@ -14,8 +14,7 @@
 /* ---- which record ---------------------------------------------------------------------------------------------- */
 
 struct record_place {
-    struct inspect *in; /* first: inspect_walk_fault() */
-    const char *name;   /* looked for */
+    const char *name; /* looked for */
     bool found;
     unsigned shard;
     uint32_t index;
@@ -77,9 +76,9 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
 }
 
 static enum chex_status
-find_place(struct record_place *p, const struct target *t, struct chex_error *err)
+find_place(struct inspect *in, struct record_place *p, const struct target *t, struct chex_error *err)
 {
-    struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = p, .threads = 1};
+    struct walk w = {.in = in, .target = t, .record = on_record, .context = p, .threads = 1};
     const struct chex_shard_info *info;
     enum chex_status status;
 
@@ -100,8 +99,8 @@ enum chex_status
 inspect_find_record(struct inspect *in, const struct target *t, const char *which, unsigned *shard, uint32_t *index,
                     struct chex_error *err)
 {
-    struct record_place p = {.in = in, .name = which};
-    enum chex_status status = find_place(&p, t, err);
+    struct record_place p = {.name = which};
+    enum chex_status status = find_place(in, &p, t, err);
 
     *shard = p.shard;
     *index = p.index;

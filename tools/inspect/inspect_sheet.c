@@ -30,7 +30,7 @@ struct candidate {
 };
 
 struct choice {
-    struct inspect *in; /* first: inspect_walk_fault() */
+    struct inspect *in;
     struct sheet *sheet;
     struct digest *digest;
     struct candidate *candidate;
@@ -94,14 +94,14 @@ choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, s
 {
     const struct inspect_options *o = in->options;
     struct choice c = {.in = in, .sheet = s, .digest = digest_new()};
-    struct walk w = {.target = t, .record = on_record, .fault = inspect_walk_fault, .context = &c, .threads = 1};
+    struct walk w = {.in = in, .target = t, .record = on_record, .context = &c, .threads = 1};
     size_t wanted = o->random ? o->random : o->first ? o->first : DEFAULT_IMAGES, i;
     enum chex_status status = c.digest ? walk_run(&w, err) : error_memory(err);
 
     if (status == CHEX_OK && c.count == 0)
         status = error_set(err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
     if (status == CHEX_OK) {
-        *code = inspect_walk_code(in, &w);
+        *code = inspect_walk_code(&w);
         s->selected = c.count;
         s->count = (uint32_t)(c.count < wanted ? c.count : wanted);
         qsort(c.candidate, c.count, sizeof(*c.candidate), by_key);
@@ -279,7 +279,7 @@ write_words(const struct inspect_options *o, const struct target *t, struct shee
 static void
 report(struct inspect *in, const struct target *t, const struct sheet *s)
 {
-    const char *output = in->options->sheet;
+    const char *output = in->options->argument;
     char a[PROGRESS_THINGS];
     json_t *images;
     uint32_t i;
@@ -356,7 +356,7 @@ inspect_sheet(struct inspect *in, struct target *t)
         status = sheet_layout(&s, &err);
     }
     if (status == CHEX_OK)
-        status = write_sheet(o->sheet, &s, &err);
+        status = write_sheet(o->argument, &s, &err);
     if (status == CHEX_OK)
         report(in, t, &s);
     else

@@ -16,20 +16,6 @@
 #include <math.h>
 #include <string.h>
 
-struct pixel_rows {
-    const uint8_t *gray;
-    uint32_t width;
-};
-
-static const uint8_t *
-image_row(void *context, uint32_t y, struct chex_error *err)
-{
-    const struct pixel_rows *r = context;
-
-    (void)err;
-    return r->gray + (size_t)y * r->width;
-}
-
 static enum chex_status
 shrink(const struct chex_record *r, uint32_t width, uint32_t height, struct buffer *out, struct chex_error *err)
 {
@@ -49,9 +35,7 @@ static enum chex_status
 draw_png(const struct show_terminal *t, const struct chex_record *r, uint32_t width, uint32_t height,
          struct buffer *out, struct chex_error *err)
 {
-    struct pixel_rows rows = {.gray = r->pixels, .width = r->width};
-    struct picture_spec spec = {
-        .width = r->width, .height = r->height, .channels = 1, .row = image_row, .context = &rows};
+    struct picture_spec spec = {.width = r->width, .height = r->height, .channels = 1, .pixels = r->pixels};
     uint32_t columns = (width + t->cell_width - 1) / t->cell_width;
     uint32_t lines = (height + t->cell_height - 1) / t->cell_height;
     struct buffer png = {0};
@@ -97,7 +81,7 @@ print_label(const struct target *t, const struct chex_record *r)
     printf("%s  patient %s, %s, %c, %s  %s  %s %u:%u%s\n", inspect_text(r->name, name),
            inspect_text(r->patient, patient), age, r->sex, inspect_text(r->view, view),
            inspect_labels_text(inspect_findings(r), labels), t->dataset->split[t->dataset->shard[r->shard].split].name,
-           r->shard, r->index, r->weight ? "" : "  (filling: a copy)");
+           r->shard, r->index, r->weight ? "" : "  (padding: a copy)");
 }
 
 int
@@ -110,7 +94,7 @@ inspect_show(struct inspect *in, struct target *t)
     unsigned shard;
     uint32_t index;
     int code = EXIT_GOOD;
-    enum chex_status status = inspect_find_record(in, t, in->options->extract, &shard, &index, &err);
+    enum chex_status status = inspect_find_record(in, t, in->options->argument, &shard, &index, &err);
 
     if (status == CHEX_OK)
         status = inspect_read_record(t->dataset, shard, index, &b, true, &r, &err);

@@ -19,11 +19,8 @@
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 struct split_reading {
-    struct inspect *in; /* first: inspect_walk_fault() */
     struct split_check *check;
-    uint32_t *first; /* [shard]: number of its first record */
     pthread_mutex_t lock;
-    struct progress progress;
 };
 
 /* Several threads; each record has its own place. */
@@ -32,7 +29,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
     struct split_reading *reading = context;
     struct split_check *c = reading->check;
-    struct seen *seen = &c->seen[reading->first[r->shard] + r->index];
+    struct seen *seen = &c->seen[r->number];
 
     if (r->values->weight != 1)
         return CHEX_OK;
@@ -48,15 +45,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     return seen->name && seen->patient ? CHEX_OK : error_memory(err);
 }
 
-static void
-on_tick(void *context, uint64_t done, uint64_t total)
-{
-    struct split_reading *r = context;
-
-    inspect_tick(r->in, &r->progress, "", done, total);
-}
-
-/* Leave out the places without an image: filling, and what could not be read. */
+/* Leave out the places without an image: padding, and what could not be read. */
 static void
 close_gaps(struct split_check *c)
 {
@@ -72,25 +61,16 @@ static enum chex_status
 read_records(struct split_reading *r, struct walk *w, struct chex_error *err)
 {
     struct split_check *c = r->check;
-    const struct chex_dataset *ds = c->dataset;
+    size_t records = dataset_records(c->dataset);
     enum chex_status status;
-    unsigned i;
 
-    r->first = calloc(ds->info.shard_count, sizeof(*r->first));
-    for (i = 0; r->first && i < ds->info.shard_count; i++) {
-        r->first[i] = (uint32_t)c->count;
-        c->count += ds->shard[i].record_count;
-    }
-    c->seen = calloc(c->count ? c->count : 1, sizeof(*c->seen));
-    if (!r->first || !c->seen) {
-        c->count = 0;
-        free(r->first);
+    c->seen = calloc(records ? records : 1, sizeof(*c->seen));
+    if (!c->seen)
         return error_memory(err);
-    }
+    c->count = records;
     pthread_mutex_init(&r->lock, NULL);
     status = walk_run(w, err);
     pthread_mutex_destroy(&r->lock);
-    free(r->first);
     close_gaps(c);
     return status;
 }
@@ -101,19 +81,18 @@ int
 inspect_split(struct inspect *in, struct target *t)
 {
     struct split_check c = {.in = in, .path = t->path, .dataset = t->dataset};
-    struct split_reading r = {.in = in, .check = &c};
-    struct walk w = {.target = t,
+    struct split_reading r = {.check = &c};
+    struct walk w = {.in = in,
+                     .target = t,
+                     .progress = "",
                      .depth = WALK_SHA256,
                      .record = on_record,
-                     .fault = inspect_walk_fault,
-                     .tick = on_tick,
                      .context = &r,
                      .threads = in->common->threads};
     struct chex_error err;
     int code;
     enum chex_status status = read_records(&r, &w, &err);
 
-    progress_line_clear(&in->meter);
     if (status == CHEX_OK)
         status = split_check_run(&c, &err);
     if (status != CHEX_OK) {
@@ -121,7 +100,7 @@ inspect_split(struct inspect *in, struct target *t)
     } else {
         c.faults = w.faults;
         inspect_print_result(in, &split_check_result, &c);
-        code = inspect_walk_code(in, &w);
+        code = inspect_walk_code(&w);
         if (c.shared_patients > 0 || c.shared_images > 0)
             code = inspect_worse(code, EXIT_DATA);
     }

@@ -25,6 +25,7 @@ struct walk_run {
     uint64_t total;
     _Atomic uint64_t done;
     pthread_mutex_t lock; /* for faults */
+    struct progress progress;
 };
 
 /* What a thread keeps from shard to shard. */
@@ -39,11 +40,48 @@ struct walk_job {
     const struct record_layout *layout;
     const char *split;
     unsigned shard;
+    uint64_t first; /* number of its first record in the data set */
     struct walk_worker *worker;
     uint64_t bad; /* records */
     int64_t first_bad;
     struct chex_error why; /* of the first */
 };
+
+uint64_t
+dataset_records(const struct chex_dataset *ds)
+{
+    uint64_t records = 0;
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++)
+        records += ds->shard[i].record_count;
+    return records;
+}
+
+uint64_t
+dataset_bytes(const struct chex_dataset *ds)
+{
+    uint64_t bytes = 0;
+    unsigned i;
+
+    for (i = 0; i < ds->info.shard_count; i++)
+        bytes += ds->shard[i].size;
+    return bytes;
+}
+
+static void
+print_fault(struct inspect *in, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
+{
+    char more[PROGRESS_THINGS] = "";
+
+    if (count > 1)
+        format_things(count - 1, "more record", more);
+    if (index < 0)
+        progress_line_fault(&in->meter, "%s: %s", in->program->name, why->text);
+    else
+        progress_line_fault(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index,
+                            why->text, more[0] ? " (and " : "", more, more[0] ? ")" : "");
+}
 
 static void
 fault(struct walk_run *run, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
@@ -53,6 +91,7 @@ fault(struct walk_run *run, const char *shard, int64_t index, uint64_t count, co
     run->w->read_failed |= why->status == CHEX_ERR_READ;
     if (run->w->fault)
         run->w->fault(run->w->context, shard, index, count, why);
+    print_fault(run->w->in, shard, index, count, why);
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -67,7 +106,8 @@ visit(void *context, const struct scanned_record *record, struct chex_error *err
                             .index = record->index,
                             .split = j->split,
                             .values = &record->values,
-                            .worker = j->worker->of_caller};
+                            .worker = j->worker->of_caller,
+                            .number = j->first + record->index};
 
     atomic_fetch_add(&j->run->done, 1);
     if (record->fault != RECORD_GOOD) {
@@ -110,6 +150,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
                               .context = &j};
     struct chex_shard *file;
     struct chex_error why;
+    unsigned i;
     enum chex_status status = chex_shard_open(ds, shard, &file, &why);
 
     if (status == CHEX_ERR_MEMORY)
@@ -118,6 +159,8 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
         fault(run, info->name, -1, 1, &why);
         return CHEX_OK;
     }
+    for (i = 0; i < shard; i++)
+        j.first += ds->shard[i].record_count;
     scan.fd = file->fd;
     status = shard_scan(&scan, err);
     chex_shard_close(file);
@@ -164,12 +207,25 @@ worker_new(void *context)
 }
 
 static void
-tick(void *context, size_t done)
+tick(void *context, size_t finished)
 {
     struct walk_run *run = context;
+    const struct walk *w = run->w;
+    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    uint64_t done = atomic_load(&run->done);
+    double seconds;
 
-    (void)done;
-    run->w->tick(run->w->context, atomic_load(&run->done), run->total);
+    (void)finished;
+    if (run->progress.started == 0)
+        progress_start(&run->progress, run->total);
+    progress_update(&run->progress, done);
+    if (run->total == 0 || !progress_line_due(&w->in->meter))
+        return;
+    seconds = progress_left(&run->progress);
+    snprintf(text, sizeof(text), "reading %s%s%3u %%  %s/%s records  %s left", w->progress, w->progress[0] ? "  " : " ",
+             (unsigned)(100 * done / run->total), format_count(done, a), format_count(run->total, b),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+    progress_line_update(&w->in->meter, text);
 }
 
 enum chex_status
@@ -183,7 +239,7 @@ walk_run(struct walk *w, struct chex_error *err)
                          .worker_new = worker_new,
                          .worker_free = worker_free,
                          .context = &run,
-                         .tick = w->tick ? tick : NULL};
+                         .tick = w->progress ? tick : NULL};
     enum chex_status status;
     unsigned i;
 
@@ -193,32 +249,19 @@ walk_run(struct walk *w, struct chex_error *err)
         run.total += t->dataset->shard[t->first + i].record_count;
     status = parallel_for(&p, err);
     pthread_mutex_destroy(&run.lock);
+    if (w->progress)
+        progress_line_clear(&w->in->meter);
     return status;
 }
 
-void
-inspect_walk_fault(void *context, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
-{
-    struct inspect *in = *(struct inspect **)context;
-    char more[PROGRESS_THINGS] = "";
-
-    if (count > 1)
-        format_things(count - 1, "more record", more);
-    if (index < 0)
-        progress_line_fault(&in->meter, "%s: %s", in->program->name, why->text);
-    else
-        progress_line_fault(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index,
-                            why->text, more[0] ? " (and " : "", more, more[0] ? ")" : "");
-}
-
 int
-inspect_walk_code(struct inspect *in, const struct walk *w)
+inspect_walk_code(const struct walk *w)
 {
     char word[SHELL_WORD];
 
     if (w->faults == 0)
         return EXIT_GOOD;
-    progress_line_fault(&in->meter, "%s: not all records could be used; next: chex-inspect --full %s",
-                        in->program->name, shell_word(w->target->path, word));
+    progress_line_fault(&w->in->meter, "%s: not all records could be used; next: chex-inspect --full %s",
+                        w->in->program->name, shell_word(w->target->path, word));
     return w->read_failed ? EXIT_OUTPUT : EXIT_DATA;
 }

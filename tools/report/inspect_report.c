@@ -80,10 +80,10 @@ inspect_report(struct inspect *in, struct target *t)
         status = report_page(&r, &h, &err);
     }
     if (status == CHEX_OK)
-        status = write_page(in->options->report, &h, &err);
+        status = write_page(in->options->argument, &h, &err);
     if (status == CHEX_OK) {
-        tell(in, &r, in->options->report, h.b.size, progress_clock() - started);
-        code = inspect_walk_code(in, &r.walk);
+        tell(in, &r, in->options->argument, h.b.size, progress_clock() - started);
+        code = inspect_walk_code(&r.walk);
         if (report_has_fault(&r))
             code = inspect_worse(code, EXIT_DATA);
     } else {

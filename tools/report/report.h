@@ -3,7 +3,7 @@
  * drawing (report_page.c and others)
  *
  * Everything is integers or computed from integers in a fixed order, so the page does not depend on threads.  Images
- * are those of weight 1; filling is only counted.
+ * are those of weight 1; padding is only counted.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +42,7 @@ struct report_image {
 };
 
 struct report_shard {
-    uint32_t images, filling, bad;
+    uint32_t images, padding, bad;
     uint64_t sum; /* of the pixels of its images */
     char why[160];
 };
@@ -59,7 +59,7 @@ enum report_variable {
 #define REPORT_VISITS 8 /* 1, 2, 3, 4-5, 6-10, 11-20, 21-50, more images of a patient */
 
 struct report_split {
-    uint64_t images, patients, filling, labels;
+    uint64_t images, patients, padding, labels;
     struct ratio variable[REPORT_VARIABLES];
     uint64_t sex[REPORT_SEXES], view[REPORT_VIEWS];
     uint64_t years[REPORT_YEARS], unknown_age;

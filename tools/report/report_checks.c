@@ -88,13 +88,13 @@ judge_complete(struct html_report *r)
 }
 
 static void
-judge_filling(struct html_report *r)
+judge_padding(struct html_report *r)
 {
-    uint64_t n = r->all.filling;
-    struct report_check *c = report_check_begin(r, "filling", "Filling records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    uint64_t n = r->all.padding;
+    struct report_check *c = report_check_begin(r, "filling", "Padding records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
 
     if (n == 0)
-        report_check_say(c, "No record is filling.");
+        report_check_say(c, "No record is padding.");
     else
         report_check_say(
             c,
@@ -386,7 +386,7 @@ report_judge(struct html_report *r)
     judge_texts(r);
     judge_rejects(r);
     judge_complete(r);
-    judge_filling(r);
+    judge_padding(r);
 }
 
 bool

@@ -176,7 +176,7 @@ report_count(struct html_report *r)
     count_patients(r);
     count_equal(r);
     for (i = 0; i < ds->info.shard_count; i++)
-        r->split[ds->shard[i].split].filling += r->shard[i].filling;
+        r->split[ds->shard[i].split].padding += r->shard[i].padding;
     for (v = 0; v < REPORT_VIEWS; v++) {
         r->mean_all.images += r->mean[v].images;
         for (k = 0; k < cells; k++)
@@ -184,7 +184,7 @@ report_count(struct html_report *r)
     }
     for (i = 0; i < ds->info.split_count; i++) {
         r->all.images += r->split[i].images;
-        r->all.filling += r->split[i].filling;
+        r->all.padding += r->split[i].padding;
         r->all.variable[VARIABLE_NONE].y += r->split[i].variable[VARIABLE_NONE].y;
         r->all.labels += r->split[i].labels;
         r->all.unknown_age += r->split[i].unknown_age;

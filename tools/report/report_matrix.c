@@ -90,7 +90,7 @@ static const struct {
     const char *kind, *text;
     unsigned at;
 } key[] = {{"fine", "whole", SHARD_LEFT},
-           {"some", "whole, with filling", SHARD_LEFT + 80},
+           {"some", "whole, with padding", SHARD_LEFT + 80},
            {"bad", "with faults", SHARD_LEFT + 240}};
 
 static double
@@ -127,12 +127,12 @@ draw_shard(struct html *h, const struct html_report *r, const struct svg_axis *x
 {
     const struct report_shard *s = &r->shard[shard];
     double at = svg_at(x, shard), width = fmax(0.6, (x->end - x->start) / r->dataset->info.shard_count - 0.6);
-    const char *kind = s->bad ? "bad" : s->filling ? "some" : "fine";
+    const char *kind = s->bad ? "bad" : s->padding ? "some" : "fine";
 
     html_format(h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"16\" class=\"%s\"><title>", at - width / 2,
                 y->start + 44, width, kind);
     html_text(h, r->dataset->shard[shard].name);
-    html_format(h, ": %u images, %u filling, %u faults</title></rect>\n", s->images, s->filling, s->bad);
+    html_format(h, ": %u images, %u padding, %u faults</title></rect>\n", s->images, s->padding, s->bad);
     if (s->images > 0)
         html_format(h, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"f%u\"/>\n", at,
                     svg_at(y, shard_mean(r, shard)), r->dataset->info.shard_count > 100 ? 2.0 : 3.5,

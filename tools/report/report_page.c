@@ -19,17 +19,6 @@
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
 #define SIZE(number) format_bytes(number, (char[PROGRESS_TEXT]){0})
 
-static uint64_t
-size_of(const struct chex_dataset *ds)
-{
-    uint64_t size = 0;
-    unsigned i;
-
-    for (i = 0; i < ds->info.shard_count; i++)
-        size += ds->shard[i].size;
-    return size;
-}
-
 static void
 put_head(struct html *h, const struct html_report *r)
 {
@@ -65,7 +54,7 @@ put_title(struct html *h, const struct html_report *r)
     put_number(h, TEXT(r->all.patients), "patients");
     put_number(h, TEXT(r->dataset->info.split_count), r->dataset->info.split_count == 1 ? "split" : "splits");
     put_number(h, TEXT(r->dataset->info.shard_count), "shards");
-    put_number(h, SIZE(size_of(r->dataset)), "of records");
+    put_number(h, SIZE(dataset_bytes(r->dataset)), "of records");
     /* Colours are for what is there: none of them is as good as good can be. */
     html_format(h, "<span%s><b>%u</b>fault%s</span>", level[LEVEL_FAULT] ? " class=\"fault\"" : "", level[LEVEL_FAULT],
                 level[LEVEL_FAULT] == 1 ? "" : "s");

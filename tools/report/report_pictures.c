@@ -31,21 +31,12 @@ struct gray {
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
 
-static const uint8_t *
-gray_row(void *context, uint32_t y, struct chex_error *err)
-{
-    const struct gray *g = context;
-
-    (void)err;
-    return g->data + (size_t)y * g->width;
-}
-
 /* At most `most` pixels wide and high on the page. */
 static enum chex_status
 put_gray(struct html *h, struct gray *g, enum html_picture kind, uint32_t most, const char *alt, struct chex_error *err)
 {
     uint32_t longest = g->width > g->height ? g->width : g->height, side = longest < most ? longest : most;
-    struct picture_spec spec = {.width = g->width, .height = g->height, .channels = 1, .row = gray_row, .context = g};
+    struct picture_spec spec = {.width = g->width, .height = g->height, .channels = 1, .pixels = g->data};
     struct buffer file = {0};
     enum chex_status status = kind == HTML_JPEG ? picture_jpeg(&spec, &file, err) : picture_png(&spec, &file, err);
 

@@ -37,13 +37,11 @@ struct scan_worker {
 };
 
 struct scan {
-    struct inspect *in; /* first: inspect_walk_fault() */
     struct html_report *r;
     size_t cells;      /* of the mean image */
     uint64_t most;     /* images until a sum of 32 bits must be emptied */
     unsigned last_bad; /* shard of the last fault */
     pthread_mutex_t lock;
-    struct progress progress;
 };
 
 /* ---- one image ------------------------------------------------------------------------------------------------- */
@@ -217,12 +215,12 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     struct scan *s = context;
     struct html_report *r = s->r;
     const struct record_values *v = record->values;
-    size_t place = r->first[record->shard] + record->index;
+    size_t place = record->number;
     struct report_image *image = &r->image[place];
     struct seen *seen = &r->check.seen[place];
 
     if (v->weight != 1) {
-        r->shard[record->shard].filling++;
+        r->shard[record->shard].padding++;
         return CHEX_OK;
     }
     r->shard[record->shard].images++;
@@ -265,15 +263,6 @@ on_fault(void *context, const char *shard, int64_t index, uint64_t count, const 
                      chex_status_name(why->status));
         break;
     }
-    inspect_walk_fault(context, shard, index, count, why);
-}
-
-static void
-on_tick(void *context, uint64_t done, uint64_t total)
-{
-    struct scan *s = context;
-
-    inspect_tick(s->in, &s->progress, "", done, total);
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
@@ -391,7 +380,7 @@ compare(struct html_report *r)
     }
 }
 
-/* Leave out the places without an image: filling, and what could not be read. */
+/* Leave out the places without an image: padding, and what could not be read. */
 static void
 close_gaps(struct html_report *r)
 {
@@ -407,7 +396,7 @@ report_scan(struct html_report *r, struct chex_error *err)
 {
     const struct chex_dataset_info *info = &r->dataset->info;
     uint32_t longest = info->width > info->height ? info->width : info->height;
-    struct scan s = {.in = r->in, .r = r, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct scan s = {.r = r, .lock = PTHREAD_MUTEX_INITIALIZER};
     enum chex_status status;
 
     r->mean_cell = (longest + REPORT_MEAN - 1) / REPORT_MEAN;
@@ -419,19 +408,19 @@ report_scan(struct html_report *r, struct chex_error *err)
     s.most = UINT32_MAX / (255 * (uint64_t)r->mean_cell * r->mean_cell);
     if (!make_room(r, s.cells))
         return error_memory(err);
-    r->walk = (struct walk){.target = r->target,
+    r->walk = (struct walk){.in = r->in,
+                            .target = r->target,
+                            .progress = "",
                             .depth = WALK_XXH128,
                             .record = on_record,
                             .fault = on_fault,
                             .worker_new = worker_new,
                             .worker_free = worker_free,
-                            .tick = on_tick,
                             .context = &s,
                             .threads = r->in->common->threads};
     r->check.dataset = r->dataset;
     status = walk_run(&r->walk, err);
     pthread_mutex_destroy(&s.lock);
-    progress_line_clear(&r->in->meter);
     if (status != CHEX_OK)
         return status;
     close_gaps(r);

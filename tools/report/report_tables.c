@@ -33,7 +33,7 @@ age_quantile(const struct report_split *s, double share)
     return year;
 }
 
-enum people { IMAGES, PATIENTS, NO_FINDING, VISITS, FINDINGS, AGE, WOMEN, AP, FILLING };
+enum people { IMAGES, PATIENTS, NO_FINDING, VISITS, FINDINGS, AGE, WOMEN, AP, PADDING };
 
 static const char *
 people_text(const struct report_split *s, enum people what, char out[64])
@@ -47,8 +47,8 @@ people_text(const struct report_split *s, enum people what, char out[64])
         return format_count(s->patients, out);
     case NO_FINDING:
         return format_count((uint64_t)s->variable[VARIABLE_NONE].y, out);
-    case FILLING:
-        return format_count(s->filling, out);
+    case PADDING:
+        return format_count(s->padding, out);
     case VISITS:
         snprintf(out, 64, "%.2f", s->patients ? (double)s->images / (double)s->patients : 0.0);
         break;
@@ -118,7 +118,7 @@ report_table_splits(struct html *h, const struct html_report *r)
         shards += r->dataset->split[i].shard_count;
     }
     html_format(h, "<td>%s</td></tr>\n", TEXT(shards));
-    row(h, r, "filling records", FILLING);
+    row(h, r, "padding records", PADDING);
     html_raw(h, "<tr><th>SHA-256 of the members</th>");
     for (i = 0; i < r->dataset->info.split_count; i++)
         html_format(h, "<td><code title=\"%.64s\">%.12s</code></td>", r->dataset->split[i].members_sha256,
@@ -161,7 +161,7 @@ report_table_shards(struct html *h, const struct html_report *r)
              ds->info.shard_count == 1 ? "" : "s", faulty ? TEXT(faulty) : "none");
     html_fold_begin(h, "table-of-shards", title, faulty > 0);
     html_raw(
-        h, "<div class=\"wide\"><table><thead><tr><th>shard</th><th>images</th><th>filling</th><th>bytes</th><th>mean "
+        h, "<div class=\"wide\"><table><thead><tr><th>shard</th><th>images</th><th>padding</th><th>bytes</th><th>mean "
            "gray</th>"
            "<th>SHA-256 by the manifest</th><th>faults</th></tr></thead>\n<tbody>");
     for (i = 0; i < ds->info.shard_count; i++) {
@@ -174,7 +174,7 @@ report_table_shards(struct html *h, const struct html_report *r)
         html_raw(h, "<tr><th>");
         html_text(h, ds->shard[i].name);
         html_format(h, "</th><td>%u</td><td>%u</td><td>%s</td><td>%.1f</td><td><code>%.12s</code></td><td class=\"t\">",
-                    s->images, s->filling, TEXT(ds->shard[i].size),
+                    s->images, s->padding, TEXT(ds->shard[i].size),
                     s->images ? (double)s->sum / ((double)s->images * ds->info.width * ds->info.height) : 0.0,
                     ds->shard[i].sha256);
         if (s->bad > 0)

@@ -22,17 +22,17 @@
 enum {
     OPT_SETTING,
     OPT_INIT,
-    OPT_DRY_RUN,
     OPT_AUGMENT,
     OPT_OPTIMIZER,
     OPT_WEIGHT_DECAY,
     OPT_EMA,
     OPT_POS_WEIGHT,
     OPT_SHUFFLE,
-    OPT_CHECKPOINT_EVERY,
-    OPT_METRICS_FILE,
-    OPT_TRACE
+    OPT_CHECKPOINT_EVERY
 };
+
+#define FLAG(member) CLI_FLAG(struct train_cli, member)
+#define TEXT(member) CLI_TEXT(struct train_cli, member)
 
 static const struct cli_option option_table[] = {
     {OPT_SETTING, 'd', "data", "DIR", NULL, "Input and output", "folder of the data set, as chex-convert wrote it"},
@@ -40,7 +40,7 @@ static const struct cli_option option_table[] = {
     {OPT_INIT, 0, "init", "FILE", NULL, NULL, "begin with these weights (safetensors); default random"},
     {OPT_SETTING, 0, "resume", "WHAT", NULL, NULL,
      "auto (default): resume RUN if there is one; none: start\nfresh; PATH: resume this checkpoint"},
-    {OPT_DRY_RUN, 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; check --init; exit"},
+    {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL, "show the plan, its memory and time; check --init; exit"},
     {OPT_SETTING, 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
 
     {OPT_SETTING, 0, "model", "NAME", graph_models, "Model and images", MODEL_HELP},
@@ -103,9 +103,9 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "tta", "NAME", tta_names, NULL, "views of an image that are averaged; default none"},
     {OPT_SETTING, 0, "bootstrap", "N", NULL, NULL, "draws of patients for the intervals; default 1000; 0: none"},
 
-    {OPT_METRICS_FILE, 0, "metrics-file", "FILE", NULL, "Watching",
+    {TEXT(metrics_file), 0, "metrics-file", "FILE", NULL, "Watching",
      "the state of the run for Prometheus; ends in .prom"},
-    {OPT_TRACE, 0, "trace", "FILE", NULL, NULL, "when each part of each step ran, for ui.perfetto.dev; .json"},
+    {TEXT(trace), 0, "trace", "FILE", NULL, NULL, "when each part of each step ran, for ui.perfetto.dev; .json"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -217,9 +217,6 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_INIT:
         o->init = strcmp(value, "random") == 0 ? NULL : value;
         break;
-    case OPT_DRY_RUN:
-        cli->dry_run = true;
-        break;
     case OPT_AUGMENT:
         return set_augment(&o->augment, value, err);
     case OPT_OPTIMIZER:
@@ -240,12 +237,6 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         return set_shuffle(o, value, err);
     case OPT_CHECKPOINT_EVERY:
         return set_interval(o, value, err);
-    case OPT_METRICS_FILE:
-        cli->metrics_file = value;
-        break;
-    case OPT_TRACE:
-        cli->trace = value;
-        break;
     default:
         return set_setting(o, option->name, value, err);
     }

@@ -1,0 +1,98 @@
+/*
+ * cli_values.c - see cli.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "common/cli.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum chex_status
+cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err)
+{
+    uint64_t value = 0;
+    const char *p = text;
+
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            break;
+    if (p == text || *p || value < min || value > max)
+        return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu, not '%s'", (unsigned long long)min,
+                         (unsigned long long)max, text);
+    *out = value;
+    return CHEX_OK;
+}
+
+enum chex_status
+cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err)
+{
+    size_t length = strlen(text);
+    uint64_t unit = 1;
+    char digits[32];
+
+    if (length > 1 && length < sizeof(digits)) {
+        switch (text[length - 1]) {
+        case 'K':
+        case 'k':
+            unit = 1u << 10;
+            break;
+        case 'M':
+            unit = 1u << 20;
+            break;
+        case 'G':
+            unit = 1u << 30;
+            break;
+        default:
+            break;
+        }
+    }
+    if (unit == 1)
+        return cli_number(text, min, max, out, err);
+    memcpy(digits, text, length - 1);
+    digits[length - 1] = '\0';
+    if (cli_number(digits, 0, max / unit, out, NULL) != CHEX_OK || *out * unit < min)
+        return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
+                         (unsigned long long)min, (unsigned long long)max, text);
+    *out *= unit;
+    return CHEX_OK;
+}
+
+/* cpu.max of the cgroup (version 2): "max 100000" or "200000 100000"; 0 where there is no limit. */
+static unsigned
+cgroup_cores(void)
+{
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    unsigned long quota = 0, period = 0;
+    unsigned cores = 0;
+
+    if (!f)
+        return 0;
+    if (fscanf(f, "%lu %lu", &quota, &period) == 2 && period > 0 && quota > 0)
+        cores = (unsigned)((quota + period - 1) / period);
+    fclose(f);
+    return cores;
+}
+
+unsigned
+cli_cores(void)
+{
+    unsigned limit = cgroup_cores();
+    unsigned cores = 0;
+#ifdef HAVE_SCHED_GETAFFINITY
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        cores = (unsigned)CPU_COUNT(&set);
+#endif
+    if (cores == 0) {
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+        cores = online > 0 ? (unsigned)online : 1;
+    }
+    return limit > 0 && limit < cores ? limit : cores;
+}
