@@ -8,9 +8,9 @@
  * loss, parameters after the step, then logits with running statistics, of the parameters and of their average.  With
  * and without `keep` the bits are the same.
  *
- * A ReLU whose input is 0 but for rounding makes a difference of finite size in gradients (kinks.h), and a large model
- * has some such place with any weights.  So a MODEL has a beta far above 0, and the default one has weights for which
- * no gradient jumps.
+ * A ReLU whose input is 0 but for rounding makes a difference of finite size in gradients (kinks.h), and among so many
+ * inputs there may be such a one with any weights.  So gradients are compared closely where a large beta keeps inputs
+ * away from 0, and with other weights, for the sake of what a ReLU holds back, within some hundredths.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -110,6 +110,22 @@ fill(float *to, size_t count, double around, double by)
         to[i] = (float)(around + by * random_unit());
 }
 
+/* Filters whose sum is 0: of values that are all large, the outputs are not, and lose no digits in their variance. */
+static void
+balance(float *w, size_t filters, size_t inputs)
+{
+    size_t o, i;
+
+    for (o = 0; o < filters; o++) {
+        double sum = 0;
+
+        for (i = 0; i < inputs; i++)
+            sum += (double)w[o * inputs + i];
+        for (i = 0; i < inputs; i++)
+            w[o * inputs + i] -= (float)(sum / (double)inputs);
+    }
+}
+
 /* smooth: what goes into a ReLU is far from 0. */
 static float *
 make_parameters(const struct graph *g, bool smooth)
@@ -124,9 +140,11 @@ make_parameters(const struct graph *g, bool smooth)
         if (t->role == GRAPH_WEIGHT)
             fill(all + t->offset, t->count, 0, sqrt((t->rank == 4 ? 6 : 1) / inputs));
         else if (t->role == GRAPH_GAMMA)
-            fill(all + t->offset, t->count, smooth ? 0.3 : 1, smooth ? 0.1 : 0.3);
+            fill(all + t->offset, t->count, smooth ? 0.2 : 1, smooth ? 0.05 : 0.3);
         else
-            fill(all + t->offset, t->count, smooth && t->role == GRAPH_BETA ? 3 : 0, 0.3);
+            fill(all + t->offset, t->count, smooth && t->role == GRAPH_BETA ? 4 : 0, 0.3);
+        if (smooth && t->rank == 4)
+            balance(all + t->offset, t->shape[0], t->count / t->shape[0]);
     }
     return all;
 }
@@ -473,9 +491,9 @@ run_lists(const struct plan_options *o, const struct cuda_chip *chip, const stru
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
 
-/* The norm of the difference over that of what is wanted. */
+/* The norm of the difference over that of what is wanted, or `least` of a norm. */
 static double
-error_of(const float *got, const float *want, size_t count)
+error_of(const float *got, const float *want, size_t count, double least)
 {
     double difference = 0, norm = 0;
     size_t i;
@@ -486,15 +504,17 @@ error_of(const float *got, const float *want, size_t count)
         difference += d * d;
         norm += (double)want[i] * (double)want[i];
     }
-    return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
+    norm = fmax(sqrt(norm), least);
+    return norm > 0 ? sqrt(difference) / norm : sqrt(difference);
 }
 
 static double worst;
 
 static void
-compare(const char *what, size_t number, const float *got, const float *want, size_t count, double allowed)
+compare_least(const char *what, size_t number, const float *got, const float *want, size_t count, double allowed,
+              double least)
 {
-    double error = error_of(got, want, count);
+    double error = error_of(got, want, count, least);
 
     if (!(error <= worst))
         worst = error;
@@ -502,31 +522,55 @@ compare(const char *what, size_t number, const float *got, const float *want, si
 }
 
 static void
-compare_outcomes(const char *name, const struct plan_options *o, const struct outcome *got, const struct outcome *want,
-                 double allowed, double parameters)
+compare(const char *what, size_t number, const float *got, const float *want, size_t count, double allowed)
 {
-    const struct graph *g = o->graph;
+    compare_least(what, number, got, want, count, allowed, 0);
+}
+
+/* Of what is made before a gradient, and behind one. */
+struct tolerance {
+    double values, gradients;
+};
+
+static void
+compare_buffers(const struct plan_options *o, const struct outcome *got, const struct outcome *want,
+                struct tolerance allowed)
+{
     size_t i;
     int k;
 
-    worst = 0;
-    for (k = 0; k < 2; k++) {
-        for (i = 0; i < g->buffer_count; i++) {
+    for (k = 0; k < 2; k++)
+        for (i = 0; i < o->graph->buffer_count; i++) {
+            size_t floats = buffer_floats(o, i);
+
             if (!got->value[k][i])
                 continue;
-            compare("values of buffer", i, got->value[k][i], want->value[k][i], buffer_floats(o, i), allowed);
-            compare("gradients of buffer", i, got->gradient[k][i], want->gradient[k][i], buffer_floats(o, i), allowed);
+            compare("values of buffer", i, got->value[k][i], want->value[k][i], floats, allowed.values);
+            compare("gradients of buffer", i, got->gradient[k][i], want->gradient[k][i], floats, allowed.gradients);
         }
-        compare("logits", (size_t)k, got->logits[k], want->logits[k], (size_t)o->batch * OUTPUTS, allowed);
-    }
-    for (i = 0; i < g->param_count && allowed < 1e-3; i++)
-        compare(g->param[i].name, i, got->gradients + g->param[i].offset, want->gradients + g->param[i].offset,
-                g->param[i].count, allowed);
-    compare("all gradients", 0, got->gradients, want->gradients, g->param_floats, allowed);
-    compare("statistics", 0, got->statistics, want->statistics, g->stat_floats, allowed);
-    compare("parameters", 0, got->parameters, want->parameters, g->param_floats, parameters);
-    expect(fabs(got->loss - want->loss) <= allowed * want->loss, "loss %.9g, not %.9g", got->loss, want->loss);
-    expect(fabs(got->norm - want->norm) <= allowed * want->norm, "norm %.9g, not %.9g", got->norm, want->norm);
+}
+
+static void
+compare_outcomes(const char *name, const struct plan_options *o, const struct outcome *got, const struct outcome *want,
+                 struct tolerance allowed)
+{
+    const struct graph *g = o->graph;
+    size_t logits = (size_t)o->batch * OUTPUTS, i;
+
+    worst = 0;
+    compare_buffers(o, got, want, allowed);
+    /* A beta that the next normalisation takes away again has a gradient of 0 but for rounding. */
+    for (i = 0; i < g->param_count && o->precision == PRECISION_FP32; i++)
+        compare_least(g->param[i].name, i, got->gradients + g->param[i].offset, want->gradients + g->param[i].offset,
+                      g->param[i].count, allowed.gradients, want->norm / 1000);
+    compare("all gradients", 0, got->gradients, want->gradients, g->param_floats, allowed.gradients);
+    compare("statistics", 0, got->statistics, want->statistics, g->stat_floats, allowed.values);
+    compare("parameters", 0, got->parameters, want->parameters, g->param_floats, allowed.gradients);
+    compare("logits of the parameters", 0, got->logits[0], want->logits[0], logits, allowed.gradients);
+    compare("logits of the average", 0, got->logits[1], want->logits[1], logits, allowed.gradients);
+    expect(fabs(got->loss - want->loss) <= allowed.values * want->loss, "loss %.9g, not %.9g", got->loss, want->loss);
+    expect(fabs(got->norm - want->norm) <= allowed.gradients * want->norm, "norm %.9g, not %.9g", got->norm,
+           want->norm);
     printf("%s: loss %.6f, worst error %.2g\n", name, got->loss, worst);
 }
 
@@ -550,18 +594,18 @@ static const struct precision_case {
     const char *name;
     enum precision precision;
     struct cuda_chip chip;
-    double allowed, parameters;
+    struct tolerance smooth, rough; /* rough: with a ReLU at its kink here and there */
 } cases[] = {
 #ifndef ONLY_FP16
-    {"fp32", PRECISION_FP32, {cuda_kernels_float, 4, PROCESSORS}, 1e-4, 1e-4},
-    {"bf16", PRECISION_BF16, {cuda_kernels_bf16, 2, PROCESSORS}, 0.5, 0.5},
+    {"fp32", PRECISION_FP32, {cuda_kernels_float, 4, PROCESSORS}, {1e-4, 1e-4}, {1e-4, 0.03}},
+    {"bf16", PRECISION_BF16, {cuda_kernels_bf16, 2, PROCESSORS}, {0.1, 0.5}, {0.1, 0.6}},
 #endif
-    {"fp16", PRECISION_FP16, {cuda_kernels_fp16, 2, PROCESSORS}, 0.2, 0.2},
+    {"fp16", PRECISION_FP16, {cuda_kernels_fp16, 2, PROCESSORS}, {0.02, 0.1}, {0.02, 0.3}},
 };
 
 static void
 run_case(const struct precision_case *c, const struct plan_options *options, const struct images *m,
-         const float *parameters, const float *statistics, const struct outcome *want)
+         const float *parameters, const float *statistics, const struct outcome *want, bool smooth)
 {
     struct plan_options o = *options;
     struct outcome kept = {.loss = 0}, shared = {.loss = 0};
@@ -570,7 +614,7 @@ run_case(const struct precision_case *c, const struct plan_options *options, con
     make_outcome(&o, &kept);
     make_outcome(&o, &shared);
     run_lists(&o, &c->chip, m, parameters, statistics, &kept);
-    compare_outcomes(c->name, &o, &kept, want, c->allowed, c->parameters);
+    compare_outcomes(c->name, &o, &kept, want, smooth ? c->smooth : c->rough);
     o.keep = false;
     run_lists(&o, &c->chip, m, parameters, statistics, &shared);
     same_bits(c->name, &o, &kept, &shared);
@@ -598,6 +642,7 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
 
     for (i = 0; i < OUTPUTS; i++)
         positive[i] = 1 + (double)i / 7;
+    printf("%s, %u px, batch %u%s\n", model, side, batch, smooth ? ", no ReLU near its kink" : "");
     check(graph_new(model, side, OUTPUTS, &g, &err), &err);
     o.graph = g;
     o.optimizer = optimizer_default(OPTIMIZER_SGD);
@@ -609,7 +654,7 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
     make_outcome(&o, &want);
     run_reference(&o, m, parameters, statistics, &want);
     for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        run_case(&cases[i], &o, m, parameters, statistics, &want);
+        run_case(&cases[i], &o, m, parameters, statistics, &want, smooth);
     free_outcome(&o, &want);
     free_images(&m[0]);
     free_images(&m[1]);
@@ -729,7 +774,8 @@ main(int argc, char **argv)
     if (argc > 3) {
         run_model(argv[1], (unsigned)strtoul(argv[2], NULL, 10), (unsigned)strtoul(argv[3], NULL, 10), true);
     } else {
-        run_model("densenet-micro", argc > 1 ? 32 : 64, 3, false);
+        run_model("densenet-micro", argc > 1 ? 32 : 64, 3, true);
+        run_model("densenet-micro", 32, 3, false);
         count_launches("densenet121", 224, 64);
         pieces_are_apart();
         what_is_refused();
