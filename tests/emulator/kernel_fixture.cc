@@ -24,11 +24,11 @@ using namespace emulated;
 
 const std::vector<value_set> value_sets = {
     {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4, SUMS},
-#ifndef ONLY_FP16
+#if !defined ONLY_FP16 && !defined NO_BF16
     {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3, SUMS},
-#ifndef ON_DEVICE
-    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6, SUMS},
 #endif
+#if !defined ONLY_FP16 && !defined ON_DEVICE
+    {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6, SUMS},
 #endif
 };
 cudaStream_t stream;
