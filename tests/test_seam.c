@@ -109,8 +109,8 @@ make_bad_step(struct seam *s, enum bad bad, struct step_result *r)
     if (bad == BAD_FAULT) {
         step_check_ok(s->p.backend->accumulate(s->p.plan, NULL, STEP_LAST | STEP_FAULT, &end, &err), &err);
     } else {
-        /* The loss is still a float, gradients of the first layers are none. */
-        spoilt.scale = bad == BAD_LOSS ? HUGE_VAL : 2e37;
+        /* A loss of 1e300 is finite, its slope is no float. */
+        spoilt.scale = bad == BAD_LOSS ? HUGE_VAL : 1e300;
         step_check_ok(s->p.backend->accumulate(s->p.plan, &spoilt, STEP_LAST, &end, &err), &err);
     }
     step_update(&s->p, 0.1, r);
