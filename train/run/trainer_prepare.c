@@ -138,13 +138,15 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
-/* Ranks of a machine share its devices in turn. */
+/* Ranks of a machine share its devices in turn.  A dry run for a device that is elsewhere imagines one. */
 static enum chex_status
-open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend,
+open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend, bool named,
             struct chex_error *err)
 {
     unsigned count = backend->device_count();
 
+    if (count == 0 && named && job->o->plan_only)
+        return backend->device_open(DEVICE_IMAGINED, &engine->device, err);
     if (count == 0)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such device");
     return backend->device_open((unsigned)collective_local_rank(job->all) % count, &engine->device, err);
@@ -160,13 +162,14 @@ find_backend(const struct trainer_job *job, struct trainer_engine *engine, struc
     for (i = 0; backends[i] && status != CHEX_OK; i++) {
         if (!automatic && strcmp(job->o->device, backends[i]->name) != 0)
             continue;
-        status = open_device(job, engine, backends[i], err);
+        status = open_device(job, engine, backends[i], !automatic, err);
         if (status == CHEX_OK)
             engine->backend = backends[i];
         else if (automatic)
             trainer_note(job, "%s: %s", backends[i]->name, err->text);
         else
-            return error_set(err, CHEX_ERR_USAGE, "--device %s: %s", job->o->device, err->text);
+            return error_context(err, status == CHEX_ERR_UNSUPPORTED ? CHEX_ERR_USAGE : status, "--device %s",
+                                 job->o->device);
     }
     if (!engine->backend)
         return error_set(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", job->o->device);
@@ -235,6 +238,7 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
         .train = !o->evaluate_only,
         .average = o->average,
         .deterministic = o->deterministic,
+        .no_graph = o->no_graph,
         .precision = o->precision,
         .threads = o->threads,
         .reduce = engine->reduce,
