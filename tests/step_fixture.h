@@ -20,7 +20,8 @@
 #define KINK_FREE 3e-5 /* backends differ by 4e-6 at most in a value of a buffer */
 
 /* Graphs with odd shapes, and for each a seed of weights with kink_distance() above KINK_FREE. */
-#define GRAPHS 3
+#define GRAPHS       4
+#define GRAPH_OF_ALL 3 /* every backend does this one */
 extern const unsigned step_seed[GRAPHS];
 
 /* What came out; step_outcome_free(). */
@@ -34,13 +35,15 @@ struct outcome {
 
 /* graph_free() */
 struct graph *step_graph(int which);
+/* Does this backend do it?  Others say that it is not supported. */
+bool step_does(const struct backend *backend, const struct graph *g);
 
 /* Random weights, as different as those of a network that was trained. */
 void step_fill_parameters(const struct graph *g, unsigned seed, float *arena);
 
 void step_check_ok(enum chex_status status, const struct chex_error *err);
 
-/* A plan on the first device; every call must end well. */
+/* A plan on the first device, in fp32 where it leaves the precision open; every call must end well. */
 struct step_plan {
     const struct backend *backend;
     struct device *device;
