@@ -3,7 +3,7 @@
 
 # Is there a backend in train/cuda/, and do programs get it?
 AC_DEFUN([CHEX_CUDA_BACKEND], [
-  AM_CONDITIONAL([CUDA_BACKEND], [test "${chex_cuda_backend=no}" = yes])
+  AM_CONDITIONAL([CUDA_BACKEND], [test "${chex_cuda_backend=yes}" = yes])
 ])
 
 # CHEX_CXX: the C++ compiler that belongs to CC, before LT_INIT: clang++-14 for clang-14.

@@ -11,7 +11,7 @@
  * A ReLU whose input is 0 but for rounding makes a difference of finite size in gradients (kinks.h), and among so many
  * inputs there may be such a one with any weights.  So gradients are compared closely where a large beta keeps inputs
  * away from 0, and with other weights, for the sake of what a ReLU holds back, within some hundredths.  Where last bits
- * of the parameters move the gradients of ref (two or three values of a channel are hardly a variance), more is allowed.
+ * of the parameters move the gradients of ref (three values of a channel are hardly a variance), more is allowed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
