@@ -42,7 +42,7 @@ struct meeting {
     place at;
     meeting *next; /* of those that are spare */
     struct {
-        uint32_t in[12], out[8];
+        uint32_t in[16], out[8];
     } lane[WARP];
     TSAN(char *sync;)
 };

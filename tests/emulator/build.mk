@@ -44,7 +44,7 @@ plan = $(patsubst %,$(OUT)/plan/%.o,$(layout:%=cuda/cuda_%) $(filter-out backend
 all: $(PROGRAMS:%=$(OUT)/%)
 
 $(emulator): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
-	$(CC17) -O2 $(EMULATOR_FLAGS_$(KIND)) -c $< -o $@
+	$(CC17) -O3 $(EMULATOR_FLAGS_$(KIND)) -c $< -o $@
 $(OUT)/halves.o $(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
 $(OUT)/rule_kernels.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)

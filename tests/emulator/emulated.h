@@ -65,9 +65,11 @@ uint32_t ballot(uint32_t mask, bool vote, place at);
  * mma_884: either operand may be given with k running slowest, `transposed`: A as .col, B as .row.
  */
 void mma_16816(float d[4], const float a[8], const float b[4], place at);
+/* Two of them side by side: b and b + 4 to d and d + 4.  Lanes meet once for both. */
+void mma_16816_twice(float d[8], const float a[8], const float b[8], place at);
 void mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool transposed_b, place at);
-/* The address of row lane % 8 of matrix lane / 8 is handed in; p[i] becomes that of row `row` of matrix i. */
-void exchange_rows(const void *row, unsigned matrices, unsigned wanted, const void **p, place at);
+/* The address of row lane % 8 of matrix lane / 8 is handed in; p[count * i + k] becomes that of row first + k of i. */
+void exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count, const void **p, place at);
 
 /* 16 bytes of which `valid` come from `from`, the others are 0: there when they were waited for, NaN before. */
 void copy_async(void *to, const void *from, unsigned size, unsigned valid, place at);
@@ -90,6 +92,19 @@ mma_16816(float d[4], const T a[8], const T b[4], place at)
     for (unsigned i = 0; i < 4; i++)
         fb[i] = to_float(b[i]);
     mma_16816(d, (const float *)fa, (const float *)fb, at);
+}
+
+template <typename T>
+static inline void
+mma_16816_twice(float d[8], const T a[8], const T b[8], place at)
+{
+    float fa[8], fb[8];
+
+    for (unsigned i = 0; i < 8; i++) {
+        fa[i] = to_float(a[i]);
+        fb[i] = to_float(b[i]);
+    }
+    mma_16816_twice(d, (const float *)fa, (const float *)fb, at);
 }
 
 template <typename T>
@@ -126,18 +141,18 @@ template <typename T>
 static inline void
 ldmatrix(T *out, unsigned matrices, bool transposed, const void *row, place at)
 {
-    const void *p[4];
+    unsigned count = transposed ? 2 : 1;
+    const void *p[8];
 
-    for (unsigned h = 0; h < 2; h++) {
-        if (h == 0 || transposed)
-            exchange_rows(row, matrices, transposed ? self->lane % 4 * 2 + h : self->lane / 4, p, at);
-        for (unsigned i = 0; i < matrices; i++) {
-            const T *from = (const T *)p[i] + (transposed ? self->lane / 4 : self->lane % 4 * 2 + h);
+    exchange_rows(row, matrices, transposed ? self->lane % 4 * 2 : self->lane / 4, count, p, at);
+    for (unsigned i = 0; i < matrices; i++)
+        for (unsigned h = 0; h < 2; h++) {
+            const T *from = transposed ? (const T *)p[2 * i + h] + self->lane / 4
+                                       : (const T *)p[i] + self->lane % 4 * 2 + h;
 
             note_read(from, sizeof(T));
             out[2 * i + h] = *from;
         }
-    }
 }
 
 template <typename T>

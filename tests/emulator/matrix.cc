@@ -10,11 +10,11 @@
 
 namespace emulated
 {
-/* What a lane hands in, and gets. */
+/* What a lane hands in, and gets; the second half of b where there are two products. */
 struct fragments {
-    float a[8], b[4];
+    float a[8], b[8];
 };
-static_assert(sizeof(fragments) == sizeof(((meeting *)0)->lane[0].in), "a lane hands in twelve words");
+static_assert(sizeof(fragments) == sizeof(((meeting *)0)->lane[0].in), "a lane hands in sixteen words");
 
 static float
 word(const uint32_t *words, unsigned i)
@@ -24,12 +24,13 @@ word(const uint32_t *words, unsigned i)
 
 /*
  * group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i / 4)],
- * b[i] is B[2 t + i % 2 + 8 (i / 2)][group].
+ * b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; a second B lies beside the first.
  */
+template <unsigned PRODUCTS>
 static void
 complete_16816(meeting *m)
 {
-    float a[16][16], b[16][8];
+    float a[16][16], b[16][8 * PRODUCTS];
 
     for (unsigned lane = 0; lane < WARP; lane++) {
         const uint32_t *in = m->lane[lane].in;
@@ -37,33 +38,46 @@ complete_16816(meeting *m)
 
         for (unsigned i = 0; i < 8; i++)
             a[group + i / 2 % 2 * 8][t * 2 + i % 2 + i / 4 * 8] = word(in, i);
-        for (unsigned i = 0; i < 4; i++)
-            b[t * 2 + i % 2 + i / 2 * 8][group] = word(in, 8 + i);
+        for (unsigned i = 0; i < 4 * PRODUCTS; i++)
+            b[t * 2 + i % 2 + i / 2 % 2 * 8][group + i / 4 * 8] = word(in, 8 + i);
     }
     for (unsigned row = 0; row < 16; row++) {
-        float sum[8] = {0};
+        float sum[8 * PRODUCTS] = {0};
 
         for (unsigned k = 0; k < 16; k++)
-            for (unsigned n = 0; n < 8; n++)
+            for (unsigned n = 0; n < 8 * PRODUCTS; n++)
                 sum[n] += a[row][k] * b[k][n];
-        for (unsigned n = 0; n < 8; n++)
-            m->lane[row % 8 * 4 + n / 2].out[n % 2 + row / 8 * 2] = bits_of(sum[n]);
+        for (unsigned n = 0; n < 8 * PRODUCTS; n++)
+            m->lane[row % 8 * 4 + n % 8 / 2].out[n % 2 + row / 8 * 2 + n / 8 * 4] = bits_of(sum[n]);
     }
 }
 
-void
-mma_16816(float d[4], const float a[8], const float b[4], place at)
+template <unsigned PRODUCTS>
+static void
+mma_16816_of(float *d, const float *a, const float *b, place at)
 {
     fragments mine;
 
     for (unsigned i = 0; i < 8; i++)
         mine.a[i] = a[i];
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4 * PRODUCTS; i++)
         mine.b[i] = b[i];
-    meeting *m = meet(0xffffffffu, at, &mine, sizeof(mine), complete_16816, false);
-    for (unsigned i = 0; i < 4; i++)
+    meeting *m = meet(0xffffffffu, at, &mine, (8 + 4 * PRODUCTS) * sizeof(float), complete_16816<PRODUCTS>, false);
+    for (unsigned i = 0; i < 4 * PRODUCTS; i++)
         d[i] += word(m->lane[running->seen.lane].out, i);
     leave(m);
+}
+
+void
+mma_16816(float d[4], const float a[8], const float b[4], place at)
+{
+    mma_16816_of<1>(d, a, b, at);
+}
+
+void
+mma_16816_twice(float d[8], const float a[8], const float b[8], place at)
+{
+    mma_16816_of<2>(d, a, b, at);
 }
 
 /*
@@ -122,18 +136,19 @@ mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool 
 }
 
 void
-exchange_rows(const void *row, unsigned matrices, unsigned wanted, const void **p, place at)
+exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count, const void **p, place at)
 {
     uint32_t words[2] = {(uint32_t)(uintptr_t)row, (uint32_t)((uintptr_t)row >> 32)};
 
     if (running->seen.lane < matrices * 8 && (uintptr_t)row % 16 != 0)
         violation(at, "ldmatrix of a row at %p, which is no multiple of 16", row);
     meeting *m = meet(0xffffffffu, at, words, sizeof(words), NULL, false);
-    for (unsigned i = 0; i < matrices; i++) {
-        const uint32_t *in = m->lane[i * 8 + wanted].in;
+    for (unsigned i = 0; i < matrices; i++)
+        for (unsigned k = 0; k < count; k++) {
+            const uint32_t *in = m->lane[i * 8 + first + k].in;
 
-        p[i] = (const void *)(uintptr_t)(in[0] | (uint64_t)in[1] << 32);
-    }
+            p[count * i + k] = (const void *)(uintptr_t)(in[0] | (uint64_t)in[1] << 32);
+        }
     leave(m);
 }
 

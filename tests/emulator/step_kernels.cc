@@ -22,6 +22,9 @@ extern "C" {
 
 typedef std::vector<double> doubles;
 
+static_assert(NORM_LEAST == GRAPH_NORM_LEAST && TAIL_WISHES == STEP_WISHES && STEP_BAD_NONE == STEP_NONE,
+              "kernels do not include the headers that these numbers are from");
+
 static void
 case_name(const value_set &set, const char *what)
 {

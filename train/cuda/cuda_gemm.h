@@ -227,6 +227,7 @@ gemm(const conv_args &a, unsigned char *shared_bytes)
     const gemm_work w = gemm_work_of<KIND, TILE>(a);
     unsigned warp = threadIdx.x / 32, m0 = warp / WARPS_ACROSS * TILE::WARP_ROWS;
     unsigned n0 = warp % WARPS_ACROSS * TILE::WARP_COLUMNS, step;
+    bool idle = w.row0 + m0 >= w.rows || w.column0 + n0 >= w.columns; /* a warp that is beyond the product */
     tile_sum sum[DOWN][ACROSS];
 
 #pragma unroll
@@ -295,7 +296,8 @@ gemm(const conv_args &a, unsigned char *shared_bytes)
         if (step + GEMM_STAGES - 1 < w.end)
             load(step + GEMM_STAGES - 1);
         copy_commit();
-        multiply(step);
+        if (!idle)
+            multiply(step);
     }
     copy_wait<0>();
     __syncthreads();

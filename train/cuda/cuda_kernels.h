@@ -3,7 +3,8 @@
  *
  * Activations are slabs: value (pixel, channel) of all images at [pixel * ld + channel], channels fastest, so a slice
  * of channels is a pointer and its ld.  Channels and lds are multiples of 8, and pointers of 16 bytes.  Weights are
- * packed as [out][kernel y][kernel x][in].  Values are those of CUDA_VALUE, sums and statistics float.
+ * packed as [out][kernel y][kernel x][in].  Values are those of CUDA_VALUE, sums and statistics float.  Threads of a
+ * launch are counted in 32 bits, of which each has eight values: a slab has at most 64 GiB of halves.
  *
  * Each kernel is there once for each type of value, with its name behind its own: conv_forward_64x64_fp16.
  *

@@ -13,31 +13,35 @@
 
 namespace
 {
-DEVICE float
-sum_of_rows(float x) /* over the lanes of a warp that have the same channels */
+/* Half of 2 * COUNT values are this lane's from here on, summed with those of lane ^ `by`, whose are the others. */
+template <int COUNT>
+DEVICE void
+share_sums(float *keep, const float *low, const float *high, unsigned by)
 {
-    x += __shfl_xor_sync(0xffffffffu, x, 4);
-    x += __shfl_xor_sync(0xffffffffu, x, 8);
-    return x + __shfl_xor_sync(0xffffffffu, x, 16);
+    bool upper = lane_id() & by;
+
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++) {
+        float mine = upper ? high[i] : low[i], other = upper ? low[i] : high[i];
+
+        keep[i] = mine + __shfl_xor_sync(0xffffffffu, other, by);
+    }
 }
 
 /* Two sums of the eight channels of each thread, over the block, to partial[block][2][channels]. */
 DEVICE void
-reduce_block(float *first, float *second, float *shared, float *partial, unsigned channels)
+reduce_block(const float *first, const float *second, float *shared, float *partial, unsigned channels)
 {
-    unsigned group = threadIdx.x % 4, warp = threadIdx.x / 32;
+    unsigned lane = lane_id(), warp = threadIdx.x / 32;
+    float eight[8], four[4], two[2];
 
+    share_sums<8>(eight, first, second, 16);
+    share_sums<4>(four, eight, eight + 4, 8);
+    share_sums<2>(two, four, four + 2, 4);
 #pragma unroll
-    for (unsigned i = 0; i < 8; i++) {
-        first[i] = sum_of_rows(first[i]);
-        second[i] = sum_of_rows(second[i]);
-    }
-    if (lane_id() < 4)
-#pragma unroll
-        for (unsigned i = 0; i < 8; i++) {
-            shared[warp * 2 * NORM_CHANNELS + group * 8 + i] = first[i];
-            shared[(warp * 2 + 1) * NORM_CHANNELS + group * 8 + i] = second[i];
-        }
+    for (unsigned i = 0; i < 2; i++)
+        shared[(warp * 2 + lane / 16) * NORM_CHANNELS + lane % 4 * 8 + lane / 8 % 2 * 4 + lane / 4 % 2 * 2 + i] =
+            two[i];
     __syncthreads();
     if (threadIdx.x < 2 * NORM_CHANNELS) {
         unsigned which = threadIdx.x / NORM_CHANNELS,
@@ -144,16 +148,15 @@ KERNEL(norm_running, norm_running_args, NORM_THREADS, 1)
 
 KERNEL(norm_apply, norm_apply_args, NORM_THREADS, 2)
 {
-    unsigned groups = a.channels / 8;
-    size_t n = (size_t)blockIdx.x * NORM_THREADS + threadIdx.x, pixel = n / groups;
-    unsigned channel = (unsigned)(n % groups) * 8;
+    unsigned groups = a.channels / 8, n = blockIdx.x * NORM_THREADS + threadIdx.x;
+    unsigned pixel = n / groups, channel = n % groups * 8;
     value8 v;
 
-    if (pixel >= (size_t)a.images * a.pixels)
+    if (pixel >= a.images * a.pixels)
         return;
     bool counts = !a.weight || a.weight[pixel / a.pixels] != 0.0f;
 
-    load8(v, (const value_t *)a.x + pixel * a.x_ld + channel);
+    load8(v, (const value_t *)a.x + (size_t)pixel * a.x_ld + channel);
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
         float y = to_float(v.at[i]) * a.scale[channel + i] + a.shift[channel + i];
@@ -161,7 +164,7 @@ KERNEL(norm_apply, norm_apply_args, NORM_THREADS, 2)
 
         v.at[i] = to_value(cut || !counts ? 0.0f : y);
     }
-    store8((value_t *)a.y + pixel * a.y_ld + channel, v);
+    store8((value_t *)a.y + (size_t)pixel * a.y_ld + channel, v);
 }
 
 KERNEL(norm_gradient_sums, norm_gradient_sums_args, NORM_THREADS, 2)
@@ -214,20 +217,19 @@ KERNEL(norm_gradient_finish, norm_gradient_finish_args, NORM_THREADS, 1)
 
 KERNEL(norm_gradient, norm_gradient_args, NORM_THREADS, 2)
 {
-    unsigned groups = a.channels / 8;
-    size_t n = (size_t)blockIdx.x * NORM_THREADS + threadIdx.x, pixel = n / groups;
-    unsigned channel = (unsigned)(n % groups) * 8;
+    unsigned groups = a.channels / 8, n = blockIdx.x * NORM_THREADS + threadIdx.x;
+    unsigned pixel = n / groups, channel = n % groups * 8;
     value8 x, y, dy, dx;
 
-    if (pixel >= (size_t)a.images * a.pixels)
+    if (pixel >= a.images * a.pixels)
         return;
     bool counts = !a.weight || a.weight[pixel / a.pixels] != 0.0f;
-    value_t *to = (value_t *)a.dx + pixel * a.dx_ld + channel;
+    value_t *to = (value_t *)a.dx + (size_t)pixel * a.dx_ld + channel;
 
-    load8(x, (const value_t *)a.x + pixel * a.x_ld + channel);
-    load8(dy, (const value_t *)a.dy + pixel * a.dy_ld + channel);
+    load8(x, (const value_t *)a.x + (size_t)pixel * a.x_ld + channel);
+    load8(dy, (const value_t *)a.dy + (size_t)pixel * a.dy_ld + channel);
     if (a.relu)
-        load8(y, (const value_t *)a.y + pixel * a.y_ld + channel);
+        load8(y, (const value_t *)a.y + (size_t)pixel * a.y_ld + channel);
     if (a.add)
         load8(dx, to);
 #pragma unroll

@@ -18,14 +18,13 @@ struct spot {
 DEVICE bool
 find_spot(spot &s, unsigned images, unsigned height, unsigned width, unsigned channels)
 {
-    unsigned groups = channels / 8;
-    size_t n = (size_t)blockIdx.x * POOL_THREADS + threadIdx.x;
+    unsigned groups = channels / 8, n = blockIdx.x * POOL_THREADS + threadIdx.x, pixel = n / groups;
 
-    s.pixel = n / groups;
-    s.channel = (unsigned)(n % groups) * 8;
-    s.x = (unsigned)(s.pixel % width);
-    s.y = (unsigned)(s.pixel / width % height);
-    s.image = (unsigned)(s.pixel / width / height);
+    s.pixel = pixel;
+    s.channel = n % groups * 8;
+    s.x = pixel % width;
+    s.y = pixel / width % height;
+    s.image = pixel / width / height;
     return s.image < images;
 }
 

@@ -84,8 +84,7 @@ tile_fill(tile &t, const value_t *line, emulated::place at = EMULATED_HERE)
 DEVICE void
 tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EMULATED_HERE)
 {
-    emulated::mma_16816(d.at, a.at, b.at, at);
-    emulated::mma_16816(d.at + 4, a.at, b.at + 4, at);
+    emulated::mma_16816_twice(d.at, a.at, b.at, at);
 }
 #endif
 
