@@ -30,9 +30,9 @@ STEPS = 4  # of an epoch
 
 @functools.lru_cache(None)
 def data():
-    """A data set of three splits with some thirty images to train on; read only."""
+    """A data set of three splits with some twenty-five images to train on; read only."""
     folder = os.path.join(scratch(), "cuda")
-    labels = synth(folder + ".images", 48, "--size", "64")
+    labels = synth(folder + ".images", 36, "--size", "64")
     run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
          "--shard-size", "8", "--split", "patient:60,20,20"])
     return folder
@@ -199,10 +199,7 @@ def _(work):
         else kept_state["loss_scale"] == 1, kept_state
     says(train(out, code=6), "precision bf16 -> fp16")
     train(out, "--precision", "bf16")
-    straight = f"{work}/straight"
-    train(straight, "--precision", "bf16")
-    ends_same(straight, out)
-    assert slurp(f"{out}/best.safetensors") != slurp(f"{whole()}/best.safetensors")
+    assert tensors(f"{out}/best.safetensors") != tensors(f"{whole()}/best.safetensors")
 
 
 # ---- it stops and goes on --------------------------------------------------------------------------------------------

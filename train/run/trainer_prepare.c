@@ -317,9 +317,7 @@ look(struct trainer *t, struct chex_error *err)
     if (status == CHEX_OK)
         status = find_backend(t, err);
     if (status == CHEX_OK && t->o->cache == CACHE_DEVICE && !t->device->info.own_memory)
-        status = error_set(err, CHEX_ERR_USAGE,
-                           "--cache device needs a GPU, for which there is no backend yet; this is %s",
-                           t->device->info.text);
+        status = error_set(err, CHEX_ERR_USAGE, "--cache device needs a GPU; this is %s", t->device->info.text);
     if (status == CHEX_OK)
         status = graph_new(t->model, t->side, CHEX_FINDINGS, &t->graph, err);
     if (status == CHEX_OK)
