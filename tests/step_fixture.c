@@ -235,11 +235,14 @@ draw_image(unsigned number, uint8_t *pixels, uint8_t *label)
 void
 step_plan_make(struct step_plan *p, const struct backend *backend, const struct plan_options *o)
 {
+    struct plan_options options = *o;
     struct chex_error err;
 
     *p = (struct step_plan){.backend = backend};
     step_check_ok(backend->device_open(0, &p->device, &err), &err);
-    step_check_ok(backend->plan_new(p->device, o, &p->plan, &p->facts, &err), &err);
+    if (options.precision == PRECISION_AUTO && p->device->info.precisions >> PRECISION_FP32 & 1)
+        options.precision = PRECISION_FP32;
+    step_check_ok(backend->plan_new(p->device, &options, &p->plan, &p->facts, &err), &err);
 }
 
 void

@@ -40,7 +40,7 @@ void step_fill_parameters(const struct graph *g, unsigned seed, float *arena);
 
 void step_check_ok(enum chex_status status, const struct chex_error *err);
 
-/* A plan on the first device; every call must end well. */
+/* A plan on the first device, in fp32 where it leaves the precision open; every call must end well. */
 struct step_plan {
     const struct backend *backend;
     struct device *device;

@@ -205,6 +205,10 @@ train_report_estimate(const struct train_report *r, const struct trainer *t)
 
     if (r->common->quiet)
         return;
+    if (e->micro_batch <= 0) {
+        fprintf(stderr, "time     not measured: there is no such device here\n");
+        return;
+    }
     trainer_facts(t, &f);
     format_seconds(e->epoch, epoch);
     format_seconds(e->run, run);

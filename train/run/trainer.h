@@ -73,6 +73,7 @@ struct trainer_options {
     const char *device; /* "auto" or the name of a backend */
     enum precision precision;
     bool deterministic; /* plan_options.deterministic */
+    bool no_graph;      /* plan_options.no_graph */
     unsigned threads;   /* at least 1 */
 
     enum select_metric select;
@@ -214,7 +215,8 @@ enum chex_status trainer_evaluate(struct trainer *t, struct chex_error *err);
 /*
  * With plan_only, in the place of both, in this order; nothing is written, in RUN neither.  trainer_look_at_start()
  * finds what a run begins with, and reads it: a checkpoint, options->init or RUN's best model; with the statuses of
- * that run.  trainer_estimate() times a micro-batch of noise, until it has taken half a second or once.
+ * that run.  trainer_estimate() times a micro-batch of noise, until it has taken half a second or once; all is 0 where
+ * the device is imagined.
  * CHEX_ERR_STOPPED
  */
 struct trainer_estimate {

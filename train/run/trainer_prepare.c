@@ -135,12 +135,14 @@ open_data(struct trainer *t, struct chex_error *err)
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
-/* Ranks of a machine share its devices in turn. */
+/* Ranks of a machine share its devices in turn.  A dry run for a device that is elsewhere imagines one. */
 static enum chex_status
-open_device(struct trainer *t, const struct backend *backend, struct chex_error *err)
+open_device(struct trainer *t, const struct backend *backend, bool named, struct chex_error *err)
 {
     unsigned count = backend->device_count();
 
+    if (count == 0 && named && t->o->plan_only)
+        return backend->device_open(DEVICE_IMAGINED, &t->device, err);
     if (count == 0)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such device");
     return backend->device_open((unsigned)collective_local_rank(t->all) % count, &t->device, err);
@@ -156,13 +158,14 @@ find_backend(struct trainer *t, struct chex_error *err)
     for (i = 0; backends[i] && status != CHEX_OK; i++) {
         if (!automatic && strcmp(t->o->device, backends[i]->name) != 0)
             continue;
-        status = open_device(t, backends[i], err);
+        status = open_device(t, backends[i], !automatic, err);
         if (status == CHEX_OK)
             t->backend = backends[i];
         else if (automatic)
             trainer_note(t, "%s: %s", backends[i]->name, err->text);
         else
-            return error_set(err, CHEX_ERR_USAGE, "--device %s: %s", t->o->device, err->text);
+            return error_context(err, status == CHEX_ERR_UNSUPPORTED ? CHEX_ERR_USAGE : status, "--device %s",
+                                 t->o->device);
     }
     if (!t->backend)
         return error_set(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", t->o->device);
@@ -227,6 +230,7 @@ make_plan(struct trainer *t, struct chex_error *err)
         .train = !o->evaluate_only,
         .average = o->average,
         .deterministic = o->deterministic,
+        .no_graph = o->no_graph,
         .precision = o->precision,
         .threads = o->threads,
         .reduce = t->reduce,

@@ -48,6 +48,7 @@ const struct setting trainer_settings[] = {
     {"device", SETTING_FREE, SETTING_TEXT, O(device)},
     {"precision", SETTING_FIXED, SETTING_CHOICE, O(precision), .names = precision_names},
     {"deterministic", SETTING_FREE, SETTING_FLAG, O(deterministic)},
+    {"no-graph", SETTING_LOCAL, SETTING_FLAG, O(no_graph)},
     {"tta", SETTING_FREE, SETTING_CHOICE, O(tta), .names = tta_names},
     {"bootstrap", SETTING_SHARED, SETTING_NUMBER, O(replicates), MILLION},
     {"stage", SETTING_LOCAL, SETTING_TEXT, O(stage), .none = "none"},
