@@ -27,7 +27,8 @@ PROGRAMS = ["halves", "api", "matrices", "rules"]
 # Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.
 KERNEL_BUILDS = [("g++", "plain", []), ("g++", "volta", []), ("g++", "asan", ["small"]), ("clang++", "tsan", ["small"]),
                  ("clang++", "asan", ["small"])]
-KERNEL_PROGRAMS = ["conv_kernels", "head_kernels", "input_kernels", "norm_kernels", "pool_kernels", "step_kernels"]
+KERNEL_PROGRAMS = ["conv_kernels", "head_kernels", "input_kernels", "norm_kernels", "pool_kernels", "step_kernels",
+                   "layout_steps"]
 SEEDS = [0, 1, 2, 3]
 
 WRONG = "not"      # rules.c: "value 3 is nan, not 4"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_BLOCKS INT32_MAX /* of a grid, along x */
+#define MOST_BLOCKS (1u << 24) /* of a grid, along x: kernels count threads, 256 of a block, in 32 bits */
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
