@@ -304,6 +304,7 @@ EXTRA_DIST += \
 	tests/check_auroc.py \
 	tests/check_checkpoints.py \
 	tests/check_weights.py \
+	tests/requirements-cuda.txt \
 	tests/requirements-dali.txt \
 	tests/requirements.txt \
 	tests/setup.sh \

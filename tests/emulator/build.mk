@@ -4,7 +4,8 @@
 #         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
 #
 # check_emulator.py calls it.  Kernels and host code are instrumented by a sanitizer; by the thread sanitizer the
-# emulator is not (sanitizer.h).  volta: kernels as a V100 computes them, which has no bf16; fp16 alone with sanitizers.
+# emulator is not (sanitizer.h).  volta: kernels as a V100 computes them, which has no bf16; with sanitizers no bf16,
+# with the thread sanitizer fp16 alone.
 #
 # SPDX-License-Identifier: Apache-2.0
 HERE = $(SOURCE)/tests/emulator
@@ -12,7 +13,7 @@ CUDA = $(SOURCE)/train/cuda
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
 FLAGS_volta = -DDEVICE_ARCH=700 -DONLY_FP16
-FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DONLY_FP16
+FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DNO_BF16
 FLAGS_tsan = -fsanitize=thread -DONLY_FP16
 EMULATOR_FLAGS_ucontext = $(FLAGS_ucontext)
 EMULATOR_FLAGS_asan = $(FLAGS_asan)
@@ -22,7 +23,7 @@ WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
 COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -iquote $(SOURCE)/lib -I$(HERE)
 C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
 CC17 = $(CXX) -std=c++17 $(COMMON)
-VALUES = $(if $(filter volta asan tsan,$(KIND)),fp16,fp16 bf16 float)
+VALUES = $(if $(filter volta tsan,$(KIND)),fp16,fp16 $(if $(filter asan,$(KIND)),,bf16) float)
 BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4

@@ -5,8 +5,8 @@
 
     check_sm70.py [PATTERN]     all cases, or those whose name matches
 
-NVRTC is looked for in $NVRTC, in the build folder's nvrtc/ and among Python's modules; PyPI has it:
-    pip install --target nvrtc 'nvidia-cuda-nvrtc-cu12==12.9.*' 'nvidia-cuda-runtime-cu12==12.9.*'
+NVRTC is looked for in $NVRTC, in the build folder's nvrtc/ and venv/ and among Python's modules; PyPI has it:
+    pip install --target nvrtc -r tests/requirements-cuda.txt
 Without it all is skipped.  No GPU is needed.  Spills are a failure: each is a trip to memory in an inner loop.
 """
 import ctypes
@@ -26,7 +26,8 @@ case = Cases()
 
 
 def places():
-    return [p for p in (os.environ.get("NVRTC"), os.path.join(BUILD, "nvrtc"), *site.getsitepackages(),
+    installed = glob.glob(os.path.join(BUILD, "venv", "lib", "python3*", "site-packages"))
+    return [p for p in (os.environ.get("NVRTC"), os.path.join(BUILD, "nvrtc"), *installed, *site.getsitepackages(),
                         site.getusersitepackages()) if p]
 
 
@@ -37,7 +38,7 @@ def nvrtc():
         headers = os.path.join(place, "nvidia", "cuda_runtime", "include")
         if found and os.path.exists(os.path.join(headers, "cuda_fp16.h")):
             return ctypes.CDLL(found[0]), [headers]
-    raise Skip("there is no NVRTC 12.9 (PyPI: nvidia-cuda-nvrtc-cu12==12.9.*, nvidia-cuda-runtime-cu12==12.9.*)")
+    raise Skip("there is no NVRTC 12.9 (PyPI: tests/requirements-cuda.txt)")
 
 
 def compile_file(path, arch, value):
@@ -45,9 +46,8 @@ def compile_file(path, arch, value):
     library, includes = nvrtc()
     with open(path, "rb") as file:
         text = file.read()
-    options = [f"--gpu-architecture={arch}", "--std=c++17", f"-DCUDA_VALUE={value}", "-I" + os.path.join(SOURCE,
-    "train"),
-               "--ptxas-options=-v", *("-I" + i for i in includes)]
+    options = [f"--gpu-architecture={arch}", "--std=c++17", f"-DCUDA_VALUE={value}",
+               "-I" + os.path.join(SOURCE, "train"), "--ptxas-options=-v", *("-I" + i for i in includes)]
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     assert library.nvrtcCreateProgram(ctypes.byref(program), text, path.encode(), 0, None, None) == 0
     array = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))

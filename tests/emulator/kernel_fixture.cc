@@ -14,8 +14,10 @@ using namespace emulated;
 
 const std::vector<value_set> value_sets = {
     {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4},
-#ifndef ONLY_FP16
+#if !defined ONLY_FP16 && !defined NO_BF16
     {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3},
+#endif
+#ifndef ONLY_FP16
     {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6},
 #endif
 };
