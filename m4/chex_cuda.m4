@@ -77,7 +77,7 @@ AC_DEFUN([CHEX_WITH_CUDA], [
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([CUDA_CODE_fp16])
   AC_SUBST([CUDA_CODE_bf16])
-  AM_CONDITIONAL([CUDA], [test "$have_cuda" = yes && test "$chex_cuda_backend" = yes])
+  AM_CONDITIONAL([CUDA], [test "$have_cuda" = yes])
 ])
 
 # A kernel is compiled by nvcc and linked by CC with the static runtime, which looks for the driver only at run time.

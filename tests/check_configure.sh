@@ -1,5 +1,6 @@
 #!/bin/sh
-# check_configure.sh BUILD - what configure says of missing libraries and takes from MPI's wrapper, and chex.pc
+# check_configure.sh BUILD - what configure says of missing libraries and compilers and takes from MPI's wrapper, and
+# chex.pc
 #
 # BUILD is a folder in which everything is built.  `make check-configure` runs this.
 #
@@ -87,8 +88,33 @@ chex_pc_needs_no_other() {
         has "$work/pc/static" -lpng -lcsv -lisal
 }
 
+# nvcc that is wanted and not there; one that compiles nothing; no C++ compiler.  The latter two leave something out.
+says_what_cuda_lacks() {
+    mkdir "$work/cuda" "$work/toolkit" "$work/toolkit/bin"
+    printf '%s\n' '#!/bin/sh' 'exit 1' > "$work/toolkit/bin/nvcc"
+    chmod +x "$work/toolkit/bin/nvcc"
+    for place in none toolkit; do
+        if (cd "$work/cuda" && "$source/configure" -q --with-mpi=no --with-cuda="$work/$place") \
+            > "$work/cuda/$place" 2>&1; then
+            echo "configure took $place for a toolkit"
+            return 1
+        fi
+    done
+    (cd "$work/cuda" && "$source/configure" -q --with-mpi=no --with-cuda=auto NVCC="$work/toolkit/bin/nvcc" CXX=false) \
+        > "$work/cuda/without" 2>&1 || {
+        cat "$work/cuda/without"
+        return 1
+    }
+    needs='CUDA 12.0 or newer is needed'
+    has "$work/cuda/none" "cuda: --with-cuda=$work/none, but there is no nvcc; $needs" &&
+        has "$work/cuda/toolkit" "$work/toolkit/bin/nvcc does not compile a kernel (config.log); $needs" &&
+        has "$work/cuda/without" "no: $work/toolkit/bin/nvcc does not compile a kernel" 'no: no C++17 compiler beside'
+}
+
 names_all_that_is_missing
 verdict "all that is missing is named at once, with its packages" $?
+says_what_cuda_lacks
+verdict "what CUDA and its emulator lack is said" $?
 takes_all_flags_of_the_wrapper
 verdict "definitions and run paths of MPI's wrapper arrive in the programs" $?
 chex_pc_needs_no_other

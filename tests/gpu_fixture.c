@@ -34,7 +34,8 @@ gpu_options(const struct graph *g)
 void
 gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_options *o)
 {
-    float *params = calloc(o->graph->param_floats, sizeof(float)), *stats = calloc(o->graph->stat_floats, sizeof(float));
+    float *params = calloc(o->graph->param_floats, sizeof(float)),
+          *stats = calloc(o->graph->stat_floats, sizeof(float));
     struct chex_error err;
 
     *p = (struct gpu_plan){.options = *o};

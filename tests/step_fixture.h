@@ -20,7 +20,8 @@
 #define KINK_FREE 3e-5 /* backends differ by 4e-6 at most in a value of a buffer */
 
 /* Graphs with odd shapes, and for each a seed of weights with kink_distance() above KINK_FREE. */
-#define GRAPHS 3
+#define GRAPHS       4
+#define GRAPH_OF_ALL 3 /* every backend does this one */
 extern const unsigned step_seed[GRAPHS];
 
 /* What came out; step_outcome_free(). */
@@ -34,6 +35,8 @@ struct outcome {
 
 /* graph_free() */
 struct graph *step_graph(int which);
+/* Does this backend do it?  Others say that it is not supported. */
+bool step_does(const struct backend *backend, const struct graph *g);
 
 /* Random weights, as different as those of a network that was trained. */
 void step_fill_parameters(const struct graph *g, unsigned seed, float *arena);

@@ -133,8 +133,8 @@ START_TEST(all_that_is_kept_is_that_of_the_reference)
                 continue;
             }
             step_check_ok(ref.p.backend->peek(ref.p.plan, i, gradient, wanted, &err), &err);
-            ck_assert_msg(gpu_distance(got, wanted, floats) < 1e-4, "buffer %u, gradient %u: relative error %g", i, gradient,
-                          gpu_distance(got, wanted, floats));
+            ck_assert_msg(gpu_distance(got, wanted, floats) < 1e-4, "buffer %u, gradient %u: relative error %g", i,
+                          gradient, gpu_distance(got, wanted, floats));
             kept++;
         }
         free(got);
@@ -457,7 +457,7 @@ START_TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_st
         step_check_ok(backend_ref.score(ref.p.plan, &b[2].batch, 4, view, weights, wanted[0], &err), &err);
         ck_assert_double_lt(gpu_distance(got[0], wanted[0], 4 * GPU_BATCH * OUTPUTS), 1e-3);
         ck_assert(got[3][OUTPUTS] == 0 && got[1][2 * OUTPUTS - 1] == 0); /* padding */
-        if (i == 1) /* it waits for update() */
+        if (i == 1)                                                      /* it waits for update() */
             break;
         step_accumulate(&gpu.p, &b[2].batch, STEP_LAST);
         step_accumulate(&other.p, &b[2].batch, STEP_LAST);

@@ -48,7 +48,8 @@ play_step(struct step_plan *p, int of, int size, uint32_t number, struct step_re
     uint64_t ticket;
 
     gpu_draw(&b, number * 10 + (uint32_t)of, GPU_BATCH);
-    status = p->backend->accumulate(p->plan, (unsigned)of < images ? &b.batch : NULL, STEP_FIRST | STEP_LAST, &end, err);
+    status = p->backend->accumulate(p->plan, (unsigned)of < images ? &b.batch : NULL, STEP_FIRST | STEP_LAST, &end,
+                                    err);
     if (status == CHEX_OK)
         status = p->backend->update(p->plan, 1e-3, 1, &ticket, err);
     return status == CHEX_OK ? gpu_wait(p, ticket, out, err) : status;
@@ -105,7 +106,8 @@ play_alone(struct gpu_plan *p, int size, struct step_result *out)
             struct gpu_batch b;
 
             gpu_draw(&b, i * 10 + (uint32_t)k, GPU_BATCH);
-            step_check_ok(backend_ref.accumulate(p->p.plan, &b.batch, flags, flags & STEP_LAST ? &end : NULL, &err), &err);
+            step_check_ok(backend_ref.accumulate(p->p.plan, &b.batch, flags, flags & STEP_LAST ? &end : NULL, &err),
+                          &err);
         }
         step_check_ok(backend_ref.update(p->p.plan, 1e-3, 1, &ticket, &err), &err);
         step_check_ok(gpu_wait(&p->p, ticket, out, &err), &err);

@@ -103,6 +103,8 @@ START_TEST(padding_counts_in_nothing_wherever_it_stands)
             for (k = 0; k < STEP_SETS; k++) {
                 struct outcome got;
 
+                if (!step_does(backends[b], g))
+                    break;
                 setenv("CHEX_CPU", step_sets[k], 1);
                 got = step_run(backends[b], g, &padded);
                 drop_padding_of_outcome(backends[b]->name, g, bits, &got);
@@ -127,6 +129,8 @@ START_TEST(a_weight_that_is_not_0_is_no_padding)
     for (b = 0; backends[b]; b++) {
         struct outcome plain, weighted;
 
+        if (!step_does(backends[b], g))
+            continue;
         setup.weight = NULL;
         plain = step_run(backends[b], g, &setup);
         setup.weight = heavy;
@@ -200,6 +204,8 @@ START_TEST(a_batch_of_padding_alone_changes_nothing)
         struct step_result one, two;
         struct small_plan p, q;
 
+        if (!step_does(backends[b], g))
+            continue;
         small_plan_make(&q, backends[b], g);
         step_make(&q.p, &q.batch, 0, &one);
         ck_assert_double_gt(one.loss, 0);
@@ -236,13 +242,13 @@ one_pixel_graph(void)
     struct chex_error err;
 
     b.graph->model = "one pixel";
-    b.graph->input = graph_add_buffer(&b, INPUT_CHANNELS, HEIGHT, WIDTH);
-    stem = graph_add_buffer(&b, 18, HEIGHT, WIDTH);
-    active = graph_add_buffer(&b, 18, HEIGHT, WIDTH);
+    b.graph->input = graph_add_buffer(&b, INPUT_CHANNELS, WIDTH, WIDTH);
+    stem = graph_add_buffer(&b, 18, 17, 17);
+    active = graph_add_buffer(&b, 18, 17, 17);
     mean = graph_add_buffer(&b, 18, 1, 1);
     last = graph_add_buffer(&b, 18, 1, 1);
     b.graph->output = graph_add_buffer(&b, OUTPUTS, 1, 1);
-    graph_add_conv(&b, "stem", graph_whole(&b, b.graph->input), graph_whole(&b, stem), 3, 1, 1);
+    graph_add_conv(&b, "stem", graph_whole(&b, b.graph->input), graph_whole(&b, stem), 7, 2, 3);
     graph_add_norm(&b, "many", graph_whole(&b, stem), graph_whole(&b, active), true);
     graph_add_pool(&b, GRAPH_MEAN_POOL, graph_whole(&b, active), graph_whole(&b, mean), 1, 1, 0);
     graph_add_norm(&b, "one", graph_whole(&b, mean), graph_whole(&b, last), true);
@@ -276,6 +282,8 @@ START_TEST(one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_
         struct step_result result;
         float logits[BATCH_MAX * OUTPUTS];
 
+        if (!step_does(backends[b], g))
+            continue;
         small_plan_make(&p, backends[b], g);
         p.batch.weight = _i == 0 ? first : second;
         step_make(&p.p, &p.batch, 0, &result);

@@ -41,7 +41,7 @@ options_of(const struct graph *g, struct reduce *reduce)
 static void
 seam_make(struct seam *s, const struct backend *backend, struct reduce *reduce)
 {
-    struct graph *g = step_graph(1);
+    struct graph *g = step_graph(GRAPH_OF_ALL);
     float *params = calloc(g->param_floats, sizeof(*params));
     struct plan_options options = options_of(g, reduce);
     struct chex_error err;
@@ -263,6 +263,10 @@ START_TEST(every_number_is_summed_once_and_when_it_is_final)
         bool done = false;
 
         seam_make(&s, backends[b], &m.base);
+        if (s.p.device->info.own_memory) { /* its reducer sums what lies there: test_cuda_ranks.c */
+            seam_free(&s);
+            continue;
+        }
         seam_make(&single, backends[b], NULL);
         gradients = calloc(s.graph->param_floats, sizeof(*gradients));
         twice = calloc(s.graph->param_floats, sizeof(*twice));
@@ -304,7 +308,7 @@ END_TEST
 START_TEST(views_and_the_average_are_scored_as_they_are)
 {
     static const struct crop view[2][BATCH_MAX] = {{{0, 0, false}, {1, 2, false}, {6, 3, true}},
-                                                   {{2, 1, true}, {0, 0, true}, {6, 14, false}}};
+                                                   {{2, 1, true}, {0, 0, true}, {6, 6, false}}};
     float both[2][BATCH_MAX * OUTPUTS], one[BATCH_MAX * OUTPUTS];
     struct chex_error err;
     size_t b, v;

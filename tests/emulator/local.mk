@@ -90,6 +90,32 @@ tests_train_step_emulated_CPPFLAGS = $(train_cppflags)
 tests_train_step_emulated_LDADD = $(emulated_ldadd) libtrain.la
 tests_train_step_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
+# The suites of train/cuda.
+if HAVE_EMULATED
+if HAVE_CHECK
+check_PROGRAMS += tests/gpu
+TESTS += tests/gpu
+endif
+endif
+tests_gpu_SOURCES = \
+	tests/gpu.c \
+	tests/gpu_fixture.c \
+	tests/gpu_fixture.h \
+	tests/post_office.c \
+	tests/post_office.h \
+	tests/rank_fixture.c \
+	tests/rank_fixture.h \
+	tests/step_fixture.c \
+	tests/step_fixture.h \
+	tests/test_cuda.c \
+	tests/test_cuda_faults.c \
+	tests/test_cuda_ranks.c \
+	tests/unit.h
+nodist_tests_gpu_SOURCES = tests/emulated/train/backends.c
+tests_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)
+tests_gpu_LDADD = $(emulated_ldadd) libtrain.la libchexcore.la $(CHECK_LIBS) -lm
+tests_gpu_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+
 #: check-emulator     the emulator of CUDA's execution model: its rules, and that it finds who breaks one; minutes
 check-emulator:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/emulator/check_emulator.py $(CHECK_CASES)

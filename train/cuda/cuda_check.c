@@ -35,8 +35,9 @@ old_driver(struct chex_error *err)
     (void)cudaRuntimeGetVersion(&needed);
     if (there == 0)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no NVIDIA driver");
-    return error_set(err, CHEX_ERR_UNSUPPORTED, "the NVIDIA driver is one of CUDA %d.%d, and one of CUDA %d.%d is needed",
-                     there / 1000, there % 1000 / 10, needed / 1000, needed % 1000 / 10);
+    return error_set(err, CHEX_ERR_UNSUPPORTED,
+                     "the NVIDIA driver is one of CUDA %d.%d, and one of CUDA %d.%d is needed", there / 1000,
+                     there % 1000 / 10, needed / 1000, needed % 1000 / 10);
 }
 
 /* What a kernel that was alone may be blamed for. */

@@ -386,6 +386,7 @@ struct step_decide_args {
     const float *tail;
     struct step_state *state;
     unsigned blocks, scaled, grow; /* scaled: there is a loss scale */
+    unsigned alone;                /* no other rank: the loss is there already, in double */
     float least, most;
     double beta1, beta2, decay; /* decay: AdamW's, else 0; SGD: betas 0 */
 };

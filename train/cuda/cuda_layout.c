@@ -307,6 +307,7 @@ launch_decide(struct cuda_builder *b)
                                                .state = (struct step_state *)l->state,
                                                .blocks = blocks,
                                                .scaled = l->options->precision == PRECISION_FP16,
+                                               .alone = !l->options->reduce || l->options->reduce->size <= 1,
                                                .grow = LOSS_SCALE_GROW,
                                                .least = LOSS_SCALE_LEAST,
                                                .most = LOSS_SCALE_MOST,

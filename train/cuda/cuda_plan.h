@@ -57,11 +57,11 @@ enum chex_status cuda_check_kernel(cudaError_t e, const char *kernel, struct che
 
 /* What a graph holds: parts of a step in this order, and which slot and result they are for. */
 enum cuda_graph_bits {
-    HOLDS_BEGIN = 1,     /* of a step */
-    HOLDS_CLEAR = 2,     /* a rank's first micro-batch has no image: gradients are zero */
-    HOLDS_FORWARD = 4,   /* a micro-batch, from the slot */
+    HOLDS_BEGIN = 1,   /* of a step */
+    HOLDS_CLEAR = 2,   /* a rank's first micro-batch has no image: gradients are zero */
+    HOLDS_FORWARD = 4, /* a micro-batch, from the slot */
     HOLDS_BACKWARD = 8,
-    HOLDS_END = 16,      /* of this rank's part of a step */
+    HOLDS_END = 16, /* of this rank's part of a step */
     HOLDS_UPDATE = 32,
     HOLDS_SCORE = 64,    /* a view, from the slot */
     HOLDS_PACK = 128,    /* weights to score with */
@@ -94,7 +94,7 @@ struct plan {
     struct plan_options options;
     struct plan_facts facts;
     struct cuda_layout layout;
-    void *memory;                /* on the device: layout.bytes */
+    void *memory; /* on the device: layout.bytes */
     cudaStream_t compute, copies;
 
     /* Micro-batches on their way. */
@@ -140,7 +140,7 @@ enum chex_status cuda_plan_new(struct device *device, const struct plan_options 
                                struct plan_facts *facts, struct chex_error *err);
 void cuda_plan_free(struct plan *plan);
 
-/* ---- what a step needs (cuda_streams.c) --------------------------------------------------------------------------- */
+/* ---- what a step needs (cuda_streams.c) -------------------------------------------------------------------------- */
 
 /*
  * Streams, events and pinned memory of a plan whose device is current, whose options and layout are there, and which is
@@ -157,7 +157,7 @@ enum chex_status cuda_wait(struct plan *plan, cudaEvent_t event, const char *wha
 /* Until all is done that was put into the stream of the plan. */
 enum chex_status cuda_drain(struct plan *plan, const char *what, struct chex_error *err);
 
-/* ---- micro-batches on their way (cuda_feed.c) --------------------------------------------------------------------- */
+/* ---- micro-batches on their way (cuda_feed.c) -------------------------------------------------------------------- */
 
 /* How one is seen besides what it holds. */
 struct cuda_feed {
@@ -169,7 +169,7 @@ struct cuda_feed {
 enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, unsigned *slot,
                            struct chex_error *err);
 
-/* ---- launches (cuda_record.c) and their times (cuda_clock.c) ------------------------------------------------------- */
+/* ---- launches (cuda_record.c) and their times (cuda_clock.c) ----------------------------------------------------- */
 
 /* Launch what `holds` says, as one graph: recorded when it is first needed. */
 enum chex_status cuda_run(struct plan *plan, unsigned holds, struct chex_error *err);
@@ -181,7 +181,7 @@ void cuda_clock_start(struct cuda_clock *c, uint64_t ticket, unsigned holds);
 /* All of a step that has ended into its times. */
 void cuda_clock_step(struct plan *plan, uint64_t ticket);
 
-/* ---- a step (cuda_steps.c) ---------------------------------------------------------------------------------------- */
+/* ---- a step (cuda_steps.c) --------------------------------------------------------------------------------------- */
 
 enum chex_status cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags,
                                  const struct step_end *end, struct chex_error *err);
@@ -192,7 +192,7 @@ enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
 /* Launch the micro-batch that waits for update(), if there is one. */
 enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
 
-/* ---- evaluation (cuda_score.c), images (cuda_store.c), sums (reduce_staged.c) -------------------------------------- */
+/* ---- evaluation (cuda_score.c), images (cuda_store.c), sums (reduce_staged.c) ------------------------------------ */
 
 enum chex_status cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
                             enum arena_id weights, float *logits, struct chex_error *err);

@@ -96,9 +96,10 @@ namespace
 {
 /* What all ranks said, from the tail. */
 DEVICE void
-read_tail(step_state *s, const float *tail)
+read_tail(step_state *s, const float *tail, bool alone)
 {
-    s->loss = (double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST];
+    if (!alone)
+        s->loss = (double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST];
     s->faults = (unsigned)tail[TAIL_FAULTS];
     s->wishes = 0;
     for (unsigned i = 0; i < TAIL_WISHES; i++)
@@ -146,7 +147,7 @@ KERNEL(step_decide, step_decide_args, STEP_THREADS, 1)
     squares = sum_of_threads(squares, shared);
     if (threadIdx.x > 0)
         return;
-    read_tail(s, a.tail);
+    read_tail(s, a.tail, a.alone);
     s->norm = sqrt(squares);
     s->apply = 0;
     if (s->halted)

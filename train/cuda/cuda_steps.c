@@ -75,7 +75,8 @@ check_call(const struct plan *plan, const struct batch *batch, unsigned flags, c
 
     if (!plan->options.train)
         return error_set(err, CHEX_ERR_BUG, "this plan is not for training");
-    if (last != !!end || (!batch && !last) || (flags & STEP_FAULT && !last) || (!first && (!plan->begun || plan->ended)))
+    if (last != !!end || (!batch && !last) || (flags & STEP_FAULT && !last) ||
+        (!first && (!plan->begun || plan->ended)))
         return error_set(err, CHEX_ERR_BUG, "a micro-batch between two steps");
     return CHEX_OK;
 }
@@ -236,16 +237,15 @@ cuda_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
 static struct step_result
 result_of(const struct step_state *s)
 {
-    return (struct step_result){.loss = s->loss,
-                                .norm = s->norm,
-                                .applied = s->apply,
-                                .halted = s->halted,
-                                .faults = s->faults,
-                                .wishes = s->wishes,
-                                .bad = s->bad,
-                                .state = {.applied = (uint64_t)s->applied,
-                                          .loss_scale = (double)s->loss_scale,
-                                          .good = s->good}};
+    return (struct step_result){
+        .loss = s->loss,
+        .norm = s->norm,
+        .applied = s->apply,
+        .halted = s->halted,
+        .faults = s->faults,
+        .wishes = s->wishes,
+        .bad = s->bad,
+        .state = {.applied = (uint64_t)s->applied, .loss_scale = (double)s->loss_scale, .good = s->good}};
 }
 
 _Static_assert(STEP_BAD_NONE == STEP_NONE, "one number says that no micro-batch was bad");

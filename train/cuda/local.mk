@@ -50,8 +50,7 @@ cuda_bf16 = -DCUDA_VALUE=bf16 -DCUDA_VALUE_BYTES=2
 cuda_float = -DCUDA_VALUE=float -DCUDA_VALUE_BYTES=4
 
 if CUDA
-cuda_backends = cuda
-noinst_LTLIBRARIES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
+EXTRA_LTLIBRARIES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
 libcudahost_la_SOURCES = $(cuda_sources)
 libcudahost_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS)
 libcudahost_la_LIBADD = libcuda_fp16.la libcuda_bf16.la $(CUDA_LIBS)
@@ -61,7 +60,10 @@ libcuda_fp16_la_LIBADD = $(cuda_kernels:.cu=.fp16.lo)
 libcuda_bf16_la_SOURCES = $(cuda_table)
 libcuda_bf16_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS) $(cuda_bf16)
 libcuda_bf16_la_LIBADD = $(cuda_kernels:.cu=.bf16.lo)
+if CUDA_BACKEND
+cuda_backends = cuda
 libtrain_la_LIBADD += libcudahost.la
+endif
 
 nvcc_compile = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile $(NVCC) $(NVCCFLAGS) \
 	-I$(srcdir)/train -c

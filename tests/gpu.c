@@ -1,0 +1,28 @@
+/*
+ * gpu.c - the suites of train/cuda, on emulated GPUs; a program of its own, since they take minutes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include <stdlib.h>
+
+Suite *cuda_suite(void);
+Suite *cuda_faults_suite(void);
+Suite *cuda_ranks_suite(void);
+
+int
+main(void)
+{
+    SRunner *runner = srunner_create(cuda_suite());
+    int failed;
+
+    srunner_add_suite(runner, cuda_faults_suite());
+    srunner_add_suite(runner, cuda_ranks_suite());
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
