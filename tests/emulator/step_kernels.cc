@@ -153,7 +153,7 @@ run_loss_scale(const value_set &set)
     case_name(set, "loss scale");
 }
 
-/* ---- what becomes of a step --------------------------------------------------------------------------------------- */
+/* ---- what becomes of a step -------------------------------------------------------------------------------------- */
 
 static const struct decision {
     const char *what;
@@ -230,7 +230,7 @@ run_decisions(const value_set &set)
     case_name(set, "what becomes of a step");
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------------ */
+/* ---- begin and end ----------------------------------------------------------------------------------------------- */
 
 static void
 run_begin(const value_set &set)
