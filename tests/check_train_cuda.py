@@ -25,14 +25,14 @@ from training import header, kept, last_step, poison, run_folder, scratch, with_
 case = Cases()
 GPU = "cuda-emulated"
 NAME = "tests/chex-train-emulated"
-STEPS = 4  # of an epoch
+STEPS = 3  # of an epoch
 
 
 @functools.lru_cache(None)
 def data():
-    """A data set of three splits with some thirty images to train on; read only."""
+    """A data set of three splits with some twenty-five images to train on; read only."""
     folder = os.path.join(scratch(), "cuda")
-    labels = synth(folder + ".images", 48, "--size", "64")
+    labels = synth(folder + ".images", 36, "--size", "64")
     run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
          "--shard-size", "8", "--split", "patient:60,20,20"])
     return folder
@@ -155,7 +155,7 @@ def _(work):
     about = json.load(open(f"{whole()}/run.json", encoding="utf-8"))
     assert about["options"]["precision"] == "fp16" and about["options"]["device"] == GPU, about["options"]
     ours, theirs = ([line["loss"] for line in lines(out, "step")] for out in (whole(), on_cpu()))
-    assert len(ours) == len(theirs) >= 2 * STEPS - 2, (ours, theirs)
+    assert len(ours) == len(theirs) == 2 * STEPS, (ours, theirs)
     assert abs(ours[0] - theirs[0]) < 0.002 * theirs[0], (ours, theirs)  # one forward in fp16
     assert max(abs(a - b) / b for a, b in zip(ours, theirs)) < 0.05, (ours, theirs)
 
@@ -178,7 +178,8 @@ def _(work):
         same(f"{work}/run", f"{work}/{name}")
 
 
-@case("--micro-batch: several of them make a step; each number of them has its bytes, with and without graphs")
+@case("--micro-batch: several of them make a step; each number of them has its bytes, with and without graphs",
+      slow=True)
 def _(work):
     more = ("--epochs", 1, "--micro-batch", 4, "--ema", 0.9, "--clip", 1, "--optimizer", "adamw", "--tta", "flip")
     train(f"{work}/a", *more)
@@ -199,21 +200,18 @@ def _(work):
         else kept_state["loss_scale"] == 1, kept_state
     says(train(out, code=6), "precision bf16 -> fp16")
     train(out, "--precision", "bf16")
-    straight = f"{work}/straight"
-    train(straight, "--precision", "bf16")
-    ends_same(straight, out)
-    assert slurp(f"{out}/best.safetensors") != slurp(f"{whole()}/best.safetensors")
+    assert tensors(f"{out}/best.safetensors") != tensors(f"{whole()}/best.safetensors")
 
 
 # ---- it stops and goes on --------------------------------------------------------------------------------------------
 
 
-@case("each checkpoint in the middle of an epoch leads to the same end, byte for byte")
+@case("each checkpoint in the middle of an epoch leads to the same end, byte for byte", slow=True)
 def _(work):
     every = ("--checkpoint-every", "1steps")
     train(f"{work}/whole", *every)
     names = sorted(n for n in os.listdir(f"{work}/whole") if re.fullmatch(r"step-\d+\.safetensors", n))
-    assert len(names) >= 2 * STEPS - 2, names
+    assert len(names) == 2 * STEPS + 1, names
     for name in (names[1], names[len(names) // 2]):
         train(f"{work}/again", *every, "--resume", f"{work}/whole/{name}", streams=2, threads=3)
         ends_same(f"{work}/whole", f"{work}/again")
@@ -245,7 +243,7 @@ def _(work):
     assert furthest(f"{work}/gpu-{GPU}", f"{work}/cpu-cpu") > 0
 
 
-@case("a run in float moves from the CPU to the GPU and back, both ways, to the weights of one that stayed")
+@case("a run in float moves from the CPU to the GPU and back, both ways, to the weights of one that stayed", slow=True)
 def _(work):
     float32 = ("--precision", "fp32", "--checkpoint-every", "never")
     more = ("--allow-batch-change",)
@@ -311,7 +309,7 @@ def _(work):
     assert distance(f"{work}/one/{at}", f"{work}/a/{at}") < 0.01
 
 
-@case("two ranks that are stopped resume to the same end; so do they on two GPUs")
+@case("two ranks that are stopped resume to the same end; so do they on two GPUs", slow=True)
 def _(work):
     more = ("--batch", 4)
     train(f"{work}/whole", *more, ranks=2)
@@ -329,7 +327,7 @@ def _(work):
 # ---- what can go wrong -----------------------------------------------------------------------------------------------
 
 
-@case("a damaged record: what was reached is saved, and with a good one the run goes on to the same end")
+@case("a damaged record: what was reached is saved, and with a good one the run goes on to the same end", slow=True)
 def _(work):
     folder = shutil.copytree(data(), f"{work}/copy")
     poison(folder, 3)
@@ -340,18 +338,22 @@ def _(work):
     ends_same(whole(), out)
 
 
-@case("weights that are no numbers end with 7, name the step and the images, and save nothing")
+@case("weights that are no numbers end with 7, name the step, and no checkpoint has them", slow=True)
 def _(work):
     def spoil(name, part):
         if name == "classifier.bias":
             part[:4] = struct.pack("<f", 3e38)
 
     weights = edited(f"{on_cpu()}/best.safetensors", f"{work}/bad.safetensors", spoil)
-    for precision in ("fp16", "bf16"):
+    # In fp16 the loss scale falls to its end first: 16 steps that change nothing.
+    for precision, epochs in (("fp16", 6), ("bf16", 1)):
         out = f"{work}/{precision}"
-        done = train(out, "--init", weights, "--precision", precision, "--lr", 1e30, code=7)
-        says(done, r"diverged at step \d+ \(epoch 1\)", "last good checkpoint step-000000")
-        assert last_step(out) == "step-000000"
+        done = train(out, "--init", weights, "--precision", precision, "--lr", 1e30, "--epochs", epochs, code=7)
+        says(done, r"diverged at step \d+ \(epoch \d\)", r"last good checkpoint step-\d+; try --lr")
+        last = tensors(f"{out}/{last_step(out)}.safetensors")
+        assert all(math.isfinite(v) for values in last.values() for v in values)
+    done = train(f"{work}/short", "--init", weights, "--lr", 1e30, "--epochs", 1, code=7)
+    says(done, r"\d steps skipped so far", "there is no best model: .* try a lower --lr")
 
 
 @case("too little memory on the GPU: exit status 4, what is needed and what is free, and nothing is begun")
@@ -366,13 +368,13 @@ def _(work):
 def memory_of_plan():
     """Bytes, as -n --json gives them."""
     done = run(words("none", "-n", "--json", "-q"), env=environment())
-    return sum(json.loads(done.stdout)["plan"]["memory"].values())
+    return json.loads(done.stdout)["plan"]["memory"]
 
 
 @case("memory that is free when the run begins and taken when it allocates: exit status 4")
 def _(work):
     done = train(f"{work}/run", code=4, fail="cudaMalloc 1 2")
-    says(done, r"out of memory, the GPU has [\d.]+ \S+ free; try a smaller --micro-batch")
+    says(done, r"a micro-batch of 8 images needs [\d.]+ MB of the memory of the GPU, of which [\d.]+ \S+ are free")
 
 
 @case("no GPU: --device says so with exit status 2, auto takes the CPU in one line, -n gives the memory without one")
@@ -383,7 +385,7 @@ def _(work):
     says(done, "1 rank, CPU", "cuda-emulated: there is no such device")
     with_gpu = json.loads(run(words("none", "-n", "--json", "-q"), env=environment()).stdout)["plan"]["memory"]
     done = run(words("none", "-n", "--json"), env=environment(devices=""))
-    assert json.loads(done.stdout)["plan"]["memory"].keys() == with_gpu.keys()
+    assert with_gpu / 2 < json.loads(done.stdout)["plan"]["memory"] < 2 * with_gpu
     says(done, r"memory   [\d.]+ MB", "no GPU here")
 
 
@@ -402,23 +404,24 @@ def end_by(work, name, setting, code, *patterns, more=()):
     done = train(out, "--checkpoint-every", "1steps", *more, code=code, fail=setting)
     says(done, *patterns)
     at = last_step(out)
-    assert "step-000000" < at < last_step(whole()), at
+    assert f"step-{STEPS:06}" <= at < last_step(whole()), at
     says(train(out), rf"resume   {at}")
     ends_same(whole(), out)
 
 
 @case("a kernel that fails in the middle of an epoch: exit status 70, what to do, and the last checkpoint goes on")
 def _(work):
-    end_by(work, "graph", f"step_decide {STEPS - 1} 700", 70, "a kernel has failed .*--no-graph",
+    end_by(work, "graph", f"step_decide_fp16 {STEPS + 2} 700", 70, "a kernel has failed .*--no-graph",
            "last checkpoint is whole")
-    end_by(work, "single", f"step_decide {STEPS - 1} 719", 70, r"the kernel \S*step_decide\S* has failed",
+    end_by(work, "single", f"step_decide_fp16 {STEPS + 2} 719", 70, r"the kernel \S*step_decide\S* has failed",
            more=("--no-graph",))
 
 
-@case("a GPU that fails in the middle of an epoch, by its memory or its bus: exit status 8, what to do, and it goes on")
+@case("a GPU that fails in the middle of an epoch, by its memory or its bus: exit status 8, what to do, and it goes on",
+      slow=True)
 def _(work):
     for name, error in (("memory", 214), ("bus", 999)):
-        end_by(work, name, f"step_decide {STEPS - 1} {error}", 8, "the GPU has failed", "dmesg")
+        end_by(work, name, f"step_decide_fp16 {STEPS + 2} {error}", 8, "the GPU has failed", "dmesg")
 
 
 if __name__ == "__main__":

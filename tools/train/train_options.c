@@ -71,7 +71,7 @@ static const struct cli_option option_table[] = {
 
     {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine", BACKEND_HELP},
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
-     "auto (default): what the device does best; a CPU does fp32"},
+     "auto (default): what the device does best, fp32 on a CPU,\nfp16 on a GPU"},
     {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always gives them"},
     {OPT_SETTING, 0, "no-graph", NULL, NULL, NULL,
      "on a GPU: wait for each kernel, so that an error names it"},
@@ -80,7 +80,7 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",
      "copy the shards once to this disk of each machine, and check them"},
     {OPT_SETTING, 0, "cache", "WHERE", cache_names, NULL,
-     "keep the images between epochs: auto (default; in memory\nwhere they fit), host, none; device: not there yet"},
+     "keep the images between epochs: auto (default; where they\nfit), device (a GPU), host, none"},
     {OPT_SHUFFLE, 0, "shuffle", "HOW", NULL, NULL,
      "order of a new run: auto (default), whole; N: the shards,\nand the images of N shards at a time"},
     {OPT_SETTING, 0, "crc", "WHEN", reader_check_names, NULL,

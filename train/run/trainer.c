@@ -98,6 +98,11 @@ judge_best(struct trainer *t, struct chex_error *err)
     if (t->task.test < 0)
         return CHEX_OK;
     status = trainer_load_model(t, TRAINER_BEST, err);
+    /* With a loss scale a run whose steps are all skipped comes to its end. */
+    if (status == CHEX_ERR_MISSING && t->state.best_step == 0)
+        return error_set(err, CHEX_ERR_DIVERGED,
+                         "there is no best model: the output of the network was finite after no epoch; try a lower "
+                         "--lr");
     if (status != CHEX_OK)
         return status;
     status = trainer_judge(t, t->task.test, false, &e, err);

@@ -329,9 +329,7 @@ look(const struct trainer_job *job, struct trainer_task *task, struct trainer_en
     if (status == CHEX_OK)
         status = find_backend(job, engine, err);
     if (status == CHEX_OK && job->o->cache == CACHE_DEVICE && !engine->device->info.own_memory)
-        status = error_set(err, CHEX_ERR_USAGE,
-                           "--cache device needs a GPU, for which there is no backend yet; this is %s",
-                           engine->device->info.text);
+        status = error_set(err, CHEX_ERR_USAGE, "--cache device needs a GPU; this is %s", engine->device->info.text);
     if (status == CHEX_OK)
         status = graph_new(task->model, task->side, CHEX_FINDINGS, &task->graph, err);
     if (status == CHEX_OK)
