@@ -50,6 +50,7 @@ build() { # SOURCE OUT
     # shellcheck disable=SC2086
     make -s -j"${JOBS:-2}" -f "$1/tests/gpu/build.mk" SOURCE="$1" OUT="$build/gpu" BUILD="$build" NVCC="$nvcc" \
         ARCHS="${ARCHS:-80 90}" || fail 'nvcc failed'
+    grep -q 'backend_cuda;' "$build/train/backends.c" || echo 'bundle.sh: programs without the backend cuda' >&2
     pack "$1" "$build" "$2"
 }
 
@@ -92,7 +93,7 @@ END
 try() { # OUT
     root=$(mktemp -d)
     trap 'rm -rf "$root"' EXIT
-    mkdir -p "$root/bundle" "$root/tmp"
+    mkdir -p "$root/bundle" "$root/tmp" "$root/proc/self"
     cp -r "$1/bin" "$1/lib" "$root/bundle"
     for name in "$1"/bin/*; do
         ldd "$name" | grep -oE "/[^ ]*/($system)\.so[^ ]*" || :
@@ -107,6 +108,8 @@ try() { # OUT
     for name in "$root"/bundle/bin/*; do
         name=$(basename "$name")
         code=0
+        # There is no /proc, which tells the loader where a program lies.
+        ln -sfn "/bundle/bin/$name" "$root/proc/self/exe"
         # shellcheck disable=SC2086
         said=$(env -i ${LIBRARIES:+LD_LIBRARY_PATH="$LIBRARIES"} $enter "$root" "/bundle/bin/$name" --version 2>&1) ||
             code=$?

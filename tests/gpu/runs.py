@@ -199,7 +199,8 @@ def out_of_memory(lab):
     """A micro-batch of a network that no device has room for: refused, with what is needed and what is there."""
     large = lab.make_data("large", 24, 256, 224)
     done = lab.r.run([program("chex-train", lab.o.device), "-d", large, "-o", lab.folder("too-much"),
-                      "--device", lab.o.device, "--model", "densenet121", "--batch", "65536", "--micro-batch", "65536", "-j", "2"], None, 60)
+                      "--device", lab.o.device, "--model", "densenet121", "--batch", "65536", "--micro-batch", "65536",
+                      "-j", "2"], None, 60)
     said = [line for line in done.stderr.splitlines() if line.startswith("chex-train: ")]
     assert done.returncode in (4, 6), f"exit code {done.returncode}: {done.stderr[-300:]}"
     assert len(said) == 1 and re.search(r"\d [GT]B.*\d [GT]B", said[0]), f"neither needed nor free: {said}"
