@@ -39,7 +39,8 @@ build() { # SOURCE OUT
     mkdir -p "$build"
     if ! test -f "$build/Makefile"; then
         (cd "$build" && "$1/configure" -q --disable-shared --with-cuda --without-mpi --without-libarchive \
-            --without-nccl CUDA_ARCHS="${ARCHS:-80 90}" NVCC="$nvcc" PYTHON="${PYTHON:-python3}") || fail 'configure failed'
+            --without-nccl CUDA_ARCHS="${ARCHS:-80 90}" NVCC="$nvcc" PYTHON="${PYTHON:-python3}") ||
+            fail 'configure failed'
     fi
     # The linker writes it into what it links; no shell and no make reads the dollar sign.
     LD_RUN_PATH="\$ORIGIN/../lib"
