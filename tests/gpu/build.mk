@@ -42,7 +42,8 @@ $(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
 
 define of_value
 $$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/%.cu | $$(OUT)
-	$$(NVCC) -std=c++17 -O3 -lineinfo -MD -I$$(SOURCE)/train $$(CODE) -DCUDA_VALUE=$(1) -c $$< -o $$@
+	$$(NVCC) -std=c++17 -O3 -lineinfo -Xfatbin -compress-all -MD -I$$(SOURCE)/train $$(CODE) \
+		-DCUDA_VALUE=$(1) -c $$< -o $$@
 $$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)
 	$$(C11) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=2 -c $$< -o $$@
 endef

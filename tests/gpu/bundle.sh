@@ -39,7 +39,8 @@ build() { # SOURCE OUT
     mkdir -p "$build"
     if ! test -f "$build/Makefile"; then
         (cd "$build" && "$1/configure" -q --disable-shared --with-cuda --without-mpi --without-libarchive \
-            CUDA_ARCHS="${ARCHS:-80 90}" NVCC="$nvcc" PYTHON="${PYTHON:-python3}") || fail 'configure failed'
+            --without-nccl CUDA_ARCHS="${ARCHS:-80 90}" NVCC="$nvcc" PYTHON="${PYTHON:-python3}") ||
+            fail 'configure failed'
     fi
     # The linker writes it into what it links; no shell and no make reads the dollar sign.
     LD_RUN_PATH="\$ORIGIN/../lib"
@@ -50,6 +51,7 @@ build() { # SOURCE OUT
     # shellcheck disable=SC2086
     make -s -j"${JOBS:-2}" -f "$1/tests/gpu/build.mk" SOURCE="$1" OUT="$build/gpu" BUILD="$build" NVCC="$nvcc" \
         ARCHS="${ARCHS:-80 90}" || fail 'nvcc failed'
+    grep -q 'backend_cuda;' "$build/train/backends.c" || echo 'bundle.sh: programs without the backend cuda' >&2
     pack "$1" "$build" "$2"
 }
 
@@ -92,7 +94,7 @@ END
 try() { # OUT
     root=$(mktemp -d)
     trap 'rm -rf "$root"' EXIT
-    mkdir -p "$root/bundle" "$root/tmp"
+    mkdir -p "$root/bundle" "$root/tmp" "$root/proc/self"
     cp -r "$1/bin" "$1/lib" "$root/bundle"
     for name in "$1"/bin/*; do
         ldd "$name" | grep -oE "/[^ ]*/($system)\.so[^ ]*" || :
@@ -107,6 +109,8 @@ try() { # OUT
     for name in "$root"/bundle/bin/*; do
         name=$(basename "$name")
         code=0
+        # There is no /proc, which tells the loader where a program lies.
+        ln -sfn "/bundle/bin/$name" "$root/proc/self/exe"
         # shellcheck disable=SC2086
         said=$(env -i ${LIBRARIES:+LD_LIBRARY_PATH="$LIBRARIES"} $enter "$root" "/bundle/bin/$name" --version 2>&1) ||
             code=$?

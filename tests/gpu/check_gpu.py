@@ -16,7 +16,7 @@ Parts, in this order:
     sanitize  the four tools of compute-sanitizer over small shapes and one step
 
 Each part has a limit of its own and writes what it found at once: gpu_results.py says where.  With --device cpu all but
-the kernels and the sanitizer runs without a GPU, which tests this program.
+the kernels and the sanitizer runs without a GPU, which tests this program; with --device cuda-emulated too.
 Exit status: 0 good, 1 something failed, 77 there is no GPU, or nothing could run.
 """
 import argparse
@@ -56,7 +56,7 @@ def options():
     o = parser.parse_args()
     if any(p not in LIMITS for p in o.part):
         parser.error(f"parts are: {' '.join(LIMITS)}")
-    o.precisions = (o.precisions or ("fp16,bf16" if o.device == "cuda" else "fp32")).split(",")
+    o.precisions = (o.precisions or ("fp16,bf16" if o.device in ("cuda", gpu_results.EMULATED) else "fp32")).split(",")
     return o
 
 
@@ -154,7 +154,7 @@ def check_steps(r, o):
             continue
         for precision in o.precisions:
             def compare(words=(model, side, images, steps), beside=beside, precision=precision):
-                done = r.run([program("gpu-steps"), f"{o.device}:{precision}", beside, *words], None)
+                done = r.run([program("gpu-steps", o.device), f"{o.device}:{precision}", beside, *words], None)
                 if done.returncode == 77:
                     raise Missing(done.stderr.strip())
                 assert done.stdout.startswith("{"), f"exit code {done.returncode}: {done.stderr.strip()[-400:]}"
@@ -184,8 +184,8 @@ def check_parity(r, o):
     for model, side, images in shapes:
         for precision in o.precisions:
             def compare(words=(model, side, images), precision=precision):
-                done = r.run([python, os.path.join(HERE, "parity.py"), program("train-step"), o.device, precision,
-                              *words], None)
+                done = r.run([python, os.path.join(HERE, "parity.py"), program("train-step", o.device), o.device,
+                              precision, *words], None)
                 if done.returncode == 77:
                     raise Missing(done.stdout.strip().splitlines()[-1])
                 assert done.returncode == 0, (done.stdout + done.stderr).strip()[-500:]

@@ -243,6 +243,14 @@ def _(work):
     script(CHECK, "--device", "cpu", "--against", "ref", "--out", work, "runs", "parity", "--quick")
 
 
+@case("the emulated GPU in its place: steps in fp16 and bf16", slow=True)
+def _(work):
+    if not os.access(os.path.join(BUILD, "tests", "gpu-steps-emulated"), os.X_OK):
+        raise Skip("this build has no emulated GPU")
+    done = script(CHECK, "--device", "cuda-emulated", "--quick", "--out", work, "--only", "beside ref", "steps")
+    assert done.stdout.count("ok       steps: ") == 2, done.stdout
+
+
 @case("a CPU in the GPU's place: speeds, tables")
 def _(work):
     gpu_loop()

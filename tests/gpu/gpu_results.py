@@ -23,6 +23,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))  # of the sources, or of a bundle
 BUILD = os.path.abspath(os.environ.get("BUILDDIR") or ROOT)
+EMULATED = "cuda-emulated"  # the device of programs of tests
 TOOLKITS = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", "/opt/cuda"]
 
 
@@ -58,8 +59,12 @@ def tool(name):
     return found
 
 
-def program(name):
-    """One of our programs: of a bundle, of a build folder, or of what build.mk made there."""
+def program(name, device=""):
+    """One of our programs: of a bundle, of a build folder, or of what build.mk made there; or the one that has the
+    emulated GPU."""
+    path = os.path.join(BUILD, "tests", f"{name}-emulated")
+    if device == EMULATED and os.access(path, os.X_OK):
+        return path
     for folder in (os.path.join(ROOT, "bin"), BUILD, os.path.join(BUILD, "gpu")):
         path = os.path.join(folder, name)
         if os.access(path, os.X_OK) and not os.path.isdir(path):

@@ -6,6 +6,16 @@ gpu_steps_SOURCES = tests/gpu/steps.c
 gpu_steps_CPPFLAGS = $(train_cppflags)
 gpu_steps_LDADD = libtrain.la -lm
 
+# The same on the emulated GPU (emulator/local.mk): check_gpu.py --device cuda-emulated.
+if HAVE_EMULATED
+check_PROGRAMS += tests/gpu-steps-emulated
+endif
+tests_gpu_steps_emulated_SOURCES = tests/gpu/steps.c
+nodist_tests_gpu_steps_emulated_SOURCES = tests/emulated/train/backends.c
+tests_gpu_steps_emulated_CPPFLAGS = $(train_cppflags)
+tests_gpu_steps_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm
+tests_gpu_steps_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+
 TESTS += tests/gpu/check_scripts.py
 EXTRA_DIST += \
 	tests/gpu/build.mk \

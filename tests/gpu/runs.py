@@ -71,7 +71,8 @@ class Lab:
 
     def words(self, name, *more, device=None, precision=None, data=None):
         device = device or self.o.device
-        words = [program("chex-train"), "-d", data or self.data, "-o", self.folder(name), "--device", device]
+        words = [program("chex-train", self.o.device), "-d", data or self.data, "-o", self.folder(name)]
+        words += ["--device", device]
         if device == self.o.device:
             words += ["--precision", precision or self.o.precisions[0]]
         return words + ["--model", "densenet-micro", "--crop", "32", "--batch", "16", "--epochs", str(EPOCHS),
@@ -197,8 +198,9 @@ def there_and_back(lab):
 def out_of_memory(lab):
     """A micro-batch of a network that no device has room for: refused, with what is needed and what is there."""
     large = lab.make_data("large", 24, 256, 224)
-    done = lab.r.run([program("chex-train"), "-d", large, "-o", lab.folder("too-much"), "--device", lab.o.device,
-                      "--model", "densenet121", "--batch", "65536", "--micro-batch", "65536", "-j", "2"], None, 60)
+    done = lab.r.run([program("chex-train", lab.o.device), "-d", large, "-o", lab.folder("too-much"),
+                      "--device", lab.o.device, "--model", "densenet121", "--batch", "65536", "--micro-batch", "65536",
+                      "-j", "2"], None, 60)
     said = [line for line in done.stderr.splitlines() if line.startswith("chex-train: ")]
     assert done.returncode in (4, 6), f"exit code {done.returncode}: {done.stderr[-300:]}"
     assert len(said) == 1 and re.search(r"\d [GT]B.*\d [GT]B", said[0]), f"neither needed nor free: {said}"
