@@ -148,7 +148,7 @@ def _(work):
         same(f"{work}/ref", f"{work}/{where}")
 
 
-@case("a damaged record at any step: what was reached is saved, and with a good one the run goes on to the same end")
+@case("a damaged record at any step: what was reached is saved, and with a good one the run resumes to the same end")
 def _(work):
     draw = random.Random(3)
     late(f"{work}/whole1")
@@ -193,7 +193,7 @@ def _(work):
     assert said[0] == said[1], said
 
 
-@case("a run goes on with its precision alone, and says so where the algorithms are others")
+@case("a run resumes with its precision alone, and says so where the algorithms are others")
 def _(work):
     late(f"{work}/run", "--epochs", 1, "--precision", "fp16")
     done = late(f"{work}/run", code=6)

@@ -183,7 +183,7 @@ struct backend {
                                    struct chex_error *err);
 
     /* -- images that stay with the device, for batch.index -- */
-    /* Room for so many of source x source pixels.  CHEX_ERR_MEMORY */
+    /* Room for this number of images of source x source pixels.  CHEX_ERR_MEMORY */
     enum chex_status (*store_new)(struct device *device, uint32_t images, unsigned source, struct image_store **out,
                                   struct chex_error *err);
     /* From any thread, each image once; there when it returns. */

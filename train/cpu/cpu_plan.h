@@ -38,7 +38,7 @@ struct tensor {
     unsigned *lane;       /* [channels]: where a channel lies, block * 16 + its place there */
     size_t norm;          /* the NORM node whose output this is: then nothing is stored; else NO_NODE */
     size_t first, last;   /* nodes that write it first and read it last */
-    bool normed, plain;   /* read by normalisations; read as it is */
+    bool normed, plain;   /* read by normalisations; read without */
     float *value;         /* [slots][image], or with gaps */
     float *gradient;      /* [images][image], train */
 
@@ -84,7 +84,7 @@ struct view {
  */
 struct conv_plan {
     bool flat, same;              /* same: outputs lie where inputs do; then backward is one pass over both */
-    unsigned kernel, stride, pad; /* as it is computed, so 1, 1, 0 for patches */
+    unsigned kernel, stride, pad; /* as computed, so 1, 1, 0 for patches */
     unsigned height, width, out_height, out_width;
     unsigned rows, columns, strips;   /* forward: outputs of a strip; of a flat one columns, else rows */
     unsigned back_rows, back_columns; /* backward, same: of a strip */
@@ -241,7 +241,7 @@ void statistics_add(struct plan *plan, const struct step *step, size_t unit, uns
                     size_t slot, size_t from, size_t pixels);
 /* All units are there: mean and inverse of the tensor. */
 void statistics_finish(struct plan *plan, const struct step *step);
-/* Strips of so many images of a convolution, else images. */
+/* Of a convolution the strips of this number of images, else the images. */
 size_t statistics_units(const struct step *step, size_t images);
 
 void norm_prepare(struct plan *plan, struct step *step);

@@ -50,7 +50,7 @@ staging_fail_stopped(struct chex_error *err)
     return error_set(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
 }
 
-staging_work staging_probe_shard; /* s->there[shard]: what lies there is good */
+staging_work staging_probe_shard; /* s->there[shard]: the copy in the folder is good */
 staging_work staging_copy_shard;  /* where it is not; or leave it out */
 
 #endif

@@ -60,7 +60,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
 
 /*
  * The same for a file that lies there, by the checksums of its records and the manifest's over these, which takes a
- * twentieth of the time: what a copy or a disk does to a file is noticed, and nobody else may write there.
+ * twentieth of the time: damage by a copy or a disk is noticed, and no other user may write there.
  */
 static enum chex_status
 check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)

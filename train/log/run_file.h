@@ -1,5 +1,5 @@
 /*
- * run_file.h - run.json: what this run is, for whoever finds its folder later (schemas/run.schema.json)
+ * run_file.h - run.json: what this run is, for a reader who finds its folder later (schemas/run.schema.json)
  *
  * Written when the run starts, and once more when it ends, each time whole by the safe-file helper.  One that starts
  * again in the same folder keeps the list of the earlier starts: "sessions", each with its command line, hosts and how

@@ -9,7 +9,7 @@
  *     trainer_evaluate()   in its place: one split with given weights, no step
  *     trainer_estimate()   in its place: how long will it take?
  *
- * Exact: a run that was killed at any instant and goes on writes the same checkpoints and the same best model, byte for
+ * Exact: a run that was killed at any instant and resumes writes the same checkpoints and the same best model, byte for
  * byte, as one that was not (same ranks, same machine); so nothing that a step uses may depend on when it was saved.
  *
  * State of a run between two steps is struct checkpoint_state and the arenas of the plan, the same on every rank; rank
@@ -86,13 +86,13 @@ struct trainer_options {
     const char *stage;       /* a folder for a copy of the data set (staging.h), or NULL */
     enum cache_kind cache;   /* where the images of train and val are kept between epochs */
     enum reader_check check; /* of the checksums of records */
-    /* Choose the window of a new run by its size and the memory there is; a run that goes on has its own. */
+    /* Choose the window of a new run by its size and the memory there is; a resumed run has its own. */
     bool choose_window;
-    unsigned window; /* else: of order.h; a run that goes on must have it */
+    unsigned window; /* else: of order.h; a resumed run must have it */
 
     bool skip_bad;           /* replace a damaged record by the next good one; else the run ends */
-    bool allow_new_data;     /* go on with another data set */
-    bool allow_batch_change; /* go on with another global batch or micro-batch */
+    bool allow_new_data;     /* resume with another data set */
+    bool allow_batch_change; /* resume with another global batch or micro-batch */
     bool break_lock;
 
     enum tta tta;        /* of every evaluation */
@@ -198,7 +198,7 @@ enum chex_status trainer_prepare(const struct trainer_options *options, const st
  * CHEX_OK                also where records were skipped: trainer_result()
  * CHEX_ERR_STOPPED       on request or by the time limit: all is saved
  * CHEX_ERR_DIVERGED      a loss or a gradient is not finite: the text has step, images, rate, and what to try
- * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE (what lies in RUN is of another run, or damaged), CHEX_ERR_MISSING
+ * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE (the checkpoint in RUN is of another run, or damaged), CHEX_ERR_MISSING
  * CHEX_ERR_WRITE         the last checkpoint could not be written
  * CHEX_ERR_LOST          another rank
  * and those of records, without skip_bad
@@ -231,7 +231,7 @@ void trainer_free(struct trainer *t); /* NULL is allowed */
 
 /* How images are read. */
 struct trainer_reading {
-    unsigned window;    /* of the order; of a run that goes on its own, once that is known */
+    unsigned window;    /* of the order; of a resumed run its own, once that is known */
     uint64_t size;      /* bytes of the splits that are read in every epoch */
     bool kept;          /* in memory */
     bool on_device;     /* in that of the device */

@@ -167,7 +167,7 @@ note_copy(const struct trainer_job *job, const struct trainer_task *task, const 
 
 enum { STAGE_BUSY = 1 };
 
-/* All ranks meet again and again while some copy, so that nobody is taken for lost. */
+/* All ranks meet again and again while some copy, so that no rank is taken for lost. */
 static enum chex_status
 wait_for_copies(const struct trainer_job *job, struct staging *s, struct staging_progress *p, enum chex_status status,
                 struct chex_error *err)

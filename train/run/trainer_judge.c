@@ -258,7 +258,7 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         return end_unjudged(t, err);
     status = trainer_judge(t, t->task.validation, t->job.o->average, &e, err);
     if (status == CHEX_ERR_STOPPED) {
-        /* The epoch is trained, but not judged: whoever goes on begins with that. */
+        /* The epoch is trained, but not judged: a resumed run begins with that. */
         struct chex_error other;
 
         if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)

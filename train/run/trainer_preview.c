@@ -133,14 +133,14 @@ take_slowest(const struct trainer_job *job, double *seconds, struct chex_error *
 
 /* ---- what follows from them -------------------------------------------------------------------------------------- */
 
-/* Seconds for so many images of one rank, of which a whole micro-batch takes so long: padding takes nothing. */
+/* Seconds for these images of one rank; batch: seconds of a whole micro-batch.  Padding takes no time. */
 static double
 image_seconds(const struct trainer_task *task, uint64_t images, double batch)
 {
     return (double)images / task->micro * batch;
 }
 
-/* Of so many steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
+/* Of these steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
 static double
 train_seconds(const struct trainer_task *task, uint64_t steps, const double *seconds)
 {

@@ -32,7 +32,7 @@
  * are filled in by trainer_prepare(), and stay after that.
  */
 
-/* Who: what was asked for, and the ranks that do it together. */
+/* The job: its options and callbacks, and its ranks. */
 struct trainer_job {
     const struct trainer_options *o;
     const struct trainer_watch *w;
@@ -42,7 +42,7 @@ struct trainer_job {
     double began;   /* progress_clock() */
 };
 
-/* What: images and network, and how many images make a step. */
+/* The task: images and network, and how many images make a step. */
 struct trainer_task {
     struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
@@ -57,7 +57,7 @@ struct trainer_task {
     struct settings settings;
 };
 
-/* On what: a device, and the plan that it has of the network. */
+/* The engine: a device, and its plan of the network. */
 struct trainer_engine {
     const struct backend *backend;
     struct device *device;
@@ -248,7 +248,7 @@ void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
 /*
  * One step further: t->state is that behind it.  Other steps may be under way; where none is, *wishes (enum
  * trainer_wish) is what any rank wants.  After a fault, too, none is under way, and the plan is that of the last good
- * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG nobody knows.
+ * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is unknown.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
 
@@ -271,7 +271,7 @@ void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, 
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Is it time?  Checkpoints by steps are not asked for here. */
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
-/* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */
+/* The present model becomes best.safetensors, with the next trainer_save() at the latest. */
 enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
