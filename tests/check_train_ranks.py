@@ -436,6 +436,25 @@ def _(work):
         same_end(out, 3)
 
 
+@case("the stop signals are caught before MPI starts: mpirun may hang where one kills a rank that says hello to it")
+def _(work):
+    caught = 1 << (signal.SIGUSR1 - 1)
+    process, seen = start(ranks(3, f"{work}/out", "--epochs", "1")), 0
+    while process.poll() is None:
+        for pid in children(process.pid, "chex-train"):
+            try:
+                talks = any(os.readlink(f"/proc/{pid}/fd/{n}").startswith("socket:")
+                            for n in os.listdir(f"/proc/{pid}/fd"))
+                catches = re.search(rb"SigCgt:\s*(\w+)", slurp(f"/proc/{pid}/status"))
+            except OSError:
+                continue  # a file that it has closed meanwhile, or it has ended
+            if talks and catches and int(catches[1], 16):
+                seen += 1
+                assert int(catches[1], 16) & caught, "a rank talks to mpirun and does not catch SIGUSR1"
+        time.sleep(0.002)
+    assert finish(process)[1] == 0 and seen > 0, seen
+
+
 @case("SIGUSR2 by mpirun saves, and the run continues", slow=True)
 def _(work):
     more = ("--epochs", "4", "--checkpoint-every", "never", "--keep", "0")
