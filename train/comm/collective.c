@@ -21,7 +21,7 @@
 
 /* ---- one message from each to each ---------------------------------------------------------------------------- */
 
-/* A gathering or a meeting, and what came. */
+/* A gathering or a meeting, and the letters that came. */
 struct exchange {
     int tag;
     struct letter **letter; /* [size]; that of this rank stays NULL */

@@ -90,7 +90,7 @@ collective_transfer_done(struct collective *c, int rank, struct comm_transfer **
 
 /* ---- a sum ---------------------------------------------------------------------------------------------------- */
 
-/* What came from a rank, and where the sum over ranks grows: in the place of rank 0. */
+/* The data of a rank; the sum over ranks grows in the place of rank 0. */
 static double *
 place_of(const struct collective *c, const struct sum *s, int rank)
 {

@@ -26,7 +26,7 @@
 /* Of messages; those of ranks.h are others. */
 enum { TAG_BEAT = 16, TAG_GATHER, TAG_MEET };
 
-/* What stands before the data of a message. */
+/* The head before the data of a message. */
 struct head {
     uint64_t meeting;           /* how many there were before */
     uint64_t begun, ended;      /* calls of the sender since then, a gathering's own not counted */
@@ -79,7 +79,7 @@ struct collective {
     struct chex_error why; /* with lost */
 };
 
-/* What a call does: it looks for what came, sets peer.missing, and says when it is done. */
+/* One call: it looks for arrived messages, sets peer.missing, and says when it is done. */
 struct task {
     enum chex_status (*advance)(struct collective *c, void *context, bool *done, struct chex_error *err);
     void *context;

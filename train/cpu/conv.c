@@ -196,7 +196,7 @@ conv_scratch(const struct plan *plan, const struct step *step)
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* One block of outputs, all blocks of inputs, in both orders.  What is no channel stays zero. */
+/* One block of outputs, all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
 void
 conv_pack(void *context, size_t block, unsigned thread)
 {

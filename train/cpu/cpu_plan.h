@@ -1,5 +1,5 @@
 /*
- * cpu_plan.h - a graph made ready for the CPU: what is stored, what is computed again, and where everything lies
+ * cpu_plan.h - a graph made ready for the CPU: which values are stored or computed again, and where
  *
  * The model to keep in mind: a buffer of the graph is a tensor of 16-channel blocks, [image][block][pixel][16].  Each
  * slice that a node writes begins with a new block; the channels of a block that no slice fills (holes) stay zero, and
@@ -162,12 +162,12 @@ struct plan {
 
 /* Zeroed memory aligned to 64 bytes (2 MiB for large ones) that is freed with the plan; NULL when out of memory. */
 void *plan_take(struct plan *plan, size_t count, size_t size);
-/* The same for what is large: plan_allocate() will put the pointer at `where`, which is the address of one. */
+/* The same for large arrays: plan_allocate() will put the pointer at `where`, which is the address of one. */
 bool plan_want(struct plan *plan, void *where, size_t count, size_t size);
 bool plan_want_activations(struct plan *plan);
 /* The memory of a plan that was built; nothing large is taken.  CHEX_ERR_MEMORY: it cannot be counted */
 enum chex_status plan_count(const struct plan *plan, struct plan_memory *out, struct chex_error *err);
-/* Take it.  CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
+/* Take it.  CHEX_ERR_MEMORY, before anything is taken, says how much is needed and how much is there. */
 enum chex_status plan_allocate(struct plan *plan, struct chex_error *err);
 
 /* plan_build.c: tensors, steps and what memory they want.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */

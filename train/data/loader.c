@@ -177,7 +177,7 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
     return CHEX_OK;
 }
 
-/* ---- what comes later ------------------------------------------------------------------------------------------ */
+/* ---- later positions ------------------------------------------------------------------------------------------- */
 
 /* Tell of the samples of a micro-batch. */
 static void

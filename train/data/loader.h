@@ -10,7 +10,7 @@
  *         use batch->batch; loader_return(loader, batch)
  *     loader_free(loader)
  *
- * What is in a batch is a pure function of the options: threads and timing change nothing.
+ * The content of a batch is a pure function of the options: threads and timing change nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

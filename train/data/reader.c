@@ -198,7 +198,7 @@ mark_kept(struct reader *r, uint64_t number)
     atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
 }
 
-/* A good record that was taken: its pixels go to the store, and what is before and behind them into memory. */
+/* A good record that was taken: its pixels go to the store, and the bytes before and behind them into memory. */
 static void
 put_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {

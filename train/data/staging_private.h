@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-/* What is done to each shard, by one of the threads. */
+/* The work on each shard, by one of the threads. */
 typedef enum chex_status staging_work(struct staging *s, unsigned shard, struct chex_error *err);
 
 struct staging {

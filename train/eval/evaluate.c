@@ -43,7 +43,7 @@ evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EV
     }
     for (k = 0; k < 5; k++) {
         view[k] = (struct crop){.x = (uint16_t)left[k], .y = (uint16_t)top[k]};
-        /* What lies at `left` of the mirrored image lies as far from the right edge of this one. */
+        /* A crop at `left` of the mirrored image lies as far from the right edge of this one. */
         view[5 + k] = (struct crop){.x = (uint16_t)(room - left[k]), .y = (uint16_t)top[k], .flip = true};
     }
     return 10;

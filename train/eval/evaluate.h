@@ -1,5 +1,5 @@
 /*
- * evaluate.h - the scores of a split and what follows from them: exact, whatever the number of ranks and the size of a
+ * evaluate.h - the scores of a split and the metrics of them: exact, whatever the number of ranks and the size of a
  * micro-batch
  *
  * Position p of a split is sample p in the order of the shards.  Rank r of N scores the micro-batches r, r + N, ...;

@@ -58,7 +58,7 @@ struct run_file;
 enum chex_status run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
                                 struct chex_error *err);
 
-/* What came out, for one split. */
+/* The result of one split. */
 struct run_result {
     const char *split, *sha256; /* members_sha256 */
     const char *weights;        /* file name of the model that was evaluated */

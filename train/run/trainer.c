@@ -35,7 +35,7 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 }
 
 /*
- * One step, and what is to be done behind it.  An epoch is told with its last step, before anything is saved: so a
+ * One step, and the saving or stopping behind it.  An epoch is told with its last step, before anything is saved: so a
  * run that resumes from a later checkpoint does not report the epoch again, without an image.
  */
 static enum chex_status
@@ -73,7 +73,7 @@ train_epoch(struct trainer *t, struct chex_error *err)
 }
 
 /*
- * A record that cannot be used, in a step or an evaluation: what was reached is kept, and once the record is
+ * A record that cannot be used, in a step or an evaluation: the last good step is saved, and once the record is
  * repaired the run resumes from here.
  */
 static void

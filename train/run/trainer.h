@@ -13,7 +13,7 @@
  * byte, as one that was not (same ranks, same machine); so nothing that a step uses may depend on when it was saved.
  *
  * State of a run between two steps is struct checkpoint_state and the arenas of the plan, the same on every rank; rank
- * 0 alone reads and writes RUN.  What is to be shown comes by the callbacks of struct trainer_watch, on rank 0 alone:
+ * 0 alone reads and writes RUN.  Events and messages come by the callbacks of struct trainer_watch, on rank 0 alone:
  * this library prints nothing.
  *
  * The step is that of backend.h.  Ranks do not meet for it: what anyone wants, and that a rank has a fault, comes with
@@ -113,7 +113,7 @@ extern const struct setting trainer_settings[];
  */
 unsigned trainer_micro_batch(unsigned batch, unsigned largest);
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+/* ---- callbacks --------------------------------------------------------------------------------------------------- */
 
 struct trainer;
 
@@ -184,11 +184,11 @@ struct trainer_watch {
 
 /*
  * options and watch outlive the trainer, comm too.  trainer_free() frees *out, also after a failure, where *out is NULL
- * only if memory ran out.  status and *err say what was wrong on this rank before: all ranks meet first.  On all ranks
+ * only if memory ran out.  status and *err are an earlier error of this rank: all ranks meet first.  On all ranks
  * alike:
  * CHEX_ERR_USAGE      options that cannot be, a device that is not there, ranks that differ
  * CHEX_ERR_MISSING    no data set, a shard that is not there; CHEX_ERR_TRUNCATED one of another size
- * CHEX_ERR_MEMORY     names what is needed and what there is
+ * CHEX_ERR_MEMORY     names the bytes that are needed and those that are there
  */
 enum chex_status trainer_prepare(const struct trainer_options *options, const struct trainer_watch *watch,
                                  struct comm *comm, enum chex_status status, struct trainer **out,
@@ -240,7 +240,7 @@ struct trainer_reading {
     uint64_t reread;    /* records that were told to have been good when read again */
 };
 
-/* What was decided by trainer_prepare(); pointers live as long as the trainer. */
+/* The decisions of trainer_prepare(); pointers live as long as the trainer. */
 struct trainer_facts {
     const struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
@@ -264,7 +264,7 @@ void trainer_facts(const struct trainer *t, struct trainer_facts *out);
 const struct trainer_options *trainer_options(const struct trainer *t);
 const struct checkpoint_state *trainer_state(const struct trainer *t);
 
-/* What came of it so far, in this process. */
+/* The result so far, of this process. */
 struct trainer_result {
     uint64_t steps, images; /* made, trained on */
     double seconds;         /* of training, without evaluations */

@@ -1,5 +1,5 @@
 /*
- * trainer_judge.c - evaluations of a run, and what follows from them: the learning rate, the best model, the end; see
+ * trainer_judge.c - evaluations of a run, and their consequences: the learning rate, the best model, the end; see
  * trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -79,7 +79,7 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
     return status;
 }
 
-/* ---- what is left of it ------------------------------------------------------------------------------------------ */
+/* ---- files of results -------------------------------------------------------------------------------------------- */
 
 /* The folder of a file that the user named, and its name there.  A device or a pipe would be replaced by the file. */
 static enum chex_status

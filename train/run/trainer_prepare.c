@@ -1,5 +1,5 @@
 /*
- * trainer_prepare.c - from options to a plan of the backend: nothing is written, and what is wrong shows; see trainer.h
+ * trainer_prepare.c - from options to a plan of the backend: nothing is written, and every error shows; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

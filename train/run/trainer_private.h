@@ -1,5 +1,5 @@
 /*
- * trainer_private.h - what the files of the trainer share
+ * trainer_private.h - the parts of a trainer, and what its files share
  *
  *     trainer_prepare.c   from options to a plan of the backend
  *     trainer_settings.c  what its options are, by name
@@ -11,7 +11,7 @@
  *     trainer_step.c      one step
  *     trainer_ranks.c     are the ranks what they should be?
  *     trainer_save.c      checkpoints and the best model
- *     trainer_judge.c     evaluations, and what follows from them
+ *     trainer_judge.c     evaluations, and the rate, best model and end that follow
  *     trainer.c           the order of all that
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -202,7 +202,7 @@ enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, st
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
 
-/* The window of the order, and what is kept in memory; once the plan has its memory.  All ranks. */
+/* The window of the order, and which splits stay in memory; once the plan has its memory.  All ranks. */
 enum chex_status trainer_choose_data(const struct trainer_job *job, const struct trainer_task *task,
                                      const struct trainer_engine *engine, struct trainer_images *images,
                                      struct chex_error *err);
@@ -260,12 +260,12 @@ enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct c
  * CHEX_ERR_DIVERGED of the one before
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
-/* Wait for it: all ranks know what came of it.  The same errors. */
+/* Wait for it: all ranks know the result.  The same errors. */
 enum chex_status trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
                                      struct trainer_result *result, struct chex_error *err);
 /* Both. */
 enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
-/* Between two steps: show what was written meanwhile. */
+/* Between two steps: show a checkpoint that was written meanwhile. */
 void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Wait for it, where ranks do not meet any more. */
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);

@@ -61,7 +61,7 @@ start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *e
 /* ---- a run that resumes ------------------------------------------------------------------------------------------ */
 
 /*
- * Where another number of images makes a step: the step that holds the next sample; what was used of it comes again.
+ * Where another number of images makes a step: the step of the next sample; the used samples of that step come again.
  * An epoch of which all is used stays so.
  */
 static void
