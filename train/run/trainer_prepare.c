@@ -269,7 +269,8 @@ struct kind {
 static void
 look_into_checkpoint(const struct trainer_job *job, struct kind *kind)
 {
-    const char *path = job->o->init ? job->o->init : job->o->run, *slash = job->o->init ? strrchr(path, '/') : NULL;
+    const char *path = job->o->init ? job->o->init : job->o->run,
+               *slash = job->o->init ? strrchr(job->o->init, '/') : NULL;
     const char *name = job->o->init ? (slash ? slash + 1 : path) : TRAINER_BEST;
     size_t length = strlen(name), suffix = strlen(CHECKPOINT_SUFFIX);
     struct checkpoint_state state;
