@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer on a device that is late, forgetful and out of reach (late_backend.c) leaves the bytes of the reference.
+"""The trainer on a device that is late, forgetful and out of reach (late_*.c) leaves the bytes of the reference.
 
     check_late.py [PATTERN]      only the cases whose name matches the regular expression
 
