@@ -42,7 +42,7 @@ void calls_fail(enum call kind, unsigned nth, bool ever, int error);
 unsigned calls_end(void);
 
 /*
- * From now on the disk has a bad block at this offset of every file, until -1: pread() gives what lies before it, and
+ * From now on the disk has a bad block at this offset of every file, until -1: pread() gives the bytes before it, and
  * from there on fails with ENXIO, which is not tried again.
  */
 void calls_bad_block(int64_t offset);

@@ -413,7 +413,7 @@ def _(work):
 # ---- what is missing -------------------------------------------------------------------------------------------------
 
 
-@case("missing images end with 3 and a list, the parts stay, and a rerun goes on without decoding them again")
+@case("missing images end with 3 and a list, the parts stay, and a rerun resumes without decoding them again")
 def _(work):
     some, rest = wanted()[::2], wanted()[1::2]
     a = tar(f"{work}/a.tar.gz", members(some), "w:gz")
@@ -810,7 +810,7 @@ def _(work):
 
 
 def tar_with_huge_member(path, pack, gib):
-    """A member of zeros, so many times 16 MiB that were packed once, and the images behind it."""
+    """A member of zeros, a multiple of 16 MiB that were packed once, and the images behind it."""
     info = tarfile.TarInfo("disk.img")
     info.size = gib << 30
     piece = pack(bytes(16 << 20))
@@ -848,7 +848,7 @@ def _(work):
         same_tree(straight(), f"{work}/{form}")
 
 
-@case("the header of a tar's member may not go on for ever")
+@case("the header of a tar's member may not be endless")
 def _(work):
     info = tarfile.TarInfo("sparse.img")
     info.type = tarfile.GNUTYPE_SPARSE
@@ -868,7 +868,7 @@ def _(work):
     same_tree(straight(), f"{work}/out")
 
 
-@case("a limit on the size of files ends with 4 while archives are read, and a rerun goes on")
+@case("a limit on the size of files ends with 4 while archives are read, and a rerun resumes")
 def _(work):
     path = tar(f"{work}/a.tar.gz", members(), "w:gz")
     stride = manifest(straight())["record"]["stride"]

@@ -63,7 +63,7 @@ def compute(scores, labels, patients=None, replicates=0, seed=1, threads=2):
 
 
 def draw_case(rng, count, prevalence, levels):
-    """Scores with some truth in them; levels: so many different ones, 0: all different."""
+    """Scores with some truth in them; levels: the number of different ones, 0: all different."""
     labels = rng.random((count, 14)) < prevalence
     labels[0], labels[1] = True, False
     scores = (rng.normal(size=(count, 14)) + labels * rng.random(14) * 2).astype(np.float32)

@@ -77,7 +77,7 @@ takes_all_flags_of_the_wrapper() {
     }
 }
 
-# chex.pc alone is there, as for a user who has libchex and no -dev package of what it uses.
+# chex.pc alone is there, as where libchex is installed without the -dev packages of what it uses.
 chex_pc_needs_no_other() {
     mkdir "$work/pc"
     cp "$build/lib/chex.pc" "$work/pc" || return 1

@@ -1112,7 +1112,7 @@ def no_torn_shards(out):
     assert not os.path.exists(f"{out}/manifest.json")
 
 
-@case("a disk that fills up ends with 4, what has its final name is whole, and a rerun goes on")
+@case("a disk that fills up ends with 4, what has its final name is whole, and a rerun resumes")
 def _(work):
     out = f"{work}/out"
     os.mkdir(out)
@@ -1140,7 +1140,7 @@ def _(work):
         subprocess.run(["umount", out], check=True)
 
 
-@case("a limit on the size of files ends with 4, not with a signal, and a rerun goes on")
+@case("a limit on the size of files ends with 4, not with a signal, and a rerun resumes")
 def _(work):
     limit = manifest(larger_straight()[0])["record"]["stride"] * 3
     done = convert(larger(), f"{work}/out", *SLOWER, code=4,

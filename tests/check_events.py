@@ -123,7 +123,7 @@ def _(work):
         assert not validator.is_valid({**good, key: {}}), f"{name} takes any {key}"
 
 
-@case("a run that goes on drops the lines behind its checkpoint, and half a line")
+@case("a resumed run drops the lines behind its checkpoint, and half a line")
 def _(work):
     session(work, 0, 25, 0, "kill")
     with open(os.path.join(work, "metrics.jsonl"), "ab") as f:
@@ -149,7 +149,7 @@ def _(work):
     assert [e["step"] for e in lines(work) if e["kind"] == "evaluation"] == [10, 30]
 
 
-@case("a new run in an old folder begins anew")
+@case("a new run in an old folder begins with empty logs")
 def _(work):
     session(work, 0, 20, 0)
     session(work, 0, 10, 1)
@@ -291,7 +291,7 @@ def _(work):
                                   "| deterministic | yes |", "| augment | flip\\|crop \\\\xff |"]
 
 
-@case("TensorBoard forgets what lies behind the checkpoint of a restart")
+@case("TensorBoard forgets the steps behind the checkpoint of a restart")
 def _(work):
     session(work, 0, 25, 0, "kill")
     session(work, 20, 27, 1, "kill")
@@ -513,7 +513,7 @@ def whole(work):
     return found
 
 
-@case("a full disk is told once, the run goes on, and nothing half is left")
+@case("a full disk is reported once, the run continues, and nothing half is left")
 def _(work):
     folder = os.path.join(work, "run")
     limit = 60000
@@ -545,7 +545,7 @@ def _(work):
             assert len(whole(fresh)) == before, f"write {n} {kind}: {len(whole(fresh))} lines"
 
 
-@case("what cannot be opened, synced or renamed is told once, the run goes on")
+@case("what cannot be opened, synced or renamed is reported once, the run continues")
 def _(work):
     told = 0
     for kind in ("open", "sync", "rename", "close"):

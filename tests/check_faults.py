@@ -411,7 +411,7 @@ def _(work):
         harness.in_parallel(lambda fault: killed(c, fault), cases)
 
 
-@case("kill -9 at every change of a run that goes on after a kill")
+@case("kill -9 at every change of a run that resumes after a kill")
 def _(work):
     c = conversion(work)
     rng = random.Random(SEED)

@@ -333,7 +333,7 @@ def check_damage(tally, good, work):
     expect(tally, "a damaged image is not extracted", ["--extract", "0:1", "-o", output, ds.folder], 1,
            "checksum mismatch")
     tally.check("and no file is written", not os.path.exists(output))
-    expect(tally, "--list goes on behind a damaged record", ["--list", "--fields", "index,sha256", ds.folder], 1,
+    expect(tally, "--list continues behind a damaged record", ["--list", "--fields", "index,sha256", ds.folder], 1,
            "record 1: data checksum mismatch", "chex-inspect --full")
 
 

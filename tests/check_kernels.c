@@ -65,10 +65,10 @@ convolve_agrees(const struct convolve_kind *kind, const struct convolve_kind *pl
     for (i = 0; i < sizeof(from); i++)
         from[i] = white ? 255 : (uint8_t)(next_random() >> 8);
     for (i = 0; i < f.count; i++) {
-        uint32_t share = next_random() % (left < 127 ? left + 1 : 128);
+        uint32_t weight = next_random() % (left < 127 ? left + 1 : 128);
 
-        factor[i] = (int8_t)share;
-        left -= share;
+        factor[i] = (int8_t)weight;
+        left -= weight;
     }
     plain->small_columns(from, MAX_WIDTH, &f, width, want);
     kind->small_columns(from, MAX_WIDTH, &f, width, got);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer on a device that is late, forgetful and out of reach (late_backend.c) leaves the bytes of the reference.
+"""The trainer on a device that is late, forgetful and out of reach (late_*.c) leaves the bytes of the reference.
 
     check_late.py [PATTERN]      only the cases whose name matches the regular expression
 
@@ -152,7 +152,7 @@ def _(work):
         same(f"{work}/ref", f"{work}/{where}")
 
 
-@case("a damaged record at any step: what was reached is saved, and with a good one the run goes on to the same end")
+@case("a damaged record at any step: what was reached is saved, and with a good one the run resumes to the same end")
 def _(work):
     draw = random.Random(3)
     late(f"{work}/whole1")
@@ -197,7 +197,7 @@ def _(work):
     assert said[0] == said[1], said
 
 
-@case("a run goes on with its precision alone, and says so where the algorithms are others")
+@case("a run resumes with its precision alone, and says so where the algorithms are others")
 def _(work):
     late(f"{work}/run", "--epochs", 1, "--precision", "fp16")
     done = late(f"{work}/run", code=6)

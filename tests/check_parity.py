@@ -55,7 +55,7 @@ class Settled:
     """While this is active, a training forward of the model moves its weights away from where a gradient jumps.
 
     ReLU: where an input of a channel lies within MARGIN of zero, the beta before the ReLU is moved, by at most REACH,
-    so that zero lies in the middle of the widest gap between inputs; the forward goes on with the new beta.
+    so that zero lies in the middle of the widest gap between inputs; the forward continues with the new beta.
     Max pool: where the two largest values of a window are within POOL_MARGIN, the channel gets another filter.
 
     Unit: the deviation of a normalised channel, times gamma, 0.5 to 1.  Measured over all inputs of all layers, float32
@@ -189,7 +189,7 @@ def evaluate(model, pixels):
 # ---- the program ---------------------------------------------------------------------------------------------------
 
 class Variant:
-    """A backend, the instruction set that it is asked for, and so many images of weight 0 in each micro-batch."""
+    """A backend, the instruction set that it is asked for, and the number of images of weight 0 in each micro-batch."""
 
     def __init__(self, backend, cpu=None, padding=0):
         self.backend, self.name = backend, f"{backend} ({cpu})" if cpu else backend

@@ -82,7 +82,7 @@ def _(work):
         done = run(ranks(count, *command(base(), f"{work}/{count}")), env=ENVIRONMENT)
         complete(f"{work}/{count}")
         same_tree(straight(base()), f"{work}/{count}")
-        assert done.stderr.count("done     ") == 1, "one rank speaks for all"
+        assert done.stderr.count("done     ") == 1, "rank 0 alone reports"
     assert len([r for r in rejects(f"{work}/4") if r["kind"] == "image"]) == 2
 
 
@@ -149,7 +149,7 @@ def _(work):
     says(done, r"convert  part 2 of 3 +\d+ %  \d+/\d\d  ")
 
 
-@case("rejects of all ranks together are too many, though no rank has so many", slow=True)
+@case("rejects of all ranks together are too many, though no rank has too many", slow=True)
 def _(work):
     folder = shutil.copytree(base(), f"{work}/copy")
     for path in sorted(glob.glob(f"{folder}/images/*"))[::5] * 2 + sorted(glob.glob(f"{folder}/images/*"))[2::5]:
@@ -164,7 +164,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/4")
 
 
-@case("images that are in no archive are told once, with the list of all, and a run with the others goes on", slow=True)
+@case("images that are in no archive are told once, with the list of all, and a run with the others resumes", slow=True)
 def _(work):
     paths = sorted(glob.glob(f"{base()}/images/*"))
     for name, some in (("a.tar", paths[:40]), ("b.tar", paths[40:])):
@@ -226,7 +226,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/3")
 
 
-@case("ranks go on in a folder whose files have other names too, as a backup has", slow=True)
+@case("ranks resume in a folder whose files have other names too, as a backup has", slow=True)
 def _(work):
     out = f"{work}/out"
     for part in (1, 3):
@@ -291,7 +291,7 @@ def _(work):
     assert not os.path.exists(f"{work}/out")
 
 
-@case("a rank that is killed ends the job, and any number of ranks goes on")
+@case("a rank that is killed ends the job, and any number of ranks resumes")
 def _(work):
     for victim, then in ((0, 2), (-1, 4), (1, 0)):
         out = f"{work}/{then}"
@@ -343,7 +343,7 @@ def _(work):
         same_tree(straight(larger(), tuple(SLOW)), out)
 
 
-@case("a full disk at any rank is exit code 4, and a rerun with space goes on", slow=True)
+@case("a full disk at any rank is exit code 4, and a rerun with space resumes", slow=True)
 def _(work):
     disk = f"{work}/disk"
     os.mkdir(disk)
@@ -460,7 +460,7 @@ def _(work):
     assert process.returncode == 0
 
 
-@case("a part stopped by a signal exits with 75 and goes on", slow=True)
+@case("a part stopped by a signal exits with 75 and resumes", slow=True)
 def _(work):
     process = subprocess.Popen(command(larger(), f"{work}/out", "--part", "1/2", how=tuple(SLOW)),
                                stderr=subprocess.DEVNULL)

@@ -198,7 +198,7 @@ def _(work):
 # ---- filling and damage: what README.md and chex-shard(5) say of the readers -----------------------------------------
 
 
-@case("without its filter the pipeline with interleave gets the filling too", slow=True)
+@case("without its filter the pipeline with interleave gets the padding records too", slow=True)
 def _(work):
     text = recipes()["tfrecorddataset"]
     assert ".interleave(tf.data.TFRecordDataset" in text
@@ -210,7 +210,7 @@ def _(work):
     assert f"{records} images" in done.stdout and "AssertionError" in done.stderr, done.stdout
 
 
-@case("a damaged record: who notices, who loses the rest of the file, who takes it as it is", slow=True)
+@case("a damaged record: which reader notices, which loses the rest of the file, which takes it unchecked", slow=True)
 def _(work):
     real, _ = wanted()
     shards = os.path.join(work, "damaged")
@@ -227,7 +227,7 @@ def _(work):
     says(start("tfrecorddataset", work, None, 1, shards), "DataLossError")
     text = recipes()["tfrecorddataset"].replace("dataset = dataset.map(", "dataset = dataset.ignore_errors().map(")
     done = start("tfrecorddataset", work, text, 1, shards)  # its assert counts
-    assert first["images"] == first["records"], "choose another shard: this one has filling"
+    assert first["images"] == first["records"], "choose another shard: this one has padding records"
     left = real - (first["records"] - bad)
     assert f"{left} images" in done.stdout, f"not {left} of {real}: {done.stdout!r}"
 

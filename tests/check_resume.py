@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train stopped, killed, diverged, on full disks, or misled by its checkpoints: it goes on to the same bytes, or
+"""chex-train stopped, killed, diverged, on full disks, or misled by its checkpoints: it resumes to the same bytes, or
 says why.
 
     check_resume.py [PATTERN]
@@ -80,7 +80,7 @@ def stopped_by(work, number):
     return out
 
 
-@case("T78 T80 SIGTERM, SIGINT and SIGUSR1: save after the step, 75, and go on to the same end")
+@case("T78 T80 SIGTERM, SIGINT and SIGUSR1: save after the step, 75, and resume to the same end")
 def _(work):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
         out = stopped_by(work, number)
@@ -348,7 +348,7 @@ def _(work):
 def _(work):
     best = os.path.join(whole(), "best.safetensors")
     out = run_folder(work)
-    for epochs in (1, 2):  # the second time it goes on, and is still the run that began with these
+    for epochs in (1, 2):  # the second time it resumes, and is still the run that began with these
         says(train(out, "--init", best, "--epochs", epochs),
              r"init     .*best\.safetensors, \d+ of \d+ tensors$|init |resume ")
         assert json.loads(slurp(os.path.join(out, "run.json")))["model"]["init"] == best
@@ -376,7 +376,7 @@ def _(work):
 # ---- disks -----------------------------------------------------------------------------------------------------------
 
 
-@case("T87 a disk that is full for checkpoints: training goes on, warns, and ends with 4")
+@case("T87 a disk that is full for checkpoints: training continues, warns, and ends with 4")
 def _(work):
     out = run_folder(work)
     done = harness.run(command(out), [os.path.realpath(out)], "sync:4:ever:ENOSPC")

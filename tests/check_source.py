@@ -180,7 +180,7 @@ def _():
 
 
 def damaged(path, before, after, lost, offset, why):
-    """The table for an archive with all nine images, of which so many are read; exit code 1."""
+    """The table for an archive with all nine images, of which this number is read; exit code 1."""
     read = some(0, before) if after == 0 else some(0, before) + some(9 - after, 9)
     here = len(read) + lost
     done = inspect("--source", "-l", "labels.csv", "-i", path, code=1)

@@ -273,7 +273,7 @@ def _(work):
     assert said["bytes"] == sum(len(data) for data in images(os.path.join(work, "a")).values())
 
 
-@case("a folder that holds something else is refused and left as it is")
+@case("a folder that holds something else is refused and left unchanged")
 def _(work):
     tool, folder = program("chex-synth"), os.path.join(work, "a")
     synth(folder, 5, "--size", 64)

@@ -3,7 +3,7 @@
 """chex-train from outside: exit codes, messages, what is in RUN; what is refused, damaged records, where images are
 read.
 
-    check_train.py [PATTERN]      runs that are stopped and go on are in check_resume.py
+    check_train.py [PATTERN]      runs that are stopped and resume are in check_resume.py
 """
 import csv
 import json
@@ -258,7 +258,7 @@ def _(work):
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-@case("T69 a damaged record: stop saves and ends with 1, skip goes on and ends with 1")
+@case("T69 a damaged record: stop saves and ends with 1, skip continues and ends with 1")
 def _(work):
     folder = copy(work)
     shard = poison(folder, 3)
@@ -271,7 +271,7 @@ def _(work):
     step = last_step(out)
     says(done, "chex-train: " + named, rf"\nnext     chex-inspect --full {re.escape(folder)}\n",
          f"with --on-bad-record skip, the same command resumes from {step}\n")
-    # Whoever repairs the file goes on from there, and it is as if nothing had been.
+    # With a repaired file the run resumes, to the same end as without the damage.
     shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
     says(train(out, source=folder), f"resume   {step}")
     same_as_whole(out)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train goes on with what earlier versions left, and from the places between two epochs: nothing is lost, told
+"""chex-train resumes what earlier versions left, and from the places between two epochs: nothing is lost, told
 twice or left.
 
     check_train_again.py [PATTERN]      stopped, killed and misled at any other place: check_resume.py
@@ -49,7 +49,7 @@ def make_old(folder):
     assert "moment2.features.norm4.weight" in header(os.path.join(folder, steps[0] + ".opt.safetensors"))
 
 
-@case("a run from before 0.1.0 goes on to the same bytes; its files are judged, compared and begun with")
+@case("a run from before 0.1.0 resumes to the same bytes; its files are judged, compared and begun with")
 def _(work):
     out = run_folder(work)
     train(out, "-q", "--epochs", 1)
@@ -72,7 +72,7 @@ def _(work):
         assert {c["kind"] for c in result["changes"]} <= {"meta"}, result
 
 
-@case("the precision that was chosen stands in checkpoints and run.json, and a run that goes on is compared with it")
+@case("the precision that was chosen stands in checkpoints and run.json, and a resumed run is compared with it")
 def _(work):
     settings = json.loads(header(os.path.join(whole(), "best.safetensors"))["__metadata__"]["state"])["settings"]
     assert "\nprecision fp32\n" in settings, settings
@@ -143,7 +143,7 @@ def _(work):
     assert told(out) == told(straight), (told(out), told(straight))
 
 
-# ---- a rate to go on with --------------------------------------------------------------------------------------------
+# ---- a rate to resume with -------------------------------------------------------------------------------------------
 
 
 @case("a run that diverges: half of a rate that may be one, the default in the place of one that is none")

@@ -73,7 +73,7 @@ def _(work):
     assert json.loads(train(out, "--json", "-q").stdout)["plan"]["estimate"] is None
 
 
-@case("-n looks at what RUN holds: a run that goes on, or that cannot; and at its best model with --eval-only")
+@case("-n looks at what RUN holds: a run that resumes, or that cannot; and at its best model with --eval-only")
 def _(work):
     out = shutil.copytree(whole(), os.path.join(work, "run"))
     none = os.path.join(work, "none")

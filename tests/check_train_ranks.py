@@ -39,7 +39,7 @@ def words(out, *more, source=None):
 
 
 def ranks(count, out, *more, source=None):
-    """The command of so many ranks; one: without mpirun."""
+    """The command that starts `count` ranks; one: without mpirun."""
     line = words(out, "--batch", BATCH[count], *more, source=source)
     return line if count == 1 else mpi.ranks("chex-train", count, *line)
 
@@ -77,14 +77,14 @@ LONG = ("--epochs", "4", "--checkpoint-every", "2steps", "--timeout", "5s")
 
 @functools.lru_cache(None)
 def whole(count):
-    """The folder of a run of LONG that nobody disturbed."""
+    """The folder of a run of LONG without a disturbance."""
     out = os.path.join(CACHE, f"whole-{count}")
     train(count, out, *LONG)
     return out
 
 
 def same_end(out, count):
-    """The newest checkpoint, the best model and what came of it are those of a run that nobody disturbed."""
+    """The newest checkpoint, the best model and what came of it are those of a run without a disturbance."""
     wanted, got = kept(whole(count)), kept(out)
     last = f"step-{last_step(whole(count)):06d}"
     names = {n for n in wanted if not n.startswith("step-") or n.startswith(last)} - {"latest"}
@@ -145,7 +145,7 @@ def _(work):
     says(done, r"chex-train: rank 2 \S+: unknown option '--nosuch'")
 
 
-@case("a job that was suspended for longer than the timeout goes on", slow=True)
+@case("a job that was suspended for longer than the timeout continues", slow=True)
 def _(_work):
     process = start(mpi.ranks("collective-ranks", 3, program("collective-ranks"), "wait", "6"))
     pids = wait_for(lambda: len(p := children(process.pid, "collective-ranks")) == 3 and p)
@@ -246,7 +246,7 @@ def _(work):
             assert slurp(f"{work}/{count}/{name}") == first, f"{name} of {count} ranks"
 
 
-@case("another number of ranks goes on where the last one stopped", slow=True)
+@case("another number of ranks resumes where the last one stopped", slow=True)
 def _(work):
     out = f"{work}/run"
     process, pids = begin(4, out, *LONG)
@@ -346,7 +346,7 @@ def _(work):
     assert done.stderr.count("record 3") == 1
     at = last_step(out)
     assert at >= 0
-    # With the whole data set it goes on, to the same end as if nothing had been.
+    # With the whole data set it resumes, to the same end as without the damage.
     run(mpi.ranks("chex-train", 2, *first), env=ENVIRONMENT)
     train(2, f"{work}/straight", "--checkpoint-every", "never")
     assert slurp(f"{out}/best.safetensors") == slurp(f"{work}/straight/best.safetensors")
@@ -403,7 +403,7 @@ def _(work):
         took = time.monotonic() - since
         assert code in (8, 137), f"{code}: {text}"
         assert took < 10, f"{took:.1f} s"
-        # Whoever is left says whom it waits for, in the second that mpirun gives it.
+        # A rank that is left names the one it waits for, in the second that mpirun gives it.
         assert re.search(rf"chex-train: .*rank {victim} ", text), text
         train(3, out, *LONG)
         same_end(out, 3)
@@ -436,7 +436,26 @@ def _(work):
         same_end(out, 3)
 
 
-@case("SIGUSR2 by mpirun saves, and the run goes on", slow=True)
+@case("the stop signals are caught before MPI starts: mpirun may hang where one kills a rank that says hello to it")
+def _(work):
+    caught = 1 << (signal.SIGUSR1 - 1)
+    process, seen = start(ranks(3, f"{work}/out", "--epochs", "1")), 0
+    while process.poll() is None:
+        for pid in children(process.pid, "chex-train"):
+            try:
+                talks = any(os.readlink(f"/proc/{pid}/fd/{n}").startswith("socket:")
+                            for n in os.listdir(f"/proc/{pid}/fd"))
+                catches = re.search(rb"SigCgt:\s*(\w+)", slurp(f"/proc/{pid}/status"))
+            except OSError:
+                continue  # a file that it has closed meanwhile, or it has ended
+            if talks and catches and int(catches[1], 16):
+                seen += 1
+                assert int(catches[1], 16) & caught, "a rank talks to mpirun and does not catch SIGUSR1"
+        time.sleep(0.002)
+    assert finish(process)[1] == 0 and seen > 0, seen
+
+
+@case("SIGUSR2 by mpirun saves, and the run continues", slow=True)
 def _(work):
     more = ("--epochs", "4", "--checkpoint-every", "never", "--keep", "0")
     for attempt in range(12):  # a signal at the end of an epoch, or of the run, saves nothing that can be told apart

@@ -26,7 +26,7 @@ void put_block(struct bits *b, bool last, unsigned type);
 /* A symbol in the fixed code of RFC 1951, 3.2.6. */
 void put_fixed(struct bits *b, unsigned symbol);
 
-/* The head of a last block with codes of its own: so many lengths come, in the code of put_length(). */
+/* The head of a last block with codes of its own: then this number of lengths, in the code of put_length(). */
 void put_counts(struct bits *b, unsigned litlen, unsigned dist);
 /* A code length or a repetition, in a code where 0 to 12 have four bits and 13 to 18 five: it is complete. */
 void put_length(struct bits *b, unsigned symbol);

@@ -26,7 +26,7 @@ struct jpeg_form {
     int scan_count;
 };
 
-/* A file in memory from malloc(), exactly as long as it is. */
+/* A file in memory from malloc(), of exactly that length. */
 uint8_t *jpeg_make(const struct jpeg_form *form, size_t *size);
 /* What libjpeg makes of it without our callbacks: the reference. */
 void jpeg_reference(const uint8_t *data, size_t size, uint8_t gray[JPEG_HEIGHT][JPEG_WIDTH]);

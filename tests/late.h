@@ -16,7 +16,7 @@ struct late_region {
     size_t used;
 };
 
-/* A region with an object of so many bytes at its beginning; it is open. */
+/* A region with an object of this size at its beginning; it is open. */
 void *late_new_memory(size_t size);
 void late_free_memory(struct plan *plan);
 /* What malloc() and calloc() of this thread give lies in the region, from now on; NULL: in the heap. */
@@ -31,7 +31,7 @@ enum chex_status late_store_new(struct device *device, uint32_t images, unsigned
                                 struct chex_error *err);
 enum chex_status late_store_put(struct image_store *s, uint32_t image, const uint8_t *pixels, struct chex_error *err);
 void late_store_free(struct image_store *s);
-/* What the device sees: a micro-batch of n images of so many pixels.  free() */
+/* What the device sees: a micro-batch of n images; image: pixels of each.  free() */
 uint8_t *late_gather_pixels(const struct batch *b, size_t n, size_t image);
 
 /* ---- late_reduce.c ----------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ struct fixture {
 };
 
 int fixture_channels(int colour);
-/* A sample as it is stored. */
+/* A sample as stored. */
 unsigned fixture_sample(const struct fixture *f, uint32_t x, uint32_t y, int channel);
 
 /* Append to b.  A chunk gets its right CRC. */

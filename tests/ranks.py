@@ -29,7 +29,7 @@ def mpirun(name):
 
 
 def ranks(name, count, *words):
-    """The command of so many ranks of a program."""
+    """The command that starts `count` ranks of a program."""
     return [mpirun(name), "-np", str(count), *map(str, words)]
 
 

@@ -44,7 +44,7 @@ need() (
         as_root=sudo
     fi
     headline "packages:$missing"
-    $as_root apt-get -qq update || echo "apt-get update had errors; going on with the lists that are there"
+    $as_root apt-get -qq update || echo "apt-get update had errors; the lists that are there are used"
     # shellcheck disable=SC2086  # a list of words
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing \
         > "${TMPDIR:-/tmp}/chex-packages.$$" 2>&1 || {

@@ -66,9 +66,9 @@ make_shards(struct small_dataset *s)
         ck_assert_ptr_nonnull(s->bytes[shard]);
         for (index = 0; index < SMALL_RECORDS; index++) {
             unsigned image = shard * SMALL_RECORDS + index;
-            bool filling = image == SMALL_IMAGES;
+            bool padding = image == SMALL_IMAGES;
 
-            make_record(layout, filling ? 6 : image, shard, index, !filling, s->bytes[shard] + index * layout->stride);
+            make_record(layout, padding ? 6 : image, shard, index, !padding, s->bytes[shard] + index * layout->stride);
         }
     }
 }

@@ -4,7 +4,7 @@
  * Made from record.h and manifest.h alone, so that its readers are tested without its usual writer.  Images are 8x8.
  *
  *     train  2 shards: 6 images of patients 0 to 5, the last of which is constant
- *     val    1 shard: images of patients 6 and 7, and filling: a copy of the first
+ *     val    1 shard: images of patients 6 and 7, and a padding record: a copy of the first
  *
  * Image i has the pixels i * 20 + x + y, findings 1 << i (image 0: none), age i * 10 (image 1: unknown).
  *
@@ -40,7 +40,7 @@ void small_remove(const struct small_dataset *s, const char *name);
 void small_put_shard(const struct small_dataset *s, unsigned shard);
 /* Take crc32c of shard `shard` from its bytes as they are. */
 void small_sum_shard(struct small_dataset *s, unsigned shard);
-/* Write the manifest as it is now; with fix_hashes after taking the hashes of the shards' bytes as they are. */
+/* Write the present manifest; with fix_hashes after taking the hashes of the shards' present bytes. */
 void small_put_manifest(struct small_dataset *s, bool fix_hashes);
 
 #endif

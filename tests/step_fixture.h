@@ -79,7 +79,7 @@ extern const char *const step_sets[STEP_SETS];
 /* Relative errors: the norm of the difference over that of what is wanted, or over least where this is more. */
 void step_compare_values(const char *backend, const char *what, const float *got, const float *wanted, size_t count,
                          double least);
-/* All but gradients of buffers, of so many images. */
+/* All but gradients of buffers, of this number of images. */
 void step_compare(const char *name, const struct graph *g, unsigned images, const struct outcome *got,
                   const struct outcome *wanted);
 

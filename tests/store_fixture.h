@@ -32,7 +32,7 @@ struct spec bench_spec(void);
 /* The rule that gives the odd patients to train and the even ones to test; there are three images to a patient. */
 struct split_rule bench_two_splits(void);
 
-/* A plan for so many images and a new, empty folder.  bench_release() frees all but the files. */
+/* A plan for this number of images and a new, empty folder.  bench_release() frees all but the files. */
 void bench_make(struct bench *b, const struct spec *spec, unsigned images);
 void bench_release(struct bench *b);
 /* Another empty folder for the same plan. */

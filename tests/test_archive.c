@@ -140,7 +140,7 @@ START_TEST(wherever_a_tar_is_cut_that_is_a_fault)
 }
 END_TEST
 
-/* A tar of some members and so many zeros, plain and in gzip: the text of its fault, or "". */
+/* A tar of some members and this number of zeros, plain and in gzip: the text of its fault, or "". */
 static void
 require_end(const struct buffer *tar, unsigned images, size_t zeros, const char *printable_text,
             const char *packed_text)

@@ -356,7 +356,7 @@ fill_store(struct chex_error *err)
     return status;
 }
 
-/* What failed is gone, and the same again goes on where it ended; then for the next one an empty folder. */
+/* What failed is gone, and the next run resumes where it ended; then for the next one an empty folder. */
 static void
 go_on(void)
 {

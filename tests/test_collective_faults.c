@@ -59,7 +59,7 @@ START_TEST(to_be_stopped_is_less_than_an_error)
 }
 END_TEST
 
-/* Rank 1 has an error where the others wait in one of the calls; after the meeting all go on. */
+/* Rank 1 has an error where the others wait in one of the calls; after the meeting all continue. */
 static void
 play_failure(struct rank *r, struct collective *c)
 {
@@ -186,7 +186,7 @@ START_TEST(ranks_that_do_something_else_are_named_with_the_difference)
 }
 END_TEST
 
-/* ---- who is lost ---------------------------------------------------------------------------------------------- */
+/* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
 /* The last rank falls silent after it was there; count says what the others wait in. */
 static void

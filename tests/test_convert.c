@@ -129,7 +129,7 @@ convert(struct chex_error *err)
     return status == expected ? CHEX_OK : status;
 }
 
-/* Whatever failed: begun anew, it is done, and what is there is whole. */
+/* Whatever failed: started again, it is done, and the folder is whole. */
 static void
 convert_again(void)
 {

@@ -27,7 +27,7 @@ decode(const void *data, size_t size, struct chex_error *err)
     return status;
 }
 
-/* content behind so many bytes of 2 */
+/* content behind a number of bytes of 2 */
 struct sample {
     size_t offset;
     const char *content;

@@ -55,7 +55,7 @@ START_TEST(sha256_matches_fips_180)
 }
 END_TEST
 
-START_TEST(a_digest_that_was_left_unfinished_starts_anew)
+START_TEST(a_digest_that_was_left_unfinished_starts_again)
 {
     struct digest *d = digest_new();
     uint8_t sum[DIGEST_SIZE];
@@ -78,6 +78,6 @@ digest_case(Suite *suite)
     TCase *digest = tcase_create("digest");
 
     tcase_add_test(digest, sha256_matches_fips_180);
-    tcase_add_test(digest, a_digest_that_was_left_unfinished_starts_anew);
+    tcase_add_test(digest, a_digest_that_was_left_unfinished_starts_again);
     suite_add_tcase(suite, digest);
 }

@@ -281,7 +281,7 @@ START_TEST(ranks_take_their_slices_of_every_global_batch)
     b.o.each = 2;
     b.o.count = 4;
     for (unsigned rank = 0; rank < 2; rank++) {
-        static const uint32_t expected[2][4] = {{5, 4, 1, 0}, {3, 2, 5, 4}}; /* the last two are filling */
+        static const uint32_t expected[2][4] = {{5, 4, 1, 0}, {3, 2, 5, 4}}; /* the last two are padding */
         struct loader *l;
 
         b.o.start = rank * 2;
@@ -377,7 +377,7 @@ START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
 }
 END_TEST
 
-/* Neither the filling behind the last sample nor a second damaged record next to the first makes more of them. */
+/* Neither the padding behind the last sample nor a second damaged record next to the first makes more of them. */
 START_TEST(a_damaged_record_of_a_pass_counts_once)
 {
     struct bench b;

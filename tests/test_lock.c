@@ -193,7 +193,7 @@ START_TEST(a_number_that_was_used_again_is_another_process)
 }
 END_TEST
 
-/* A container has its own numbers: who is meant cannot be known here. */
+/* A container has its own numbers: which process is meant cannot be known here. */
 START_TEST(a_lock_of_another_pid_namespace_is_taken_only_by_force)
 {
     lock_write_holder_of(locked.host, (long)getppid(), locked.boot, lock_own_space() + 1, 1);

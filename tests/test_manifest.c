@@ -273,7 +273,7 @@ START_TEST(an_unknown_outer_key_is_allowed)
     small_make(&s, "future");
     text = good_text(&s);
     changed = replace(text, "\"format\": 1", "\"format\": 1, \"licence\": {\"name\": \"x\"}");
-    /* By a writer who knows how to sum up, or who does not. */
+    /* By a writer that corrects the checksum, or by one that does not. */
     ck_assert_int_eq(parse(changed, strlen(changed), NULL), CHEX_ERR_DAMAGED);
     strcpy(strstr(changed, ",\n  \"manifest_sha256\""), "\n}\n");
     ck_assert_int_eq(parse(changed, strlen(changed), NULL), CHEX_OK);

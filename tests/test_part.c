@@ -186,7 +186,7 @@ START_TEST(shards_that_are_read_by_many_threads_are_the_same)
 }
 END_TEST
 
-START_TEST(a_journal_of_another_data_set_is_refused_whoever_wrote_it)
+START_TEST(a_journal_of_another_data_set_is_refused_whatever_part_wrote_it)
 {
     bench_text(&bench, ".chex-journal-00007-of-00009.jsonl",
                "{\"journal\":1,\"dataset_id\":\"0123456789abcdef\",\"spec\":\"another\"}\n");
@@ -265,7 +265,7 @@ part_case(Suite *suite)
     tcase_add_test(tests, the_last_process_does_what_a_lost_part_left);
     tcase_add_test(tests, another_number_of_parts_goes_on);
     tcase_add_test(tests, shards_that_are_read_by_many_threads_are_the_same);
-    tcase_add_test(tests, a_journal_of_another_data_set_is_refused_whoever_wrote_it);
+    tcase_add_test(tests, a_journal_of_another_data_set_is_refused_whatever_part_wrote_it);
     tcase_add_test(tests, every_shard_is_in_one_part);
     tcase_add_test(tests, the_numbers_in_names_are_exact);
     tcase_add_test(tests, only_names_of_journals_are_names_of_journals);

@@ -59,7 +59,7 @@ refused(struct buffer *file, enum chex_status status, const char *text)
     buffer_release(file);
 }
 
-/* The file gives plain's pixels and so many warnings; it is released. */
+/* The file gives plain's pixels and this number of warnings; it is released. */
 static void
 accepted(struct buffer *file, unsigned warnings)
 {
@@ -110,7 +110,7 @@ stream_of_plain(size_t rows_left_out, size_t bytes_added)
     return packed;
 }
 
-/* A copy of exactly so many bytes, so that a sanitizer sees a read behind them. */
+/* A copy of exactly that size, so that a sanitizer sees a read behind them. */
 static struct buffer
 head_of(const struct buffer *file, size_t size)
 {

@@ -40,7 +40,7 @@ START_TEST(numbers_are_written_as_people_read_them)
 }
 END_TEST
 
-/* Turning the clock: what was noted as the last time is set back by so many seconds. */
+/* Turning the clock: what was noted as the last time is set back by this number of seconds. */
 static void
 let_pass(struct progress *p, double seconds)
 {

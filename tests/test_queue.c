@@ -41,7 +41,7 @@ stop_it(void *context)
     atomic_store(&stop, true);
 }
 
-/* Is there no room for so many bytes?  That is seen by waiting. */
+/* Is there no room for these bytes?  That is seen by waiting. */
 static bool
 is_full(struct queue *q, uint64_t size)
 {

@@ -428,7 +428,7 @@ START_TEST(the_lowest_limit_of_a_control_group_counts)
     snprintf(path, sizeof(path), "%s/a/memory.stat", mount);
     put_file(path, "file 500\nanon 1000\n", 19);
     ck_assert_uint_eq(host_memory_of_groups(groups, mount), 8000);
-    put_file(path, "file 500\nanon 1000\nshmem 300\n", 29); /* what lies in a tmpfs is not given up */
+    put_file(path, "file 500\nanon 1000\nshmem 300\n", 29); /* files of a tmpfs are not given up */
     ck_assert_uint_eq(host_memory_of_groups(groups, mount), 7700);
     snprintf(path, sizeof(path), "%s/memory/c/memory.limit_in_bytes", mount);
     put_file(path, "5000\n", 5);

@@ -74,7 +74,7 @@ START_TEST(every_flipped_bit_is_noticed)
 }
 END_TEST
 
-/* Whoever can write a checksum cannot make two encodings of the same values. */
+/* With right checksums too there is one encoding of the same values. */
 START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
 {
     size_t values_changed = 0;

@@ -1,5 +1,5 @@
 /*
- * test_resume.c - a conversion that ended anywhere goes on to the same bytes (store.h, journal.h)
+ * test_resume.c - a conversion that ended anywhere resumes to the same bytes (store.h, journal.h)
  *
  * What a killed run leaves is made with store_free() and by changing files: a slot is believed for what is in it.
  *
@@ -150,9 +150,9 @@ START_TEST(a_part_of_another_size_is_read_as_far_as_it_goes)
 }
 END_TEST
 
-/* Good records, but of another place, another data set, or filling. */
-/* A bad block of the disk: what it held is made anew.  It may be in a finished shard too. */
-START_TEST(what_cannot_be_read_is_made_anew)
+/* Good records, but of another place, another data set, or padding records. */
+/* A bad block of the disk: its records are written again.  It may be in a finished shard too. */
+START_TEST(what_cannot_be_read_is_made_again)
 {
     for (unsigned slots = 3; slots <= 4; slots++) {
         unsigned failed = 1, lost = 0;
@@ -202,19 +202,19 @@ END_TEST
 START_TEST(a_record_in_the_wrong_slot_is_not_believed)
 {
     struct buffer part;
-    uint8_t *filling;
+    uint8_t *other;
 
     three_slots();
     part = bench_get(&resumed, bench_part(&resumed, 0));
     memcpy(part.data + 2 * resumed.plan.layout.stride, part.data + resumed.plan.layout.stride,
            resumed.plan.layout.stride);
-    filling = bench_record(&resumed, 0, 0, 0, 0);
-    memcpy(part.data, filling, resumed.plan.layout.stride);
-    free(filling);
+    other = bench_record(&resumed, 0, 0, 0, 0);
+    memcpy(part.data, other, resumed.plan.layout.stride);
+    free(other);
     memcpy(resumed.plan.dataset_id, "0123456789abcdef", CHEX_ID_LENGTH);
-    filling = bench_record(&resumed, 0, 3, 3, 1);
-    memcpy(part.data + 3 * resumed.plan.layout.stride, filling, resumed.plan.layout.stride);
-    free(filling);
+    other = bench_record(&resumed, 0, 3, 3, 1);
+    memcpy(part.data + 3 * resumed.plan.layout.stride, other, resumed.plan.layout.stride);
+    free(other);
     bench_put(&resumed, bench_part(&resumed, 0), part.data, part.size);
     buffer_release(&part);
     plan_release(&resumed.plan);
@@ -289,7 +289,7 @@ START_TEST(a_damaged_shard_is_done_again)
 }
 END_TEST
 
-/* Slot 3 of the last shard is filling: no image is needed to make it again. */
+/* Slot 3 of the last shard is a padding record: no image is needed to make it again. */
 START_TEST(damaged_filling_is_made_again)
 {
     resume_finished_without_rejects();
@@ -343,7 +343,7 @@ resume_case(Suite *suite)
     tcase_add_test(tests, what_was_there_is_told);
     tcase_add_test(tests, a_flipped_byte_in_a_part_empties_its_slot);
     tcase_add_test(tests, a_part_of_another_size_is_read_as_far_as_it_goes);
-    tcase_add_test(tests, what_cannot_be_read_is_made_anew);
+    tcase_add_test(tests, what_cannot_be_read_is_made_again);
     tcase_add_test(tests, what_lies_before_a_bad_block_is_kept);
     tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_believed);
     tcase_add_test(tests, parts_that_changed_places_are_not_believed);

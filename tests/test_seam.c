@@ -157,7 +157,7 @@ START_TEST(a_bad_step_changes_nothing_until_the_plan_resumes)
 }
 END_TEST
 
-/* Adam's first steps are the longest: a plan that goes on from a checkpoint does not make them again. */
+/* Adam's first steps are the longest: a plan that resumes from a checkpoint does not make them again. */
 START_TEST(steps_are_counted_by_those_that_were_applied)
 {
     const struct plan_state state = {.applied = 1, .loss_scale = 1, .good = 1};

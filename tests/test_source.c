@@ -153,7 +153,7 @@ search(struct chex_error *e)
     return status;
 }
 
-/* Each call of a search once: whatever passes is tried again, and nothing is twice in the list that is begun anew. */
+/* Each call of a search once: whatever passes is tried again, and nothing is twice in the list of the next attempt. */
 START_TEST(what_fails_in_passing_loses_no_image)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_LIST};

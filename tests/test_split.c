@@ -2,7 +2,7 @@
  * test_split.c - the splits by patient, by the official lists and by a file (split.h)
  *
  * Values of the rule by patient: Python 3.11, hashlib.sha256(b"chex-split:0:00000001"), the first 8 digest bytes as a
- * big-endian u, floor(100 u / 2^64); check_tables.py computes them anew for whole files.
+ * big-endian u, floor(100 u / 2^64); check_tables.py computes them for whole files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -165,7 +165,7 @@ START_TEST(plateau_reduces_when_patience_is_at_an_end)
     ck_assert_double_eq(schedule_rate(&s, 10), 1);
     ck_assert(schedule_epoch(&s, 0.39999)); /* better by less than 1e-4 of it: the second */
     ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
-    ck_assert(!schedule_epoch(&s, (double)NAN)); /* counting begins anew */
+    ck_assert(!schedule_epoch(&s, (double)NAN)); /* counting begins again */
     ck_assert(!schedule_epoch(&s, 0.3));
     ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
 }

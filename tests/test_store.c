@@ -41,7 +41,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     return bench_try_item(context, order[item], err);
 }
 
-/* Fill all slots in the order of `order` with so many threads. */
+/* Fill all slots in the order of `order` with this number of threads. */
 static void
 fill_with_threads(unsigned threads)
 {
@@ -108,7 +108,7 @@ START_TEST(a_slot_is_wanted_until_it_is_decided)
 }
 END_TEST
 
-/* ---- filling -------------------------------------------------------------------------------------------------- */
+/* ---- padding records ------------------------------------------------------------------------------------------ */
 
 START_TEST(every_choice_of_rejects_is_filled_by_the_rule)
 {

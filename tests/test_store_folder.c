@@ -153,7 +153,7 @@ START_TEST(a_complete_data_set_is_left_as_it_is)
     bench_digest(&bench, z);
     ck_assert_str_eq(a, z);
     bench_close(&bench);
-    bench.options.force = true; /* anew, whatever is there */
+    bench.options.force = true; /* start again, whatever is there */
     bench_open(&bench);
     ck_assert(!bench.state.complete && !bench_has(&bench, MANIFEST_NAME));
 }
@@ -343,7 +343,7 @@ START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
 }
 END_TEST
 
-/* What a file says is shown: it must not reach the terminal as it is. */
+/* What a file says is shown: it must not reach the terminal unescaped. */
 START_TEST(a_journal_of_other_data_is_shown_without_control_characters)
 {
     bench_text(&bench, JOURNAL_NAME, "{\"journal\":1,\"dataset_id\":\"\\u001b[2J\",\"spec\":\"\\u0007bell\"}\n");

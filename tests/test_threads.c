@@ -172,7 +172,7 @@ START_TEST(workers_ticks_and_stop_may_be_left_out)
 }
 END_TEST
 
-/* All of the first eight fail at the same time: the error is that of the first, whoever is fastest. */
+/* All of the first eight fail at the same time: the error is that of the first, whichever thread is fastest. */
 START_TEST(of_several_errors_that_of_the_lowest_item_is_returned)
 {
     for (unsigned round = 0; round < 20; round++) {

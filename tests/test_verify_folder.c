@@ -51,7 +51,7 @@ START_TEST(every_flip_and_cut_of_an_index_is_noticed)
 }
 END_TEST
 
-/* Whoever changes a record, its checksum and crc32c in the manifest is found by SHA-256 and by nothing else. */
+/* A record that is changed with its checksum and crc32c in the manifest is found by SHA-256 and by nothing else. */
 START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
 {
     struct small_dataset s;

@@ -3,7 +3,7 @@
  *
  *     write-run RUN DATASET FROM TO SESSION end|kill [FILE.prom FILE.json LIMIT]
  *
- * Steps FROM + 1 .. TO of a run that goes on from step FROM; an epoch has 10 steps and an evaluation of 200 images
+ * Steps FROM + 1 .. TO of a run that resumes from step FROM; an epoch has 10 steps and an evaluation of 200 images
  * behind
  * it.  The loss of a step is STEP + SESSION / 8, so that it says which start wrote it.  Hernia has no positives.
  * "kill" leaves as a process that is killed does, but for what is flushed.  FILE.json: a trace of at most LIMIT bytes.

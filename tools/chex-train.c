@@ -173,11 +173,13 @@ static int
 train(struct train_cli *cli, const struct cli_common *common)
 {
     struct chex_error err = {.status = CHEX_OK};
+    /* Before MPI starts: mpirun may hang for ever where a signal kills a rank that has not yet said hello to it. */
+    const atomic_bool *stop = catch_signals();
     struct comm comm;
     enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
     int code;
 
-    code = train_on_rank(cli, common, &comm, catch_signals(), status, &err);
+    code = train_on_rank(cli, common, &comm, stop, status, &err);
     comm.ops->close(&comm);
     return code;
 }
@@ -189,14 +191,18 @@ misused(const struct chex_error *wrong)
     struct launcher launcher = launcher_look();
     struct train_cli cli = train_cli_default();
     struct cli_common common = {.quiet = true, .threads = 1};
+    const atomic_bool *stop;
     struct chex_error err;
     struct comm comm;
     int code;
 
-    if (launcher.size == 1 || launcher_comm(launcher, &comm, &err) != CHEX_OK)
+    if (launcher.size == 1)
+        return CLI_GO_ON;
+    stop = catch_signals(); /* as in train() */
+    if (launcher_comm(launcher, &comm, &err) != CHEX_OK)
         return CLI_GO_ON;
     err = *wrong;
-    code = train_on_rank(&cli, &common, &comm, NULL, err.status, &err);
+    code = train_on_rank(&cli, &common, &comm, stop, err.status, &err);
     comm.ops->close(&comm);
     return code;
 }

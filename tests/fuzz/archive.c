@@ -95,7 +95,7 @@ walk(const char *path, unsigned stride)
     return w;
 }
 
-/* A tar as it is: no zip, and none of the compressed forms. */
+/* A plain tar: no zip, and none of the compressed forms. */
 static bool
 is_plain(const uint8_t *data, size_t size)
 {

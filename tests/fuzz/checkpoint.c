@@ -1,5 +1,5 @@
 /*
- * checkpoint.c - fuzz target: what chex-train goes on from: a safetensors file, and the lines of `latest`
+ * checkpoint.c - fuzz target: what chex-train resumes from: a safetensors file, and the lines of `latest`
  *
  * Any bytes as a file of weights: refused, or the tensors fill it without holes and are found by their names; written
  * anew they are read the same.  A state of a run in its metadata is read again the same, and weights that fit a graph

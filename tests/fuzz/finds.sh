@@ -1,5 +1,5 @@
 #!/bin/sh
-# finds.sh SOURCE BUILD TARGET [BYTES] - write tests/fuzz/finds/TARGET.txt anew from what the fuzzer has found
+# finds.sh SOURCE BUILD TARGET [BYTES] - write tests/fuzz/finds/TARGET.txt from what the fuzzer has found
 #
 # `make fuzz-finds TARGET=png` calls this, after `make fuzz`.  libFuzzer's merge picks the inputs that reach what the
 # seeds do not, the smallest first; as many as go into BYTES of text are kept.  Lines that somebody named (the

@@ -1,8 +1,8 @@
 /*
  * label_file.c - fuzz target: the label file
  *
- * Text, gzip or plain, to entries.  What comes out is what label_file.h says it is, whoever wrote the file; written
- * again as a CSV of one form it is read as the same entries; and compressed it gives what it gives as it is.
+ * Text, gzip or plain, to entries.  Whatever the file, the entries are as label_file.h says; written again as a
+ * CSV of one form they are read as the same entries; and a compressed file gives the entries of the plain one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -126,7 +126,7 @@ fuzz-corpus: $(fuzz_programs) $(archive_program)
 	done
 
 # make fuzz TARGET=png TIME=3600
-#: fuzz               go on fuzzing; TARGET=png TIME=3600
+#: fuzz               continue fuzzing; TARGET=png TIME=3600
 fuzz: $(fuzz_programs) $(archive_program)
 	$(SHELL) $(srcdir)/tests/fuzz/fuzz.sh '$(abs_srcdir)' '$(abs_builddir)' '$(TARGET)' '$(TIME)'
 

@@ -174,7 +174,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         argv[argc++] = text + at;
     argv[argc] = NULL;
     streams_take(&streams);
-    optind = 0; /* begin anew: GNU */
+    optind = 0; /* begin again: GNU */
     code = tools[tool].parse(argc, argv, &common);
     streams_give_back(&streams, code == EXIT_GOOD);
     require_outcome(tools[tool].name, code, &common, &streams);

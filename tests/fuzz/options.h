@@ -14,7 +14,7 @@
 int options_inspect(int argc, char **argv, struct cli_common *common);
 int options_synth(int argc, char **argv, struct cli_common *common);
 
-/* What does not go together is a usage error; its text may show an argument as it is, since it is the user's own. */
+/* What does not go together is a usage error; its text may show an argument unescaped, since it is the user's own. */
 void options_require_error(enum chex_status status, const struct chex_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* options_synth.c - chex-synth's option table for options.c: the tool's main file as it is, but for its main() */
+/* options_synth.c - chex-synth's option table for options.c: the tool's main file without its main() */
 /* SPDX-License-Identifier: Apache-2.0 */
 #define main synth_main
 int synth_main(int argc, char **argv);

@@ -23,7 +23,7 @@ struct png_form {
 /* Append the file to b. */
 void png_file_make(const struct png_form *form, uint64_t random, struct buffer *b);
 
-/* Inflate the image's rows, let `change` have them, deflate them anew.  False where that cannot be done. */
+/* Inflate the image's rows, let `change` have them, deflate them again.  False where that cannot be done. */
 bool png_file_change_rows(struct buffer *file, size_t (*change)(uint8_t *, size_t, size_t), uint64_t *random);
 
 /*

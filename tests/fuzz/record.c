@@ -4,7 +4,7 @@
  * The first byte says which:
  *   's'  Six bytes give a layout (height, width, alignment, sizes of the texts), the rest is a record of it, cut or
  *        filled with zeros.  What the strict reader takes is, written again, the same bytes; protobuf-c reads the same
- *        values from it; and whoever reads the file by its framing finds the record.
+ *        values from it; and a reader of the framing alone finds the record.
  *   'e'  The rest is the data of a record, for protobuf-c alone.  What is taken is packed again and read again.
  *   'l'  A layout out of sides, alignment and stride, as a manifest gives them: offsets are in order and within.
  *

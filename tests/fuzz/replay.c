@@ -3,7 +3,7 @@
  *
  *     TARGET [-n ROUNDS] [-w FOLDER] [-f FINDS] [FILE...]
  *
- * Runs the target's seeds, those of FINDS, and each FILE.  With -n each input is also mutated so many times, always in
+ * Runs the target's seeds, those of FINDS, and each FILE.  With -n N each input is also mutated N times, always in
  * the same way, so that a compiler without a fuzzer has something of it too.  With -w the inputs are not run but
  * written into FOLDER, as a fuzzer wants its corpus.
  *

@@ -1,5 +1,5 @@
 /*
- * backend.c - what is common to all backends: how images enter, and how long arenas are
+ * backend.c - for all backends: how images enter, and how long arenas are
  *
  * SPDX-License-Identifier: Apache-2.0
  */

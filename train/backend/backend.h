@@ -11,7 +11,7 @@
  *     accumulate(FIRST ... LAST)   each micro-batch; with LAST the gradients are summed over the ranks as they become
  *                                  final
  *     update()                     gives the step a ticket
- *     result(ticket)               what came of the step
+ *     result(ticket)               the result of the step
  * Nothing but result(), score(), read() and write() waits for a device, so the trainer asks for a result when
  * device_info.ahead further steps were given to the plan.
  *
@@ -90,7 +90,7 @@ enum arena_id {
     ARENA_COUNT
 };
 
-/* Floats of an arena; whether a plan of these options has it; and what is in one at first that is not zero. */
+/* Floats of an arena; whether a plan of these options has it; and its first values other than zero. */
 struct plan_options;
 size_t arena_floats(const struct graph *g, enum arena_id arena);
 bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
@@ -127,7 +127,7 @@ struct plan_memory {
     uint64_t parameters, optimizer, activations, workspace;
 };
 
-/* What was chosen: for run.json, the checkpoint and the comparison of ranks. */
+/* The choices of a backend: for run.json, the checkpoint and the comparison of ranks. */
 #define PLAN_ALGORITHMS 17
 struct plan_facts {
     enum precision precision;         /* never PRECISION_AUTO */
@@ -152,7 +152,7 @@ enum step_flags {
 
 #define STEP_WISHES 8 /* bits */
 
-/* What a rank says with STEP_LAST. */
+/* The message of a rank with STEP_LAST. */
 struct step_end {
     uint32_t wishes; /* bits below STEP_WISHES */
     /*
@@ -193,7 +193,7 @@ struct backend {
                                    struct chex_error *err);
 
     /* -- images that stay with the device, for batch.index -- */
-    /* Room for so many of source x source pixels.  CHEX_ERR_MEMORY */
+    /* Room for this number of images of source x source pixels.  CHEX_ERR_MEMORY */
     enum chex_status (*store_new)(struct device *device, uint32_t images, unsigned source, struct image_store **out,
                                   struct chex_error *err);
     /* From any thread, each image once; there when it returns. */
@@ -209,7 +209,7 @@ struct backend {
     enum chex_status (*plan_size)(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                                   struct chex_error *err);
     /*
-     * The same errors, and CHEX_ERR_MEMORY, which names what is needed and what there is.  Arenas are zero but for
+     * The same errors, and CHEX_ERR_MEMORY, which names needed and present bytes.  Arenas are zero but for
      * running variances, which are 1.
      */
     enum chex_status (*plan_new)(struct device *device, const struct plan_options *o, struct plan **out,
@@ -230,7 +230,7 @@ struct backend {
                                    const struct step_end *end, struct chex_error *err);
     /* One step of the optimizer with these gradients; `clip` as in optimizer.h.  The same errors. */
     enum chex_status (*update)(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err);
-    /* What came of a step, once it is *done.  That of the last two tickets can be asked for.  The same errors. */
+    /* The result of a step, once it is *done.  Those of the last two tickets can be asked for.  The same errors. */
     enum chex_status (*result)(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
                                struct chex_error *err);
     /* A plan that is halted takes part again; nothing is under way. */

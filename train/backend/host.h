@@ -1,5 +1,5 @@
 /*
- * host.h - what the backends that compute in host memory have in common: devices, arenas, a step and what comes of it
+ * host.h - for all backends that compute in host memory: devices, arenas, a step and its result
  *
  * The plan of such a backend begins with a struct host, and its table of functions takes host_accumulate() and the like
  * from here.  What differs is in struct host_ops: how a micro-batch goes forward and backward.

@@ -1,7 +1,7 @@
 /*
  * host_memory.h - how much memory this process can still take
  *
- * Linux promises more than it has and ends a process that takes it by its word, so who needs much asks before.
+ * Linux promises more than it has, and ends a process that believes it.  So a caller that needs much asks before.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

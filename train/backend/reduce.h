@@ -33,7 +33,7 @@ struct reduce_ops {
     enum chex_status (*start)(struct reduce *r, void *data, size_t count, void *queue, struct chex_error *err);
     /* What is put into `queue` from now on sees all sums that were started.  Host memory: waits for them. */
     enum chex_status (*join)(struct reduce *r, void *queue, struct chex_error *err);
-    /* Called by anyone who computes or waits for long: moves sums on, and tells the peers that this rank lives. */
+    /* Called again and again in a long computation or a wait: moves sums, and sends heartbeats. */
     enum chex_status (*poll)(struct reduce *r, struct chex_error *err);
     void (*free)(struct reduce *r);
 };

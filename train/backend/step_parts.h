@@ -12,7 +12,7 @@
 enum step_part {
     PART_WAIT,     /* for the loader: 0 where the disk keeps up */
     PART_FORWARD,  /* with copying the batch to a device */
-    PART_BACKWARD, /* sums of other ranks may go on meanwhile */
+    PART_BACKWARD, /* sums over the ranks may run meanwhile */
     PART_REDUCE,   /* waiting for the sums over the ranks */
     PART_UPDATE,   /* the optimizer */
     PART_MEET,     /* waiting for what came of a step, where a device is behind */

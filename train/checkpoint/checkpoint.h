@@ -1,5 +1,5 @@
 /*
- * checkpoint.h - what a run needs to go on as if it had never stopped
+ * checkpoint.h - what a run needs to resume as if it had never stopped
  *
  * A checkpoint is two files of the run's folder, both safetensors:
  *     step-004800.safetensors       parameters and running statistics, named as torchvision's (weights.h): the model
@@ -66,7 +66,7 @@ enum chex_status checkpoint_save(const struct folder *folder, const struct graph
                                  unsigned keep, struct chex_error *err);
 
 /*
- * Remove what checkpoint_save() of this run would have removed, had nobody cut the power behind its replacement of
+ * Remove what checkpoint_save() of this run would have removed, but for a power loss behind its replacement of
  * `latest`: checkpoints older than the newest of `latest` which it does not name and of which `keep` (0: all) newer
  * ones are there.  Nothing else: neither files of another run nor, where `latest` is full or not readable, any.
  * state: of the run.  CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
@@ -80,8 +80,8 @@ enum chex_status checkpoint_save_model(const struct folder *folder, const char *
                                        char *hex, struct chex_error *err);
 
 /*
- * Which checkpoint to go on from: the first of `latest` or, where its files are not what they were, the next (*fallback
- * says so, with the reason in err).  Where `latest` itself is not readable, the newest files with good headers.  name:
+ * Which checkpoint to resume from: the first of `latest` or, where its files have changed, the next (*fallback says so,
+ * with the reason in err).  Where `latest` itself is not readable, the newest files with good headers.  name:
  * "step-004800".
  * CHEX_ERR_MISSING there is none;  CHEX_ERR_DAMAGED none is whole
  */
@@ -91,7 +91,7 @@ enum chex_status checkpoint_find(const struct folder *folder, char name[CHECKPOI
 /* Is this one whole?  By its hashes where `latest` names it, else by the headers of its files.  Statuses of reading. */
 enum chex_status checkpoint_check(const struct folder *folder, const char *name, struct chex_error *err);
 
-/* Rename the files of all later checkpoints to NAME.bad: for whoever wants to look at them.  CHEX_ERR_WRITE */
+/* Rename the files of all later checkpoints to NAME.bad, so that a user can look at them.  CHEX_ERR_WRITE */
 enum chex_status checkpoint_set_aside(const struct folder *folder, const char *name, struct chex_error *err);
 
 /*

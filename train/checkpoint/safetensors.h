@@ -83,7 +83,7 @@ enum chex_status safetensors_read_floats(const struct safetensors *s, const stru
 enum chex_status safetensors_read_raw(const struct safetensors *s, const struct tensor_entry *entry, void *out,
                                       struct chex_error *err);
 
-/* `count` of its values from `first` on, as they are: for whoever looks at a tensor piece by piece. */
+/* `count` of its values from `first` on, unconverted: to read a tensor piece by piece. */
 enum chex_status safetensors_read_part(const struct safetensors *s, const struct tensor_entry *entry, uint64_t first,
                                        size_t count, void *out, struct chex_error *err);
 

@@ -169,7 +169,7 @@ is_head(const struct graph_tensor *t)
     return strncmp(t->name, "classifier.", 11) == 0 || strncmp(t->name, "fc.", 3) == 0;
 }
 
-/* Match one list of tensors; entry[] gets what was found, NULL for a head that is left. */
+/* Match one list of tensors; entry[] gets the found ones, NULL for a head that is left. */
 static void
 match(const struct graph_tensor *tensor, size_t count, const struct safetensors *file, bool other_head,
       const struct tensor_entry **entry, struct weights_report *report, struct faults *faults)

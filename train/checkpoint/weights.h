@@ -9,7 +9,7 @@
  * blocks: weights_old_name().
  *
  * Every tensor of the graph must be found with its shape, or none is used: the error names up to five that do not fit.
- * With other_head the last layer may have another number of outputs: it is then left as it is, and said so.
+ * With other_head the last layer may have another number of outputs: it is then left unchanged, and *report says so.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

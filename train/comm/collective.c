@@ -21,7 +21,7 @@
 
 /* ---- one message from each to each ---------------------------------------------------------------------------- */
 
-/* A gathering or a meeting, and what came. */
+/* A gathering or a meeting, and the letters that came. */
 struct exchange {
     int tag;
     struct letter **letter; /* [size]; that of this rank stays NULL */
@@ -38,7 +38,7 @@ exchange_release(const struct collective *c, struct exchange *x)
     x->letter = NULL;
 }
 
-/* Takes the letter that belongs to this call.  What was sent before a meeting and nobody wanted any more goes away. */
+/* Takes the letter that belongs to this call.  Letters from before a meeting that were not taken go away. */
 static enum chex_status
 take_letter(struct collective *c, int rank, struct exchange *x, struct chex_error *err)
 {
@@ -242,7 +242,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
         status = judge(c, &x, &head, flags, err);
         close_meeting(c, terminating, status);
     } else {
-        c->left = true; /* nobody hears of this rank any more */
+        c->left = true; /* no other rank hears of this one any more */
         if (status == CHEX_OK || status == CHEX_ERR_STOPPED || head.secondhand)
             status = error_set(err, met, "%s", why.text);
     }

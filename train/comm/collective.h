@@ -8,7 +8,7 @@
  * A step of training is one allreduce: each bucket of gradients that became final is started, collective_poll() moves
  * them on, and collective_allreduce_wait() ends when all are there (reduce_host.h).  Ranks meet, collective_agree(),
  * where all of them know that they do: after an epoch, before a checkpoint, after a fault that came with the sums.
- * Inside of sums nothing is expected to fail: a rank that fails there leaves transfers that nobody ends,
+ * Inside of sums nothing is expected to fail: a rank that fails there leaves transfers that never end,
  * collective_broken() is true, and the run can only be aborted.
  *
  * An error of another rank comes back from whatever this one waits in, with "rank 3 n07: " before the text; then all
@@ -42,9 +42,9 @@ struct collective_options {
     double timeout;
 
     /*
-     * Set by the handler of SIGTERM; may be NULL.  Whoever sends it may have lost a rank and end this process soon:
+     * Set by the handler of SIGTERM; may be NULL.  The sender may have lost a rank, and may end this process soon:
      * from then on a rank that is silent for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest silence
-     * so far) is lost.  Once all ranks have met after it, everyone is there, and the timeout counts again:
+     * so far) is lost.  Once all ranks have met after it, every rank is there, and the timeout counts again:
      * saving may take longer.
      */
     const atomic_bool *terminating;

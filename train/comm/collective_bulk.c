@@ -1,9 +1,9 @@
 /*
  * collective_bulk.c - see collective.h: sums, and what transfers have in common
  *
- * A sum of `count` numbers over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Everyone
- * sends each slice to its owner; the owner adds what it gets in the order of the ranks, and sends the result to
- * everyone.  So a rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is
+ * A sum of `count` numbers over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Each rank
+ * sends each slice to its owner; the owner adds the slices in the order of the ranks, and sends the result to every
+ * rank.  So a rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is
  * computed once, and its order is fixed.  The result comes to where the slice was sent from, once that is gone.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -90,7 +90,7 @@ collective_transfer_done(struct collective *c, int rank, struct comm_transfer **
 
 /* ---- a sum ---------------------------------------------------------------------------------------------------- */
 
-/* What came from a rank, and where the sum over ranks grows: in the place of rank 0. */
+/* The data of a rank; the sum over ranks grows in the place of rank 0. */
 static double *
 place_of(const struct collective *c, const struct sum *s, int rank)
 {
@@ -273,7 +273,7 @@ collective_free_sums(struct collective *c)
     c->spare = free_list(c, c->spare);
 }
 
-/* One that has room for so many numbers where there is one. */
+/* One with room for this number of floats, where there is one. */
 static struct sum *
 take_spare(struct collective *c, size_t numbers)
 {

@@ -2,13 +2,14 @@
  * collective_private.h - what the files of collective.h share
  *
  * collective.c            beginning and end, gathering, meetings
- * collective_wait.c       listening, telling that one lives, waiting, who is lost
+ * collective_wait.c       receiving, heartbeats, waiting, lost ranks
  * collective_bulk.c       sums, by transfers
  * collective_broadcast.c  broadcast, by transfers
  *
  * Two kinds of calls.  In a gathering or a meeting each rank sends one message to every other.  Sums and broadcasts are
  * transfers, whose tags follow from counting.  Both are counted between meetings, `begun` and `ended`: the message of
- * a meeting says how many its sender has ended, so whoever waits in a call knows whether that one will still take part.
+ * a meeting says how many its sender has ended, so a rank that waits in a call knows whether the sender will still take
+ * part.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +26,7 @@
 /* Of messages; those of ranks.h are others. */
 enum { TAG_BEAT = 16, TAG_GATHER, TAG_MEET };
 
-/* What stands before the data of a message. */
+/* The head before the data of a message. */
 struct head {
     uint64_t meeting;           /* how many there were before */
     uint64_t begun, ended;      /* calls of the sender since then, a gathering's own not counted */
@@ -78,12 +79,12 @@ struct collective {
     struct chex_error why; /* with lost */
 };
 
-/* What a call does: it looks for what came, sets peer.missing, and says when it is done. */
+/* One call: it looks for arrived messages, sets peer.missing, and says when it is done. */
 struct task {
     enum chex_status (*advance)(struct collective *c, void *context, bool *done, struct chex_error *err);
     void *context;
     bool meets;     /* a meeting itself: an error of another rank is no reason to leave */
-    bool transfers; /* a sum or a broadcast: who sends a message instead is in another call */
+    bool transfers; /* a sum or a broadcast: a rank that sends a message instead is in another call */
     uint64_t index; /* what `ended` of another must be above for it to take part */
 };
 
@@ -93,7 +94,7 @@ struct task {
 enum chex_status collective_wait(struct collective *c, const struct task *task, struct chex_error *err);
 /* The same without waiting: done or not. */
 enum chex_status collective_try(struct collective *c, const struct task *task, bool *done, struct chex_error *err);
-/* Nobody is waited for any more. */
+/* This rank waits for no other any more. */
 enum chex_status collective_lose(struct collective *c, struct chex_error *err);
 struct letter *letter_take(struct peer *peer);
 void letter_free(struct letter *letter);

@@ -1,5 +1,5 @@
 /*
- * collective_wait.c - see collective_private.h: listening, telling that one lives, waiting, and who is lost
+ * collective_wait.c - see collective_private.h: receiving, heartbeats, waiting, and lost ranks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,16 +15,16 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds between two words to all others while waiting; less where the timeout is short. */
+/* Seconds between two heartbeats of a waiting rank; less where the timeout is short. */
 #define BEAT_SECONDS 1.0
 
-/* A turn of waiting counts at most this: what is longer was this process being stopped. */
+/* An iteration of waiting counts at most this: in a longer one this process was suspended. */
 #define TURN_SECONDS 1.0
 
 /* After the signal: warn_waiting() comes then, or after half of the grace. */
 #define WARN_SECONDS 0.5
 
-/* Turns without a pause, then with longer and longer ones. */
+/* Iterations without a pause, then with longer and longer ones. */
 #define BUSY_TURNS  100
 #define SHORT_PAUSE 20000
 #define LONG_PAUSE  1000000 /* ns */
@@ -175,7 +175,7 @@ look_for_failed(struct collective *c, const struct task *task, struct chex_error
     return status;
 }
 
-/* ---- who is lost ---------------------------------------------------------------------------------------------- */
+/* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
 /* "rank 3 n07, rank 5 n09": those that are missing and were silent for `patience` seconds. */
 static int
@@ -231,7 +231,7 @@ warn_of_silent(struct collective *c, double silent)
         c->options.warn_waiting(c->options.context, text);
 }
 
-/* After SIGTERM: soon nobody waits any longer. */
+/* After SIGTERM: soon no rank waits any longer. */
 static enum chex_status
 look_while_terminating(struct collective *c, double patience, struct chex_error *err)
 {

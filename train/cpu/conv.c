@@ -1,7 +1,7 @@
 /*
  * conv.c - convolutions forward: strips, and weights in the order in which the kernels read them
  *
- * A strip is so many outputs of one image that its inputs, normalised, fit the second-level cache.
+ * A strip is a number of outputs of one image, chosen so that its normalised inputs fit the second-level cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -196,7 +196,7 @@ conv_scratch(const struct plan *plan, const struct step *step)
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* One block of outputs, all blocks of inputs, in both orders.  What is no channel stays zero. */
+/* One block of outputs, all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
 void
 conv_pack(void *context, size_t block, unsigned thread)
 {

@@ -31,7 +31,7 @@ struct backward {
     float *scratch;
 };
 
-/* Blocks of outputs for one tile when so many are left: not three and then one. */
+/* Blocks of outputs for the next tile, of those that are left: not three and then one. */
 static unsigned
 outs_of(unsigned left)
 {

@@ -356,7 +356,7 @@ peek_channel(const struct tensor *s, size_t image, unsigned channel, bool gradie
     }
 }
 
-/* What is stored; a normalised value never is. */
+/* A stored value; a normalised one never is. */
 static enum chex_status
 cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {

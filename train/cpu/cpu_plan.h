@@ -1,5 +1,5 @@
 /*
- * cpu_plan.h - a graph made ready for the CPU: what is stored, what is computed again, and where everything lies
+ * cpu_plan.h - a graph made ready for the CPU: which values are stored or computed again, and where
  *
  * The model to keep in mind: a buffer of the graph is a tensor of 16-channel blocks, [image][block][pixel][16].  Each
  * slice that a node writes begins with a new block; the channels of a block that no slice fills (holes) stay zero, and
@@ -38,7 +38,7 @@ struct tensor {
     unsigned *lane;       /* [channels]: where a channel lies, block * 16 + its place there */
     size_t norm;          /* the NORM node whose output this is: then nothing is stored; else NO_NODE */
     size_t first, last;   /* nodes that write it first and read it last */
-    bool normed, plain;   /* read by normalisations; read as it is */
+    bool normed, plain;   /* read by normalisations; read without */
     float *value;         /* [slots][image], or with gaps */
     float *gradient;      /* [images][image], train */
 
@@ -84,7 +84,7 @@ struct view {
  */
 struct conv_plan {
     bool flat, same;              /* same: outputs lie where inputs do; then backward is one pass over both */
-    unsigned kernel, stride, pad; /* as it is computed, so 1, 1, 0 for patches */
+    unsigned kernel, stride, pad; /* as computed, so 1, 1, 0 for patches */
     unsigned height, width, out_height, out_width;
     unsigned rows, columns, strips;   /* forward: outputs of a strip; of a flat one columns, else rows */
     unsigned back_rows, back_columns; /* backward, same: of a strip */
@@ -162,12 +162,12 @@ struct plan {
 
 /* Zeroed memory aligned to 64 bytes (2 MiB for large ones) that is freed with the plan; NULL when out of memory. */
 void *plan_take(struct plan *plan, size_t count, size_t size);
-/* The same for what is large: plan_allocate() will put the pointer at `where`, which is the address of one. */
+/* The same for large arrays: plan_allocate() will put the pointer at `where`, which is the address of one. */
 bool plan_want(struct plan *plan, void *where, size_t count, size_t size);
 bool plan_want_activations(struct plan *plan);
 /* The memory of a plan that was built; nothing large is taken.  CHEX_ERR_MEMORY: it cannot be counted */
 enum chex_status plan_count(const struct plan *plan, struct plan_memory *out, struct chex_error *err);
-/* Take it.  CHEX_ERR_MEMORY, before anything is taken, says what is needed and what there is. */
+/* Take it.  CHEX_ERR_MEMORY, before anything is taken, says how much is needed and how much is there. */
 enum chex_status plan_allocate(struct plan *plan, struct chex_error *err);
 
 /* plan_build.c: tensors, steps and what memory they want.  CHEX_ERR_UNSUPPORTED names what this backend does not do. */
@@ -241,7 +241,7 @@ void statistics_add(struct plan *plan, const struct step *step, size_t unit, uns
                     size_t slot, size_t from, size_t pixels);
 /* All units are there: mean and inverse of the tensor. */
 void statistics_finish(struct plan *plan, const struct step *step);
-/* Strips of so many images of a convolution, else images. */
+/* Of a convolution the strips of this number of images, else the images. */
 size_t statistics_units(const struct step *step, size_t images);
 
 void norm_prepare(struct plan *plan, struct step *step);

@@ -228,7 +228,7 @@ weights(const struct weight_tile *t)
 #endif
 }
 
-/* ---- what is read ----------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 static void
 gather(const struct gather *part, size_t count, size_t step, size_t pixels, float *y)

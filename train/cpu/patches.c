@@ -1,5 +1,5 @@
 /*
- * patches.c - what lies under the windows over an image, as the lanes of pixels; see cpu_plan.h
+ * patches.c - the values under the windows over an image, as the lanes of pixels; see cpu_plan.h
  *
  * The three colours of an image fill 3 of 16 lanes, so that a convolution of it as of others would waste most of its
  * work.

@@ -118,7 +118,7 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
                : error_memory(err);
 }
 
-/* Behind what is there.  Where channels are kept, they keep their places, holes between them too. */
+/* Behind the others.  Where channels are kept, they keep their places, holes between them too. */
 static void
 place_output(struct step *step)
 {

@@ -1,5 +1,5 @@
 /*
- * plan_memory.c - the memory of a plan: what is small is taken at once, what is large is added up, compared with what
+ * plan_memory.c - the memory of a plan: small arrays are taken at once, large ones are added up, compared with what
  * there is, and taken in the end
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,5 @@
 /*
- * pool.c - sums, pools and the linear layer: what is quick anyway
+ * pool.c - sums, pools and the linear layer, which take little time
  *
  * A task is one image; the linear layer is one task.
  *

@@ -51,7 +51,7 @@ struct loader {
     struct chex_error error;
     double waited;
     uint64_t skipped;
-    struct buffer places; /* struct sample_place of skipped ones that nobody has taken yet */
+    struct buffer places; /* struct sample_place of skipped ones that were not taken yet */
 };
 
 /* ---- one batch ------------------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
             break;
     }
     /*
-     * The record of this position alone: another that is damaged has a position of its own, and filling is of no
+     * The record of this position alone: another that is damaged has a position of its own, and padding is of no
      * sample.
      */
     if (status == CHEX_OK && tries > 0 && position < s->count)
@@ -177,7 +177,7 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
     return CHEX_OK;
 }
 
-/* ---- what comes later ------------------------------------------------------------------------------------------ */
+/* ---- later positions ------------------------------------------------------------------------------------------- */
 
 /* Tell of the samples of a micro-batch. */
 static void
@@ -202,7 +202,7 @@ look_ahead(struct loader *l, uint64_t number)
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
 
-/* The next micro-batch to be filled; false when there is none, or nobody wants one. */
+/* The next micro-batch to be filled; false when there is none, or none is wanted. */
 static bool
 take_number(struct loader *l, uint64_t *number)
 {

@@ -10,7 +10,7 @@
  *         use batch->batch; loader_return(loader, batch)
  *     loader_free(loader)
  *
- * What is in a batch is a pure function of the options: threads and timing change nothing.
+ * The content of a batch is a pure function of the options: threads and timing change nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -49,7 +49,7 @@ struct loader_options {
      */
     struct reader *reader;
     bool check_crc;
-    unsigned expect; /* so many positions before a record is read the system is told of it; 0: it is not */
+    unsigned expect; /* positions ahead of the reader for which readahead is asked; 0: none */
 };
 
 /* Which image a record says that it is; the texts are not terminated. */

@@ -1,9 +1,9 @@
 /*
  * reader.c - see reader.h
  *
- * A byte of state for each record of the data set: who sets RECORD_TAKEN puts the record into memory, and RECORD_KEPT
- * says that it is there.  Files are opened when they are first needed; of a data set with very many shards those that
- * were not used for a while are closed again.
+ * A byte of state for each record of the data set: the thread that sets RECORD_TAKEN puts the record into memory, and
+ * RECORD_KEPT says that it is there.  Files are opened when they are first needed; of a data set with very many shards
+ * those that were not used for a while are closed again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -66,7 +66,7 @@ struct reader {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* Close a file that nobody uses and that was not used lately.  The lock is held. */
+/* Close a file that is not in use and was not lately.  The lock is held. */
 static void
 close_one(struct reader *r)
 {
@@ -125,9 +125,9 @@ handle_return(struct reader *r, struct handle *h)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Read from one place.  anew: not from the page cache, as far as the system lets us. */
+/* Read from one place.  uncached: not from the page cache, as far as the system allows. */
 static enum chex_status
-read_from(struct reader *r, unsigned place, unsigned shard, uint32_t first, uint32_t count, bool anew, uint8_t *out,
+read_from(struct reader *r, unsigned place, unsigned shard, uint32_t first, uint32_t count, bool uncached, uint8_t *out,
           struct chex_error *err)
 {
     struct handle *h;
@@ -135,7 +135,7 @@ read_from(struct reader *r, unsigned place, unsigned shard, uint32_t first, uint
 
     if (status != CHEX_OK)
         return status;
-    if (anew)
+    if (uncached)
         (void)posix_fadvise(h->file->fd, (off_t)(first * r->stride), (off_t)(count * r->stride), POSIX_FADV_DONTNEED);
     status = chex_shard_read(h->file, first, count, out, err);
     handle_return(r, h);
@@ -198,7 +198,7 @@ mark_kept(struct reader *r, uint64_t number)
     atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
 }
 
-/* A good record that was taken: its pixels go to the store, and what is before and behind them into memory. */
+/* A good record that was taken: its pixels go to the store, and the bytes before and behind them into memory. */
 static void
 put_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {
@@ -311,7 +311,7 @@ reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *recor
 
 /* ---- filling the memory ------------------------------------------------------------------------------------------ */
 
-/* Take records from `first` on that nobody has taken, at most `most`; their number. */
+/* Take records from `first` on that are not taken yet, at most `most`; their number. */
 static uint32_t
 take_records(struct reader *r, unsigned shard, uint32_t first, uint32_t most)
 {
@@ -322,7 +322,7 @@ take_records(struct reader *r, unsigned shard, uint32_t first, uint32_t most)
     return taken;
 }
 
-/* One that is not good is not kept: whoever needs it reads it, and says what it is. */
+/* A damaged record is not kept: the pass that needs it reads it, and reports it. */
 static void
 settle_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {

@@ -71,7 +71,7 @@ char *reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t 
 void reader_expect(struct reader *r, unsigned shard, uint32_t index);
 
 /*
- * From now on `threads` threads read what is to be kept, shard by shard: a disk gives that faster than the order of a
+ * From now on `threads` threads read the records to keep, shard by shard: a disk gives that faster than the order of a
  * shuffle.  Where memory runs out no more is kept.  CHEX_ERR_MEMORY no thread can be started
  */
 enum chex_status reader_fill(struct reader *r, unsigned threads, struct chex_error *err);

@@ -1,7 +1,7 @@
 /*
  * staging.c - see staging.h
  *
- * One thread leads: folder, lock, what is there, space, copies, manifest.  Shards are shared out to it and its helpers.
+ * One thread leads: folder, lock, present files, space, copies, manifest.  It and its helpers divide the shards.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

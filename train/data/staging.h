@@ -30,7 +30,7 @@ struct staging_options {
     const char *folder;      /* DIR; made where it is missing, its parent must be there */
     const bool *split;       /* [split_count]: shards of these are copied */
     unsigned threads;        /* at least 1 */
-    bool break_lock;         /* take over a lock of which nobody here can know whether its holder lives */
+    bool break_lock;         /* take over a lock whose holder cannot be looked for here */
     const atomic_bool *stop; /* NULL: never */
 };
 

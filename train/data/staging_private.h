@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-/* What is done to each shard, by one of the threads. */
+/* The work on each shard, by one of the threads. */
 typedef enum chex_status staging_work(struct staging *s, unsigned shard, struct chex_error *err);
 
 struct staging {
@@ -50,7 +50,7 @@ staging_fail_stopped(struct chex_error *err)
     return error_set(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
 }
 
-staging_work staging_probe_shard; /* s->there[shard]: what lies there is good */
+staging_work staging_probe_shard; /* s->there[shard]: the copy in the folder is good */
 staging_work staging_copy_shard;  /* where it is not; or leave it out */
 
 #endif

@@ -60,7 +60,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
 
 /*
  * The same for a file that lies there, by the checksums of its records and the manifest's over these, which takes a
- * twentieth of the time: what a copy or a disk does to a file is noticed, and nobody else may write there.
+ * twentieth of the time: damage by a copy or a disk is noticed, and no other user may write there.
  */
 static enum chex_status
 check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
@@ -82,7 +82,7 @@ check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
     return status;
 }
 
-/* What lies there already. */
+/* The file that is there already. */
 enum chex_status
 staging_probe_shard(struct staging *s, unsigned shard, struct chex_error *err)
 {
@@ -125,7 +125,7 @@ copy_from(struct staging *s, int fd, const struct chex_shard_info *info, struct 
 static enum chex_status
 leave_out(struct staging *s, const struct chex_shard_info *info, const struct chex_error *why)
 {
-    /* What lies there under its name has not its content. */
+    /* The file under its name has not its content. */
     enum chex_status status = folder_remove(&s->folder, info->name, NULL);
 
     pthread_mutex_lock(&s->mutex);

@@ -1,5 +1,5 @@
 /*
- * evaluate.c - see evaluate.h: the views, scoring one's share, meeting the other ranks
+ * evaluate.c - see evaluate.h: the views, scoring the part of this rank, exchanging it with the other ranks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,13 +43,13 @@ evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EV
     }
     for (k = 0; k < 5; k++) {
         view[k] = (struct crop){.x = (uint16_t)left[k], .y = (uint16_t)top[k]};
-        /* What lies at `left` of the mirrored image lies as far from the right edge of this one. */
+        /* A crop at `left` of the mirrored image lies as far from the right edge of this one. */
         view[5 + k] = (struct crop){.x = (uint16_t)(room - left[k]), .y = (uint16_t)top[k], .flip = true};
     }
     return 10;
 }
 
-/* ---- one rank's share ------------------------------------------------------------------------------------------ */
+/* ---- the part of one rank ---------------------------------------------------------------------------------------- */
 
 struct share_of_scores {
     const struct evaluate_options *o;
@@ -125,7 +125,7 @@ sigmoid(double x)
     return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
 
-/* The mean over the views; of one view its logit as it is. */
+/* The mean over the views; of a single view the unchanged logit. */
 static void
 join_views(struct share_of_scores *s)
 {
@@ -203,7 +203,7 @@ score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t 
 
 /* ---- all ranks ------------------------------------------------------------------------------------------------- */
 
-/* Who has a fault, or is to stop, goes to the next meeting at once; so all come to the same ones. */
+/* A rank that has a fault, or is to stop, goes to the next barrier at once; so all come to the same ones. */
 static enum chex_status
 meet(const struct evaluate_options *o, enum chex_status status, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * evaluate.h - the scores of a split and what follows from them: exact, whatever the number of ranks and the size of a
+ * evaluate.h - the scores of a split and the metrics of them: exact, whatever the number of ranks and the size of a
  * micro-batch
  *
  * Position p of a split is sample p in the order of the shards.  Rank r of N scores the micro-batches r, r + N, ...;
@@ -8,7 +8,7 @@
  * images beside it.
  *
  * The score of an image is a probability, rounded to float; AUROC, intervals and thresholds are those of these floats,
- * which predictions.h writes with all their digits: whoever reads them back finds the same numbers.  With several views
+ * which predictions.h writes with all their digits: read back, they are the same numbers.  With several views
  * of an image (test-time augmentation) the probability is the mean of theirs, summed in double in the order below; its
  * logit is log(mean of p / mean of 1 - p), and the loss is that of this logit.
  *

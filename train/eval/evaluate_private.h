@@ -1,7 +1,7 @@
 /*
  * evaluate_private.h - between scoring (evaluate.c) and judging (evaluate_judge.c)
  *
- * A rank keeps what it has scored as one text of entries, which is also the message to the others:
+ * A rank keeps its scores as one text of entries, which is also the message to the others:
  *     u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8
  *     label[outputs], name, patient id
  * in the byte order of the machine.  A position of which there is no entry was damaged.
@@ -31,7 +31,7 @@ enum chex_status entry_append(struct buffer *b, uint32_t position, const struct 
 enum chex_status evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries,
                                    struct evaluation *out, struct chex_error *err);
 
-/* Loss and metrics from what was unpacked. */
+/* Loss and metrics of the unpacked scores. */
 enum chex_status evaluation_judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err);
 
 #endif

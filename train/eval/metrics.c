@@ -321,7 +321,7 @@ compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The value below which a share q of the sorted ones lies, interpolated (numpy.percentile's default). */
+/* The quantile q of the sorted values, interpolated (numpy.percentile's default). */
 static double
 quantile(const double *sorted, size_t count, double q)
 {

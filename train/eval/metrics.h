@@ -6,7 +6,7 @@
  * patient are not independent.  A finding without positives, or without negatives, has no AUROC (NaN) and is left out
  * of the mean.
  *
- * Two tables name what is computed: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, Prometheus,
+ * Two tables name the metrics: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, Prometheus,
  * the report and auroc.svg walk them, so a new metric is a line of the table and its computation in metrics.c.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -36,7 +36,7 @@ enum chex_status predictions_write(const struct evaluation *e, const struct eval
 /*
  * All numbers of the evaluation, as schemas/evaluation.schema.json says: data set, split and its hash, model,
  * checkpoint; loss; for each finding positives, prevalence, AUROC and AUPRC with their intervals, and two operating
- * points with their confusion counts; the means.  What is not defined is null.
+ * points with their confusion counts; the means.  An undefined number is null.
  * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 #define METRICS_DOCUMENT_FORMAT 1

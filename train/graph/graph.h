@@ -21,7 +21,7 @@ enum graph_op {
     GRAPH_CONV, /* out[o][y][x] = sum over i, ky, kx of w[o][i][ky][kx] * in[i][y * stride + ky - pad][...]; no bias */
     GRAPH_NORM, /* batch normalisation over the images and pixels of a micro-batch, then ReLU where relu is set */
     GRAPH_ADD,  /* in + in2, then ReLU where relu is set */
-    GRAPH_MAX_POOL,  /* over kernel x kernel; what lies outside does not count */
+    GRAPH_MAX_POOL,  /* over kernel x kernel; pixels outside do not count */
     GRAPH_AVG_POOL,  /* over kernel x kernel without padding */
     GRAPH_MEAN_POOL, /* over all pixels: 1 x 1 */
     GRAPH_LINEAR     /* out[o] = sum over i of w[o][i] * in[i] + bias[o], on 1 x 1 */
@@ -98,7 +98,7 @@ const struct graph_tensor *graph_find(const struct graph *g, const char *name);
 /* Multiplications and additions (2 for each pair) of one image forward. */
 double graph_flops(const struct graph *g);
 
-/* Values that a training step keeps of one image, all buffers: the plainest backend needs so many floats, twice. */
+/* Values that a training step keeps of one image, all buffers: the plainest backend needs twice that many floats. */
 size_t graph_activations(const struct graph *g);
 
 /* ---- building (densenet.c, resnet.c) --------------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ append_flush(struct append *a, struct chex_error *err)
     }
     a->end += a->pending.size;
     a->pending.size = 0;
-    /* What is written to a file without a name is seen by nobody. */
+    /* Lines in a file without a name are lost. */
     if (fstat(a->fd, &st) == 0 && st.st_nlink == 0)
         return error_set(err, CHEX_ERR_WRITE, "'%s/%s' was removed", a->folder->path, a->name);
     return CHEX_OK;

@@ -3,7 +3,7 @@
  * in events_plugin.c
  *
  * A value is packed as soon as it is complete and unpacked again: so its message tree may stand on the stack of the
- * function that makes it, and what is kept has one owner and one way to be freed.
+ * function that makes it, and each kept tree has one owner and one way to be freed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -133,7 +133,7 @@ first_second(const struct folder *folder, unsigned long long *out, struct chex_e
     return status == CHEX_ERR_READ ? error_context(err, CHEX_ERR_WRITE, "event file") : status;
 }
 
-/* Of the host's name only what is harmless in a file name. */
+/* Of the host's name the characters that are harmless in a file name. */
 static void
 host_for_name(char *out, size_t size)
 {

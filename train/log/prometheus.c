@@ -81,7 +81,7 @@ prometheus_check(const char *path, struct chex_error *err)
     return status;
 }
 
-/* The value of a label: a quote, a backslash and a newline are escaped, and what is not UTF-8. */
+/* The value of a label: a quote, a backslash and a newline are escaped, and bytes that are not UTF-8. */
 static char *
 label_value(const char *text)
 {

@@ -191,7 +191,7 @@ earlier_sessions(const json_t *earlier)
     return copy;
 }
 
-/* A value that stays until this session has a newer one; null where the run begins anew. */
+/* A value that stays until this session has a newer one; null where a new run begins. */
 static json_t *
 carry(const json_t *earlier, const char *key, const struct run_facts *f)
 {

@@ -1,5 +1,5 @@
 /*
- * run_file.h - run.json: what this run is, for whoever finds its folder later (schemas/run.schema.json)
+ * run_file.h - run.json: what this run is, for a reader who finds its folder later (schemas/run.schema.json)
  *
  * Written when the run starts, and once more when it ends, each time whole by the safe-file helper.  One that starts
  * again in the same folder keeps the list of the earlier starts: "sessions", each with its command line, hosts and how
@@ -58,7 +58,7 @@ struct run_file;
 enum chex_status run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
                                 struct chex_error *err);
 
-/* What came out, for one split. */
+/* The result of one split. */
 struct run_result {
     const char *split, *sha256; /* members_sha256 */
     const char *weights;        /* file name of the model that was evaluated */

@@ -166,7 +166,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
         return error_memory(err);
     log->warn = options->warn;
     log->context = options->context;
-    /* A file that could not be cut to what is true gets no new lines: they would stand behind half a line, or twice. */
+    /* A file that could not be cut back gets no new lines: they would stand behind half a line, or twice. */
     status = run_log_trim(options, &why);
     if (status == CHEX_OK)
         status = append_open(options->folder, RUN_LOG_METRICS, false, &log->metrics, &why);
@@ -206,7 +206,7 @@ run_log_free(struct run_log *log)
 
 /* ---- what happened ----------------------------------------------------------------------------------------------- */
 
-/* A scalar "GROUP/NAME"; what is not finite has no place on a curve. */
+/* A scalar "GROUP/NAME"; a number that is not finite has no place on a curve. */
 static void
 scalar(struct run_log *log, const char *group, const char *name, double value)
 {

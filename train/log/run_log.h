@@ -122,7 +122,7 @@ void run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char
  */
 void run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text);
 
-/* Hand to the operating system what is kept; done by itself at every evaluation and every 10 s.  Not an fsync. */
+/* Hand the kept lines to the operating system; done by itself at every evaluation and every 10 s.  Not an fsync. */
 void run_log_flush(struct run_log *log);
 
 /* Flush, fsync, close.  NULL is allowed. */

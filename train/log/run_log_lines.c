@@ -149,7 +149,7 @@ run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *t
     return end(&j, b, err);
 }
 
-/* ---- what stays -------------------------------------------------------------------------------------------------- */
+/* ---- lines that stay --------------------------------------------------------------------------------------------- */
 
 /* A line of ours that does not lie behind the checkpoint. */
 static bool

@@ -32,7 +32,7 @@ enum chex_status run_log_note_line(uint64_t step, uint32_t epoch, const char *wh
                                    struct buffer *b, struct chex_error *err);
 
 /*
- * Drop from metrics.jsonl what lies behind the checkpoint of o->step: lines of later steps, epochs that are not among
+ * Drop from metrics.jsonl the lines behind the checkpoint of o->step: lines of later steps, epochs that are not among
  * the `trained` ones, evaluations of those that are not among the complete `epochs`, and what is no line of ours (a
  * torn last one).  Where nothing is to be dropped nothing is written.
  * CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_LIMIT, CHEX_ERR_MEMORY: the file is as it was

@@ -10,7 +10,7 @@
  * continues.  As with run_log.h no failure ends a run: the first one is reported through warn(), and nothing more is
  * written.
  *
- * Functions take NULL for a trace that nobody wants.  One thread.
+ * Functions take NULL where no trace is wanted.  One thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

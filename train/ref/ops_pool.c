@@ -72,7 +72,7 @@ max_pool_backward(const struct graph_node *node, struct slice x, struct slice dx
 void
 avg_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
 {
-    float share = 1 / (float)(node->kernel * node->kernel);
+    float weight = 1 / (float)(node->kernel * node->kernel);
     unsigned n, c, row, col, ky, kx;
 
     for (n = 0; n < y.images; n++) {
@@ -85,7 +85,7 @@ avg_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
                         for (kx = 0; kx < node->kernel; kx++)
                             sum += plane(x, n,
                                          c)[(size_t)(row * node->stride + ky) * x.width + col * node->stride + kx];
-                    plane(y, n, c)[(size_t)row * y.width + col] = sum * share;
+                    plane(y, n, c)[(size_t)row * y.width + col] = sum * weight;
                 }
             }
         }
@@ -95,14 +95,14 @@ avg_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
 void
 avg_pool_backward(const struct graph_node *node, struct slice dx, struct slice dy)
 {
-    float share = 1 / (float)(node->kernel * node->kernel);
+    float weight = 1 / (float)(node->kernel * node->kernel);
     unsigned n, c, row, col, ky, kx;
 
     for (n = 0; n < dy.images; n++) {
         for (c = 0; c < dy.channels; c++) {
             for (row = 0; row < dy.height; row++) {
                 for (col = 0; col < dy.width; col++) {
-                    float g = plane(dy, n, c)[(size_t)row * dy.width + col] * share;
+                    float g = plane(dy, n, c)[(size_t)row * dy.width + col] * weight;
 
                     for (ky = 0; ky < node->kernel; ky++)
                         for (kx = 0; kx < node->kernel; kx++)

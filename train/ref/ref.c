@@ -223,7 +223,7 @@ run_forward(struct plan *plan, const struct graph_node *node, bool train)
     }
 }
 
-/* What is of images 0, 1, ..., to their places in the micro-batch; padding becomes 0. */
+/* The floats of images 0, 1, ..., to their places in the micro-batch; padding becomes 0. */
 static void
 put_images(const struct plan *plan, const float *from, size_t floats, float *to)
 {

@@ -35,9 +35,8 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 }
 
 /*
- * One step, and what is to be done behind it.  An epoch is told with its last step, before anything is saved: so a
- * checkpoint from there on means that it was told, and whoever goes on from that does not tell it again, without an
- * image.
+ * One step, and the saving or stopping behind it.  An epoch is told with its last step, before anything is saved: so a
+ * run that resumes from a later checkpoint does not report the epoch again, without an image.
  */
 static enum chex_status
 train_step(struct trainer *t, double since, struct chex_error *err)
@@ -74,8 +73,8 @@ train_epoch(struct trainer *t, struct chex_error *err)
 }
 
 /*
- * A record that cannot be used, in a step or an evaluation: what was reached is kept, whoever repairs it goes on from
- * here.
+ * A record that cannot be used, in a step or an evaluation: the last good step is saved, and once the record is
+ * repaired the run resumes from here.
  */
 static void
 keep_reached(struct trainer *t, enum chex_status status)

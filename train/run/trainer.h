@@ -9,11 +9,11 @@
  *     trainer_evaluate()   in its place: one split with given weights, no step
  *     trainer_estimate()   in its place: how long will it take?
  *
- * Exact: a run that was killed at any instant and goes on writes the same checkpoints and the same best model, byte for
+ * Exact: a run that was killed at any instant and resumes writes the same checkpoints and the same best model, byte for
  * byte, as one that was not (same ranks, same machine); so nothing that a step uses may depend on when it was saved.
  *
  * State of a run between two steps is struct checkpoint_state and the arenas of the plan, the same on every rank; rank
- * 0 alone reads and writes RUN.  What is to be shown comes by the callbacks of struct trainer_watch, on rank 0 alone:
+ * 0 alone reads and writes RUN.  Events and messages come by the callbacks of struct trainer_watch, on rank 0 alone:
  * this library prints nothing.
  *
  * The step is that of backend.h.  Ranks do not meet for it: what anyone wants, and that a rank has a fault, comes with
@@ -87,13 +87,13 @@ struct trainer_options {
     const char *stage;       /* a folder for a copy of the data set (staging.h), or NULL */
     enum cache_kind cache;   /* where the images of train and val are kept between epochs */
     enum reader_check check; /* of the checksums of records */
-    /* Choose the window of a new run by its size and the memory there is; a run that goes on has its own. */
+    /* Choose the window of a new run by its size and the memory there is; a resumed run has its own. */
     bool choose_window;
-    unsigned window; /* else: of order.h; a run that goes on must have it */
+    unsigned window; /* else: of order.h; a resumed run must have it */
 
     bool skip_bad;           /* replace a damaged record by the next good one; else the run ends */
-    bool allow_new_data;     /* go on with another data set */
-    bool allow_batch_change; /* go on with another global batch or micro-batch */
+    bool allow_new_data;     /* resume with another data set */
+    bool allow_batch_change; /* resume with another global batch or micro-batch */
     bool break_lock;
 
     enum tta tta;        /* of every evaluation */
@@ -114,7 +114,7 @@ extern const struct setting trainer_settings[];
  */
 unsigned trainer_micro_batch(unsigned batch, unsigned largest);
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+/* ---- callbacks --------------------------------------------------------------------------------------------------- */
 
 struct trainer;
 
@@ -185,11 +185,11 @@ struct trainer_watch {
 
 /*
  * options and watch outlive the trainer, comm too.  trainer_free() frees *out, also after a failure, where *out is NULL
- * only if memory ran out.  status and *err say what was wrong on this rank before: all ranks meet first.  On all ranks
+ * only if memory ran out.  status and *err are an earlier error of this rank: all ranks meet first.  On all ranks
  * alike:
  * CHEX_ERR_USAGE      options that cannot be, a device that is not there, ranks that differ
  * CHEX_ERR_MISSING    no data set, a shard that is not there; CHEX_ERR_TRUNCATED one of another size
- * CHEX_ERR_MEMORY     names what is needed and what there is
+ * CHEX_ERR_MEMORY     names the bytes that are needed and those that are there
  */
 enum chex_status trainer_prepare(const struct trainer_options *options, const struct trainer_watch *watch,
                                  struct comm *comm, enum chex_status status, struct trainer **out,
@@ -199,7 +199,7 @@ enum chex_status trainer_prepare(const struct trainer_options *options, const st
  * CHEX_OK                also where records were skipped: trainer_result()
  * CHEX_ERR_STOPPED       on request or by the time limit: all is saved
  * CHEX_ERR_DIVERGED      a loss or a gradient is not finite: the text has step, images, rate, and what to try
- * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE (what lies in RUN is of another run, or damaged), CHEX_ERR_MISSING
+ * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE (the checkpoint in RUN is of another run, or damaged), CHEX_ERR_MISSING
  * CHEX_ERR_WRITE         the last checkpoint could not be written
  * CHEX_ERR_LOST          another rank
  * and those of records, without skip_bad
@@ -233,7 +233,7 @@ void trainer_free(struct trainer *t); /* NULL is allowed */
 
 /* How images are read. */
 struct trainer_reading {
-    unsigned window;    /* of the order; of a run that goes on its own, once that is known */
+    unsigned window;    /* of the order; of a resumed run its own, once that is known */
     uint64_t size;      /* bytes of the splits that are read in every epoch */
     bool kept;          /* in memory */
     bool on_device;     /* in that of the device */
@@ -242,7 +242,7 @@ struct trainer_reading {
     uint64_t reread;    /* records that were told to have been good when read again */
 };
 
-/* What was decided by trainer_prepare(); pointers live as long as the trainer. */
+/* The decisions of trainer_prepare(); pointers live as long as the trainer. */
 struct trainer_facts {
     const struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
@@ -267,7 +267,7 @@ const struct trainer_options *trainer_options(const struct trainer *t);
 const struct checkpoint_state *trainer_state(const struct trainer *t);
 uint64_t trainer_steps_skipped(const struct trainer *t); /* of the run so far, for a gradient that overflowed */
 
-/* What came of it so far, in this process. */
+/* The result so far, of this process. */
 struct trainer_result {
     uint64_t steps, images; /* made, trained on */
     double seconds;         /* of training, without evaluations */

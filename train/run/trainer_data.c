@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Of what is free, so much is not counted on: files that others read, what grows later. */
+/* A quarter of the free memory is left: for files that others read, and for growth. */
 static uint64_t
 usable(uint64_t available)
 {
@@ -98,7 +98,7 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
                      format_bytes(size, needed), format_bytes(there, left));
 }
 
-/* What is read in every epoch is kept where there is room for it, once for each rank of the node. */
+/* The splits of every epoch are kept where there is room for them, once for each rank of the node. */
 static enum chex_status
 choose_cache(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
              struct trainer_images *images, uint64_t available, struct chex_error *err)
@@ -167,7 +167,7 @@ note_copy(const struct trainer_job *job, const struct trainer_task *task, const 
 
 enum { STAGE_BUSY = 1 };
 
-/* All ranks meet again and again while some copy, so that nobody is taken for lost. */
+/* All ranks meet again and again while some copy, so that no rank is taken for lost. */
 static enum chex_status
 wait_for_copies(const struct trainer_job *job, struct staging *s, struct staging_progress *p, enum chex_status status,
                 struct chex_error *err)
@@ -295,7 +295,7 @@ trainer_close_data(const struct trainer_engine *engine, struct trainer_images *i
     images->staged = NULL;
 }
 
-/* ---- what was not as it should be -------------------------------------------------------------------------------- */
+/* ---- damaged records --------------------------------------------------------------------------------------------- */
 
 static int
 compare_places(const void *a, const void *b)
@@ -319,7 +319,7 @@ is_told(const struct trainer_images *images, const struct sample_place *place)
     return false;
 }
 
-/* One that is good now was not what came over the network, or is kept in this process as it was when it was good. */
+/* A record that is good now was damaged by the network, or this process has kept it from before the damage. */
 static void
 tell_record(const struct trainer_job *job, const struct trainer_images *images, const struct sample_place *at,
             const char *what, uint8_t *record)

@@ -45,7 +45,7 @@ sweep(const struct folder *folder, struct chex_error *err)
     return status;
 }
 
-/* "runs" of "runs/a"; what is wrong with it shows when the folder itself is made. */
+/* "runs" of "runs/a"; an error with it shows when the folder itself is made. */
 static enum chex_status
 make_parents(const char *path, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * trainer_judge.c - evaluations of a run, and what follows from them: the learning rate, the best model, the end; see
+ * trainer_judge.c - evaluations of a run, and their consequences: the learning rate, the best model, the end; see
  * trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -79,7 +79,7 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
     return status;
 }
 
-/* ---- what is left of it ------------------------------------------------------------------------------------------ */
+/* ---- files of results -------------------------------------------------------------------------------------------- */
 
 /* The folder of a file that the user named, and its name there.  A device or a pipe would be replaced by the file. */
 static enum chex_status
@@ -258,7 +258,7 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         return end_unjudged(t, err);
     status = trainer_judge(t, t->task.validation, t->job.o->average, &e, err);
     if (status == CHEX_ERR_STOPPED) {
-        /* The epoch is trained, but not judged: whoever goes on begins with that. */
+        /* The epoch is trained, but not judged: a resumed run begins with that. */
         struct chex_error other;
 
         if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)

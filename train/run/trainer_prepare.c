@@ -1,5 +1,5 @@
 /*
- * trainer_prepare.c - from options to a plan of the backend: nothing is written, and what is wrong shows; see trainer.h
+ * trainer_prepare.c - from options to a plan of the backend: nothing is written, and every error shows; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -273,7 +273,8 @@ struct kind {
 static void
 look_into_checkpoint(const struct trainer_job *job, struct kind *kind)
 {
-    const char *path = job->o->init ? job->o->init : job->o->run, *slash = job->o->init ? strrchr(path, '/') : NULL;
+    const char *path = job->o->init ? job->o->init : job->o->run,
+               *slash = job->o->init ? strrchr(job->o->init, '/') : NULL;
     const char *name = job->o->init ? (slash ? slash + 1 : path) : TRAINER_BEST;
     size_t length = strlen(name), suffix = strlen(CHECKPOINT_SUFFIX);
     struct checkpoint_state state;

@@ -65,7 +65,7 @@ free_batch(struct timed_batch *b)
     free(b->logits);
 }
 
-/* What is timed: the parts of a step, and of an evaluation. */
+/* The timed parts of a step, and of an evaluation. */
 enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_JUDGE, TIMED_COUNT };
 
 static enum chex_status
@@ -134,16 +134,16 @@ take_slowest(const struct trainer_job *job, double *seconds, struct chex_error *
     return status;
 }
 
-/* ---- what follows from them -------------------------------------------------------------------------------------- */
+/* ---- estimates --------------------------------------------------------------------------------------------------- */
 
-/* Seconds for so many images of one rank, of which a whole micro-batch takes so long: padding takes nothing. */
+/* Seconds for these images of one rank; batch: seconds of a whole micro-batch.  Padding takes no time. */
 static double
 image_seconds(const struct trainer_task *task, uint64_t images, double batch)
 {
     return (double)images / task->micro * batch;
 }
 
-/* Of so many steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
+/* Of these steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
 static double
 train_seconds(const struct trainer_task *task, uint64_t steps, const double *seconds)
 {
@@ -169,7 +169,7 @@ judge_seconds(const struct trainer_job *job, const struct trainer_task *task, co
            evaluate_views(job->o->tta, task->side, engine->options.source, view);
 }
 
-/* What is left of the run; of the epoch at hand some steps may have been made. */
+/* The rest of the run; of the epoch at hand some steps may have been made. */
 static double
 run_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state,
             double epoch, const double *seconds)

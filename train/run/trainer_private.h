@@ -1,5 +1,5 @@
 /*
- * trainer_private.h - what the files of the trainer share
+ * trainer_private.h - the parts of a trainer, and what its files share
  *
  *     trainer_prepare.c   from options to a plan of the backend
  *     trainer_settings.c  what its options are, by name
@@ -11,7 +11,7 @@
  *     trainer_step.c      one step
  *     trainer_ranks.c     are the ranks what they should be?
  *     trainer_save.c      checkpoints and the best model
- *     trainer_judge.c     evaluations, and what follows from them
+ *     trainer_judge.c     evaluations, and the rate, best model and end that follow
  *     trainer.c           the order of all that
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -32,7 +32,7 @@
  * are filled in by trainer_prepare(), and stay after that.
  */
 
-/* Who: what was asked for, and the ranks that do it together. */
+/* The job: its options and callbacks, and its ranks. */
 struct trainer_job {
     const struct trainer_options *o;
     const struct trainer_watch *w;
@@ -42,7 +42,7 @@ struct trainer_job {
     double began;   /* progress_clock() */
 };
 
-/* What: images and network, and how many images make a step. */
+/* The task: images and network, and how many images make a step. */
 struct trainer_task {
     struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
@@ -57,7 +57,7 @@ struct trainer_task {
     struct settings settings;
 };
 
-/* On what: a device, and the plan that it has of the network. */
+/* The engine: a device, and its plan of the network. */
 struct trainer_engine {
     const struct backend *backend;
     struct device *device;
@@ -202,7 +202,7 @@ enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, st
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
 
-/* The window of the order, and what is kept in memory; once the plan has its memory.  All ranks. */
+/* The window of the order, and which splits stay in memory; once the plan has its memory.  All ranks. */
 enum chex_status trainer_choose_data(const struct trainer_job *job, const struct trainer_task *task,
                                      const struct trainer_engine *engine, struct trainer_images *images,
                                      struct chex_error *err);
@@ -248,7 +248,7 @@ void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
 /*
  * One step further: t->state is that behind it.  Other steps may be under way; where none is, *wishes (enum
  * trainer_wish) is what any rank wants.  After a fault, too, none is under way, and the plan is that of the last good
- * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG nobody knows.
+ * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is unknown.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
 
@@ -260,18 +260,18 @@ enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct c
  * CHEX_ERR_DIVERGED of the one before
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
-/* Wait for it: all ranks know what came of it.  The same errors. */
+/* Wait for it: all ranks know the result.  The same errors. */
 enum chex_status trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
                                      struct trainer_result *result, struct chex_error *err);
 /* Both. */
 enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
-/* Between two steps: show what was written meanwhile. */
+/* Between two steps: show a checkpoint that was written meanwhile. */
 void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Wait for it, where ranks do not meet any more. */
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Is it time?  Checkpoints by steps are not asked for here. */
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
-/* The model as it is becomes best.safetensors, with the next trainer_save() at the latest. */
+/* The present model becomes best.safetensors, with the next trainer_save() at the latest. */
 enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */

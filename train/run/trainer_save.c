@@ -1,13 +1,13 @@
 /*
  * trainer_save.c - checkpoints and the best model of a run; see trainer.h
  *
- * A checkpoint is a copy of state and arenas, which a thread writes while training goes on.  The thread is met before
+ * A checkpoint is a copy of state and arenas, which a thread writes while training continues.  The thread is met before
  * the next checkpoint and wherever the run needs to know: before it stops, before the best model is written, at its
- * end.  Rank 0 hears of its end at the next step; what came of it is the business of all ranks where they meet for it.
+ * end.  Rank 0 hears of its end at the next step; all ranks hear of the result where they meet for it.
  *
  * A disk that is full ends no run: what could not be written is tried again with the next checkpoint, and the run ends
  * with an error only where the last one is not there.  The best model is written before the checkpoint whose state
- * names it, so whatever a run goes on from has its best model.
+ * names it, so every checkpoint to resume from has its best model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -143,7 +143,7 @@ start_writing(struct trainer *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Rank 0: the thread is met.  What came of it is shown, and kept until all ranks know of it. */
+/* Rank 0: the thread is met.  The result is shown, and kept until all ranks know of it. */
 static void
 meet_thread(const struct trainer_job *job, struct saving *saving, struct trainer_result *result)
 {

@@ -20,7 +20,7 @@ const char *const cache_names[] = {
     [CACHE_AUTO] = "auto", [CACHE_DEVICE] = "device", [CACHE_HOST] = "host", [CACHE_NONE] = "none", NULL};
 const char *const bad_record_names[] = {"stop", "skip", NULL};
 
-/* Options as they are in effect, and what follows from them; options come first, so that both have one offset. */
+/* Options in effect, and values that follow from them; options come first, so that both have one offset. */
 struct effective {
     struct trainer_options o;
     const char *version, *data_set, *shuffle, *positive;

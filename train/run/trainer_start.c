@@ -58,10 +58,10 @@ start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *e
     return status;
 }
 
-/* ---- a run that goes on ------------------------------------------------------------------------------------------ */
+/* ---- a run that resumes ------------------------------------------------------------------------------------------ */
 
 /*
- * Where another number of images makes a step: the step that holds the next sample; what was used of it comes again.
+ * Where another number of images makes a step: the step of the next sample; the used samples of that step come again.
  * An epoch of which all is used stays so.
  */
 static void
@@ -113,7 +113,7 @@ copy_best(const struct trainer_task *task, struct trainer_best *best, const stru
 
 /*
  * The best model that the state names must be there.  One of a later step is that of the same run, killed before its
- * checkpoint, and will be made again; but not where the run goes on in another way.
+ * checkpoint, and will be made again; but not where the run resumes with other options.
  */
 static enum chex_status
 find_best(struct trainer *t, const struct folder *from, bool changed, struct chex_error *err)
@@ -218,7 +218,7 @@ resume_given(struct trainer *t, struct trainer_start *start, struct chex_error *
     return status;
 }
 
-/* From what lies in RUN; *found is false where there is nothing. */
+/* From the checkpoint in RUN; *found is false where there is none. */
 static enum chex_status
 resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct chex_error *err)
 {
@@ -236,7 +236,7 @@ resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct 
             status = checkpoint_set_aside(&t->run.folder, name, err);
     }
     status = status == CHEX_OK ? resume(t, &t->run.folder, name, start, err) : trainer_not_usable(status, err);
-    /* What stays behind once more harms nobody: no run ends for it. */
+    /* A file that stays does no harm: no run ends for it. */
     if (status == CHEX_OK && !fallback && !t->job.o->plan_only &&
         checkpoint_sweep(&t->run.folder, t->task.graph, &t->state, t->job.o->keep, &other) != CHEX_OK)
         trainer_warn(&t->job, "an older checkpoint stays: %s", other.text);
@@ -287,7 +287,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     if (t->best.pending)
         return trainer_save_now(t, err);
     /*
-     * A run that begins anew has a checkpoint at once: from here on there is something to go on from, and the next
+     * A new run has a checkpoint at once: from here on there is something to resume from, and the next
      * start will not take an older run in this folder for this one.
      */
     if (t->state.step == 0 && t->state.epoch == 0) {

@@ -1,9 +1,9 @@
 /*
  * trainer_step.c - one step of training on this rank, and the pass of the loader that feeds it; see trainer.h
  *
- * Steps are given to the plan one after the other, and a device may be one step behind: what came of a step is asked
- * for when the next one is under way.  So whatever follows from a result (a wish to save or to stop, a fault) comes
- * when all steps under way are over.  That is the same step on all ranks, since all ask at the same place and get the
+ * Steps are given to the plan one after the other, and a device may be one step behind: the trainer asks for the result
+ * of a step when the next one is under way.  So the effect of a result (a wish to save or to stop, a fault) comes when
+ * all steps under way are over.  That is the same step on all ranks, since all ask at the same place and get the
  * same result.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -38,7 +38,7 @@ filled_batches(const struct trainer_job *job, const struct trainer_task *task, u
     return batches < task->each ? (unsigned)batches : task->each;
 }
 
-/* Of what is left of the epoch: only its last step may have fewer than the others. */
+/* Of the rest of the epoch: only its last step may have fewer than the others. */
 static uint64_t
 batches_left(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state)
 {
@@ -232,7 +232,7 @@ start_step(struct trainer *t, struct chex_error *err)
     return status;
 }
 
-/* ---- what came of it --------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Of the oldest step under way.  A rank that waits tells its peers that it lives. */
 static enum chex_status
