@@ -87,7 +87,7 @@ on_differs(void *context, const char *shard)
 static int
 exit_code_of(const struct convert *c)
 {
-    /* All images are there, but an archive is not what it was: whoever allows no reject wants to know. */
+    /* All images are there, but an archive is damaged: a fault where no reject is allowed. */
     if (c->archives_damaged > 0 && c->counts.rejects == 0 && c->options->allow_rejects == 0 &&
         c->options->allow_reject_percent == 0)
         return EXIT_DATA;
@@ -201,7 +201,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
     return code;
 }
 
-/* One rank, be it the only one, from its options to its exit code. */
+/* One rank of one or more, from its options to its exit code. */
 static int
 convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct ranks *ranks, enum chex_status status,
                 struct chex_error *err)

@@ -17,7 +17,7 @@
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-/* SIGUSR2: save and go on. */
+/* SIGUSR2: save and continue. */
 static atomic_bool save_requested;
 
 static void
@@ -116,7 +116,7 @@ end_all(struct comm *comm, struct collective *together, int code)
     }
 }
 
-/* One rank of the job, be it the only one, from its options to its exit code. */
+/* One rank of one or more, from its options to its exit code. */
 static int
 train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, const atomic_bool *stop,
               enum chex_status status, struct chex_error *err)

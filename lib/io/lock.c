@@ -146,8 +146,8 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
 }
 
 /*
- * Files of locks that were made or moved aside by processes that did not come to remove them; those of other parts only
- * by who has the whole folder.
+ * Lock files that killed processes made or moved aside.  A process that has the whole folder removes those of parts
+ * too.
  */
 static void
 remove_leftovers(const struct folder *folder, const char *own)

@@ -51,7 +51,7 @@ void progress_line_print(struct progress_line *m, const char *format, ...) __att
 void progress_line_fault(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_line_warn(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "2026-03-01T17:04:05+0100 n07": now, as the clock of this place shows it, and this host.  Returns out. */
+/* "2026-03-01T17:04:05+0100 n07": local time and this host.  Returns out. */
 #define PROGRESS_LINE_STAMP 112
 char *progress_line_stamp(char out[PROGRESS_LINE_STAMP]);
 

@@ -18,7 +18,7 @@
 
 /* ---- formats --------------------------------------------------------------------------------------------------- */
 
-/* As it is where a text chunk can hold it, else with escapes. */
+/* Unchanged where a text chunk can hold it, with escapes elsewhere. */
 static char *
 note_text(struct chex_bytes text, char out[INSPECT_TEXT])
 {
