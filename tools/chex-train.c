@@ -44,7 +44,7 @@ on_waiting(void *context, const char *text)
 {
     struct train_report *r = context;
 
-    progress_line_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again resumes",
+    progress_line_warn(&r->line, "%s: stopping, but %s; if that is lost, the same command again resumes",
                        train_program.name, text);
 }
 
@@ -152,7 +152,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
     if (f.collective)
         speaks = collective_speaks(f.collective);
-    progress_line_clear(&report.meter);
+    progress_line_clear(&report.line);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)
         cli_error(&train_program, common, err);

@@ -19,7 +19,7 @@ struct inspect {
     const struct cli_program *program;
     const struct inspect_options *options;
     const struct cli_common *common;
-    struct progress_line meter;
+    struct progress_line line;
     struct color color; /* of stdout */
     bool have_result;   /* something was written already */
     bool output_failed; /* a result is lacking */
