@@ -345,7 +345,7 @@ fill_store(struct chex_error *err)
 
         do
             status = put_items(err);
-        while (status == CHEX_OK && store_begun_anew(bench.store, &shards) > 0);
+        while (status == CHEX_OK && store_rewrites(bench.store, &shards) > 0);
         if (status == CHEX_OK)
             status = store_finish(bench.store, err);
         bench_close(&bench);

@@ -332,7 +332,7 @@ START_TEST(a_record_that_is_not_that_of_its_slot_is_not_published)
         bench_item(&bench, i);
     /* It might be the disk: nothing of the shard is believed, and all of it wanted again. */
     ck_assert_int_eq(store_put(bench.store, 0, 3, record, &bench.err), CHEX_OK);
-    ck_assert_uint_eq(store_begun_anew(bench.store, &shards), 4);
+    ck_assert_uint_eq(store_rewrites(bench.store, &shards), 4);
     ck_assert_uint_eq(shards, 1);
     ck_assert(!bench_has(&bench, bench.plan.shard[0].name) && !bench_has(&bench, bench_part(&bench, 0)));
     for (size_t i = 0; i < 3; i++)

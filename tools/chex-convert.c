@@ -23,7 +23,7 @@ struct watcher {
     const struct ranks *ranks;
     const struct cli_common *common;
     struct part part; /* that the progress line is about */
-    struct progress_line meter;
+    struct progress_line line;
     struct progress progress;
 };
 
@@ -47,10 +47,10 @@ on_tick(void *context, const struct convert *c, uint64_t done, uint64_t rejects)
 
     (void)c;
     progress_update(&w->progress, done);
-    if (!progress_line_due(&w->meter))
+    if (!progress_line_due(&w->line))
         return;
     report_progress(&w->progress, w->part, rejects, text, sizeof(text));
-    progress_line_update(&w->meter, text);
+    progress_line_update(&w->line, text);
 }
 
 static void
@@ -60,7 +60,7 @@ on_reject(void *context, const char *name, const struct chex_error *why)
     char who[RANK_NAME];
 
     if (!w->common->quiet)
-        progress_line_fault(&w->meter, "%sreject %s: %s", name_rank(w->ranks, who), name, why->text);
+        progress_line_fault(&w->line, "%sreject %s: %s", name_rank(w->ranks, who), name, why->text);
 }
 
 static void
@@ -69,7 +69,7 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
     struct watcher *w = context;
 
     if (!w->common->quiet)
-        progress_line_fault(&w->meter, "%s  '%s' at byte %s: %s",
+        progress_line_fault(&w->line, "%s  '%s' at byte %s: %s",
                             fault->error.status == CHEX_ERR_LIMIT ? "refused" : "damaged", path,
                             COUNT_TEXT(fault->offset), fault->error.text);
 }
@@ -87,7 +87,7 @@ on_differs(void *context, const char *shard)
 static int
 exit_code_of(const struct convert *c)
 {
-    /* All images are there, but an archive is not what it was: whoever allows no reject wants to know. */
+    /* All images are there, but an archive is damaged: a fault where no reject is allowed. */
     if (c->archives_damaged > 0 && c->counts.rejects == 0 && c->options->allow_rejects == 0 &&
         c->options->allow_reject_percent == 0)
         return EXIT_DATA;
@@ -109,9 +109,9 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     enum chex_status status;
 
     stop_signals_may_exit(0);
-    progress_line_init(&watcher.meter, common);
+    progress_line_init(&watcher.line, common);
     status = convert_run(c, &watch, err);
-    progress_line_release(&watcher.meter);
+    progress_line_release(&watcher.line);
     if (c->inputs_read && status != CHEX_OK && !common->quiet)
         report_missing(c);
     if (c->threads_used > 0 && c->threads_used < common->threads && c->threads_used < c->plan.image_count)
@@ -201,7 +201,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
     return code;
 }
 
-/* One rank, be it the only one, from its options to its exit code. */
+/* One rank of one or more, from its options to its exit code. */
 static int
 convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct ranks *ranks, enum chex_status status,
                 struct chex_error *err)

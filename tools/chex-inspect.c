@@ -82,7 +82,7 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
 
     if (inspect_options_check(o, common, &err) != CHEX_OK)
         return cli_error(&inspect_program, common, &err);
-    progress_line_init(&in.meter, common);
+    progress_line_init(&in.line, common);
     in.color = color_for(common, stdout);
     if (common->json)
         inspect_json_begin(&in);
@@ -97,7 +97,7 @@ inspect(const struct inspect_options *o, const struct cli_common *common)
         code = inspect_json_end(&in, code);
     else if (in.output_failed)
         code = EXIT_OUTPUT;
-    progress_line_release(&in.meter);
+    progress_line_release(&in.line);
     return code;
 }
 

@@ -108,48 +108,48 @@ count(const struct population *p)
 }
 
 static void
-say_plan(struct progress_line *meter, const struct cli_common *common, const struct options *o,
+say_plan(struct progress_line *line, const struct cli_common *common, const struct options *o,
          const struct population *p, const struct synth_counts *c)
 {
     char images[PROGRESS_THINGS], people[PROGRESS_THINGS], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
 
     progress_line_begin_log(common, program.name);
-    progress_line_print(meter, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
+    progress_line_print(line, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
                         format_things(p->study_count, "image", images),
                         format_things(p->person_count, "invented patient", people), o->size, o->size, o->seed);
-    progress_line_print(meter, "         train and val %s, test %s; No Finding %.0f %%",
+    progress_line_print(line, "         train and val %s, test %s; No Finding %.0f %%",
                         format_count(p->study_count - c->test, train), format_count(c->test, test),
                         100.0 * (double)c->none / (double)p->study_count);
 }
 
 static void
-say_findings(struct progress_line *meter, const struct population *p, const struct synth_counts *c)
+say_findings(struct progress_line *line, const struct population *p, const struct synth_counts *c)
 {
     char text[PROGRESS_TEXT];
     unsigned k;
 
     for (k = 0; k < CHEX_FINDINGS; k++)
-        progress_line_print(meter, "         %-18s %9s  %5.2f %%", chex_finding_name(k),
+        progress_line_print(line, "         %-18s %9s  %5.2f %%", chex_finding_name(k),
                             format_count(c->finding[k], text), 100.0 * (double)c->finding[k] / (double)p->study_count);
 }
 
 static void
-say_done(struct progress_line *meter, const struct options *o, const struct synth_job *job,
-         const struct synth_counts *c, double seconds)
+say_done(struct progress_line *line, const struct options *o, const struct synth_job *job, const struct synth_counts *c,
+         double seconds)
 {
     size_t images = job->population->study_count;
     uint64_t tenths = (uint64_t)(seconds * 10 + 0.5);
     char count_text[PROGRESS_THINGS], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
     const char *output;
 
-    progress_line_print(meter, "done     %s in %s.%u s, %s img/s, %s", format_things(images, "image", count_text),
+    progress_line_print(line, "done     %s in %s.%u s, %s img/s, %s", format_things(images, "image", count_text),
                         COUNT_TEXT(tenths / 10), (unsigned)(tenths % 10),
                         COUNT_TEXT((double)images / (seconds > 0.001 ? seconds : 0.001) + 0.5),
                         format_bytes(job->bytes, size));
     if (c->odd > 0)
-        progress_line_print(meter, "         %s of them in an odd form", format_count(c->odd, odd));
+        progress_line_print(line, "         %s of them in an odd form", format_count(c->odd, odd));
     output = shell_word(o->output, word);
-    progress_line_print(meter, "next     chex-convert -i %s/" SYNTH_IMAGES " -l %s/" SYNTH_CSV " -o shards", output,
+    progress_line_print(line, "next     chex-convert -i %s/" SYNTH_IMAGES " -l %s/" SYNTH_CSV " -o shards", output,
                         output);
 }
 
@@ -185,30 +185,30 @@ static int
 synth(const struct options *o, const struct cli_common *common)
 {
     struct population population = {0};
-    struct progress_line meter;
+    struct progress_line line;
     struct chex_error err;
     struct synth_counts counts;
     struct synth_job job = {.folder = o->output, .size = (unsigned)o->size, .threads = common->threads};
     double started = progress_clock();
     enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);
 
-    progress_line_init(&meter, common);
+    progress_line_init(&line, common);
     if (status == CHEX_OK) {
         counts = count(&population);
         job.population = &population;
-        job.meter = &meter;
+        job.line = &line;
         if (!common->quiet)
-            say_plan(&meter, common, o, &population, &counts);
+            say_plan(&line, common, o, &population, &counts);
         if (!common->quiet && common->verbose)
-            say_findings(&meter, &population, &counts);
+            say_findings(&line, &population, &counts);
         status = synth_write(&job, &err);
     }
-    progress_line_clear(&meter);
+    progress_line_clear(&line);
     if (status == CHEX_OK && common->json)
         status = print_json(o, &job, &counts, progress_clock() - started, &err);
     if (status == CHEX_OK && !common->quiet)
-        say_done(&meter, o, &job, &counts, progress_clock() - started);
-    progress_line_release(&meter);
+        say_done(&line, o, &job, &counts, progress_clock() - started);
+    progress_line_release(&line);
     population_release(&population);
     return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, common, &err);
 }

@@ -17,7 +17,7 @@
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-/* SIGUSR2: save and go on. */
+/* SIGUSR2: save and continue. */
 static atomic_bool save_requested;
 
 static void
@@ -44,7 +44,7 @@ on_waiting(void *context, const char *text)
 {
     struct train_report *r = context;
 
-    progress_line_warn(&r->meter, "%s: stopping, but %s; if that is lost, the same command again resumes",
+    progress_line_warn(&r->line, "%s: stopping, but %s; if that is lost, the same command again resumes",
                        train_program.name, text);
 }
 
@@ -116,7 +116,7 @@ end_all(struct comm *comm, struct collective *together, int code)
     }
 }
 
-/* One rank of the job, be it the only one, from its options to its exit code. */
+/* One rank of one or more, from its options to its exit code. */
 static int
 train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, const atomic_bool *stop,
               enum chex_status status, struct chex_error *err)
@@ -152,7 +152,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
     if (f.collective)
         speaks = collective_speaks(f.collective);
-    progress_line_clear(&report.meter);
+    progress_line_clear(&report.line);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)
         cli_error(&train_program, common, err);

@@ -1,8 +1,8 @@
 /*
  * ascii.h - characters without a locale
  *
- * The functions of <ctype.h> follow setlocale() and are undefined for negative values: labels are read alike
- * everywhere only with these.
+ * The functions of <ctype.h> follow setlocale() and are undefined for negative values; these read labels alike
+ * everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ ascii_upper(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* Move *text and *length past the blanks at both ends.  Here, since it sees every field of a label file. */
+/* Move *text and *length past the blanks at both ends.  Inline, since it sees every field of a label file. */
 static inline void
 ascii_trim(const char **text, size_t *length)
 {
@@ -51,12 +51,12 @@ ascii_trim(const char **text, size_t *length)
 /* True where they differ in case only. */
 bool ascii_same(const char *a, size_t a_length, const char *b, size_t b_length);
 
-/* The place of a text among names that end with NULL, as those of an enum; -1: it is none of them. */
+/* The index of a text in a list of names that ends with NULL; -1: it is none of them. */
 int name_index(const char *const *names, const char *text);
 
 /*
- * For messages: text with each byte outside printable ASCII, and the backslash, as \xNN.  Always terminated; "..."
- * ends one that does not fit.  Returns out.  Room that is surely enough: 4 * length + 1.
+ * For messages: text with each byte outside printable ASCII, and the backslash, as \xNN.  Always terminated; a text
+ * that does not fit ends with "...".  Returns out.  4 * length + 1 bytes are always enough.
  */
 char *ascii_escape(const char *text, size_t length, char *out, size_t out_size);
 
@@ -68,7 +68,7 @@ char *ascii_escape(const char *text, size_t length, char *out, size_t out_size);
 unsigned ascii_distance(const char *a, size_t a_length, const char *b, size_t b_length);
 
 /*
- * The first line in which two texts differ, as it stands in each, cut to `size` bytes; false where they are equal.
+ * The first line in which two texts differ, of each text, cut to `size` bytes; false where they are equal.
  */
 bool ascii_find_difference(const char *a, size_t a_size, const char *b, size_t b_size, char *left, char *right,
                            size_t size);

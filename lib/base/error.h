@@ -1,8 +1,8 @@
 /*
  * error.h - how every function of libchex reports an error
  *
- * The status steers, the text explains.  A function that fails returns error_set(...), its callers return the status
- * as it is or add where it happened with error_context(...).  The function that knows most writes the text, once.  The
+ * The status decides, the text explains.  A function that fails returns error_set(...), its callers return the status,
+ * or add where it happened with error_context(...).  The function that knows most writes the text, once.  The
  * errno of a failed call is err->cause, and stays there: no function hands a result back in errno.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,7 +17,7 @@ enum chex_status error_set(struct chex_error *err, enum chex_status status, cons
     __attribute__((format(printf, 3, 4)));
 
 /*
- * A system call failed with errno `error`: the text is "FORMATTED: what that says", the cause is `error`.
+ * A system call failed with errno `error`: the text is "FORMATTED: errno_text(error)", the cause is `error`.
  * error_read() and error_write() choose the status: READ, MISSING or MEMORY; WRITE or MEMORY.
  */
 enum chex_status error_system(struct chex_error *err, enum chex_status status, int error, const char *format, ...)
@@ -34,10 +34,10 @@ enum chex_status error_context(struct chex_error *err, enum chex_status status, 
 /* "out of memory", the only text for a failed allocation; its cause is ENOMEM. */
 enum chex_status error_memory(struct chex_error *err);
 
-/* "stopped on request", whatever was at hand. */
+/* "stopped on request". */
 enum chex_status error_stopped(struct chex_error *err);
 
-/* What an errno says, as strerror() has it; in plainer words where a user can do something about it. */
+/* The text of strerror(); in plainer words where a user can do something about the error. */
 const char *errno_text(int error);
 
 /* The status of error_read() for this errno. */

@@ -1,8 +1,8 @@
 /*
- * json.h - JSON that anybody may have made, bounded before it is parsed; and JSON that is written whole or not at all
+ * json.h - JSON from anywhere, bounded before it is parsed; and JSON that is written whole or not at all
  *
- * jansson itself recurses 2048 deep and makes about a hundred bytes of every value; so the depth and the number of
- * values are counted first, which takes no memory.
+ * jansson recurses 2048 deep and takes about a hundred bytes for a value; so the depth and the number of values are
+ * counted first, without memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,14 +28,14 @@ enum chex_status parse_json(const void *text, size_t size, const struct parse_bo
 
 /*
  * Append the text of a value, and a newline.  jansson's own json_dumps() is not used for files: where an allocation
- * fails in the middle it may leave out a key and go on.  value NULL is out of memory too.
+ * fails in the middle, it may leave out a key and succeed.  value NULL is out of memory too.
  * CHEX_ERR_MEMORY: then b has a part of it
  */
 enum chex_status append_json(const json_t *value, size_t flags, struct buffer *b, struct chex_error *err);
 
 /*
- * A JSON string of a text from anywhere, as a path: one that is not UTF-8 has its bytes outside ASCII as \xNN.  The
- * caller's; NULL when out of memory.
+ * A JSON string of any text, such as a path: where it is not UTF-8, its bytes outside ASCII become \xNN.  The caller's;
+ * NULL when out of memory.
  */
 json_t *text_json_n(const char *text, size_t size);
 json_t *text_json(const char *text); /* NULL: null */

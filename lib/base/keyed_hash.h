@@ -1,8 +1,8 @@
 /*
- * keyed_hash.h - a hash that nobody can make agree who does not know its key
+ * keyed_hash.h - a hash whose collisions nobody can make without its key
  *
- * To tell contents of others apart: by a checksum two of them could be made to pass for one.  The key is a new one in
- * each process, so no hash may be written or sent.
+ * It tells contents from outside apart: two contents with one checksum can be made, two with one keyed hash cannot.
+ * Each process makes a new key, so no hash may be written or sent.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,10 +18,10 @@ struct hash_key {
     uint8_t secret[KEYED_HASH_SECRET];
 };
 
-/* A key that is not known to those who made the input. */
+/* A random key. */
 void hash_key_make(struct hash_key *key);
 
-/* XXH3 of 64 bits with that secret. */
+/* XXH3 of 64 bits with this key. */
 uint64_t keyed_hash(const struct hash_key *key, const void *data, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * memory.h - checked sizes, growing buffers and a string arena
  *
- * Sizes that come from a file are multiplied and added only through these.
+ * Sizes from a file are multiplied and added only through size_mul() and size_add().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ struct buffer {
 /* Make room for capacity bytes; the content in use (size) is kept.  At least doubles, so appending is linear. */
 enum chex_status buffer_reserve(struct buffer *b, size_t capacity, struct chex_error *err);
 enum chex_status buffer_append(struct buffer *b, const void *data, size_t size, struct chex_error *err);
-/* Append formatted text of any length; behind b->size, which does not count it, a terminator follows. */
+/* Append formatted text of any length, and a terminator that b->size does not count. */
 enum chex_status buffer_printf(struct buffer *b, struct chex_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum chex_status buffer_vprintf(struct buffer *b, struct chex_error *err, const char *format, va_list args)

@@ -1,7 +1,7 @@
 /*
- * part.h - which shards of a plan are one process's work: those of --part, and of one rank of several
+ * part.h - the shards of a plan that one process makes: those of --part, or of one rank of several
  *
- * Shard s is in part s % count: neighbours, which are equally large, go to different processes.
+ * Shard s is in part s % count, so neighbours, which are equally large, are in different parts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #define PART_MAX 9999
 
-/* How names of journals and locks say whose they are. */
+/* The end of names of journals and locks of a part. */
 #define PART_FORMAT        "-%05u-of-%05u" /* index + 1, count */
 #define PART_SUFFIX_LENGTH 15
 
@@ -35,7 +35,7 @@ part_has(struct part part, size_t shard)
     return part.count <= 1 || shard % part.count == part.index;
 }
 
-/* What PART_FORMAT wrote, at the start of text; false where it is something else. */
+/* Parse the start of a text as PART_FORMAT wrote it; false where it is something else. */
 static inline bool
 part_parse_suffix(const char *text, struct part *out)
 {

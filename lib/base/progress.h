@@ -1,5 +1,5 @@
 /*
- * progress.h - how far, how fast, how long still; and numbers as people read them
+ * progress.h - rate and time left of a run; and numbers as people read them
  *
  * Computes and formats, prints nothing.
  *

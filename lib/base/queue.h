@@ -12,7 +12,7 @@
  *     }                                                }
  *     queue_close(q);
  *
- * Any thread may call these functions.  One that waits returns NULL soon after the run has failed or was stopped.
+ * Any thread may call these functions.  A call that waits returns NULL soon after the run has failed or was stopped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -53,12 +53,12 @@ void queue_return(struct queue *q, struct queue_entry *e);
 
 /* No more entries will be pushed. */
 void queue_close(struct queue *q);
-/* It was closed, and all entries were popped: nothing is left undone. */
+/* The queue was closed, and all entries were popped. */
 bool queue_is_drained(struct queue *q);
 
 /*
- * Where no thread can be started there is nobody to pop: queue_push() calls `consume` instead, and gives the entry back
- * after it.
+ * For a process that cannot start a thread: queue_push() calls `consume` instead of appending, and then returns the
+ * entry.
  */
 void queue_consume(struct queue *q, void (*consume)(void *context, struct queue_entry *e), void *context);
 

@@ -1,12 +1,12 @@
 /*
- * ranks.h - several processes on one conversion: do all the same, is everyone there, does anyone want to stop?
+ * ranks.h - several processes on one conversion: barriers, heartbeats, and stops that reach all
  *
  * Each rank works by itself.  At a barrier every rank sends its status to all peers and waits for theirs; then all know
  * the same: the worst status with its text, and the sums of some numbers.  So an error of one rank is the error of all,
  * and no rank waits for one that has given up.  Between barriers ranks_poll() hears of errors of peers, passes on the
  * user's wish to stop, and sends a heartbeat; a rank that sends nothing for long is reported lost.
  *
- * With one process all of this is there and does nothing.  One thread uses it, that of comm.h.
+ * With one process all of this does nothing.  Only the thread of comm.h may call it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,13 +35,13 @@ struct ranks {
     double silence;          /* RANKS_SILENCE; shorter in tests */
     struct ranks_peer *peer; /* [comm->size]; this rank is among them */
     struct comm_message message;
-    unsigned barrier; /* those that are passed */
+    unsigned barrier; /* barriers that are passed */
     double last_sent; /* progress_clock() of the last message to all peers */
 
-    atomic_bool stop;             /* for the work of this rank: the user's wish at any rank, or an error of any */
+    atomic_bool stop;             /* ends the work of this rank: a stop by the user, or an error, at any rank */
     const atomic_bool *user_stop; /* may be NULL */
     bool warned;                  /* the peers know of the wish */
-    enum chex_status broken;      /* CHEX_OK while all are there; else this rank waits for none any more */
+    enum chex_status broken;      /* CHEX_OK while no rank is lost; otherwise this rank waits for none */
     struct chex_error why;
 };
 
@@ -61,7 +61,7 @@ void ranks_poll(struct ranks *r);
 enum chex_status ranks_barrier(struct ranks *r, enum chex_status status, uint64_t *sum, struct chex_error *err);
 
 /*
- * A barrier that also compares: text is lines "NAME VALUE\n" of what must be equal, in the same order on all ranks.
+ * A barrier that also compares: text has lines "NAME VALUE\n" that must be equal, in the same order on all ranks.
  * CHEX_ERR_USAGE  "rank 3 n07 does not do the same as rank 0: it has 'seed 7', rank 0 'seed 1'"
  */
 enum chex_status ranks_compare(struct ranks *r, enum chex_status status, const char *text, struct chex_error *err);

@@ -12,7 +12,7 @@
 #define DIGEST_HEX  65 /* with its terminator */
 #define CRC_HEX     9  /* of a CRC-32C, likewise */
 
-struct digest; /* opaque, reusable: digest_start() begins anew */
+struct digest; /* opaque, reusable: digest_start() resets it */
 
 /* NULL when out of memory.  One a thread. */
 struct digest *digest_new(void);

@@ -1,9 +1,9 @@
 /*
- * threads.h - threads that run a loop, and the calling thread, which waits for them and ticks
+ * threads.h - threads that run a loop, while the calling thread waits and shows progress
  *
  *     threads_init(&t);
  *     if (threads_start(&t, n, loop, context) == 0)
- *         threads_call(&t, loop, context);       no thread can be started: the calling thread does it all
+ *         threads_call(&t, loop, context);       no thread can be started: run the loop here
  *     status = threads_end(&t, err);
  *
  * A loop asks threads_running() before each item.  The first failure, or a stop, ends all loops after the items at
@@ -43,7 +43,7 @@ struct threads {
     struct chex_error error;
 };
 
-/* *item is what the loop has at hand, for the order of errors; without one it stays UINT64_MAX. */
+/* *item: the item at hand, for the order of errors; UINT64_MAX: none. */
 typedef enum chex_status thread_loop(void *context, uint64_t *item, struct chex_error *err);
 
 /* The first three members are set, all others zero. */
@@ -65,10 +65,10 @@ void threads_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 
 /* ---- the same work on many items ------------------------------------------------------------------------------- */
 
-/* Items are numbers 0 .. count - 1, handed out in that order; which thread has an item must make no difference. */
+/* Items are numbers 0 .. count - 1, handed out in that order.  The result must not depend on the thread of an item. */
 struct parallel {
     size_t count;
-    unsigned threads; /* wanted; fewer where the system gives fewer (at least the caller's own) */
+    unsigned threads; /* at most; at least the calling thread works */
     enum chex_status (*work)(void *context, void *worker, size_t item, struct chex_error *err);
 
     /* What a thread keeps from item to item: `worker`.  Both NULL where there is nothing. */

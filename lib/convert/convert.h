@@ -6,9 +6,9 @@
  *
  * In between the caller shows the plan, or stops (--dry-run).
  *
- * What is in an archive is known only when it has been read.  So with archives among the inputs every image that is in
- * no folder takes part in the plan, and what is missing shows at the end of the run: nothing is published then.  Only
- * under allow_missing, where the plan itself depends on it, archives are read once before, without decoding.
+ * The content of an archive is known only after reading it.  So with archives among the inputs the plan has every image
+ * that is in no folder, and images that are missing show at the end of the run: nothing is published then.  Under
+ * allow_missing the plan depends on the missing images: archives are read once before, without decoding.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -140,9 +140,9 @@ struct convert_watch {
 };
 
 /*
- * After convert_prepare(), whether it was good (status) or not: the ranks were started alike, and all have the same
- * plan.  Every rank calls it; the outcome is the same for all.
- * purpose  what they are going to do, such as "conversion" or "dry run"
+ * After convert_prepare(), good or not (status): check that all ranks have the same options and the same plan.  Every
+ * rank calls it; the outcome is the same for all.
+ * purpose  of the run, such as "conversion" or "dry run"
  * CHEX_ERR_USAGE  "rank 3 n07 does not do the same as rank 0: ..."; or what convert_prepare() said of the first of them
  */
 enum chex_status convert_compare(const struct convert *c, const char *purpose, enum chex_status status,

@@ -376,7 +376,7 @@ has_rewrites(struct job *job)
     struct convert *c = job->convert;
     size_t processed = atomic_load(&job->processed);
     unsigned shards;
-    uint64_t images = store_begun_anew(job->store, &shards);
+    uint64_t images = store_rewrites(job->store, &shards);
 
     if (images == 0)
         return false;

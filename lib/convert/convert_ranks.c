@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-/* On NFS a new name may be seen late by other hosts: so many times 0.2 s. */
+/* On NFS other hosts may see a new name late: they look for it this often, every 0.2 s. */
 #define FOLDER_TRIES 50
 
 /* A line for each thing that must be equal, in these words. */

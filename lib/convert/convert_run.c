@@ -276,7 +276,7 @@ run_read_inputs(struct convert_run *r, struct chex_error *err)
     return convert_fill(r->c, r->store, &watch, r->publishing && all_there, err);
 }
 
-/* What the images of all inputs were good for, where nobody looks at the whole later. */
+/* The images of all inputs, and then the missing ones: for a process without other ranks. */
 static enum chex_status
 fill(struct convert_run *r, struct chex_error *err)
 {

@@ -2,7 +2,7 @@
  * example.h - any tf.train.Example with the keys of chex-shard(5), read by protobuf-c
  *
  * For files that no manifest describes, and as the second opinion in tests: order, padding and offsets do not
- * matter here; of a key that is there twice the last value counts.  Slower than record.h: it copies.
+ * matter here; of a key that stands twice the last value counts.  Slower than record.h: it copies.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

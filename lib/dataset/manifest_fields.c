@@ -39,8 +39,8 @@ derive_labels(const struct manifest *m)
 }
 
 /*
- * What np.dtype() makes a structured type of, which lies over a shard as it is.  The three texts are in it only as far
- * as their places are the same in all records: a text of changing size moves those behind it.
+ * The argument of np.dtype() for a structured type that fits a shard without copying.  A text is in it only where its
+ * place is the same in all records: a text of changing size moves the texts behind it.
  */
 static json_t *
 derive_dtype(const struct manifest *m)

@@ -2,12 +2,12 @@
  * shard_scan.h - the one loop that reads the records of a file, checks them, and shows each to a visitor
  *
  * Of a shard whose record is known, record i begins at i * stride, so a damaged length does not hide what follows.  The
- * file is read in pieces of whole records that stay in the second-level cache until they are checked: what takes time
- * is the copy out of the page cache and the CRC-32C.
+ * file is read in pieces of whole records that stay in the second-level cache until they are checked: the copy
+ * out of the page cache and the CRC-32C take the time.
  *
- * Of any other TFRecord file the lengths say where records begin.  Where one cannot be believed, the next record is
- * looked for one stride on, if the file consists of whole strides of its first record; otherwise the rest of the file
- * is out of reach.
+ * Of any other TFRecord file the lengths say where records begin.  After a length that cannot be right, the
+ * scan looks for the next record one stride further, if the file consists of whole strides of its first record;
+ * otherwise the rest of the file is out of reach.
  *
  *     file_open(folder_fd, name, &fd, &size, err)
  *     struct shard_scan scan = {.shard = {layout, dataset_id, number}, .fd = fd, .records = 256,
@@ -38,7 +38,7 @@ enum record_fault {
     RECORD_LENGTH_CHECKSUM,
     RECORD_LENGTH, /* not that of the shard's records, or not within the file */
     RECORD_DATA_CHECKSUM,
-    RECORD_FORM,  /* record_decode() does not accept it: somebody meant it, since its checksums are right */
+    RECORD_FORM,  /* record_decode() does not accept it, although its checksums are right */
     RECORD_PLACE, /* a good record of another slot, shard or data set */
 };
 

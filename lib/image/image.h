@@ -1,7 +1,8 @@
 /*
  * image.h - an 8-bit gray image, and what was noticed while it was decoded
  *
- * Decoders (png.h, jpeg_decode.h, chosen by decode.h) turn a file in memory into one of these; resample.h shrinks it.
+ * Decoders (png_decode.h, jpeg_decode.h, chosen by decode.h) turn a file in memory into one of these; resample.h
+ * shrinks it.
  *
  * How anything becomes 8-bit gray, in this order:
  *   1. palette, 1-, 2- and 4-bit samples are expanded to 8 bits (v * 255 / max); tRNS becomes alpha

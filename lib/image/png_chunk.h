@@ -1,7 +1,7 @@
 /*
  * png_chunk.h - the chunks of a PNG in memory, without their meaning
  *
- * libpng does the decoding; this answers what it does not tell, or tells otherwise from version to version.
+ * libpng decodes; these functions answer what it does not report, or not in all versions alike.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ void chunk_check(const uint8_t *data, size_t size, struct chunk_checks *out);
 
 /*
  * *small: the image data, inflated, is at most `most` bytes, or damaged before.  So a few bytes behind the pixels
- * that would become many cannot take time.  CHEX_ERR_MEMORY.
+ * cannot take time by becoming many.  CHEX_ERR_MEMORY.
  */
 enum chex_status chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err);
 

@@ -1,9 +1,9 @@
 /*
- * png.h - PNG of every colour type, bit depth and interlacing to 8-bit gray, by libpng's row interface
+ * png_decode.h - PNG of every colour type, bit depth and interlacing to 8-bit gray, by libpng's row interface
  *
  * Never the simplified interface: it applies gamma.  libpng does the pixels; its limits are set before the header is
- * believed.  The checksums of chunks are compared before it is asked (png_chunk.h): which of them it looks at, and
- * what it makes of a wrong one, depends on its version.
+ * believed.  The checksums of chunks are compared before libpng is called (png_chunk.h): its versions differ in which
+ * of them they check, and in what a wrong one means.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,8 +24,8 @@ bool is_png(const uint8_t *data, size_t size);
  * CHEX_ERR_TRUNCATED  the file ends inside the image ("truncated at byte N"), or before IEND unless lenient
  * CHEX_ERR_CHECKSUM   a critical chunk's CRC is wrong ("checksum error in IDAT")
  * CHEX_ERR_DAMAGED    anything else that libpng refuses; a palette index outside the palette
- * CHEX_ERR_LIMIT      more than limits->max_pixels, or smaller than min_side; or behind the pixels the image data
- *                     goes on for more than four times their size and 32 MiB, inflated: less is a warning
+ * CHEX_ERR_LIMIT      more than limits->max_pixels, or smaller than min_side; or more image data behind the
+ *                     pixels than four times their size and 32 MiB, inflated: less is a warning
  * CHEX_ERR_STOPPED    *limits->stop is set
  * CHEX_ERR_MEMORY
  * The text does not name the file: the caller adds that.  Thread-safe.

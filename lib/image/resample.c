@@ -37,7 +37,7 @@ resampler_release(struct resampler *r)
     *r = (struct resampler){0};
 }
 
-/* The table at *axis, made anew where it is for other sizes. */
+/* The table at *axis, rebuilt where it is for other sizes. */
 static enum chex_status
 axis_for(struct resample_axis **axis, enum resample_method method, uint32_t in, uint32_t out, struct chex_error *err)
 {

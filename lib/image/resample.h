@@ -4,7 +4,7 @@
  *   bilinear  Pillow's resize(size, BILINEAR) to the last bit: a triangle filter whose support grows with the
  *             reduction (it averages, unlike OpenCV's), coefficients in 22-bit fixed point, horizontal pass first,
  *             rounded to 8 bits between the passes.  torchvision's Resize on a PIL image is the same.  (Pillow 13
- *             takes the vertical pass first where the height shrinks much more than the width; this never does.)
+ *             takes the vertical pass first where the height shrinks much more than the width; we never do.)
  *   lanczos   Pillow's resize(size, LANCZOS), a = 3, likewise to the last bit.
  *   area      the mean of the source area that an output pixel covers, exact in integers, rounded half up.
  *   none      a copy; the sizes must be equal.

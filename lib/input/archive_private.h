@@ -50,8 +50,8 @@ struct image_archive {
     size_t block_size;
 
     /* of the stream that the reader gets, in bytes from its beginning: */
-    struct chex_error stream_error; /* why it could not be read on; status CHEX_OK: it could */
-    uint64_t came;                  /* so many, passed over or not */
+    struct chex_error stream_error; /* why reading it failed; CHEX_OK: it did not */
+    uint64_t came;                  /* bytes so far, skipped ones too */
     uint64_t content;               /* behind the last one that is not zero */
     uint64_t header;                /* where the header of a tar began that is being read ... */
     bool in_header;                 /* ... if one is */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A loose file is read without asking for its size before, as long as it is not above this. */
+/* A loose file up to this size is read without a call for its size. */
 #define USUAL_FILE (1u << 20)
 
 /* Threads that begin with loose files at most: beyond, more only wait for the same disk. */

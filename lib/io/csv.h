@@ -1,9 +1,8 @@
 /*
  * csv.h - rows of a CSV file, by libcsv (RFC 4180), plain or gzip-compressed
  *
- * Adds to libcsv what hostile and hand-made files need: bounds on file, line and field count, line numbers, a byte
- * order mark that is skipped, NUL bytes and invalid UTF-8 that are refused (line_reader.h), and columns found by their
- * names.
+ * Adds to libcsv for hostile and hand-made files: bounds on file, line and field count, and line numbers; it skips a
+ * byte order mark, refuses NUL bytes and invalid UTF-8 (line_reader.h), and finds columns by their names.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,8 +43,7 @@ enum chex_status table_read(const char *path, table_row_fn *fn, void *context, c
 int table_column(const struct table_row *header, const char *const *names);
 
 /*
- * CHEX_ERR_USAGE where the column that table_column() takes stands in the header twice: nobody knows which one is
- * meant.
+ * CHEX_ERR_USAGE where the header has the column of table_column() twice: nobody knows which one is meant.
  */
 enum chex_status table_column_once(const struct table_row *header, const char *const *names, struct chex_error *err);
 

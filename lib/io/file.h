@@ -24,22 +24,22 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* ---- calls that are made again --------------------------------------------------------------------------------- */
+/* ---- calls that are repeated ----------------------------------------------------------------------------------- */
 
 /*
- * A call that only reads has failed with errno `error`: make it once more?  Where it was interrupted, a thousand times,
- * so that no call is made for ever; where the failure may pass on a network file system (EIO, ESTALE, ETIMEDOUT,
- * EAGAIN), three times, after 20, 80 and 320 ms.  *failures is 0 before the first.
+ * A call that only reads has failed with errno `error`: repeat it?  An interrupted call a thousand times at most; a
+ * failure that may pass on a network file system (EIO, ESTALE, ETIMEDOUT, EAGAIN) three times, after 20, 80 and 320 ms.
+ * *failures is 0 before the first.
  *     do
  *         fd = openat(...);
  *     while (fd < 0 && file_try_again(errno, &failures));
  */
 bool file_try_again(int error, unsigned *failures);
-/* fstatat() in that way; 0, or the errno. */
+/* fstatat(), repeated so; 0, or the errno. */
 int file_fstatat(int folder_fd, const char *path, int flags, struct stat *st);
 /*
- * Writing is not tried again but where it was interrupted: openat() gives a descriptor, or minus the errno; fsync() and
- * pwrite(), which writes all of it, give 0 or the errno.
+ * Writing is repeated only after an interruption.  file_openat() returns a descriptor, or minus the errno; the others
+ * return 0 or the errno, and file_pwrite() writes all bytes.
  */
 int file_openat(int folder_fd, const char *name, int flags, mode_t mode);
 int file_fsync(int fd);
@@ -62,8 +62,8 @@ void folder_close(struct folder *folder); /* zero-initialised or closed ones are
 /* fsync the folder, so that renames in it survive a power loss. */
 enum chex_status folder_sync(const struct folder *folder, struct chex_error *err);
 /*
- * Before a file that an earlier run left is written to: one that has other names (a hard link, be it of a backup) is
- * copied, and the copy takes this name, since what the others have must stay.  One that is not there is fine.
+ * To be called before writing to a file of an earlier run.  A file with other names (hard links, of a backup perhaps)
+ * is copied, and the copy takes this name: the other names keep their content.  No file of this name is no error.
  * CHEX_ERR_WRITE, also where it is not a regular file; CHEX_ERR_MEMORY.
  */
 enum chex_status folder_own(const struct folder *folder, const char *name, struct chex_error *err);
@@ -95,7 +95,7 @@ struct safe_file; /* used by one thread at a time, but for safe_file_pwrite() an
 enum chex_status safe_file_create(const struct folder *folder, const char *name, enum safe_file_kind kind,
                                   uint64_t size, struct safe_file **out, struct chex_error *err);
 
-/* Of a partial file that was begun without a size: reserve what it will take, now that this is known or likely. */
+/* Reserve space for a partial file that was begun without a size. */
 enum chex_status safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err);
 
 /* Append. */
@@ -107,7 +107,7 @@ enum chex_status safe_file_pwrite(struct safe_file *f, uint64_t offset, const vo
 enum chex_status safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, size_t *got,
                                  struct chex_error *err);
 
-/* Let the disk begin with what was written so far, and do not wait: less is left for the fsync of the commit. */
+/* Start writing to the disk, without waiting: less is left for the fsync of the commit. */
 void safe_file_begin_sync(struct safe_file *f);
 
 /*
@@ -118,7 +118,7 @@ void safe_file_begin_sync(struct safe_file *f);
  */
 enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err);
 /*
- * Close a PART that will be gone on with: a network file system may say only now that there was no room.  f is freed.
+ * Close a PART that a later call will continue: a network file system may report a full disk only now.  f is freed.
  */
 enum chex_status safe_file_leave(struct safe_file *f, struct chex_error *err);
 void safe_file_free(struct safe_file *f); /* NULL is allowed */
@@ -146,8 +146,8 @@ enum chex_status file_pread(int fd, uint64_t offset, void *data, size_t size, si
 enum chex_status file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struct chex_error *err);
 
 /*
- * Are these two files one, or have they the same content?  One that is not there, may not be read or is no file is
- * different; where reading fails it cannot be told: CHEX_ERR_READ, CHEX_ERR_MEMORY.
+ * Do two paths name one file, or files of the same content?  A path without a readable file differs.
+ * CHEX_ERR_READ where reading fails, CHEX_ERR_MEMORY.
  */
 enum chex_status file_same(const char *a, const char *b, bool *same, struct chex_error *err);
 

@@ -24,8 +24,8 @@
 #define LEAST    (16u << 10)
 
 /*
- * The fast loop of isal_inflate() counts a match before it looks at its distance: where that is wrong, so many bytes at
- * the end of what it says it made were never written.
+ * The fast loop of isal_inflate() counts a match before it looks at its distance: where the distance is wrong, up to
+ * this number of bytes at the end of the output was never written.
  */
 #define LONGEST_MATCH 258
 

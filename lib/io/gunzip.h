@@ -2,8 +2,8 @@
  * gunzip.h - decompress a gzip file (RFC 1952) of any length, piece by piece
  *
  * libarchive reads gzip too, but does not compare the checksum at the end of the stream; here a file whose CRC-32 or
- * length differs is damaged.  Members may follow each other, as pigz and `cat a.gz b.gz` make them.  Behind the last
- * one there may be zeros up to the end of the file, as tapes pad it; anything else is damage, for it may have been a
+ * length differs is damaged.  Members may follow each other, as pigz and `cat a.gz b.gz` make them.  Zeros may
+ * follow the last one up to the end of the file, as tapes pad it; any other byte is damage, since it may have been a
  * member: gzip(1) warns of it.
  *
  * SPDX-License-Identifier: Apache-2.0

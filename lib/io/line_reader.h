@@ -1,10 +1,10 @@
 /*
- * line_reader.h - the lines of a text file that somebody else made, plain or gzip-compressed
+ * line_reader.h - the lines of a text file from outside, plain or gzip-compressed
  *
- * Under the CSV reader (csv.h) and the lists of names (name_list.h).  Whether a file is compressed is told by its first
- * bytes, not by its name.  A line ends with LF, CR LF, a lone CR, or the file.  What no honest text holds is refused
- * here once: NUL bytes, invalid UTF-8, overlong lines, more bytes than a label file can have (so a small gzip file
- * cannot fill the memory).  A UTF-8 byte order mark is skipped.
+ * The CSV reader (csv.h) and the lists of names (name_list.h) use it.  The first bytes tell whether a file is
+ * compressed, not its name.  A line ends with LF, CR LF, a lone CR, or the file.  Refused are NUL bytes, invalid UTF-8,
+ * overlong lines, and more bytes than a label file can have (so a small gzip file cannot fill the memory).  A UTF-8
+ * byte order mark is skipped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

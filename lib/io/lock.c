@@ -117,7 +117,7 @@ behind_lock_name(const char *name, const char *own)
     return !own && part_parse_suffix(rest, &part) ? rest + PART_SUFFIX_LENGTH : rest;
 }
 
-/* Does the holder of this lock live?  False where it cannot be read who that is. */
+/* Does the holder of this lock live?  False where its file cannot be read. */
 static bool
 look_at_holder(const struct folder *folder, const char *name, enum lock_life *life)
 {
@@ -146,8 +146,8 @@ is_leftover(const struct folder *folder, const char *name, const char *own)
 }
 
 /*
- * Files of locks that were made or moved aside by processes that did not come to remove them; those of other parts only
- * by who has the whole folder.
+ * Lock files that killed processes made or moved aside.  A process that has the whole folder removes those of parts
+ * too.
  */
 static void
 remove_leftovers(const struct folder *folder, const char *own)
@@ -262,7 +262,7 @@ may_work_beside(struct part mine, const char *name)
     return !part_is_whole(mine) && part_parse_suffix(name + strlen(LOCK_NAME), &part) && part.count == mine.count;
 }
 
-/* With our lock there: is nobody at work whom it does not keep out? */
+/* With our lock made: does any process work here that it does not keep out? */
 static enum chex_status
 look_around(const struct lock *lock, struct part part, bool break_lock, struct chex_error *err)
 {

@@ -1,16 +1,16 @@
 /*
  * lock.h - one writer for a folder
  *
- * A file .chex.lock, since flock may be off on Lustre and NFS; it says who holds it: host, pid, boot id, pid namespace,
- * start of the process, machine-id, time.  It is written whole under another name, synced and linked to its own, so
- * that neither a kill nor a power loss leaves a lock of which nobody can say whose it was; where the file system has no
- * links it is made with O_EXCL.  A lock of a process of this host that is no more, or of an earlier boot of this
- * machine, is taken over; one that is alive never is.  Of another host or container, be it of the same name, it cannot
- * be known: there the user's word counts.
+ * A file .chex.lock, since flock may be off on Lustre and NFS, names its holder: host, pid, boot id, pid namespace,
+ * start of the process, machine-id, time.  It is written under another name, synced and linked to its own name, so that
+ * neither a kill nor a power loss leaves a lock without a holder; where the file system has no links it is made with
+ * O_EXCL.  The lock of a dead process of this host, or of an earlier boot of this machine, is taken over; the lock of a
+ * living process never is.  Whether a process of another host or container is alive cannot be known, even where the
+ * name of the host is the same: there the user decides.
  *
  * A process that does part 1 of 4 takes .chex.lock-00001-of-00004.  Parts of the same number of parts may work side by
- * side; a part and a whole conversion, or parts of 4 and of 5, may not.  Everyone makes his own file first and then
- * looks for those of others, so of two rivals at most one goes on (perhaps none, where both began at the same moment).
+ * side; a part and a whole conversion, or parts of 4 and of 5, may not.  A process makes its own file first and then
+ * looks for files of others, so at most one of two rivals gets the folder (none, where both began at the same moment).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,7 +33,7 @@ struct lock {
 };
 
 /*
- * Take the lock.  break_lock takes it also where nobody here can know whether its holder lives: the user's word that it
+ * Take the lock.  break_lock takes it also where this host cannot know whether its holder lives: the user says that it
  * is dead.
  * CHEX_ERR_LOCKED "'out' is in use by host n07 pid 4242 since 10:31 (--break-lock if that is dead)"
  * CHEX_ERR_WRITE  it cannot be made; or what has its name is no file
@@ -42,12 +42,12 @@ enum chex_status lock_take(struct lock *lock, const struct folder *folder, bool 
 /* The lock of this part of the folder. */
 enum chex_status lock_take_part(struct lock *lock, const struct folder *folder, struct part part, bool break_lock,
                                 struct chex_error *err);
-/* Does a process hold the lock of the whole folder, as far as that can be seen from here? */
+/* Does a process hold the lock of the whole folder, as far as this host can know? */
 bool lock_is_held(const struct folder *folder);
-/* Is it still ours?  CHEX_ERR_LOCKED: somebody broke it meanwhile.  CHEX_ERR_WRITE: it cannot be read. */
+/* Is it still ours?  CHEX_ERR_LOCKED: another process has broken it.  CHEX_ERR_WRITE: it cannot be read. */
 enum chex_status lock_check(const struct lock *lock, struct chex_error *err);
 /*
- * One that is not held, or is somebody else's by now, is left alone.
+ * Release the lock; one that is not held, or that another process has taken, stays.
  * CHEX_ERR_WRITE where it could not be removed: the next run takes it over.
  */
 enum chex_status lock_drop(struct lock *lock, struct chex_error *err);

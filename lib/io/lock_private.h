@@ -1,5 +1,5 @@
 /*
- * lock_private.h - who holds a lock, for lock.c: what a process says of itself, and what can be told of another
+ * lock_private.h - the holder of a lock, for lock.c: how a process describes itself, and what it can know of another
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "io/lock.h"
 
-/* The inode of the pid namespace that the kernel begins with (PROC_PID_INIT_INO): who is in it is in no container. */
+/* The inode of the pid namespace that the kernel begins with (PROC_PID_INIT_INO): that of no container. */
 #define LOCK_FIRST_SPACE 0xeffffffcu
 
 struct lock_holder {
@@ -20,7 +20,7 @@ struct lock_holder {
     char since[32];
     char machine[64];     /* machine-id(5), "unknown" where there is none */
     long long made;       /* the lock, in seconds since 1970; 0: unknown */
-    long long machine_up; /* of oneself only: when this machine was booted; 0: unknown */
+    long long machine_up; /* of this process only: when this machine was booted; 0: unknown */
 };
 
 void lock_describe_self(struct lock_holder *self);
@@ -32,10 +32,10 @@ bool lock_parse_holder(const char *text, struct lock_holder *out);
 enum lock_life { LOCK_ALIVE, LOCK_DEAD, LOCK_UNKNOWN };
 
 /*
- * Is the holder at work, as far as that can be seen from here?  Of another boot: it is dead only where that was an
- * earlier boot of this very machine.  Another machine, or a container on it, may have the same host name; so the
- * machine-id must be the same too, neither be in a container (which may have both from its image), and the lock be
- * older than this boot.
+ * Is the holder alive, as far as this host can know?  A holder of another boot is dead only where that was an earlier
+ * boot of this machine.  Another machine, or a container on it, may have the same host name; so the machine-id must be
+ * the same too, neither may be in a container (which may have both from its image), and the lock must be older than
+ * this boot.
  */
 enum lock_life lock_life(const struct lock_holder *holder, const struct lock_holder *self);
 

@@ -2,7 +2,7 @@
  * unxz.h - decompress an xz file of any length, piece by piece, within a limit of memory
  *
  * The header of a block says how much memory its decoder needs, up to 4 GiB, whatever the file's size.  libarchive
- * believes it; here a block that needs more than the caller allows is refused before that is allocated.  All
+ * allocates that much; this decoder refuses a block that needs more than the caller allows.  All
  * checksums are compared.  Streams may follow each other, and zeros in multiples of four behind one, as the format
  * allows.
  *

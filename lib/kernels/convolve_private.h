@@ -19,7 +19,7 @@ struct small_factors {
     unsigned bits;  /* 0 .. 7 */
 };
 
-/* Plain C: what is left over by the others. */
+/* Plain C: for the samples that other kernels leave over. */
 uint8_t convolve_small_one(const uint8_t *from, size_t stride, const struct small_factors *f);
 
 convolve_small_columns_fn convolve_small_columns_c;

@@ -16,7 +16,7 @@
 
 /*
  * Making the tables of a block takes as long as thousands of bytes of output do, and a block may be of ten bits.
- * zlib's smallest buffer makes blocks of 127 symbols; whoever makes much smaller ones is left to zlib.
+ * zlib's smallest buffer makes blocks of 127 symbols; a stream of much smaller blocks is left to zlib.
  */
 #define BLOCK_OUTPUT 100
 #define BLOCKS_LEAST 256

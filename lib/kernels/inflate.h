@@ -1,9 +1,9 @@
 /*
  * inflate.h - a zlib stream whose size is known, inflated at once (RFC 1950, RFC 1951)
  *
- * Only ever says yes or no, and yes only to streams that zlib takes too; in doubt it says no, and the caller asks zlib.
- * It also says no to many blocks of next to no output: so what it costs is bounded by the two sizes.
- * ISA-L is as fast, but it also takes code sets that are not complete, which zlib and therefore libpng refuse.
+ * It accepts only streams that zlib accepts too; where it refuses one, the caller asks zlib.  It also refuses many
+ * blocks with next to no output: so the two sizes bound its time.  ISA-L is as fast, but it also takes code sets that
+ * are not complete, which zlib and therefore libpng refuse.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@
 #include "base/error.h"
 
 /*
- * Bytes behind input and output that are read and written, though not used: the loop looks at its bounds
- * once an iteration.
+ * Bytes behind input and output that the loop may read and write without using them: it checks its bounds once an
+ * iteration.
  */
 #define INFLATER_IN_SLACK  64
 #define INFLATER_OUT_SLACK 512
@@ -29,15 +29,15 @@ struct inflater *inflater_new(const struct inflater_kind *kind); /* NULL when ou
 void inflater_free(struct inflater *t);
 
 /*
- * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1], part by part, so that what has come can be used while it is
+ * Inflate in[0 .. in_size - 1] into out[0 .. out_size - 1], part by part, so that the caller can use a part while it is
  * in the cache.
  * in    in_size bytes and INFLATER_IN_SLACK readable ones behind them
  * out   out_size bytes and INFLATER_OUT_SLACK writable ones behind them
- * Both stay where they are until the end.  False where it is no zlib stream with a window of 32 KiB and no dictionary.
+ * Neither may move until the end.  False where it is no zlib stream with a window of 32 KiB and no dictionary.
  */
 bool inflater_begin(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 
-/* Go on until the first `wanted` bytes of out (at most out_size) are there; false where that cannot be. */
+/* Continue until the first `wanted` bytes of out (at most out_size) are there; false where the stream has a fault. */
 bool inflater_until(struct inflater *t, size_t wanted);
 
 /* True where the stream holds exactly out_size bytes and ends with the input, and its Adler-32 is right. */

@@ -121,7 +121,7 @@ LOOP_NAME(symbol)(const struct inflater *t, struct stream *s)
         count |= 56;                               \
     } while (0)
 
-/* What is in registers, to and from the stream.  Above its 6 bits, count is whatever the entries had there. */
+/* Registers to and from the stream.  Above its 6 bits, count has bits of the entries that were added. */
 #define PUT() (s.bits = bits, s.count = (unsigned)count & 63, s.in = in, s.out = out)
 #define GET() (bits = s.bits, count = s.count, in = s.in, out = s.out)
 

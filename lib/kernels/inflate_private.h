@@ -123,7 +123,7 @@ inflater_load(const uint8_t *p)
     return v;
 }
 
-/* At least 56 bits; behind the input come whatever bytes are there, and the position is compared at the end. */
+/* At least 56 bits; behind the input they are of any bytes, and the position is compared at the end. */
 #define REFILL(s)                                       \
     do {                                                \
         (s).bits |= inflater_load((s).in) << (s).count; \

@@ -146,7 +146,7 @@ small_factors(const int16_t *low, const int16_t *high, uint32_t count, int8_t *o
     return true;
 }
 
-/* Does sample o go on where o - 1 is: the same factors, 4 samples further? */
+/* Does sample o have the factors of sample o - 1, 4 input samples further? */
 static bool
 is_like_previous(const struct resample_axis *axis, uint32_t o)
 {

@@ -25,7 +25,7 @@
 typedef void unfilter_gray_fn(const uint8_t *raw, uint32_t width, uint32_t from, uint32_t to, uint8_t *out,
                               size_t stride);
 
-/* Rows to be undone at once while they are in the cache; a multiple of what any implementation takes. */
+/* Rows to be undone at once while they are in the cache; a multiple of the rows that any implementation takes. */
 #define UNFILTER_BAND 128
 
 /* The implementations, in order of preference; the last one is plain C and always there. */
@@ -41,7 +41,7 @@ extern const struct unfilter_kind unfilter_kinds[]; /* ends with a NULL name */
 const struct unfilter_kind *unfilter_best(void);
 
 /*
- * What filter `type` takes a byte to be, from those at its left, above it and at its upper left (0 outside the image).
+ * The prediction of filter `type` for a byte, from its left, upper and upper left neighbours (0 outside the image).
  */
 uint8_t unfilter_predict(unsigned type, int left, int up, int corner);
 

@@ -8,7 +8,7 @@
 
 #include "kernels/unfilter.h"
 
-/* Plain C: also what is left over by those that take 16 or more rows at once. */
+/* Plain C: also for the rows that are left over where others take 16 or more at once. */
 unfilter_gray_fn unfilter_gray_c;
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))

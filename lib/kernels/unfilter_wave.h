@@ -132,7 +132,7 @@ WAVE_NAME(block)(vec *block, vec16 above, struct WAVE_NAME(state) * state, const
     state->corner = corner;
 }
 
-/* A block of which some rows begin or end in it: each row's part is cut out. */
+/* A block in which some rows begin or end: the part of each row is cut out. */
 static inline WAVE_TARGET void
 WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t stride, ptrdiff_t t0, ptrdiff_t width)
 {

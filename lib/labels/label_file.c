@@ -2,8 +2,8 @@
  * label_file.c - see label_file.h
  *
  * One pass over the file makes entries and rejects, a sort by name puts repetitions side by side, a second pass over
- * the entries merges those and counts.  An unknown finding is remembered while the reading goes on, so that the
- * message can say how many rows have it.
+ * the entries merges those and counts.  An unknown finding does not end the first pass, so that
+ * the message can say how many rows have it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

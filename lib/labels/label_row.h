@@ -1,7 +1,7 @@
 /*
  * label_row.h - what the columns of a label file mean, and one row of them
  *
- * Private to label_file.c.  The order of rows, duplicates and counts are its business; here is one row at a time.
+ * Private to label_file.c, which knows the order of rows, duplicates and counts; a function here knows one row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ enum chex_status label_columns_find(const struct table_row *header, struct label
 
 /*
  * The image's name, or why it cannot be used: empty, overlong, a slash or backslash, a control character, "." or "..".
- * A byte behind it is looked at too.  A name is compared with the names of a folder, and never put behind one; but it
+ * Looks at the byte behind the name too.  A name is compared with the names of a folder and is never opened; but it
  * also goes into messages and shards.
  */
 const char *label_name_fault(const char *name, size_t length);

@@ -1,8 +1,8 @@
 /*
  * notes.h - what was read in another way than it was written: counted by kind, and the first of each kept with its line
  *
- * A finding in another spelling, a sex that is none, a line of a list that names no image: no fault that ends a run,
- * and nothing that should be put right in silence.
+ * A finding in another spelling, an unknown sex, a line of a list without an image: none of them ends a run, and none
+ * should be corrected in silence.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,7 @@
 /*
  * patient_ids.c - see patient_ids.h
  *
- * A balanced tree: whoever writes the file chooses the ids, and could choose them so that a hash table becomes a list.
+ * A balanced tree: a hostile file could have ids that turn a hash table into a list.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

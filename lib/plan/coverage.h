@@ -1,5 +1,5 @@
 /*
- * coverage.h - are all images of the label file there?  Answered before any is opened
+ * coverage.h - are all images of the label file there?  Counted before any is opened
  *
  * Rows without an image are counted in all and, where the label file is that of the whole data set (112,120 rows), for
  * each of NIH's twelve archives, which hold the images in the order of their names: 4,999 in images_001, 10,000 in each
@@ -42,8 +42,8 @@ void preflight_recount(const struct labels *labels, const bool *skip, const bool
 void preflight_expect(const struct labels *labels, bool *missing_image, struct preflight *out);
 
 /*
- * Of the images that are missing: how many lie there under another ending, as 00000001_000.jpg for 00000001_000.png?
- * *text says so, with one of them; it is "" where there are none.
+ * How many of the missing images are there under another ending, as 00000001_000.jpg for 00000001_000.png?  *text says
+ * so, with one of them; it is "" where there are none.
  * unlabeled  images without a row, sorted
  */
 #define PREFLIGHT_HINT 700

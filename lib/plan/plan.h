@@ -19,7 +19,7 @@
 #include "image/resample.h"
 #include "plan/split.h"
 
-/* What the user asked for, as far as it decides about bytes. */
+/* The options that decide about bytes. */
 struct spec {
     uint32_t size; /* images are size x size */
     enum resample_method resize;
@@ -36,8 +36,8 @@ struct spec spec_default(void);
 /* One line for messages and the journal: "256x256 bilinear, 256 a shard, tail pad, ...".  Equal text, equal spec. */
 void spec_format(const struct spec *spec, char *out, size_t size);
 /*
- * Of two such lines only the parts that differ: "it has 256x256 bilinear, seed 0, wanted is 128x128 bilinear, seed 1";
- * equal ones differ in what they were made from, and that is said.  Returns out.
+ * The parts of two such lines that differ: "it has 256x256 bilinear, seed 0, wanted is 128x128 bilinear, seed 1"; where
+ * the lines are equal, the text says that the sources differ.  Returns out.
  */
 #define SPEC_DIFFERENCE 640
 char *spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE]);

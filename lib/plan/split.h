@@ -7,8 +7,8 @@
  *   none               one split, "all"
  *
  * Membership is by patient: u = the first 8 bytes, big-endian, of SHA-256("chex-split:SEED:PATIENT"), as a fraction
- * of 2^64; train where u < A/100, val where u < (A+B)/100, else test.  So it depends on nothing but seed and patient:
- * not on the order of the CSV, not on which images are there, and Python's hashlib gives the same.  For `official`,
+ * of 2^64; train where u < A/100, val where u < (A+B)/100, else test.  So it depends on seed and patient alone, not on
+ * the order of the CSV or on other images, and Python's hashlib gives the same.  For `official`,
  * val where u < 0.1 with seed 0.
  * A patient in two splits is an error: the commonest mistake made with this data set.
  *

@@ -1,13 +1,13 @@
 /*
- * journal.h - what an unfinished conversion has finished: .chex-journal.jsonl, .chex-journal-00003-of-00016.jsonl
+ * journal.h - the finished shards of an unfinished conversion: .chex-journal.jsonl, .chex-journal-00003-of-00016.jsonl
  *
  * Each process of a conversion appends to a journal of its own, since appends of several hosts to one file are not safe
- * on NFS; all journals of a folder are read.  What one says is checked against the files, so it does not matter how
- * many processes wrote them, and when.
+ * on NFS; all journals of a folder are read.  Each line is checked against the files, so it does not matter how many
+ * processes wrote journals, and when.
  *
  * The first line names the data set id and the specification; each further line is one finished shard: its size and
  * SHA-256, the number of rejects, and the sums that the manifest needs.  A line is appended and fsync'ed after
- * the shard's rename, so what a line says is there.  A torn last line (power loss) is dropped.
+ * the shard's rename, so a shard with a line is there.  A torn last line (power loss) is dropped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 
 #define JOURNAL_PREFIX    ".chex-journal"
 #define JOURNAL_SUFFIX    ".jsonl"
-#define JOURNAL_NAME      JOURNAL_PREFIX JOURNAL_SUFFIX /* of a process that is alone */
+#define JOURNAL_NAME      JOURNAL_PREFIX JOURNAL_SUFFIX /* of a single process */
 #define JOURNAL_NAME_SIZE 64
 
 /* An image that could not be used. */
@@ -59,8 +59,8 @@ bool journal_is_name(const char *name);
 
 /*
  * Read all journals of `folder` into result[shard_count] (zero-initialised), and open that of `part` for appending.
- * A new one gets its first line.  What stands behind the last whole line is cut off in that one, and left alone in the
- * others: their processes may be writing.
+ * A new one gets its first line.  Bytes behind the last whole line are cut off in that one only: the processes of the
+ * others may be writing.
  * CHEX_ERR_INCOMPATIBLE  of another data set id: the text shows both specifications
  * CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */

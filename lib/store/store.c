@@ -38,7 +38,7 @@ decide(struct store_shard *s, uint32_t index, enum slot_state state)
 }
 
 uint64_t
-store_begun_anew(struct store *store, unsigned *shards)
+store_rewrites(struct store *store, unsigned *shards)
 {
     uint64_t images = 0;
     size_t i;

@@ -2,13 +2,13 @@
  * store.h - the shards of a conversion while their slots are filled, in any order and by any thread
  *
  * A shard that is not finished is a partial file of its final size (file.h); slot i lies at i * stride.  A slot is full
- * when its record is there with good checksums, of this data set and for this slot: nothing else is believed, so
- * after a kill the next run takes over what is full and fills the rest.  The thread that fills the last slot of a shard
+ * when its record is there with good checksums, of this data set and for this slot.  Nothing else counts, so after a
+ * kill the next run keeps the full slots and fills the rest.  The thread that fills the last slot of a shard
  * finishes it: rejected slots and the tail get padding records, copies of other images with weight 0; everything is
  * read back, checked and hashed; and the file gets its name.
  *
  * Several processes may fill the shards of one folder, each those of its part: store_wants() is false for all others.
- * Then one of them opens the store for all shards, takes over what the others have done, and publishes.
+ * Then one of them opens the store for all shards, takes over the work of the others, and publishes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,10 +20,10 @@
 
 #include <stdatomic.h>
 
-/* A list beside the shards of what is missing; removed when the data set is published. */
+/* The list of missing images beside the shards; removed when the data set is published. */
 #define STORE_MISSING_NAME "missing.txt"
 
-/* The list of what is not in the data set, beside its manifest. */
+/* The list of rejects, beside the manifest. */
 #define STORE_REJECTS_NAME "rejects.jsonl"
 
 struct store;
@@ -42,9 +42,9 @@ struct store_options {
      * and not when the first comes: of an incomplete download that would be most of a data set for a few images.
      */
     bool uncertain;
-    /* The id of an unfinished data set that this one takes the place of, where it lies in the folder; NULL: none. */
+    /* The id of an unfinished data set that this one replaces, where the folder has it; NULL: none. */
     const char *replaces;
-    bool repair; /* check every byte of a complete data set, and make again what is damaged or has rejects */
+    bool repair; /* check every byte of a complete data set, and rewrite shards that are damaged or have rejects */
 };
 
 /* What was there when the store was opened. */
@@ -60,9 +60,9 @@ struct store_state {
 };
 
 /*
- * Make the folder (which the caller has locked) fit for this plan: under options->force it is emptied; what a killed
- * process left that nobody will use is removed, and so is an unfinished data set of the id options->replaces, but none
- * that is published, or may have been.  By one process, before any opens the store.
+ * Prepare the folder, which the caller has locked, for this plan: empty it under options->force; remove useless files
+ * of killed processes, and an unfinished data set of the id options->replaces, unless it is published or may have been.
+ * One process calls it, before any opens the store.
  * CHEX_ERR_INCOMPATIBLE  the folder holds a data set, finished or not, of another id, and not options->force
  * CHEX_ERR_DAMAGED  the data set is complete, but for a shard
  * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
@@ -101,7 +101,7 @@ enum chex_status store_put(struct store *store, size_t shard, uint32_t index, co
  * disk failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from
  * their sources again, once; the second failure is an error.  *shards: how many shards that is.
  */
-uint64_t store_begun_anew(struct store *store, unsigned *shards);
+uint64_t store_rewrites(struct store *store, unsigned *shards);
 
 /* Say that the slot's image cannot be used.  Thread-safe.  May finish the shard. */
 enum chex_status store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why,
@@ -113,7 +113,7 @@ enum chex_status store_reject(struct store *store, size_t shard, uint32_t index,
  */
 enum chex_status store_finish(struct store *store, struct chex_error *err);
 
-/* Was the shard, one of this part, made again, and has another SHA-256 than before?  Its images are others then. */
+/* Was the shard, one of this part, made again, and has another SHA-256 than before?  Its images differ then. */
 bool store_differs(const struct store *store, size_t shard);
 
 /* The results of all shards, plan->shard_count of them, once store_finish() was good. */

@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what lies there ------------------------------------------------------------------------------------------- */
+/* ---- what is there -------------------------------------------------------------------------------------------- */
 
 /* The records of the file of this name.  CHEX_ERR_MISSING and CHEX_ERR_READ: it cannot be opened. */
 static enum chex_status
@@ -39,7 +39,7 @@ scan_name(const struct store *store, size_t shard, const char *name, struct stor
         return status;
     status = store_scan(store, shard, fd, NULL, out, err);
     close(fd);
-    /* At a bad block the records end, as if the file did: what lies behind it is made from the images again. */
+    /* At a bad block the records end, as at the end of the file: records behind it are rewritten from the images. */
     return status == CHEX_ERR_READ || status == CHEX_ERR_TRUNCATED ? CHEX_OK : status;
 }
 
@@ -72,7 +72,7 @@ check_regular(const struct store *store, size_t shard, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* What lies under the shard's name becomes its partial file; where nothing does, the one that is there is scanned. */
+/* A file under the shard's name becomes its partial file; where there is none, the partial file is scanned. */
 static enum chex_status
 take_over(struct store *store, size_t shard, bool scanned, struct store_found *found, struct chex_error *err)
 {
@@ -340,9 +340,9 @@ check_shard(void *context, void *worker, size_t shard, struct chex_error *err)
 }
 
 /*
- * A line for each finished shard, as if it had been finished just now.  One that is made again gets a line in words of
- * the manifest, which fits nothing, since it has no size: so the resume, be it after a kill, notices whether the same
- * bytes come out.  Where images were rejected others may come out.
+ * A line for each finished shard, as if it had been finished just now.  A shard that is rewritten gets a line in words
+ * of the manifest without a size, which fits no file: so a resume, after a kill too, notices whether the same bytes
+ * come out.  Where images were rejected, other bytes may come out.
  */
 static enum chex_status
 write_journal(const struct repair *r, struct chex_error *err)

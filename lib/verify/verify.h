@@ -1,15 +1,14 @@
 /*
  * verify.h - is a data set what its manifest says?
  *
- *   quick   every shard is there and has its size, no other shard and nothing unfinished lies there; nothing is read
+ *   quick   every shard is there and has its size, no other shard and no unfinished file is there; nothing is read
  *   sample  besides: records chosen by a hash, checked as by full, but for the shard's SHA-256
  *   full    every record: framing, both checksums, the strict form of record.h, that it stands in its own slot; counts
  *           of images and findings; of each shard the checksum over its checksums, and with sha256 its SHA-256; DALI
  *           indexes, where they are
  *
- * What damages a file by chance is found by full as fast as the file can be read.  A change of a record, its
- * checksum and the manifest's on purpose is found by SHA-256 alone, which takes twenty times as long on a CPU without
- * instructions for it.
+ * full finds accidental damage as fast as the file can be read.  Only SHA-256 finds a deliberate change of a record,
+ * its checksum and the manifest's; it takes twenty times as long on a CPU without instructions for it.
  *
  * Faults are reported one by one and do not end the search; of one file the first ten, then a line with record -1
  * that counts the others.  A file that is too short comes before all other faults of it, with the first record that is

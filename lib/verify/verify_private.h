@@ -44,7 +44,7 @@ void report_pass_on(const struct report *r, struct verify *v, const char *file);
 void report_release(struct report *r);
 
 /*
- * Check one shard of v->dataset; whatever is wrong with it is in *r.  bytes counts what is read, for the progress; the
+ * Check one shard of v->dataset; *r gets its faults.  bytes counts what is read, for the progress; the
  * digest is the thread's own.
  * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */

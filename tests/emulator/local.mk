@@ -93,12 +93,12 @@ tests_train_step_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 # The suites of train/cuda.
 if HAVE_EMULATED
 if HAVE_CHECK
-check_PROGRAMS += tests/gpu
-TESTS += tests/gpu
+check_PROGRAMS += tests/unit-gpu
+TESTS += tests/unit-gpu
 endif
 endif
-tests_gpu_SOURCES = \
-	tests/gpu.c \
+tests_unit_gpu_SOURCES = \
+	tests/unit_gpu.c \
 	tests/gpu_fixture.c \
 	tests/gpu_fixture.h \
 	tests/post_office.c \
@@ -111,10 +111,10 @@ tests_gpu_SOURCES = \
 	tests/test_cuda_faults.c \
 	tests/test_cuda_ranks.c \
 	tests/unit.h
-nodist_tests_gpu_SOURCES = tests/emulated/train/backends.c
-tests_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)
-tests_gpu_LDADD = $(emulated_ldadd) libtrain.la libchexcore.la $(CHECK_LIBS) -lm
-tests_gpu_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+nodist_tests_unit_gpu_SOURCES = tests/emulated/train/backends.c
+tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)
+tests_unit_gpu_LDADD = $(emulated_ldadd) libtrain.la libchexcore.la $(CHECK_LIBS) -lm
+tests_unit_gpu_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 #: check-emulator     the emulator of CUDA's execution model: its rules, and that it finds who breaks one; minutes
 check-emulator:

@@ -1,7 +1,7 @@
 /*
  * cli.h - what the command lines of all tools have in common
  *
- * One table a tool makes its parser, its --help and its shell completion.  The options that every tool has (help,
+ * The parser, --help and the shell completion of a tool come from one table.  The options that every tool has (help,
  * version, quiet, verbose, json, color, progress, threads) are added here and are not in the tools' tables.
  *
  * Data goes to stdout, messages to stderr.  Only the tools print: libchex returns a struct chex_error, and cli_error()
@@ -98,15 +98,15 @@ struct cli_program {
                               struct chex_error *err);
 
     /*
-     * NULL but where two options of the table have one long name: is it this one in this command line?  The completion
-     * offers the last of them.
+     * NULL unless two options of the table have one long name: is this option meant in this command line?  The
+     * completion offers the last of them.
      */
     bool (*means)(const struct cli_option *option, int argc, char **argv);
 
     /*
-     * Both NULL but in a program that may be one process of several.  misused: say once for all of them what is wrong
-     * with the command line, and return the exit code; CLI_GO_ON: this is the only process, say it as ever.  versions:
-     * lines for --version --verbose.
+     * Both NULL unless the program may be one process of several.  misused: report once for all of them what is
+     * wrong with the command line, and return the exit code; CLI_GO_ON: a single process, cli_parse() reports it.
+     * versions: lines for --version --verbose.
      */
     int (*misused)(const struct chex_error *err);
     void (*versions)(void);

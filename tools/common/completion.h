@@ -1,8 +1,8 @@
 /*
  * completion.h - the completion of a tool's command line for bash, zsh and fish, made of its option table
  *
- * What can follow an option is told by the table: its choices; else its words (struct cli_words); else by what --help
- * calls its argument: a FILE or PATH is a file, a DIR a folder, anything else is typed by the user.  Operands are
+ * The table says which values an option takes: its choices, or its words (struct cli_words), or the kind that the name
+ * of its argument in --help tells: a FILE or PATH is a file, a DIR a folder; the user types any other.  Operands are
  * files.
  *
  * SPDX-License-Identifier: Apache-2.0

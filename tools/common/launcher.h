@@ -1,7 +1,7 @@
 /*
  * launcher.h - was this process started as one of several, and how do they talk
  *
- * What mpirun or srun put into the environment is looked at before MPI is touched: a plain start never initialises it.
+ * The environment that mpirun or srun set up is read before MPI is touched: a plain start never initialises it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,8 +17,8 @@ struct launcher {
 struct launcher launcher_look(void);
 
 /*
- * mpirun binds each process to a core, or to a few, where it is not told otherwise.  The cores that this one may use,
- * and those that mpirun itself may use; where it was not started by mpirun, or that is not known, both are the same.
+ * By default mpirun binds each process to a core, or to a few.  The cores that this process may use, and those that
+ * mpirun itself may use; both are the same where they are unknown, or mpirun did not start this process.
  */
 struct launcher_cores {
     unsigned own, all;
@@ -35,7 +35,7 @@ enum chex_status launcher_comm(struct launcher launcher, struct comm *out, struc
 
 /* "Open MPI 4.1.4 ..." or "none", for --version --verbose. */
 const char *launcher_library(char *out, size_t size);
-/* Its line there. */
+/* That line, printed. */
 void launcher_print_version(void);
 
 #endif

@@ -10,10 +10,10 @@
 
 /*
  * From now on an exit() for lack of memory (errno is ENOMEM in its thread) ends the process with EXIT_OUTPUT, and
- * what was written is as after kill -9.  Once, at the beginning of main().
+ * leaves files as kill -9 does.  Once, at the beginning of main().
  */
 void library_exit_catch(void);
-/* At the end of main(): the exit that comes now is the program's own. */
+/* At the end of main(): the next exit is the program's own. */
 void library_exit_release(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * printable.h - messages without control characters, or others that nobody sees
+ * printable.h - messages without control characters and invisible ones
  *
  * Names of files and folders come with a download, and a terminal obeys what is in them.
  *
@@ -15,7 +15,7 @@
 
 /* One character of a text. */
 struct printable_character {
-    unsigned bytes; /* of it: 1 where it is no UTF-8 */
+    unsigned bytes; /* 1 where it is no UTF-8 */
     bool is_utf8;
     uint32_t code; /* or that byte */
     bool hidden;   /* no terminal should be given it */
@@ -23,7 +23,7 @@ struct printable_character {
 
 /*
  * Look at the character that begins at p, which is not the end.  Hidden are C0 and C1 control characters, the latter
- * also as bytes that are no UTF-8, and what shows nothing and changes what is shown: marks of the writing direction
+ * also as bytes that are no UTF-8, and invisible characters that change the rest: marks of the writing direction
  * (Trojan Source, CVE-2021-42574), of zero width or joining, variation selectors, tags, separators of lines.
  */
 struct printable_character printable_look(const char *p);
@@ -32,8 +32,8 @@ struct printable_character printable_look(const char *p);
 #define PRINTABLE_TEXT (4 * PATH_MAX + 1)
 
 /*
- * A text, as a path, in which each hidden character stands as \xNN, one above U+007F as \uNNNN or \UNNNNNNNN; cut where
- * it does not fit.  Returns out.
+ * A text such as a path, each hidden character as \xNN, above U+007F as \uNNNN or \UNNNNNNNN; cut where it does not
+ * fit.  Returns out.
  */
 char *printable_text(const char *text, char out[PRINTABLE_TEXT]);
 

@@ -6,11 +6,11 @@
  * --quiet or --progress none.  Other messages go through progress_line_print(), so that they never land inside the
  * line.  Any thread may call it and progress_line_update().
  *
- *     progress_line_init(&meter, common);
- *     if (progress_line_due(&meter))
- *         progress_line_update(&meter, text);
- *     progress_line_print(&meter, "%s: warning: ...", name);
- *     progress_line_release(&meter);
+ *     progress_line_init(&line, common);
+ *     if (progress_line_due(&line))
+ *         progress_line_update(&line, text);
+ *     progress_line_print(&line, "%s: warning: ...", name);
+ *     progress_line_release(&line);
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +34,7 @@ struct progress_line {
 };
 
 void progress_line_init(struct progress_line *m, const struct cli_common *common);
-/* Takes away the line; the meter may not be used any more. */
+/* Takes away the line; the progress line may not be used any more. */
 void progress_line_release(struct progress_line *m);
 
 /* Would progress_line_update() show anything now?  Ten times a second on a terminal, once a minute off it. */
@@ -51,7 +51,7 @@ void progress_line_print(struct progress_line *m, const char *format, ...) __att
 void progress_line_fault(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_line_warn(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "2026-03-01T17:04:05+0100 n07": now, as the clock of this place shows it, and this host.  Returns out. */
+/* "2026-03-01T17:04:05+0100 n07": local time and this host.  Returns out. */
 #define PROGRESS_LINE_STAMP 112
 char *progress_line_stamp(char out[PROGRESS_LINE_STAMP]);
 

@@ -12,8 +12,9 @@
 #define SHELL_WORD (4 * PATH_MAX + 6)
 
 /*
- * A path as one word of a shell: as it is, or in quotes, those of bash where it has control characters; one that begins
- * with a dash gets "./" before it.  It may go on behind it.  Returns out, or text where it is longer than any path.
+ * A path as one word of a shell: plain, or in quotes, those of bash where it has control characters; a path that begins
+ * with a dash gets "./" before it.  More of the path may follow.  Returns out, or text where that needs no quotes or is
+ * longer than any path.
  */
 const char *shell_word(const char *text, char out[SHELL_WORD]);
 

@@ -11,13 +11,14 @@
 #define SPEC_WORDS 1024
 
 /*
- * " --size 64 --split none --seed 7", for a shell: the split in any case, since its default depends on which files
- * there are, and of the others what is not the default.  Returns out.
+ * " --size 64 --split none --seed 7", for a shell: always the split, since its default depends on files, and all other
+ * options that have not their default.  Returns out.
  *
  * all  every option, in two lines with a newline between them, also --exclude exclude.txt and --allow-rejects where
  *      some were left out
  *
- * Of --split file:PATH the path is not known: PATH, or with `all` split.csv.  No manifest knows --empty-is-no-finding.
+ * The path of --split file:PATH is unknown and stands as PATH, or with `all` as split.csv.  No manifest knows
+ * --empty-is-no-finding.
  */
 char *spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS]);
 

@@ -7,8 +7,7 @@
  *     wrap_put(&w, ", ", "train %s", images);
  *     wrap_end(&w);
  *
- * A piece that does not fit any more stands on the next line, below the text: what a line is about takes the first nine
- * columns.
+ * A piece that does not fit any more begins the next line, below the text; the first nine columns are for the heading.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,8 +22,8 @@ struct wrap {
 };
 
 /*
- * A piece of a line, which is not broken within, and what separates it from the one before (", "), whose blanks fall
- * away where the line is broken.  Texts of others go through printable_text() before.
+ * Add a piece, which stays on one line, behind a separator (", "), whose blanks are left out where a line ends.  Texts
+ * from outside go through printable_text() before.
  */
 void wrap_put(struct wrap *w, const char *separator, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void wrap_end(struct wrap *w);

@@ -203,7 +203,7 @@ open_side(struct checkpoint_diff *d, struct checkpoint_side *s, struct chex_erro
     enum chex_status status = safetensors_open(AT_FDCWD, s->target->file, &s->file, err);
 
     if (s->target->passed_over[0])
-        progress_line_warn(&d->in->meter, "%s: warning: %s", d->in->program->name, s->target->passed_over);
+        progress_line_warn(&d->in->line, "%s: warning: %s", d->in->program->name, s->target->passed_over);
     if (status == CHEX_OK)
         status = rename_tensors(s, err);
     if (status == CHEX_OK)

@@ -22,7 +22,7 @@ void report_missing(const struct convert *c);
 /* After a dry run: what it did not look at, and how it would; nothing where it has looked at all. */
 void report_unread(const struct convert *c);
 
-/* After a run that has read all archives and misses images: the two ways to go on. */
+/* After a run that has read all archives and misses images: the two commands that may follow. */
 void report_incomplete(const struct convert *c);
 
 /* What earlier runs left; nothing where there was nothing. */

@@ -2,7 +2,7 @@
  * canvas.h - pictures that the tools make: drawing on a canvas, writing a file as PNG or JPEG
  *
  * A canvas is RGB, 8 bits, row-major without gaps.  Everything is clipped to it.  A file is encoded row by row, so that
- * no more than a part of a large picture has to be in memory.
+ * only a part of a large picture has to be in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

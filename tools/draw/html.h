@@ -1,9 +1,9 @@
 /*
  * html.h - a page that grows in memory
  *
- * What comes from a data set goes through html_text(), which leaves no byte outside printable ASCII and no character
- * with a meaning in HTML; html_format() is for what the program itself says.  The first failure (no memory) is kept and
- * all later calls do nothing: the end is where to look at it.
+ * Texts of a data set go through html_text(), which leaves no byte outside printable ASCII and no character with a
+ * meaning in HTML; html_format() is for texts of the program.  After the first failure (no memory) all later calls do
+ * nothing: a caller checks once, at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,8 @@ enum html_picture { HTML_PNG, HTML_JPEG };
 void html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
                   const char *alt);
 /*
- * What a reader unfolds by its title, without a script, and what is open on paper: browsers print <details> closed.
+ * A section that a reader unfolds by its title, without a script, and that is open on paper, where browsers print
+ * <details> closed.
  * id and title are the program's own text.
  */
 void html_fold_begin(struct html *h, const char *id, const char *title, bool open);

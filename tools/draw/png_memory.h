@@ -1,5 +1,5 @@
 /*
- * png_memory.h - a PNG written by libpng into a growing buffer; what goes into it is the caller's
+ * png_memory.h - a PNG written by libpng into a growing buffer; the caller writes its content
  *
  *     struct memory_png m;
  *     status = memory_png_begin(&m, out, err);
@@ -28,7 +28,7 @@ struct memory_png {
 
 enum chex_status memory_png_begin(struct memory_png *m, struct buffer *out, struct chex_error *err);
 
-/* Free libpng's part; returns what came of it.  After a failed begin too. */
+/* Free libpng's part, also after a failed begin; returns the first failure. */
 enum chex_status memory_png_end(struct memory_png *m);
 
 #endif

@@ -47,7 +47,7 @@ void svg_axis_bottom_log(struct html *h, const struct svg_axis *x, double top, d
 void svg_axis_left_log(struct html *h, const struct svg_axis *y, double left, double right, double scale,
                        const char *unit);
 
-/* One entry of a legend, with what stands for the series in the plot; and how much room it takes. */
+/* One entry of a legend, with the sign of its series; and the width that it takes. */
 enum svg_key { SVG_CURVE, SVG_BAR, SVG_INTERVAL };
 double svg_legend_width(const char *name);
 void svg_legend(struct html *h, double x, double y, unsigned series, enum svg_key key, const char *name);

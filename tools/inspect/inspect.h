@@ -19,7 +19,7 @@ struct inspect {
     const struct cli_program *program;
     const struct inspect_options *options;
     const struct cli_common *common;
-    struct progress_line meter;
+    struct progress_line line;
     struct color color; /* of stdout */
     bool have_result;   /* something was written already */
     bool output_failed; /* a result is lacking */
@@ -87,8 +87,8 @@ typedef void walk_fault_fn(void *context, const char *shard, int64_t index, uint
                            const struct chex_error *why);
 
 /*
- * With WALK_TEXTS only what is around the pixels is read; with all others both checksums are checked.
- * WALK_XXH128  besides, XXH3 of 128 bits: whether images are equal, where nobody made them so; no proof against forgery
+ * WALK_TEXTS reads all but the pixels; all others read whole records and check both checksums.
+ * WALK_XXH128  besides, XXH3 of 128 bits: tells whether images are equal, but not whether they are forged
  * WALK_SHA256  besides, SHA-256, DIGEST_SIZE bytes
  */
 enum walk_depth { WALK_TEXTS, WALK_PIXELS, WALK_XXH128, WALK_SHA256 };
@@ -127,7 +127,7 @@ uint64_t dataset_bytes(const struct chex_dataset *ds);
 enum chex_status inspect_find_record(struct inspect *in, const struct target *t, const char *which, unsigned *shard,
                                      uint32_t *index, struct chex_error *err);
 /*
- * Read a record into b and look into it; check: both checksums too.  CHEX_ERR_DAMAGED where it is not as it should be.
+ * Read a record into b and look into it; check: both checksums too.  CHEX_ERR_DAMAGED where it has a fault.
  */
 enum chex_status inspect_read_record(const struct chex_dataset *ds, unsigned shard, uint32_t index, struct buffer *b,
                                      bool check, struct chex_record *out, struct chex_error *err);
@@ -156,12 +156,12 @@ json_t *inspect_json_labels(uint16_t findings);
 enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);
 
 /*
- * A count that is a text already, "65984", as people read it; any other text, and one too long for a count, is not changed.
+ * The text of a count, "65984", as people read it.  A text that is no count, or is too long for one, stays unchanged.
  */
 const char *inspect_count(const char *text, char out[PROGRESS_TEXT]);
 
 struct chex_bytes inspect_bytes(const char *text);
-/* The head of what is said of a file: what it is, and its fault or NULL.  Returns the exit code. */
+/* The first lines about a file: what it is, and its fault or NULL.  Returns the exit code. */
 int inspect_print_head(const struct inspect *in, const struct target *t, const char *what, const char *fault);
 /* The same as JSON; kind is the name of the details too, which are taken. */
 void inspect_json_file(struct inspect *in, const struct target *t, const char *kind, const char *what,

@@ -134,7 +134,7 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         c->file.count = 0;
     }
     if (c->target->passed_over[0])
-        progress_line_warn(&c->in->meter, "%s: warning: %s", c->in->program->name, c->target->passed_over);
+        progress_line_warn(&c->in->line, "%s: warning: %s", c->in->program->name, c->target->passed_over);
     return status;
 }
 

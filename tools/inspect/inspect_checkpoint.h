@@ -63,7 +63,7 @@ struct checkpoint_diff {
     struct value_difference all; /* of the tensors in both with one shape; integers are in its counts only */
 };
 
-/* One difference: how it is here and there; pair is of TENSOR_VALUES, else NULL. */
+/* One difference, with the value of each side; pair: of TENSOR_VALUES, or NULL. */
 typedef void tensor_diff_fn(void *context, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
                             const struct tensor_pair *pair);
 

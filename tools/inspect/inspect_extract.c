@@ -18,7 +18,7 @@
 
 /* ---- formats --------------------------------------------------------------------------------------------------- */
 
-/* As it is where a text chunk can hold it, else with escapes. */
+/* Unchanged where a text chunk can hold it, with escapes elsewhere. */
 static char *
 note_text(struct chex_bytes text, char out[INSPECT_TEXT])
 {
@@ -112,7 +112,7 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
         printable_line(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s",
                        strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
                        inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
-                       shard->name, r->index, r->weight ? "" : " (filling: a copy)");
+                       shard->name, r->index, r->weight ? "" : " (padding: a copy)");
 }
 
 int

@@ -96,7 +96,7 @@ is_source(const char *argument)
     return length >= strlen("--so") && strncmp(argument, "--source", length) == 0;
 }
 
-/* --labels is the label file of --source, as it is that of chex-convert, and an action by itself. */
+/* With --source, --labels is the label file, as in chex-convert; without it, an action. */
 static bool
 means(const struct cli_option *option, int argc, char **argv)
 {

@@ -229,7 +229,7 @@ inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
 {
     int code;
 
-    progress_line_clear(&in->meter);
+    progress_line_clear(&in->line);
     fflush(stdout);
     code = cli_error(in->program, in->common, err);
     if (in->common->json)

@@ -186,7 +186,7 @@ read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet 
     if (status != CHEX_OK && status != CHEX_ERR_MEMORY) {
         item->damaged = true;
         *code = inspect_worse(*code, status == CHEX_ERR_READ ? EXIT_OUTPUT : EXIT_DATA);
-        progress_line_fault(&in->meter, "%s: %s", in->program->name, err.text);
+        progress_line_fault(&in->line, "%s: %s", in->program->name, err.text);
         return CHEX_OK;
     }
     return status;

@@ -103,7 +103,7 @@ flow_place(struct flow *f, const struct style *s, const struct font *font, const
     f->x += width + (s->tag || s->outline ? BLANK / 2 : BLANK);
 }
 
-/* How much of a text that is too long goes on one line: up to a separator in its second half, where there is one. */
+/* How much of a text that is too long fits one line: up to a separator in its second half, where there is one. */
 static size_t
 break_at(const struct flow *f, const struct style *s, const char *text, size_t length)
 {

@@ -19,9 +19,9 @@ struct show_terminal {
 };
 
 /*
- * What stdout is, and what can be done there.  name: of --protocol, NULL or "auto" where the terminal is to say so by
- * its environment; only where that is silent, and stdin and stdout are a terminal, it is asked (DA1, the answer is
- * waited for 0.4 s).  The state of the terminal is restored in any case: signals wait meanwhile.
+ * The protocol and the size of the terminal on stdout.  name: of --protocol; with NULL or "auto" the environment
+ * decides, and where it says nothing, and stdin and stdout are a terminal, the terminal is asked (DA1, with 0.4 s for
+ * the answer).  The state of the terminal is always restored: signals wait meanwhile.
  */
 void show_terminal_find(const char *name, const struct cli_common *common, struct show_terminal *out);
 
@@ -31,7 +31,7 @@ void show_fit(const struct show_terminal *t, uint32_t width, uint32_t height, ui
 
 /*
  * Append the bytes that draw it, and a line's end.
- * gray  width * height bytes; for SHOW_KITTY and SHOW_ITERM the terminal scales, and png is what is sent
+ * gray  width * height bytes; SHOW_KITTY and SHOW_ITERM send png, which the terminal scales
  */
 enum chex_status show_kitty(const struct buffer *png, uint32_t columns, uint32_t rows, struct buffer *out,
                             struct chex_error *err);

@@ -1,5 +1,5 @@
 /*
- * inspect_split.h - what --check-split found, between its computation and its words
+ * inspect_split.h - the result of --check-split, between its computation and its words
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -53,7 +53,7 @@ enum chex_status split_check_run(struct split_check *c, struct chex_error *err);
 bool split_check_patient(const struct split_check *c, size_t i, size_t *next, uint64_t images[SPLIT_MAX]);
 /* The end of the images equal to by_hash[i]; true where they are in more than one split. */
 bool split_check_image(const struct split_check *c, size_t i, size_t *next);
-/* Whether j is an image, and equal to i; both count in by_hash. */
+/* Is j an image that equals i?  Both are indices into by_hash. */
 bool split_check_same(const struct split_check *c, size_t i, size_t j);
 /* The difference b - a in standard errors; 0 where too few have the finding. */
 double split_z(const struct split_sums *a, const struct split_sums *b, unsigned finding);

@@ -125,7 +125,7 @@ mean_file(struct target *t, const char *name, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* The folder of a run stands for the checkpoint that it would go on from; where there is none, for its best model. */
+/* The folder of a run stands for the checkpoint from which it would resume; without one, for its best model. */
 static enum chex_status
 open_run(struct target *t, struct chex_error *err)
 {

@@ -54,7 +54,7 @@ on_tick(void *context, uint64_t done, uint64_t total)
     if (r->progress.started == 0)
         progress_start(&r->progress, total);
     progress_update(&r->progress, done);
-    if (total == 0 || !progress_line_due(&r->in->meter))
+    if (total == 0 || !progress_line_due(&r->in->line))
         return;
     seconds = progress_left(&r->progress);
     used = snprintf(text, sizeof(text), "%-8s %3u %%  %s of %s", r->depth,
@@ -62,7 +62,7 @@ on_tick(void *context, uint64_t done, uint64_t total)
     if (seconds >= 0)
         snprintf(text + used, sizeof(text) - (size_t)used, "  %s/s  %s left",
                  format_bytes((uint64_t)r->progress.rate, rate), format_seconds(seconds, left));
-    progress_line_update(&r->in->meter, text);
+    progress_line_update(&r->in->line, text);
 }
 
 static json_t *
@@ -123,7 +123,7 @@ on_fault(void *context, const struct verify_fault *fault)
         inspect_json_push(&r->faults, fault_json(fault));
         return;
     }
-    progress_line_clear(&r->in->meter);
+    progress_line_clear(&r->in->line);
     if (strcmp(r->last_file, fault->file) != 0) {
         printf("%s%s%s\n", r->in->color.bold, inspect_text(inspect_bytes(fault->file), name), r->in->color.off);
         snprintf(r->last_file, sizeof(r->last_file), "%s", fault->file);
@@ -278,7 +278,7 @@ inspect_verify(struct inspect *in, struct target *t)
         describe_rest(in, t);
     fflush(stdout);
     status = run_target(&v, t, &err);
-    progress_line_clear(&in->meter);
+    progress_line_clear(&in->line);
     if (status != CHEX_OK && status != CHEX_ERR_READ) {
         json_decref(r.faults);
         return inspect_fail(in, t->path, &err);

@@ -77,9 +77,9 @@ print_fault(struct inspect *in, const char *shard, int64_t index, uint64_t count
     if (count > 1)
         format_things(count - 1, "more record", more);
     if (index < 0)
-        progress_line_fault(&in->meter, "%s: %s", in->program->name, why->text);
+        progress_line_fault(&in->line, "%s: %s", in->program->name, why->text);
     else
-        progress_line_fault(&in->meter, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index,
+        progress_line_fault(&in->line, "%s: '%s' record %lld: %s%s%s%s", in->program->name, shard, (long long)index,
                             why->text, more[0] ? " (and " : "", more, more[0] ? ")" : "");
 }
 
@@ -219,13 +219,13 @@ tick(void *context, size_t finished)
     if (run->progress.started == 0)
         progress_start(&run->progress, run->total);
     progress_update(&run->progress, done);
-    if (run->total == 0 || !progress_line_due(&w->in->meter))
+    if (run->total == 0 || !progress_line_due(&w->in->line))
         return;
     seconds = progress_left(&run->progress);
     snprintf(text, sizeof(text), "reading %s%s%3u %%  %s/%s records  %s left", w->progress, w->progress[0] ? "  " : " ",
              (unsigned)(100 * done / run->total), format_count(done, a), format_count(run->total, b),
              seconds < 0 ? "?" : format_seconds(seconds, left));
-    progress_line_update(&w->in->meter, text);
+    progress_line_update(&w->in->line, text);
 }
 
 enum chex_status
@@ -250,7 +250,7 @@ walk_run(struct walk *w, struct chex_error *err)
     status = parallel_for(&p, err);
     pthread_mutex_destroy(&run.lock);
     if (w->progress)
-        progress_line_clear(&w->in->meter);
+        progress_line_clear(&w->in->line);
     return status;
 }
 
@@ -261,7 +261,7 @@ inspect_walk_code(const struct walk *w)
 
     if (w->faults == 0)
         return EXIT_GOOD;
-    progress_line_fault(&w->in->meter, "%s: not all records could be used; next: chex-inspect --full %s",
+    progress_line_fault(&w->in->line, "%s: not all records could be used; next: chex-inspect --full %s",
                         w->in->program->name, shell_word(w->target->path, word));
     return w->read_failed ? EXIT_OUTPUT : EXIT_DATA;
 }

@@ -1,5 +1,5 @@
 /*
- * inspect_where.h - --where: which records are meant
+ * inspect_where.h - --where: the choice of records
  *
  * A text is terms separated by commas, of which one must hold; of several texts each must:
  *     FINDING, FINDING=0|1, No_Finding    spelled as in label files

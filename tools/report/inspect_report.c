@@ -50,7 +50,7 @@ tell(struct inspect *in, const struct html_report *r, const char *output, size_t
                    level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)
-            progress_line_fault(&in->meter, "fault    %s", r->checks[i].text);
+            progress_line_fault(&in->line, "fault    %s", r->checks[i].text);
 }
 
 static enum chex_status

@@ -20,7 +20,7 @@
 enum report_view { VIEW_PA, VIEW_AP, VIEW_OTHER, VIEW_UNKNOWN, REPORT_VIEWS };
 enum report_sex { SEX_F, SEX_M, SEX_U, REPORT_SEXES };
 
-/* What is said of an image because of its pixels; the limits stand in report_scan.c. */
+/* Flags of an image, from its pixels; report_scan.c has the limits. */
 enum report_flag {
     FLAG_CONSTANT = 1, /* one value */
     FLAG_BLACK = 2,
@@ -101,7 +101,7 @@ struct html_report {
     struct report_mean mean[REPORT_VIEWS], mean_all;
     uint64_t flagged[REPORT_FLAGS];
     bool all_inverted;           /* the mean image is brighter in its upper corners than in its centre */
-    uint64_t two_sexes;          /* patients of whom F and M are said */
+    uint64_t two_sexes;          /* patients with both F and M in their rows */
     uint64_t repeated;           /* images equal to another one of their split, but for one of each group */
     uint64_t repeated_group;     /* such groups */
     uint64_t equal_unlike;       /* groups of equal images, in any splits, with different findings or patients */
@@ -121,7 +121,7 @@ enum chex_status report_scan(struct html_report *r, struct chex_error *err);
 void report_close(struct html_report *r);
 /* From what was read to numbers for each split. */
 void report_count(struct html_report *r);
-/* The end of the images equal to check.by_hash[i], and what is to be said of them: 0 where there is no other. */
+/* The end of the images equal to check.by_hash[i], and their fault: 0 where there is no other. */
 enum report_equal { EQUAL_SHARED = 1 /* in several splits */, EQUAL_REPEATED = 2 /* in one */, EQUAL_UNLIKE = 4 };
 unsigned report_equal_to(const struct html_report *r, size_t i, size_t *next);
 enum chex_status report_read_rejects(struct html_report *r, struct chex_error *err);

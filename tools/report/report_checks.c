@@ -1,8 +1,8 @@
 /*
  * report_checks.c - the sentences of --report: what a careful reviewer would ask, and the answers; see report.h
  *
- * A fault is what makes results wrong whatever one does: damaged records, a patient or an image in two splits.  To look
- * at is what may be right, and has to be known by whoever reports results.
+ * A fault makes results wrong in any case: damaged records, a patient or an image in two splits.  A point to look at
+ * may be right, and a report of results has to name it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

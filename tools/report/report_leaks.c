@@ -64,7 +64,7 @@ say_equal(const struct html_report *r, struct report_check *c, size_t i, size_t 
         report_check_say(c, " = %s more", TEXT(next - i));
 }
 
-/* The first groups of this kind, of so many. */
+/* The first groups of this kind; groups: how many there are. */
 static void
 say_groups(const struct html_report *r, struct report_check *c, enum report_equal kind, uint64_t groups)
 {

@@ -67,11 +67,11 @@ tick(void *context, size_t done)
     char text[128], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
 
     /* Where there are archives, they tell how far they are. */
-    if (c->archive_count > 0 || !progress_line_due(&c->in->meter))
+    if (c->archive_count > 0 || !progress_line_due(&c->in->line))
         return;
     snprintf(text, sizeof(text), "looking  %3u %%  %s of %s files", (unsigned)(c->count ? 100 * done / c->count : 100),
              format_count(done, a), format_count(c->count, b));
-    progress_line_update(&c->in->meter, text);
+    progress_line_update(&c->in->line, text);
 }
 
 /* Places for the folders and archives, and an item for each loose file. */
@@ -109,7 +109,7 @@ look_at_all(struct source_check *c, struct chex_error *err)
                          .tick = tick};
     enum chex_status status = parallel_for(&p, err);
 
-    progress_line_clear(&c->in->meter);
+    progress_line_clear(&c->in->line);
     return status;
 }
 

@@ -117,7 +117,7 @@ tick(struct source_check *c)
     char text[160], left[PROGRESS_TEXT];
     double seconds;
 
-    if (!progress_line_due(&c->in->meter))
+    if (!progress_line_due(&c->in->line))
         return;
     pthread_mutex_lock(&c->lock);
     progress_update(&c->progress, atomic_load(&c->archive_bytes));
@@ -130,7 +130,7 @@ tick(struct source_check *c)
              format_bytes((uint64_t)c->progress.rate, (char[PROGRESS_TEXT]){0}),
              seconds < 0 ? "?" : format_seconds(seconds, left));
     pthread_mutex_unlock(&c->lock);
-    progress_line_update(&c->in->meter, text);
+    progress_line_update(&c->in->line, text);
 }
 
 static void

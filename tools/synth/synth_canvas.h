@@ -102,7 +102,7 @@ void canvas_ellipse(struct film_canvas *c, const struct ellipse *e);
  */
 void canvas_line(struct film_canvas *c, struct point a, struct point b, float ra, float rb, float strength);
 
-/* Add the collected strokes times `amount`, in the lungs only if so, and begin anew. */
+/* Add the collected strokes times `amount`, only in the lungs where `lungs` is set, and clear them. */
 void canvas_ink(struct film_canvas *c, float amount, bool lungs);
 
 #endif

@@ -79,7 +79,7 @@ sample(const uint16_t *film, int32_t x, int32_t y)
     return ((above >> 8) * (256 - fy) + (below >> 8) * fy) >> 8;
 }
 
-/* Add a line of samples, `factor` to each column of the result; what lies outside of the film is like its border. */
+/* Add a line of samples, `factor` to each column of the result; outside of the film its border counts. */
 static inline void
 sample_columns(const uint16_t *film, const struct position *at, int32_t x, int32_t y, unsigned size, unsigned factor,
                bool clamp, uint32_t *sum)

@@ -59,7 +59,7 @@ static const struct {
 };
 #define COMPANIONS (sizeof(companions) / sizeof(companions[0]))
 
-/* How many images patients have: a share (in 1/10,000) of them has at most so many.  Straight lines in between. */
+/* `share` ten-thousandths of the patients have at most `images` images; linear in between. */
 static const struct {
     uint16_t images, share;
 } image_counts[] = {
@@ -96,7 +96,7 @@ draw_image_count(struct draws *d, unsigned most)
     return images < most ? images : most;
 }
 
-/* How likely a study of a patient with so many images shows anything. */
+/* How likely a study of a patient with this number of images shows anything. */
 static float
 share_ill(unsigned images)
 {
@@ -254,8 +254,8 @@ judge_split(const struct population *p, uint64_t key)
 }
 
 /*
- * Who is a test patient: of some random splits by patient the one that comes closest to the official share and has
- * the most findings on both sides, which matters for a small set only.
+ * Choose the test patients: of some random splits by patient, the one closest to the official share and with the most
+ * findings on both sides, which matters for a small set only.
  */
 static void
 make_split(struct population *p)

@@ -115,13 +115,13 @@ show_progress(void *context, size_t images)
     char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
     char text[256];
 
-    if (!progress_line_due(w->job->meter))
+    if (!progress_line_due(w->job->line))
         return;
     progress_update(p, images);
     snprintf(text, sizeof(text), "synth    %3u %%  %s/%s  %s img/s  %s left", (unsigned)(100 * p->done / p->total),
              format_count(p->done, done), format_count(p->total, total), format_count((uint64_t)p->rate, rate),
              progress_left(p) < 0 ? "?" : format_seconds(progress_left(p), left));
-    progress_line_update(w->job->meter, text);
+    progress_line_update(w->job->line, text);
 }
 
 static enum chex_status

@@ -21,7 +21,7 @@ struct synth_job {
     const char *folder;
     unsigned size;    /* pixels a side, 64 .. 4096 */
     unsigned threads; /* at least 1; fewer where the system gives no more */
-    struct progress_line *meter;
+    struct progress_line *line;
 
     uint64_t bytes; /* result: of all images */
 };

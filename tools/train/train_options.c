@@ -262,7 +262,7 @@ const struct cli_program train_program = {
                 "chex-train -d shards -o runs/a --eval-only --split test --tta tencrop\n"
                 "mpirun -np 2 --map-by socket chex-train -d shards -o runs/a --batch 32",
     .notes = "The same command again resumes a run that was stopped or killed.\n"
-             "SIGTERM and SIGUSR1 save and end it (75), SIGUSR2 saves and goes on.\n"
+             "SIGTERM and SIGUSR1 save and end it (75), SIGUSR2 saves and continues.\n"
              "Besides: exit status 7 where the loss is not finite, 8 where a rank is lost.",
     .options = option_table,
     .words = words,

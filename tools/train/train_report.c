@@ -27,14 +27,14 @@ void
 train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common)
 {
     *r = (struct train_report){.cli = cli, .common = common};
-    progress_line_init(&r->meter, common);
+    progress_line_init(&r->line, common);
     r->watch = (struct train_watch){.cli = cli, .warn = on_watch_warning, .context = r};
 }
 
 void
 train_report_release(struct train_report *r)
 {
-    progress_line_release(&r->meter);
+    progress_line_release(&r->line);
 }
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
@@ -294,7 +294,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     smooth(r, step);
     train_watch_step(&r->watch, t, step);
     progress_update(&r->images, r->images.done + step->images);
-    if (!progress_line_due(&r->meter))
+    if (!progress_line_due(&r->line))
         return;
     trainer_facts(t, &f);
     format_left((double)(f.steps - state->batches) * (double)f.global_batch, r->images.rate, epoch_left);
@@ -304,7 +304,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
              state->epoch + 1, trainer_options(t)->epochs, format_count(state->batches, step_text),
              format_count(f.steps, steps), r->loss / r->loss_weight, train_report_rate(r->images.rate, rate),
              percent(r->waited, r->worked), epoch_left, run_left);
-    progress_line_update(&r->meter, text);
+    progress_line_update(&r->line, text);
     r->waited = r->worked = 0;
 }
 
@@ -318,7 +318,7 @@ print_times(struct train_report *r, const struct trainer_epoch *e)
     for (i = 0; i < PART_COUNT; i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %.1f %%", i > 0 ? "  " : "", step_part_name[i],
                                  percent(e->times.seconds[i], e->seconds));
-    progress_line_print(&r->meter, "time     %s", text);
+    progress_line_print(&r->line, "time     %s", text);
 }
 
 /* Where gradients have a loss scale. */
@@ -345,16 +345,16 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
     train_watch_epoch(&r->watch, t, e);
     if (r->common->quiet)
         return;
-    progress_line_print(&r->meter, "ep %u/%u   loss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
+    progress_line_print(&r->line, "ep %u/%u   loss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
                         trainer_options(t)->epochs, e->loss, e->rate,
                         train_report_rate(e->seconds > 0 ? (double)e->images / e->seconds : 0, rate),
                         percent(e->times.seconds[PART_WAIT], e->seconds), format_seconds(e->seconds, seconds));
     if (r->common->verbose > 0) {
         print_times(r, e);
-        progress_line_print(&r->meter, "order    %s", e->order);
+        progress_line_print(&r->line, "order    %s", e->order);
     }
     if (e->skipped > 0)
-        progress_line_print(&r->meter, "         %s passed over so far",
+        progress_line_print(&r->line, "         %s passed over so far",
                             format_things(trainer_result(t)->damaged, "damaged record", records));
     print_scale(r, t);
 }
@@ -366,7 +366,7 @@ train_report_saved(void *context, const struct trainer *t, const char *name, dou
 
     train_watch_note(&r->watch, t, "checkpoint", name);
     if (r->common->verbose > 0 && !r->common->quiet)
-        progress_line_print(&r->meter, "saved    %s in %.2f s", name, seconds);
+        progress_line_print(&r->line, "saved    %s in %.2f s", name, seconds);
 }
 
 void
@@ -376,7 +376,7 @@ train_report_note(void *context, const struct trainer *t, const char *text)
 
     train_watch_note(&r->watch, t, "note", text);
     if (!r->common->quiet)
-        progress_line_print(&r->meter, "note     %s", text);
+        progress_line_print(&r->line, "note     %s", text);
 }
 
 void
@@ -387,7 +387,7 @@ train_report_warn(void *context, const struct trainer *t, const char *text)
     if (t)
         train_watch_note(&r->watch, t, "warning", text);
     if (!r->common->quiet)
-        progress_line_warn(&r->meter, "%s: warning: %s", train_program.name, text);
+        progress_line_warn(&r->line, "%s: warning: %s", train_program.name, text);
 }
 
 /* ---- evaluations ------------------------------------------------------------------------------------------------- */
@@ -399,8 +399,8 @@ train_report_evaluating(void *context, const struct trainer *t, uint64_t done, u
     char text[64];
 
     (void)t;
-    if (!progress_line_due(&r->meter))
+    if (!progress_line_due(&r->line))
         return;
     snprintf(text, sizeof(text), "evaluate %.0f %%", percent((double)done, (double)of));
-    progress_line_update(&r->meter, text);
+    progress_line_update(&r->line, text);
 }

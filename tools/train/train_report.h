@@ -26,7 +26,7 @@ struct train_judgement {
 struct train_report {
     const struct train_cli *cli;
     const struct cli_common *common;
-    struct progress_line meter;
+    struct progress_line line;
     struct progress images; /* of the whole run */
     bool training;
     double loss; /* of the last steps, smoothed */
@@ -70,7 +70,7 @@ void train_report_warn(void *context, const struct trainer *t, const char *text)
 /* The last lines.  err is NULL on success; t may be NULL. */
 void train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err);
 
-/* What is left for those who watched; before the trainer is freed.  err as above. */
+/* The last lines for the user; before the trainer is freed.  err as above. */
 void train_report_close(struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
 
 /* The document of schemas/train.schema.json on stdout; t may be NULL. */

@@ -38,9 +38,9 @@ train_report_staging(void *context, const struct trainer *t, uint64_t done, uint
     struct train_report *r = context;
     char text[128], bytes[PROGRESS_TEXT], all[PROGRESS_TEXT];
 
-    if (!progress_line_due(&r->meter))
+    if (!progress_line_due(&r->line))
         return;
     snprintf(text, sizeof(text), "stage    %.40s: %.0f %% of %s, %s", trainer_options(t)->stage,
              of > 0 ? 100 * (double)done / (double)of : 0, format_bytes(of, all), format_bytes(done, bytes));
-    progress_line_update(&r->meter, text);
+    progress_line_update(&r->line, text);
 }

@@ -52,7 +52,7 @@ print_findings(struct train_report *r, const struct metrics *m)
 
     for (k = 0; k < METRIC_COUNT; k++)
         used += put_cell(cells + used, k, metric_info[k].title);
-    progress_line_print(&r->meter, "         %-20s %9s   %s", "finding", "positives", cells);
+    progress_line_print(&r->line, "         %-20s %9s   %s", "finding", "positives", cells);
     for (i = 0; i < m->outputs; i++) {
         const struct finding_metrics *f = &m->finding[i];
 
@@ -62,7 +62,7 @@ print_findings(struct train_report *r, const struct metrics *m)
                 snprintf(text, sizeof(text), "n/a (0 %s)", f->positives == 0 ? "positives" : "negatives");
             used += put_cell(cells + used, k, text);
         }
-        progress_line_print(&r->meter, "         %-20s %9s   %s", chex_finding_name(i),
+        progress_line_print(&r->line, "         %-20s %9s   %s", chex_finding_name(i),
                             format_count(f->positives, positives), cells);
     }
 }
@@ -136,18 +136,18 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
         struct trainer_facts f;
 
         trainer_facts(t, &f);
-        progress_line_print(&r->meter, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
+        progress_line_print(&r->line, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
                             state->epoch, v->evaluation->loss, auroc, format_things(m->defined, "finding", findings),
                             f.select == SELECT_LOSS ? "loss " : "", state->best, state->epoch - state->bad_epochs,
                             format_seconds(v->evaluation->seconds, seconds));
         return;
     }
-    progress_line_print(&r->meter, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
+    progress_line_print(&r->line, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
                         format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
                         v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
     print_findings(r, m);
     if (v->evaluation->skipped_count > 0)
-        progress_line_print(&r->meter, "         %s left out",
+        progress_line_print(&r->line, "         %s left out",
                             format_things(v->evaluation->skipped_count, "damaged record", images));
 }
 
