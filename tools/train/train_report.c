@@ -330,10 +330,10 @@ print_scale(struct train_report *r, const struct trainer *t)
     char steps[PROGRESS_THINGS];
 
     if (skipped > 0)
-        progress_line_print(&r->meter, "         %s skipped so far, whose gradient overflowed; loss scale %.6g",
+        progress_line_print(&r->line, "         %s skipped so far, whose gradient overflowed; loss scale %.6g",
                             format_things(skipped, "step", steps), scale);
     else if (r->common->verbose > 0 && scale != 1)
-        progress_line_print(&r->meter, "scale    loss scale %.6g, no step skipped", scale);
+        progress_line_print(&r->line, "scale    loss scale %.6g, no step skipped", scale);
 }
 
 void
