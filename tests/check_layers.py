@@ -168,14 +168,15 @@ def check_symbols(tally, order):
 
 
 def check_tags(tally):
-    """What struct foo is does not depend on the file that is being read.  A backend defines the opaque types of
-    backend.h as the others do: these count as one."""
-    opaque = set(re.findall(r"^struct (\w+);", read("train/backend/backend.h"), re.M))
+    """What struct foo is does not depend on the file that is being read.  A backend, and what those of host memory
+    share, defines the opaque types of the seam as the others do: these count as one."""
+    seam = read("train/backend/backend.h") + read("train/backend/batch.h")
+    opaque = set(re.findall(r"^struct (\w+);", seam, re.M))
     places = collections.defaultdict(set)
     for path in sorted(f"{folder}/{name}" for root in ROOTS for folder, _, names in os.walk(os.path.join(SOURCE, root))
                        for name in names if name.endswith((".c", ".h"))):
         text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
-        backend = os.path.relpath(os.path.dirname(path), SOURCE) in BACKENDS
+        backend = os.path.relpath(os.path.dirname(path), SOURCE) in (*BACKENDS, "train/backend")
         for tag in re.findall(r"\b(?:struct|enum|union)\s+(\w+)\s*\{", text):
             places[tag].add("a backend" if backend and tag in opaque else os.path.relpath(path, SOURCE))
     tally.check("a tag is defined once in lib, train and tools",

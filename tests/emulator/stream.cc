@@ -24,10 +24,11 @@ stream_seed(uint64_t seed)
     order.next();
 }
 
+/* The list stays to the end of the process, and default streams in it. */
 std::vector<cudaStream_t> &
 all_streams()
 {
-    static std::vector<cudaStream_t> all;
+    static std::vector<cudaStream_t> &all = *new std::vector<cudaStream_t>;
     return all;
 }
 
