@@ -470,7 +470,8 @@ def check_help(tally):
 # ---- faults ----------------------------------------------------------------------------------------------------------
 
 FAULT_FILES = {"A": "check_archive.py", "C": "check_convert.py", "F": "check_faults.py", "I": "check_inspect.py",
-               "N": "commands/*.txt", "R": "check_train_ranks.py", "S": "check_resume.py", "T": "check_train.py"}
+               "N": "commands/*.txt", "R": "check_train_ranks.py", "S": "check_resume.py", "T": "check_train.py",
+               "U": "check_train_cuda.py"}
 
 
 def sources(pattern):
