@@ -52,28 +52,28 @@ parity.MODELS["densenet-micro"] = functools.partial(torchvision.models.DenseNet,
 
 # ---- images --------------------------------------------------------------------------------------------------------
 
-class Shards:
-    """Pixels and labels of the training split of a synthetic data set, which the first case makes."""
+class Shared:
     folder = None
-    pixels = labels = None
 
 
-def shards():
-    if Shards.folder is None:
-        Shards.folder = tempfile.mkdtemp(prefix="chex-half-")
-        table = synth(f"{Shards.folder}/images", 640, "--size", "64")
-        run([program("chex-convert"), "-q", "-i", f"{Shards.folder}/images/images", "-l", table, "-o",
-             f"{Shards.folder}/data", "--size", "36", "--split", "none"])
-        found = list(images(f"{Shards.folder}/data").values())
-        side = int(len(found[0]["image"]) ** 0.5)
-        Shards.pixels = np.array([np.frombuffer(r["image"], np.uint8).reshape(side, side) for r in found])
-        Shards.labels = np.array([list(r["label"]) for r in found], np.uint8)
-    return Shards.pixels, Shards.labels
+@functools.lru_cache(None)
+def shards(side):
+    """Pixels and labels of a synthetic data set of images from which so much can be cut out."""
+    Shared.folder = Shared.folder or tempfile.mkdtemp(prefix="chex-half-")
+    here = f"{Shared.folder}/{side}"
+    os.mkdir(here)
+    table = synth(f"{here}/images", 640, "--size", str(2 * side))
+    run([program("chex-convert"), "-q", "-i", f"{here}/images/images", "-l", table, "-o", f"{here}/data", "--size",
+         str(side + side // 8), "--split", "none"])
+    found = list(images(f"{here}/data").values())
+    width = int(len(found[0]["image"]) ** 0.5)
+    return (np.array([np.frombuffer(r["image"], np.uint8).reshape(width, width) for r in found]),
+            np.array([list(r["label"]) for r in found], np.uint8))
 
 
 def draw(seed, steps, batch, side=SIDE):
     """Crops of so many batches, some of them mirrored, and their labels."""
-    pixels, labels = shards()
+    pixels, labels = shards(side)
     rng = np.random.default_rng(seed)
     room = pixels.shape[1] - side
     x, y = np.empty((steps, batch, side, side), np.uint8), np.empty((steps, batch, OUTPUTS), np.uint8)
@@ -335,6 +335,6 @@ if __name__ == "__main__":
         torch.set_num_threads(parity.THREADS)
         code = case.main()
     finally:
-        if Shards.folder:
-            shutil.rmtree(Shards.folder, ignore_errors=True)
+        if Shared.folder:
+            shutil.rmtree(Shared.folder, ignore_errors=True)
     sys.exit(code)

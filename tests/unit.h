@@ -45,6 +45,11 @@ Suite *backends_suite(void);
 Suite *padding_suite(void);
 Suite *seam_suite(void);
 
+/* of unit_gpu.c */
+Suite *cuda_suite(void);
+Suite *cuda_faults_suite(void);
+Suite *cuda_ranks_suite(void);
+
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
 const char *unit_file(const char *name, const void *data, size_t size);
 /* The folder of this test process: made on first use, removed at exit. */

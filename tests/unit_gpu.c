@@ -9,10 +9,6 @@
 
 #include <stdlib.h>
 
-Suite *cuda_suite(void);
-Suite *cuda_faults_suite(void);
-Suite *cuda_ranks_suite(void);
-
 int
 main(void)
 {
