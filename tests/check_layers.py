@@ -20,7 +20,7 @@ BUILD = os.environ.get("BUILDDIR", os.getcwd())
 ROOTS = ("lib", "train", "tools")
 MOST_FILES = 32
 COLUMNS = 120
-BACKENDS = ("train/ref", "train/cpu", "train/cuda")
+BACKENDS = ("train/ref", "train/cpu", "train/gpu")
 
 
 def read(path):

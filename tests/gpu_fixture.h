@@ -8,7 +8,7 @@
 
 #include "unit.h"
 
-#include "cuda/cuda_plan.h"
+#include "gpu/cuda_plan.h"
 #include "emulator.h"
 #include "step_fixture.h"
 

@@ -39,7 +39,7 @@ math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 # a plan without its backend, and beside it the backend ref
 layout = backward build eights forward layout memory
 ref = $(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/$(f)/*.c)))
-plan = $(patsubst %,$(OUT)/plan/%.o,$(layout:%=cuda/cuda_%) $(filter-out backend/backend backend/registry,$(ref)) \
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout:%=gpu/cuda_%) $(filter-out backend/backend backend/registry,$(ref)) \
 	base/error base/memory base/progress base/sha256)
 
 all: $(PROGRAMS:%=$(OUT)/%)

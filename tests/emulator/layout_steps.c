@@ -1,5 +1,5 @@
 /*
- * layout_steps.c - a whole step as lists of launches (train/cuda/cuda_layout.h), run one by one beside the backend ref
+ * layout_steps.c - a whole step as lists of launches (train/gpu/cuda_layout.h), run one by one beside the backend ref
  *
  *     layout_steps [small | MODEL SIDE BATCH [SEED]]
  *
@@ -17,8 +17,8 @@
  */
 #include "backend/backend.h"
 #include "comm/reduce_host.h"
-#include "cuda/cuda_layout.h"
-#include "cuda/cuda_memory.h"
+#include "gpu/cuda_layout.h"
+#include "gpu/cuda_memory.h"
 #include "emulator.h"
 
 #include <math.h>

@@ -1,36 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA backend: C, kernels, and a table of kernels for each type of value.  With CUDA nvcc compiles the kernels and
+# Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and the build of the backend (gpu/).  With CUDA nvcc compiles the kernels and
 # libtrain.la holds the backend `cuda`.  tests/emulator/local.mk compiles the same files for the emulator.
-cuda_sources = \
-	train/cuda/cuda_backend.c \
-	train/cuda/cuda_backward.c \
-	train/cuda/cuda_build.c \
-	train/cuda/cuda_build.h \
-	train/cuda/cuda_check.c \
-	train/cuda/cuda_clock.c \
+cuda_sources = $(gpu_sources) \
 	train/cuda/cuda_device.h \
-	train/cuda/cuda_devices.c \
-	train/cuda/cuda_eights.c \
-	train/cuda/cuda_eights.h \
-	train/cuda/cuda_feed.c \
-	train/cuda/cuda_forward.c \
 	train/cuda/cuda_gemm.h \
 	train/cuda/cuda_kernels.h \
 	train/cuda/cuda_launch.c \
 	train/cuda/cuda_launch.h \
-	train/cuda/cuda_layout.c \
-	train/cuda/cuda_layout.h \
-	train/cuda/cuda_memory.c \
-	train/cuda/cuda_memory.h \
-	train/cuda/cuda_plan.c \
-	train/cuda/cuda_plan.h \
-	train/cuda/cuda_record.c \
-	train/cuda/cuda_score.c \
-	train/cuda/cuda_steps.c \
-	train/cuda/cuda_store.c \
-	train/cuda/cuda_streams.c \
-	train/cuda/cuda_tile.h \
-	train/cuda/reduce_staged.c
+	train/cuda/cuda_tile.h
 cuda_kernels = \
 	train/cuda/conv_data.cu \
 	train/cuda/conv_forward.cu \

@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_plan.h"
+#include "gpu/cuda_plan.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_eights.h"
+#include "gpu/cuda_eights.h"
 
 #include <stdlib.h>
 #include <string.h>

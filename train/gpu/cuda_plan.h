@@ -1,5 +1,5 @@
 /*
- * cuda_plan.h - a device and a plan on it: private to train/cuda
+ * cuda_plan.h - a device and a plan on it: private to train/gpu
  *
  * Three streams' worth of order: the host fills a pinned slot of a ring of CUDA_RING and puts its copy into `copies`;
  * `compute` waits for that copy, and the copy for the launch that read the device's slot before.  Results come back at
@@ -16,7 +16,7 @@
 #ifndef CHEX_CUDA_PLAN_H
 #define CHEX_CUDA_PLAN_H
 
-#include "cuda/cuda_layout.h"
+#include "gpu/cuda_layout.h"
 
 #ifdef CUDA_EMULATED
 #define backend_cuda backend_cuda_emulated

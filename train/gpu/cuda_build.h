@@ -10,8 +10,8 @@
 #ifndef CHEX_CUDA_BUILD_H
 #define CHEX_CUDA_BUILD_H
 
-#include "cuda/cuda_layout.h"
-#include "cuda/cuda_memory.h"
+#include "gpu/cuda_layout.h"
+#include "gpu/cuda_memory.h"
 
 #define BUILD_NONE SIZE_MAX
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_memory.h"
+#include "gpu/cuda_memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_plan.h"
+#include "gpu/cuda_plan.h"
 
 #include "comm/collective.h"
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_build.h"
+#include "gpu/cuda_build.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_eights.h"
-#include "cuda/cuda_plan.h"
+#include "gpu/cuda_eights.h"
+#include "gpu/cuda_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

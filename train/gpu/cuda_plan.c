@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "cuda/cuda_plan.h"
+#include "gpu/cuda_plan.h"
 
 #include "base/progress.h"
 #include "base/sha256.h"
