@@ -25,11 +25,17 @@ record_node(cudaStream_t s, work w)
     return cudaSuccess;
 }
 
+static bool
+is_minded(const capture *c)
+{
+    return c && (!c->alone || c->thread == std::this_thread::get_id());
+}
+
 bool
 capturing()
 {
     for (cudaStream_t s : all_streams())
-        if (s->recording)
+        if (is_minded(s->recording.get()))
             return true;
     return false;
 }
@@ -38,7 +44,7 @@ cudaError_t
 refuse_in_capture()
 {
     for (cudaStream_t s : all_streams())
-        if (s->recording)
+        if (is_minded(s->recording.get()))
             s->recording->valid = false;
     return cudaErrorStreamCaptureUnsupported;
 }
@@ -157,7 +163,7 @@ cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *context)
 /* ---- captures ---------------------------------------------------------------------------------------------------- */
 
 cudaError_t
-cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
+cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
 {
     call c("cudaStreamBeginCapture");
 
@@ -165,7 +171,8 @@ cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
         return c.end();
     if (!s || s->recording)
         return c.end(cudaErrorStreamCaptureUnsupported);
-    s->recording = std::make_shared<capture>(capture{std::make_shared<graph>(), s, true});
+    s->recording = std::make_shared<capture>(
+        capture{std::make_shared<graph>(), s, true, mode != cudaStreamCaptureModeGlobal, std::this_thread::get_id()});
     s->last.clear();
     return c.end();
 }

@@ -26,7 +26,7 @@ struct region {
 
 /* By the first byte after the size: upper_bound() of an address finds the region that it may lie in. */
 static std::map<const unsigned char *, region> regions;
-static std::map<void *, size_t> pinned;
+static std::map<void *, size_t> &pinned = *new std::map<void *, size_t>; /* to the end: what was not freed is no leak */
 enum { NONE = -2, ALL = -1 };
 static int opened = NONE;
 
@@ -86,7 +86,7 @@ catch_faults()
 {
     static thread_local bool done;
     static unsigned char stack[128 << 10]; /* one fault ends the process: threads may share it */
-    stack_t alternative = {};
+    stack_t alternative = {}, there = {};
     struct sigaction action = {};
 
     if (done)
@@ -94,7 +94,8 @@ catch_faults()
     done = true;
     alternative.ss_sp = stack;
     alternative.ss_size = sizeof(stack);
-    sigaltstack(&alternative, NULL);
+    if (sigaltstack(NULL, &there) == 0 && there.ss_flags & SS_DISABLE) /* a sanitizer has one, and takes it back */
+        sigaltstack(&alternative, NULL);
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigaction(SIGSEGV, &action, NULL);

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace emulated
@@ -70,6 +71,8 @@ struct capture {
     std::shared_ptr<graph> nodes;
     cudaStream_t origin;
     bool valid;
+    bool alone; /* what other threads call is no matter: cudaStreamCaptureModeThreadLocal */
+    std::thread::id thread;
 };
 } // namespace emulated
 
@@ -144,7 +147,7 @@ extern bool in_host_function; /* which may not call the runtime */
 
 /* -- graph.cc -- */
 cudaError_t record_node(cudaStream_t s, work w);
-bool capturing();                /* does any stream? */
+bool capturing();                /* does any stream that this thread has to mind? */
 cudaError_t refuse_in_capture(); /* a call that waits or allocates: the capture is lost */
 } // namespace emulated
 
