@@ -101,7 +101,7 @@ class Operator(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        found = torch.autograd.grad(ctx.output, ctx.inputs, gradient.float(), allow_unused=True)
+        found = torch.autograd.grad(ctx.output, ctx.inputs, gradient.float(), allow_unused=True, retain_graph=True)
         return None, None, *(g if g is None else g.to(t) for g, t in zip(found, ctx.types))
 
 
@@ -142,7 +142,11 @@ def gradients(network, start, x, labels, how, scale=1.0):
     with how:
         logits = model(x)
     loss = torch.nn.BCEWithLogitsLoss()(logits.to(x.dtype), torch.from_numpy(labels).to(x.dtype))
-    (loss * scale).backward()
+    (loss * scale).backward(retain_graph=True)
+    while scale > 1 and not all(torch.isfinite(p.grad).all() for _, p in network.params):  # as its GradScaler
+        scale /= 2
+        model.zero_grad()
+        (loss * scale).backward(retain_graph=True)
     return [p.grad.double().numpy().ravel() / scale for _, p in network.params]
 
 
@@ -187,9 +191,14 @@ def emulated(precision):
 
 
 def fresh(network, seed):
-    """Parameters as PyTorch draws them, and running statistics."""
+    """Parameters as PyTorch draws them, and running statistics.  A branch of ResNet adds a quarter to what it is added
+    to, as after zero_init_residual: else rounding grows tenfold on its way through the fifty layers."""
     torch.manual_seed(seed)
     model = parity.MODELS[network.name](num_classes=OUTPUTS)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("bn3.weight"):
+                p.mul_(0.25)
     return (parity.flat(model.named_parameters()),
             parity.flat((n, b) for n, b in model.named_buffers() if b.dim() > 0))
 
@@ -245,11 +254,16 @@ def _(_work):
         assert 0.8 < model / theirs < 1.25, f"the model of autocast {model:.4f}, autocast {theirs:.4f}"
 
 
-@large("gradients of densenet121 and resnet50 at 64 px are as near to float64 as those of autocast", slow=True)
+@large("gradients of densenet121 at 64 px are as near to float64 as those of autocast", slow=True)
 def _(_work):
-    for name in ("densenet121", "resnet50"):
-        for precision in TYPES:
-            compare(name, precision, 2, 8, 64)
+    for precision in TYPES:
+        compare("densenet121", precision, 2, 8, 64)
+
+
+@large("gradients of resnet50 at 64 px are as near to float64 as those of autocast", slow=True)
+def _(_work):
+    for precision in TYPES:
+        compare("resnet50", precision, 2, 8, 64)
 
 
 # ---- logic: the kernels in float -----------------------------------------------------------------------------------

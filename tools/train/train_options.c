@@ -73,8 +73,7 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
      "auto (default): what the device does best, fp32 on a CPU,\nfp16 on a GPU"},
     {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always gives them"},
-    {OPT_SETTING, 0, "no-graph", NULL, NULL, NULL,
-     "on a GPU: wait for each kernel, so that an error names it"},
+    {OPT_SETTING, 0, "no-graph", NULL, NULL, NULL, "on a GPU: wait for each kernel, so that an error names it"},
     {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank silent for this long is lost; default 5m"},
 
     {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",
