@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and the build of the backend (gpu/).  With CUDA nvcc compiles the kernels and
-# libtrain.la holds the backend `cuda`.  tests/emulator/local.mk compiles the same files for the emulator.
+# Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and how the backend of ../gpu is
+# built.  With CUDA nvcc compiles the kernels and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk compiles
+# the same files for the emulator.
 cuda_sources = $(gpu_sources) \
 	train/cuda/cuda_device.h \
 	train/cuda/cuda_gemm.h \

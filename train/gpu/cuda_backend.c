@@ -217,10 +217,16 @@ cuda_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct 
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
+static enum chex_status
+open_device(unsigned number, struct device **out, struct chex_error *err)
+{
+    return cuda_device_open(&backend_cuda, number, out, err);
+}
+
 const struct backend backend_cuda = {
     .name = CUDA_BACKEND,
     .device_count = cuda_device_count,
-    .device_open = cuda_device_open,
+    .device_open = open_device,
     .device_close = cuda_device_close,
     .reduce_new = reduce_staged_new,
     .store_new = cuda_store_new,

@@ -94,7 +94,7 @@ imagine(struct cuda_device *d)
 }
 
 enum chex_status
-cuda_device_open(unsigned number, struct device **out, struct chex_error *err)
+cuda_device_open(const struct backend *backend, unsigned number, struct device **out, struct chex_error *err)
 {
     struct cuda_device *d = calloc(1, sizeof(*d));
     enum chex_status status = CHEX_OK;
@@ -102,7 +102,7 @@ cuda_device_open(unsigned number, struct device **out, struct chex_error *err)
     *out = NULL;
     if (!d)
         return error_memory(err);
-    d->device.backend = &backend_cuda;
+    d->device.backend = backend;
     d->device.info.own_memory = true;
     d->device.info.ahead = 1;
     d->number = (int)number;

@@ -37,7 +37,8 @@ struct cuda_device {
 };
 
 unsigned cuda_device_count(void);
-enum chex_status cuda_device_open(unsigned number, struct device **out, struct chex_error *err);
+enum chex_status cuda_device_open(const struct backend *backend, unsigned number, struct device **out,
+                                  struct chex_error *err);
 void cuda_device_close(struct device *device);
 /* The set of kernels of a precision, and what a layout depends on; CHEX_ERR_UNSUPPORTED names the precisions. */
 enum chex_status cuda_chip_of(const struct cuda_device *device, enum precision precision, struct cuda_chip *out,
