@@ -5,13 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
+#include "gpu_fixture.h"
 
 #include <stdlib.h>
-
-Suite *cuda_suite(void);
-Suite *cuda_faults_suite(void);
-Suite *cuda_ranks_suite(void);
 
 int
 main(void)
