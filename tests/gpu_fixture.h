@@ -54,4 +54,9 @@ float *gpu_read(const struct gpu_plan *p, enum arena_id arena);
 double gpu_distance(const float *got, const float *wanted, size_t count);
 void gpu_is_near(const struct gpu_plan *got, const struct gpu_plan *wanted, enum arena_id arena, double most);
 
+/* The suites, for gpu.c. */
+Suite *cuda_suite(void);
+Suite *cuda_faults_suite(void);
+Suite *cuda_ranks_suite(void);
+
 #endif

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "unit.h"
+#include "gpu_fixture.h"
 
 #include <stdlib.h>
 
