@@ -1,11 +1,6 @@
 # CUDA: the toolkit for devices, a C++ compiler for the emulator of the tests.
 # SPDX-License-Identifier: Apache-2.0
 
-# Is there a backend in train/cuda/, and do programs get it?
-AC_DEFUN([CHEX_CUDA_BACKEND], [
-  AM_CONDITIONAL([CUDA_BACKEND], [test "${chex_cuda_backend=yes}" = yes])
-])
-
 # CHEX_CXX: the C++ compiler that belongs to CC, before LT_INIT: clang++-14 for clang-14.
 AC_DEFUN([CHEX_CXX], [
   chex_cc=${CC%% -*}
@@ -50,7 +45,6 @@ int main(int n, char **) { if constexpr (sizeof n == 4) return std::vector<int>(
   AC_SUBST([CHEX_CXXFLAGS])
   AC_SUBST([emulator_lacks])
   AM_CONDITIONAL([EMULATOR], [test "$have_emulator" = yes])
-  AM_CONDITIONAL([HAVE_EMULATED], [test "$have_emulator" = yes && test "$chex_cuda_backend" = yes])
 ])
 
 # The toolkit: its folder from --with-cuda or CUDA_HOME, else that of an nvcc in PATH, else /usr/local/cuda.  nvcc

@@ -110,9 +110,8 @@ AC_DEFUN([CHEX_WITH_MPI], [
 ])
 
 AC_DEFUN([CHEX_SUMMARY], [
-  AS_CASE([$with_cuda:$have_cuda:$chex_cuda_backend],
-    [*:yes:yes], [chex_devices='CPU, NVIDIA GPUs' chex_cuda="yes ($NVCC:$chex_archs)"],
-    [*:yes:*], [chex_devices=CPU chex_cuda='found, not used yet'],
+  AS_CASE([$with_cuda:$have_cuda],
+    [*:yes], [chex_devices='CPU, NVIDIA GPUs' chex_cuda="yes ($NVCC:$chex_archs)"],
     [no:*], [chex_devices=CPU chex_cuda=no],
     [chex_devices=CPU chex_cuda="no: $chex_cuda_why"])
   AS_IF([test "$have_nccl" = yes], [chex_nccl='found, not used yet'], [chex_nccl=no])

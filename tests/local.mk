@@ -122,7 +122,7 @@ tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallo
 	-Wl,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close,--wrap=readdir
 # Where there is the emulated GPU, it is one of the backends (emulator/local.mk).
 tests_unit_LINK = $(unit_link) $(tests_unit_LDFLAGS) $(LDFLAGS) -o $@
-if HAVE_EMULATED
+if EMULATOR
 nodist_tests_unit_SOURCES = $(emulated_backends)
 unit_emulated = $(emulated_ldadd)
 unit_link = $(emulated_link)
@@ -139,10 +139,8 @@ check-local:
 if !HAVE_CHECK
 	@echo 'skip tests/unit: the library Check was not found (Debian: apt-get install check)'
 endif
-if CUDA_BACKEND
 if !EMULATOR
 	@echo 'skip the emulated GPU: $(emulator_lacks)'
-endif
 endif
 
 # ---- programs whose output is compared with other software ---------------------------------------------------------
@@ -244,7 +242,7 @@ TESTS += \
 	tests/check_tables.py \
 	tests/check_train_again.py \
 	tests/check_train_plan.py
-if HAVE_EMULATED
+if EMULATOR
 emulated_tests = tests/check_train_cuda.py
 TESTS += $(emulated_tests)
 endif
@@ -380,10 +378,8 @@ endif
 if !HAVE_LIBARCHIVE
 	@echo 'the tests of images in archives: a build without libarchive (Debian: libarchive-dev)'
 endif
-if CUDA_BACKEND
 if !EMULATOR
 	@echo 'the tests of the emulated GPU: $(emulator_lacks)'
-endif
 endif
 	@test -n '$(PYTHON)' || echo 'the tests in Python: there is no Python 3 (Debian: python3)'
 	@test -n '$(MPIRUN)' || echo 'the tests of ranks: there is no mpirun (Debian: openmpi-bin)'

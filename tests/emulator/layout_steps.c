@@ -17,9 +17,9 @@
  */
 #include "backend/backend.h"
 #include "comm/reduce_host.h"
+#include "emulator.h"
 #include "gpu/cuda_layout.h"
 #include "gpu/cuda_memory.h"
-#include "emulator.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -74,7 +74,7 @@ tests/emulated/train/backends.h: Makefile
 	$(call name_backends,cuda-emulated cpu ref)
 CLEANFILES += $(emulated_backends)
 
-if HAVE_EMULATED
+if EMULATOR
 check_PROGRAMS += tests/chex-train-emulated tests/train-step-emulated
 endif
 tests_chex_train_emulated_SOURCES = tools/chex-train.c $(train_sources)
@@ -91,7 +91,7 @@ tests_train_step_emulated_LDADD = $(emulated_ldadd) libtrain.la
 tests_train_step_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 # The suites of train/cuda.
-if HAVE_EMULATED
+if EMULATOR
 if HAVE_CHECK
 check_PROGRAMS += tests/unit-gpu
 TESTS += tests/unit-gpu

@@ -7,7 +7,7 @@ gpu_steps_CPPFLAGS = $(train_cppflags)
 gpu_steps_LDADD = libtrain.la -lm
 
 # The same on the emulated GPU (emulator/local.mk): check_gpu.py --device cuda-emulated.
-if HAVE_EMULATED
+if EMULATOR
 check_PROGRAMS += tests/gpu-steps-emulated
 endif
 tests_gpu_steps_emulated_SOURCES = tests/gpu/steps.c

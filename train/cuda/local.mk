@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and how the backend of ../gpu is
-# built.  With CUDA nvcc compiles the kernels and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk compiles
-# the same files for the emulator.
+# built.  With CUDA nvcc compiles the kernels, and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk
+# compiles the same files for the emulator.
 cuda_sources = $(gpu_sources) \
 	train/cuda/cuda_device.h \
 	train/cuda/cuda_gemm.h \
@@ -38,10 +38,8 @@ libcuda_fp16_la_LIBADD = $(cuda_kernels:.cu=.fp16.lo)
 libcuda_bf16_la_SOURCES = $(cuda_table)
 libcuda_bf16_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS) $(cuda_bf16)
 libcuda_bf16_la_LIBADD = $(cuda_kernels:.cu=.bf16.lo)
-if CUDA_BACKEND
 cuda_backends = cuda
 libtrain_la_LIBADD += libcudahost.la
-endif
 
 nvcc_compile = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile $(NVCC) $(NVCCFLAGS) \
 	-I$(srcdir)/train -c

@@ -7,9 +7,9 @@
  * nowhere else, but where a slot of the ring is not free yet (several micro-batches a step), and for staged sums.
  *
  * A step of one process is one launch of a graph: accumulate(LAST) puts only the copy of its micro-batch in; update()
- * launches the graph "micro-batch, end, update".  Whoever needs the gradients before (peek, read, a reducer whose sums
- * are staged by the host) has the micro-batch launched by cuda_flush().  Graphs are recorded when they are first needed,
- * by what they hold: first, last, update, the slot and the result.
+ * launches the graph "micro-batch, end, update".  A call that needs the gradients before (peek, read, a reducer whose
+ * sums are staged by the host) has the micro-batch launched by cuda_flush().  Graphs are recorded when they are first
+ * needed, by what they hold: first, last, update, the slot and the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -148,7 +148,7 @@ open_device(const struct trainer_job *job, struct trainer_engine *engine, const 
     if (count == 0 && named && job->o->plan_only)
         return backend->device_open(DEVICE_IMAGINED, &engine->device, err);
     if (count == 0)
-        return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such device");
+        return error_set(err, CHEX_ERR_USAGE, "there is no such device");
     return backend->device_open((unsigned)collective_local_rank(job->all) % count, &engine->device, err);
 }
 
@@ -165,11 +165,10 @@ find_backend(const struct trainer_job *job, struct trainer_engine *engine, struc
         status = open_device(job, engine, backends[i], !automatic, err);
         if (status == CHEX_OK)
             engine->backend = backends[i];
-        else if (automatic)
-            trainer_note(job, "%s: %s", backends[i]->name, err->text);
+        else if (!automatic)
+            return error_context(err, status, "--device %s", job->o->device);
         else
-            return error_context(err, status == CHEX_ERR_UNSUPPORTED ? CHEX_ERR_USAGE : status, "--device %s",
-                                 job->o->device);
+            trainer_note(job, "%s: %s", backends[i]->name, err->text);
     }
     if (!engine->backend)
         return error_set(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", job->o->device);
