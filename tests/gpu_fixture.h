@@ -8,8 +8,8 @@
 
 #include "unit.h"
 
-#include "gpu/cuda_plan.h"
 #include "emulator.h"
+#include "gpu/cuda_plan.h"
 #include "step_fixture.h"
 
 #define GPU_SIDE  32

@@ -14,8 +14,8 @@
 #define CHEX_CUDA_LAYOUT_H
 
 #include "backend/backend.h"
-#include "gpu/cuda_eights.h"
 #include "cuda/cuda_launch.h"
+#include "gpu/cuda_eights.h"
 
 #define CUDA_SLOTS 2 /* micro-batches on the device: one is computed, the next is copied */
 
