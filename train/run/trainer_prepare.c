@@ -166,7 +166,8 @@ find_backend(const struct trainer_job *job, struct trainer_engine *engine, struc
         if (status == CHEX_OK)
             engine->backend = backends[i];
         else if (!automatic)
-            return error_context(err, status, "--device %s", job->o->device);
+            return error_context(err, status == CHEX_ERR_UNSUPPORTED ? CHEX_ERR_INCOMPATIBLE : status, "--device %s",
+                                 job->o->device);
         else
             trainer_note(job, "%s: %s", backends[i]->name, err->text);
     }
