@@ -121,6 +121,8 @@ train_report_plan(const struct train_report *r, const struct trainer *t)
     trainer_facts(t, &f);
     wrap_put(&w, "", "%s %s   %s", train_program.name, chex_version(), format_things((unsigned)f.ranks, "rank", text));
     wrap_put(&w, ", ", "%s", f.device);
+    if (f.precision != PRECISION_FP32)
+        wrap_put(&w, ", ", "%s", precision_names[f.precision]);
     wrap_put(&w, ", ", "%s", format_things(o->threads, "thread", text));
     wrap_end(&w);
     print_data(&f, o->evaluate_only);

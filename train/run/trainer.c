@@ -206,6 +206,7 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .graph = t->task.graph,
         .backend = t->engine.backend,
         .device = t->engine.device ? t->engine.device->info.text : "",
+        .precision = t->engine.facts.precision,
         .side = t->task.side,
         .source = t->engine.options.source,
         .micro_batch = t->task.micro,

@@ -249,6 +249,7 @@ struct trainer_facts {
     const struct graph *graph;
     const struct backend *backend;
     const char *device;                  /* what the backend says of it */
+    enum precision precision;            /* that was chosen */
     unsigned side, source;               /* of the input, of the images */
     unsigned micro_batch, micro_batches; /* images; of a step on each rank */
     uint64_t global_batch, steps;        /* images; of an epoch */
