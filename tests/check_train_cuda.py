@@ -203,6 +203,19 @@ def _(work):
     assert tensors(f"{out}/best.safetensors") != tensors(f"{whole()}/best.safetensors")
 
 
+@case("a run of the CPU resumes on a GPU in half precision, and back, where the user says so")
+def _(work):
+    out, more = f"{work}/run", ("--allow-batch-change", "--allow-precision-change")
+    train(out, "--epochs", 1, device="cpu")
+    says(train(out, code=6), "precision fp32 -> fp16", "--allow-precision-change resumes with it")
+    says(train(out, *more), "device cpu -> cuda-emulated", "precision fp32 -> fp16")
+    on_gpu = state(f"{out}/{last_step(out)}.safetensors")
+    assert float.fromhex(on_gpu["loss_scale"]) > 1 and "precision fp16" in on_gpu["settings"], on_gpu
+    says(train(out, *more, "--epochs", 3, device="cpu"), "precision fp16 -> fp32")
+    back = state(f"{out}/{last_step(out)}.safetensors")
+    assert float.fromhex(back["loss_scale"]) == 1 and int(back["applied"]) == 3 * STEPS, back
+
+
 # ---- it stops and goes on --------------------------------------------------------------------------------------------
 
 

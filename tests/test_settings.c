@@ -124,6 +124,9 @@ START_TEST(ranks_compare_all_but_what_is_local_and_checkpoints_keep_what_decides
 }
 END_TEST
 
+#define BATCH (1u << SETTING_BATCH)
+#define DATA  (1u << SETTING_DATA)
+
 START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values)
 {
     struct settings before, now;
@@ -133,20 +136,27 @@ START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values
 
     fill(&before, 1e-3, "densenet121", 64, "aa");
     ck_assert_int_eq(settings_keep(&before, kept, &err), CHEX_OK);
-    ck_assert_int_eq(settings_compare(&before, kept, false, false, &change, &err), CHEX_OK);
+    ck_assert_int_eq(settings_compare(&before, kept, 0, &change, &err), CHEX_OK);
     ck_assert_str_eq(change.text, "");
 
     fill(&now, 5e-4, "resnet50", 32, "bb");
-    ck_assert_int_eq(settings_compare(&now, kept, true, true, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_int_eq(settings_compare(&now, kept, BATCH | DATA, &change, &err), CHEX_ERR_INCOMPATIBLE);
     ck_assert_str_eq(err.text, "it was made with other options: model densenet121 -> resnet50");
     settings_release(&now);
 
+    fill(&now, 5e-4, "resnet50", 32, "bb");
+    ck_assert_int_eq(settings_compare(&now, kept, 0, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_ptr_null(strstr(err.text, "--allow")); /* which would not be enough */
+    settings_release(&now);
+
     fill(&now, 5e-4, "densenet121", 32, "bb");
-    ck_assert_int_eq(settings_compare(&now, kept, false, true, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_int_eq(settings_compare(&now, kept, 0, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_ptr_nonnull(strstr(err.text, "aa -> bb (--allow-batch-change --allow-new-data resumes with it)"));
+    ck_assert_int_eq(settings_compare(&now, kept, DATA, &change, &err), CHEX_ERR_INCOMPATIBLE);
     ck_assert_ptr_nonnull(strstr(err.text, "global-batch 64 -> 32 (--allow-batch-change resumes with it)"));
-    ck_assert_int_eq(settings_compare(&now, kept, true, false, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_int_eq(settings_compare(&now, kept, BATCH, &change, &err), CHEX_ERR_INCOMPATIBLE);
     ck_assert_ptr_nonnull(strstr(err.text, "data-set aa -> bb (--allow-new-data resumes with it)"));
-    ck_assert_int_eq(settings_compare(&now, kept, true, true, &change, &err), CHEX_OK);
+    ck_assert_int_eq(settings_compare(&now, kept, BATCH | DATA, &change, &err), CHEX_OK);
     ck_assert(change.batch && change.data);
     ck_assert_str_eq(change.text, "lr 0.001 -> 0.0005, global-batch 64 -> 32, data-set aa -> bb");
     settings_release(&now);
@@ -161,9 +171,8 @@ START_TEST(names_that_one_side_does_not_know_are_no_difference)
     struct chex_error err;
 
     fill(&s, 1e-3, "densenet121", 64, "aa");
-    ck_assert_int_eq(settings_compare(&s, "model densenet121\nnewer thing\nmodels x\n", false, false, &change, &err),
-                     CHEX_OK);
-    ck_assert_int_eq(settings_compare(&s, "model densenet12", false, false, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_int_eq(settings_compare(&s, "model densenet121\nnewer thing\nmodels x\n", 0, &change, &err), CHEX_OK);
+    ck_assert_int_eq(settings_compare(&s, "model densenet12", 0, &change, &err), CHEX_ERR_INCOMPATIBLE);
     settings_release(&s);
 }
 END_TEST

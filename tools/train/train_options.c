@@ -96,6 +96,7 @@ static const struct cli_option option_table[] = {
      "stop (default), or skip: take the next good one"},
     {OPT_SETTING, 0, "allow-new-data", NULL, NULL, NULL, "resume with another data set"},
     {OPT_SETTING, 0, "allow-batch-change", NULL, NULL, NULL, "resume with another global batch"},
+    {OPT_SETTING, 0, "allow-precision-change", NULL, NULL, NULL, "resume in another precision: CPU to GPU and back"},
 
     {OPT_SETTING, 0, "eval-only", NULL, NULL, "Evaluation",
      "evaluate RUN's best model, or that of --init; no training"},

@@ -162,12 +162,32 @@ note(char *out, size_t size, const char *name, const char *before, const char *n
     snprintf(out + used, size - used, "%s%s %.60s -> %.60s", used > 0 ? ", " : "", name, before, now);
 }
 
-enum chex_status
-settings_compare(const struct settings *s, const char *kept, bool allow_batch, bool allow_data,
-                 struct settings_change *out, struct chex_error *err)
+/* The options that allow changes of these kinds, bits; "" where one of them cannot be allowed. */
+static const char *
+advise(unsigned refused, char out[128])
 {
-    char refused[CHEX_ERROR_TEXT - 200] = "";
-    const char *advice = "";
+    static const char *const option[] = {[SETTING_BATCH] = "--allow-batch-change",
+                                         [SETTING_DATA] = "--allow-new-data",
+                                         [SETTING_PRECISION] = "--allow-precision-change"};
+    size_t used = 0;
+    int kind;
+
+    out[0] = '\0';
+    if (refused >> SETTING_FIXED & 1)
+        return out;
+    for (kind = SETTING_BATCH; kind <= SETTING_PRECISION; kind++)
+        if (refused >> kind & 1)
+            used += (size_t)snprintf(out + used, 128 - used, "%s%s", used > 0 ? " " : " (", option[kind]);
+    snprintf(out + used, 128 - used, " resumes with it)");
+    return out;
+}
+
+enum chex_status
+settings_compare(const struct settings *s, const char *kept, unsigned allowed, struct settings_change *out,
+                 struct chex_error *err)
+{
+    char refused[CHEX_ERROR_TEXT - 200] = "", advice[128];
+    unsigned kinds = 0; /* that were refused, bits */
     size_t i;
 
     *out = (struct settings_change){.batch = false};
@@ -179,11 +199,9 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
         if (kind < SETTING_FREE || !find_kept(kept, name, before, sizeof(before)) ||
             strncmp(before, now, sizeof(before) - 1) == 0)
             continue;
-        if (kind == SETTING_FIXED || (kind == SETTING_BATCH && !allow_batch) || (kind == SETTING_DATA && !allow_data)) {
+        if (kind > SETTING_FREE && !(allowed >> kind & 1)) {
             note(refused, sizeof(refused), name, before, now);
-            if (kind != SETTING_FIXED && !*advice)
-                advice = kind == SETTING_DATA ? " (--allow-new-data resumes with it)"
-                                              : " (--allow-batch-change resumes with it)";
+            kinds |= 1u << kind;
             continue;
         }
         out->batch |= kind == SETTING_BATCH;
@@ -191,6 +209,7 @@ settings_compare(const struct settings *s, const char *kept, bool allow_batch, b
         note(out->text, sizeof(out->text), name, before, now);
     }
     if (refused[0])
-        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused, advice);
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused,
+                         advise(kinds, advice));
     return CHEX_OK;
 }

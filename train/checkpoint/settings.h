@@ -17,13 +17,14 @@
 
 /* What a run that resumes does where one differs from the checkpoint. */
 enum setting_kind {
-    SETTING_UNSAID, /* an option only: not in run.json either */
-    SETTING_LOCAL,  /* may differ: decides about no number; not in the checkpoint, and not compared across ranks */
-    SETTING_SHARED, /* the same, but the same on all ranks */
-    SETTING_FREE,   /* may change, and that is said: the learning rate */
-    SETTING_BATCH,  /* may change where the user says so */
-    SETTING_DATA,   /* likewise, by another option */
-    SETTING_FIXED   /* may not change: another run */
+    SETTING_UNSAID,    /* an option only: not in run.json either */
+    SETTING_LOCAL,     /* may differ: decides about no number; not in the checkpoint, and not compared across ranks */
+    SETTING_SHARED,    /* the same, but the same on all ranks */
+    SETTING_FREE,      /* may change, and that is said: the learning rate */
+    SETTING_BATCH,     /* may change where the user says so: --allow-batch-change */
+    SETTING_DATA,      /* --allow-new-data */
+    SETTING_PRECISION, /* --allow-precision-change */
+    SETTING_FIXED      /* may not change: another run */
 };
 
 enum setting_type {
@@ -80,10 +81,11 @@ struct settings_change {
 
 /*
  * Compare with what a checkpoint kept.  A name that one of the two does not have is no difference.
+ * allowed  kinds that may differ as the user says, bits 1 << enum setting_kind
  * CHEX_ERR_INCOMPATIBLE "it was made with other options: crop 224 -> 192", and what allows that, where there is such an
  * option
  */
-enum chex_status settings_compare(const struct settings *s, const char *kept, bool allow_batch, bool allow_data,
+enum chex_status settings_compare(const struct settings *s, const char *kept, unsigned allowed,
                                   struct settings_change *out, struct chex_error *err);
 
 /* The shortest decimal that reads back as the same number.  Returns out. */

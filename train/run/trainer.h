@@ -94,6 +94,7 @@ struct trainer_options {
     bool skip_bad;           /* replace a damaged record by the next good one; else the run ends */
     bool allow_new_data;     /* resume with another data set */
     bool allow_batch_change; /* resume with another global batch or micro-batch */
+    bool allow_precision_change;
     bool break_lock;
 
     enum tta tta;        /* of every evaluation */

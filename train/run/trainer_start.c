@@ -134,6 +134,13 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
     return CHEX_OK;
 }
 
+static unsigned
+allowed_changes(const struct trainer_options *o)
+{
+    return (o->allow_batch_change ? 1u << SETTING_BATCH : 0) | (o->allow_new_data ? 1u << SETTING_DATA : 0) |
+           (o->allow_precision_change ? 1u << SETTING_PRECISION : 0);
+}
+
 static enum chex_status
 resume(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
        struct chex_error *err)
@@ -142,8 +149,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     enum chex_status status = checkpoint_read_state(from, name, &t->state, err);
 
     if (status == CHEX_OK) {
-        status = settings_compare(&t->task.settings, t->state.settings, t->job.o->allow_batch_change,
-                                  t->job.o->allow_new_data, &change, err);
+        status = settings_compare(&t->task.settings, t->state.settings, allowed_changes(t->job.o), &change, err);
         if (status != CHEX_OK)
             error_context(err, status, "cannot go on from '%s/%s'", from->path, name);
     }
