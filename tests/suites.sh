@@ -13,11 +13,16 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/suites-XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 
-sed -n 's/.*suite_create("\([^"]*\)").*/\1/p' "$here"/test_*.c | sort -r > "$folder/names"
-[ "$(wc -l < "$folder/names")" -eq "$(grep -c 'srunner_create(\|srunner_add_suite(' "$here/unit.c")" ] || {
-    echo 'suites.sh: unit.c runs other suites than those that test_*.c create'
+# A suite NAME is made by NAME_suite(), and one of the main files runs it.
+run_by() {
+    sed -n 's/.*srunner_.*[( ]\([a-z0-9_]*\)_suite()).*/\1/p' "$@" | sort -r
+}
+sed -n 's/.*suite_create("\([^"]*\)").*/\1/p' "$here"/test_*.c | sort -r > "$folder/made"
+run_by "$here/unit.c" "$here/unit_gpu.c" | cmp -s - "$folder/made" || {
+    echo 'suites.sh: unit.c and unit_gpu.c run other suites than those that test_*.c create'
     exit 1
 }
+run_by "$here/$(basename "$program" | tr - _).c" > "$folder/names"
 if [ -n "${SUITES:-}" ]; then
     # shellcheck disable=SC2086  # a list of words
     printf '%s\n' $SUITES > "$folder/names"

@@ -436,7 +436,7 @@ END_TEST
 Suite *
 png_fast_suite(void)
 {
-    Suite *suite = suite_create("fastpng");
+    Suite *suite = suite_create("png_fast");
     TCase *tcase = tcase_create("fast");
 
     tcase_add_test(tcase, every_wavefront_equals_plain_c);

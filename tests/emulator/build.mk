@@ -65,7 +65,7 @@ $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
 $(OUT)/plan/%.o: $(SOURCE)/train/%.c
 	mkdir -p $(@D)
 	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
-$(OUT)/layout_steps.o: $(HERE)/layout_steps.c | $(OUT)
+$(OUT)/layout_steps.o $(OUT)/layout_fixture.o: $(OUT)/%.o: $(HERE)/%.c | $(OUT)
 	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value
@@ -80,7 +80,7 @@ $(tests_in_c): %: %.o $(OUT)/rule_kernels.o $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@
 $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lm
-$(OUT)/layout_steps: $(OUT)/layout_steps.o $(plan) $(kernels) $(math) $(emulator)
+$(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 $(OUT)/halves: $(OUT)/halves.o
 	$(CXX) $(FLAGS) $^ -o $@

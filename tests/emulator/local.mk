@@ -29,6 +29,8 @@ EXTRA_DIST += $(emulator_sources) \
 	tests/emulator/input_kernels.cc \
 	tests/emulator/kernel_fixture.cc \
 	tests/emulator/kernel_fixture.h \
+	tests/emulator/layout_fixture.c \
+	tests/emulator/layout_fixture.h \
 	tests/emulator/layout_steps.c \
 	tests/emulator/matrices.c \
 	tests/emulator/norm_kernels.cc \

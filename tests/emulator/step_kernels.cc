@@ -72,6 +72,7 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
                 blocks,
                 loss_scale != 1,
                 2,
+                0,
                 256,
                 4096,
                 sgd ? 0 : o.beta1,
