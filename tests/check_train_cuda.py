@@ -174,7 +174,9 @@ def _(work):
     train(f"{work}/run", *one)
     for name, more in (("no-graph", ["--no-graph"]), ("device", ["--cache", "device"]), ("none", ["--cache", "none"]),
                        ("host", ["--cache", "host"])):
-        train(f"{work}/{name}", *one, *more, streams=5)
+        done = train(f"{work}/{name}", *one, *more, streams=5)
+        says(done, {"none": "images .* read in every epoch", "host": "images .* kept in memory"}.get(
+            name, r"images   train and val, \S+ kB kept on the device;\s+shuffled"))
         same(f"{work}/run", f"{work}/{name}")
 
 
@@ -395,7 +397,8 @@ def _(work):
     says(train(f"{work}/run", code=2, devices=""), r"--device cuda-emulated: there is no such device")
     assert not os.path.exists(f"{work}/run")
     done = train(f"{work}/auto", "--epochs", 1, device="auto", devices="")
-    says(done, "1 rank, CPU", "cuda-emulated: there is no such device")
+    says(done, "1 rank, CPU", "note     cuda-emulated: there is no such device")
+    assert done.stderr.startswith("log "), done.stderr
     with_gpu = json.loads(run(words("none", "-n", "--json", "-q"), env=environment()).stdout)["plan"]["memory"]
     done = run(words("none", "-n", "--json"), env=environment(devices=""))
     assert with_gpu / 2 < json.loads(done.stdout)["plan"]["memory"] < 2 * with_gpu

@@ -380,9 +380,14 @@ START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has
     gpu_step(&p.p, 2, 1, &r);
     ck_assert(!r.applied && r.halted);
     step_check_ok(backend_cuda.resume(p.p.plan, &err), &err);
-    set_scale(&p, 1, 0); /* of a plan without one: begins as a new plan does */
+    set_scale(&p, LOSS_SCALE_LEAST, 7); /* a run that resumes at the lowest stays there */
     gpu_step(&p.p, 2, 1, &r);
-    ck_assert(r.applied && !r.halted && r.state.loss_scale == LOSS_SCALE_START);
+    ck_assert(r.applied && !r.halted && r.state.good == 8);
+    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_LEAST);
+    set_scale(&p, 0, 0);
+    gpu_step(&p.p, 2, 1, &r);
+    ck_assert(r.applied && !r.halted);
+    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_START);
     free(before);
     free(after);
     step_plan_free(&p.p);

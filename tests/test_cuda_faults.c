@@ -93,6 +93,10 @@ static const struct refusal {
     {"cudaFuncGetAttributes", cudaErrorNoKernelImageForDevice, CHEX_ERR_UNSUPPORTED, {"no kernels", "sm_90"}},
     {"cudaMemGetInfo", cudaErrorMemoryAllocation, CHEX_ERR_MEMORY, {"out of memory", "sm_90"}},
     {"cudaMemGetInfo", cudaErrorECCUncorrectable, CHEX_ERR_LOST, {"ECC", "dmesg"}},
+    {"cudaMemGetInfo", cudaErrorNvlinkUncorrectable, CHEX_ERR_LOST, {"NVLink", "dmesg"}},
+    {"cudaSetDevice", cudaErrorInitializationError, CHEX_ERR_UNSUPPORTED, {"driver does not work", "nvidia-smi"}},
+    {"cudaSetDevice", cudaErrorSystemNotReady, CHEX_ERR_UNSUPPORTED, {"not yet initialized", "nvidia-smi"}},
+    {"cudaSetDevice", cudaErrorSystemDriverMismatch, CHEX_ERR_UNSUPPORTED, {"combination", "nvidia-smi"}},
 };
 
 START_TEST(a_device_that_cannot_be_used_says_why)

@@ -107,8 +107,17 @@ print_batches(const struct trainer_facts *f, const struct trainer_options *o)
     wrap_end(&w);
 }
 
+/* Before whatever is said first. */
+static void
+begin_log(struct train_report *r)
+{
+    if (!r->logged)
+        progress_line_begin_log(r->common, train_program.name);
+    r->logged = true;
+}
+
 void
-train_report_plan(const struct train_report *r, const struct trainer *t)
+train_report_plan(struct train_report *r, const struct trainer *t)
 {
     const struct trainer_options *o = trainer_options(t);
     struct trainer_facts f;
@@ -117,7 +126,7 @@ train_report_plan(const struct train_report *r, const struct trainer *t)
 
     if (r->common->quiet)
         return;
-    progress_line_begin_log(r->common, train_program.name);
+    begin_log(r);
     trainer_facts(t, &f);
     wrap_put(&w, "", "%s %s   %s", train_program.name, chex_version(), format_things((unsigned)f.ranks, "rank", text));
     wrap_put(&w, ", ", "%s", f.device);
@@ -377,6 +386,7 @@ train_report_note(void *context, const struct trainer *t, const char *text)
     struct train_report *r = context;
 
     train_watch_note(&r->watch, t, "note", text);
+    begin_log(r);
     if (!r->common->quiet)
         progress_line_print(&r->line, "note     %s", text);
 }
@@ -388,6 +398,7 @@ train_report_warn(void *context, const struct trainer *t, const char *text)
 
     if (t)
         train_watch_note(&r->watch, t, "warning", text);
+    begin_log(r);
     if (!r->common->quiet)
         progress_line_warn(&r->line, "%s: warning: %s", train_program.name, text);
 }

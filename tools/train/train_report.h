@@ -33,6 +33,7 @@ struct train_report {
     double loss_weight;
     double waited, worked;                          /* seconds since the line was last shown */
     struct train_judgement validation, best, final; /* best: of validation */
+    bool logged;                                    /* the first line of a log was written */
     bool started, resumed, complete;
     char from[CHECKPOINT_NAME];
     struct train_watch watch;
@@ -46,7 +47,7 @@ void train_report_init(struct train_report *r, const struct train_cli *cli, cons
 void train_report_release(struct train_report *r);
 
 /* The lines before the first step. */
-void train_report_plan(const struct train_report *r, const struct trainer *t);
+void train_report_plan(struct train_report *r, const struct trainer *t);
 /* What a run, or a dry one, begins with. */
 void train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start);
 /* Of a dry run: how long it will take, as r->estimate has it. */

@@ -19,8 +19,10 @@ train_report_reading(const struct trainer_facts *f, const struct trainer_options
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, text),
-             reading->kept ? "kept in memory" : "read in every epoch");
-    if (reading->available < UINT64_MAX)
+             reading->on_device ? "kept on the device"
+             : reading->kept    ? "kept in memory"
+                                : "read in every epoch");
+    if (reading->available < UINT64_MAX && !reading->on_device) /* what is free in the machine */
         wrap_put(&w, " ", "(%s free)", format_bytes(reading->available, text));
     if (o->stage)
         wrap_put(&w, ", ", "from a copy in %s", printable_text(o->stage, stage));

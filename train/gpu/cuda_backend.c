@@ -84,7 +84,7 @@ cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *
     return status;
 }
 
-/* A state of a plan that had no loss scale says 1. */
+/* A plan without a loss scale has 1, whatever the state says; for another one 1 is the lowest, and kept. */
 static enum chex_status
 cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_error *err)
 {
@@ -101,7 +101,7 @@ cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_er
     s.applied = (double)state->applied;
     s.good = state->good;
     s.loss_scale = (float)state->loss_scale;
-    if (plan->layout.loss_scale == 1 || state->loss_scale <= 1)
+    if (plan->layout.loss_scale == 1 || state->loss_scale == 0)
         s.loss_scale = plan->layout.loss_scale;
     return copy(plan, there, &s, sizeof(s), cudaMemcpyHostToDevice, err);
 }

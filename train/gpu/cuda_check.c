@@ -73,10 +73,15 @@ cuda_check(cudaError_t e, const char *what, struct chex_error *err)
                          "the GPU is in use by another process that has it alone, or broken (%s): see nvidia-smi -q -d "
                          "COMPUTE",
                          why);
+    case cudaErrorInitializationError:
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the NVIDIA driver does not work here (%s): see nvidia-smi", why);
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
         return error_set(err, CHEX_ERR_UNSUPPORTED, "%s: this build has no kernels for this GPU (%s)", what, why);
     case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
     case cudaErrorLaunchTimeout:
     case cudaErrorUnknown:
         return error_set(err, CHEX_ERR_LOST,
