@@ -77,6 +77,12 @@ takes_all_flags_of_the_wrapper() {
     }
 }
 
+# In a fresh build, the folder of the function before: one object has the made header that it includes.
+one_object_alone_has_its_header() {
+    make -C "$work/build" -n tools/train/chex_train-train_options.o > "$work/alone" 2>&1
+    has "$work/alone" 'define BACKEND_NAMES'
+}
+
 # chex.pc alone is there, as where libchex is installed without the -dev packages of what it uses.
 chex_pc_needs_no_other() {
     mkdir "$work/pc"
@@ -117,6 +123,8 @@ says_what_cuda_lacks
 verdict "what CUDA and its emulator lack is said" $?
 takes_all_flags_of_the_wrapper
 verdict "definitions and run paths of MPI's wrapper arrive in the programs" $?
+one_object_alone_has_its_header
+verdict "an object that is made alone has its header" $?
 chex_pc_needs_no_other
 verdict "pkg-config finds libchex where no other library is installed for development" $?
 echo "$passed passed, $failed failed, 0 skipped"

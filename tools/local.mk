@@ -33,6 +33,7 @@ chex_synth_LDADD = libdraw.la $(tools_ldadd)
 chex_train_SOURCES = tools/chex-train.c $(train_sources)
 chex_train_CPPFLAGS = $(tools_cppflags)
 chex_train_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
+tools/train/chex_train-train_options.$(OBJEXT): train/backends.h
 
 # ---- completion of the command lines: each program prints its own --------------------------------------------------
 if COMPLETIONS
