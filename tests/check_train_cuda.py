@@ -149,7 +149,8 @@ def edited(path, to, change):
 @case("a run on the GPU says its device and precision, leaves what one of the CPU leaves, and learns as that does")
 def _(work):
     done = train(f"{work}/run", "-v", "--epochs", 1)
-    says(done, r"chex-train \S+   1 rank, .*, fp16,", r"memory   [\d.]+ MB", r"scale    loss scale \d+, no step skipped",
+    says(done, r"chex-train \S+   1 rank, .*, fp16,", r"memory   [\d.]+ MB",
+         r"scale    loss scale \d+, no step skipped",
          r"val 1    loss \d", r"done     test")
     assert set(kept(whole())) == set(kept(on_cpu())), set(kept(whole())) ^ set(kept(on_cpu()))
     about = json.load(open(f"{whole()}/run.json", encoding="utf-8"))

@@ -206,6 +206,7 @@ settings_compare(const struct settings *s, const char *kept, unsigned allowed, s
         }
         out->batch |= kind == SETTING_BATCH;
         out->data |= kind == SETTING_DATA;
+        out->precision |= kind == SETTING_PRECISION;
         note(out->text, sizeof(out->text), name, before, now);
     }
     if (refused[0])

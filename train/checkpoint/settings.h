@@ -76,7 +76,7 @@ enum chex_status settings_keep(const struct settings *s, char out[SETTINGS_TEXT]
 
 struct settings_change {
     char text[512]; /* "lr 0.001 -> 0.0005, epochs 10 -> 20"; "" where nothing changed */
-    bool batch, data;
+    bool batch, data, precision;
 };
 
 /*

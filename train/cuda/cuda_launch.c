@@ -20,12 +20,16 @@ static const struct tile_form {
 cudaError_t
 cuda_prepare(const struct cuda_kernel *set)
 {
+    struct cudaFuncAttributes attributes;
     cudaError_t e = cudaSuccess;
     unsigned i;
 
-    for (i = 0; i < CUDA_KERNEL_COUNT && e == cudaSuccess; i++)
-        if (set[i].shared > 48u << 10)
+    /* To ask for a kernel loads it: while a graph is recorded is no time for that. */
+    for (i = 0; i < CUDA_KERNEL_COUNT && e == cudaSuccess; i++) {
+        e = cudaFuncGetAttributes(&attributes, set[i].function);
+        if (e == cudaSuccess && set[i].shared > 48u << 10)
             e = cudaFuncSetAttribute(set[i].function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)set[i].shared);
+    }
     return e;
 }
 

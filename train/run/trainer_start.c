@@ -168,6 +168,8 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         change_data(&t->task, &t->state);
     if (change.batch)
         change_batch(&t->task, &t->state);
+    if (change.precision) /* its loss scale is of no use here: that of a new plan */
+        t->state.plan = (struct plan_state){.applied = t->state.plan.applied};
     if (t->state.batches > t->task.steps)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
                          name, COUNT_TEXT(t->state.batches), COUNT_TEXT(t->task.steps));
