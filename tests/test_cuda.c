@@ -115,7 +115,7 @@ START_TEST(all_that_is_kept_is_that_of_the_reference)
     struct gpu_plan gpu, ref;
     unsigned i, gradient, kept = 0;
     struct chex_error err;
-    uint64_t ticket;
+    uint64_t ticket = 0;
 
     o.keep = true;
     gpu_make(&gpu, &backend_cuda, &o);
@@ -160,7 +160,7 @@ late_steps(const struct plan_options *o, unsigned steps, unsigned batches, struc
     struct step_result r;
     struct chex_error err;
     struct gpu_plan p;
-    uint64_t ticket;
+    uint64_t ticket = 0;
     unsigned i;
 
     gpu_make(&p, &backend_cuda, o);
@@ -292,7 +292,7 @@ START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
     struct gpu_batch empty, full;
     struct step_result r;
     struct chex_error err;
-    uint64_t ticket;
+    uint64_t ticket = 0;
     float *a, *b;
 
     gpu_make(&one, &backend_cuda, &o);
@@ -486,7 +486,7 @@ START_TEST(images_of_one_store_and_then_of_another_are_those_of_the_batch)
     static const uint32_t index[GPU_BATCH] = {1, 0};
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
-    struct image_store *store[2];
+    struct image_store *store[2] = {NULL, NULL};
     struct gpu_plan with, without;
     struct step_result r, s;
     struct chex_error err;

@@ -60,7 +60,7 @@ START_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a
 
     if (_i == 0)
         setenv("EMULATOR_DEVICES", "", 1);
-    ck_assert_uint_eq(backend_cuda.device_count(), _i);
+    ck_assert_int_eq(backend_cuda.device_count(), _i);
     step_check_ok(backend_cuda.device_open(DEVICE_IMAGINED, &imagined, &err), &err);
     ck_assert(imagined->info.imagined && imagined->info.memory == UINT64_MAX);
     o.precision = PRECISION_AUTO;

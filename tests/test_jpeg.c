@@ -126,9 +126,11 @@ END_TEST
 START_TEST(bytes_behind_the_end_are_a_warning)
 {
     size_t size;
-    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size), *longer;
 
-    data = realloc(data, size + 1);
+    longer = realloc(data, size + 1);
+    ck_assert_ptr_nonnull(longer);
+    data = longer;
     data[size] = '\n';
     ck_assert_uint_eq(accepted(data, size + 1).warnings, 1);
 }
@@ -226,9 +228,11 @@ START_TEST(surplus_bytes_inside_the_image_are_damage)
     struct image_traits traits;
     struct chex_error err;
     size_t size;
-    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
+    uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size), *longer;
 
-    data = realloc(data, size + surplus);
+    longer = realloc(data, size + surplus);
+    ck_assert_ptr_nonnull(longer);
+    data = longer;
     memset(data + size - 2, 'a', surplus);
     memcpy(data + size - 2 + surplus, "\xff\xd9", 2);
     ck_assert_int_eq(decode(data, size + surplus, &lenient, &image, &traits, &err), CHEX_ERR_DAMAGED);

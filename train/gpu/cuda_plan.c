@@ -198,7 +198,7 @@ prepare(struct cuda_device *device, const struct plan_options *o, struct chex_er
 static enum chex_status
 start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
 {
-    size_t bytes;
+    size_t bytes = 0;
     enum chex_status status = prepare(plan->device, &plan->options, err);
 
     if (status == CHEX_OK)
