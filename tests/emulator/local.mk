@@ -75,6 +75,8 @@ tests/emulated/train/backends.c: Makefile
 tests/emulated/train/backends.h: Makefile
 	$(call name_backends,cuda-emulated cpu ref)
 CLEANFILES += $(emulated_backends)
+# also where the command line says that there are no check_LTLIBRARIES
+CLEANFILES += libcudaemulated.la libemulator.la libemulated_bf16.la libemulated_float.la libemulated_fp16.la
 
 if EMULATOR
 check_PROGRAMS += tests/chex-train-emulated tests/train-step-emulated

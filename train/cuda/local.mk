@@ -29,6 +29,7 @@ cuda_float = -DCUDA_VALUE=float -DCUDA_VALUE_BYTES=4
 
 if CUDA
 EXTRA_LTLIBRARIES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
+CLEANFILES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
 libcudahost_la_SOURCES = $(cuda_sources)
 libcudahost_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS)
 libcudahost_la_LIBADD = libcuda_fp16.la libcuda_bf16.la $(CUDA_LIBS)
