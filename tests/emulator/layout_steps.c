@@ -133,6 +133,8 @@ static const struct precision_case {
 } cases[] = {
 #ifndef ONLY_FP16
     {"fp32", PRECISION_FP32, {cuda_kernels_float, 4, PROCESSORS}, {1e-4, 1e-4}, {1e-4, 0.03}},
+#endif
+#if !defined ONLY_FP16 && !defined NO_BF16
     {"bf16", PRECISION_BF16, {cuda_kernels_bf16, 2, PROCESSORS}, {0.1, 0.5}, {0.1, 0.6}},
 #endif
     {"fp16", PRECISION_FP16, {cuda_kernels_fp16, 2, PROCESSORS}, {0.02, 0.1}, {0.02, 0.3}},
