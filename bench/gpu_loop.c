@@ -17,7 +17,7 @@
  */
 #include <config.h>
 
-#include "backend/backend.h"
+#include "device_word.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -332,31 +332,6 @@ print_least(const struct graph *g, unsigned images, bool trains)
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
 
-/* "cuda:bf16" */
-static const struct backend *
-find(const char *word, enum precision *precision)
-{
-    char name[32];
-    const char *colon = strchr(word, ':');
-    const struct backend *b;
-    unsigned i = PRECISION_AUTO;
-
-    snprintf(name, sizeof(name), "%.*s", (int)(colon ? (size_t)(colon - word) : strlen(word)), word);
-    while (colon && i < PRECISION_COUNT && strcmp(precision_names[i], colon + 1) != 0)
-        i++;
-    if (i == PRECISION_COUNT) {
-        fprintf(stderr, "gpu-loop: '%s': no such precision\n", word);
-        exit(2);
-    }
-    *precision = (enum precision)i;
-    b = backend_find(name);
-    if (!b || b->device_count() == 0) {
-        fprintf(stderr, "gpu-loop: '%s': %s\n", name, b ? "there is no such device here" : "not in this build");
-        exit(77);
-    }
-    return b;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -372,7 +347,7 @@ main(int argc, char **argv)
         return 2;
     }
     if (!least)
-        backend = find(argv[1], &o.precision);
+        backend = device_of_word("gpu-loop", argv[1], &o.precision);
     o.source = (unsigned)atoi(argv[3]);
     o.batch = (unsigned)atoi(argv[4]);
     o.train = strcmp(argv[5], "train") == 0;

@@ -59,8 +59,8 @@ endif
 
 # make bench-gpu: speed on a GPU beside PyTorch; BENCH_FLAGS is handed on (--quick, --out FOLDER, ...).
 EXTRA_PROGRAMS += gpu-loop
-gpu_loop_SOURCES = bench/gpu_loop.c
-gpu_loop_CPPFLAGS = $(train_cppflags)
+gpu_loop_SOURCES = bench/gpu_loop.c $(device_word)
+gpu_loop_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/gpu
 gpu_loop_LDADD = libtrain.la -lm
 CLEANFILES += gpu-loop
 EXTRA_DIST += bench/gpu.py bench/gpu_rates.cu bench/gpu_torch.py

@@ -19,8 +19,8 @@ import sys
 import time
 
 import ranks as mpi
-from support import Cases, program, run, says, slurp, synth
-from training import last_step, poison, scratch
+from support import Cases, program, run, says, slurp
+from training import last_step, poison, scratch, three_splits
 
 case = Cases()
 SEEDS = (1, 7)
@@ -30,11 +30,7 @@ ARENAS = re.compile(r"step-\d+(\.opt)?\.safetensors|best\.safetensors")
 @functools.lru_cache(None)
 def data():
     """A small data set of three splits, of some twenty images to train on; read only."""
-    folder = os.path.join(scratch(), "late")
-    labels = synth(folder + ".images", 40, "--size", "64")
-    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
-         "--shard-size", "16", "--split", "patient:50,25,25"])
-    return folder
+    return three_splits("late", 40, 16, "patient:50,25,25")
 
 
 def words(out, *more, source=None):

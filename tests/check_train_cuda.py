@@ -19,8 +19,8 @@ import struct
 import sys
 
 import ranks as mpi
-from support import Cases, Skip, program, read_csv, run, says, slurp, synth, write
-from training import header, kept, last_step, poison, run_folder, scratch, with_header
+from support import Cases, Skip, program, read_csv, run, says, slurp, write
+from training import header, kept, last_step, poison, scratch, three_splits
 
 case = Cases()
 GPU = "cuda-emulated"
@@ -31,11 +31,7 @@ STEPS = 3  # of an epoch
 @functools.lru_cache(None)
 def data():
     """A data set of three splits with some twenty-five images to train on; read only."""
-    folder = os.path.join(scratch(), "cuda")
-    labels = synth(folder + ".images", 36, "--size", "64")
-    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
-         "--shard-size", "8", "--split", "patient:60,20,20"])
-    return folder
+    return three_splits("cuda", 36, 8, "patient:60,20,20")
 
 
 def emulated():

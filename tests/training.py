@@ -30,16 +30,21 @@ def scratch():
     return Shared.folder
 
 
+def three_splits(name, images, shard_size, split, *more):
+    """A small data set, made now; more are words of chex-synth."""
+    folder = os.path.join(scratch(), name)
+    labels = synth(folder + ".images", images, "--size", "64", *more)
+    run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
+         "--shard-size", str(shard_size), "--split", split])
+    return folder
+
+
 def data(name="plain"):
     """A small data set of three splits; another one for any other name."""
     if name == "plain":
         return fixture("trainable")
     if name not in Shared.sets:
-        folder = os.path.join(scratch(), name)
-        labels = synth(folder + ".images", 120, "--size", "64", "--seed", str(2 + len(Shared.sets)))
-        run([program("chex-convert"), "-q", "-i", folder + ".images/images", "-l", labels, "-o", folder, "--size", "36",
-             "--shard-size", "16", "--split", "patient:50,25,25"])
-        Shared.sets[name] = folder
+        Shared.sets[name] = three_splits(name, 120, 16, "patient:50,25,25", "--seed", str(2 + len(Shared.sets)))
     return Shared.sets[name]
 
 

@@ -2,17 +2,18 @@
 # What needs a GPU.  No build needs one: programs for it are built by build.mk, with nvcc, or brought along in a folder
 # that bundle.sh makes; gpu-steps is for any backend of this build.
 check_PROGRAMS += gpu-steps
-gpu_steps_SOURCES = tests/gpu/steps.c
-gpu_steps_CPPFLAGS = $(train_cppflags)
+device_word = tests/gpu/device_word.c tests/gpu/device_word.h
+gpu_steps_SOURCES = tests/gpu/steps.c $(device_word)
+gpu_steps_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/gpu
 gpu_steps_LDADD = libtrain.la -lm
 
 # The same on the emulated GPU (emulator/local.mk): check_gpu.py --device cuda-emulated.
 if EMULATOR
 check_PROGRAMS += tests/gpu-steps-emulated
 endif
-tests_gpu_steps_emulated_SOURCES = tests/gpu/steps.c
+tests_gpu_steps_emulated_SOURCES = tests/gpu/steps.c $(device_word)
 nodist_tests_gpu_steps_emulated_SOURCES = tests/emulated/train/backends.c
-tests_gpu_steps_emulated_CPPFLAGS = $(train_cppflags)
+tests_gpu_steps_emulated_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/gpu
 tests_gpu_steps_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm
 tests_gpu_steps_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 

@@ -15,7 +15,7 @@
  */
 #include <config.h>
 
-#include "backend/backend.h"
+#include "device_word.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -330,32 +330,6 @@ report(const struct problem *p, const struct outcome *got, const struct outcome 
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
 
-/* "cuda:bf16" */
-static const struct backend *
-find(const char *word, enum precision *precision)
-{
-    char name[32];
-    const char *colon = strchr(word, ':');
-    size_t length = colon ? (size_t)(colon - word) : strlen(word);
-    const struct backend *b;
-    unsigned i = PRECISION_AUTO;
-
-    snprintf(name, sizeof(name), "%.*s", (int)length, word);
-    while (colon && i < PRECISION_COUNT && strcmp(precision_names[i], colon + 1) != 0)
-        i++;
-    if (i == PRECISION_COUNT) {
-        fprintf(stderr, "gpu-steps: '%s': no such precision\n", word);
-        exit(2);
-    }
-    *precision = (enum precision)i;
-    b = backend_find(name);
-    if (!b || b->device_count() == 0) {
-        fprintf(stderr, "gpu-steps: '%s': %s\n", name, b ? "there is no such device here" : "not in this build");
-        exit(77);
-    }
-    return b;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -370,8 +344,8 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS\n");
         return 2;
     }
-    device = find(argv[1], &precision);
-    other = find(argv[2], &other_precision);
+    device = device_of_word("gpu-steps", argv[1], &precision);
+    other = device_of_word("gpu-steps", argv[2], &other_precision);
     p.side = (unsigned)atoi(argv[4]);
     p.batch = (unsigned)atoi(argv[5]);
     p.steps = (unsigned)atoi(argv[6]);
