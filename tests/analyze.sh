@@ -20,8 +20,8 @@ sources=(${ANALYZE_FILES:-lib/*/*.c train/[!c]*/*.c train/c[ho]*/*.c train/cpu/[
 mkdir -p "$build/analyze-include"
 cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c
 # shellcheck disable=SC2206  # words
-includes=(-I"$build" -I"$build/analyze-include" -iquote lib -iquote train -iquote tools -iquote tests -Itests/emulator
-    ${CPPFLAGS:-})
+includes=(-I"$build" -I"$build/analyze-include" -iquote lib -iquote train -iquote tools -iquote tests -iquote tests/gpu
+    -Itests/emulator ${CPPFLAGS:-})
 
 # A finding is a line with "warning:" or "error:" that ends with the check's name in brackets; those of analyze.txt are
 # none.
