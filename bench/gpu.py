@@ -58,8 +58,7 @@ LIMITS = {True: {"machine": 20, "rates": 30, "steps": 130, "torch": 290, "ncu": 
 METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
 # Kernels of train/cuda/ by the beginning of their names, to the kinds of gpu-loop --least.
 KINDS = [("conv_forward", "conv_forward"), ("conv_data", "conv_data"), ("conv_weights", "conv_weights"),
-         ("sum_s", "conv_weights"), ("norm_gradient_sums", "norm_gradient_sums"),
-         ("norm_gradient_finish", "norm_gradient_sums"), ("norm_gradient", "norm_gradient"),
+         ("sum_all", "conv_weights"), ("norm_mask", "norm_gradient_sums"), ("norm_settle", "norm_gradient"),
          ("norm_apply", "norm_apply"), ("norm_", "norm_sums"), ("max_pool", "pool"),
          ("average_pool", "pool"), ("mean_pool", "pool"), ("branches", "branches"), ("linear", "linear"),
          ("loss", "linear"), ("gradient_squares", "optimizer"), ("step_", "optimizer"), ("optimizer", "optimizer")]

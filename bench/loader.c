@@ -1,11 +1,24 @@
 /*
- * loader.c - how many images a second the loader gives, with nobody who uses them
+ * loader.c - how many images a second the loader gives, and whether one who takes them at a given rate has to wait
  *
- *     loader-loop FOLDER SPLIT SECONDS THREADS WINDOW CACHE CRC EXPECT
+ *     loader-loop FOLDER SPLIT [NAME=VALUE ...]
  *
- * WINDOW 0: shuffled as a whole.  CACHE 1: kept in memory, all of it before the clock starts.  CRC: 0 never, 1 always.
- * EXPECT: images of which the system is told before they are read.  Micro-batches of 16 are asked for as fast as they
- * come, for so many seconds or one epoch.  Prints images, seconds, seconds of processor time.
+ * seconds=2     for so long, or one epoch
+ * threads=2     that read
+ * window=0      of the shuffle, in shards; 0: as a whole
+ * cache=none    none; host: kept in memory; else a backend, whose device keeps them (cpu, cuda-emulated): all of it
+ *               before the clock starts
+ * crc=always    never, first, always
+ * expect=256    images of which the system is told before they are read
+ * batch=16      images of a micro-batch
+ * images=0      of an epoch: those of the split again and again, until they are as many; 0: each once
+ * rate=0        images a second that are used up, as by a GPU that works on one micro-batch while the next is brought;
+ *               0: as fast as they come
+ * stage=        a folder with a copy of the data set (chex-train --stage), which is made where it is missing
+ * seed=1        of the order
+ * wait=0        1: print "ready", and begin with the first line of standard input
+ *
+ * Prints images, seconds, seconds of processor time, seconds that the GPU had no work (rate 0: that the caller waited).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +27,7 @@
 #include "backend/host.h"
 #include "base/progress.h"
 #include "data/loader.h"
+#include "data/staging.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +39,27 @@ need(enum chex_status status, const struct chex_error *err)
 {
     if (status == CHEX_OK)
         return;
-    fprintf(stderr, "%s\n", err->text);
+    fprintf(stderr, "loader-loop: %s\n", err->text);
     exit(EXIT_FAILURE);
+}
+
+/* The text behind NAME= among the arguments, or the default. */
+static const char *
+word(char **argv, const char *name, const char *otherwise)
+{
+    size_t size = strlen(name);
+    unsigned i;
+
+    for (i = 3; argv[i]; i++)
+        if (strncmp(argv[i], name, size) == 0 && argv[i][size] == '=')
+            return argv[i] + size + 1;
+    return otherwise;
+}
+
+static unsigned
+number(char **argv, const char *name, const char *otherwise)
+{
+    return (unsigned)strtoul(word(argv, name, otherwise), NULL, 10);
 }
 
 static void
@@ -51,10 +84,109 @@ records_of(const struct chex_dataset *ds, unsigned split)
     return records;
 }
 
+/* The same list again and again; one that is as long already stays. */
 static void
-run(const struct loader_options *o, double seconds)
+repeat(struct samples *s, size_t count)
+{
+    struct sample_place *place;
+    size_t i;
+
+    if (count <= s->count)
+        return;
+    place = realloc(s->place, count * sizeof(*place));
+    if (!place)
+        exit(EXIT_FAILURE);
+    for (i = s->count; i < count; i++)
+        place[i] = place[i - s->count];
+    s->place = place;
+    s->count = count;
+}
+
+/* One process copies, the others wait for it (lock.h), as the ranks of a node do. */
+static struct chex_dataset *
+staged(const struct chex_dataset *ds, int split, const char *folder, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 10000000};
+    struct staging_options o = {.ds = ds, .folder = folder, .threads = 2};
+    bool *splits = calloc(chex_dataset_info(ds)->split_count, sizeof(*splits));
+    struct staging_progress p;
+    struct chex_dataset *copy;
+    struct staging *s;
+
+    if (!splits)
+        exit(EXIT_FAILURE);
+    splits[split] = true;
+    o.split = splits;
+    need(staging_start(&o, &s, err), err);
+    while (!staging_progress(s, &p))
+        nanosleep(&pause, NULL);
+    need(staging_end(s, err), err);
+    need(staging_open(folder, ds, &copy, err), err);
+    free(splits);
+    return copy;
+}
+
+/* Where the images stay: nowhere, in memory, or with a device, which gives nothing back. */
+static const struct backend *
+open_keeper(const char *cache, uint32_t images, unsigned side, struct image_keeper *out, struct device **device,
+            struct chex_error *err)
+{
+    const struct backend *b = strcmp(cache, "none") == 0 || strcmp(cache, "host") == 0 ? NULL : backend_find(cache);
+
+    *out = (struct image_keeper){.put = host_store_put, .get = host_store_pixels};
+    if (strcmp(cache, "none") == 0)
+        return NULL;
+    if (!b && strcmp(cache, "host") != 0) {
+        fprintf(stderr, "loader-loop: '%s': no such backend\n", cache);
+        exit(EXIT_FAILURE);
+    }
+    if (!b) {
+        need(host_store_new(NULL, images, side, &out->store, err), err);
+        return NULL;
+    }
+    need(b->device_open(0, device, err), err);
+    *out = (struct image_keeper){.put = b->store_put};
+    need(b->store_new(*device, images, side, &out->store, err), err);
+    return b;
+}
+
+static void
+sleep_until(double until)
+{
+    double left = until - progress_clock();
+
+    if (left > 0) {
+        struct timespec pause = {.tv_sec = (time_t)left};
+
+        pause.tv_nsec = (long)((left - (double)pause.tv_sec) * 1e9);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* A GPU that works on what it was given in order.  The host gives it one micro-batch while it works on another. */
+struct gpu {
+    double rate;       /* images a second; 0: it takes no time */
+    double free, idle; /* when all that it was given is done; seconds without work between micro-batches */
+};
+
+static void
+give(struct gpu *gpu, unsigned images)
+{
+    double now = progress_clock(), begins = gpu->free > now ? gpu->free : now;
+
+    if (gpu->rate == 0)
+        return;
+    if (gpu->free > 0)
+        gpu->idle += begins - gpu->free;
+    gpu->free = begins + images / gpu->rate;
+    sleep_until(begins);
+}
+
+static void
+run(const struct loader_options *o, double seconds, double rate)
 {
     double begun = progress_clock(), now = begun, used = (double)clock() / CLOCKS_PER_SEC;
+    struct gpu gpu = {.rate = rate};
     uint64_t images = 0;
     struct chex_error err;
     struct loader *l;
@@ -66,63 +198,110 @@ run(const struct loader_options *o, double seconds)
         if (!b)
             break;
         images += b->images;
+        give(&gpu, b->images);
         loader_return(l, b);
         now = progress_clock();
     }
-    printf("%llu %.6f %.6f\n", (unsigned long long)images, now - begun, (double)clock() / CLOCKS_PER_SEC - used);
+    printf("%llu %.6f %.6f %.6f\n", (unsigned long long)images, now - begun, (double)clock() / CLOCKS_PER_SEC - used,
+           rate > 0 ? gpu.idle : loader_wait(l));
     loader_free(l);
+}
+
+static enum reader_check
+check_of(const char *name)
+{
+    enum reader_check check = READER_FIRST;
+
+    while (check < READER_NEVER && strcmp(reader_check_names[check], name) != 0)
+        check++;
+    return check;
+}
+
+/* What is open while images are given. */
+struct bench {
+    struct chex_dataset *ds, *copy;
+    struct samples samples;
+    uint32_t *order;
+    bool *keep;
+    struct device *device;
+    const struct backend *keeps; /* whose device keeps the images; NULL: none */
+    struct reader_options from;
+};
+
+static void
+open_images(struct bench *b, char **argv, struct chex_error *err)
+{
+    int split;
+
+    need(chex_dataset_open(argv[1], &b->ds, err), err);
+    split = chex_dataset_find_split(b->ds, argv[2]);
+    b->keep = calloc(chex_dataset_info(b->ds)->split_count, sizeof(*b->keep));
+    if (split < 0 || !b->keep)
+        exit(EXIT_FAILURE);
+    need(samples_list(b->ds, (unsigned)split, &b->samples, err), err);
+    repeat(&b->samples, number(argv, "images", "0"));
+    b->order = malloc((b->samples.count + 1) * sizeof(*b->order));
+    if (!b->order)
+        exit(EXIT_FAILURE);
+    need(order_epoch(&b->samples, number(argv, "seed", "1"), 0, number(argv, "window", "0"), b->order, err), err);
+    if (*word(argv, "stage", ""))
+        b->copy = staged(b->ds, split, word(argv, "stage", ""), err);
+    b->keep[split] = strcmp(word(argv, "cache", "none"), "none") != 0;
+    b->from = (struct reader_options){
+        .ds = b->ds, .staged = b->copy, .check = check_of(word(argv, "crc", "always")), .keep = b->keep};
+    b->keeps = open_keeper(word(argv, "cache", "none"), reader_images(b->ds, b->keep), chex_dataset_info(b->ds)->width,
+                           &b->from.keeper, &b->device, err);
+}
+
+static void
+close_images(struct bench *b)
+{
+    if (b->keeps) {
+        b->keeps->store_free(b->from.keeper.store);
+        b->keeps->device_close(b->device);
+    } else {
+        host_store_free(b->from.keeper.store);
+    }
+    samples_release(&b->samples);
+    chex_dataset_close(b->copy);
+    chex_dataset_close(b->ds);
+    free(b->order);
+    free(b->keep);
 }
 
 int
 main(int argc, char **argv)
 {
-    struct samples samples;
-    struct chex_dataset *ds;
+    struct bench b = {.ds = NULL};
     struct chex_error err = {.status = CHEX_OK};
-    struct reader_options from = {.check = READER_ALWAYS};
-    struct loader_options o = {
-        .batch = 16, .stride = 16, .each = 1, .ahead = 8, .augment = AUGMENT_CROP | AUGMENT_FLIP};
-    unsigned window;
-    uint32_t *order;
-    bool *keep;
-    int split;
+    struct loader_options o = {.each = 1, .augment = AUGMENT_CROP | AUGMENT_FLIP};
 
-    if (argc != 9) {
-        fprintf(stderr, "usage: loader-loop FOLDER SPLIT SECONDS THREADS WINDOW CACHE CRC EXPECT\n");
+    if (argc < 3) {
+        fprintf(stderr, "usage: loader-loop FOLDER SPLIT [NAME=VALUE ...], see the head of bench/loader.c\n");
         return EXIT_FAILURE;
     }
-    need(chex_dataset_open(argv[1], &ds, &err), &err);
-    split = chex_dataset_find_split(ds, argv[2]);
-    if (split < 0)
-        return EXIT_FAILURE;
-    need(samples_list(ds, (unsigned)split, &samples, &err), &err);
-    order = malloc((samples.count + 1) * sizeof(*order));
-    keep = calloc(chex_dataset_info(ds)->split_count, sizeof(*keep));
-    if (!order || !keep)
-        return EXIT_FAILURE;
-    window = (unsigned)atoi(argv[5]);
-    need(order_epoch(&samples, (uint64_t)time(NULL), 0, window, order, &err), &err);
-    keep[split] = atoi(argv[6]) != 0;
-    from.ds = o.ds = ds;
-    from.keep = keep;
-    from.keeper = (struct image_keeper){.put = host_store_put};
-    need(host_store_new(NULL, reader_images(ds, keep), chex_dataset_info(ds)->width, &from.keeper.store, &err), &err);
-    from.check = atoi(argv[7]) ? READER_ALWAYS : READER_NEVER;
-    need(reader_new(&from, &o.reader, &err), &err);
-    if (keep[split])
-        fill(o.reader, records_of(ds, (unsigned)split), &err);
-    o.samples = &samples;
-    o.order = order;
-    o.side = chex_dataset_info(ds)->width < 224 ? chex_dataset_info(ds)->width : 224;
-    o.count = order_steps(samples.count, o.batch);
-    o.threads = (unsigned)atoi(argv[4]);
-    o.expect = (unsigned)atoi(argv[8]);
-    run(&o, atof(argv[3]));
+    open_images(&b, argv, &err);
+    need(reader_new(&b.from, &o.reader, &err), &err);
+    if (strcmp(word(argv, "cache", "none"), "none") != 0)
+        fill(o.reader, records_of(b.ds, (unsigned)chex_dataset_find_split(b.ds, argv[2])), &err);
+    o.ds = b.ds;
+    o.samples = &b.samples;
+    o.order = b.order;
+    o.batch = number(argv, "batch", "16");
+    o.stride = o.batch;
+    o.ahead = o.batch > 16 ? 4 : 8;
+    o.side = chex_dataset_info(b.ds)->width < 224 ? chex_dataset_info(b.ds)->width : 224;
+    o.count = order_steps(b.samples.count, o.batch);
+    o.threads = number(argv, "threads", "2");
+    o.expect = number(argv, "expect", "256");
+    if (number(argv, "wait", "0")) {
+        puts("ready");
+        fflush(stdout);
+        if (getchar() == EOF)
+            return EXIT_FAILURE;
+    }
+    run(&o, atof(word(argv, "seconds", "2")), atof(word(argv, "rate", "0")));
     reader_free(o.reader);
-    host_store_free(from.keeper.store);
-    samples_release(&samples);
-    chex_dataset_close(ds);
-    free(order);
-    free(keep);
+    close_images(&b);
     return EXIT_SUCCESS;
 }

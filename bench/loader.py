@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast the loader of chex-train gives images, with nobody who computes; beside a DataLoader of PyTorch.
 
-    bench/loader.py [--dataset FOLDER] [--runs N] [--seconds N] [--cold] [--threads 1,2]
+    bench/loader.py [--dataset FOLDER] [--runs N] [--seconds N] [--cold] [--threads 1,2] [--processes 1,4,8] [--rate R]
 
 Warm: from memory (--cache host), and from the page cache, with and without checksums.  Cold (--cold, with a data set
 larger than what is read in a run): the page cache is emptied of the data set before each run, as far as the system lets
@@ -9,6 +9,11 @@ go; whole-set shuffle against windows of 16 shards, with and without telling the
 a Dataset that reads the same records of the same shards by os.pread and gives crops as uint8 tensors, batch 16, with
 worker processes in place of threads; it checks nothing.  Contenders take turns; medians, quarters, and the middle of
 the ratios of neighbours to the first.  Without PyTorch its lines are left out by name.
+
+Then 1, 4 and 8 processes at once, as the ranks of a node, which share its page cache and the copy of --stage: what they
+get at most, and what share of the time a GPU that uses up --rate images a second waits for them (default: 15,000,
+modelled for an H200; a clock stands in its place).  --cache device is the store of the emulated GPU, from which nothing
+is copied.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -21,6 +26,8 @@ import sys
 import tempfile
 
 BUILD = os.environ.get("BUILDDIR", "build")
+EMULATED = "cuda-emulated"
+EPOCH = 78_484  # images: patient:70,10,20 of 112,120
 
 TORCH = r"""
 import json, os, random, sys, time
@@ -97,9 +104,10 @@ def remember(folder, split):
                     pass
 
 
-def ours(a, threads, window=0, cache=0, crc=1, expect=256):
-    return [os.path.join(BUILD, "loader-loop"), a.dataset, a.split, str(a.seconds), str(threads), str(window),
-            str(cache), str(crc), str(expect)]
+def ours(a, threads, **more):
+    words = {"seconds": a.seconds, "threads": threads, **more}
+    name = "loader-loop-emulated" if more.get("cache") == EMULATED else "loader-loop"
+    return [os.path.join(BUILD, name), a.dataset, a.split, *(f"{key}={value}" for key, value in words.items())]
 
 
 def contenders(a, threads):
@@ -109,9 +117,9 @@ def contenders(a, threads):
                 f"windows of 16 shards, {threads} threads": ours(a, threads, window=16),
                 f"windows of 16 shards, {threads} threads, system not told": ours(a, threads, window=16, expect=0)}
     found = {f"page cache, {threads} threads": ours(a, threads),
-             f"page cache, no checksums, {threads} threads": ours(a, threads, crc=0),
+             f"page cache, no checksums, {threads} threads": ours(a, threads, crc="never"),
              f"page cache, windows of 16 shards, {threads} threads": ours(a, threads, window=16),
-             f"memory, {threads} threads": ours(a, threads, cache=1)}
+             f"memory, {threads} threads": ours(a, threads, cache="host")}
     if a.torch:
         found[f"DataLoader of PyTorch, {threads} worker processes"] = [sys.executable, "-c", TORCH, a.dataset, a.split,
                                                                        str(a.seconds), str(threads)]
@@ -132,7 +140,7 @@ def compare(a, threads):
             if a.cold:
                 forget(a.dataset)
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            images, seconds, cpu = (float(v) for v in done.stdout.split())
+            images, seconds, cpu = (float(v) for v in done.stdout.split()[:3])
             rate[name].append(images / seconds)
             used[name].append(1e6 * cpu / images)
     first = next(iter(commands))
@@ -144,6 +152,53 @@ def compare(a, threads):
     print()
 
 
+# ---- the ranks of a node -------------------------------------------------------------------------------------------
+
+
+def sources(a):
+    """Where the images of a rank come from."""
+    found = {"page cache": {}, "--stage, page cache": {"stage": os.path.join(a.scratch, "near")},
+             "--cache host": {"cache": "host"}}
+    if os.access(os.path.join(BUILD, "loader-loop-emulated"), os.X_OK):
+        found["--cache device, emulated"] = {"cache": EMULATED}
+    return found
+
+
+def together(a, count, rate, more):
+    """So many processes at once; of all: images a second, microseconds of a processor an image, share of waiting."""
+    lines = [ours(a, 2, crc="first", batch=64, images=EPOCH, rate=rate, seed=n + 1, wait=1, **more)
+             for n in range(count)]
+    started = [subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for line in lines]
+    for process in started:
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    done = [[float(v) for v in process.communicate()[0].split()] for process in started]
+    images = sum(d[0] for d in done)
+    return (sum(d[0] / d[1] for d in done), 1e6 * sum(d[2] for d in done) / images,
+            100 * sum(d[3] for d in done) / sum(d[1] for d in done))
+
+
+def ranks(a):
+    """The table: each count of processes, as fast as they come and at the rate of a GPU."""
+    counts = [int(n) for n in a.processes.split(",")]
+    print(f"Processes at once, as the ranks of a node: micro-batches of 64, 2 threads each, epochs of {EPOCH:,} "
+          f"images; at most, and with GPUs that use up {a.rate:,} img/s each ({a.runs} runs, medians and quarters)\n")
+    print("| images from | processes | img/s at most | of all GPUs' rate | processor, us an image | img/s with GPUs | "
+          "data wait |\n|---|---:|---:|---:|---:|---:|---:|")
+    for name, more in sources(a).items():
+        for count in counts:
+            most, paced = [], []
+            for _ in range(1 if EMULATED in more.values() else a.runs):  # the emulator takes its time to store images
+                most.append(together(a, count, 0, more))
+                paced.append(together(a, count, a.rate, more))
+            share = statistics.median(m[0] for m in most) / (count * a.rate)
+            print(f"| {name} | {count} | {middle([m[0] for m in most], '.0f')} | {share:.2f} | "
+                  f"{middle([m[1] for m in most], '.1f')} | {middle([m[0] for m in paced], '.0f')} | "
+                  f"{middle([m[2] for m in paced], '.1f')} % |", flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--dataset")
@@ -153,6 +208,9 @@ def main():
     p.add_argument("--threads", default="1,2")
     p.add_argument("--cold", action="store_true")
     p.add_argument("--no-torch", action="store_true")
+    p.add_argument("--processes", default="1,4,8", help="'': leave out the table of ranks")
+    p.add_argument("--only-processes", action="store_true")
+    p.add_argument("--rate", type=int, default=15_000, help="img/s of a GPU, modelled")
     a = p.parse_args()
     a.torch = not a.no_torch and not a.cold and has_torch()
     if not a.torch and not a.no_torch and not a.cold:
@@ -165,8 +223,11 @@ def main():
             remember(a.dataset, a.split)
         print(f"{size / 1e9:.2f} GB of {m['record']['width']}x{m['record']['height']}, {a.runs} runs of "
               f"{a.seconds:g} s, in turns; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
-        for threads in a.threads.split(","):
+        for threads in [] if a.only_processes else a.threads.split(","):
             compare(a, int(threads))
+        if a.processes and not a.cold:
+            a.scratch = folder
+            ranks(a)
 
 
 if __name__ == "__main__":

@@ -36,10 +36,23 @@ loader_loop_SOURCES = bench/loader.c
 loader_loop_CPPFLAGS = $(train_cppflags)
 loader_loop_LDADD = libtrain.la -lm
 CLEANFILES += loader-loop
+# The same with the store of the emulated GPU (tests/emulator/local.mk).
+EXTRA_PROGRAMS += loader-loop-emulated
+loader_loop_emulated_SOURCES = bench/loader.c
+nodist_loader_loop_emulated_SOURCES = $(emulated_backends)
+loader_loop_emulated_CPPFLAGS = $(train_cppflags)
+loader_loop_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm
+loader_loop_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+CLEANFILES += loader-loop-emulated
+if EMULATOR
+loader_loops = loader-loop loader-loop-emulated
+else
+loader_loops = loader-loop
+endif
 EXTRA_DIST += bench/loader.py
 
-#: bench-loader       the loader beside a DataLoader of PyTorch
-bench-loader: loader-loop chex-convert chex-synth
+#: bench-loader       the loader beside a DataLoader of PyTorch; 1, 4 and 8 ranks of a node
+bench-loader: $(loader_loops) chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loader.py $(BENCH_FLAGS)
 
 # make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket,
@@ -69,4 +82,11 @@ EXTRA_DIST += bench/gpu.py bench/gpu_rates.cu bench/gpu_torch.py
 bench-gpu: gpu-loop
 	BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' $(PYTHON) $(srcdir)/bench/gpu.py $(BENCH_FLAGS)
 
-.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-train
+# make bench-scale: a model, no measurement: steps and epochs on 1 to 256 GPUs.  BENCH_FLAGS is handed on (--case ...).
+EXTRA_DIST += bench/scale.py bench/scale_model.py doc/scale.svg
+
+#: bench-scale        how training scales to 256 GPUs, modelled
+bench-scale:
+	$(PYTHON) $(srcdir)/bench/scale.py $(BENCH_FLAGS)
+
+.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-scale bench-train

@@ -122,11 +122,73 @@ AC_DEFUN([CHEX_CUDA_CODE], [
   CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_newest"
 ])
 
+# NCCL is opened when it is needed (train/gpu/nccl_library.c), so its header is enough: of DIR, else that of the toolkit
+# or of the compiler.  Where a library lies beside the header, that is where a program looks last.
 AC_DEFUN([CHEX_WITH_NCCL], [
-  CHEX_WITH([nccl], [NCCL: looked for, not used yet], [
-    AS_IF([test "$have_cuda" = yes], [
-      chex_saved_cppflags=$CPPFLAGS
-      CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
-      AC_CHECK_HEADER([nccl.h], [have_nccl=yes])
-      CPPFLAGS=$chex_saved_cppflags])])
+  AC_ARG_WITH([nccl], [AS_HELP_STRING([--with-nccl=auto|yes|no|DIR],
+    [sums over several GPUs by NCCL, with nccl.h in DIR/include (default: auto)])], [], [with_nccl=auto])
+  have_nccl=no chex_nccl_why='CUDA is not there' NCCL_CPPFLAGS= chex_nccl_library=libnccl.so
+  AS_CASE([$with_nccl], [auto|yes|no], [], [/*], [NCCL_CPPFLAGS="-isystem $with_nccl/include"],
+    [AC_MSG_ERROR([--with-nccl takes auto, yes, no or the folder of NCCL, not '$with_nccl'])])
+  AS_IF([test "$with_nccl" != no && test "$have_cuda" = yes], [
+    chex_nccl_why='there is no nccl.h'
+    AC_MSG_CHECKING([for NCCL 2.14 or newer])
+    chex_saved_cppflags=$CPPFLAGS
+    CPPFLAGS="$CPPFLAGS $NCCL_CPPFLAGS $CUDA_CPPFLAGS"
+    AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include <nccl.h>
+#if NCCL_VERSION_CODE < 21400
+#error too old
+#endif
+the header: NCCL_MAJOR.NCCL_MINOR]])], [
+      have_nccl=yes
+      AC_LANG_CONFTEST([AC_LANG_SOURCE([[#include <nccl.h>]])])
+      chex_header=$($CPP $CPPFLAGS conftest.c 2>/dev/null | sed -n 's/^# [[0-9]]* "\(.*\)nccl\.h".*/\1/p' | sed 1q)
+      for chex_dir in "${chex_header}../lib" "${chex_header}../lib64" "${chex_header}../lib/x86_64-linux-gnu"; do
+        AS_IF([test -n "$chex_header" && test -e "$chex_dir/libnccl.so.2"],
+          [chex_nccl_library=$(cd "$chex_dir" && pwd)/libnccl.so.2; break])
+      done])
+    CPPFLAGS=$chex_saved_cppflags
+    AC_MSG_RESULT([$have_nccl])
+  ])
+  AC_DEFINE_UNQUOTED([NCCL_LIBRARY], ["$chex_nccl_library"], [where NCCL is looked for behind the usual places])
+  AS_CASE([$with_nccl:$have_nccl], [auto:*|no:*|*:yes], [],
+    [CHEX_LACKS([nccl: --with-nccl=$with_nccl, but $chex_nccl_why], [libnccl-dev], [-], [nccl])])
+  AC_SUBST([NCCL_CPPFLAGS])
+  AM_CONDITIONAL([NCCL], [test "$have_nccl" = yes])
+])
+
+# cuDNN is opened when it is needed (train/cudnn/cudnn_library.c), so its header is enough: of DIR, else that of the
+# toolkit or of the compiler.  Where a library lies beside the header, that is where a program looks last.
+AC_DEFUN([CHEX_WITH_CUDNN], [
+  AC_ARG_WITH([cudnn], [AS_HELP_STRING([--with-cudnn=auto|yes|no|DIR],
+    [convolutions by cuDNN, with cudnn_graph.h in DIR/include (default: auto)])], [], [with_cudnn=auto])
+  have_cudnn=no chex_cudnn_why='CUDA is not there' CUDNN_CPPFLAGS= chex_cudnn_library=libcudnn.so
+  AS_CASE([$with_cudnn], [auto|yes|no], [], [/*], [CUDNN_CPPFLAGS="-isystem $with_cudnn/include"],
+    [AC_MSG_ERROR([--with-cudnn takes auto, yes, no or the folder of cuDNN, not '$with_cudnn'])])
+  AS_IF([test "$with_cudnn" != no && test "$have_cuda" = yes], [
+    chex_cudnn_why='there is no cudnn_graph.h of cuDNN 9.11 or newer'
+    AC_MSG_CHECKING([for cuDNN 9.11 or newer])
+    chex_saved_cppflags=$CPPFLAGS
+    CPPFLAGS="$CPPFLAGS $CUDNN_CPPFLAGS $CUDA_CPPFLAGS"
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#include <cudnn_graph.h>
+#if CUDNN_VERSION < 91100 || CUDNN_VERSION >= 100000
+#error another version
+#endif
+]])], [
+      have_cudnn=yes
+      AC_LANG_CONFTEST([AC_LANG_SOURCE([[#include <cudnn_graph.h>]])])
+      chex_header=$($CC -E $CPPFLAGS conftest.c 2>/dev/null | sed -n 's/^# [[0-9]]* "\(.*\)cudnn_graph\.h".*/\1/p' |
+        sed 1q)
+      for chex_dir in "${chex_header}../lib" "${chex_header}../lib64" "${chex_header}../lib/x86_64-linux-gnu"; do
+        AS_IF([test -n "$chex_header" && test -e "$chex_dir/libcudnn.so.9"],
+          [chex_cudnn_library=$(cd "$chex_dir" && pwd)/libcudnn.so.9; break])
+      done])
+    CPPFLAGS=$chex_saved_cppflags
+    AC_MSG_RESULT([$have_cudnn])
+  ])
+  AC_DEFINE_UNQUOTED([CUDNN_LIBRARY], ["$chex_cudnn_library"], [where cuDNN is looked for behind the usual places])
+  AS_CASE([$with_cudnn:$have_cudnn], [auto:*|no:*|*:yes], [],
+    [CHEX_LACKS([cudnn: --with-cudnn=$with_cudnn, but $chex_cudnn_why], [-], [-], [cudnn])])
+  AC_SUBST([CUDNN_CPPFLAGS])
+  AM_CONDITIONAL([CUDNN], [test "$have_cudnn" = yes])
 ])

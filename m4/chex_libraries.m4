@@ -114,7 +114,10 @@ AC_DEFUN([CHEX_SUMMARY], [
     [*:yes], [chex_devices='CPU, NVIDIA GPUs' chex_cuda="yes ($NVCC:$chex_archs)"],
     [no:*], [chex_devices=CPU chex_cuda=no],
     [chex_devices=CPU chex_cuda="no: $chex_cuda_why"])
-  AS_IF([test "$have_nccl" = yes], [chex_nccl='found, not used yet'], [chex_nccl=no])
+  AS_CASE([$with_nccl:$have_nccl], [*:yes], [chex_nccl="yes ($chex_nccl_library, opened when it is needed)"],
+    [no:*], [chex_nccl=no], [chex_nccl="no: $chex_nccl_why"])
+  AS_CASE([$with_cudnn:$have_cudnn], [*:yes], [chex_cudnn="yes ($chex_cudnn_library, opened when it is needed)"],
+    [no:*], [chex_cudnn=no], [chex_cudnn="no: $chex_cudnn_why"])
   AS_ECHO(["
   +---------------------------------------------------------------------------
   | chex-tools $PACKAGE_VERSION
@@ -132,6 +135,7 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   CUDA          $chex_cuda
   |   emulated GPU  $have_emulator${emulator_lacks:+: $emulator_lacks} (tests: CUDA without a device)
   |   NCCL          $chex_nccl
+  |   cuDNN         $chex_cudnn
   +---------------------------------------------------------------------------
 "])
 ])

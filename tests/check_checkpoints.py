@@ -66,7 +66,8 @@ def _(work):
     found = document(path)
     assert (found["kind"], found["fault"]) == ("checkpoint", None)
     nothing = {"min": 0, "mean": 0, "max": 0, "l2": 0, "zeros": 7, "nan": 0, "infinite": 0}
-    told = {"file": path, "tensors": 2, "numbers": 7, "bytes": os.path.getsize(path), "metadata": {"step": "7"}}
+    told = {"file": path, "tensors": 2, "numbers": 7, "bytes": os.path.getsize(path), "metadata": {"step": "7"},
+            "times": None}
     assert found["checkpoint"] == {**told, "values": nothing}
     assert document("--quick", path)["checkpoint"] == {**told, "values": None}
     assert document("--full", path)["checkpoint"] == {**told, "values": nothing}

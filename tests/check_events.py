@@ -79,6 +79,11 @@ def frames(path):
 # ---- metrics.jsonl, run.json ---------------------------------------------------------------------------------------
 
 
+# Of the times that write-run tells: work 5 and 6 of 7 seconds, 6.5 on an ideal network.
+EFFICIENCY = {"parallel_efficiency": 5.5 / 7, "load_balance": 5.5 / 6, "communication_efficiency": 6 / 7,
+              "serialisation_efficiency": 6 / 6.5, "transfer_efficiency": 6.5 / 7, "device_busy": None}
+
+
 @case("every line of metrics.jsonl is of its schema, and tells what happened")
 def _(work):
     scores, said = session(work, 0, 20)
@@ -101,6 +106,12 @@ def _(work):
     mean = sum(f["auroc"] for f in last["findings"][:13]) / 13
     assert abs(last["auroc"] - mean) < 1e-11
     assert [e["what"] for e in found if e["kind"] == "note"] == ["checkpoint", "checkpoint", "end"]
+    times = [e for e in found if e["kind"] == "times"]
+    assert [(e["epoch"], e["over"], e["steps"]) for e in times] == [(1, "epoch", 10), (2, "epoch", 10)]
+    for name, value in EFFICIENCY.items():
+        assert times[0]["factors"][name] is None if value is None else abs(times[0]["factors"][name] - value) < 1e-11
+    assert [r["host"] for r in times[0]["ranks"]] == ['n"07', "n08"] and times[0]["ranks"][1]["parts"]["data_wait"] == 1
+    assert times[0]["advice"] == "ranks wait 14 % for rank 1, n08: its reading; --stage"
 
 
 def auroc(pairs):
@@ -116,7 +127,8 @@ def _(work):
     found = lines(work)
     with open(os.path.join(work, "run.json"), encoding="utf-8") as f:
         document = json.load(f)
-    for name, good, key in (("metrics.schema.json", found[0], "loss"), ("metrics.schema.json", found[-3], "auroc"),
+    for name, good, key in (("metrics.schema.json", found[0], "loss"), ("metrics.schema.json", found[-4], "auroc"),
+                            ("metrics.schema.json", found[-3], "ideal_seconds"),
                             ("metrics.schema.json", found[-1], "what"), ("run.schema.json", document, "sessions")):
         validator = validate(name, [good])
         assert not validator.is_valid({k: v for k, v in good.items() if k != key}), f"{name} does not need {key}"
@@ -179,7 +191,7 @@ def _(work):
     assert second["sessions"][1]["command"][1:] == [work, DATASET, "10", "20", "0", "end"]
     assert second["sessions"][0]["hosts"] == {"n07": 2, "n08": 1}
     assert second["options"] == {"lr": 0.001, "epochs": 3, "deterministic": True, "augment": "flip|crop \\xff"}
-    assert second["best"] == {"metric": "auroc", "value": lines(work)[-3]["auroc"], "step": 10,
+    assert second["best"] == {"metric": "auroc", "value": lines(work)[-4]["auroc"], "step": 10,
                               "file": "best.safetensors"}
     result, = second["results"]
     assert result["split"] == "test" and result["auroc_of"]["Hernia"] is None and result["defined"] == 13
@@ -199,7 +211,7 @@ def _(work):
     session(work, 0, 12)
     name, = event_files(work)
     records = list(frames(os.path.join(work, name)))
-    assert b"brain.Event:2" in records[0] and len(records) == 2 + 1 + 12 + 2
+    assert b"brain.Event:2" in records[0] and len(records) == 2 + 1 + 12 + 3
 
 
 @case("TensorBoard shows the scalars of metrics.jsonl")
@@ -221,6 +233,9 @@ def _(work):
     assert metrics[:2] == ["auroc", "auprc"]
     for metric in metrics:
         wanted["val/" + metric] = [[e["step"], e[metric]] for e in evaluations]
+    for name, value in EFFICIENCY.items():
+        if value is not None:
+            wanted["efficiency/" + name] = [[step, value] for step in (10, 20, 30)]
     for part in steps[0]["parts"]:
         wanted["speed/" + part] = [[e["step"], e["parts"][part] / e["seconds"]] for e in steps]
     for i, name in enumerate(FINDINGS[:13]):
@@ -356,6 +371,12 @@ def _(work):
         value = samples["chex_train_finding_auroc", (("finding", finding), ("split", "val"))]
         assert value != value if i == 13 else abs(value - last["findings"][i]["auroc"]) < 1e-9
     assert samples["chex_train_part_seconds_total", (("part", "backward"),)] == 5
+    for name, value in EFFICIENCY.items():
+        got = samples["chex_train_" + name, ()]
+        assert got != got if value is None else abs(got - value) < 1e-9, name
+    parts = {labels: value for (name, labels), value in samples.items() if name == "chex_train_rank_seconds_total"}
+    assert parts[("host", "n08"), ("part", "data_wait"), ("rank", "1")] == 2, "of both epochs"
+    assert parts[("host", 'n"07'), ("part", "reduce"), ("rank", "0")] == 3 and len(parts) == 2 * 10
     assert kinds["chex_train_images_total"] == "counter" and kinds["chex_train_loss"] == "gauge"
     assert abs(samples["chex_train_updated_timestamp_seconds", ()] - last["time"]) < 60
     assert sorted(os.listdir(work)) == sorted(["x.prom", "t.json", os.path.basename(folder)])
@@ -379,7 +400,11 @@ def _(work):
     assert os.listdir(work) == [] or os.listdir(work) == ["run"]
 
 
-@case("a trace is JSON in the Trace Event Format, with its parts inside their steps")
+def of_track(events, rank, track):
+    return [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == (rank, track)]
+
+
+@case("a trace is JSON in the Trace Event Format: each rank a process, its parts inside their steps, none over another")
 def _(work):
     path = os.path.join(work, "t.json")
     with open(path, "w", encoding="utf-8") as f:
@@ -387,19 +412,20 @@ def _(work):
     session(os.path.join(work, "run"), 0, 12, 0, "end", (os.path.join(work, "x.prom"), path, 0))
     with open(path, encoding="utf-8") as f:
         events = json.load(f)
-    spans = [e for e in events if e["ph"] == "X"]
-    steps = [e for e in spans if e["tid"] == 0]
-    parts = [e for e in spans if e["tid"] == 1]
-    assert [e["name"] for e in steps] == [f"step {i}" for i in range(1, 13)]
-    assert [e["name"] for e in parts] == ["forward", "backward"] * 12
-    for step, forward, backward in zip(steps, parts[::2], parts[1::2]):
-        assert step["dur"] == 1000 and forward["dur"] == 250 and backward["dur"] == 500
-        assert abs(forward["ts"] - step["ts"]) < 0.2 and abs(backward["ts"] - forward["ts"] - 250) < 0.2
-    assert [e["args"]["value"] for e in events if e["ph"] == "C"] == [128] * 12, "NaN is left out"
-    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == ["chex-train, rank 0", "steps", "parts"]
+    for rank in range(2):
+        steps, host, device = (of_track(events, rank, track) for track in range(3))
+        assert [e["name"] for e in steps] == [f"step {i}" for i in range(1, 13)]
+        assert [e["name"] for e in host] == ["meet"] * 12
+        assert [e["name"] for e in device] == ["forward", "backward"] * 12, "what ends before it begins is left out"
+        for step, forward, backward in zip(steps, device[::2], device[1::2]):
+            assert abs(step["dur"] - 1000) < 0.01 and abs(forward["dur"] - 250) < 0.01
+            assert abs(backward["dur"] - 500) < 0.01, "what lies before the end of the track is left out"
+            assert abs(forward["ts"] - step["ts"]) < 0.2 and abs(backward["ts"] - forward["ts"] - 250) < 0.2
+        names = [e["args"]["name"] for e in events if e["ph"] == "M" and e["pid"] == rank and "name" in e["args"]]
+        assert names == [f'chex-train, rank {rank}, n"07', "steps", "host", "device"], names
 
 
-@case("a trace is bounded, and that of a killed run lacks only its end")
+@case("a trace is bounded, and a run that is killed leaves a whole one")
 def _(work):
     path, prom = os.path.join(work, "t.json"), os.path.join(work, "x.prom")
     session(os.path.join(work, "run"), 0, 1000, 0, "end", (prom, path, 20000))
@@ -407,9 +433,9 @@ def _(work):
         events = json.load(f)
     assert os.path.getsize(path) <= 20000 and events[-1]["name"] == "the trace is full" and len(events) > 100
     session(os.path.join(work, "run"), 0, 20000, 0, "kill", (prom, path, 0))
-    text = slurp(path).decode()
-    assert len(text) > 1 << 20
-    assert len(json.loads(text + "]")) > 10000
+    with open(path, encoding="utf-8") as f:
+        assert len(json.load(f)) > 10000
+    assert os.path.getsize(path) > 1 << 20 and sorted(os.listdir(work)) == ["run", "t.json", "x.prom"]
 
 
 @case("a disk that is full ends the trace, not the run")

@@ -271,6 +271,52 @@ def _(work):
         assert furthest(f"{work}/stay", f"{work}/{name}") < 2e-2
 
 
+@case("a run moves from two ranks on GPUs to one, to the CPU and back: each step has the images of a run that stayed")
+def _(work):
+    stay, out = f"{work}/stay", f"{work}/run"
+    more = ("-v", "--micro-batch", 4, "--allow-precision-change", "--checkpoint-every", "never", "--optimizer", "sgd",
+            "--lr", 0.01)  # Adam makes a whole step of a gradient that is only rounding
+    places = ((2, GPU), (1, "cpu"), (1, GPU))
+    order = re.findall(r"order +([0-9a-f]+)", train(stay, *more, "--epochs", len(places), device="cpu").stderr)
+    assert len(set(order)) == len(places), order
+    found = []
+    for epochs, (count, device) in enumerate(places, 1):
+        done = train(out, *more, "--batch", 8 // count, "--epochs", epochs, device=device, ranks=count)
+        found += re.findall(r"order +([0-9a-f]+)", done.stderr)
+        if epochs > 1 and places[epochs - 2][1] != device:
+            says(done, f"device {places[epochs - 2][1]} -> {device}")
+    assert found == order, (found, order)
+    ours, theirs = ([(line["step"], line["loss"]) for line in lines(folder, "step")] for folder in (out, stay))
+    assert [step for step, _ in ours] == [step for step, _ in theirs] == list(range(1, len(places) * STEPS + 1)), ours
+    same_step, next_step = (max(abs(a - b) for (_, a), (_, b) in zip(ours, found)) for found in (theirs, theirs[1:]))
+    assert same_step < next_step / 4, f"losses are {same_step:.2g} apart, those of other images {next_step:.2g}"
+    at = f"{last_step(stay)}.safetensors"
+    apart = distance(f"{stay}/{at}", f"{out}/{at}")
+    moved = distance(f"{stay}/step-000000.safetensors", f"{stay}/{at}")
+    assert apart < moved / 4, f"{apart:.2g} of {moved:.2g}"
+    counted = state(f"{out}/{at}")
+    assert int(counted["applied"]) == int(counted["step"]) == len(places) * STEPS, counted
+
+
+@case("ranks on GPUs: a signal to one of them, or --time-limit, saves and ends with 75; another number resumes",
+      slow=True)
+def _(work):
+    out, more = f"{work}/run", ("--micro-batch", 4, "--checkpoint-every", "1steps")
+    process = mpi.start(mpi.ranks(NAME, 2, *words(out, *more, "--batch", 4)))
+    mpi.wait_for(lambda: os.path.exists(f"{out}/latest"))
+    pids = mpi.wait_for(lambda: [pid for pid in mpi.children(process.pid, os.path.basename(NAME))
+                                 if not os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(("mpi", "orte"))])
+    os.kill(pids[-1], signal.SIGTERM)
+    text, code = mpi.finish(process)
+    assert code == 75 and len(re.findall("stopped at step", text)) == 1, f"{code}: {text}"
+    at = last_step(out)
+    done = train(out, *more, "--batch", 4, "--epochs", 1000, "--time-limit", "1s", ranks=2, code=75)
+    says(done, f"resume   {at}", "stopped at step")
+    assert last_step(out) > at
+    at = last_step(out)
+    says(train(out, *more, "--epochs", 1000, "--time-limit", "1s", code=75), f"resume   {at}", "ranks 2 -> 1")
+
+
 @case("a checkpoint in half precision is whole for PyTorch's names and types: all in float32")
 def _(_work):
     for name in ("best", last_step(whole()), last_step(whole()) + ".opt"):
@@ -435,6 +481,36 @@ def _(work):
 def _(work):
     for name, error in (("memory", 214), ("bus", 999)):
         end_by(work, name, f"step_decide_fp16 {STEPS + 2} {error}", 8, "the GPU has failed", "dmesg")
+
+
+def model_line(done):
+    """(launches, MB an image, img/s) of the line of the model."""
+    found = re.search(r"^kernels  ([\d,]+) launches a step of ([\d,]+) images?, ([\d.]+) MB an image,\s+([\d.,]+) "
+                      r"img/s\s+on one\s+\S+\s+of\s+\d+\s+multiprocessors:\s+modelled,\s+not\s+measured$",
+                      done.stderr, re.M)
+    assert found, done.stderr
+    return [float(f.replace(",", "")) for f in found.groups()]
+
+
+@case("a dry run says what the kernels of a step move, by a model: in all, by kind with -v, one by one with -v -v")
+def _(work):
+    for devices in ("", "80"):
+        launches, images, megabytes, rate = model_line(train(work + "/run", "-n", devices=devices))
+        assert images == 8 and rate > 0, (images, rate)
+        kinds = train(work + "/run", "-n", "-v", devices=devices)
+        assert model_line(kinds) == [launches, images, megabytes, rate], kinds.stderr
+        rows = re.findall(r"^ +([a-z]\w+) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+ %$", kinds.stderr, re.M)
+        assert sum(int(row[1]) for row in rows) == launches, rows
+        assert abs(sum(float(row[2]) for row in rows) - megabytes) < 0.06, (rows, megabytes)
+        assert {"conv_forward_pointwise", "optimizer", "loss"} <= {row[0] for row in rows}, rows
+        each = train(work + "/run", "-n", "-v", "-v", devices=devices)
+        lines = re.findall(r"^ +\w+_fp16.*: [\d x]+; .*; reads ([\d.]+) MB, writes ([\d.]+) MB; [\d.]+ us$",
+                           each.stderr, re.M)
+        assert len(lines) == launches, (len(lines), launches)
+        assert abs(sum(float(a) + float(b) for a, b in lines) / images - megabytes) < 0.2, megabytes
+    says(train(work + "/run", "-n", devices=""), r"on one\s+H200 of")
+    assert "modelled" not in train(work + "/run", "-n", "-q").stderr
+    assert "modelled" not in train(work + "/run", "-n", device="cpu").stderr
 
 
 if __name__ == "__main__":

@@ -232,11 +232,12 @@ def _(work):
     assert kept(f"{work}/a") == kept(f"{work}/b") and f"{last_step(work + '/a')}" != "0"
 
 
-@case("one to four ranks judge the same weights alike, to the last digit", slow=True)
+@case("one to four ranks judge the same weights alike, to the last digit, and share the bootstrap")
 def _(work):
     best = f"{whole(2)}/best.safetensors"
     for count in (1, 2, 3, 4):
-        line = words(f"{work}/{count}", "--init", best, "--eval-only", "--tta", "flip", "--batch", "4")
+        line = words(f"{work}/{count}", "--init", best, "--eval-only", "--tta", "flip", "--batch", "4",
+                     "--bootstrap", "203", "-j", count % 3 + 1)
         os.mkdir(f"{work}/{count}")
         run(line if count == 1 else mpi.ranks("chex-train", count, *line), env=ENVIRONMENT)
     for name in ("predictions-test.csv", "metrics-test.json"):
@@ -260,6 +261,28 @@ def _(work):
     for name, want in tensors(f"{whole(4)}/step-{last_step(out):06d}.safetensors").items():
         if "weight" in name and "norm" not in name:
             assert distance(want, tensors(f"{out}/step-{last_step(out):06d}.safetensors")[name]) < 0.1, name
+
+
+@case("a run moves between numbers of ranks: the images of each epoch, weights and moments stay the same bits")
+def _(work):
+    straight, out = f"{work}/straight", f"{work}/run"
+    more = ("-v", "--checkpoint-every", "2steps")
+    wanted = re.findall(r"order +([0-9a-f]+)", train(1, straight, *more, "--epochs", "4").stderr)
+    assert len(set(wanted)) == 4, wanted
+    found = []
+    for epochs, count in enumerate((4, 1, 2, 4), 1):  # --batch with each: 16 images a step
+        done = train(count, out, *more, "--epochs", epochs)
+        found += re.findall(r"order +([0-9a-f]+)", done.stderr)
+    assert found == wanted, (found, wanted)
+    last = f"step-{last_step(straight):06d}"
+    assert last_step(out) == last_step(straight)
+    for name in (f"{last}.safetensors", f"{last}.opt.safetensors"):
+        theirs = tensors(f"{straight}/{name}")
+        for tensor, ours in tensors(f"{out}/{name}").items():
+            if "running_" in tensor:
+                assert distance(theirs[tensor], ours) < 1e-5, tensor
+            else:
+                assert ours == theirs[tensor], f"{name}: {tensor} has other bits"
 
 
 @case("another global batch is refused, unless the user wants it", slow=True)
@@ -434,6 +457,22 @@ def _(work):
         assert len(re.findall("stopped at step", text)) == 1, text
         train(3, out, *LONG)
         same_end(out, 3)
+
+
+@case("--time-limit of a job of several ranks saves and ends with 75; the others are gone before rank 0 says so")
+def _(work):
+    # srun takes the largest code of all, and -K kills what is left when one is not 0.
+    wrapper = write(f"{work}/rank.sh", '"$@"\ncode=$?\ndate +%s%N > "$ENDS.$OMPI_COMM_WORLD_RANK"\nexit $code\n')
+    for limit, code in (("1.5s", 75), ("1h", 2)):
+        out = f"{work}/{limit}"
+        more = ("--epochs", "100000", "--time-limit", limit) if code == 75 else ("--epochs", "none")
+        line = mpi.ranks("chex-train", 3, "sh", wrapper, *words(out, "--batch", "4", *more))
+        done = run(line, code, env=dict(ENVIRONMENT, ENDS=f"{work}/{limit}.end"))
+        ends = [int(slurp(f"{work}/{limit}.end.{rank}")) for rank in range(3)]
+        assert ends[0] > max(ends[1:]), ends
+        if code == 75:
+            says(done, r"stopped at step \d+", "next     the same command again")
+            assert last_step(out) > 0
 
 
 @case("the stop signals are caught before MPI starts: mpirun may hang where one kills a rank that says hello to it")

@@ -32,7 +32,7 @@ gpu_options(const struct graph *g)
 
 /* With random weights, in parameters and average. */
 void
-gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_options *o)
+gpu_make_on(struct gpu_plan *p, const struct backend *backend, unsigned device, const struct plan_options *o)
 {
     float *params = calloc(o->graph->param_floats, sizeof(float)),
           *stats = calloc(o->graph->stat_floats, sizeof(float));
@@ -40,12 +40,18 @@ gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_op
 
     *p = (struct gpu_plan){.options = *o};
     weights_random(o->graph, GPU_SEED, params, stats);
-    step_plan_make(&p->p, backend, &p->options);
+    step_plan_make_on(&p->p, backend, device, &p->options);
     step_check_ok(backend->write(p->p.plan, ARENA_PARAMETERS, params, &err), &err);
     if (o->train && o->average)
         step_check_ok(backend->write(p->p.plan, ARENA_AVERAGE, params, &err), &err);
     free(params);
     free(stats);
+}
+
+void
+gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_options *o)
+{
+    gpu_make_on(p, backend, 0, o);
 }
 
 /* A layer of a dense block: norm, 1 x 1, norm, 3 x 3 behind what the slab holds. */

@@ -30,6 +30,7 @@ struct graph *gpu_graph(void);
 struct plan_options gpu_options(const struct graph *g);
 /* With random weights, in parameters and average. */
 void gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_options *o);
+void gpu_make_on(struct gpu_plan *p, const struct backend *backend, unsigned device, const struct plan_options *o);
 
 struct gpu_batch {
     uint8_t pixels[GPU_BATCH * GPU_FROM * GPU_FROM], label[GPU_BATCH * OUTPUTS];
@@ -56,6 +57,7 @@ void gpu_is_near(const struct gpu_plan *got, const struct gpu_plan *wanted, enum
 
 /* The suites, for gpu.c. */
 Suite *cuda_suite(void);
+Suite *cuda_cudnn_suite(void);
 Suite *cuda_faults_suite(void);
 Suite *cuda_ranks_suite(void);
 

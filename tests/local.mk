@@ -74,6 +74,7 @@ tests_unit_SOURCES = \
 	tests/test_png_faults.c \
 	tests/test_png_fast.c \
 	tests/test_progress.c \
+	tests/test_rank_times.c \
 	tests/test_ranks.c \
 	tests/test_record.c \
 	tests/test_record_faults.c \
@@ -213,6 +214,7 @@ TESTS += \
 	tests/check_ranks.py \
 	$(unit_tests) \
 	tests/check_events.py \
+	tests/check_times.py \
 	tests/check_resume.py \
 	tests/check_report.py \
 	tests/check_sheet.py \
@@ -235,7 +237,9 @@ TESTS += \
 	tests/check_messages.py \
 	tests/check_quiet.py \
 	tests/check_recipes.py \
+	tests/check_scale_model.py \
 	tests/check_setup.py \
+	tests/check_slurm.py \
 	tests/check_smoke.py \
 	tests/check_source.py \
 	tests/check_synth.py \
@@ -243,7 +247,7 @@ TESTS += \
 	tests/check_train_again.py \
 	tests/check_train_plan.py
 if EMULATOR
-emulated_tests = tests/check_train_cuda.py
+emulated_tests = tests/check_train_cuda.py tests/check_train_nccl.py
 TESTS += $(emulated_tests)
 endif
 # With TensorFlow, PyTorch, DALI.
@@ -260,6 +264,8 @@ slow_tests = \
 	tests/check_convert.py \
 	tests/check_messages.py \
 	tests/check_ranks.py \
+	tests/check_slurm.py \
+	tests/check_times.py \
 	tests/check_train_ranks.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
@@ -290,10 +296,14 @@ EXTRA_DIST += \
 	tests/check_parity.py \
 	tests/check_recipes.py \
 	tests/check_scale.sh \
+	tests/check_scale_model.py \
+	tests/check_slurm.py \
+	tests/fake_slurm.py \
 	tests/check_ranks.py \
 	tests/check_train_ranks.py \
 	tests/check_completion.py \
 	tests/check_events.py \
+	tests/check_times.py \
 	tests/ranks.py \
 	tests/check_sheet.py \
 	tests/check_archive.py \
@@ -313,6 +323,7 @@ EXTRA_DIST += \
 	tests/check_train_again.py \
 	tests/check_train_cuda.py \
 	tests/check_train_hostile.py \
+	tests/check_train_nccl.py \
 	tests/check_train_plan.py \
 	tests/check_resume.py \
 	tests/training.py \

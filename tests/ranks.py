@@ -35,8 +35,9 @@ def ranks(name, count, *words):
 
 def start(words, **how):
     """mpirun and its ranks in a group of their own."""
-    return subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                            stdin=subprocess.DEVNULL, text=True, start_new_session=True, **how)
+    how.setdefault("env", ENVIRONMENT)
+    return subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                            text=True, start_new_session=True, **how)
 
 
 def children(pid, name, found=None):

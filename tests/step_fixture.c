@@ -279,16 +279,22 @@ draw_image(unsigned number, uint8_t *pixels, uint8_t *label)
 /* ---- plans ----------------------------------------------------------------------------------------------------- */
 
 void
-step_plan_make(struct step_plan *p, const struct backend *backend, const struct plan_options *o)
+step_plan_make_on(struct step_plan *p, const struct backend *backend, unsigned device, const struct plan_options *o)
 {
     struct plan_options options = *o;
     struct chex_error err;
 
     *p = (struct step_plan){.backend = backend};
-    step_check_ok(backend->device_open(0, &p->device, &err), &err);
+    step_check_ok(backend->device_open(device, &p->device, &err), &err);
     if (options.precision == PRECISION_AUTO && p->device->info.precisions >> PRECISION_FP32 & 1)
         options.precision = PRECISION_FP32;
     step_check_ok(backend->plan_new(p->device, &options, &p->plan, &p->facts, &err), &err);
+}
+
+void
+step_plan_make(struct step_plan *p, const struct backend *backend, const struct plan_options *o)
+{
+    step_plan_make_on(p, backend, 0, o);
 }
 
 void

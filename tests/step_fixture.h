@@ -51,6 +51,8 @@ struct step_plan {
     struct plan_facts facts;
 };
 void step_plan_make(struct step_plan *p, const struct backend *backend, const struct plan_options *o);
+void step_plan_make_on(struct step_plan *p, const struct backend *backend, unsigned device,
+                       const struct plan_options *o);
 void step_plan_free(struct step_plan *p);
 void step_accumulate(struct step_plan *p, const struct batch *batch, unsigned flags);
 void step_update(struct step_plan *p, double rate, struct step_result *out);

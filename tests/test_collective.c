@@ -10,6 +10,10 @@
 #include "cases.h"
 #include "rank_fixture.h"
 
+#include "base/progress.h"
+#include "comm/collective_clock.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +47,7 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     ck_assert_int_eq(collective_agree(c, error_set(&err, CHEX_ERR_WRITE, "disk full"), &flags, &err), CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "disk full");
     ck_assert_int_eq(collective_compare(c, CHEX_OK, "seed 1\n", &err), CHEX_OK);
-    ck_assert(!collective_broken(c) && collective_speaks(c));
+    ck_assert(!collective_broken(c) && collective_speaks(c) && collective_waited(c) == 0);
     buffer_release(&all);
     collective_free(c);
 }
@@ -185,6 +189,64 @@ START_TEST(everyone_gets_what_all_have_in_the_order_of_ranks)
 }
 END_TEST
 
+/* ---- clocks ------------------------------------------------------------------------------------------------------ */
+
+/* Each rank's clock is ahead by its own distance. */
+static double
+skewed(void *context)
+{
+    return progress_clock() + *(const double *)context;
+}
+
+static double
+skew_of(int of)
+{
+    return of == 0 ? 5 : of % 2 == 0 ? -300.25 * of : 1e6 * of;
+}
+
+static void
+play_clock(struct rank *r, struct collective *c)
+{
+    double skew = skew_of(collective_rank(c)), ahead = -1, error = -1;
+
+    ranks_good(collective_clock(c, skewed, &skew, &ahead, &error, &r->err), &r->err);
+    if (collective_rank(c) == 0) {
+        ck_assert(ahead == 0 && error == 0);
+        return;
+    }
+    /* What was measured is right within what it says of itself, and that is no longer than a round takes. */
+    ck_assert_double_ge(error, 0);
+    ck_assert_double_lt(error, 5);
+    ck_assert_double_le(fabs(ahead - (skew - skew_of(0))), error + 1e-9);
+}
+
+START_TEST(clocks_are_compared_by_messages_that_come_late)
+{
+    for (int size = 1; size <= POST_RANKS; size++)
+        ranks_play(size, (unsigned)size, play_clock);
+}
+END_TEST
+
+/*
+ * A clock that is 10 ahead.  Rank 0 sends at 100, here by 113; this rank sends at 120 (110 there), there by 115: it is
+ * between 5 and 13 ahead.  Better messages narrow that, worse ones change nothing.
+ */
+START_TEST(bounds_of_a_clock_become_tighter_only)
+{
+    struct clock_distance d = {.least = -HUGE_VAL, .most = HUGE_VAL};
+
+    clock_distance_from_0(&d, 100, 113);
+    clock_distance_to_0(&d, 120, 115);
+    ck_assert(d.least == 5 && d.most == 13);
+    clock_distance_from_0(&d, 200, 215);
+    clock_distance_to_0(&d, 220, 217);
+    ck_assert(d.least == 5 && d.most == 13);
+    clock_distance_from_0(&d, 300, 310.5);
+    clock_distance_to_0(&d, 320, 310.25);
+    ck_assert(d.least == 9.75 && d.most == 10.5);
+}
+END_TEST
+
 Suite *
 collective_suite(void)
 {
@@ -199,6 +261,8 @@ collective_suite(void)
     tcase_add_loop_test(tests, a_broadcast_reaches_all, 0, 4);
     tcase_add_test(tests, a_long_broadcast_goes_in_pieces);
     tcase_add_test(tests, everyone_gets_what_all_have_in_the_order_of_ranks);
+    tcase_add_test(tests, clocks_are_compared_by_messages_that_come_late);
+    tcase_add_test(tests, bounds_of_a_clock_become_tighter_only);
     suite_add_tcase(suite, tests);
     collective_faults_case(suite);
     return suite;

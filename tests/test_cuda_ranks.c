@@ -1,14 +1,18 @@
 /*
- * test_cuda_ranks.c - ranks on emulated GPUs: the step of one process, the same bits on all, and errors of one
+ * test_cuda_ranks.c - ranks on emulated GPUs: the step of one process, the same bits on all, and errors of one; sums by
+ * messages and by NCCL (tests/nccl/)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
+#include "fake_nccl.h"
+#include "gpu/cuda_reduce.h"
 #include "gpu_fixture.h"
 #include "rank_fixture.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +28,11 @@ static struct {
 } left[POST_RANKS];
 
 static struct plan_options shared_options;
+
+/* How the ranks sum: those on one GPU by messages, those that have one each by NCCL; `own`: NCCL whatever there is. */
+static struct {
+    bool apart, own;
+} way;
 
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
 
@@ -74,14 +83,49 @@ play_steps(struct rank *r, struct collective *c)
     struct gpu_plan p;
     uint32_t i;
 
-    ranks_good(backend_cuda.device_open(0, &device, &r->err), &r->err);
-    ranks_good(backend_cuda.reduce_new(device, c, &o.reduce, &r->err), &r->err);
+    ranks_good(backend_cuda.device_open(way.apart ? (unsigned)of : 0, &device, &r->err), &r->err);
+    ranks_good((way.own ? reduce_nccl_new : backend_cuda.reduce_new)(device, c, &o.reduce, &r->err), &r->err);
+    ck_assert_int_eq(o.reduce->on_device, way.apart || way.own);
+    ck_assert_int_eq(o.reduce->fallback, !way.apart && !way.own);
     o.part = on_part;
     o.context = &left[of].told;
-    gpu_make(&p, &backend_cuda, &o);
+    gpu_make_on(&p, &backend_cuda, way.apart ? (unsigned)of : 0, &o);
     for (i = 0; i < STEPS; i++)
         ranks_good(play_step(&p.p, of, collective_size(c), i, &left[of].result, &r->err), &r->err);
     keep(&p, of);
+    step_plan_free(&p.p);
+    o.reduce->ops->free(o.reduce);
+    backend_cuda.device_close(device);
+}
+
+/* One process without a reducer. */
+static void
+play_alone_on_gpu(struct rank *r, struct collective *c)
+{
+    struct gpu_plan p;
+    uint32_t i;
+
+    (void)c;
+    gpu_make(&p, &backend_cuda, &shared_options);
+    for (i = 0; i < STEPS; i++)
+        ranks_good(play_step(&p.p, 0, 1, i, &left[0].result, &r->err), &r->err);
+    keep(&p, 0);
+    step_plan_free(&p.p);
+}
+
+/* What NCCL is asked for in one step. */
+static void
+play_first_step(struct rank *r, struct collective *c)
+{
+    struct plan_options o = shared_options;
+    struct device *device;
+    struct gpu_plan p;
+
+    ranks_good(backend_cuda.device_open(0, &device, &r->err), &r->err);
+    ranks_good(reduce_nccl_new(device, c, &o.reduce, &r->err), &r->err);
+    gpu_make_on(&p, &backend_cuda, 0, &o);
+    (void)fake_nccl_count();
+    ranks_good(play_step(&p.p, 0, 1, 0, &left[0].result, &r->err), &r->err);
     step_plan_free(&p.p);
     o.reduce->ops->free(o.reduce);
     backend_cuda.device_close(device);
@@ -114,16 +158,51 @@ play_alone(struct gpu_plan *p, int size, struct step_result *out)
     }
 }
 
+static void
+forget(int of)
+{
+    int i;
+
+    for (i = 0; i < ARENA_COUNT; i++) {
+        free(left[of].arena[i]);
+        left[of].arena[i] = NULL;
+    }
+}
+
+/* GPUs, before the first call of the runtime. */
+static void
+be_four(void)
+{
+    setenv("EMULATOR_DEVICES", "90 90 90 90", 1);
+    setenv("FAKE_NCCL_LATE", "7", 1);
+}
+
+#define CASES 7
+
 START_TEST(ranks_make_the_step_of_one_process_with_the_same_bits)
 {
     static const enum arena_id arenas[] = {ARENA_PARAMETERS, ARENA_STATISTICS, ARENA_GRADIENTS, ARENA_MOMENT1};
-    int size = 2 + _i, of;
+    static const struct {
+        int size;
+        bool apart, no_graph;
+        enum wire wire;
+        double most;
+    } cases[CASES] = {
+        {2, false, false, WIRE_FP32, 1e-3}, {3, false, false, WIRE_FP32, 1e-3}, {2, true, false, WIRE_FP32, 1e-3},
+        {4, true, false, WIRE_FP32, 1e-3},  {3, true, true, WIRE_FP32, 1e-3},   {2, true, false, WIRE_BF16, 2e-2},
+        {4, true, false, WIRE_BF16, 2e-2},
+    };
+    int size = cases[_i].size, of;
     struct graph *g = gpu_graph();
     struct step_result alone;
     struct gpu_plan ref;
     size_t i;
 
     shared_options = gpu_options(g);
+    shared_options.wire = cases[_i].wire;
+    shared_options.no_graph = cases[_i].no_graph;
+    way.apart = cases[_i].apart;
+    be_four();
     ranks_play(size, 3, play_steps);
     ranks_expect(size, CHEX_OK);
     play_alone(&ref, size, &alone);
@@ -133,21 +212,113 @@ START_TEST(ranks_make_the_step_of_one_process_with_the_same_bits)
 
         for (of = 0; of < size; of++)
             ck_assert_mem_eq(left[of].arena[arenas[i]], left[0].arena[arenas[i]], floats * sizeof(float));
-        ck_assert_msg(gpu_distance(left[0].arena[arenas[i]], wanted, floats) < 1e-3, "arena %d: relative error %g",
-                      (int)arenas[i], gpu_distance(left[0].arena[arenas[i]], wanted, floats));
+        ck_assert_msg(gpu_distance(left[0].arena[arenas[i]], wanted, floats) < cases[_i].most,
+                      "arena %d: relative error %g", (int)arenas[i],
+                      gpu_distance(left[0].arena[arenas[i]], wanted, floats));
         free(wanted);
     }
     for (of = 0; of < size; of++) {
         ck_assert(left[of].result.applied && left[of].result.wishes == 6 && left[of].result.bad == STEP_NONE);
         ck_assert_double_eq_tol(left[of].result.loss, alone.loss, 1e-4 * alone.loss);
-        ck_assert_double_eq_tol(left[of].result.norm, alone.norm, 1e-3 * alone.norm);
+        ck_assert_double_eq_tol(left[of].result.norm, alone.norm, cases[_i].most * alone.norm);
         ck_assert_double_gt(left[of].result.times.seconds[PART_REDUCE], 0);
         ck_assert_double_gt(left[of].told.reduce, 0);
-        for (i = 0; i < 4; i++)
-            free(left[of].arena[arenas[i]]);
+        forget(of);
     }
     step_plan_free(&ref.p);
     graph_free(g);
+}
+END_TEST
+
+/* ---- sums on the device ------------------------------------------------------------------------------------------ */
+
+/* The order of addition differs, and messages carry doubles. */
+START_TEST(nccl_makes_the_sums_of_messages_but_for_rounding)
+{
+    static float *staged[ARENA_COUNT];
+    struct graph *g = gpu_graph();
+    double apart;
+
+    shared_options = gpu_options(g);
+    be_four();
+    ranks_play(4, 3, play_steps);
+    ranks_expect(4, CHEX_OK);
+    memcpy(staged, left[0].arena, sizeof(staged));
+    memset(left[0].arena, 0, sizeof(left[0].arena));
+    way.apart = true;
+    ranks_play(4, 3, play_steps);
+    ranks_expect(4, CHEX_OK);
+    apart = gpu_distance(left[3].arena[ARENA_GRADIENTS], staged[ARENA_GRADIENTS], g->param_floats);
+    ck_assert_msg(apart > 0 && apart < 1e-5, "gradients are %g apart", apart);
+    apart = gpu_distance(left[3].arena[ARENA_STATISTICS], staged[ARENA_STATISTICS], g->stat_floats);
+    ck_assert_msg(apart < 1e-5, "running statistics are %g apart", apart);
+    graph_free(g);
+}
+END_TEST
+
+/* The graph of a step with its sums in it, where there is nobody to sum with. */
+START_TEST(one_rank_with_nccl_makes_the_step_without)
+{
+    struct graph *g = gpu_graph();
+    float *with, *without;
+
+    shared_options = gpu_options(g);
+    shared_options.no_graph = _i;
+    way.own = true;
+    ranks_play(1, 3, play_steps);
+    ranks_expect(1, CHEX_OK);
+    with = left[0].arena[ARENA_PARAMETERS];
+    way.own = false;
+    ranks_play(1, 3, play_alone_on_gpu);
+    without = left[0].arena[ARENA_PARAMETERS];
+    ck_assert_mem_eq(with, without, g->param_floats * sizeof(float));
+    graph_free(g);
+}
+END_TEST
+
+/* Kernels of the way back run behind the first sum and before the last. */
+START_TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
+{
+    struct graph *g = gpu_graph();
+    struct fake_nccl_counts counts;
+
+    shared_options = gpu_options(g);
+    way.own = true;
+    ranks_play(1, 3, play_first_step);
+    ranks_expect(1, CHEX_OK);
+    counts = fake_nccl_count();
+    ck_assert_uint_ge(counts.sums, 3);
+    ck_assert_uint_ge(counts.bytes, g->param_floats * sizeof(float));
+    ck_assert_msg(counts.kernels_before_last > counts.kernels_before_first + 10, "sums between kernels %llu and %llu",
+                  (unsigned long long)counts.kernels_before_first, (unsigned long long)counts.kernels_before_last);
+    graph_free(g);
+}
+END_TEST
+
+/* Rules of tests/nccl/ that other tests here lean on: they end with SIGABRT. */
+
+static void
+play_wait(struct rank *r, struct collective *c)
+{
+    struct device *device;
+    struct reduce *reduce;
+    cudaStream_t stream;
+    void *data;
+
+    ranks_good(backend_cuda.device_open(0, &device, &r->err), &r->err);
+    ranks_good(reduce_nccl_new(device, c, &reduce, &r->err), &r->err);
+    ck_assert_int_eq(cudaMalloc(&data, 4), cudaSuccess);
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    ck_assert_int_eq(cudaMemsetAsync(data, 0, 4, stream), cudaSuccess);
+    ranks_good(reduce->ops->start(reduce, data, 1, stream, &r->err), &r->err);
+    ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess); /* that may be waited for */
+    ranks_good(reduce->ops->join(reduce, stream, &r->err), &r->err);
+    (void)cudaStreamSynchronize(stream);
+}
+
+START_TEST(a_host_that_waits_for_a_sum_otherwise_than_by_polling_is_caught)
+{
+    ranks_play(1, 3, play_wait);
 }
 END_TEST
 
@@ -201,18 +372,22 @@ play_lost(struct rank *r, struct collective *c)
     struct gpu_plan p;
     uint64_t ticket;
 
+    struct device *device;
+
+    gpu_draw(&b, 1, GPU_BATCH);
+    ranks_good(backend_cuda.device_open(way.apart ? (unsigned)of : 0, &device, &r->err), &r->err);
+    ranks_good(backend_cuda.reduce_new(device, c, &o.reduce, &r->err), &r->err);
     if (of == 1)
         return;
-    gpu_draw(&b, 1, GPU_BATCH);
-    step_plan_make(&p.p, &backend_cuda, &o);
-    ranks_good(backend_cuda.reduce_new(p.p.device, c, &o.reduce, &r->err), &r->err);
-    step_plan_free(&p.p);
-    gpu_make(&p, &backend_cuda, &o);
+    gpu_make_on(&p, &backend_cuda, way.apart ? (unsigned)of : 0, &o);
     r->status = backend_cuda.accumulate(p.p.plan, &b.batch, STEP_FIRST | STEP_LAST, &end, &r->err);
     if (r->status == CHEX_OK)
         r->status = backend_cuda.update(p.p.plan, 1e-3, 1, &ticket, &r->err);
+    if (r->status == CHEX_OK)
+        r->status = gpu_wait(&p.p, ticket, &left[of].result, &r->err);
     step_plan_free(&p.p);
     o.reduce->ops->free(o.reduce);
+    backend_cuda.device_close(device);
 }
 
 START_TEST(a_rank_that_is_lost_is_named_and_the_plan_is_freed)
@@ -221,6 +396,8 @@ START_TEST(a_rank_that_is_lost_is_named_and_the_plan_is_freed)
     char host[128];
 
     shared_options = gpu_options(g);
+    way.apart = _i;
+    be_four();
     rank[0].options.timeout = rank[2].options.timeout = 0.5;
     ranks_play(3, 5, play_lost);
     rank_host(host, sizeof(host), 1);
@@ -239,9 +416,13 @@ cuda_ranks_suite(void)
 
     tcase_set_timeout(c, 300);
     tcase_add_checked_fixture(c, ranks_setup, NULL);
-    tcase_add_loop_test(c, ranks_make_the_step_of_one_process_with_the_same_bits, 0, 2);
+    tcase_add_loop_test(c, ranks_make_the_step_of_one_process_with_the_same_bits, 0, CASES);
+    tcase_add_test(c, nccl_makes_the_sums_of_messages_but_for_rounding);
+    tcase_add_loop_test(c, one_rank_with_nccl_makes_the_step_without, 0, 2);
+    tcase_add_test(c, the_first_sum_does_not_wait_for_the_end_of_the_way_back);
+    tcase_add_test_raise_signal(c, a_host_that_waits_for_a_sum_otherwise_than_by_polling_is_caught, SIGABRT);
     tcase_add_test(c, a_fault_of_one_rank_halts_all);
-    tcase_add_test(c, a_rank_that_is_lost_is_named_and_the_plan_is_freed);
+    tcase_add_loop_test(c, a_rank_that_is_lost_is_named_and_the_plan_is_freed, 0, 2);
     suite_add_tcase(s, c);
     return s;
 }

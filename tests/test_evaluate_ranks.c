@@ -11,27 +11,32 @@
 #include "comm/collective.h"
 #include "post_office.h"
 
+#include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A thread that evaluates as one of several ranks. */
 struct member {
     struct comm *comm;
+    double timeout;  /* 0: long */
     struct scorer b; /* small, ds and samples are those of all */
     enum chex_status status;
     struct chex_error err;
+    struct collective *c;
 };
+
+static atomic_int ended; /* members */
 
 static void *
 member_live(void *argument)
 {
-    const struct collective_options options = {.timeout = 60};
     struct member *m = argument;
-    struct collective *c;
+    const struct collective_options options = {.timeout = m->timeout > 0 ? m->timeout : 60};
 
-    ck_assert_int_eq(collective_new(m->comm, &options, &c, &m->err), CHEX_OK);
-    m->b.o.collective = c;
+    ck_assert_int_eq(collective_new(m->comm, &options, &m->c, &m->err), CHEX_OK);
+    m->b.o.collective = m->c;
     m->status = evaluate(&m->b.o, &m->b.e, &m->err);
-    collective_free(c);
+    atomic_fetch_add(&ended, 1);
     return NULL;
 }
 
@@ -42,6 +47,7 @@ evaluate_together(struct scorer *shared, int ranks, struct member *member, void 
     static struct post_office office;
 
     post_office_init(&office, ranks, 7);
+    atomic_store(&ended, 0);
     for (int i = 0; i < ranks; i++) {
         member[i] = (struct member){.comm = &office.comm[i], .b = {.stub = shared->stub, .o = shared->o}};
         member[i].b.o.plan = (struct plan *)&member[i].b.stub;
@@ -49,6 +55,8 @@ evaluate_together(struct scorer *shared, int ranks, struct member *member, void 
             change(&member[i], i);
     }
     post_office_run(ranks, member_live, member, sizeof(*member));
+    for (int i = 0; i < ranks; i++)
+        collective_free(member[i].c);
     post_office_release(&office);
 }
 
@@ -68,8 +76,7 @@ expect_same(const struct evaluation *a, const struct evaluation *b)
     ck_assert_mem_eq(a->label, b->label, a->count * a->outputs);
     ck_assert_mem_eq(&a->loss, &b->loss, sizeof(double));
     ck_assert_mem_eq(&a->metrics.finding, &b->metrics.finding, sizeof(a->metrics.finding));
-    ck_assert_mem_eq(&a->metrics.mean[METRIC_AUROC], &b->metrics.mean[METRIC_AUROC],
-                     sizeof(a->metrics.mean[METRIC_AUROC]));
+    ck_assert_mem_eq(&a->metrics.mean, &b->metrics.mean, sizeof(a->metrics.mean));
     ck_assert_uint_eq(a->skipped_count, b->skipped_count);
     for (size_t i = 0; i < a->count; i++) {
         ck_assert_str_eq(a->image[i].name, b->image[i].name);
@@ -77,6 +84,9 @@ expect_same(const struct evaluation *a, const struct evaluation *b)
         ck_assert_uint_eq(a->image[i].patient, b->image[i].patient);
     }
 }
+
+/* Passes of eight: none, one for all ranks, fewer than eight ranks, as many, more, the last one not full. */
+static const unsigned replicates[] = {0, 5, 20, 64, 203};
 
 START_TEST(ranks_change_nothing)
 {
@@ -86,10 +96,12 @@ START_TEST(ranks_change_nothing)
     scorer_make(&b);
     scorer_damage(&b, 1, 0);
     b.o.skip_bad = true;
+    b.o.replicates = replicates[_i];
     scorer_run(&b);
     for (int ranks = 1; ranks <= POST_RANKS; ranks++) {
         /* Six images: with micro-batches of 2 some of more than three ranks have none. */
         b.o.batch = b.stub.batch = (unsigned)ranks % 2 + 1;
+        b.o.threads = (unsigned)ranks % 3 + 1;
         evaluate_together(&b, ranks, member, NULL);
         for (int i = 0; i < ranks; i++) {
             ck_assert_msg(member[i].status == CHEX_OK, "%s", member[i].err.text);
@@ -145,13 +157,64 @@ START_TEST(one_that_is_to_stop_stops_all)
 }
 END_TEST
 
+/* ---- a rank that is lost ---------------------------------------------------------------------------------------- */
+
+/* A pass of the bootstrap: eight replicates of two metrics, of all findings and their mean.  Scores take less. */
+enum { PASS_BYTES = 8 * METRIC_COUNT * (CHEX_FINDINGS + 1) * (int)sizeof(double) };
+
+static const struct comm_ops *talking;
+
+/* What this rank has drawn never leaves it, and it says nothing until the others have ended. */
+static enum chex_status
+fall_silent(struct comm *comm, int to, int tag, const void *data, size_t size, struct chex_error *err)
+{
+    if (size < PASS_BYTES)
+        return talking->send(comm, to, tag, data, size, err);
+    for (int i = 0; i < 6000 && atomic_load(&ended) < comm->size - 1; i++)
+        usleep(10000);
+    return error_set(err, CHEX_ERR_LOST, "silent");
+}
+
+static void
+silence_the_second(struct member *m, int rank)
+{
+    static struct comm_ops silent;
+
+    m->timeout = 0.6;
+    if (rank != 1)
+        return;
+    talking = m->comm->ops;
+    silent = *talking;
+    silent.send = fall_silent;
+    m->comm->ops = &silent;
+}
+
+START_TEST(a_rank_that_is_lost_while_they_draw_is_named_by_all_others)
+{
+    static struct member member[3];
+    struct scorer b;
+
+    scorer_make(&b);
+    evaluate_together(&b, 3, member, silence_the_second);
+    ck_assert_str_eq(member[1].err.text, "silent");
+    for (int i = 0; i < 3; i += 2) {
+        ck_assert_int_eq(member[i].status, CHEX_ERR_LOST);
+        ck_assert_ptr_nonnull(strstr(member[i].err.text, "no progress for 0.6 s; waiting for rank 1 "));
+        ck_assert(isnan(member[i].b.e.metrics.mean[METRIC_AUROC].low));
+    }
+    members_release(member, 3);
+    scorer_release(&b);
+}
+END_TEST
+
 void
 evaluate_ranks_case(Suite *suite)
 {
     TCase *c = tcase_create("ranks");
 
-    tcase_add_test(c, ranks_change_nothing);
+    tcase_add_loop_test(c, ranks_change_nothing, 0, (int)(sizeof(replicates) / sizeof(replicates[0])));
     tcase_add_test(c, a_bad_record_of_one_rank_is_the_error_of_all);
     tcase_add_test(c, one_that_is_to_stop_stops_all);
+    tcase_add_test(c, a_rank_that_is_lost_while_they_draw_is_named_by_all_others);
     suite_add_tcase(suite, c);
 }

@@ -53,6 +53,18 @@ START_TEST(a_tie_counts_half)
 }
 END_TEST
 
+START_TEST(scores_are_in_the_order_of_numbers)
+{
+    /* From the highest, P positive: INFINITY P, 1e-45 (the smallest), 0 P and -0, -2 P, -INFINITY. */
+    const float score[] = {-INFINITY, -2, -0.0f, 1e-45f, 0, INFINITY};
+    const uint8_t label[] = {0, 1, 0, 0, 1, 1};
+    struct metrics m = metrics_of(6, score, label);
+
+    ck_assert_double_eq(m.finding[0].metric[METRIC_AUROC].value, 5.5 / 9);
+    ck_assert_double_eq(m.finding[0].point[CRITERION_F1].threshold, -2);
+}
+END_TEST
+
 START_TEST(without_positives_there_is_no_auroc)
 {
     const float score[] = {0, 1, 0, 1, 1, 0}; /* finding 0 has none, finding 1 is perfect */
@@ -184,6 +196,43 @@ START_TEST(intervals_enclose_the_value_and_follow_the_seed)
 }
 END_TEST
 
+START_TEST(parts_of_the_bootstrap_make_the_same_bits)
+{
+    static const unsigned replicates[] = {1, 8, 100, 203};
+    struct sample x;
+    struct scores s = make_sample(&x);
+    struct chex_error err;
+    struct metrics whole, m;
+
+    for (unsigned i = 0; i < sizeof(replicates) / sizeof(replicates[0]); i++) {
+        struct bootstrap_options o = {.replicates = replicates[i], .seed = 5, .parts = 1};
+
+        ck_assert_int_eq(metrics_compute(&s, o.replicates, o.seed, 1, &whole, &err), CHEX_OK);
+        ck_assert(!isnan(whole.mean[METRIC_AUROC].low));
+        for (o.parts = 1; o.parts <= 64; o.parts += o.parts < 5 ? 1 : 59) {
+            struct buffer all = {0}, draws = {0};
+
+            for (o.part = 0; o.part < o.parts; o.part++) {
+                o.threads = o.part % 3 + 1;
+                ck_assert_int_eq(metrics_begin(&s, &o, &m, &draws, &err), CHEX_OK);
+                ck_assert(isnan(m.mean[METRIC_AUROC].low));
+                /* No part has a pass of eight more than it must. */
+                ck_assert_uint_le(draws.size,
+                                  (replicates[i] / 8 / o.parts + 1) * 8 * METRIC_COUNT * 3 * sizeof(double));
+                ck_assert_int_eq(buffer_append(&all, draws.data, draws.size, &err), CHEX_OK);
+            }
+            ck_assert_int_eq(metrics_end(&m, &all, &err), CHEX_OK);
+            ck_assert_mem_eq(&m.mean, &whole.mean, sizeof(m.mean));
+            ck_assert_mem_eq(&m.finding, &whole.finding, sizeof(m.finding));
+            all.size -= sizeof(double);
+            ck_assert_int_eq(metrics_end(&m, &all, &err), CHEX_ERR_BUG);
+            buffer_release(&draws);
+            buffer_release(&all);
+        }
+    }
+}
+END_TEST
+
 Suite *
 metrics_suite(void)
 {
@@ -192,12 +241,14 @@ metrics_suite(void)
 
     tcase_add_test(c, auroc_counts_pairs);
     tcase_add_test(c, a_tie_counts_half);
+    tcase_add_test(c, scores_are_in_the_order_of_numbers);
     tcase_add_test(c, without_positives_there_is_no_auroc);
     tcase_add_test(c, a_score_that_is_no_number_is_refused);
     tcase_add_test(c, a_patient_out_of_range_is_refused);
     tcase_add_test(c, thresholds_are_scores_that_occur);
     tcase_add_test(c, the_order_of_the_images_does_not_matter);
     tcase_add_test(c, intervals_enclose_the_value_and_follow_the_seed);
+    tcase_add_test(c, parts_of_the_bootstrap_make_the_same_bits);
     suite_add_tcase(s, c);
     return s;
 }

@@ -111,6 +111,7 @@ main(void)
     srunner_add_suite(runner, graph_suite());
     srunner_add_suite(runner, step_suite());
     srunner_add_suite(runner, metrics_suite());
+    srunner_add_suite(runner, rank_times_suite());
     srunner_add_suite(runner, evaluate_suite());
     srunner_add_suite(runner, safetensors_suite());
     srunner_add_suite(runner, loader_suite());

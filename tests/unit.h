@@ -34,6 +34,7 @@ Suite *random_suite(void);
 Suite *graph_suite(void);
 Suite *step_suite(void);
 Suite *metrics_suite(void);
+Suite *rank_times_suite(void);
 Suite *evaluate_suite(void);
 Suite *safetensors_suite(void);
 Suite *loader_suite(void);

@@ -15,6 +15,7 @@ main(void)
     SRunner *runner = srunner_create(cuda_suite());
     int failed;
 
+    srunner_add_suite(runner, cuda_cudnn_suite());
     srunner_add_suite(runner, cuda_faults_suite());
     srunner_add_suite(runner, cuda_ranks_suite());
     srunner_run_all(runner, CK_ENV);

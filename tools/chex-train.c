@@ -7,12 +7,14 @@
  */
 #include <config.h>
 
+#include "backend/backend.h"
 #include "common/launcher.h"
 #include "common/stop_signals.h"
 #include "train/train_report.h"
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
@@ -64,6 +66,18 @@ warn_of_binding(const struct cli_common *common, const struct collective *togeth
                  COUNT_TEXT(neighbours), COUNT_TEXT(cores.own), COUNT_TEXT(cores.all));
 }
 
+static enum chex_status
+show_model(struct train_report *report, const struct trainer *t, struct chex_error *err)
+{
+    struct plan_model model;
+    enum chex_status status = trainer_model(t, &model, err);
+
+    if (status == CHEX_OK)
+        train_report_model(report, &model);
+    plan_model_free(&model);
+    return status;
+}
+
 /* All ranks: they time together. */
 static enum chex_status
 preview(struct train_report *report, struct trainer *t, bool is_rank_0, struct chex_error *err)
@@ -75,9 +89,10 @@ preview(struct train_report *report, struct trainer *t, bool is_rank_0, struct c
         train_report_start(report, t, &start);
     if (status == CHEX_OK)
         status = trainer_estimate(t, &report->estimate, err);
-    if (status == CHEX_OK && is_rank_0)
-        train_report_estimate(report, t);
-    return status;
+    if (status != CHEX_OK || !is_rank_0)
+        return status;
+    train_report_estimate(report, t);
+    return show_model(report, t, err);
 }
 
 static enum chex_status
@@ -127,7 +142,8 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .save = &save_requested,
                                   .started = train_report_started,
                                   .stepped = train_report_stepped,
-                                  .part = train_report_part,
+                                  .times = train_report_times,
+                                  .spans = cli->trace ? train_report_spans : NULL,
                                   .epoch = train_report_epoch,
                                   .staging = train_report_staging,
                                   .evaluating = train_report_evaluating,
@@ -169,6 +185,20 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     return comm->rank == 0 ? code : EXIT_GOOD;
 }
 
+/* srun -K and mpirun end the other ranks as soon as rank 0 returns another code than 0, and srun takes the largest code
+ * of all: by then they have returned theirs. */
+static int
+leave(struct comm *comm, int code)
+{
+    static const struct timespec pause = {.tv_nsec = 200000000};
+    bool others = comm->size > 1;
+
+    comm->ops->close(comm);
+    if (others && code != EXIT_GOOD)
+        nanosleep(&pause, NULL);
+    return code;
+}
+
 static int
 train(struct train_cli *cli, const struct cli_common *common)
 {
@@ -177,11 +207,8 @@ train(struct train_cli *cli, const struct cli_common *common)
     const atomic_bool *stop = catch_signals();
     struct comm comm;
     enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
-    int code;
 
-    code = train_on_rank(cli, common, &comm, stop, status, &err);
-    comm.ops->close(&comm);
-    return code;
+    return leave(&comm, train_on_rank(cli, common, &comm, stop, status, &err));
 }
 
 /* All ranks of a job have the same wrong command line: one of them says so. */
@@ -194,7 +221,6 @@ misused(const struct chex_error *wrong)
     const atomic_bool *stop;
     struct chex_error err;
     struct comm comm;
-    int code;
 
     if (launcher.size == 1)
         return CLI_GO_ON;
@@ -202,9 +228,22 @@ misused(const struct chex_error *wrong)
     if (launcher_comm(launcher, &comm, &err) != CHEX_OK)
         return CLI_GO_ON;
     err = *wrong;
-    code = train_on_rank(&cli, &common, &comm, stop, err.status, &err);
-    comm.ops->close(&comm);
-    return code;
+    return leave(&comm, train_on_rank(&cli, &common, &comm, stop, err.status, &err));
+}
+
+/* Libraries that it opens or that are linked alone where it is built so. */
+static void
+print_versions(void)
+{
+    char text[BACKEND_LIBRARY];
+    const char *name;
+    unsigned number;
+    size_t i;
+
+    launcher_print_version();
+    for (i = 0; backends[i]; i++)
+        for (number = 0; backends[i]->library && (name = backends[i]->library(number, text)); number++)
+            printf("%-14s %s\n", name, text);
 }
 
 int
@@ -216,7 +255,7 @@ main(int argc, char **argv)
     int code;
 
     program.misused = misused;
-    program.versions = launcher_print_version;
+    program.versions = print_versions;
     cli.argc = argc;
     cli.argv = argv;
     code = cli_parse(&program, argc, argv, &cli, &common);

@@ -22,7 +22,7 @@ chex_convert_LDADD = $(launcher_ldadd) $(tools_ldadd)
 
 # the trainer's readers: checkpoints, event files
 chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
-inspect_parts = $(inspect_sources) $(source_sources) $(compare_sources) $(report_sources)
+inspect_parts = $(inspect_sources) $(source_sources) $(compare_sources) $(report_sources) $(run_times_sources)
 chex_inspect_CPPFLAGS = $(tools_cppflags) $(XXHASH_CFLAGS)
 chex_inspect_LDADD = libdraw.la libtrain.la $(tools_ldadd) $(XXHASH_LIBS)
 

@@ -23,6 +23,7 @@ copy_async(void *to, const void *from, unsigned size, unsigned valid, place at)
     running->at = at;
     if (valid > 0) /* a source that is not there is to be found here, not at the wait */
         (void)*(const volatile unsigned char *)source;
+    COUNTED(traffic_copy(to, from, size, valid, __builtin_return_address(0));)
     TSAN(for (unsigned i = 0; i < 16; i += 8) { __tsan_write8(target + i); })
     for (unsigned i = 0; i < 16; i++)
         ((volatile unsigned char *)target)[i] = 0xff;

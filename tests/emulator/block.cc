@@ -187,6 +187,7 @@ sync_block(place at)
     if (++barrier.arrived < thread_count) {
         wait_here(at);
     } else {
+        COUNTED(traffic_block(thread_count);)
         barrier.arrived = 0;
         barrier.odd = !barrier.odd;
         for (unsigned i = 0; i < thread_count; i++)
@@ -286,6 +287,7 @@ run_block(uint3 block, uint3 size, uint3 grid, unsigned char *shared)
     fiber_switch(&host, &running->stack, false);
     if (ended_count < thread_count)
         deadlock();
+    COUNTED(traffic_block(thread_count);)
     TSAN(free(barrier.sync);)
     for (i = 0; i < thread_count; i++)
         fiber_release(&threads[i].stack);
@@ -302,6 +304,7 @@ run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t 
     fiber_adopt(&host);
     current = k;
     current_argument = argument;
+    COUNTED(traffic_begin(k, shared);)
     thread_count = block.x * block.y * block.z;
     for (i = 0; i < blocks; i++)
         turn[i] = i;
@@ -316,6 +319,7 @@ run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t 
                   {block.x, block.y, block.z}, {grid.x, grid.y, grid.z}, base);
     }
     TSAN(__tsan_acquire(&end_sync);)
+    COUNTED(traffic_end();)
     current = NULL;
 }
 

@@ -1,52 +1,64 @@
 # build.mk - the emulator, its tests and the kernels of train/cuda/, for one compiler and one kind of build (GNU make)
 #
-#     make -f build.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|ucontext|volta|asan|tsan OUT=folder \
+#     make -f build.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|ucontext|volta|asan|tsan|counted OUT=folder \
 #         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
 #
 # check_emulator.py calls it.  Kernels and host code are instrumented by a sanitizer; by the thread sanitizer the
 # emulator is not (sanitizer.h).  volta: kernels as a V100 computes them, which has no bf16; with sanitizers no bf16,
-# with the thread sanitizer fp16 alone.
+# with the thread sanitizer fp16 alone.  counted: kernels are compiled as for the thread sanitizer, whose place
+# traffic.cc takes; g++ alone.
 #
 # SPDX-License-Identifier: Apache-2.0
 HERE = $(SOURCE)/tests/emulator
+TESTS = $(SOURCE)/tests/kernels
 CUDA = $(SOURCE)/train/cuda
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
 FLAGS_volta = -DDEVICE_ARCH=700 -DONLY_FP16
 FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DNO_BF16
 FLAGS_tsan = -fsanitize=thread -DONLY_FP16
+FLAGS_counted = -DEMULATOR_COUNTED -DONLY_FP16
+KERNEL_FLAGS_counted = -fsanitize=thread
 EMULATOR_FLAGS_ucontext = $(FLAGS_ucontext)
 EMULATOR_FLAGS_asan = $(FLAGS_asan)
 EMULATOR_FLAGS_tsan = -DEMULATOR_TSAN
+EMULATOR_FLAGS_counted = -DEMULATOR_COUNTED
 FLAGS = $(FLAGS_$(KIND))
 WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
 COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -iquote $(SOURCE)/lib -I$(HERE)
 C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
 CC17 = $(CXX) -std=c++17 $(COMMON)
-VALUES = $(if $(filter volta tsan,$(KIND)),fp16,fp16 $(if $(filter asan,$(KIND)),,bf16) float)
+VALUES = $(if $(filter volta tsan counted,$(KIND)),fp16,fp16 $(if $(filter asan,$(KIND)),,bf16) float)
 BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
 
-kernel_programs = conv_kernels head_kernels input_kernels norm_kernels pool_kernels step_kernels
+kernel_programs = conv_kernels fused_kernels head_kernels input_kernels norm_kernels pool_kernels settle_kernels \
+	step_kernels sum_kernels
 PROGRAMS = halves api matrices rules $(kernel_programs) layout_steps
-emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp)
+emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp \
+	$(if $(filter counted,$(KIND)),traffic))
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
-kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_conv.o $(OUT)/cuda_launch.o
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
-tests_of_kernels = $(kernel_programs:%=$(OUT)/%)
+tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 # a plan without its backend, and beside it the backend ref
-layout = backward build eights forward layout memory
+layout = $(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/layout/*.c))
+model = gpu/cuda_model $(patsubst %,roof/%,areas seconds work work_norm work_step)
 ref = $(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/$(f)/*.c)))
-plan = $(patsubst %,$(OUT)/plan/%.o,$(layout:%=gpu/cuda_%) $(filter-out backend/backend backend/registry,$(ref)) \
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
 	base/error base/memory base/progress base/sha256)
 
 all: $(PROGRAMS:%=$(OUT)/%)
 
 $(emulator): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
 	$(CC17) -O3 $(EMULATOR_FLAGS_$(KIND)) -c $< -o $@
-$(OUT)/halves.o $(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
+$(OUT)/traffic_rules.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
+	$(CC17) -O1 $(FLAGS) $(KERNEL_FLAGS_$(KIND)) -c $< -o $@
+$(OUT)/halves.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
+	$(CC17) -O1 $(FLAGS) -c $< -o $@
+$(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(TESTS)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
 $(OUT)/rule_kernels.o: $(OUT)/%.o: $(HERE)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
@@ -56,7 +68,7 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
-$(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
+$(OUT)/cuda_conv.o $(OUT)/cuda_launch.o: $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
 	$(C) -c $< -o $@
 
 $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
@@ -65,12 +77,13 @@ $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
 $(OUT)/plan/%.o: $(SOURCE)/train/%.c
 	mkdir -p $(@D)
 	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
-$(OUT)/layout_steps.o $(OUT)/layout_fixture.o: $(OUT)/%.o: $(HERE)/%.c | $(OUT)
+$(OUT)/layout_steps.o $(OUT)/traffic_steps.o $(OUT)/layout_fixture.o: $(OUT)/%.o: $(TESTS)/%.c | $(OUT)
 	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value
 $$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/%.cu | $$(OUT)
-	$$(CC17) -x c++ $$(if $$(filter asan tsan,$$(KIND)),-O1,-O2) $$(FLAGS) -DCUDA_VALUE=$(1) -c $$< -o $$@
+	$$(CC17) -x c++ $$(if $$(filter asan tsan,$$(KIND)),-O1,-O2) $$(FLAGS) $$(KERNEL_FLAGS_$$(KIND)) \
+		-DCUDA_VALUE=$(1) -c $$< -o $$@
 $$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)
 	$$(C) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=$$(BYTES_$(1)) -c $$< -o $$@
 endef
@@ -78,9 +91,14 @@ $(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
 
 $(tests_in_c): %: %.o $(OUT)/rule_kernels.o $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@
+$(OUT)/traffic_rules: %: %.o $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@
 $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+$(OUT)/traffic_steps: $(OUT)/traffic_steps.o $(OUT)/layout_fixture.o $(plan) $(model:%=$(OUT)/plan/%.o) \
+		$(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 $(OUT)/halves: $(OUT)/halves.o
 	$(CXX) $(FLAGS) $^ -o $@

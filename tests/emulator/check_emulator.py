@@ -27,8 +27,10 @@ PROGRAMS = ["halves", "api", "matrices", "rules"]
 # Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.
 KERNEL_BUILDS = [("g++", "plain", []), ("g++", "volta", []), ("g++", "asan", ["small"]), ("clang++", "tsan", ["small"]),
                  ("clang++", "asan", ["small"])]
-KERNEL_PROGRAMS = ["conv_kernels", "head_kernels", "input_kernels", "norm_kernels", "pool_kernels", "step_kernels",
-                   "layout_steps"]
+KERNEL_PROGRAMS = ["conv_kernels", "fused_kernels", "head_kernels", "input_kernels", "norm_kernels", "pool_kernels",
+                   "settle_kernels", "step_kernels", "sum_kernels", "layout_steps"]
+# Of the build that counts what kernels touch.
+COUNTING_PROGRAMS = ["traffic_rules", "bank_conflicts", "traffic_steps"]
 SEEDS = [0, 1, 2, 3]
 
 WRONG = "not"      # rules.c: "value 3 is nan, not 4"
@@ -147,6 +149,13 @@ for the_compiler, the_kind, the_words in KERNEL_BUILDS:
             for seed in ("0", "7") if kind == "plain" else ("0",):
                 result = run([path, *words], EMULATOR_THREADS=seed, EMULATOR_STREAMS=seed)
                 assert result.returncode == 0, f"seed {seed}: {result.stdout[-3000:]}"
+
+
+for the_program in COUNTING_PROGRAMS:
+    @case(f"g++, counted: {the_program}")
+    def counts(_, program=the_program):
+        result = run([os.path.join(build("g++", "counted", COUNTING_PROGRAMS), program)])
+        assert result.returncode == 0, result.stdout[-3000:]
 
 
 @case("every rule of rules.c is in the table of this test")

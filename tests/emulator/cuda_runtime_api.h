@@ -101,7 +101,8 @@ struct cudaDeviceProp {
     char name[256];
     cudaUUID_t uuid;
     size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin;
-    int major, minor, multiProcessorCount, maxThreadsPerBlock, l2CacheSize, ECCEnabled, pciBusID;
+    int major, minor, multiProcessorCount, maxThreadsPerBlock, l2CacheSize, ECCEnabled;
+    int pciDomainID, pciBusID, pciDeviceID;
 };
 struct cudaFuncAttributes {
     size_t sharedSizeBytes;

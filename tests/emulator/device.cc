@@ -52,7 +52,7 @@ make_device(int number, int capability, size_t memory)
     p->multiProcessorCount = capability >= 90 ? 132 : capability >= 80 ? 108 : 80;
     p->maxThreadsPerBlock = THREADS_MAX;
     p->l2CacheSize = 50 << 20;
-    p->pciBusID = number;
+    p->pciBusID = *setting("EMULATOR_BUS", "") ? atoi(setting("EMULATOR_BUS", "")) : number;
     return d;
 }
 

@@ -21,6 +21,32 @@
 #define __forceinline__ inline
 #define __restrict__ __restrict
 
+namespace emulated
+{
+/* From one place to the other, each one access: of a build that counts. */
+void copy_wide(void *to, const void *from, size_t size);
+} // namespace emulated
+
+/* Whoever copies a value of 16 bytes there makes one access of it, which the compiler would take apart. */
+#ifdef EMULATOR_COUNTED
+#define COPIED_WHOLE(type, part)                                  \
+    type() = default;                                             \
+    type(part a, part b, part c, part d) : x(a), y(b), z(c), w(d) \
+    {                                                             \
+    }                                                             \
+    type(const type &from)                                        \
+    {                                                             \
+        emulated::copy_wide(this, &from, sizeof(from));           \
+    }                                                             \
+    type &operator=(const type &from)                             \
+    {                                                             \
+        emulated::copy_wide(this, &from, sizeof(from));           \
+        return *this;                                             \
+    }
+#else
+#define COPIED_WHOLE(type, part)
+#endif
+
 struct uint3 {
     unsigned x, y, z;
 };
@@ -29,12 +55,14 @@ struct alignas(8) uint2 {
 };
 struct alignas(16) uint4 {
     uint32_t x, y, z, w;
+    COPIED_WHOLE(uint4, uint32_t)
 };
 struct alignas(8) float2 {
     float x, y;
 };
 struct alignas(16) float4 {
     float x, y, z, w;
+    COPIED_WHOLE(float4, float)
 };
 
 namespace emulated
@@ -78,8 +106,36 @@ void copy_wait(unsigned groups_left);
 
 /* Ends the process where p is no multiple of `align`. */
 void check_aligned(const void *p, size_t align, place at);
-/* An access that the compiler's instrumentation does not see. */
-void note_read(const void *p, size_t size);
+/* A value of shared memory that ldmatrix brings, 2 or 4 bytes. */
+void fetch(void *to, const void *from, size_t size);
+
+/* An access of 16 bytes (32 where half types are float): in a build that counts, one access whatever is made of it. */
+void load_wide(void *to, const void *from, size_t size);
+void store_wide(void *to, const void *from, size_t size);
+
+template <typename T>
+static inline void
+load_whole(T &to, const void *from, place at)
+{
+    check_aligned(from, 16, at);
+#ifdef EMULATOR_COUNTED
+    load_wide(&to, from, sizeof(to));
+#else
+    to = *(const T *)from;
+#endif
+}
+
+template <typename T>
+static inline void
+store_whole(void *to, const T &from, place at)
+{
+    check_aligned(to, 16, at);
+#ifdef EMULATOR_COUNTED
+    store_wide(to, &from, sizeof(from));
+#else
+    *(T *)to = from;
+#endif
+}
 
 template <typename T>
 static inline void
@@ -120,6 +176,24 @@ mma_884(float d[8], const T a[4], const T b[4], bool transposed_a, bool transpos
     mma_884(d, (const float *)fa, (const float *)fb, transposed_a, transposed_b, at);
 }
 
+static inline uint32_t
+bits_of_float(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+
+static inline float
+float_of_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
 template <typename T>
 static inline T
 shuffle_value(uint32_t mask, T value, unsigned from, place at)
@@ -150,8 +224,7 @@ ldmatrix(T *out, unsigned matrices, bool transposed, const void *row, place at)
             const T *from = transposed ? (const T *)p[2 * i + h] + self->lane / 4
                                        : (const T *)p[i] + self->lane % 4 * 2 + h;
 
-            note_read(from, sizeof(T));
-            out[2 * i + h] = *from;
+            fetch(&out[2 * i + h], from, sizeof(T));
         }
 }
 
@@ -211,6 +284,8 @@ struct register_kernel {
 
 #define EMULATED_LANE                    (emulated::self->lane)
 #define __syncthreads()                  emulated::sync_block(EMULATED_HERE)
+#define __float_as_uint(x)               emulated::bits_of_float(x)
+#define __uint_as_float(x)               emulated::float_of_bits(x)
 #define __syncwarp()                     emulated::sync_warp(0xffffffffu, EMULATED_HERE)
 #define __syncwarp_of(mask)              emulated::sync_warp(mask, EMULATED_HERE)
 #define __shfl_sync(mask, value, from)   emulated::shuffle_value(mask, value, from, EMULATED_HERE)

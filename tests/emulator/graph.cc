@@ -202,6 +202,7 @@ cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out)
     }
     if (error == cudaSuccess)
         *out = new CUgraph_st{ended->nodes};
+    ended->nodes.reset(); /* events that were recorded in it still have the capture */
     return c.end(error);
 }
 

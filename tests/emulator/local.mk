@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The emulator of CUDA's execution model, and on it the backend `cuda-emulated` for the programs of the tests.  It needs
-# a C++ compiler, which nothing else here does.  build.mk builds emulator and kernels once more for `make
-# check-emulator`, with several compilers and sanitizers.
+# The emulator of CUDA's execution model, and on it the backend `cuda-emulated` for the programs of the tests, with a
+# cuDNN and an NCCL of its own (../cudnn, ../nccl).  It needs a C++ compiler, which nothing else here does.  build.mk
+# builds emulator and kernels once more for `make check-emulator`, with several compilers and sanitizers.
 emulator_sources = \
 	tests/emulator/async_copy.cc \
 	tests/emulator/block.cc \
@@ -11,41 +11,41 @@ emulator_sources = \
 	tests/emulator/matrix.cc \
 	tests/emulator/memory.cc \
 	tests/emulator/stream.cc \
-	tests/emulator/warp.cc
+	tests/emulator/warp.cc \
+	tests/cudnn/fake_cudnn.cc \
+	tests/nccl/fake_nccl.cc
 EXTRA_DIST += $(emulator_sources) \
 	tests/emulator/api.c \
 	tests/emulator/block.h \
 	tests/emulator/build.mk \
 	tests/emulator/check_emulator.py \
 	tests/emulator/check_sm70.py \
-	tests/emulator/conv_kernels.cc \
 	tests/emulator/cuda_runtime_api.h \
 	tests/emulator/emulated.h \
 	tests/emulator/emulator.h \
 	tests/emulator/fiber.h \
 	tests/emulator/half.h \
 	tests/emulator/halves.cc \
-	tests/emulator/head_kernels.cc \
-	tests/emulator/input_kernels.cc \
-	tests/emulator/kernel_fixture.cc \
-	tests/emulator/kernel_fixture.h \
-	tests/emulator/layout_fixture.c \
-	tests/emulator/layout_fixture.h \
-	tests/emulator/layout_steps.c \
 	tests/emulator/matrices.c \
-	tests/emulator/norm_kernels.cc \
-	tests/emulator/pool_kernels.cc \
+	tests/emulator/nvrtc.py \
 	tests/emulator/rule_kernels.cc \
 	tests/emulator/rule_kernels.h \
 	tests/emulator/rules.c \
 	tests/emulator/runtime.h \
 	tests/emulator/sanitizer.h \
-	tests/emulator/step_kernels.cc
+	tests/emulator/traffic.cc \
+	tests/emulator/traffic.h \
+	tests/emulator/traffic_rules.cc \
+	tests/nccl/fake_nccl.h \
+	tests/nccl/library.c \
+	tests/nccl/nccl.h
 
 # The C code of the backend is compiled where there is no C++ too.
-emulated_cppflags = $(cuda_cppflags) -I$(srcdir)/tests/emulator -DCUDA_EMULATED
+# Buckets are small enough that the networks of tests have some.
+emulated_cppflags = $(cuda_cppflags) -I$(srcdir)/tests/emulator -I$(srcdir)/tests/cudnn -I$(srcdir)/tests/nccl \
+	-DCUDA_EMULATED -DCUDA_BUCKET=4096 -DCUDA_FRONT=1024
 check_LTLIBRARIES += libcudaemulated.la
-libcudaemulated_la_SOURCES = $(cuda_sources)
+libcudaemulated_la_SOURCES = $(cuda_sources) $(cudnn_sources) tests/cudnn/library.c $(nccl_sources) tests/nccl/library.c
 libcudaemulated_la_CPPFLAGS = $(emulated_cppflags)
 
 if EMULATOR
@@ -112,6 +112,7 @@ tests_unit_gpu_SOURCES = \
 	tests/step_fixture.c \
 	tests/step_fixture.h \
 	tests/test_cuda.c \
+	tests/test_cuda_cudnn.c \
 	tests/test_cuda_faults.c \
 	tests/test_cuda_ranks.c \
 	tests/unit.h

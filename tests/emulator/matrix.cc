@@ -135,6 +135,18 @@ mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool 
     leave(m);
 }
 
+#ifdef EMULATOR_COUNTED
+static void
+count_rows(const meeting *m, unsigned matrices)
+{
+    const void *row[WARP];
+
+    for (unsigned lane = 0; lane < matrices * 8; lane++)
+        row[lane] = (const void *)(uintptr_t)(m->lane[lane].in[0] | (uint64_t)m->lane[lane].in[1] << 32);
+    traffic_matrices(row, matrices);
+}
+#endif
+
 void
 exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count, const void **p, place at)
 {
@@ -143,6 +155,7 @@ exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count
     if (running->seen.lane < matrices * 8 && (uintptr_t)row % 16 != 0)
         violation(at, "ldmatrix of a row at %p, which is no multiple of 16", row);
     meeting *m = meet(0xffffffffu, at, words, sizeof(words), NULL, false);
+    COUNTED(if (running->seen.lane == 0) count_rows(m, matrices);)
     for (unsigned i = 0; i < matrices; i++)
         for (unsigned k = 0; k < count; k++) {
             const uint32_t *in = m->lane[i * 8 + first + k].in;
@@ -153,10 +166,12 @@ exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count
 }
 
 void
-note_read(const void *p, size_t size)
+fetch(void *to, const void *from, size_t size)
 {
-    (void)p;
-    (void)size;
-    TSAN(if (size == 2) __tsan_read2((void *)p); else if (size == 4) __tsan_read4((void *)p);)
+    TSAN(if (size == 2) __tsan_read2((void *)from); else __tsan_read4((void *)from);)
+    if (size == 2)
+        memcpy(to, from, 2);
+    else
+        memcpy(to, from, 4);
 }
 } // namespace emulated

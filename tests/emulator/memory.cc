@@ -116,6 +116,21 @@ owner_of(const void *p, size_t size)
     return !g.freed && (size_t)(at - r->first) + size <= g.size ? g.device : -2;
 }
 
+bool
+find_memory(const void *p, const unsigned char **begin, const unsigned char **end)
+{
+    auto r = regions.upper_bound((const unsigned char *)p);
+
+    if (r == regions.begin())
+        return false;
+    const region &g = (--r)->second;
+    if (g.freed || (const unsigned char *)p >= r->first + g.size)
+        return false;
+    *begin = r->first;
+    *end = r->first + g.size;
+    return true;
+}
+
 static void
 check_margin(const unsigned char *start, const region &g)
 {
@@ -232,8 +247,7 @@ cudaFreeHost(void *p)
     if (found == pinned.end())
         return c.end(cudaErrorInvalidValue);
     counts.waits++;
-    for (size_t i = 0; i < devices().size(); i++)
-        finish_device((int)i);
+    finish_device(current_device()); /* those of other threads have memory of their own */
     pinned.erase(found);
     free(p);
     return c.end();

@@ -5,6 +5,9 @@
  * that wait, and then only what is waited for, or, with a seed of EMULATOR_STREAMS, a part of what other streams have
  * to do as well.  A query does at most one thing, so a host that polls gets on.  One lock is held in every call.
  *
+ * Work that needs other processes (tests/nccl/) is done by a host that polls alone: a host that waits for it in a call
+ * would wait for ever where a peer is gone, and breaks a rule.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EMULATOR_RUNTIME_H
@@ -34,6 +37,7 @@ struct work {
     int device;
     bool host; /* a function of the host: no device memory */
     std::function<cudaError_t()> run;
+    std::function<bool()> blocked = {}; /* may it not run yet, since other processes have to do something? */
 };
 
 struct event_state {
@@ -133,6 +137,8 @@ void open_memory(int device);
 void open_no_memory();
 /* Is it device memory (of which device), and all of it?  -1: memory of the host; -2: not all of it */
 int owner_of(const void *p, size_t size);
+/* Where the device memory that p lies in begins and ends; false: it lies in none. */
+bool find_memory(const void *p, const unsigned char **begin, const unsigned char **end);
 void check_margins(); /* nothing was written behind an allocation */
 
 /* -- stream.cc -- */
@@ -144,6 +150,7 @@ cudaError_t enqueue(cudaStream_t s, work w);
 cudaError_t enqueue_operation(cudaStream_t s, operation o);
 std::vector<cudaStream_t> &all_streams();
 extern bool in_host_function; /* which may not call the runtime */
+extern unsigned host_waits;   /* calls under way in which the host waits */
 
 /* -- graph.cc -- */
 cudaError_t record_node(cudaStream_t s, work w);

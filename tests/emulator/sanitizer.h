@@ -38,4 +38,12 @@ void __tsan_write8(void *);
 #define TSAN(...)
 #endif
 
+/* A build that counts what kernels touch. */
+#ifdef EMULATOR_COUNTED
+#include "traffic.h"
+#define COUNTED(...) __VA_ARGS__
+#else
+#define COUNTED(...)
+#endif
+
 #endif

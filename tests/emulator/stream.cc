@@ -15,6 +15,19 @@ namespace emulated
 static generator order;
 static bool lazy = true;
 bool in_host_function;
+unsigned host_waits;
+
+/* While the host waits. */
+struct waiting {
+    waiting()
+    {
+        host_waits++;
+    }
+    ~waiting()
+    {
+        host_waits--;
+    }
+};
 
 void
 stream_seed(uint64_t seed)
@@ -61,12 +74,50 @@ stream_of(cudaStream_t s)
 /* ---- one thing after the other ----------------------------------------------------------------------------------- */
 
 static bool
+is_blocked(const work &w)
+{
+    return w.blocked && w.blocked();
+}
+
+/* Nodes of a graph that may run now, as places in its list of those that are ready. */
+static std::vector<size_t>
+runnable(const graph_run &r)
+{
+    std::vector<size_t> places;
+
+    for (size_t i = 0; i < r.ready.size() && !(lazy && !places.empty()); i++)
+        if (!is_blocked(r.of->nodes[r.ready[i]].what))
+            places.push_back(i);
+    return places;
+}
+
+static bool
 can_run(const CUstream_st *s)
 {
     if (s->queue.empty() || devices()[(size_t)s->device].sticky != cudaSuccess)
         return false;
     const operation &o = s->queue.front();
+    if (o.what == operation::WORK)
+        return !is_blocked(o.todo);
+    if (o.what == operation::GRAPH)
+        return o.run.left == 0 || !runnable(o.run).empty();
     return o.what != operation::WAIT || o.event->done >= o.number;
+}
+
+/* Does any stream have work next that other processes may hold up? */
+static bool
+peers_hold_up()
+{
+    for (cudaStream_t s : all_streams()) {
+        const operation *o = s->queue.empty() ? NULL : &s->queue.front();
+
+        if (o && o->what == operation::WORK && o->todo.blocked)
+            return true;
+        for (size_t i = 0; o && o->what == operation::GRAPH && i < o->run.ready.size(); i++)
+            if (o->run.of->nodes[o->run.ready[i]].what.blocked)
+                return true;
+    }
+    return false;
 }
 
 /* Nothing of a device that has failed runs any more. */
@@ -104,7 +155,8 @@ run_node(CUstream_st *s)
 {
     graph_run &r = s->queue.front().run;
     std::shared_ptr<const graph> g = r.of;
-    size_t at = lazy ? 0 : order.next() % r.ready.size(), node = r.ready[at];
+    std::vector<size_t> places = runnable(r);
+    size_t at = places[lazy ? 0 : order.next() % places.size()], node = r.ready[at];
 
     r.ready.erase(r.ready.begin() + (long)at);
     if (!do_work(g->nodes[node].what))
@@ -154,6 +206,10 @@ step(cudaStream_t wanted)
     for (cudaStream_t s : all_streams())
         if (can_run(s))
             able.push_back(s);
+    if (able.empty() && peers_hold_up() && host_waits == 0)
+        return;
+    if (able.empty() && peers_hold_up())
+        violation({}, "the host waits for other ranks, and one of them may be gone: poll");
     if (able.empty())
         violation({}, "streams wait for each other");
     advance(able[lazy ? 0 : order.next() % able.size()]);
@@ -162,6 +218,8 @@ step(cudaStream_t wanted)
 bool
 finish(cudaStream_t s)
 {
+    waiting in_here;
+
     while (!s->queue.empty() && devices()[(size_t)s->device].sticky == cudaSuccess)
         step(s);
     return devices()[(size_t)s->device].sticky == cudaSuccess;
@@ -358,8 +416,10 @@ cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
 
     if (c.failed())
         return c.end();
+    if (e->recording && !e->recording->nodes)
+        return c.end(cudaErrorStreamCaptureIsolation);
     if (e->recording) { /* the stream takes part in the capture from here on */
-        if ((s->recording && s->recording != e->recording) || !s->queue.empty())
+        if (s->recording ? s->recording != e->recording : !s->queue.empty())
             return c.end(refuse_in_capture());
         s->recording = e->recording;
         for (size_t node : e->last)
@@ -421,6 +481,7 @@ cudaEventSynchronize(cudaEvent_t e)
     if (e->recording)
         return c.end(cudaErrorCapturedEvent);
     counts.waits++;
+    waiting in_here;
     while (error == cudaSuccess && !is_done(e))
         error = step_to(e);
     return c.end(error);

@@ -83,6 +83,7 @@ meet(uint32_t mask, place at, const void *in, size_t size, void (*complete)(meet
                 warp.open[i] = warp.open[--warp.count];
         if (complete)
             complete(m);
+        COUNTED(if (mask == 0xffffffffu) traffic_warp(running->seen.warp);)
         for (unsigned lane = 0; lane < WARP; lane++)
             if ((mask & ~bit) >> lane & 1)
                 release(lane_of_warp(lane));

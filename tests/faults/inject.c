@@ -3,7 +3,7 @@
  * written; for check_faults.py
  *
  *     CHEX_FAULT=KIND:N:once|ever:WHAT   WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill, wait
- *                                        (three seconds, then the call)
+ *                                        (three seconds, then the call), wait20 (20 milliseconds)
  *     CHEX_FAULT_BELOW=/out:/in          only files below these folders count; calls of kind memory always do
  *     CHEX_FAULT_REPORT=FILE             at the end: a line "KIND COUNT" for each kind
  *     CHEX_FAULT_LOG=FILE                every change below the folders, in order, for the replay of a power loss
@@ -63,8 +63,10 @@ parse_plan(const char *text)
             plan.kind = (enum kind)i, plan.on = true;
     plan.ever = strcmp(mode, "ever") == 0;
     plan.what = strcmp(what, "short") == 0 ? FAIL_SHORT : strcmp(what, "kill") == 0 ? FAIL_KILL : 0;
-    if (strcmp(what, "wait") == 0)
+    if (strncmp(what, "wait", 4) == 0) {
         plan.what = FAIL_WAIT;
+        plan.milliseconds = what[4] ? atol(what + 4) : 3000;
+    }
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
         if (strcmp(what, errors[i].name) == 0)
             plan.what = errors[i].number;
@@ -213,7 +215,7 @@ count_one(enum kind kind)
             pause();
     }
     if (plan.what == FAIL_WAIT) {
-        struct timespec left = {.tv_sec = 3};
+        struct timespec left = {.tv_sec = plan.milliseconds / 1000, .tv_nsec = plan.milliseconds % 1000 * 1000000};
 
         while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) != 0)
             continue; /* a signal does not end it */

@@ -32,6 +32,7 @@ struct plan {
     enum kind kind;
     unsigned long nth;
     int what; /* errno, FAIL_SHORT, FAIL_KILL or FAIL_WAIT */
+    long milliseconds;
     char below[FOLDERS][PATH_SIZE];
     unsigned folders;
     int log;

@@ -2,30 +2,31 @@
 #
 #     make -f build.mk SOURCE=. OUT=folder BUILD=folder-of-config.h [NVCC=nvcc] [ARCHS='80 90 100'] [PROGRAMS=...]
 #
-# The tests of kernels are those of tests/emulator/, linked with the CUDA runtime instead of the emulator.  gpu-rates
+# The tests of kernels are those of tests/kernels/, linked with the CUDA runtime instead of the emulator.  gpu-rates
 # measures what the device gives to a copy and to products of matrices.  The runtime and libstdc++ are linked into the
 # programs, which then need a driver and glibc.  nvcc compiles host code too, by g++: it knows where its headers are.
 #
 # SPDX-License-Identifier: Apache-2.0
 NVCC = nvcc
 ARCHS = 80 90 100
-HERE = $(SOURCE)/tests/emulator
+HERE = $(SOURCE)/tests/kernels
 CUDA = $(SOURCE)/train/cuda
 comma = ,
 # Machine code for each, and text of the newest for what comes after it.
 CODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(ARCHS))$(comma)code=compute_$(lastword $(ARCHS))
 WARNINGS = -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Werror
-COMMON = -g -MD $(WARNINGS) -Xcompiler -iquote,$(HERE),-iquote,$(SOURCE)/train,-iquote,$(SOURCE)/lib -I$(BUILD)
+COMMON = -g -MD $(WARNINGS) -Xcompiler -iquote,$(HERE),-iquote,$(SOURCE)/tests/emulator \
+	-Xcompiler -iquote,$(SOURCE)/train,-iquote,$(SOURCE)/lib -I$(BUILD)
 CC17 = $(NVCC) -std=c++17 -O1 $(COMMON) -DON_DEVICE
 C11 = $(NVCC) -x c -Xcompiler -std=c11 -O2 $(COMMON) -D_DEFAULT_SOURCE
 
 VALUES = fp16 bf16
-all_tests = $(filter-out rule_kernels,$(notdir $(basename $(wildcard $(HERE)/*_kernels.cc))))
+all_tests = $(notdir $(basename $(wildcard $(HERE)/*_kernels.cc)))
 PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
-kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_launch.o
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_conv.o $(OUT)/cuda_launch.o
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 LINK = $(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc
 
@@ -37,7 +38,7 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C11) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C11) -c $< -o $@
-$(OUT)/cuda_launch.o: $(CUDA)/cuda_launch.c | $(OUT)
+$(OUT)/cuda_conv.o $(OUT)/cuda_launch.o: $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
 	$(C11) -c $< -o $@
 
 define of_value

@@ -15,8 +15,8 @@
 set -eu
 
 programs='chex-train chex-synth chex-convert chex-inspect train-step gpu-steps gpu-loop'
-scripts='tests/gpu/check_gpu.py tests/gpu/gpu_results.py tests/gpu/parity.py tests/gpu/runs.py bench/gpu.py
-    bench/gpu_torch.py'
+scripts='tests/gpu/check_gpu.py tests/gpu/gpu_ranks.py tests/gpu/gpu_results.py tests/gpu/parity.py tests/gpu/runs.py
+    bench/gpu.py bench/gpu_torch.py'
 # Of glibc, which is the machine's own.
 system='ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil|libnss_.*|linux-vdso'
 
@@ -58,7 +58,7 @@ build() { # SOURCE OUT
 pack() { # SOURCE BUILD OUT
     rm -rf "$3"
     mkdir -p "$3/bin" "$3/lib" "$3/tests/gpu" "$3/bench"
-    kernels=$(find "$1/tests/emulator" -name '*_kernels.cc' | sed 's|.*/||; s|\.cc$||; /^rule_/d' | sort)
+    kernels=$(find "$1/tests/kernels" -name '*_kernels.cc' | sed 's|.*/||; s|\.cc$||' | sort)
     for name in $programs $kernels gpu-rates; do
         from=$2/$name
         test -x "$from" || from=$2/gpu/$name

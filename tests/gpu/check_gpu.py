@@ -10,9 +10,11 @@ Parts, in this order:
     build     kernel tests, by nvcc, where nobody brought them
     kernels   every kernel beside formulas in double, in fp16 and bf16
     steps     whole steps beside ref and cpu: the same bits twice, errors of logits, gradients and statistics
+    cudnn     the same with convolutions by cuDNN (--engine cudnn)
     parity    gradients beside PyTorch's in float64; errors at most 1.1 times those of its own autocast
     runs      chex-train: the same bytes twice, resumed, after kills and signals; from CPU to GPU and back; out of
               memory, a damaged record, a loss that is not finite
+    ranks     NCCL with one rank in the graph of a step; two ranks on one GPU; where there are two GPUs NCCL with two
     sanitize  the four tools of compute-sanitizer over small shapes and one step
 
 Each part has a limit of its own and writes what it found at once: gpu_results.py says where.  With --device cpu all but
@@ -27,6 +29,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import gpu_ranks  # noqa: E402
 import gpu_results  # noqa: E402
 import runs  # noqa: E402
 from gpu_results import BUILD, HERE, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
@@ -37,9 +40,11 @@ ROUNDOFF = {"fp16": 2.0 ** -11, "bf16": 2.0 ** -8, "fp32": 2.0 ** -24}
 STEPS = [("densenet-micro", 32, 8, 10, "ref"), ("densenet-micro", 32, 8, 10, "cpu"), ("densenet121", 32, 16, 2, "ref"),
          ("resnet50", 64, 8, 2, "cpu"), ("densenet121", 224, 16, 2, "cpu")]
 QUICK_STEPS = STEPS[:2]
+CUDNN_STEPS = [("densenet-micro", 32, 8, 10, "ref"), ("resnet50", 64, 8, 2, "cpu")]
 PARITY = [("densenet121", 64, 16), ("resnet50", 64, 16), ("densenet121", 224, 16)]
 TOOLS = {"memcheck": ["--leak-check", "full"], "racecheck": [], "initcheck": [], "synccheck": []}
-LIMITS = {"machine": 20, "build": 120, "kernels": 60, "steps": 110, "parity": 110, "runs": 150, "sanitize": 150}
+LIMITS = {"machine": 20, "build": 120, "kernels": 60, "steps": 110, "cudnn": 60, "parity": 110, "runs": 150,
+          "ranks": 100, "sanitize": 150}
 
 
 def options():
@@ -106,9 +111,8 @@ def capability(r):
 def kernel_tests():
     """Names of the programs: of a bundle, else by their sources."""
     found = glob.glob(os.path.join(ROOT, "bin", "*_kernels"))
-    found = found or glob.glob(os.path.join(ROOT, "tests", "emulator", "*_kernels.cc"))
-    names = sorted(os.path.splitext(os.path.basename(path))[0] for path in found)
-    return [name for name in names if name != "rule_kernels"]
+    found = found or glob.glob(os.path.join(ROOT, "tests", "kernels", "*_kernels.cc"))
+    return sorted(os.path.splitext(os.path.basename(path))[0] for path in found)
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------
@@ -148,24 +152,34 @@ def kernel_cases(r, name, done):
 
 # ---- steps -------------------------------------------------------------------------------------------------------
 
-def check_steps(r, o):
-    for model, side, images, steps, beside in QUICK_STEPS if o.quick else STEPS:
+def compare_steps(r, o, problems, engine):
+    for model, side, images, steps, beside in problems:
         if beside == o.device:
             continue
         for precision in o.precisions:
             def compare(words=(model, side, images, steps), beside=beside, precision=precision):
-                done = r.run([program("gpu-steps", o.device), f"{o.device}:{precision}", beside, *words], None)
-                if done.returncode == 77:
+                done = r.run([program("gpu-steps", o.device), f"{o.device}:{precision}", beside, *words, engine], None)
+                if done.returncode == 77 or re.search("has no cuDNN|--engine cudnn: ", done.stderr):
                     raise Missing(done.stderr.strip())
                 assert done.stdout.startswith("{"), f"exit code {done.returncode}: {done.stderr.strip()[-400:]}"
                 return judge_steps(json.loads(done.stdout), precision)
-            r.case(f"{model}, {side} px, batch {images}, {precision} beside {beside}", compare)
+            r.case(f"{model}, {side} px, batch {images}, {precision}{', cuDNN' if engine == 'cudnn' else ''} "
+                   f"beside {beside}", compare)
+
+
+def check_steps(r, o):
+    compare_steps(r, o, QUICK_STEPS if o.quick else STEPS, "auto")
+
+
+def check_cudnn(r, o):
+    compare_steps(r, o, CUDNN_STEPS[:1] if o.quick else CUDNN_STEPS, "cudnn")
 
 
 def judge_steps(found, precision):
     """Hard: the same bits twice, numbers, a network that is the same one.  How exact it is, parity judges."""
     assert found["same_bits"], f"the second run has other bits: {found}"
     assert found["same_without_graph"], f"other bits without a graph: {found}"
+    assert found.get("same_with_nccl") is not False, f"other bits with sums of one rank by NCCL: {found}"
     for what in ("logits", "gradients", "statistics", "evaluated", "median"):
         assert found[what] is not None, f"{what} are not finite"
     assert found["precision"] == precision, f"it computes in {found['precision']}"
@@ -228,12 +242,15 @@ def main():
             print(f"skip: check-gpu: there is no GPU: {why}")
             return 77
     functions = {"machine": check_machine, "build": build_there, "kernels": check_kernels, "steps": check_steps,
-                 "parity": check_parity, "runs": runs.check_runs, "sanitize": check_sanitize}
+                 "cudnn": check_cudnn, "parity": check_parity, "runs": runs.check_runs,
+                 "ranks": gpu_ranks.check_ranks, "sanitize": check_sanitize}
     on_gpu = ("build", "kernels", "sanitize")
     r = Results(o.out, "check", o.budget)
     r.only = o.only
     for name in o.part or [n for n in LIMITS if o.device == "cuda" or n not in on_gpu]:
-        r.part(name, LIMITS[name], lambda r, f=functions[name]: f(r, o))
+        # an emulated GPU is there to test this program, however long it takes
+        limit = LIMITS[name] * (4 if o.device == gpu_results.EMULATED else 1)
+        r.part(name, limit, lambda r, f=functions[name]: f(r, o))
     count = gpu_results.counts(r.lines)
     print(f"results: {r.out}")
     if count["left out"]:

@@ -32,7 +32,8 @@ case = Cases()
 
 
 def script(path, *words, code=0, **options):
-    return run([sys.executable, path, *words], code, env=dict(os.environ, BUILDDIR=BUILD), **options)
+    env = dict(os.environ, BUILDDIR=BUILD, **options.pop("env", {}))
+    return run([sys.executable, path, *words], code, env=env, **options)
 
 
 def bench():
@@ -219,8 +220,8 @@ GOOD = {"same_bits": True, "same_without_graph": True, "precision": "fp16", "log
 @case("what is wrong with steps is found: other bits, no numbers, another network, another precision")
 def _(_work):
     check_gpu.judge_steps(GOOD, "fp16")
-    for wrong in ({"same_bits": False}, {"same_without_graph": False}, {"gradients": None}, {"gradients": 1.0},
-                  {"logits": 1.4}, {"statistics": 0.1}, {"precision": "bf16"}):
+    for wrong in ({"same_bits": False}, {"same_without_graph": False}, {"same_with_nccl": False},
+                  {"gradients": None}, {"gradients": 1.0}, {"logits": 1.4}, {"statistics": 0.1}, {"precision": "bf16"}):
         try:
             check_gpu.judge_steps(dict(GOOD, **wrong), "fp16")
         except AssertionError:
@@ -236,6 +237,16 @@ def _(work):
     assert sorted({line["part"] for line in stored}) == ["runs", "steps"], done.stdout
     assert all(line["outcome"] == "ok" for line in stored) and len(stored) >= 4, done.stdout
     assert sorted(os.listdir(work)) == ["check.jsonl", "check.log", "check.txt"], os.listdir(work)
+
+
+@case("ranks: NCCL with one and with two, two on one GPU, a rank that is killed, on emulated GPUs", slow=True)
+def _(work):
+    for pattern, count, gpus in (("one rank|on one GPU", 2, "90"), ("two GPUs: NCCL|killed", 2, "90 90")):
+        done = script(CHECK, "--device", "cuda-emulated", "--precisions", "fp16", "--out", f"{work}/{count}", "--only",
+                      pattern, "ranks", env={"EMULATOR_DEVICES": gpus})
+        stored = gpu_results.read_results(f"{work}/{count}/check.jsonl")
+        assert [line["outcome"] for line in stored] == ["ok"] * count, done.stdout
+        shutil.rmtree(f"{work}/{count}")
 
 
 @case("a CPU in the GPU's place: every case of a run", slow=True)

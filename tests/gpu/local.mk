@@ -22,8 +22,12 @@ EXTRA_DIST += \
 	tests/gpu/build.mk \
 	tests/gpu/bundle.sh \
 	tests/gpu/check_gpu.py \
+	tests/gpu/check_sass.py \
 	tests/gpu/check_scripts.py \
+	tests/gpu/gpu_ranks.py \
 	tests/gpu/gpu_results.py \
+	tests/gpu/kernel_sizes.c \
+	tests/gpu/kernels.txt \
 	tests/gpu/parity.py \
 	tests/gpu/runs.py \
 	tests/gpu/stored/bench.json \
@@ -39,4 +43,12 @@ check-gpu: chex-convert chex-synth chex-train gpu-steps train-step
 gpu-bundle:
 	PATH="$$PATH:/usr/local/cuda/bin" $(SHELL) $(srcdir)/tests/gpu/bundle.sh '$(abs_srcdir)' gpu-bundle
 
-.PHONY: check-gpu gpu-bundle
+#: check-sass         machine code of the kernels for sm_80 and sm_90: spills, accesses, the table tests/gpu/kernels.txt
+check-sass:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/gpu/check_sass.py $(CHECK_CASES)
+
+#: kernels-table      that table, written anew after a kernel has changed
+kernels-table:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/gpu/check_sass.py --write
+
+.PHONY: check-gpu check-sass gpu-bundle kernels-table

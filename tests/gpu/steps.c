@@ -1,13 +1,14 @@
 /*
  * steps.c - training steps on one device, three times, beside those of another: the same bits, and how far off they are
  *
- *     gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS
+ *     gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS [ENGINE]
  *
- * The third time each kernel is launched by itself, not by a graph (plan_options.no_graph), and the bits are the same.
+ * The third time each kernel is launched by itself, not by a graph (plan_options.no_graph), the fourth time the graph
+ * has sums over one rank by NCCL, where that is there; and the bits are the same.
  * All begin with the same random weights and see the same images; of three images and more the second has weight 0.
  * Prints one JSON object: relative errors (the norm of the difference over that of OTHER) of the logits, gradients
  * (all together, the median over tensors, the worst tensor) and running statistics of the first step, of the logits in
- * evaluation, and the loss of each step.  Precision: auto unless it is given.
+ * evaluation, and the loss of each step.  Precision and the engine of DEVICE (auto, own, cudnn): auto unless given.
  *
  * Exit status: 0 where both ran, 1 an error or other bits in another run, 2 usage, 77 there is no such device here
  *
@@ -15,6 +16,7 @@
  */
 #include <config.h>
 
+#include "comm/collective.h"
 #include "device_word.h"
 
 #include <math.h>
@@ -27,6 +29,7 @@ enum { OUTPUTS = 14, MOST_SKIPPED = 30 };
 struct problem {
     struct graph *graph;
     unsigned side, batch, steps;
+    enum engine engine;      /* of the run at hand */
     uint8_t *pixels, *label; /* of one step; all steps see the same images */
     struct crop *crop;
     float *weight, *parameters;
@@ -144,17 +147,50 @@ find_batch_statistics(struct problem *p, const float *after)
         p->statistics[i] += (after[i] - p->statistics[i]) / GRAPH_NORM_MOMENTUM;
 }
 
-static struct outcome
-run(struct problem *p, const struct backend *b, enum precision precision, bool no_graph)
+/* There in a build with CUDA (cuda_reduce.h). */
+enum chex_status reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out,
+                                 struct chex_error *err) __attribute__((weak));
+
+/* Sums by NCCL of one rank. */
+static struct reduce *
+sum_alone(struct device *device, struct collective *c)
 {
+    struct chex_error err = {.status = CHEX_OK};
+    struct reduce *reduce;
+
+    check(reduce_nccl_new(device, c, &reduce, &err), &err);
+    return reduce;
+}
+
+/* Does it sum by NCCL?  *why: not, where it could but for that. */
+static bool
+has_nccl(const struct backend *b, char why[BACKEND_LIBRARY])
+{
+    why[0] = '\0';
+    if (!b->library || !reduce_nccl_new || strcmp(b->library(0, why), "nccl") != 0)
+        return false;
+    return why[0] >= '0' && why[0] <= '9'; /* "2.28.9" */
+}
+
+struct way {
+    bool no_graph, nccl;
+};
+
+static struct outcome
+run(struct problem *p, const struct backend *b, enum precision precision, struct way way)
+{
+    const struct collective_options together = {.timeout = 0};
+    struct comm comm = comm_self();
+    struct collective *self;
     const struct graph *g = p->graph;
     struct plan_options o = {.graph = g,
                              .batch = p->batch,
                              .source = p->side,
                              .train = true,
                              .deterministic = true,
-                             .no_graph = no_graph,
+                             .no_graph = way.no_graph,
                              .precision = precision,
+                             .engine = p->engine,
                              .threads = 2,
                              .optimizer = optimizer_default(OPTIMIZER_ADAM)};
     unsigned counted = p->batch < 3 ? p->batch : p->batch - 1, i;
@@ -173,7 +209,10 @@ run(struct problem *p, const struct backend *b, enum precision precision, bool n
     struct device *device;
     struct plan *plan;
 
+    check(collective_new(&comm, &together, &self, &err), &err);
     check(b->device_open(0, &device, &err), &err);
+    if (way.nccl)
+        o.reduce = sum_alone(device, self);
     check(b->plan_new(device, &o, &plan, &out.facts, &err), &err);
     out.device = device->info;
     check(b->write(plan, ARENA_PARAMETERS, p->parameters, &err), &err);
@@ -192,7 +231,10 @@ run(struct problem *p, const struct backend *b, enum precision precision, bool n
     check(b->write(plan, ARENA_STATISTICS, p->statistics, &err), &err);
     check(b->score(plan, &batch, 1, p->crop, ARENA_PARAMETERS, out.evaluated, &err), &err);
     b->plan_free(plan);
+    if (o.reduce)
+        o.reduce->ops->free(o.reduce);
     b->device_close(device);
+    collective_free(self);
     return out;
 }
 
@@ -325,10 +367,38 @@ report(const struct problem *p, const struct outcome *got, const struct outcome 
     put_gradients(p->graph, got->gradients, other->gradients);
     put_losses("loss", got->loss, p->steps);
     put_losses("against_loss", other->loss, p->steps);
-    printf("}\n");
+}
+
+/* The last words of the report. */
+static bool
+report_nccl(struct problem *p, const struct backend *device, enum precision precision, const struct outcome *first)
+{
+    char why[BACKEND_LIBRARY];
+    bool there = has_nccl(device, why), same = true;
+
+    if (there) {
+        struct outcome summed = run(p, device, precision, (struct way){.nccl = true});
+
+        same = same_bits(p, first, &summed);
+        free_outcome(&summed);
+    }
+    printf(", \"nccl\": \"%s\", \"same_with_nccl\": %s}\n", why, !there ? "null" : same ? "true" : "false");
+    return same;
 }
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum engine
+engine_of_word(const char *word)
+{
+    int i;
+
+    for (i = 0; engine_names[i]; i++)
+        if (strcmp(word, engine_names[i]) == 0)
+            return (enum engine)i;
+    fprintf(stderr, "gpu-steps: there is no engine '%s'\n", word);
+    exit(2);
+}
 
 int
 main(int argc, char **argv)
@@ -338,10 +408,10 @@ main(int argc, char **argv)
     const struct backend *device, *other;
     enum precision precision, other_precision;
     struct chex_error err = {.status = CHEX_OK};
-    bool same, same_launched;
+    bool same, same_launched, same_summed;
 
-    if (argc != 7) {
-        fprintf(stderr, "usage: gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS\n");
+    if (argc < 7 || argc > 8) {
+        fprintf(stderr, "usage: gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS [ENGINE]\n");
         return 2;
     }
     device = device_of_word("gpu-steps", argv[1], &precision);
@@ -351,13 +421,15 @@ main(int argc, char **argv)
     p.steps = (unsigned)atoi(argv[6]);
     check(graph_new(argv[3], p.side, OUTPUTS, &p.graph, &err), &err);
     fill(&p);
-    wanted = run(&p, other, other_precision, false);
-    first = run(&p, device, precision, false);
-    second = run(&p, device, precision, false);
-    launched = run(&p, device, precision, true);
+    wanted = run(&p, other, other_precision, (struct way){.no_graph = false});
+    p.engine = argc > 7 ? engine_of_word(argv[7]) : ENGINE_AUTO;
+    first = run(&p, device, precision, (struct way){.no_graph = false});
+    second = run(&p, device, precision, (struct way){.no_graph = false});
+    launched = run(&p, device, precision, (struct way){.no_graph = true});
     same = same_bits(&p, &first, &second);
     same_launched = same_bits(&p, &first, &launched);
     report(&p, &first, &wanted, same, same_launched);
+    same_summed = report_nccl(&p, device, precision, &first);
     free_outcome(&wanted);
     free_outcome(&first);
     free_outcome(&second);
@@ -369,5 +441,5 @@ main(int argc, char **argv)
     free(p.parameters);
     free(p.statistics);
     graph_free(p.graph);
-    return same && same_launched ? 0 : 1;
+    return same && same_launched && same_summed ? 0 : 1;
 }

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "train/run_times.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -29,6 +30,7 @@ struct checkpoint {
     json_t *state;                /* or NULL */
     struct value_sums *sums, all; /* all: without integers, which are counters and masks */
     uint64_t numbers;
+    struct run_times times;                                        /* where the folder of the run was named */
     char what[256], fault[sizeof(((struct chex_error *)0)->text)]; /* fault: "" where there is none */
 };
 
@@ -143,6 +145,7 @@ release(struct checkpoint *c)
 {
     free(c->sums);
     json_decref(c->state);
+    rank_times_release(&c->times.times);
     safetensors_close(&c->file);
 }
 
@@ -286,9 +289,10 @@ checkpoint_json(const struct checkpoint *c)
 
     for (i = 0; i < s->metadata_count; i++)
         inspect_json_set(&metadata, s->metadata[i].key, text_json(s->metadata[i].value));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", text_json(c->target->file), "tensors",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", text_json(c->target->file), "tensors",
                      count_json(s->count), "numbers", count_json(c->numbers), "bytes", count_json(s->size), "metadata",
-                     metadata, "values", c->sums ? sums_json(&c->all) : json_null());
+                     metadata, "values", c->sums ? sums_json(&c->all) : json_null(), "times",
+                     run_times_json(&c->times));
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -304,6 +308,8 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
     const char *fault = c.fault[0] ? c.fault : NULL;
     int code = fault ? EXIT_DATA : EXIT_GOOD;
 
+    if (status == CHEX_OK && strcmp(t->file, t->path) != 0)
+        status = run_times_read(t->path, &c.times, &err);
     if (status != CHEX_OK) {
         code = inspect_fail(in, t->path, &err);
     } else if (in->common->json) {
@@ -312,6 +318,8 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
         inspect_print_head(in, t, c.what, fault);
         if (!fault || c.sums)
             print_checkpoint(&c);
+        if (!in->common->quiet && run_times_print(&c.times, &in->color, in->common->verbose > 0, &err) != CHEX_OK)
+            code = inspect_fail(in, t->path, &err);
     }
     release(&c);
     return code;

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+run_times_sources = \
+	tools/train/run_times.c \
+	tools/train/run_times.h
 train_sources = \
 	tools/train/roc_plot.c \
 	tools/train/roc_plot.h \
@@ -7,6 +10,7 @@ train_sources = \
 	tools/train/train_options.h \
 	tools/train/train_report.c \
 	tools/train/train_report.h \
+	tools/train/train_report_model.c \
 	tools/train/train_report_reading.c \
 	tools/train/train_report_result.c \
 	tools/train/train_values.c \

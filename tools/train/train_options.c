@@ -72,7 +72,12 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine", BACKEND_HELP},
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
      "auto (default): what the device does best, fp32 on a CPU,\nfp16 on a GPU"},
+    {OPT_SETTING, 0, "engine", "NAME", engine_names, NULL,
+     "convolutions on a GPU by own kernels or by cuDNN: auto\n(default; where a model of their times expects a gain), "
+     "own,\ncudnn"},
     {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "the same bits in every run; a CPU always gives them"},
+    {OPT_SETTING, 0, "wire", "NAME", wire_names, NULL,
+     "gradients between GPUs: fp32 (default) or bf16, half the\nbytes and less exact; by NCCL alone"},
     {OPT_SETTING, 0, "no-graph", NULL, NULL, NULL, "on a GPU: wait for each kernel, so that an error names it"},
     {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank silent for this long is lost; default 5m"},
 
@@ -107,7 +112,7 @@ static const struct cli_option option_table[] = {
 
     {TEXT(metrics_file), 0, "metrics-file", "FILE", NULL, "Watching",
      "the state of the run for Prometheus; ends in .prom"},
-    {TEXT(trace), 0, "trace", "FILE", NULL, NULL, "when each part of each step ran, for ui.perfetto.dev; .json"},
+    {TEXT(trace), 0, "trace", "FILE", NULL, NULL, "when each rank did what, for ui.perfetto.dev; .json"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SMOOTHING 0.98
 
@@ -116,6 +117,26 @@ begin_log(struct train_report *r)
     r->logged = true;
 }
 
+/* How the ranks sum, and what the user has told NCCL: for questions about speed. */
+static void
+print_sums(const struct trainer_facts *f, const struct trainer_options *o)
+{
+    char **setting, text[PRINTABLE_TEXT];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "sums     %s", f->sums);
+    if (strncmp(f->sums, "by NCCL", 7) != 0) {
+        wrap_end(&w);
+        return;
+    }
+    if (!o->evaluate_only)
+        wrap_put(&w, ", ", "%s on the wire", wire_names[o->wire]);
+    for (setting = environ; *setting; setting++)
+        if (strncmp(*setting, "NCCL_", 5) == 0)
+            wrap_put(&w, ", ", "%s", printable_text(*setting, text));
+    wrap_end(&w);
+}
+
 void
 train_report_plan(struct train_report *r, const struct trainer *t)
 {
@@ -140,6 +161,8 @@ train_report_plan(struct train_report *r, const struct trainer *t)
     wrap_put(&w, " ", "of images of %u x %u", f.source, f.source);
     wrap_end(&w);
     print_memory(&f);
+    if (r->common->verbose > 0 && *f.sums)
+        print_sums(&f, o);
     if (!o->evaluate_only)
         print_batches(&f, o);
     if (!o->evaluate_only)
@@ -286,14 +309,6 @@ format_left(double images, double rate, char out[PROGRESS_TEXT])
 }
 
 void
-train_report_part(void *context, enum step_part part, double begin, double end)
-{
-    struct train_report *r = context;
-
-    trace_part(r->watch.trace, part, begin, end);
-}
-
-void
 train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step)
 {
     struct train_report *r = context;
@@ -327,8 +342,9 @@ print_times(struct train_report *r, const struct trainer_epoch *e)
     int i;
 
     for (i = 0; i < PART_COUNT; i++)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %.1f %%", i > 0 ? "  " : "", step_part_name[i],
-                                 percent(e->times.seconds[i], e->seconds));
+        if (e->times.seconds[i] > 0)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %.1f %%", used > 0 ? "  " : "",
+                                     step_part_name[i], percent(e->times.seconds[i], e->seconds));
     progress_line_print(&r->line, "time     %s", text);
 }
 
@@ -368,6 +384,58 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
         progress_line_print(&r->line, "         %s passed over so far",
                             format_things(trainer_result(t)->damaged, "damaged record", records));
     print_scale(r, t);
+}
+
+/* "0.87", or "n/a" */
+static const char *
+format_factor(double factor, char out[PROGRESS_TEXT])
+{
+    if (isnan(factor))
+        return "n/a";
+    snprintf(out, PROGRESS_TEXT, "%.2f", factor);
+    return out;
+}
+
+static void
+print_factors(struct train_report *r, const struct rank_times *times)
+{
+    double factor[FACTOR_COUNT];
+    char text[FACTOR_COUNT][PROGRESS_TEXT];
+
+    rank_times_factors(times, factor);
+    progress_line_print(&r->line,
+                        "ranks    parallel efficiency %s = load balance %s x communication %s (serialisation %s x "
+                        "transfer %s)",
+                        format_factor(factor[FACTOR_PARALLEL], text[FACTOR_PARALLEL]),
+                        format_factor(factor[FACTOR_BALANCE], text[FACTOR_BALANCE]),
+                        format_factor(factor[FACTOR_COMMUNICATION], text[FACTOR_COMMUNICATION]),
+                        format_factor(factor[FACTOR_SERIALISATION], text[FACTOR_SERIALISATION]),
+                        format_factor(factor[FACTOR_TRANSFER], text[FACTOR_TRANSFER]));
+    if (!isnan(factor[FACTOR_BUSY]))
+        progress_line_print(&r->line, "         device busy %s", format_factor(factor[FACTOR_BUSY], text[FACTOR_BUSY]));
+}
+
+/* Of one rank there is nothing to compare: only with -v. */
+void
+train_report_times(void *context, const struct trainer *t, const struct rank_times *times, bool all)
+{
+    struct train_report *r = context;
+    char advice[RANK_ADVICE];
+
+    train_watch_times(&r->watch, t, times, all);
+    if (r->common->quiet || times->steps == 0 || (times->ranks == 1 && r->common->verbose == 0))
+        return;
+    print_factors(r, times);
+    if (all || r->common->verbose > 0)
+        progress_line_print(&r->line, "         %s", rank_times_advice(times, advice));
+}
+
+void
+train_report_spans(void *context, const struct trainer *t, int rank, const struct trace_span *span, size_t count)
+{
+    struct train_report *r = context;
+
+    train_watch_spans(&r->watch, t, rank, span, count);
 }
 
 void

@@ -53,12 +53,16 @@ void train_report_start(const struct train_report *r, const struct trainer *t, c
 /* Of a dry run: how long it will take, as r->estimate has it. */
 void train_report_estimate(const struct train_report *r, const struct trainer *t);
 
+/* Of a dry run: the kernels of a step, where the device has a model of them. */
+void train_report_model(const struct train_report *r, const struct plan_model *m);
+
 /* Of them: where the images of an epoch come from, and in which order. */
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
 
 /* Callbacks of struct trainer_watch; context is the report. */
 void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);
-void train_report_part(void *context, enum step_part part, double begin, double end);
+void train_report_times(void *context, const struct trainer *t, const struct rank_times *times, bool all);
+void train_report_spans(void *context, const struct trainer *t, int rank, const struct trace_span *span, size_t count);
 void train_report_stepped(void *context, const struct trainer *t, const struct trainer_step *step);
 void train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
 void train_report_staging(void *context, const struct trainer *t, uint64_t done, uint64_t of);

@@ -44,13 +44,28 @@ setting(const struct trainer_facts *f, const char *name)
     return NULL;
 }
 
+#define OPENED_MAX 4
+
+/* Libraries that the backend opens. */
+static unsigned
+add_opened(const struct backend *backend, char text[OPENED_MAX][BACKEND_LIBRARY], struct run_value *out)
+{
+    const char *name;
+    unsigned i;
+
+    for (i = 0; i < OPENED_MAX && backend->library && (name = backend->library(i, text[i])); i++)
+        out[i] = (struct run_value){.name = name, .kind = RUN_TEXT, .text = text[i]};
+    return i;
+}
+
 static enum chex_status
 start_file(struct train_watch *w, const struct trainer *t, const struct trainer_facts *f,
            const struct trainer_start *start, struct chex_error *err)
 {
     const struct trainer_options *o = trainer_options(t);
-    struct run_value library[VERSIONS_MAX + 1];
+    struct run_value library[VERSIONS_MAX + 1 + OPENED_MAX];
     struct version version[VERSIONS_MAX];
+    char opened[OPENED_MAX][BACKEND_LIBRARY];
     const char **host = calloc((size_t)f->ranks, sizeof(*host));
     char cpu[128], mpi[128];
     size_t count = versions_list(version), i;
@@ -63,6 +78,7 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
     for (i = 0; i < count; i++)
         library[i] = (struct run_value){.name = version[i].name, .kind = RUN_TEXT, .text = version[i].text};
     library[count++] = (struct run_value){.name = "mpi", .kind = RUN_TEXT, .text = launcher_library(mpi, sizeof(mpi))};
+    count += add_opened(f->backend, opened, library + count);
     {
         const struct run_facts facts = {.argc = w->cli->argc,
                                         .argv = w->cli->argv,
@@ -141,11 +157,9 @@ void
 train_watch_step(struct train_watch *w, const struct trainer *t, const struct trainer_step *step)
 {
     const struct checkpoint_state *state = trainer_state(t);
-    double now = progress_clock();
     struct trainer_facts f;
     int i;
 
-    trace_step(w->trace, state->step, now - step->seconds, now);
     if (!w->log)
         return;
     w->steps.images += step->images;
@@ -193,6 +207,27 @@ train_watch_epoch(struct train_watch *w, const struct trainer *t, const struct t
 }
 
 void
+train_watch_times(struct train_watch *w, const struct trainer *t, const struct rank_times *times, bool all)
+{
+    if (w->log && times->steps > 0)
+        run_log_times(w->log, trainer_state(t)->step, trainer_state(t)->epoch, all ? "run" : "epoch", times);
+}
+
+void
+train_watch_spans(struct train_watch *w, const struct trainer *t, int rank, const struct trace_span *span, size_t count)
+{
+    struct trainer_facts f;
+    size_t i;
+
+    trainer_facts(t, &f);
+    trace_rank(w->trace, rank, collective_host(f.collective, rank), f.own_clock);
+    for (i = 0; i < count; i++)
+        trace_put(w->trace, rank, &span[i]);
+    if (rank + 1 == f.ranks)
+        trace_write(w->trace, false);
+}
+
+void
 train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v)
 {
     const struct evaluation *e = v->evaluation;
@@ -215,10 +250,8 @@ train_watch_evaluation(struct train_watch *w, const struct trainer *t, const str
                                             .best = v->best,
                                             .metrics = &e->metrics,
                                             .scores = e->not_finite == 0 && patient ? &scores : NULL};
-    double now = progress_clock();
     size_t i;
 
-    trace_span(w->trace, "evaluation", now - e->seconds, now);
     for (i = 0; patient && i < e->count; i++)
         patient[i] = e->image[i].patient;
     if (w->log)

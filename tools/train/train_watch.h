@@ -31,6 +31,10 @@ struct train_watch {
 void train_watch_start(struct train_watch *w, const struct trainer *t, const struct trainer_start *start);
 void train_watch_step(struct train_watch *w, const struct trainer *t, const struct trainer_step *step);
 void train_watch_epoch(struct train_watch *w, const struct trainer *t, const struct trainer_epoch *epoch);
+/* Of one epoch, or of all; and spans for the trace: trainer.h. */
+void train_watch_times(struct train_watch *w, const struct trainer *t, const struct rank_times *times, bool all);
+void train_watch_spans(struct train_watch *w, const struct trainer *t, int rank, const struct trace_span *span,
+                       size_t count);
 void train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v);
 /* what: a word for programs, see run_log_note(). */
 void train_watch_note(struct train_watch *w, const struct trainer *t, const char *what, const char *text);

@@ -7,7 +7,12 @@
 
 #include "backend/backend.h"
 
+#include <stdlib.h>
+
 const char *const precision_names[] = {"auto", "fp32", "tf32", "fp16", "bf16", NULL};
+const char *const engine_names[] = {"auto", "own", "cudnn", NULL};
+
+const char *const wire_names[] = {[WIRE_FP32] = "fp32", [WIRE_BF16] = "bf16", NULL};
 
 const float input_mean[INPUT_CHANNELS] = INPUT_MEAN;
 const float input_deviation[INPUT_CHANNELS] = INPUT_DEVIATION;
@@ -83,4 +88,11 @@ batch_images(const struct batch *batch, unsigned size, unsigned *place)
         if (!batch->weight || batch->weight[i] != 0)
             place[images++] = i;
     return images;
+}
+
+void
+plan_model_free(struct plan_model *m)
+{
+    free(m->launch);
+    *m = (struct plan_model){.launch = NULL};
 }

@@ -54,6 +54,12 @@ enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16,
 /* "auto", "fp32", ..., as --precision takes them. */
 extern const char *const precision_names[]; /* ended by NULL */
 
+/* What computes convolutions on a device that has a choice: kernels of its backend, or a library of its vendor. */
+enum engine { ENGINE_AUTO, ENGINE_OWN, ENGINE_CUDNN };
+
+/* "auto", "own", "cudnn", as --engine takes them. */
+extern const char *const engine_names[]; /* ended by NULL */
+
 struct device_info {
     char text[128];           /* "CPU, AVX2": equal for equal devices */
     char id[48];              /* which one it is, as the UUID of a GPU; "" */
@@ -63,6 +69,7 @@ struct device_info {
     unsigned precisions;      /* bits 1 << enum precision */
     enum precision precision; /* what PRECISION_AUTO becomes */
     unsigned micro_batch;     /* images of the largest micro-batch that is chosen by itself; 0: the whole batch */
+    bool own_clock;           /* step_result.times are of the device, whose host does other things meanwhile */
     unsigned ahead;           /* steps that may be under way behind one whose result is asked for: 0 or 1 */
 };
 
@@ -77,6 +84,10 @@ struct device {
     const struct backend *backend;
     struct device_info info;
 };
+
+/* Gradients on their way to the other ranks, where a device sums them. */
+enum wire { WIRE_FP32, WIRE_BF16 };
+extern const char *const wire_names[]; /* "fp32", "bf16", as --wire takes them; ended by NULL */
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
@@ -112,8 +123,10 @@ struct plan_options {
     bool deterministic;        /* only algorithms whose bits do not depend on timing; else the fastest */
     bool no_graph;             /* each kernel is launched by itself and waited for, so that an error names it */
     enum precision precision;
+    enum engine engine;    /* ENGINE_CUDNN: CHEX_ERR_UNSUPPORTED where a backend has none */
     unsigned threads;      /* CPU: at least 1 */
     struct reduce *reduce; /* of reduce_new(), outlives the plan; NULL: alone */
+    enum wire wire;        /* of its sums, where it has such */
     struct loss_options loss;
     struct optimizer_options optimizer;
 
@@ -134,6 +147,28 @@ struct plan_facts {
     char algorithms[PLAN_ALGORITHMS]; /* a hash over all that decides about bits, in hexadecimal digits */
     struct plan_memory memory;
 };
+
+/*
+ * The kernels of a step of a plan, as a model of the device has them: nothing is launched, and nothing was measured.
+ */
+#define PLAN_KERNEL 64
+struct plan_launch {
+    char kernel[PLAN_KERNEL], kind[PLAN_KERNEL]; /* kind: without the form of its tiles and the type of values */
+    char shape[PLAN_KERNEL];                     /* "401408 x 128 x 64" of a product, else pixels x channels */
+    char tile[PLAN_KERNEL];                      /* "64x128, 6272 tiles"; "196 blocks" */
+    unsigned times;                              /* a step */
+    uint64_t read, written;                      /* bytes of device memory, each place once a launch */
+    double seconds;
+};
+struct plan_model {
+    char device[128];           /* what was modelled */
+    struct plan_launch *launch; /* [count], in their order; plan_model_free() */
+    size_t count;
+    unsigned images, launches; /* of a step of this rank */
+    uint64_t bytes;
+    double seconds;
+};
+void plan_model_free(struct plan_model *m);
 
 /* What of a plan is in no arena, and in a checkpoint. */
 struct plan_state {
@@ -176,9 +211,14 @@ struct step_result {
     uint32_t bad;    /* the first micro-batch of this rank whose loss is not finite; STEP_NONE */
     struct plan_state state;
     struct step_times times; /* of the parts that the backend sees, by the clock of the device */
+    double idle;             /* with own_clock: seconds before and between its micro-batches with nothing to do */
 };
 
+#define BACKEND_LIBRARY 96
+
 /* ---- the seam ---------------------------------------------------------------------------------------------------- */
+
+#define BACKEND_LIBRARY 96
 
 struct backend {
     const char *name; /* "ref", for --device */
@@ -188,6 +228,11 @@ struct backend {
     /* CHEX_ERR_UNSUPPORTED says why the device cannot be used. */
     enum chex_status (*device_open)(unsigned number, struct device **out, struct chex_error *err);
     void (*device_close)(struct device *device); /* NULL is allowed */
+    /*
+     * Libraries that it opens when it needs them, from number 0 on: the name, and in text the version or why it is not
+     * there; NULL behind the last.  May be NULL.
+     */
+    const char *(*library)(unsigned number, char text[BACKEND_LIBRARY]);
     /* All ranks call.  The collective tells the ranks of each other; it outlives the reducer. */
     enum chex_status (*reduce_new)(struct device *device, struct collective *c, struct reduce **out,
                                    struct chex_error *err);
@@ -208,6 +253,9 @@ struct backend {
      */
     enum chex_status (*plan_size)(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                                   struct chex_error *err);
+    /* The kernels of a step, of a plan that trains; NULL where there are none.  The same errors. */
+    enum chex_status (*plan_model)(const struct device *device, const struct plan_options *o, struct plan_model *out,
+                                   struct chex_error *err);
     /*
      * The same errors, and CHEX_ERR_MEMORY, which names needed and present bytes.  Arenas are zero but for
      * running variances, which are 1.
@@ -247,8 +295,8 @@ struct backend {
 
     /*
      * For tests: a buffer of the graph, or its gradient, after accumulate() of a plan with `keep`, as
-     * [batch][channels][height][width].  The output is there without `keep` too.  CHEX_ERR_UNSUPPORTED where this
-     * backend does not keep it.
+     * [batch][channels][height][width]; values of padding are any.  The output is there without `keep` too.
+     * CHEX_ERR_UNSUPPORTED where this backend does not keep it.
      */
     enum chex_status (*peek)(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err);
 };

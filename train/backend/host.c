@@ -155,6 +155,8 @@ host_facts(const struct device *device, const struct plan_options *o, const char
 
     if (o->precision != PRECISION_AUTO && o->precision != PRECISION_FP32)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s computes in fp32 only", device->backend->name);
+    if (o->engine == ENGINE_CUDNN)
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s has no cuDNN", device->backend->name);
     digest = digest_new();
     if (!digest)
         return error_memory(err);

@@ -7,5 +7,5 @@
 
 #include "backend/step_parts.h"
 
-const char *const step_part_name[PART_COUNT] = {"data_wait", "forward", "backward", "reduce",
-                                                "optimizer", "meet",    "save"};
+const char *const step_part_name[PART_COUNT] = {"data_wait", "copy", "forward",    "backward", "reduce",
+                                                "optimizer", "meet", "evaluation", "save",     "peers"};

@@ -409,6 +409,12 @@ collective_local_size(const struct collective *c)
     return count_local(c, c->comm->size);
 }
 
+double
+collective_waited(const struct collective *c)
+{
+    return c->waited;
+}
+
 bool
 collective_broken(const struct collective *c)
 {

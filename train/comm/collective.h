@@ -75,6 +75,9 @@ const char *collective_host(const struct collective *c, int rank); /* lives as l
 int collective_local_rank(const struct collective *c);
 int collective_local_size(const struct collective *c);
 
+/* Seconds that this rank has waited for others so far, in any call. */
+double collective_waited(const struct collective *c);
+
 /*
  * The sum over the ranks, in place, in the order of the ranks, ((x0 + x1) + x2) + ...: the same bits on every rank and
  * in every run.  start() returns at once; several sums may be under way, of disjoint data.  Until wait() returns data
@@ -88,6 +91,17 @@ int collective_local_size(const struct collective *c);
 enum chex_status collective_allreduce_start(struct collective *c, double *data, size_t count, struct chex_error *err);
 enum chex_status collective_poll(struct collective *c, struct chex_error *err);
 enum chex_status collective_allreduce_wait(struct collective *c, struct chex_error *err);
+
+/*
+ * While this rank waits for what others do elsewhere, as sums that GPUs make by themselves: called again and again, it
+ * sends heartbeats and listens.  Fails with CHEX_ERR_LOST where a rank has been silent for the timeout, and with the
+ * error of a rank that gave up; all is well with a rank that has come to a meeting.  `waited` is the time of such calls
+ * one behind the other so far, 0 with the first of them; a turn counts at most one second.
+ */
+enum chex_status collective_watch(struct collective *c, double *waited, struct chex_error *err);
+double collective_timeout(const struct collective *c);
+/* Have all ranks been heard since collective_watch() waited for so long? */
+bool collective_heard_all(const struct collective *c, double seconds);
 
 /* From rank 0 to all, size bytes in place; size is the same on all ranks. */
 enum chex_status collective_broadcast(struct collective *c, void *data, size_t size, struct chex_error *err);

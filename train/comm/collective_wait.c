@@ -255,7 +255,7 @@ look_for_lost(struct collective *c, struct chex_error *err)
     return status;
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------------------- */
+/* ---- one turn ------------------------------------------------------------------------------------------------- */
 
 enum chex_status
 collective_try(struct collective *c, const struct task *task, bool *done, struct chex_error *err)
@@ -275,6 +275,79 @@ collective_try(struct collective *c, const struct task *task, bool *done, struct
         status = look_for_failed(c, task, err);
     return status == CHEX_OK ? beat(c, err) : status;
 }
+
+/* ---- watching ------------------------------------------------------------------------------------------------- */
+
+/* All ranks are needed, and none is waited for in a call. */
+static enum chex_status
+need_all(struct collective *c, void *context, bool *done, struct chex_error *err)
+{
+    int i;
+
+    (void)context;
+    (void)done;
+    (void)err;
+    for (i = 0; i < c->comm->size; i++)
+        c->peer[i].missing = i != c->comm->rank;
+    return CHEX_OK;
+}
+
+/* A rank that meets with an error has given up; it made no sum that this one could wait for. */
+static enum chex_status
+look_for_given_up(struct collective *c, struct chex_error *err)
+{
+    const struct letter *letter;
+    int i;
+
+    for (i = 0; i < c->comm->size; i++)
+        for (letter = c->peer[i].first; letter; letter = letter->next)
+            if (letter->tag == TAG_MEET && letter->head.meeting == c->meeting && letter->head.status != CHEX_OK &&
+                letter->head.status != CHEX_ERR_STOPPED) {
+                c->secondhand = true;
+                return letter_error(c, i, letter, err);
+            }
+    return CHEX_OK;
+}
+
+enum chex_status
+collective_watch(struct collective *c, double *waited, struct chex_error *err)
+{
+    const struct task task = {.advance = need_all, .meets = true};
+    double now = progress_clock(), turn = now - c->watched;
+    enum chex_status status;
+    bool done;
+
+    c->watched = now;
+    if (*waited == 0)
+        turn = 1e-9; /* a new wait: what was before is none of it */
+    *waited += turn < TURN_SECONDS ? turn : TURN_SECONDS;
+    if (c->comm->size == 1)
+        return CHEX_OK;
+    c->waited += turn < TURN_SECONDS ? turn : TURN_SECONDS;
+    status = collective_try(c, &task, &done, err);
+    if (status == CHEX_OK)
+        status = look_for_given_up(c, err);
+    return status == CHEX_OK ? look_for_lost(c, err) : status;
+}
+
+double
+collective_timeout(const struct collective *c)
+{
+    return c->options.timeout;
+}
+
+bool
+collective_heard_all(const struct collective *c, double seconds)
+{
+    int i;
+
+    for (i = 0; i < c->comm->size; i++)
+        if (i != c->comm->rank && c->waited - c->peer[i].last_heard >= seconds)
+            return false;
+    return true;
+}
+
+/* ---- waiting -------------------------------------------------------------------------------------------------- */
 
 static void
 make_pause(unsigned turn)

@@ -4,6 +4,8 @@ libtrain_la_SOURCES += \
 	train/comm/collective.h \
 	train/comm/collective_broadcast.c \
 	train/comm/collective_bulk.c \
+	train/comm/collective_clock.c \
+	train/comm/collective_clock.h \
 	train/comm/collective_private.h \
 	train/comm/collective_wait.c \
 	train/comm/reduce_host.c \

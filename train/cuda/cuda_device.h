@@ -121,6 +121,40 @@ store8(value_t *to, const value8 &v)
 {
     *(uint4 *)to = v.all;
 }
+
+/* Eight values as floats and back, two by an instruction. */
+#if CUDA_VALUE_IS(bf16)
+typedef __nv_bfloat162 value2;
+#define VALUE2_FLOATS __bfloat1622float2
+#define FLOATS_VALUE2 __floats2bfloat162_rn
+#else
+typedef __half2 value2;
+#define VALUE2_FLOATS __half22float2
+#define FLOATS_VALUE2 __floats2half2_rn
+#endif
+DEVICE void
+unpack8(float *to, const value8 &v)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) {
+        float2 two = VALUE2_FLOATS(*(const value2 *)(v.at + 2 * i));
+
+        to[2 * i] = two.x;
+        to[2 * i + 1] = two.y;
+    }
+}
+DEVICE void
+pack8(value8 &v, const float *from)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++)
+        *(value2 *)(v.at + 2 * i) = FLOATS_VALUE2(from[2 * i], from[2 * i + 1]);
+}
+DEVICE void
+store2(value_t *to, float low, float high)
+{
+    *(value2 *)to = FLOATS_VALUE2(low, high);
+}
 } // namespace
 
 #else /* the emulator */
@@ -187,16 +221,53 @@ struct alignas(16) value8 {
 DEVICE void
 load8(value8 &v, const value_t *from, emulated::place at = EMULATED_HERE)
 {
-    emulated::check_aligned(from, 16, at);
-    v = *(const value8 *)(const void *)from;
+    emulated::load_whole(v, from, at);
 }
 DEVICE void
 store8(value_t *to, const value8 &v, emulated::place at = EMULATED_HERE)
 {
-    emulated::check_aligned(to, 16, at);
-    *(value8 *)(void *)to = v;
+    emulated::store_whole(to, v, at);
+}
+DEVICE void
+unpack8(float *to, const value8 &v)
+{
+    for (unsigned i = 0; i < 8; i++)
+        to[i] = to_float(v.at[i]);
+}
+DEVICE void
+pack8(value8 &v, const float *from)
+{
+    for (unsigned i = 0; i < 8; i++)
+        v.at[i] = to_value(from[i]);
+}
+DEVICE void
+store2(value_t *to, float low, float high)
+{
+    to[0] = to_value(low);
+    to[1] = to_value(high);
 }
 } // namespace
 #endif
+
+namespace
+{
+/* Of a table whose entries have blocks first_block .. that of the next - 1: the entry of this block. */
+template <typename T>
+DEVICE const T &
+entry_of_block(const T *entry, unsigned entries)
+{
+    unsigned low = 0, high = entries;
+
+    while (high - low > 1) { /* the last whose first block is not behind this one */
+        unsigned middle = (low + high) / 2;
+
+        if (entry[middle].first_block <= blockIdx.x)
+            low = middle;
+        else
+            high = middle;
+    }
+    return entry[low];
+}
+} // namespace
 
 #endif

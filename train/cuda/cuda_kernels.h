@@ -18,6 +18,7 @@
 #include <stdint.h>
 #else
 typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
 #endif
 
 /* ---- what the host says, and what stays on the device ------------------------------------------------------------ */
@@ -118,6 +119,59 @@ struct input_args {
     unsigned images, source, side, outputs;
 };
 
+/* ---- normalisations that nobody writes (cuda_norm.h) ------------------------------------------------------------- */
+
+/*
+ * A normalised tensor that one convolution or one pool reads is written nowhere.  The reader makes it of the slab while
+ * loading; who writes a slab leaves sums of its channels; the gradient of a normalisation is masked, summed and added
+ * where the gradient of data is made, and is finished when the writer of a slice asks for it.  For the channel c of a
+ * slab, with count = block->images * pixels and the readers i of c:
+ *
+ *   y_i  = relu(x * scale_i + shift_i);  scale_i = gamma_i / sqrt(variance + epsilon)
+ *   shift_i = beta_i - scale_i * mean
+ *   g_i  = dy_i where y_i > 0 (in float, before it is rounded), else 0
+ *   A    = sum over i of gamma_i g_i                      in the slab of gradients, as values
+ *   by_beta  = sum over i of gamma_i sum(g_i) / count     float, of the channel
+ *   by_gamma = sum over i of gamma_i sum(g_i xhat) / count
+ *   dx   = (A - by_beta - xhat by_gamma) / sqrt(variance + epsilon);  0 of images of weight 0
+ */
+
+/*
+ * Sums of channels as the blocks of a writer leave them, [blocks][2][channels]: of x - pivot and of its square, or of
+ * g and of g * xhat; of images whose weight is not 0.  The reader adds the blocks, in double and in their order, so all
+ * blocks of all readers have the same bits.  Where that is too much for each block of a reader, fold_sums makes fewer.
+ */
+struct channel_sums {
+    float *partial;     /* NULL: none */
+    const float *pivot; /* [channels]: a value near the mean; NULL for those of a gradient */
+    unsigned blocks, channels;
+};
+
+/*
+ * How a reader sees channels 0 .. channels - 1 of a slab.  gamma NULL: as they lie.  Channels fresh_first ..
+ * fresh_first + fresh.channels - 1 have only sums yet: every block makes mean and variance of them for itself, and
+ * block (0, 0, 0) writes them to mean and variance for the launches behind.
+ */
+struct norm_view {
+    float *mean, *variance;    /* [channels]; of the batch (variance biased, 0 of one value), or the running ones */
+    const float *gamma, *beta; /* [channels] */
+    const struct batch_block *block; /* of statistics of the batch; NULL: running ones, and no fresh sums */
+    struct channel_sums fresh;       /* partial NULL: none */
+    unsigned fresh_first;
+    unsigned pixels; /* of an image: for the count */
+    unsigned relu;
+    float epsilon;
+};
+
+/*
+ * Shared memory of a block that sees channels through a view (cuda_norm.h): 2 or 4 floats a channel, channels by eight;
+ * and while it adds fresh sums, NORM_FRESH channels at a time.
+ */
+#define NORM_FRESH                          32
+#define NORM_STRIPES                        8
+#define NORM_TABLE_BYTES(channels, figures) (((channels) + 7) / 8 * 8 * (figures)*4)
+#define NORM_SCRATCH                        (NORM_STRIPES * 2 * NORM_FRESH * 8)
+
 /* ---- convolutions (cuda_gemm.h) ---------------------------------------------------------------------------------- */
 
 /*
@@ -125,6 +179,11 @@ struct input_args {
  * forward: reads x and w, writes y.  data: x becomes the gradient, of y's, or what it has is added to.  weights:
  * partial becomes the gradient of w, a sum for each of the splits, over what lies between split * steps_each and
  * (split + 1) * steps_each steps of GEMM_DEEP pixels.
+ *
+ * With norm.gamma: forward and weights read x through `norm` (a pixel outside is 0 behind the normalisation).  data:
+ * the product is dy of the normalisation; x (+)= gamma * g, and `sums` are those of g and g * xhat, of the `in`
+ * channels; `values` is x itself, as x lies.  forward with sums.partial: those of y, rounded, of the `out` channels.
+ * Blocks of sums are the tiles down; rows of images of weight 0 are no part of a sum.
  */
 struct conv_args {
     void *x;        /* [images * height * width][x_ld] */
@@ -136,9 +195,18 @@ struct conv_args {
     unsigned kernel_h, kernel_w, stride, pad_h, pad_w;
     unsigned add; /* data: to what x has */
     unsigned steps_each;
+    struct norm_view norm; /* of x */
+    const void *values;    /* data with norm */
+    struct channel_sums sums;
+    const float *weight; /* [images], with sums; NULL: all 1 */
 };
-#define GEMM_DEEP   32
-#define GEMM_STAGES 3
+/* Both gradients of one convolution in one launch: they read y, and neither reads what the other writes. */
+struct conv_pair_args {
+    struct conv_args data, weights;
+};
+#define GEMM_DEEP          32
+#define GEMM_STAGES        3
+#define GEMM_NORM_CHANNELS 2048 /* at most, of a forward convolution that reads x through `norm` */
 
 /*
  * X(name, rows, columns, warp rows, warp columns): the forms of a tile.  Rows are pixels (weights: output channels),
@@ -158,6 +226,11 @@ struct conv_args {
     (GEMM_STAGE_BYTES(rows, columns, size) > GEMM_OUT_BYTES(rows, columns, size) \
          ? GEMM_STAGE_BYTES(rows, columns, size)                                 \
          : GEMM_OUT_BYTES(rows, columns, size))
+
+/* And behind it the table of `norm`: of all input channels (forward), or of those of the tile. */
+#define GEMM_TABLE_FORWARD(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
+#define GEMM_TABLE_DATA(columns)    NORM_TABLE_BYTES(columns, 4)
+#define GEMM_TABLE_WEIGHTS(columns) NORM_TABLE_BYTES(columns, 2)
 
 /* ---- what lies between master weights and packed ones (cuda_pack.cu) --------------------------------------------- */
 
@@ -180,29 +253,20 @@ struct pack_weights_args {
     const struct pack_entry *entry; /* [entries], in device memory */
     unsigned entries;
 };
-/* gradient(o, i, ky, kx) = state->unscale * (sum of the splits, in their order) + (block->number > 0 ? gradient : 0) */
-struct sum_splits_args {
-    const float *partial;
-    float *gradient;
-    const struct batch_block *block;
-    const struct step_state *state;
-    unsigned out, in, taps, splits;
-};
-/* The same for the stem, [out][3][7][7]: what pack_weights does, turned round. */
-struct sum_stem_args {
-    const float *partial; /* [splits][out][4][STEM_IN] */
-    float *gradient;
-    const struct batch_block *block;
-    const struct step_state *state;
-    unsigned out, splits;
+
+/* Values as floats, [count], a multiple of 8: a gradient of weights that cuDNN has made (cuda_widen.cu). */
+#define WIDEN_THREADS 256
+struct widen_args {
+    const void *values;
+    float *sum;
+    unsigned count;
 };
 
 /* ---- batch normalisation (cuda_norm.cu) -------------------------------------------------------------------------- */
 
 /*
- * Several normalisations may read one channel, each with a gamma and beta of its own; mean and variance over the batch
- * belong to the channel and are made once, when it was written: norm_sums and norm_moments.  For each normalisation
- * norm_finish and norm_apply.
+ * Sums of a slab whose writer leaves none, and a normalised tensor that is written: one before a sum of two branches,
+ * or before a convolution of cuDNN.
  */
 #define NORM_THREADS     256
 #define NORM_CHANNELS    32                                          /* of a block that sums */
@@ -219,62 +283,16 @@ struct norm_sums_args {
     unsigned images, pixels, channels, ld; /* pixels: of an image */
     unsigned each;                         /* pixels, of all images, of a block */
 };
-/* Of each channel: mean, variance (biased; 0 of one value), 1 / sqrt(variance + epsilon). */
-struct norm_moments_args {
-    const float *partial, *pivot;
-    const struct batch_block *block;
-    float *mean, *variance, *inverse; /* [channels] */
-    unsigned pixels, channels, blocks;
-    float epsilon;
-};
-/* gamma and beta as scale and shift; running statistics move, unless the count is below NORM_LEAST. */
-#define NORM_LEAST 2 /* GRAPH_NORM_LEAST of graph.h */
-struct norm_finish_args {
-    const float *mean, *variance, *inverse, *gamma, *beta;
-    const struct batch_block *block;
-    float *scale, *shift;                   /* y = x * scale + shift */
-    float *running_mean, *running_variance; /* of the step at hand */
-    unsigned pixels, channels;
-    float momentum;
-};
-/* To score: scale and shift from running statistics. */
-struct norm_running_args {
-    const float *mean, *variance, *gamma, *beta;
-    float *scale, *shift;
-    unsigned channels;
-    float epsilon;
-};
-/* y = x * scale + shift, then ReLU, and 0 of images of weight 0; x and y may be the same slab. */
+/*
+ * y = x seen through `norm`, and 0 of images of weight 0; x and y may be the same slab.  Grid: any number of blocks
+ * across the pixels, groups of NORM_CHANNELS channels.
+ */
 struct norm_apply_args {
     const void *x;
     void *y;
-    const float *scale, *shift;
-    const float *weight;                                 /* [images] */
-    unsigned images, pixels, channels, x_ld, y_ld, relu; /* pixels: of an image */
-};
-/* With g = dy where y > 0 (or no ReLU): sums of g and of g * (x - mean) * inverse, as norm_sums. */
-struct norm_gradient_sums_args {
-    const void *x, *y, *dy;
-    const float *mean, *inverse;
-    float *partial; /* [blocks][2][channels] */
-    unsigned pixels, channels, x_ld, y_ld, dy_ld, relu, each;
-};
-/* dbeta, dgamma from the sums, multiplied by state->unscale, added to where block->number > 0; and the two factors of
- * the gradient of data. */
-struct norm_gradient_finish_args {
-    const float *partial;
-    const struct batch_block *block;
-    const struct step_state *state;
-    float *dgamma, *dbeta;
-    float *by_beta, *by_gamma; /* sums / count */
-    unsigned pixels, channels, blocks;
-};
-/* dx (+)= gamma * inverse * (g - by_beta - xhat * by_gamma); images of weight 0 have no part in the means. */
-struct norm_gradient_args {
-    const void *x, *y, *dy;
-    void *dx;
-    const float *mean, *inverse, *gamma, *by_beta, *by_gamma, *weight;
-    unsigned images, pixels, channels, x_ld, y_ld, dy_ld, dx_ld, relu, add;
+    struct norm_view norm;
+    const float *weight;                           /* [images]; NULL: all 1 */
+    unsigned images, pixels, channels, x_ld, y_ld; /* pixels: of an image */
 };
 
 /* ---- pools, sums of two branches (cuda_pool.cu) ------------------------------------------------------------------ */
@@ -309,6 +327,124 @@ struct branches_args {
     const void *dy;
     void *dx, *dx2;
     unsigned pixels, channels, x_ld, x2_ld, y_ld, dy_ld, dx_ld, dx2_ld, relu, add, add2;
+};
+
+/* ---- normalisations with what is beside them (cuda_settle.cu, cuda_norm_pool.cu) --------------------------------- */
+
+/*
+ * Kernels that go through a slab have groups of NORM_CHANNELS channels across, and down the pixels any number of
+ * blocks, which stride over the grid: NORM_ROWS pixels at a time.
+ */
+#define NORM_ROWS (NORM_THREADS / 4)
+
+/*
+ * Fewer blocks of sums: block b of `to` is the sum of the blocks b * each .. (b + 1) * each - 1 of `from`, each =
+ * from.blocks / to.blocks rounded up, in an order that depends on numbers alone.  Grid: to.blocks, groups of
+ * NORM_CHANNELS channels.
+ */
+#define FOLD_SHARED (NORM_THREADS / 16 * 2 * NORM_CHANNELS * 8)
+struct fold_sums_args {
+    struct channel_sums from, to;
+};
+/*
+ * What a normalisation (the last reader of a slice) has left is added up, and the slice's gradient is finished.
+ * For all `sums.channels` channels that it read: dbeta and dgamma (times state->unscale; added to where block->number >
+ * 0).  For those beside the slice: by_beta, by_gamma (+)= gamma * sum / count.  The slice is channels first ..
+ * first + channels - 1 of them: its gradient, which is A, becomes dx in place; 0 of images of weight 0.
+ *
+ * Grid: F + G * S blocks.  The first F = groups of NORM_CHANNELS channels of sums.channels write what belongs to a
+ * channel.  Behind them S blocks of each of the G groups of the slice go through the pixels.  These add the sums of
+ * their own channels too, so no block waits for another.  They read by_beta and by_gamma of the slice, which nobody
+ * writes: no reader of the slice is left that could ask.
+ */
+#define SETTLE_SHARED (NORM_SCRATCH + 4 * NORM_CHANNELS * 4)
+struct norm_settle_args {
+    struct channel_sums sums;
+    const float *gamma;           /* [sums.channels] */
+    float *dgamma, *dbeta;        /* [sums.channels] */
+    float *by_beta, *by_gamma;    /* [sums.channels], of the slab */
+    unsigned add;                 /* to by_beta and by_gamma */
+    unsigned first, channels;     /* of the slice; channels 0: none */
+    void *gradient;               /* of the slice's first channel */
+    const void *x;                /* the same */
+    const float *mean, *variance; /* [sums.channels] */
+    const float *weight;          /* [images]; NULL: all 1 */
+    const struct batch_block *block;
+    const struct step_state *state;
+    unsigned images, pixels, x_ld, gradient_ld; /* pixels: of an image */
+    float epsilon;
+};
+/*
+ * Backward of a normalisation that was written (norm_apply): A (+)= gamma * g, and its sums.  Images of weight 0 have
+ * none.  Grid: sums.blocks, groups of NORM_CHANNELS channels.
+ */
+#define NORM_VIEW_SHARED (NORM_SCRATCH + NORM_TABLE_BYTES(NORM_CHANNELS, 4))
+struct norm_mask_args {
+    const void *x, *dy;
+    void *gradient; /* A */
+    struct norm_view norm;
+    struct channel_sums sums;
+    const float *weight; /* [images]; NULL: all 1 */
+    unsigned images, pixels, channels, x_ld, dy_ld, gradient_ld, add;
+};
+/*
+ * Running statistics of all normalisations of a micro-batch, in one launch; they move unless the count is below
+ * NORM_LEAST.
+ */
+#define NORM_LEAST 2 /* GRAPH_NORM_LEAST of graph.h */
+struct running_entry {
+    const float *mean, *variance;
+    size_t running_mean, running_variance; /* floats of `running` */
+    unsigned pixels, channels;
+    unsigned first_block; /* blocks of NORM_THREADS channels */
+};
+struct norm_running_all_args {
+    const struct running_entry *entry; /* [entries], in device memory */
+    float *running;
+    const struct batch_block *block;
+    unsigned entries;
+    float momentum;
+};
+/*
+ * Gradients of weights of several convolutions in one launch: gradient(o, i, ky, kx) = state->unscale * (sum of the
+ * splits) + (block->number > 0 ? gradient : 0); of the stem, [out][3][7][7], what pack_weights does, turned round.
+ * partial: [splits][out][taps][in], of the stem [splits][out][4][STEM_IN].
+ *
+ * A block has SUM_QUADS times four neighbouring inputs of an output, with all their taps, and SUM_PARTS threads share
+ * the splits of each; of the stem SUM_STEM weights [out][ky][kx].  Blocks of an entry: cuda_sum_blocks() of
+ * cuda_launch.h.  At most PACK_THREADS taps.
+ */
+#define SUM_PARTS(taps, splits) ((splits) <= 8 || (taps) > PACK_THREADS / 16 ? 1u : (splits) <= 32 ? 4u : 16u)
+#define SUM_QUADS(taps, splits) (PACK_THREADS / ((taps)*SUM_PARTS(taps, splits)))
+#define SUM_STEM                32
+#define SUM_SHARED              (PACK_THREADS * 2 * 16) /* a row of four floats more for each tap and part */
+struct splits_entry {
+    const float *partial; /* by 16 bytes */
+    size_t gradient;      /* float of the arena of gradients */
+    unsigned out, in, taps, splits, stem;
+    unsigned first_block; /* as of pack_entry */
+};
+struct sum_all_args {
+    const struct splits_entry *entry; /* [entries], in device memory */
+    float *gradient;
+    const struct batch_block *block;
+    const struct step_state *state;
+    unsigned entries;
+};
+/*
+ * A normalisation and the pool behind it in one: max (3 x 3, stride 2, padding 1), average (2 x 2, stride 2, no
+ * padding), mean (of all pixels).  Of values before they are rounded; 0 of images of weight 0.  Backward:
+ * A (+)= gamma * g with its sums, where g is the pool's gradient of data under the mask; the gradient of a maximum goes
+ * to the first of equal ones.
+ *
+ * Grid: forward, any number of blocks, which share the outputs (mean: an image at a time, so `images` are best);
+ * backward sums.blocks, which share squares of 2 x 2 inputs (mean: pixels).  Across groups of NORM_CHANNELS channels.
+ */
+struct norm_pool_args {
+    struct pool_args pool; /* x, dx: of the normalisation's input: dx is A; mean: kernel 0, y and dy [images][ld] */
+    struct norm_view norm;
+    struct channel_sums sums; /* backward */
+    const float *weight;      /* [images]; NULL: all 1 */
 };
 
 /* ---- the head (cuda_head.cu) ------------------------------------------------------------------------------------- */
@@ -404,6 +540,13 @@ struct step_statistics_args {
     const struct step_state *state;
     const float *running;
     float *statistics;
+    unsigned count;
+};
+
+/* Between gradients and what the network carries, where that is bfloat16 (--wire). */
+struct wire_args {
+    float *gradient;
+    uint16_t *wire;
     unsigned count;
 };
 

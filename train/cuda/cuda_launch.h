@@ -21,23 +21,21 @@ struct cuda_kernel {
     size_t shared;    /* dynamic shared memory of a block */
 };
 
-/* Numbers of kernels: of each form of tile six, then the others. */
+/* Numbers of kernels: of each form of tile six, then of each two of both gradients, then the others. */
 #define CUDA_TILE_IDS(form, ...)                                                         \
     CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
         CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
+#define CUDA_PAIR_IDS(form, ...) CUDA_CONV_BACKWARD_##form, CUDA_CONV_BACKWARD_POINTWISE_##form,
 enum cuda_kernel_id {
-    GEMM_TILES(CUDA_TILE_IDS) CUDA_INPUT,
+    GEMM_TILES(CUDA_TILE_IDS) GEMM_TILES(CUDA_PAIR_IDS) CUDA_INPUT,
     CUDA_PACK_WEIGHTS,
-    CUDA_SUM_SPLITS,
-    CUDA_SUM_STEM,
+    CUDA_SUM_ALL,
     CUDA_NORM_SUMS,
-    CUDA_NORM_MOMENTS,
-    CUDA_NORM_FINISH,
-    CUDA_NORM_RUNNING,
     CUDA_NORM_APPLY,
-    CUDA_NORM_GRADIENT_SUMS,
-    CUDA_NORM_GRADIENT_FINISH,
-    CUDA_NORM_GRADIENT,
+    CUDA_FOLD_SUMS,
+    CUDA_NORM_SETTLE,
+    CUDA_NORM_MASK,
+    CUDA_NORM_RUNNING_ALL,
     CUDA_MAX_POOL,
     CUDA_MAX_POOL_GRADIENT,
     CUDA_AVERAGE_POOL,
@@ -46,6 +44,12 @@ enum cuda_kernel_id {
     CUDA_MEAN_POOL_GRADIENT,
     CUDA_BRANCHES,
     CUDA_BRANCHES_GRADIENT,
+    CUDA_NORM_MAX_POOL,
+    CUDA_NORM_MAX_POOL_GRADIENT,
+    CUDA_NORM_AVERAGE_POOL,
+    CUDA_NORM_AVERAGE_POOL_GRADIENT,
+    CUDA_NORM_MEAN_POOL,
+    CUDA_NORM_MEAN_POOL_GRADIENT,
     CUDA_LINEAR,
     CUDA_LINEAR_GRADIENT_DATA,
     CUDA_LINEAR_GRADIENT_WEIGHTS,
@@ -56,6 +60,9 @@ enum cuda_kernel_id {
     CUDA_STEP_DECIDE,
     CUDA_OPTIMIZER,
     CUDA_STEP_STATISTICS,
+    CUDA_TO_WIRE,
+    CUDA_FROM_WIRE,
+    CUDA_WIDEN,
     CUDA_KERNEL_COUNT
 };
 
@@ -74,23 +81,23 @@ cudaError_t cuda_prepare(const struct cuda_kernel *set);
 struct cuda_op {
     enum cuda_kernel_id kernel;
     unsigned x, y, z;
+    unsigned shared; /* dynamic shared memory of a block beyond the kernel's, at most CUDA_MORE_SHARED */
     union {
         struct input_args input;
         struct conv_args conv;
+        struct conv_pair_args pair;
         struct pack_weights_args pack;
-        struct sum_splits_args splits;
-        struct sum_stem_args stem;
+        struct sum_all_args sum_all;
         struct norm_sums_args norm_sums;
-        struct norm_moments_args norm_moments;
-        struct norm_finish_args norm_finish;
-        struct norm_running_args norm_running;
         struct norm_apply_args norm_apply;
-        struct norm_gradient_sums_args norm_gradient_sums;
-        struct norm_gradient_finish_args norm_gradient_finish;
-        struct norm_gradient_args norm_gradient;
+        struct fold_sums_args fold_sums;
+        struct norm_settle_args norm_settle;
+        struct norm_mask_args norm_mask;
+        struct norm_running_all_args norm_running_all;
         struct pool_args pool;
         struct mean_pool_args mean_pool;
         struct branches_args branches;
+        struct norm_pool_args norm_pool;
         struct linear_args linear;
         struct loss_args loss;
         struct step_begin_args begin;
@@ -99,35 +106,44 @@ struct cuda_op {
         struct step_decide_args decide;
         struct optimizer_args optimizer;
         struct step_statistics_args statistics;
+        struct wire_args wire;
+        struct widen_args widen;
     } args;
-    unsigned node; /* of the graph that it belongs to, or CUDA_NO_NODE */
+    bool by_cudnn;   /* a plain convolution that cuDNN does; the kernel is the own one in whose place it is */
+    void *workspace; /* of cuDNN */
+    unsigned node;   /* of the graph that it belongs to, or CUDA_NO_NODE */
     size_t final; /* floats of the arena of gradients from here on are final behind it; SIZE_MAX: no more than before */
 };
-#define CUDA_NO_NODE UINT32_MAX
+#define CUDA_NO_NODE     UINT32_MAX
+#define CUDA_MORE_SHARED GEMM_TABLE_FORWARD(GEMM_NORM_CHANNELS)
 
 cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
 
 /* Blocks for count things, `each` a block. */
 unsigned cuda_blocks(size_t count, unsigned each);
 
-/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+/* Of sum_all for an entry. */
+unsigned cuda_sum_blocks(const struct splits_entry *e);
+
+/* ---- convolutions (cuda_conv.c) ---------------------------------------------------------------------------------- */
 
 enum conv_kind { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
-enum { CONV_TILES = CUDA_INPUT / 6 };
+enum { CONV_TILES = CUDA_INPUT / 8 };
 
 struct cuda_conv {
     enum conv_kind kind;
     struct conv_args args;
     unsigned tile, splits; /* CONV_WEIGHTS: partial sums, else 1 */
+    unsigned major;        /* of the device's compute capability, whose figures are taken; 0: the newest */
 };
 
 /* Are channels, lds and pointers such as the kernels take them? */
 bool cuda_conv_fits(const struct conv_args *a);
 
 /*
- * Choose the form of tile and the number of splits for a device with so many multiprocessors, by the model of
- * gpu.md's table: waves of tiles, each as long as its share of the product.  Fills args.steps_each.  Depends on
- * shapes alone.
+ * Choose the form of tile and the number of splits for a device with so many multiprocessors: those that take least by
+ * a model of products, bytes and waiting, with figures of the device's architecture.  Fills args.steps_each.  Depends
+ * on shapes alone.
  */
 void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
 /* The same for a form that is given. */
@@ -138,5 +154,13 @@ size_t cuda_conv_partial(const struct cuda_conv *c);
 
 /* Its launch. */
 struct cuda_op cuda_conv_op(const struct cuda_conv *c);
+
+/* Both gradients of one convolution, with one form of tile: the same bits as two launches leave. */
+struct cuda_conv_pair {
+    struct cuda_conv data, weights;
+};
+void cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors);
+void cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned tile, unsigned processors);
+struct cuda_op cuda_conv_pair_op(const struct cuda_conv_pair *p);
 
 #endif

@@ -47,17 +47,7 @@ stem_weight(const float *master, unsigned n)
 
 KERNEL(pack_weights, pack_weights_args, PACK_THREADS, 1)
 {
-    unsigned low = 0, high = a.entries;
-
-    while (high - low > 1) { /* the last whose first block is not behind this one */
-        unsigned middle = (low + high) / 2;
-
-        if (a.entry[middle].first_block <= blockIdx.x)
-            low = middle;
-        else
-            high = middle;
-    }
-    const pack_entry &e = a.entry[low];
+    const pack_entry &e = entry_of_block(a.entry, a.entries);
     const float *master = a.master + e.master;
     unsigned n = (blockIdx.x - e.first_block) * PACK_THREADS + threadIdx.x;
 
@@ -72,41 +62,89 @@ KERNEL(pack_weights, pack_weights_args, PACK_THREADS, 1)
     }
 }
 
-/* Neighbours read neighbours; they write taps apart, once. */
-KERNEL(sum_splits, sum_splits_args, PACK_THREADS, 1)
+namespace
 {
-    unsigned n = blockIdx.x * PACK_THREADS + threadIdx.x, in = n % a.in, tap = n / a.in % a.taps,
-             out = n / a.in / a.taps;
-    size_t count = (size_t)a.out * a.in * a.taps, to = ((size_t)out * a.in + in) * a.taps + tap;
-    float sum = 0;
+/* As SUM_PARTS and SUM_QUADS have it: threads of a part have neighbours of a tap, then come the other taps. */
+DEVICE void
+sum_convolution(const sum_all_args &a, const splits_entry &e, float *shared)
+{
+    unsigned parts = SUM_PARTS(e.taps, e.splits), quads = SUM_QUADS(e.taps, e.splits), stride = 4 * quads + 4;
+    unsigned first = (blockIdx.x - e.first_block) * quads, have = min(quads, e.out * e.in / 4 - first);
+    unsigned quad = threadIdx.x % quads, row = threadIdx.x / quads, tap = row % e.taps, part = row / e.taps;
+    unsigned out = (first + quad) / (e.in / 4), in = (first + quad) % (e.in / 4) * 4;
+    size_t count = (size_t)e.out * e.in * e.taps, from = ((size_t)out * e.taps + tap) * e.in + in;
+    float4 sum = {0, 0, 0, 0};
 
-    if (out >= a.out)
-        return;
-    for (unsigned split = 0; split < a.splits; split++)
-        sum += a.partial[split * count + n];
-    a.gradient[to] = sum * a.state->unscale + (a.block->number > 0 ? a.gradient[to] : 0);
+    if (quad < have && part < parts) {
+#pragma unroll 4
+        for (unsigned split = part; split < e.splits; split += parts) {
+            float4 v = *(const float4 *)(const void *)(e.partial + split * count + from);
+
+            sum.x += v.x;
+            sum.y += v.y;
+            sum.z += v.z;
+            sum.w += v.w;
+        }
+        *(float4 *)(void *)(shared + row * stride + 4 * quad) = sum;
+    }
+    __syncthreads();
+    /* Taps of a weight lie side by side in the gradient: what the block has is one piece of it. */
+    float *to = a.gradient + e.gradient + (size_t)first * 4 * e.taps;
+
+    for (unsigned i = threadIdx.x; i < have * 4 * e.taps; i += PACK_THREADS) {
+        const float *at = shared + i % e.taps * stride + i / e.taps;
+        float all = 0;
+
+        for (unsigned p = 0; p < parts; p++)
+            all += at[p * e.taps * stride];
+        to[i] = all * a.state->unscale + (a.block->number > 0 ? to[i] : 0);
+    }
 }
 
-/* A thread has a weight [out][ky][kx] of all channels: they have the same two sums. */
-KERNEL(sum_stem, sum_stem_args, PACK_THREADS, 1)
+/* A warp has some of the splits of SUM_STEM weights [out][ky][kx]; then a warp has a channel. */
+DEVICE void
+sum_cells(const sum_all_args &a, const splits_entry &e, double *shared)
 {
-    unsigned n = blockIdx.x * PACK_THREADS + threadIdx.x, kx = n % STEM_KERNEL, ky = n / STEM_KERNEL % STEM_KERNEL;
-    unsigned out = n / STEM_KERNEL / STEM_KERNEL, row = (ky + 1) / 2, column = (kx + 1) / 2;
-    unsigned value = column * 8 + (ky + 1) % 2 * 4 + (kx + 1) % 2 * 2;
-    size_t from = ((size_t)out * 4 + row) * STEM_IN + value, count = (size_t)a.out * 4 * STEM_IN;
+    unsigned n = (blockIdx.x - e.first_block) * SUM_STEM + lane_id(), warp = threadIdx.x / 32,
+             parts = PACK_THREADS / 32;
+    unsigned kx = n % STEM_KERNEL, ky = n / STEM_KERNEL % STEM_KERNEL, out = n / STEM_KERNEL / STEM_KERNEL;
+    unsigned value = (kx + 1) / 2 * 8 + (ky + 1) % 2 * 4 + (kx + 1) % 2 * 2;
+    size_t from = ((size_t)out * 4 + (ky + 1) / 2) * STEM_IN + value, count = (size_t)e.out * 4 * STEM_IN;
     double sum[2] = {0, 0}, level, inside;
 
-    if (out >= a.out)
-        return;
-    for (unsigned split = 0; split < a.splits; split++) {
-        sum[0] += (double)a.partial[split * count + from];
-        sum[1] += (double)a.partial[split * count + from + 1];
-    }
-    for (unsigned c = 0; c < INPUT_CHANNELS; c++) {
-        size_t to = (((size_t)out * INPUT_CHANNELS + c) * STEM_KERNEL + ky) * STEM_KERNEL + kx;
+    if (out < e.out) {
+#pragma unroll 4
+        for (unsigned split = warp; split < e.splits; split += parts) {
+            float2 v = *(const float2 *)(const void *)(e.partial + split * count + from);
 
-        stem_factors(c, &level, &inside);
-        a.gradient[to] = (float)((sum[0] * level + sum[1] * inside) * (double)a.state->unscale) +
-                         (a.block->number > 0 ? a.gradient[to] : 0);
+            sum[0] += (double)v.x;
+            sum[1] += (double)v.y;
+        }
     }
+    shared[threadIdx.x] = sum[0];
+    shared[PACK_THREADS + threadIdx.x] = sum[1];
+    __syncthreads();
+    if (warp >= INPUT_CHANNELS || out >= e.out)
+        return;
+    sum[0] = sum[1] = 0;
+    for (unsigned p = 0; p < parts; p++) {
+        sum[0] += shared[p * 32 + lane_id()];
+        sum[1] += shared[PACK_THREADS + p * 32 + lane_id()];
+    }
+    float *to = a.gradient + e.gradient + (((size_t)out * INPUT_CHANNELS + warp) * STEM_KERNEL + ky) * STEM_KERNEL + kx;
+
+    stem_factors(warp, &level, &inside);
+    *to = (float)((sum[0] * level + sum[1] * inside) * (double)a.state->unscale) + (a.block->number > 0 ? *to : 0);
+}
+} // namespace
+
+KERNEL(sum_all, sum_all_args, PACK_THREADS, 2)
+{
+    SHARED_BYTES(shared);
+    const splits_entry &e = entry_of_block(a.entry, a.entries);
+
+    if (e.stem)
+        sum_cells(a, e, (double *)(void *)shared);
+    else
+        sum_convolution(a, e, (float *)(void *)shared);
 }

@@ -192,3 +192,33 @@ KERNEL(step_statistics, step_statistics_args, STEP_THREADS, 1)
     if (i < a.count && a.state->apply)
         a.statistics[i] = a.running[i];
 }
+
+namespace
+{
+/* To the nearest bfloat16, ties to even; what is too large becomes infinite, and no number stays none. */
+DEVICE uint16_t
+bf16_of(float x)
+{
+    unsigned bits = __float_as_uint(x);
+
+    if (x != x)
+        return 0x7fff;
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+} // namespace
+
+KERNEL(to_wire, wire_args, STEP_THREADS, 1)
+{
+    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
+
+    if (i < a.count)
+        a.wire[i] = bf16_of(a.gradient[i]);
+}
+
+KERNEL(from_wire, wire_args, STEP_THREADS, 1)
+{
+    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
+
+    if (i < a.count)
+        a.gradient[i] = __uint_as_float((unsigned)a.wire[i] << 16);
+}

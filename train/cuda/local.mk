@@ -2,23 +2,30 @@
 # Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and how the backend of ../gpu is
 # built.  With CUDA nvcc compiles the kernels, and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk
 # compiles the same files for the emulator.
-cuda_sources = $(gpu_sources) \
+cuda_sources = $(gpu_sources) $(layout_sources) $(roof_sources) \
+	train/cuda/cuda_conv.c \
 	train/cuda/cuda_device.h \
 	train/cuda/cuda_gemm.h \
 	train/cuda/cuda_kernels.h \
 	train/cuda/cuda_launch.c \
 	train/cuda/cuda_launch.h \
+	train/cuda/cuda_norm.h \
+	train/cuda/cuda_sums.h \
 	train/cuda/cuda_tile.h
 cuda_kernels = \
+	train/cuda/conv_backward.cu \
 	train/cuda/conv_data.cu \
 	train/cuda/conv_forward.cu \
 	train/cuda/conv_weights.cu \
 	train/cuda/cuda_head.cu \
 	train/cuda/cuda_input.cu \
 	train/cuda/cuda_norm.cu \
+	train/cuda/cuda_norm_pool.cu \
 	train/cuda/cuda_pack.cu \
 	train/cuda/cuda_pool.cu \
-	train/cuda/cuda_step.cu
+	train/cuda/cuda_settle.cu \
+	train/cuda/cuda_step.cu \
+	train/cuda/cuda_widen.cu
 cuda_table = train/cuda/cuda_table.c
 EXTRA_DIST += $(cuda_sources) $(cuda_kernels) $(cuda_table)
 
@@ -30,8 +37,8 @@ cuda_float = -DCUDA_VALUE=float -DCUDA_VALUE_BYTES=4
 if CUDA
 EXTRA_LTLIBRARIES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
 CLEANFILES += libcudahost.la libcuda_fp16.la libcuda_bf16.la
-libcudahost_la_SOURCES = $(cuda_sources)
-libcudahost_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS)
+libcudahost_la_SOURCES = $(cuda_sources) $(real_cudnn_sources) $(real_nccl_sources)
+libcudahost_la_CPPFLAGS = $(cuda_cppflags) $(CUDNN_CPPFLAGS) $(NCCL_CPPFLAGS) $(CUDA_CPPFLAGS)
 libcudahost_la_LIBADD = libcuda_fp16.la libcuda_bf16.la $(CUDA_LIBS)
 libcuda_fp16_la_SOURCES = $(cuda_table)
 libcuda_fp16_la_CPPFLAGS = $(cuda_cppflags) $(CUDA_CPPFLAGS) $(cuda_fp16)

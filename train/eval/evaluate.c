@@ -237,23 +237,38 @@ gather(const struct evaluate_options *o, const struct buffer *own, struct buffer
     return meet(o, status, err);
 }
 
-/* Rank 0 computes and the others are told: so they agree even where their mathematical libraries do not. */
+/* What rank 0 has, to the others: so they agree even where their mathematical libraries do not. */
 static enum chex_status
-judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+tell(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
-    if (!o->collective || collective_rank(o->collective) == 0)
-        status = evaluation_judge(o, out, err);
-    status = meet(o, status, err);
-    if (!o->collective || status != CHEX_OK)
-        return status;
+    if (!o->collective)
+        return CHEX_OK;
     status = collective_broadcast(o->collective, &out->loss, sizeof(out->loss), err);
-    if (status == CHEX_OK)
-        status = collective_broadcast(o->collective, &out->not_finite, sizeof(out->not_finite), err);
     if (status == CHEX_OK)
         status = collective_broadcast(o->collective, &out->metrics, sizeof(out->metrics), err);
     return meet(o, status, err);
+}
+
+/* All compute the same, but for the bootstrap: of that each rank makes a part. */
+static enum chex_status
+judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+{
+    unsigned part = o->collective ? (unsigned)collective_rank(o->collective) : 0;
+    unsigned parts = o->collective ? (unsigned)collective_size(o->collective) : 1;
+    struct buffer own = {0}, all = {0};
+    enum chex_status status = meet(o, evaluation_judge(o, part, parts, out, &own, err), err);
+
+    if (status == CHEX_OK)
+        status = gather(o, &own, &all, err);
+    if (status == CHEX_OK)
+        status = meet(o, metrics_end(&out->metrics, &all, err), err);
+    if (status == CHEX_OK)
+        status = tell(o, out, err);
+    buffer_release(&own);
+    buffer_release(&all);
+    return status;
 }
 
 static enum chex_status

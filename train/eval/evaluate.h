@@ -4,6 +4,7 @@
  *
  * Position p of a split is sample p in the order of the shards.  Rank r of N scores the micro-batches r, r + N, ...;
  * then every rank gets all scores, puts them into the order of the positions and computes the same numbers from them.
+ * The replicates of the bootstrap are shared: each rank makes its part of them, and gets those of all.
  * So the result is that of one process, to the last bit, as far as a backend's logits of an image do not depend on the
  * images beside it.
  *

@@ -165,8 +165,11 @@ count_not_finite(const struct evaluation *e)
 }
 
 enum chex_status
-evaluation_judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts, struct evaluation *out,
+                 struct buffer *draws, struct chex_error *err)
 {
+    const struct bootstrap_options bootstrap = {
+        .replicates = o->replicates, .seed = o->seed, .threads = o->threads, .part = part, .parts = parts};
     const struct loss_options plain = {.kind = LOSS_BCE};
     struct scores scores = {
         .count = out->count,
@@ -189,7 +192,7 @@ evaluation_judge(const struct evaluate_options *o, struct evaluation *out, struc
         return error_memory(err);
     for (i = 0; i < out->count; i++)
         patient[i] = out->image[i].patient;
-    status = metrics_compute(&scores, o->replicates, o->seed, o->threads, &out->metrics, err);
+    status = metrics_begin(&scores, &bootstrap, &out->metrics, draws, err);
     free(patient);
     return status;
 }

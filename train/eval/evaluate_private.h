@@ -31,7 +31,8 @@ enum chex_status entry_append(struct buffer *b, uint32_t position, const struct 
 enum chex_status evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries,
                                    struct evaluation *out, struct chex_error *err);
 
-/* Loss and metrics of the unpacked scores. */
-enum chex_status evaluation_judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err);
+/* Loss and metrics of the unpacked scores, but for the intervals: *draws is this part's for metrics_end(). */
+enum chex_status evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts,
+                                  struct evaluation *out, struct buffer *draws, struct chex_error *err);
 
 #endif

@@ -8,4 +8,6 @@ libtrain_la_SOURCES += \
 	train/eval/metrics.h \
 	train/eval/metrics_document.c \
 	train/eval/predictions.c \
-	train/eval/predictions.h
+	train/eval/predictions.h \
+	train/eval/ranking.c \
+	train/eval/ranking.h

@@ -1,11 +1,10 @@
 /*
  * metrics.c - see metrics.h
  *
- * Each finding is sorted once, by falling score, and cut into steps: a step is a positive with all images of the same
- * score, and the negatives before it.  A bootstrap replicate is then one pass with a multiplicity for each image (how
- * often its patient was drawn), so that a thousand of them cost a thousand passes and no sorting; and LANES of them go
- * through the images together.  The pass over negatives, most of the images, is then nothing but additions, side by
- * side.
+ * Each finding is sorted once (ranking.h).  A bootstrap replicate is then one pass with a multiplicity for each image
+ * (how often its patient was drawn), so that a thousand of them cost a thousand passes and no sorting; and LANES of
+ * them go through the images together.  The pass over negatives, most of the images, is then nothing but additions,
+ * side by side.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +13,7 @@
 #include "eval/metrics.h"
 
 #include "base/threads.h"
+#include "eval/ranking.h"
 #include "math/random.h"
 
 #include <math.h>
@@ -29,27 +29,12 @@ const struct metric_info metric_info[METRIC_COUNT] = {
 
 const char *const criterion_name[CRITERION_COUNT] = {[CRITERION_YOUDEN] = "youden", [CRITERION_F1] = "f1"};
 
-/* Images in the order of their scores, those of a step in this order: */
-struct curve_step {
-    uint32_t before;    /* negatives with scores between this step's and the one above */
-    uint32_t negatives; /* of this score */
-    uint32_t positives; /* of this score, at least one */
-    float score;
-};
-
-/* One finding, sorted. */
-struct ranking {
-    uint32_t *patient; /* of the images, by falling score as above; behind the last step negatives */
-    struct curve_step *step;
-    size_t steps;
-};
-
 struct draw_job {
     const struct scores *s;
-    uint64_t seed;
-    unsigned replicates;
+    const struct bootstrap_options *o;
     struct ranking *ranking; /* [outputs] */
-    double *values;          /* [METRIC_COUNT][outputs + 1][replicates]; the last row: their means */
+    size_t first;            /* pass of this part */
+    double *values;          /* [passes of this part][METRIC_COUNT][outputs + 1][LANES]; the last row: their means */
 };
 
 /* ---- one pass -------------------------------------------------------------------------------------------------- */
@@ -126,78 +111,6 @@ walk(const struct ranking *r, const struct lanes *times, size_t count, struct pa
     }
 }
 
-/* ---- sorting --------------------------------------------------------------------------------------------------- */
-
-struct item {
-    float score;
-    uint32_t image;
-};
-
-static int
-compare_items(const void *a, const void *b)
-{
-    const struct item *x = a, *y = b;
-
-    if (x->score != y->score)
-        return x->score > y->score ? -1 : 1;
-    return x->image < y->image ? -1 : x->image > y->image;
-}
-
-/* Take the images of one score, item[begin .. end - 1], behind the first `at` ones: negatives, then positives. */
-static void
-add_tied(const struct scores *s, unsigned finding, const struct item *item, size_t begin, size_t end, size_t *before,
-         struct ranking *r)
-{
-    struct curve_step step = {.score = item[begin].score};
-    size_t at = begin, i;
-    int wanted;
-
-    for (wanted = 0; wanted < 2; wanted++) {
-        for (i = begin; i < end; i++) {
-            size_t image = item[i].image;
-
-            if ((s->label[image * s->outputs + finding] != 0) == wanted)
-                r->patient[at++] = s->patient[image];
-        }
-        if (wanted == 0)
-            step.negatives = (uint32_t)(at - begin);
-    }
-    step.positives = (uint32_t)(end - begin) - step.negatives;
-    if (step.positives == 0) {
-        *before += step.negatives;
-        return;
-    }
-    step.before = (uint32_t)*before;
-    *before = 0;
-    r->step[r->steps++] = step;
-}
-
-static enum chex_status
-rank_finding(const struct scores *s, unsigned finding, struct ranking *r, struct item *item, struct chex_error *err)
-{
-    size_t positives = 0, before = 0, i, end;
-
-    for (i = 0; i < s->count; i++) {
-        float score = s->score[i * s->outputs + finding];
-
-        if (isnan(score))
-            return error_set(err, CHEX_ERR_USAGE, "the score of image %zu for finding %u is not a number", i, finding);
-        item[i] = (struct item){score, (uint32_t)i};
-        positives += s->label[i * s->outputs + finding] != 0;
-    }
-    r->patient = malloc(s->count * sizeof(*r->patient));
-    r->step = malloc((positives ? positives : 1) * sizeof(*r->step));
-    if (!r->patient || !r->step)
-        return error_memory(err);
-    qsort(item, s->count, sizeof(*item), compare_items);
-    for (i = 0; i < s->count; i = end) {
-        for (end = i + 1; end < s->count && item[end].score == item[i].score; end++)
-            ;
-        add_tied(s, finding, item, i, end, &before, r);
-    }
-    return CHEX_OK;
-}
-
 /* ---- thresholds ------------------------------------------------------------------------------------------------ */
 
 /* Below a step that ends in negatives alone neither is ever better. */
@@ -252,11 +165,17 @@ times_new(void *context)
     return malloc(job->s->patients * sizeof(struct lanes));
 }
 
-/* The replicates of a metric for a finding; finding s->outputs: of the mean. */
-static double *
-values_of(const struct draw_job *job, unsigned metric, unsigned finding)
+/* Numbers of a pass. */
+static size_t
+pass_size(unsigned outputs)
 {
-    return job->values + ((size_t)metric * (job->s->outputs + 1) + finding) * job->replicates;
+    return (size_t)METRIC_COUNT * (outputs + 1) * LANES;
+}
+
+static size_t
+passes_of(unsigned replicates)
+{
+    return ((size_t)replicates + LANES - 1) / LANES;
 }
 
 static double
@@ -274,16 +193,16 @@ mean_of_row(const double *values, size_t stride, unsigned count)
     return defined > 0 ? sum / defined : (double)NAN;
 }
 
-/* How often each patient is drawn in replicates first .. first + lanes - 1. */
+/* How often each patient is drawn in the replicates of a pass. */
 static void
-draw(const struct draw_job *job, size_t first, unsigned lanes, struct lanes *times)
+draw(const struct draw_job *job, size_t pass, struct lanes *times)
 {
     uint32_t patients = job->s->patients, i;
     unsigned l;
 
     memset(times, 0, patients * sizeof(*times));
-    for (l = 0; l < lanes; l++) {
-        struct random_stream stream = {job->seed, RANDOM_BOOTSTRAP, (uint32_t)(first + l), 0};
+    for (l = 0; l < LANES; l++) {
+        struct random_stream stream = {job->o->seed, RANDOM_BOOTSTRAP, (uint32_t)(pass * LANES + l), 0};
 
         for (i = 0; i < patients; i++)
             times[random_below(&stream, i, patients)].x[l]++;
@@ -295,21 +214,21 @@ replicate(void *context, void *worker, size_t item, struct chex_error *err)
 {
     struct draw_job *job = context;
     const struct scores *s = job->s;
-    size_t n = job->replicates, first = item * LANES;
-    unsigned lanes = n - first < LANES ? (unsigned)(n - first) : LANES, k, l, i;
+    double *values = job->values + item * pass_size(s->outputs);
     struct lanes *times = worker;
     struct pass pass;
+    unsigned k, l, i;
 
     (void)err;
-    draw(job, first, lanes, times);
+    draw(job, job->first + item, times);
     for (k = 0; k < s->outputs; k++) {
         walk(&job->ranking[k], times, s->count, &pass);
         for (i = 0; i < METRIC_COUNT; i++)
-            memcpy(values_of(job, i, k) + first, pass.value[i], lanes * sizeof(double));
+            memcpy(values + (i * (s->outputs + 1) + k) * LANES, pass.value[i], sizeof(pass.value[i]));
     }
-    for (i = 0; i < METRIC_COUNT; i++)
-        for (l = 0; l < lanes; l++)
-            values_of(job, i, k)[first + l] = mean_of_row(values_of(job, i, 0) + first + l, n, s->outputs);
+    for (i = 0; i < METRIC_COUNT; i++, values += (s->outputs + 1) * LANES)
+        for (l = 0; l < LANES; l++)
+            values[s->outputs * LANES + l] = mean_of_row(values + l, LANES, s->outputs);
     return CHEX_OK;
 }
 
@@ -349,28 +268,53 @@ set_interval(struct measured *out, double *values, unsigned count)
 }
 
 static enum chex_status
-bootstrap(struct draw_job *job, unsigned threads, struct metrics *out, struct chex_error *err)
+draw_part(struct draw_job *job, struct buffer *draws, struct chex_error *err)
 {
+    const struct bootstrap_options *o = job->o;
+    size_t passes = passes_of(o->replicates), end = passes * (o->part + 1) / o->parts;
     struct parallel parallel = {
-        .count = (job->replicates + LANES - 1) / LANES,
-        .threads = threads,
+        .threads = o->threads,
         .work = replicate,
         .worker_new = times_new,
         .worker_free = free,
         .context = job,
     };
-    unsigned outputs = job->s->outputs, n = job->replicates, k, i;
     enum chex_status status;
 
-    job->values = calloc((size_t)METRIC_COUNT * (outputs + 1), n * sizeof(double));
-    if (!job->values)
-        return error_memory(err);
-    status = parallel_for(&parallel, err);
-    if (status != CHEX_OK)
+    job->first = passes * o->part / o->parts;
+    parallel.count = end - job->first;
+    status = buffer_reserve(draws, parallel.count * pass_size(job->s->outputs) * sizeof(double), err);
+    if (status != CHEX_OK || parallel.count == 0)
         return status;
-    for (i = 0; i < METRIC_COUNT; i++)
-        for (k = 0; k <= outputs; k++)
-            set_interval(k < outputs ? &out->finding[k].metric[i] : &out->mean[i], values_of(job, i, k), n);
+    job->values = (double *)(void *)draws->data;
+    draws->size = parallel.count * pass_size(job->s->outputs) * sizeof(double);
+    return parallel_for(&parallel, err);
+}
+
+enum chex_status
+metrics_end(struct metrics *out, const struct buffer *draws, struct chex_error *err)
+{
+    size_t row = pass_size(out->outputs), r;
+    const double *values = (const double *)(const void *)draws->data;
+    unsigned rows = METRIC_COUNT * (out->outputs + 1), k;
+    double *one;
+
+    if (draws->size == 0)
+        return CHEX_OK;
+    if (draws->size != passes_of(out->replicates) * row * sizeof(*values))
+        return error_set(err, CHEX_ERR_BUG, "the parts of the bootstrap do not fit together");
+    one = malloc(out->replicates * sizeof(*one));
+    if (!one)
+        return error_memory(err);
+    for (k = 0; k < rows; k++) {
+        unsigned metric = k / (out->outputs + 1), finding = k % (out->outputs + 1);
+
+        for (r = 0; r < out->replicates; r++)
+            one[r] = values[r / LANES * row + k * LANES + r % LANES];
+        set_interval(finding < out->outputs ? &out->finding[finding].metric[metric] : &out->mean[metric], one,
+                     out->replicates);
+    }
+    free(one);
     return CHEX_OK;
 }
 
@@ -429,57 +373,55 @@ measure(const struct draw_job *job, struct lanes *times, struct metrics *out)
 }
 
 static enum chex_status
-rank_all(struct draw_job *job, struct chex_error *err)
+rank_and_measure(struct draw_job *job, struct metrics *out, struct chex_error *err)
 {
-    struct item *item = malloc(job->s->count * sizeof(*item));
-    enum chex_status status = item ? CHEX_OK : error_memory(err);
-    unsigned k;
+    const struct scores *s = job->s;
+    struct lanes *times = calloc(s->patients ? s->patients : 1, sizeof(*times));
+    enum chex_status status;
 
-    for (k = 0; status == CHEX_OK && k < job->s->outputs; k++)
-        status = rank_finding(job->s, k, &job->ranking[k], item, err);
-    free(item);
+    if (!times)
+        status = error_memory(err);
+    else if (!within_limits(s, times[0].x))
+        status = error_set(err, CHEX_ERR_USAGE, "metrics of %zu images of %u patients with %u findings", s->count,
+                           s->patients, s->outputs);
+    else
+        status = rankings_new(s, job->o->threads, &job->ranking, err);
+    if (status == CHEX_OK)
+        measure(job, times, out);
+    free(times);
     return status;
 }
 
-static void
-job_release(struct draw_job *job)
+enum chex_status
+metrics_begin(const struct scores *s, const struct bootstrap_options *o, struct metrics *out, struct buffer *draws,
+              struct chex_error *err)
 {
-    unsigned k;
+    struct draw_job job = {.s = s, .o = o};
+    enum chex_status status;
 
-    for (k = 0; job->ranking && k < job->s->outputs; k++) {
-        free(job->ranking[k].patient);
-        free(job->ranking[k].step);
-    }
-    free(job->ranking);
-    free(job->values);
+    metrics_undefined(out);
+    out->images = s->count;
+    out->patients = s->patients;
+    out->outputs = s->outputs;
+    out->replicates = o->replicates;
+    draws->size = 0;
+    status = rank_and_measure(&job, out, err);
+    if (status == CHEX_OK && out->defined > 0)
+        status = draw_part(&job, draws, err);
+    rankings_free(job.ranking, s->outputs);
+    return status;
 }
 
 enum chex_status
 metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads, struct metrics *out,
                 struct chex_error *err)
 {
-    struct draw_job job = {.s = s, .seed = seed, .replicates = replicates};
-    struct lanes *times = calloc(s->patients ? s->patients : 1, sizeof(*times));
-    enum chex_status status = CHEX_OK;
+    const struct bootstrap_options all = {.replicates = replicates, .seed = seed, .threads = threads, .parts = 1};
+    struct buffer draws = {0};
+    enum chex_status status = metrics_begin(s, &all, out, &draws, err);
 
-    metrics_undefined(out);
-    out->images = s->count;
-    out->patients = s->patients;
-    out->outputs = s->outputs;
-    out->replicates = replicates;
-    job.ranking = calloc(s->outputs ? s->outputs : 1, sizeof(*job.ranking));
-    if (!times || !job.ranking)
-        status = error_memory(err);
-    else if (!within_limits(s, times[0].x))
-        status = error_set(err, CHEX_ERR_USAGE, "metrics of %zu images of %u patients with %u findings", s->count,
-                           s->patients, s->outputs);
     if (status == CHEX_OK)
-        status = rank_all(&job, err);
-    if (status == CHEX_OK)
-        measure(&job, times, out);
-    if (status == CHEX_OK && replicates > 0 && out->defined > 0)
-        status = bootstrap(&job, threads, out, err);
-    job_release(&job);
-    free(times);
+        status = metrics_end(out, &draws, err);
+    buffer_release(&draws);
     return status;
 }

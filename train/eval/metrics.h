@@ -82,6 +82,23 @@ struct metrics {
 enum chex_status metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads,
                                  struct metrics *out, struct chex_error *err);
 
+/*
+ * The same by several processes, which share the replicates: each makes its part of them, and what the parts found, one
+ * behind the other, is what one process finds.
+ */
+struct bootstrap_options {
+    unsigned replicates;
+    uint64_t seed;
+    unsigned threads;
+    unsigned part, parts; /* part < parts */
+};
+
+/* All but the intervals; *draws becomes what this part found, nothing where there is nothing to draw. */
+enum chex_status metrics_begin(const struct scores *s, const struct bootstrap_options *o, struct metrics *out,
+                               struct buffer *draws, struct chex_error *err);
+/* The intervals from the draws of all parts.  CHEX_ERR_BUG  these are not all;  CHEX_ERR_MEMORY */
+enum chex_status metrics_end(struct metrics *out, const struct buffer *draws, struct chex_error *err);
+
 /* Metrics of nothing: every number that could be undefined is. */
 void metrics_undefined(struct metrics *out);
 

@@ -5,8 +5,9 @@
  */
 #include <config.h>
 
-#include "gpu/cuda_eights.h"
 #include "gpu/cuda_plan.h"
+#include "gpu/cuda_reduce.h"
+#include "layout/cuda_eights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ copy(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcp
         return status;
     status = cuda_drain(plan, what, err);
     if (status != CHEX_OK) /* memory of the caller is not on its way any more */
-        (void)cudaStreamSynchronize(plan->compute);
+        (void)cuda_settle(plan);
     return status;
 }
 
@@ -223,16 +224,34 @@ open_device(unsigned number, struct device **out, struct chex_error *err)
     return cuda_device_open(&backend_cuda, number, out, err);
 }
 
+static const char *
+library(unsigned number, char text[BACKEND_LIBRARY])
+{
+    if (number > 1)
+        return NULL;
+    if (number == 1) {
+        (void)cudnn_version(text);
+        return "cudnn";
+    }
+    (void)reduce_nccl_version(text);
+    return "nccl";
+}
+
+_Static_assert(BACKEND_LIBRARY == NCCL_VERSION_TEXT, "one room for the version of a library");
+_Static_assert(BACKEND_LIBRARY == CUDNN_TEXT, "one room for the version of a library");
+
 const struct backend backend_cuda = {
     .name = CUDA_BACKEND,
     .device_count = cuda_device_count,
     .device_open = open_device,
     .device_close = cuda_device_close,
-    .reduce_new = reduce_staged_new,
+    .library = library,
+    .reduce_new = cuda_reduce_new,
     .store_new = cuda_store_new,
     .store_put = cuda_store_put,
     .store_free = cuda_store_free,
     .plan_size = cuda_plan_size,
+    .plan_model = cuda_plan_model,
     .plan_new = cuda_plan_new,
     .plan_free = cuda_plan_free,
     .write = cuda_write,

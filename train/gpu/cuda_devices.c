@@ -68,6 +68,8 @@ ask_device(struct cuda_device *d, struct chex_error *err)
     d->processors = (unsigned)properties.multiProcessorCount;
     snprintf(d->device.info.text, sizeof(d->device.info.text), "%.100s, %u.%u", properties.name, d->major, d->minor);
     set_id(&d->device.info, properties.uuid.bytes);
+    snprintf(d->bus, sizeof(d->bus), "%04x:%02x:%02x", (unsigned)properties.pciDomainID, (unsigned)properties.pciBusID,
+             (unsigned)properties.pciDeviceID);
     if (d->major < LEAST_MAJOR)
         return error_set(err, CHEX_ERR_UNSUPPORTED,
                          "%.100s has compute capability %u.%u, and %d.0 is needed (V100 or newer)", properties.name,
@@ -103,7 +105,7 @@ cuda_device_open(const struct backend *backend, unsigned number, struct device *
     if (!d)
         return error_memory(err);
     d->device.backend = backend;
-    d->device.info.own_memory = true;
+    d->device.info.own_memory = d->device.info.own_clock = true;
     d->device.info.ahead = 1;
     d->number = (int)number;
     if (number == DEVICE_IMAGINED)
@@ -141,7 +143,11 @@ cuda_chip_of(const struct cuda_device *device, enum precision precision, struct 
     if (!(info->precisions >> precision & 1))
         return error_set(err, CHEX_ERR_UNSUPPORTED, "%s does not compute in %s, but in %s", info->text,
                          precision_names[precision], names);
-    *out = (struct cuda_chip){.set = cuda_kernels_fp16, .value_bytes = 2, .processors = device->processors};
+    *out = (struct cuda_chip){.set = cuda_kernels_fp16,
+                              .value_bytes = 2,
+                              .processors = device->processors,
+                              .launch = CUDA_LAUNCH,
+                              .major = device->major};
     if (precision == PRECISION_BF16)
         out->set = cuda_kernels_bf16;
 #ifdef CUDA_EMULATED

@@ -101,6 +101,7 @@ cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *
           struct chex_error *err)
 {
     unsigned ring = (unsigned)(plan->batches % CUDA_RING), to = (unsigned)(plan->batches % CUDA_SLOTS);
+    const struct cuda_copy *copy = &plan->copy[(plan->batches + 1) % CUDA_COPIES];
     enum chex_status status = use_store(plan, batch, err);
     size_t bytes;
     cudaError_t e;
@@ -112,8 +113,12 @@ cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *
     bytes = fill_slot(plan, batch, how, plan->ring[ring]) ? plan->layout.slot.bytes : plan->layout.slot.pixels;
     e = cudaStreamWaitEvent(plan->copies, plan->taken[to], 0);
     if (e == cudaSuccess)
+        e = cudaEventRecord(copy->begin, plan->copies);
+    if (e == cudaSuccess)
         e = cudaMemcpyAsync((void *)plan->layout.slots[to], plan->ring[ring], bytes, cudaMemcpyHostToDevice,
                             plan->copies);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(copy->end, plan->copies);
     if (e == cudaSuccess)
         e = cudaEventRecord(plan->copied[ring], plan->copies);
     if (e == cudaSuccess)

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "gpu/cuda_model.h"
 #include "gpu/cuda_plan.h"
 
 #include "base/progress.h"
@@ -18,12 +19,25 @@
  * The version of the algorithms: it changes when the same input gives other bits.  It is the same for all GPUs, whose
  * bits differ, so that a run goes on from one to another.
  */
-#define ALGORITHMS "cuda 1"
+#define ALGORITHMS "cuda 2"
 
 /* ---- how large --------------------------------------------------------------------------------------------------- */
 
+static bool
+has_cudnn(const struct cuda_layout *l)
+{
+    size_t i;
+
+    for (i = 0; i < l->graph->node_count; i++)
+        if (l->cudnn[i])
+            return true;
+    return false;
+}
+
+/* The precision, and which convolutions are cuDNN's. */
 static enum chex_status
-hash_algorithms(enum precision precision, char hex[PLAN_ALGORITHMS], struct chex_error *err)
+hash_algorithms(const struct cuda_layout *l, enum precision precision, char hex[PLAN_ALGORITHMS],
+                struct chex_error *err)
 {
     struct digest *digest = digest_new();
     uint8_t hash[DIGEST_SIZE];
@@ -34,6 +48,8 @@ hash_algorithms(enum precision precision, char hex[PLAN_ALGORITHMS], struct chex
     snprintf(text, sizeof(text), ALGORITHMS " %s", precision_names[precision]);
     digest_start(digest);
     digest_add(digest, text, strlen(text));
+    if (has_cudnn(l))
+        digest_add(digest, l->cudnn, l->graph->node_count * sizeof(*l->cudnn));
     digest_finish(digest, hash);
     digest_free(digest);
     digest_hex(hash, (PLAN_ALGORITHMS - 1) / 2, hex);
@@ -46,34 +62,48 @@ choose_precision(const struct cuda_device *device, enum precision wanted)
     return wanted == PRECISION_AUTO ? device->device.info.precision : wanted;
 }
 
+static enum chex_status
+find_cudnn(const struct plan_options *o, struct cuda_chip *chip, struct chex_error *err)
+{
+    char why[CUDNN_TEXT];
+
+    chip->cudnn = o->engine != ENGINE_OWN && cudnn_version(why) > 0;
+    if (o->engine == ENGINE_CUDNN && !chip->cudnn)
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn: %s", why);
+    return CHEX_OK;
+}
+
 /* The layout of these options, of which the precision is the one that was chosen, and what was chosen. */
 static enum chex_status
-make_layout(const struct cuda_device *device, const struct plan_options *o, uintptr_t base, struct cuda_layout *layout,
-            struct plan_facts *facts, struct chex_error *err)
+make_layout(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused,
+            uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
 {
     struct cuda_chip chip;
     enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
 
     *layout = (struct cuda_layout){.options = NULL};
     if (status == CHEX_OK)
-        status = hash_algorithms(o->precision, facts->algorithms, err);
+        status = find_cudnn(o, &chip, err);
+    chip.refused = refused;
     if (status == CHEX_OK)
         status = cuda_layout_make(layout, o, &chip, base, err);
+    if (status == CHEX_OK)
+        status = hash_algorithms(layout, o->precision, facts->algorithms, err);
     facts->precision = o->precision;
     facts->memory = layout->memory;
     return status;
 }
 
 static enum chex_status
-size_of(const struct cuda_device *device, const struct plan_options *o, size_t *bytes, struct plan_facts *facts,
-        struct chex_error *err)
+size_of(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused, size_t *bytes,
+        struct plan_facts *facts, struct chex_error *err)
 {
     struct plan_options chosen = *o;
     struct cuda_layout layout;
     enum chex_status status;
 
     chosen.precision = choose_precision(device, o->precision);
-    status = make_layout(device, &chosen, 0, &layout, facts, err);
+    status = make_layout(device, &chosen, refused, 0, &layout, facts, err);
     *bytes = layout.bytes;
     cuda_layout_free(&layout);
     return status;
@@ -85,7 +115,29 @@ cuda_plan_size(const struct device *device, const struct plan_options *o, struct
 {
     size_t bytes;
 
-    return size_of((const struct cuda_device *)(const void *)device, o, &bytes, facts, err);
+    return size_of((const struct cuda_device *)(const void *)device, o, NULL, &bytes, facts, err);
+}
+
+/* That of the device, else one like it. */
+enum chex_status
+cuda_plan_model(const struct device *device, const struct plan_options *o, struct plan_model *out,
+                struct chex_error *err)
+{
+    const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
+    const struct cuda_gpu *gpu = cuda_gpu_like(device->info.text, d->major);
+    struct plan_options chosen = *o;
+    struct cuda_layout layout;
+    struct plan_facts facts;
+    enum chex_status status;
+
+    *out = (struct plan_model){.launch = NULL};
+    snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu->name, gpu->processors);
+    chosen.precision = choose_precision(d, o->precision);
+    status = make_layout(d, &chosen, NULL, 0, &layout, &facts, err);
+    if (status == CHEX_OK)
+        status = cuda_model_make(&layout, gpu, out, err);
+    cuda_layout_free(&layout);
+    return status;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -131,12 +183,11 @@ clear_arenas(const struct plan *plan)
     cudaError_t e = cudaSuccess;
     int i;
 
-    for (i = 0; i < ARENA_COUNT && e == cudaSuccess; i++) {
-        size_t floats = i == ARENA_GRADIENTS ? l->sum_floats : arena_floats(l->graph, (enum arena_id)i);
-
+    for (i = 0; i < ARENA_COUNT && e == cudaSuccess; i++)
         if (l->arena[i])
-            e = cudaMemset((void *)l->arena[i], 0, floats * sizeof(float));
-    }
+            e = cudaMemset((void *)l->arena[i], 0, arena_floats(l->graph, (enum arena_id)i) * sizeof(float));
+    if (e == cudaSuccess && l->sums)
+        e = cudaMemset((void *)l->sums, 0, l->sum_floats * sizeof(float));
     return e;
 }
 
@@ -148,17 +199,14 @@ fill_memory(const struct plan *plan, const float *statistics)
     const struct graph *g = l->graph;
     const struct step_state state = {.loss_scale = l->loss_scale, .unscale = 1 / l->loss_scale, .bad = STEP_BAD_NONE};
     cudaError_t e = clear_arenas(plan);
+    int i;
 
     if (e == cudaSuccess)
         e = put(l->arena[ARENA_STATISTICS], statistics, g->stat_floats * sizeof(float));
     if (e == cudaSuccess)
         e = put(l->state, &state, sizeof(state));
-    if (e == cudaSuccess)
-        e = put(l->entry_at, l->entry, l->entries * sizeof(*l->entry));
-    if (e == cudaSuccess)
-        e = put(l->stat_pixels_at, l->stat_pixels, g->stat_floats * sizeof(*l->stat_pixels));
-    if (e == cudaSuccess)
-        e = put(l->positive_weight_at, l->positive_weight, g->buffer[g->output].channels * sizeof(float));
+    for (i = 0; i < CUDA_TABLE_COUNT && e == cudaSuccess; i++)
+        e = put(l->table[i].at, l->table[i].host, l->table[i].bytes);
     /* cudaMemset() does not wait, and no stream of the plan is ordered behind it. */
     return e == cudaSuccess ? cudaDeviceSynchronize() : e;
 }
@@ -176,6 +224,89 @@ start_memory(const struct plan *plan, struct chex_error *err)
     e = fill_memory(plan, statistics);
     free(statistics);
     return cuda_check(e, "filling the memory of a plan", err);
+}
+
+/* ---- cuDNN ------------------------------------------------------------------------------------------------------- */
+
+/* Lists with convolutions. */
+static const enum cuda_list_id with_convolutions[] = {CUDA_LIST_FORWARD, CUDA_LIST_BACKWARD, CUDA_LIST_SCORE,
+                                                      CUDA_LIST_SCORE_AVERAGE};
+#define WITH_CONVOLUTIONS (sizeof(with_convolutions) / sizeof(with_convolutions[0]))
+
+/* Call for each launch that is cuDNN's, until one fails. */
+static enum chex_status
+each_by_cudnn(struct plan *plan, const struct cuda_layout *l,
+              enum chex_status (*call)(struct plan *plan, const struct cuda_op *op, struct chex_error *err),
+              struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i, k;
+
+    for (i = 0; i < WITH_CONVOLUTIONS; i++) {
+        const struct cuda_list *list = &l->list[with_convolutions[i]];
+
+        for (k = 0; k < list->count && status == CHEX_OK; k++)
+            if (list->op[k].by_cudnn)
+                status = call(plan, &list->op[k], err);
+    }
+    return status;
+}
+
+static enum chex_status
+ask_about(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
+{
+    struct cuda_conv conv = cudnn_conv_of(op);
+    bool takes = true;
+    enum chex_status status = cudnn_takes(plan->cudnn, &conv, &takes, err);
+
+    if (!takes)
+        plan->refused[op->node] |= (unsigned char)(1u << conv.kind);
+    return status;
+}
+
+/* Is it there for this GPU?  What was left to the plan is done by own kernels where it is not. */
+static enum chex_status
+open_cudnn(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status = cudnn_new(plan->options.precision, NULL, &plan->cudnn, err);
+
+    if (status != CHEX_ERR_UNSUPPORTED || plan->options.engine != ENGINE_AUTO)
+        return status;
+    plan->options.engine = ENGINE_OWN;
+    return CHEX_OK;
+}
+
+/* What it refuses own kernels do.  Places do not matter, so there are none yet. */
+static enum chex_status
+ask_cudnn(struct plan *plan, struct chex_error *err)
+{
+    struct cuda_layout l;
+    struct plan_facts facts;
+    enum chex_status status = make_layout(plan->device, &plan->options, NULL, 0, &l, &facts, err);
+
+    if (status == CHEX_OK && has_cudnn(&l))
+        status = open_cudnn(plan, err);
+    if (status == CHEX_OK && plan->cudnn) {
+        plan->refused = calloc(l.graph->node_count, sizeof(*plan->refused));
+        status = plan->refused ? each_by_cudnn(plan, &l, ask_about, err) : error_memory(err);
+    }
+    cuda_layout_free(&l);
+    return status;
+}
+
+static enum chex_status
+run_once(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
+{
+    return cudnn_run(plan->cudnn, op, plan->compute, err);
+}
+
+/* Each convolution once, on whatever values there are: it loads its kernels, for which no time is while one records. */
+static enum chex_status
+warm_cudnn(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status = plan->cudnn ? each_by_cudnn(plan, &plan->layout, run_once, err) : CHEX_OK;
+
+    return status == CHEX_OK && plan->cudnn ? cuda_drain(plan, "the first convolutions of cuDNN", err) : status;
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
@@ -202,17 +333,22 @@ start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
     enum chex_status status = prepare(plan->device, &plan->options, err);
 
     if (status == CHEX_OK)
-        status = size_of(plan->device, &plan->options, &bytes, facts, err);
+        status = ask_cudnn(plan, err);
+    if (status == CHEX_OK)
+        status = size_of(plan->device, &plan->options, plan->refused, &bytes, facts, err);
     if (status == CHEX_OK)
         status = take_memory(plan, bytes, err);
     if (status == CHEX_OK)
-        status = make_layout(plan->device, &plan->options, (uintptr_t)plan->memory, &plan->layout, facts, err);
+        status = make_layout(plan->device, &plan->options, plan->refused, (uintptr_t)plan->memory, &plan->layout, facts,
+                             err);
     if (status == CHEX_OK && plan->layout.bytes != bytes)
         status = error_set(err, CHEX_ERR_BUG, "a plan of %zu bytes takes %zu", bytes, plan->layout.bytes);
     if (status == CHEX_OK)
         status = start_memory(plan, err);
     plan->facts = *facts;
-    return status == CHEX_OK ? cuda_steps_new(plan, err) : status;
+    if (status == CHEX_OK)
+        status = cuda_steps_new(plan, err);
+    return status == CHEX_OK ? warm_cudnn(plan, err) : status;
 }
 
 enum chex_status
@@ -242,7 +378,10 @@ cuda_plan_free(struct plan *plan)
     if (!plan)
         return;
     (void)cudaSetDevice(plan->device->number);
-    cuda_steps_free(plan);
+    if (!cuda_steps_free(plan))
+        return;
+    cudnn_free(plan->cudnn);
+    free(plan->refused);
     (void)cudaFree(plan->memory);
     cuda_layout_free(&plan->layout);
     free(plan);

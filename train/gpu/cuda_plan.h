@@ -6,9 +6,10 @@
  * the end of each step into pinned memory, two in turns.  The host waits in cuda_result(), score(), read(), write() and
  * nowhere else, but where a slot of the ring is not free yet (several micro-batches a step), and for staged sums.
  *
- * A step of one process is one launch of a graph: accumulate(LAST) puts only the copy of its micro-batch in; update()
- * launches the graph "micro-batch, end, update".  A call that needs the gradients before (peek, read, a reducer whose
- * sums are staged by the host) has the micro-batch launched by cuda_flush().  Graphs are recorded when they are first
+ * A step is one launch of a graph: accumulate(LAST) puts only the copy of its micro-batch in; update() launches the
+ * graph "micro-batch, end, update", with the sums of the ranks in it where the device makes them.  A call that needs
+ * the gradients before (peek, read, a reducer whose sums are staged by the host) has the micro-batch launched by
+ * cuda_flush().  Graphs are recorded when they are first
  * needed, by what they hold: first, last, update, the slot and the result.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -16,7 +17,8 @@
 #ifndef CHEX_CUDA_PLAN_H
 #define CHEX_CUDA_PLAN_H
 
-#include "gpu/cuda_layout.h"
+#include "cudnn/cuda_cudnn.h"
+#include "layout/cuda_layout.h"
 
 #ifdef CUDA_EMULATED
 #define backend_cuda backend_cuda_emulated
@@ -30,9 +32,11 @@ extern const struct backend backend_cuda;
 
 /* ---- devices (cuda_devices.c) ------------------------------------------------------------------------------------ */
 
+#define CUDA_BUS 32
 struct cuda_device {
     struct device device; /* the first member */
     int number;           /* of the CUDA runtime; -1: a device that was imagined, for plan_size() alone */
+    char bus[CUDA_BUS];   /* its place: "0000:3b:00"; parts of one GPU (MIG) have the same */
     unsigned major, minor, processors;
 };
 
@@ -79,23 +83,34 @@ struct cuda_graph {
 
 /*
  * Times of a micro-batch, or of what is one graph with the update: events before the first part and behind forward,
- * backward and update, and when the host gave the work to the device.
+ * backward, sums of the ranks (what of them was not hidden; HOLDS_END) and update, and when the host gave the work to
+ * the device.
  */
-enum { CLOCK_BEGIN, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_UPDATE, CLOCK_EVENTS };
+enum { CLOCK_BEGIN, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_SUMS, CLOCK_UPDATE, CLOCK_EVENTS };
 struct cuda_clock {
     cudaEvent_t event[CLOCK_EVENTS];
     double given;    /* progress_clock() */
     uint64_t ticket; /* of the step */
+    uint64_t batch;  /* plan.batches with it */
+    unsigned number; /* of the micro-batch in its step, from 1 */
     unsigned holds;  /* which parts there are; 0: it was read */
 };
-#define CUDA_CLOCKS 8 /* when micro-batch n is put in, n - 5 has ended: its pinned slot was free */
+/* The copy of a micro-batch. */
+struct cuda_copy {
+    cudaEvent_t begin, end;
+};
+#define CUDA_COPIES 16 /* whose times are kept: more than clocks that were not read */
+#define CUDA_ENDS   4  /* steps whose ends are kept: that before the oldest under way is among them */
+#define CUDA_CLOCKS 8  /* when micro-batch n is put in, n - 5 has ended: its pinned slot was free */
 
 struct plan {
     struct cuda_device *device;
     struct plan_options options;
     struct plan_facts facts;
     struct cuda_layout layout;
-    void *memory; /* on the device: layout.bytes */
+    void *memory;           /* on the device: layout.bytes */
+    struct cudnn *cudnn;    /* NULL: it does no convolution of this plan */
+    unsigned char *refused; /* cuda_chip.refused */
     cudaStream_t compute, copies;
 
     /* Micro-batches on their way. */
@@ -110,6 +125,8 @@ struct plan {
     bool ended;       /* STEP_LAST was there */
     bool empty;       /* the last micro-batch had no image */
     unsigned pending; /* what of it is still to be launched: enum cuda_graph_bits */
+    size_t summed;    /* while its launches are put in: gradients from here on are on their way to the other ranks */
+    uint64_t asked;   /* ticket whose result was asked for last and was not there */
 
     /* Results. */
     uint64_t ticket;                  /* of the last step */
@@ -122,8 +139,11 @@ struct plan {
     struct cuda_clock clock[CUDA_CLOCKS]; /* of micro-batches that are no part of a larger graph, in turns */
     uint64_t clocks;
     struct cuda_clock whole[2]; /* its events are nodes of the graphs with an update */
-    uint64_t times_of[2];       /* tickets */
+    struct cuda_copy copy[CUDA_COPIES];
+    cudaEvent_t step_end[CUDA_ENDS]; /* timed */
+    uint64_t times_of[2];            /* tickets */
     struct step_times times[2];
+    double idle[2];
     double measured; /* progress_clock() of the end of what was measured last */
 
     struct cuda_graph graph[CUDA_GRAPHS];
@@ -137,6 +157,8 @@ struct plan {
 
 enum chex_status cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                                 struct chex_error *err);
+enum chex_status cuda_plan_model(const struct device *device, const struct plan_options *o, struct plan_model *out,
+                                 struct chex_error *err);
 enum chex_status cuda_plan_new(struct device *device, const struct plan_options *o, struct plan **out,
                                struct plan_facts *facts, struct chex_error *err);
 void cuda_plan_free(struct plan *plan);
@@ -148,15 +170,23 @@ void cuda_plan_free(struct plan *plan);
  * zero else.  cuda_steps_free() is the end of it, also after an error of either, and waits for nothing that has failed.
  */
 enum chex_status cuda_steps_new(struct plan *plan, struct chex_error *err);
-void cuda_steps_free(struct plan *plan);
+void cuda_drop_graphs(struct plan *plan);
+bool cuda_steps_free(struct plan *plan); /* false: the device is still busy, and has to be left as it is */
 
 /* Its device becomes that of this thread: what every function of the table begins with. */
 enum chex_status cuda_enter(const struct plan *plan, struct chex_error *err);
-bool cuda_has_peers(const struct plan *plan);
+/* Called again and again while a rank waits for its device, which may wait for other ranks; `begins`: a new wait. */
+enum chex_status cuda_watch(struct plan *plan, bool begins, struct chex_error *err);
 /* Until an event was reached.  A rank with peers tells them that it lives. */
 enum chex_status cuda_wait(struct plan *plan, cudaEvent_t event, const char *what, struct chex_error *err);
-/* Until all is done that was put into the stream of the plan. */
+/* Until all is done that was put into the stream of the plan; the same of a kernel alone. */
 enum chex_status cuda_drain(struct plan *plan, const char *what, struct chex_error *err);
+enum chex_status cuda_drain_kernel(struct plan *plan, const char *kernel, struct chex_error *err);
+/*
+ * After an error: nothing that was put into the stream is under way any more.  Sums that wait for a rank that is gone
+ * are given up.  False: the device does not end.
+ */
+bool cuda_settle(struct plan *plan);
 
 /* ---- micro-batches on their way (cuda_feed.c) -------------------------------------------------------------------- */
 
@@ -174,13 +204,23 @@ enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const s
 
 /* Launch what `holds` says, as one graph: recorded when it is first needed. */
 enum chex_status cuda_run(struct plan *plan, unsigned holds, struct chex_error *err);
-void cuda_drop_graphs(struct plan *plan);
 
 /* A clock for the next micro-batch. */
 struct cuda_clock *cuda_clock_take(struct plan *plan, unsigned holds);
-void cuda_clock_start(struct cuda_clock *c, uint64_t ticket, unsigned holds);
+void cuda_clock_start(const struct plan *plan, struct cuda_clock *c, unsigned holds);
 /* All of a step that has ended into its times. */
 void cuda_clock_step(struct plan *plan, uint64_t ticket);
+
+/* ---- sums of the ranks in the graph of a step (cuda_buckets.c) --------------------------------------------------- */
+
+/* Are there other ranks?  Are sums made by the device; or by the host, with peers? */
+bool cuda_has_peers(const struct plan *plan);
+bool cuda_sums_on_device(const struct plan *plan);
+bool cuda_sums_on_host(const struct plan *plan);
+/* What follows is the last micro-batch of a step; gradients from `final` on are final: those buckets; all, and join. */
+void cuda_sums_begin(struct plan *plan);
+enum chex_status cuda_sums_start(struct plan *plan, size_t final, struct chex_error *err);
+enum chex_status cuda_sums_end(struct plan *plan, struct chex_error *err);
 
 /* ---- a step (cuda_steps.c) --------------------------------------------------------------------------------------- */
 
@@ -193,7 +233,7 @@ enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
 /* Launch the micro-batch that waits for update(), if there is one. */
 enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
 
-/* ---- evaluation (cuda_score.c), images (cuda_store.c), sums (reduce_staged.c) ------------------------------------ */
+/* ---- evaluation (cuda_score.c), images (cuda_store.c) ------------------------------------------------------------ */
 
 enum chex_status cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
                             enum arena_id weights, float *logits, struct chex_error *err);
@@ -204,9 +244,5 @@ enum chex_status cuda_store_put(struct image_store *store, uint32_t image, const
                                 struct chex_error *err);
 void cuda_store_free(struct image_store *store);
 const uint8_t *cuda_store_pixels(const struct image_store *store); /* on the device; of image 0 */
-
-/* Sums through pinned memory and messages: floats on the device, in place. */
-enum chex_status reduce_staged_new(struct device *device, struct collective *c, struct reduce **out,
-                                   struct chex_error *err);
 
 #endif

@@ -12,23 +12,31 @@
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
+put_op(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
+{
+    const struct cuda_kernel *set = plan->layout.chip.set;
+    const char *name = op->by_cudnn ? "a convolution of cuDNN" : set[op->kernel].name;
+    enum chex_status status = op->by_cudnn ? cudnn_run(plan->cudnn, op, plan->compute, err) : CHEX_OK;
+    cudaError_t e = op->by_cudnn ? cudaSuccess : cuda_launch(set, op, plan->compute);
+
+    if (e != cudaSuccess)
+        return plan->options.no_graph ? cuda_check_kernel(e, name, err) : cuda_check(e, name, err);
+    return status == CHEX_OK && plan->options.no_graph ? cuda_drain_kernel(plan, name, err) : status;
+}
+
+static enum chex_status
 put_list(struct plan *plan, enum cuda_list_id id, struct chex_error *err)
 {
     const struct cuda_list *list = &plan->layout.list[id];
-    const struct cuda_kernel *set = plan->layout.chip.set;
+    enum chex_status status = CHEX_OK;
     size_t i;
 
-    for (i = 0; i < list->count; i++) {
-        cudaError_t e = cuda_launch(set, &list->op[i], plan->compute);
-
-        if (e == cudaSuccess && plan->options.no_graph)
-            e = cudaStreamSynchronize(plan->compute);
-        if (e == cudaSuccess)
-            continue;
-        return plan->options.no_graph ? cuda_check_kernel(e, set[list->op[i].kernel].name, err)
-                                      : cuda_check(e, set[list->op[i].kernel].name, err);
+    for (i = 0; i < list->count && status == CHEX_OK; i++) {
+        status = put_op(plan, &list->op[i], err);
+        if (status == CHEX_OK && id == CUDA_LIST_BACKWARD && list->op[i].final != SIZE_MAX)
+            status = cuda_sums_start(plan, list->op[i].final, err);
     }
-    return CHEX_OK;
+    return status;
 }
 
 /* An event of the clock: a node where this is recorded. */
@@ -99,9 +107,13 @@ static enum chex_status
 put_all(struct plan *plan, unsigned holds, struct chex_error *err)
 {
     unsigned result = holds & OF_RESULT ? 1 : 0;
+    bool sums = holds & HOLDS_END && cuda_sums_on_device(plan);
     const struct cuda_clock *c = holds & HOLDS_UPDATE ? &plan->whole[result] : NULL;
     enum chex_status status = mark(plan, c, holds & HOLDS_FORWARD ? CLOCK_BEGIN : CLOCK_BACKWARD, err);
 
+    plan->summed = 0;
+    if (sums)
+        cuda_sums_begin(plan);
     if (status == CHEX_OK)
         status = put_begin(plan, holds, err);
     if (status == CHEX_OK && holds & (HOLDS_FORWARD | HOLDS_SCORE))
@@ -112,6 +124,10 @@ put_all(struct plan *plan, unsigned holds, struct chex_error *err)
         status = mark(plan, c, CLOCK_BACKWARD, err);
     if (status == CHEX_OK && holds & HOLDS_END)
         status = put_end(plan, result, err);
+    if (status == CHEX_OK && sums)
+        status = cuda_sums_end(plan, err);
+    if (status == CHEX_OK && sums)
+        status = mark(plan, c, CLOCK_SUMS, err);
     if (status == CHEX_OK && holds & HOLDS_UPDATE)
         status = put_update(plan, result, c, err);
     return status;
@@ -170,11 +186,4 @@ cuda_run(struct plan *plan, unsigned holds, struct chex_error *err)
         *g = made;
     }
     return cuda_check(cudaGraphLaunch(g->exec, plan->compute), "launching a step", err);
-}
-
-void
-cuda_drop_graphs(struct plan *plan)
-{
-    while (plan->graphs > 0)
-        (void)cudaGraphExecDestroy(plan->graph[--plan->graphs].exec);
 }

@@ -101,6 +101,7 @@ begin_step(struct plan *plan)
     plan->begun = true;
     plan->times_of[ticket % 2] = ticket;
     plan->times[ticket % 2] = (struct step_times){.seconds = {0}};
+    plan->idle[ticket % 2] = 0;
 }
 
 /* The blocks of the last step but one may still be on their way, where its result was never asked for. */
@@ -123,7 +124,7 @@ end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct c
     return CHEX_OK;
 }
 
-/* With peers: the sums begin behind the end of this rank's part. */
+/* By the host: the sums begin behind the end of this rank's part. */
 static enum chex_status
 start_sums(struct plan *plan, struct chex_error *err)
 {
@@ -133,7 +134,7 @@ start_sums(struct plan *plan, struct chex_error *err)
 
     plan->pending = 0;
     if (status == CHEX_OK)
-        status = r->ops->start(r, (void *)l->arena[ARENA_GRADIENTS], l->sum_floats, plan->compute, err);
+        status = r->ops->start(r, (void *)l->sums, l->sum_floats, plan->compute, err);
     return status;
 }
 
@@ -177,9 +178,9 @@ cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
         status = end_step(plan, flags, end, err);
     if (status == CHEX_OK)
         status = take_batch(plan, batch, flags, err);
-    if (status == CHEX_OK && (!end || cuda_has_peers(plan)))
+    if (status == CHEX_OK && (!end || cuda_sums_on_host(plan)))
         status = cuda_flush(plan, err);
-    return status == CHEX_OK && end && cuda_has_peers(plan) ? start_sums(plan, err) : status;
+    return status == CHEX_OK && end && cuda_sums_on_host(plan) ? start_sums(plan, err) : status;
 }
 
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
@@ -216,17 +217,21 @@ cuda_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
     if (!plan->ended || !plan->begun)
         return error_set(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
     status = cuda_enter(plan, err);
-    if (status == CHEX_OK && cuda_has_peers(plan))
+    if (status == CHEX_OK && cuda_sums_on_host(plan))
         status = join_sums(plan, err);
     if (status != CHEX_OK)
         return status;
     *plan->step_block[at] = (struct step_block){.rate = rate, .clip = clip};
-    cuda_clock_start(&plan->whole[at], next, holds & (HOLDS_FORWARD | HOLDS_BACKWARD | HOLDS_UPDATE));
+    cuda_clock_start(plan, &plan->whole[at], holds & (HOLDS_FORWARD | HOLDS_BACKWARD | HOLDS_END | HOLDS_UPDATE));
+    if (!cuda_sums_on_device(plan))
+        plan->whole[at].holds &= ~(unsigned)HOLDS_END;
     plan->pending = 0;
     plan->begun = false;
     status = cuda_run(plan, holds, err);
     if (status == CHEX_OK && holds & HOLDS_FORWARD)
         status = release_slot(plan, holds, err);
+    if (status == CHEX_OK)
+        status = record_event(plan, plan->step_end[next % CUDA_ENDS], err);
     if (status == CHEX_OK)
         status = record_event(plan, plan->done[at], err);
     if (status == CHEX_OK)
@@ -265,6 +270,12 @@ cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
     if (status != CHEX_OK)
         return status;
     e = cudaEventQuery(plan->done[at]);
+    if (e == cudaErrorNotReady && cuda_sums_on_device(plan)) {
+        bool begins = plan->asked != ticket;
+
+        plan->asked = ticket;
+        return cuda_watch(plan, begins, err);
+    }
     if (e == cudaErrorNotReady)
         return CHEX_OK;
     if (e != cudaSuccess)
@@ -272,6 +283,7 @@ cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
     cuda_clock_step(plan, ticket);
     *out = result_of(plan->made[at]);
     out->times = plan->times[at];
+    out->idle = plan->idle[at];
     *done = true;
     return CHEX_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * cuda_streams.c - see cuda_plan.h: streams, events and pinned memory of a plan, and waiting for them
+ * cuda_streams.c - see cuda_plan.h: streams, events and pinned memory of a plan, their end, and waiting for them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,8 +7,13 @@
 
 #include "gpu/cuda_plan.h"
 
+#include "base/progress.h"
+
 #include <string.h>
 #include <time.h>
+
+/* What a device may still have to do when a plan ends, but for sums that nobody else makes. */
+#define SETTLE_SECONDS 1.0
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
@@ -31,14 +36,33 @@ new_event(cudaEvent_t *event)
     return cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
+/* Events with a time. */
 static cudaError_t
-new_clock(struct cuda_clock *c)
+new_timed(cudaEvent_t *event, unsigned count)
 {
     cudaError_t e = cudaSuccess;
     unsigned i;
 
-    for (i = 0; i < CLOCK_EVENTS && e == cudaSuccess; i++)
-        e = cudaEventCreateWithFlags(&c->event[i], cudaEventDefault);
+    for (i = 0; i < count && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&event[i], cudaEventDefault);
+    return e;
+}
+
+static cudaError_t
+new_clocks(struct plan *plan)
+{
+    cudaError_t e = new_timed(plan->step_end, CUDA_ENDS);
+    unsigned i;
+
+    for (i = 0; i < 2 && e == cudaSuccess; i++)
+        e = new_timed(plan->whole[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_CLOCKS && e == cudaSuccess; i++)
+        e = new_timed(plan->clock[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_COPIES && e == cudaSuccess; i++) {
+        e = new_timed(&plan->copy[i].begin, 1);
+        if (e == cudaSuccess)
+            e = new_timed(&plan->copy[i].end, 1);
+    }
     return e;
 }
 
@@ -56,12 +80,8 @@ new_events(struct plan *plan)
         e = new_event(&plan->done[i]);
         if (e == cudaSuccess)
             e = new_event(&plan->scored[i]);
-        if (e == cudaSuccess)
-            e = new_clock(&plan->whole[i]);
     }
-    for (i = 0; i < CUDA_CLOCKS && e == cudaSuccess; i++)
-        e = new_clock(&plan->clock[i]);
-    return e;
+    return e == cudaSuccess ? new_clocks(plan) : e;
 }
 
 static cudaError_t
@@ -100,6 +120,13 @@ cuda_steps_new(struct plan *plan, struct chex_error *err)
     return cuda_check(e, "streams and pinned memory of a plan", err);
 }
 
+void
+cuda_drop_graphs(struct plan *plan)
+{
+    while (plan->graphs > 0)
+        (void)cudaGraphExecDestroy(plan->graph[--plan->graphs].exec);
+}
+
 static void
 free_event(cudaEvent_t event)
 {
@@ -108,12 +135,28 @@ free_event(cudaEvent_t event)
 }
 
 static void
-free_clock(const struct cuda_clock *c)
+free_events(const cudaEvent_t *event, unsigned count)
 {
     unsigned i;
 
-    for (i = 0; i < CLOCK_EVENTS; i++)
-        free_event(c->event[i]);
+    for (i = 0; i < count; i++)
+        free_event(event[i]);
+}
+
+static void
+free_clocks(const struct plan *plan)
+{
+    unsigned i;
+
+    free_events(plan->step_end, CUDA_ENDS);
+    for (i = 0; i < 2; i++)
+        free_events(plan->whole[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_CLOCKS; i++)
+        free_events(plan->clock[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_COPIES; i++) {
+        free_event(plan->copy[i].begin);
+        free_event(plan->copy[i].end);
+    }
 }
 
 static void
@@ -124,13 +167,13 @@ free_pinned(void *p)
 }
 
 /* After an error of a kernel all of these fail at once, and the process ends with what is left. */
-void
+bool
 cuda_steps_free(struct plan *plan)
 {
     unsigned i;
 
-    if (plan->compute)
-        (void)cudaStreamSynchronize(plan->compute);
+    if (plan->compute && !cuda_settle(plan))
+        return false;
     cuda_drop_graphs(plan);
     if (plan->copies)
         (void)cudaStreamDestroy(plan->copies);
@@ -145,15 +188,14 @@ cuda_steps_free(struct plan *plan)
     for (i = 0; i < 2; i++) {
         free_event(plan->done[i]);
         free_event(plan->scored[i]);
-        free_clock(&plan->whole[i]);
         free_pinned(plan->made[i]);
         free_pinned(plan->step_block[i]);
         free_pinned(plan->end_block[i]);
         free_pinned(plan->logits[i]);
     }
-    for (i = 0; i < CUDA_CLOCKS; i++)
-        free_clock(&plan->clock[i]);
+    free_clocks(plan);
     free_event(plan->drained);
+    return true;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
@@ -164,29 +206,52 @@ cuda_enter(const struct plan *plan, struct chex_error *err)
     return cuda_check(cudaSetDevice(plan->device->number), "choosing the GPU", err);
 }
 
-bool
-cuda_has_peers(const struct plan *plan)
+static void
+make_pause(void)
 {
-    return plan->options.reduce && plan->options.reduce->size > 1;
+    static const struct timespec pause = {.tv_nsec = 20000};
+
+    nanosleep(&pause, NULL);
+}
+
+enum chex_status
+cuda_watch(struct plan *plan, bool begins, struct chex_error *err)
+{
+    struct reduce *r = plan->options.reduce;
+    enum chex_status status = r->ops->wait ? r->ops->wait(r, begins, err) : r->ops->poll(r, err);
+
+    if (status != CHEX_OK && r->ops->wait)
+        cuda_drop_graphs(plan); /* NCCL waits for graphs with sums of it */
+    return status;
+}
+
+/* Until the event was reached, or *e is an error. */
+static enum chex_status
+wait_until(struct plan *plan, cudaEvent_t event, cudaError_t *e, struct chex_error *err)
+{
+    bool begins = true;
+
+    *e = cudaEventQuery(event);
+    if (*e == cudaErrorNotReady && !cuda_has_peers(plan) && !cuda_sums_on_device(plan))
+        *e = cudaEventSynchronize(event);
+    for (; *e == cudaErrorNotReady; *e = cudaEventQuery(event)) {
+        enum chex_status status = cuda_watch(plan, begins, err);
+
+        if (status != CHEX_OK)
+            return status;
+        begins = false;
+        make_pause();
+    }
+    return CHEX_OK;
 }
 
 enum chex_status
 cuda_wait(struct plan *plan, cudaEvent_t event, const char *what, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 20000};
-    struct reduce *r = plan->options.reduce;
-    cudaError_t e = cudaEventQuery(event);
+    cudaError_t e;
+    enum chex_status status = wait_until(plan, event, &e, err);
 
-    if (e == cudaErrorNotReady && !cuda_has_peers(plan))
-        e = cudaEventSynchronize(event);
-    for (; e == cudaErrorNotReady; e = cudaEventQuery(event)) {
-        enum chex_status status = r->ops->poll(r, err);
-
-        if (status != CHEX_OK)
-            return status;
-        nanosleep(&pause, NULL);
-    }
-    return cuda_check(e, what, err);
+    return status == CHEX_OK ? cuda_check(e, what, err) : status;
 }
 
 enum chex_status
@@ -195,4 +260,40 @@ cuda_drain(struct plan *plan, const char *what, struct chex_error *err)
     cudaError_t e = cudaEventRecord(plan->drained, plan->compute);
 
     return e == cudaSuccess ? cuda_wait(plan, plan->drained, what, err) : cuda_check(e, what, err);
+}
+
+enum chex_status
+cuda_drain_kernel(struct plan *plan, const char *kernel, struct chex_error *err)
+{
+    cudaError_t e = cudaEventRecord(plan->drained, plan->compute);
+    enum chex_status status = e == cudaSuccess ? wait_until(plan, plan->drained, &e, err) : CHEX_OK;
+
+    return status == CHEX_OK ? cuda_check_kernel(e, kernel, err) : status;
+}
+
+static bool
+is_idle_within(const struct plan *plan, double seconds)
+{
+    double end = progress_clock() + seconds;
+    cudaError_t e;
+
+    while ((e = cudaStreamQuery(plan->compute)) == cudaErrorNotReady && progress_clock() < end)
+        make_pause();
+    return e != cudaErrorNotReady;
+}
+
+bool
+cuda_settle(struct plan *plan)
+{
+    struct reduce *r = plan->options.reduce;
+
+    if (!cuda_sums_on_device(plan)) {
+        (void)cudaStreamSynchronize(plan->compute);
+        return true;
+    }
+    if (is_idle_within(plan, SETTLE_SECONDS))
+        return true;
+    r->ops->give_up(r);
+    cuda_drop_graphs(plan); /* NCCL waits for graphs with sums of it */
+    return is_idle_within(plan, 10 * SETTLE_SECONDS);
 }

@@ -1,5 +1,5 @@
 /*
- * reduce_staged.c - see cuda_plan.h: sums of floats on a device, by messages between the hosts
+ * reduce_staged.c - see cuda_reduce.h: sums of floats on a device, by messages between the hosts
  *
  * A sum comes to the host in pieces.  Each becomes doubles and is given to the collective as soon as it is there, in
  * this order on every rank; what all ranks have is rounded once and goes back.  So it is the sum in the order of the
@@ -10,6 +10,7 @@
 #include <config.h>
 
 #include "gpu/cuda_plan.h"
+#include "gpu/cuda_reduce.h"
 
 #include "comm/collective.h"
 

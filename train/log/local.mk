@@ -10,6 +10,10 @@ libtrain_la_SOURCES += \
 	train/log/events_read.h \
 	train/log/prometheus.c \
 	train/log/prometheus.h \
+	train/log/rank_advice.c \
+	train/log/rank_times.c \
+	train/log/rank_times.h \
+	train/log/rank_times_json.c \
 	train/log/run_file.c \
 	train/log/run_file.h \
 	train/log/run_json.c \

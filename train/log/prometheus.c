@@ -35,6 +35,8 @@ struct prometheus {
     uint64_t images;         /* of this process */
     struct step_times times; /* sums */
     bool stepped;
+    double factor[FACTOR_COUNT]; /* of the last epoch */
+    struct rank_times ranks;     /* of all of them */
     struct evaluated evaluated[PROMETHEUS_SPLITS];
     unsigned splits;
     double checkpoint; /* 0: none */
@@ -132,6 +134,7 @@ prometheus_free(struct prometheus *p)
         return;
     folder_close(&p->folder);
     buffer_release(&p->text);
+    rank_times_release(&p->ranks);
     free(p->name);
     free(p->run);
     free(p->model);
@@ -169,6 +172,16 @@ prometheus_evaluation(struct prometheus *p, const struct run_log_evaluation *e)
     to->loss = e->loss;
     to->seconds = e->seconds;
     to->metrics = *e->metrics;
+}
+
+enum chex_status
+prometheus_times(struct prometheus *p, const struct rank_times *times, bool epoch, struct chex_error *err)
+{
+    if (epoch || p->ranks.ranks == 0)
+        rank_times_factors(times, p->factor);
+    if (!epoch)
+        rank_times_release(&p->ranks);
+    return rank_times_add(&p->ranks, times, err);
 }
 
 void
@@ -265,6 +278,32 @@ put_step(struct page *page, const struct prometheus *p)
     }
 }
 
+static void
+put_rank(struct page *page, const struct rank_time *r, unsigned number)
+{
+    char *host = label_value(r->host), labels[256];
+    unsigned i;
+
+    for (i = 0; i < PART_COUNT; i++) {
+        snprintf(labels, sizeof(labels), "{rank=\"%u\",host=\"%.150s\",part=\"%s\"}", number, host ? host : "",
+                 step_part_name[i]);
+        sample(page, "rank_seconds_total", labels, r->parts.seconds[i]);
+    }
+    free(host);
+}
+
+static void
+put_ranks(struct page *page, const struct prometheus *p)
+{
+    unsigned i;
+
+    for (i = 0; i < FACTOR_COUNT; i++)
+        single(page, factor_info[i].name, "gauge", p->factor[i], factor_info[i].help);
+    head(page, "rank_seconds_total", "counter", "Wall time of the parts of the epochs, of each rank.");
+    for (i = 0; i < p->ranks.ranks; i++)
+        put_rank(page, &p->ranks.rank[i], i);
+}
+
 /* One metric of all splits; value: where it lies in struct evaluated. */
 static void
 put_splits(struct page *page, const struct prometheus *p, const char *name, size_t offset, const char *help)
@@ -329,6 +368,8 @@ prometheus_write(struct prometheus *p, bool at_once, struct chex_error *err)
     put_run(&page, p);
     if (p->stepped)
         put_step(&page, p);
+    if (p->ranks.ranks > 0)
+        put_ranks(&page, p);
     if (p->splits > 0)
         put_evaluations(&page, p);
     if (page.status != CHEX_OK)

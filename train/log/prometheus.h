@@ -35,6 +35,9 @@ enum chex_status prometheus_open(const char *path, const char *run, const char *
 /* What happened: these only remember. */
 void prometheus_step(struct prometheus *p, const struct run_log_step *s);
 void prometheus_evaluation(struct prometheus *p, const struct run_log_evaluation *e);
+/* epoch: of one, whose factors are shown; else of all since the start. */
+enum chex_status prometheus_times(struct prometheus *p, const struct rank_times *times, bool epoch,
+                                  struct chex_error *err);
 void prometheus_checkpoint(struct prometheus *p, double time); /* seconds since 1970 */
 void prometheus_end(struct prometheus *p, int exit);
 

@@ -262,6 +262,25 @@ run_log_epoch(struct run_log *log, const struct run_log_epoch *e)
     run_log_flush(log);
 }
 
+void
+run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times)
+{
+    bool is_epoch = strcmp(over, "epoch") == 0;
+    double time = run_log_now(), factor[FACTOR_COUNT];
+    struct chex_error err;
+    unsigned i;
+
+    put_line(log, run_log_times_line(step, epoch, over, times, time, &log->line, &err), &err);
+    rank_times_factors(times, factor);
+    for (i = 0; is_epoch && i < FACTOR_COUNT; i++)
+        scalar(log, "efficiency", factor_info[i].name, factor[i]);
+    write_event(log, step, time);
+    if (log->prometheus)
+        watch(log, prometheus_times(log->prometheus, times, is_epoch, &err), &err);
+    write_prometheus(log, true);
+    run_log_flush(log);
+}
+
 /* The distribution of a finding's scores, and its curve where it has positives and negatives. */
 static void
 show_scores(struct run_log *log, const struct run_log_evaluation *e, unsigned i)

@@ -9,6 +9,7 @@
  *     train/loss  train/learning_rate  train/gradient_norm         at steps
  *     speed/images_per_second  speed/data_wait  speed/forward ...  at steps; the parts as shares of the time, 0 to 1
  *     epoch/loss
+ *     efficiency/parallel_efficiency ...                           after an epoch: factor_info of rank_times.h
  *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations, of split val; likewise of any other
  *     split
  *     val/predictions/Hernia                                       histograms of the scores
@@ -36,6 +37,7 @@
 #include "checkpoint/run_value.h"
 #include "eval/metrics.h"
 #include "io/file.h"
+#include "log/rank_times.h"
 
 #define RUN_LOG_METRICS "metrics.jsonl"
 
@@ -92,6 +94,13 @@ struct run_log_epoch {
     const char *order; /* order_hash() */
 };
 void run_log_epoch(struct run_log *log, const struct run_log_epoch *e);
+
+/*
+ * Where the time of all ranks went.
+ * over  "epoch": one, with its evaluation and checkpoint; "run": all that this start has made
+ */
+void run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over,
+                   const struct rank_times *times);
 
 struct run_log_evaluation {
     uint64_t step;

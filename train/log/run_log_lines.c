@@ -13,7 +13,7 @@
 
 #define METRICS_MAX (256u << 20) /* of metrics.jsonl: a million lines of steps */
 
-static const struct parse_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 10000};
+static const struct parse_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 100000};
 
 double
 run_log_now(void)
@@ -113,6 +113,17 @@ run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b,
     run_json_count(&j, "skipped", e->skipped);
     add_scale(&j, e->loss_scale, e->steps_skipped);
     run_json_text(&j, "order", e->order);
+    return end(&j, b, err);
+}
+
+enum chex_status
+run_log_times_line(uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times, double time,
+                   struct buffer *b, struct chex_error *err)
+{
+    struct run_json j = begin("times", time, step, epoch);
+
+    run_json_text(&j, "over", over);
+    j.failed |= !rank_times_json_add(j.object, times);
     return end(&j, b, err);
 }
 

@@ -26,6 +26,8 @@ double step_number_of(const struct run_log_step *s, unsigned number);
 enum chex_status run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err);
 enum chex_status run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b,
                                     struct chex_error *err);
+enum chex_status run_log_times_line(uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times,
+                                    double time, struct buffer *b, struct chex_error *err);
 enum chex_status run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct buffer *b,
                                          struct chex_error *err);
 enum chex_status run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *text, double time,

@@ -1,6 +1,5 @@
 /*
- * trace.c - see trace.h; format: "Trace Event Format" of the Chromium project: complete events (X), counters (C),
- * metadata (M)
+ * trace.c - see trace.h; format: "Trace Event Format" of the Chromium project: complete events (X), metadata (M)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,33 +7,43 @@
 
 #include "log/trace.h"
 
+#include "base/json.h"
 #include "base/progress.h"
-#include "log/append.h"
+#include "io/file.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define LINE_SIZE     256
-#define FLUSH_SECONDS 10
+#define WRITE_SECONDS 10
 #define END_ROOM      512 /* bytes below the limit: for the last span */
 
-enum { TRACK_STEPS, TRACK_PARTS };
+enum track { TRACK_STEPS, TRACK_HOST, TRACK_DEVICE, TRACKS };
+
+static const char *const track_name[TRACKS] = {"steps", "host", "device"};
+
+struct trace_ranks {
+    bool own_clock;
+    double end[TRACKS]; /* of the last span */
+};
 
 struct trace {
     struct folder folder;
-    struct append *file;
-    double start, flushed; /* progress_clock() */
-    uint64_t size, limit;
-    bool over; /* nothing more is written */
+    char *name;
+    struct buffer text; /* without the end of the array */
+    size_t written;     /* of it */
+    double start, time; /* progress_clock(): of opening, of writing last */
+    uint64_t limit;
+    struct trace_ranks *rank;
+    int ranks;
+    bool full, over; /* over: nothing more is written */
     void (*warn)(void *context, const char *text);
     void *context;
 };
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* The first failure is reported and ends the trace. */
 static void
@@ -50,30 +59,26 @@ fail(struct trace *t, const struct chex_error *err)
 
 static void emit(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* One event, a line. */
+/* One event, a line; all but the first begin with a comma. */
 static void
 emit(struct trace *t, const char *format, ...)
 {
-    char line[LINE_SIZE];
+    size_t before = t->text.size;
     struct chex_error err;
+    enum chex_status status;
     va_list args;
-    int length;
 
     if (t->over)
         return;
     va_start(args, format);
-    length = vsnprintf(line, sizeof(line), format, args);
+    status = before > 0 ? buffer_append(&t->text, ",\n", 2, &err) : CHEX_OK;
+    if (status == CHEX_OK)
+        status = buffer_vprintf(&t->text, &err, format, args);
     va_end(args);
-    if (length < 0 || length >= (int)sizeof(line))
+    if (status == CHEX_OK)
         return;
-    t->size += (uint64_t)length;
-    if (append_put(t->file, line, (size_t)length, &err) != CHEX_OK)
-        fail(t, &err);
-    else if (progress_clock() - t->flushed >= FLUSH_SECONDS) {
-        t->flushed = progress_clock();
-        if (append_flush(t->file, &err) != CHEX_OK)
-            fail(t, &err);
-    }
+    t->text.size = before;
+    fail(t, &err);
 }
 
 static double
@@ -86,33 +91,79 @@ microseconds(const struct trace *t, double time)
 static bool
 room(struct trace *t, double time)
 {
-    if (t->over)
+    if (t->over || t->full)
         return false;
-    if (t->size + END_ROOM <= t->limit)
+    if (t->text.size + END_ROOM <= t->limit)
         return true;
-    emit(t, ",\n{\"name\":\"the trace is full\",\"ph\":\"X\",\"ts\":%.1f,\"dur\":1,\"pid\":0,\"tid\":%d}\n]\n",
+    emit(t, "{\"name\":\"the trace is full\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":1,\"pid\":0,\"tid\":%d}",
          microseconds(t, time), TRACK_STEPS);
-    t->over = true;
+    t->full = true;
     return false;
 }
 
-/* ---- open, close ------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-open_file(struct trace *t, const char *path, struct chex_error *err)
+write_file(struct trace *t, struct chex_error *err)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    static const char begin[] = "[\n", end[] = "\n]\n";
+    struct safe_file *file;
+    enum chex_status status = safe_file_create(&t->folder, t->name, SAFE_FILE_NEW, 0, &file, err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = safe_file_write(file, begin, strlen(begin), err);
+    if (status == CHEX_OK && t->text.size > 0)
+        status = safe_file_write(file, t->text.data, t->text.size, err);
+    if (status == CHEX_OK)
+        status = safe_file_write(file, end, strlen(end), err);
+    if (status != CHEX_OK) {
+        safe_file_free(file);
+        return status;
+    }
+    t->written = t->text.size;
+    t->time = progress_clock();
+    /* A power loss takes a trace of a run that it ended. */
+    return safe_file_commit(file, false, err);
+}
+
+void
+trace_write(struct trace *t, bool at_once)
+{
+    struct chex_error err;
+
+    if (!t || t->over || t->written == t->text.size || (!at_once && progress_clock() - t->time < WRITE_SECONDS))
+        return;
+    if (write_file(t, &err) != CHEX_OK)
+        fail(t, &err);
+}
+
+static enum chex_status
+open_folder(struct trace *t, const char *path, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     enum chex_status status = folder ? folder_open(folder, false, &t->folder, err) : error_memory(err);
     struct stat there;
 
     free(folder);
+    t->name = strdup(slash ? slash + 1 : path);
+    if (status == CHEX_OK && !t->name)
+        status = error_memory(err);
     /* A device or a pipe would be replaced by the file. */
-    if (status == CHEX_OK && fstatat(t->folder.fd, name, &there, 0) == 0 && !S_ISREG(there.st_mode))
+    if (status == CHEX_OK && fstatat(t->folder.fd, t->name, &there, 0) == 0 && !S_ISREG(there.st_mode))
         status = error_set(err, CHEX_ERR_WRITE, "--trace: '%s' is no regular file", path);
-    if (status == CHEX_OK)
-        status = folder_remove(&t->folder, name, err);
-    return status == CHEX_OK ? append_open(&t->folder, name, true, &t->file, err) : status;
+    return status;
+}
+
+static void
+release(struct trace *t)
+{
+    folder_close(&t->folder);
+    buffer_release(&t->text);
+    free(t->rank);
+    free(t->name);
+    free(t);
 }
 
 enum chex_status
@@ -128,18 +179,14 @@ trace_open(const struct trace_options *options, struct trace **out, struct chex_
     t->warn = options->warn;
     t->context = options->context;
     t->limit = options->limit > 0 ? options->limit : TRACE_LIMIT;
-    t->start = t->flushed = progress_clock();
-    status = open_file(t, options->path, err);
+    t->start = progress_clock();
+    status = open_folder(t, options->path, err);
     if (status != CHEX_OK) {
-        t->over = true;
-        trace_free(t);
+        release(t);
         return status;
     }
-    emit(t, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"chex-train, rank 0\"}}");
-    emit(t, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%d,\"args\":{\"name\":\"steps\"}}",
-         TRACK_STEPS);
-    emit(t, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%d,\"args\":{\"name\":\"parts\"}}",
-         TRACK_PARTS);
+    if (write_file(t, err) != CHEX_OK)
+        fail(t, err);
     *out = t;
     return CHEX_OK;
 }
@@ -147,54 +194,79 @@ trace_open(const struct trace_options *options, struct trace **out, struct chex_
 void
 trace_free(struct trace *t)
 {
-    struct chex_error err;
-
     if (!t)
         return;
-    if (!t->over)
-        emit(t, "\n]\n");
-    if (t->file && append_flush(t->file, &err) != CHEX_OK && !t->over)
-        fail(t, &err);
-    append_free(t->file);
-    folder_close(&t->folder);
-    free(t);
+    trace_write(t, true);
+    release(t);
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static void
-span(struct trace *t, int track, const char *name, double begin, double end)
+name_track(struct trace *t, int rank, enum track track)
 {
-    if (t && end >= begin && room(t, end))
-        emit(t, ",\n{\"name\":\"%.80s\",\"ph\":\"X\",\"ts\":%.1f,\"dur\":%.1f,\"pid\":0,\"tid\":%d}", name,
-             microseconds(t, begin), (end - begin) * 1e6, track);
+    emit(t, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", rank, track,
+         track_name[track]);
+    emit(t, "{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"sort_index\":%d}}", rank,
+         track, track);
 }
 
 void
-trace_part(struct trace *t, enum step_part part, double begin, double end)
+trace_rank(struct trace *t, int rank, const char *host, bool own_clock)
 {
-    span(t, TRACK_PARTS, step_part_name[part], begin, end);
+    struct trace_ranks *grown;
+    json_t *name;
+    char text[128], *quoted;
+
+    if (!t || rank < 0 || rank >= TRACE_RANKS || rank < t->ranks)
+        return;
+    grown = realloc(t->rank, ((size_t)rank + 1) * sizeof(*grown));
+    if (!grown)
+        return;
+    t->rank = grown;
+    for (; t->ranks <= rank; t->ranks++)
+        t->rank[t->ranks] = (struct trace_ranks){.own_clock = own_clock};
+    snprintf(text, sizeof(text), "chex-train, rank %d, %.80s", rank, host);
+    name = text_json(text);
+    quoted = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+    emit(t, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":%s}}", rank,
+         quoted ? quoted : "null");
+    emit(t, "{\"name\":\"process_sort_index\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"sort_index\":%d}}", rank, rank);
+    name_track(t, rank, TRACK_STEPS);
+    name_track(t, rank, TRACK_HOST);
+    if (own_clock)
+        name_track(t, rank, TRACK_DEVICE);
+    free(quoted);
+    json_decref(name);
+}
+
+static enum track
+track_of(const struct trace_ranks *r, uint32_t what)
+{
+    if (what == TRACE_STEP || what == PART_EVALUATE || what == PART_SAVE || what == PART_PEERS)
+        return TRACK_STEPS;
+    return r->own_clock && what >= PART_COPY && what <= PART_UPDATE ? TRACK_DEVICE : TRACK_HOST;
 }
 
 void
-trace_step(struct trace *t, uint64_t step, double begin, double end)
+trace_put(struct trace *t, int rank, const struct trace_span *span)
 {
     char name[40];
+    double begin, *before;
+    enum track track;
 
-    snprintf(name, sizeof(name), "step %llu", (unsigned long long)step);
-    span(t, TRACK_STEPS, name, begin, end);
-}
-
-void
-trace_span(struct trace *t, const char *name, double begin, double end)
-{
-    span(t, TRACK_STEPS, name, begin, end);
-}
-
-void
-trace_value(struct trace *t, const char *name, double time, double value)
-{
-    if (t && isfinite(value) && room(t, time))
-        emit(t, ",\n{\"name\":\"%.80s\",\"ph\":\"C\",\"ts\":%.1f,\"pid\":0,\"args\":{\"value\":%.9g}}", name,
-             microseconds(t, time), value);
+    if (!t || rank < 0 || rank >= t->ranks || span->what > TRACE_STEP)
+        return;
+    track = track_of(&t->rank[rank], span->what);
+    before = &t->rank[rank].end[track];
+    begin = span->begin > *before ? span->begin : *before;
+    if (!(span->end >= begin) || !room(t, span->end))
+        return;
+    *before = span->end;
+    if (span->what == TRACE_STEP)
+        snprintf(name, sizeof(name), "step %llu", (unsigned long long)span->step);
+    else
+        snprintf(name, sizeof(name), "%s", step_part_name[span->what]);
+    emit(t, "{\"name\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d}", name,
+         microseconds(t, begin), (span->end - begin) * 1e6, rank, track);
 }

@@ -14,4 +14,5 @@ libtrain_la_SOURCES += \
 	train/run/trainer_settings.c \
 	train/run/trainer_start.c \
 	train/run/trainer_step.c \
+	train/run/trainer_times.c \
 	train/run/trainer_weights.c

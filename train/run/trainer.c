@@ -113,11 +113,24 @@ judge_best(struct trainer *t, struct chex_error *err)
     return status;
 }
 
-enum chex_status
-trainer_run(struct trainer *t, struct chex_error *err)
+/* The last word about times, where all ranks come to it.  It changes nothing about how the run ended. */
+static void
+tell_times(struct trainer *t, enum chex_status status)
+{
+    struct chex_error other;
+
+    if ((status == CHEX_OK || status == CHEX_ERR_STOPPED) && !collective_broken(t->job.all))
+        status = trainer_gather_times(t, true, &other);
+    if (status != CHEX_OK)
+        trainer_leave_times(t);
+}
+
+static enum chex_status
+run(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_begin(t, err);
 
+    trainer_times_begin(&t->job);
     while (status == CHEX_OK && !trainer_is_complete(&t->job, &t->state)) {
         status = train_epoch(t, err);
         if (status == CHEX_OK)
@@ -125,6 +138,8 @@ trainer_run(struct trainer *t, struct chex_error *err)
         keep_reached(t, status);
         if (status == CHEX_OK)
             status = between_steps(t, TRAINER_SAVE, err);
+        if (status == CHEX_OK)
+            status = trainer_gather_times(t, false, err);
     }
     if (status == CHEX_OK)
         status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
@@ -136,6 +151,15 @@ trainer_run(struct trainer *t, struct chex_error *err)
                            t->result.last[0] ? t->result.last : "the start");
     status = collective_agree(t->job.all, status, NULL, err);
     return status == CHEX_OK ? judge_best(t, err) : status;
+}
+
+enum chex_status
+trainer_run(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = run(t, err);
+
+    tell_times(t, status);
+    return status;
 }
 
 enum chex_status
@@ -186,6 +210,7 @@ trainer_free(struct trainer *t)
     samples_release(&t->task.samples);
     samples_release(&t->task.judged);
     buffer_release(&t->images.told);
+    trainer_times_release(&t->times);
     chex_dataset_close(t->task.ds);
     folder_close(&t->run.folder);
     settings_release(&t->task.settings);
@@ -219,7 +244,9 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
                                                                                        : 0,
         .select = t->task.select,
         .reading = t->images.reading,
+        .sums = t->engine.reduce ? t->engine.reduce->text : "",
         .ranks = t->job.all ? collective_size(t->job.all) : 1,
+        .own_clock = t->engine.device && t->engine.device->info.own_clock,
         .collective = t->job.all,
         .folder = t->run.folder.path ? &t->run.folder : NULL,
         .value = t->task.settings.value,

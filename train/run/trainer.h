@@ -33,6 +33,8 @@
 #include "comm/collective.h"
 #include "data/loader.h"
 #include "eval/predictions.h"
+#include "log/rank_times.h"
+#include "log/trace.h"
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -72,8 +74,10 @@ struct trainer_options {
 
     const char *device; /* "auto" or the name of a backend */
     enum precision precision;
+    enum engine engine; /* plan_options.engine */
     bool deterministic; /* plan_options.deterministic */
     bool no_graph;      /* plan_options.no_graph */
+    enum wire wire;     /* plan_options.wire */
     unsigned threads;   /* at least 1 */
 
     enum select_metric select;
@@ -168,7 +172,10 @@ struct trainer_watch {
     atomic_bool *save;       /* save and go on; taken away when it is done */
     void (*started)(void *context, const struct trainer *t, const struct trainer_start *start);
     void (*stepped)(void *context, const struct trainer *t, const struct trainer_step *step);
-    void (*part)(void *context, enum step_part part, double begin, double end); /* of a step; progress_clock() */
+    /* Where the time of all ranks went: of an epoch and what follows it; with `all` since trainer_run() began. */
+    void (*times)(void *context, const struct trainer *t, const struct rank_times *times, bool all);
+    /* For a trace: when a rank did what, since the last such call, by progress_clock() of rank 0.  All ranks set it. */
+    void (*spans)(void *context, const struct trainer *t, int rank, const struct trace_span *span, size_t count);
     void (*epoch)(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
     void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of);    /* bytes */
     void (*evaluating)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* micro-batches */
@@ -228,6 +235,9 @@ struct trainer_estimate {
 enum chex_status trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err);
 enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err);
 
+/* The kernels of a step, where the device has a model; else count is 0, as with evaluate_only.  plan_model_free() */
+enum chex_status trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error *err);
+
 void trainer_free(struct trainer *t); /* NULL is allowed */
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
@@ -259,6 +269,8 @@ struct trainer_facts {
     enum select_metric select;
     struct trainer_reading reading;
     int ranks;
+    bool own_clock;   /* of the device: device_info */
+    const char *sums; /* over the ranks: "by NCCL 2.28.9"; "" where there is one way alone */
     struct collective *collective;
     const struct folder *folder;   /* RUN; NULL before it is open */
     const struct run_value *value; /* all options as they are in effect */

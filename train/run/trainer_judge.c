@@ -66,8 +66,15 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
 
     memset(out, 0, sizeof(*out));
     status = collective_agree(t->job.all, status, NULL, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
+        const struct trainer_section section = trainer_section_begin(&t->job);
+
         status = evaluate(&o, out, err);
+        trainer_section_end(&t->job, &section, PART_EVALUATE, NULL);
+        /* Waiting for images is that, here too. */
+        t->times.parts.seconds[PART_EVALUATE] -= out->wait;
+        t->times.parts.seconds[PART_WAIT] += out->wait;
+    }
     if (!again)
         samples_release(&listed);
     if (status == CHEX_OK) {

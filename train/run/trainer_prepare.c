@@ -240,14 +240,16 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
         .deterministic = o->deterministic,
         .no_graph = o->no_graph,
         .precision = o->precision,
+        .engine = o->engine,
         .threads = o->threads,
         .reduce = engine->reduce,
+        .wire = o->wire,
         .loss = {.kind = o->loss,
                  .gamma = o->gamma,
                  .positive_weight = o->positive != POSITIVE_NONE ? task->positive : NULL},
         .optimizer = o->optimizer,
-        .part = job->is_rank_0 ? job->w->part : NULL,
-        .context = job->w->context,
+        .part = trainer_times_part,
+        .context = job->times,
     };
     status = engine->backend->plan_size(engine->device, &engine->options, &engine->facts, err);
     if (status == CHEX_OK)
@@ -345,9 +347,9 @@ compare_course(const struct trainer_job *job, enum chex_status status, struct ch
     const struct trainer_options *o = job->o;
     char text[512];
 
-    snprintf(text, sizeof(text), "version %s\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\n",
+    snprintf(text, sizeof(text), "version %s\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\ntrace %s\n",
              chex_version(), o->plan_only ? "yes" : "no", o->evaluate_only ? "yes" : "no", o->split ? o->split : "test",
-             o->evaluate_only && o->init ? "yes" : "no", o->stage ? "yes" : "no");
+             o->evaluate_only && o->init ? "yes" : "no", o->stage ? "yes" : "no", job->w->spans ? "yes" : "no");
     return collective_compare(job->all, status, text, err);
 }
 
@@ -395,6 +397,8 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     t->job.o = options;
     t->job.w = watch;
     t->job.trainer = t;
+    t->job.times = &t->times;
+    t->times.spans_most = watch->spans ? TRACE_LIMIT / (size_t)(comm->size > 0 ? comm->size : 1) : 0;
     t->job.began = progress_clock();
     t->task.train = t->task.validation = t->task.test = -1;
     t->job.is_rank_0 = comm->rank == 0;
@@ -412,6 +416,10 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     status = check_inputs(&t->job, &t->task, err);
     if (status == CHEX_OK)
         status = t->engine.backend->reduce_new(t->engine.device, t->job.all, &t->engine.reduce, err);
+    if (status == CHEX_OK && t->engine.reduce->fallback)
+        trainer_note(&t->job, "the ranks sum gradients %s", t->engine.reduce->text);
+    if (status == CHEX_OK && options->wire != WIRE_FP32 && !t->engine.reduce->ops->start_bf16)
+        trainer_note(&t->job, "--wire %s is for sums by NCCL: no effect here", wire_names[options->wire]);
     if (status == CHEX_OK)
         status = make_plan(&t->job, &t->task, &t->engine, err);
     status = collective_agree(t->job.all, status, NULL, err);

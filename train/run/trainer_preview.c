@@ -1,6 +1,6 @@
 /*
  * trainer_preview.c - what a dry run does besides the plan: it looks at what a run begins with, and times a
- * micro-batch; see trainer.h
+ * micro-batch, or has it modelled; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -232,4 +232,15 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
         out->run = run_seconds(&t->job, &t->task, &t->state, out->epoch, seconds);
     out->run += judge_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
     return CHEX_OK;
+}
+
+enum chex_status
+trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error *err)
+{
+    const struct trainer_engine *engine = &t->engine;
+
+    *out = (struct plan_model){.launch = NULL};
+    if (!engine->backend->plan_model || !engine->options.train)
+        return CHEX_OK;
+    return engine->backend->plan_model(engine->device, &engine->options, out, err);
 }

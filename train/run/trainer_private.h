@@ -9,6 +9,7 @@
  *     trainer_weights.c   weights: of a file, and from rank 0 to all
  *     trainer_start.c     state and weights with which a run begins
  *     trainer_step.c      one step
+ *     trainer_times.c     where the time of the ranks goes
  *     trainer_ranks.c     are the ranks what they should be?
  *     trainer_save.c      checkpoints and the best model
  *     trainer_judge.c     evaluations, and the rate, best model and end that follow
@@ -38,8 +39,23 @@ struct trainer_job {
     const struct trainer_watch *w;
     const struct trainer *trainer; /* for the callbacks of w */
     struct collective *all;
-    bool is_rank_0; /* it reads and writes RUN, and calls back */
-    double began;   /* progress_clock() */
+    struct trainer_times *times; /* of this rank */
+    bool is_rank_0;              /* it reads and writes RUN, and calls back */
+    double began;                /* progress_clock() */
+};
+
+/* trainer_times.c: where the time of this rank went since the ranks told each other last. */
+struct trainer_times {
+    double since, waited;         /* progress_clock() and collective_waited() then */
+    double covered, covered_wait; /* seconds of steps, evaluations and checkpoints, and of waiting between steps */
+    double reduced;               /* seconds of waiting for sums, reported in the step at hand */
+    struct step_times parts;
+    uint64_t steps, entries;
+    struct buffer message; /* its account, and a float for each entry */
+    bool broken;           /* no memory for it */
+    struct buffer spans;   /* struct trace_span, up to spans_most bytes */
+    size_t spans_most;
+    struct rank_times all; /* rank 0: since this process began */
 };
 
 /* The task: images and network, and how many images make a step. */
@@ -148,6 +164,7 @@ struct trainer {
     struct stepping stepping;
     struct saving saving;
     struct trainer_epoch epoch; /* what this process did of it */
+    struct trainer_times times;
     struct trainer_result result;
 };
 
@@ -251,6 +268,32 @@ void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
  * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is unknown.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
+
+/* ---- trainer_times.c --------------------------------------------------------------------------------------------- */
+
+/* From now on. */
+void trainer_times_begin(const struct trainer_job *job);
+/* plan_options.part; context: struct trainer_times. */
+void trainer_times_part(void *context, enum step_part part, double begin, double end);
+/* A step that ended. */
+void trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen);
+
+/* An evaluation or a checkpoint: its time becomes that of the part, and PART_PEERS; in *also too, if it is not NULL. */
+struct trainer_section {
+    double since, waited;
+};
+struct trainer_section trainer_section_begin(const struct trainer_job *job);
+void trainer_section_end(const struct trainer_job *job, const struct trainer_section *section, enum step_part part,
+                         struct step_times *also);
+
+/*
+ * The ranks tell each other: the callbacks `times` and `spans` of rank 0.  last: of all since trainer_run() began.  All
+ * ranks.
+ */
+enum chex_status trainer_gather_times(struct trainer *t, bool last, struct chex_error *err);
+/* Rank 0 alone: its spans, where the ranks do not meet any more. */
+void trainer_leave_times(struct trainer *t);
+void trainer_times_release(struct trainer_times *times);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 

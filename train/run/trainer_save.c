@@ -178,19 +178,24 @@ trainer_look_at_save(const struct trainer_job *job, struct saving *saving, struc
 }
 
 static void
-took(struct trainer_epoch *epoch, struct trainer_result *result, double since)
+took(const struct trainer_job *job, const struct trainer_section *section, struct trainer_epoch *epoch,
+     struct trainer_result *result)
 {
-    double seconds = progress_clock() - since;
+    struct step_times both = {.seconds = {0}};
+    unsigned i;
 
-    epoch->times.seconds[PART_SAVE] += seconds;
-    result->times.seconds[PART_SAVE] += seconds;
+    trainer_section_end(job, section, PART_SAVE, &both);
+    for (i = 0; i < PART_COUNT; i++) {
+        epoch->times.seconds[i] += both.seconds[i];
+        result->times.seconds[i] += both.seconds[i];
+    }
 }
 
 enum chex_status
 trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
                     struct trainer_result *result, struct chex_error *err)
 {
-    double since = progress_clock();
+    const struct trainer_section section = trainer_section_begin(job);
     enum chex_status status;
     uint64_t unsaved;
 
@@ -204,7 +209,7 @@ trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct
     result->unsaved = unsaved;
     if (status == CHEX_OK && !unsaved && saving->begun)
         checkpoint_name(saving->step, result->last);
-    took(epoch, result, since);
+    took(job, &section, epoch, result);
     return status;
 }
 
@@ -213,10 +218,10 @@ trainer_save(struct trainer *t, struct chex_error *err)
 {
     struct saving *saving = &t->saving;
     enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
-    double since = progress_clock();
+    const struct trainer_section section = trainer_section_begin(&t->job);
 
     if (status == CHEX_OK && t->job.is_rank_0) {
-        saving->since = since;
+        saving->since = section.since;
         status = start_writing(t, err);
         saving->pending = status == CHEX_OK;
     }
@@ -224,7 +229,7 @@ trainer_save(struct trainer *t, struct chex_error *err)
     saving->step = t->state.step;
     saving->started_at = progress_clock();
     status = collective_agree(t->job.all, status, NULL, err);
-    took(&t->epoch, &t->result, since);
+    took(&t->job, &section, &t->epoch, &t->result);
     return status;
 }
 

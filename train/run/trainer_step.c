@@ -96,8 +96,7 @@ took(const struct trainer_job *job, struct step_under_way *s, enum step_part par
     double now = progress_clock();
 
     s->times.seconds[part] += now - began;
-    if (job->is_rank_0 && job->w->part)
-        job->w->part(job->w->context, part, began, now);
+    trainer_times_part(job->times, part, began, now);
 }
 
 /* Which images these are, for the case that their loss is not finite. */
@@ -360,12 +359,16 @@ finish_step(struct trainer *t, struct chex_error *err)
     seen = (struct trainer_step){.loss = r.loss, .norm = r.norm, .rate = s->rate, .images = s->images};
     /* The time before is that of another step. */
     seen.seconds = now - (s->began > stepping->ended ? s->began : stepping->ended);
+    /* A device that is still at work does not wait for what its host waits for. */
+    if (t->engine.device->info.own_clock && s->times.seconds[PART_WAIT] > r.idle)
+        s->times.seconds[PART_WAIT] = r.idle;
     for (i = 0; i < PART_COUNT; i++)
         seen.times.seconds[i] = s->times.seconds[i] + r.times.seconds[i];
     stepping->ended = now;
     stepping->wishes |= r.wishes;
     t->state.plan = r.state;
     count_step(&t->task, &t->state, &t->epoch, &t->result, s, &seen);
+    trainer_times_step(&t->job, t->state.step, now, &seen);
     if (t->job.is_rank_0 && t->job.w->stepped)
         t->job.w->stepped(t->job.w->context, t, &seen);
     return CHEX_OK;
@@ -384,12 +387,14 @@ enum chex_status
 trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
 {
     struct stepping *stepping = &t->stepping;
+    double waited = collective_waited(t->job.all);
     enum chex_status status = CHEX_OK;
 
     while (status == CHEX_OK && may_start(&t->task, &t->engine, &t->state, stepping))
         status = start_step(t, err);
     if (status == CHEX_OK)
         status = finish_step(t, err);
+    t->times.covered_wait += collective_waited(t->job.all) - waited;
     *wishes = stepping->count == 0 ? stepping->wishes : 0;
     if (stepping->count == 0)
         stepping->wishes = 0;

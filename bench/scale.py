@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""How training scales to 256 GPUs, by the model of scale_model.py; no GPU is needed.
+
+    bench/scale.py                         all tables
+    bench/scale.py --markdown              the same, as doc/design/ranks.md has them
+    bench/scale.py --svg doc/scale.svg     the picture
+    bench/scale.py --case [--gpus 1,4,16] [--rate R] [--batch B] [--node G] [--inside LINK] [--outside LINK]
+                   [--adapters A] [--wire fp32|bf16] [--bucket MB] [--last MB] [--input R] [--host S] [--layers FILE]
+                                           a job of your own: what each part of a step takes
+
+--rate: images a second of one GPU, without data wait.  --input: what the host gives each GPU.  --host: seconds an epoch
+that more ranks do not shorten.  --layers: CSV of measured layers, from the first to the last: name, parameters, forward
+and backward in seconds of a batch; it takes the place of --rate.  Every figure is modelled unless its column says
+published.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import csv
+from dataclasses import replace
+
+import scale_model as model
+from scale_model import LINKS, MB, Job, Machine
+
+GPUS = (1, 4, 8, 16, 32, 64, 128, 256)
+V100 = Machine(4, LINKS["NVLink V100"], LINKS["EDR"])
+H200 = Machine(8, LINKS["NVLink H200"], LINKS["NDR"])
+SMALL_LAST = 1.6 * MB
+
+# ---- the published jobs --------------------------------------------------------------------------------------------
+
+# Dell, "Training an AI Radiologist using Distributed Deep Learning with Nvidia GPUs" (knowledge base 000124388), and
+# github.com/dellemc-hpc-ai/ai-radiologist-gpu: C4140 with 4 V100 SXM2 and one EDR adapter, TensorFlow 1.12, Horovod
+# 0.16.4, NCCL 2.4.7.  10 epochs in 70 min on one GPU, 6.7 min on 16: 10.4 times.  Horovod 0.16 starts sums every 5 ms.
+# Not published, so assumptions: 70 % of 112,120 images are trained on and 10 % judged, and each rank judges all of
+# these, as fit() of Keras does with its validation_data.
+DELL = model.with_total(Job(V100, rate=1, micro=1, cycle=5e-3, tail=0, update=0, judging="each"), 70 * 60 / 10)
+DELL_16 = 70 / 6.7
+# RWTH Aachen's analysis of a comparable job by Score-P: GPUs idle half of an epoch, since the testing is sequential;
+# parallel efficiency 0.34 on 64 GPUs.  In goes the half; and of another published job of this network (4 V100: 861
+# img/s with synthetic images, 585 with data; one V100: 286) what waiting for data costs.  V100 in pairs, 100 Gb/s
+# between nodes: CLAIX-2018.
+RWTH = model.with_testing_share(
+    Job(Machine(2, LINKS["NVLink V100"], LINKS["EDR"]), rate=286, micro=1, cycle=5e-3, tail=0, update=0,
+        input_rate=286 * 585 / 861), 64, 0.5)
+RWTH_64 = 0.34
+
+# ---- ours ----------------------------------------------------------------------------------------------------------
+
+# Rates: modelled (doc/design/gpu.md), never measured.  Host, measured on a virtual machine with 2 cores, seconds of one
+# core, 11,212 images:
+BOOTSTRAP = 0.102  # 1,000 replicates
+ALIKE = 0.0136     # what each rank does: scores into their order 0.0033, sorting and loss 0.0080, intervals 0.0023
+# What waits for a checkpoint is the snapshot: 84 MB over PCIe 3 (modelled), then in memory (0.017 to 0.019 s, "save" in
+# metrics.jsonl of chex-train with one rank); that the one does not overlap the other is an assumption.  A thread writes
+# it behind the next epoch, in 0.20 s.
+SNAPSHOT = 84 * MB / LINKS["PCIe 3"].bandwidth + 0.018
+# An epoch that is the best so far: best.safetensors with its own snapshot, about 0.11 s; predictions-val.csv, 0.04 s.
+BEST = 84 * MB / LINKS["PCIe 3"].bandwidth + 0.15
+OURS = Job(V100, rate=2040, host=SNAPSHOT + ALIKE, bootstrap=BOOTSTRAP)
+HIDDEN = replace(OURS, last=SMALL_LAST, host=0, bootstrap=0)
+VARIANTS = (
+    ("four buckets of 7 MB, fp32", OURS),
+    ("the same, bf16 on the wire", replace(OURS, wire=2)),
+    ("two buckets of 14 MB, fp32", replace(OURS, bucket=14 * MB)),
+    ("a small last bucket, fp32", replace(OURS, last=SMALL_LAST)),
+    ("a small last bucket, bf16", replace(OURS, last=SMALL_LAST, wire=2)),
+)
+FASTER = replace(OURS, rate=2670, last=SMALL_LAST)
+NEW = Job(H200, rate=9980, last=SMALL_LAST, update=7e-5, host=SNAPSHOT + ALIKE, bootstrap=BOOTSTRAP)
+LINES = (
+    ("V100, NVLink and EDR", V100),
+    ("V100, NVLink and HDR", Machine(4, LINKS["NVLink V100"], LINKS["HDR"])),
+    ("V100, PCIe and EDR", Machine(4, LINKS["PCIe 3"], LINKS["EDR"])),
+    ("V100, PCIe and 10 GbE", Machine(4, LINKS["PCIe 3"], LINKS["10 GbE"])),
+)
+
+
+def percent(value):
+    return f"{100 * value:.1f} %"
+
+
+def published():
+    yield "| job | GPUs | quantity | published | modelled | off |"
+    yield "|---|---:|---|---:|---:|---:|"
+    for name, ranks, what, said, found in (
+            ("Dell", 1, "minutes for 10 epochs", 70, model.epoch(DELL, 1)["total"] / 6),
+            ("Dell", 16, "minutes for 10 epochs", 6.7, model.epoch(DELL, 16)["total"] / 6),
+            ("Dell", 16, "times one GPU", DELL_16, model.speedup(DELL, 16)),
+            ("RWTH", 64, "parallel efficiency", RWTH_64, model.epoch(RWTH, 64)["parallel_efficiency"])):
+        off = "given" if ranks == 1 else f"{100 * (found / said - 1):+.1f} %"
+        yield f"| {name} | {ranks} | {what} | {said:.3g} | {found:.3g} | {off} |"
+
+
+def curves():
+    yield "| | " + " | ".join(map(str, GPUS[:6])) + " |"
+    yield "|---|" + 6 * "---:|"
+    better = replace(DELL, judging="ranks")
+    fed = replace(RWTH, input_rate=1e9)
+    for name, value in (
+            ("Dell, times one GPU", lambda n: f"{model.speedup(DELL, n):.1f}"),
+            ("the same, if the ranks had shared the validation", lambda n: f"{model.speedup(better, n):.1f}"),
+            ("RWTH, parallel efficiency", lambda n: f"{model.epoch(RWTH, n)['parallel_efficiency']:.2f}"),
+            ("the same, if data had come in time", lambda n: f"{model.epoch(fed, n)['parallel_efficiency']:.2f}"),
+            ("the same, if the ranks had shared the testing, too",
+             lambda n: f"{model.epoch(replace(fed, judging='ranks'), n)['parallel_efficiency']:.2f}")):
+        yield f"| {name} | " + " | ".join(value(n) for n in GPUS[:6]) + " |"
+
+
+def ours():
+    yield "| V100, EDR, 2,040 img/s, batch 64 | MB sent a step | exposed at 64 | " + \
+        " | ".join(map(str, GPUS[1:])) + " |"
+    yield "|---|---:|---:|" + 7 * "---:|"
+    for name, job in VARIANTS:
+        one = model.step(job, 64)
+        yield (f"| {name} | {one['bytes'] / MB:.1f} | {1e3 * one['exposed']:.2f} ms | " +
+               " | ".join(percent(model.step_efficiency(job, n)) for n in GPUS[1:]) + " |")
+
+
+def others():
+    yield "| a small last bucket, fp32 | img/s of one | 4 | 8 | 16 | 64 | 256 | 16, bf16 | 64, bf16 |"
+    yield "|---|---:|" + 7 * "---:|"
+    rows = [(name, replace(OURS, machine=machine, last=SMALL_LAST)) for name, machine in LINES]
+    rows += [("V100, EDR, a faster step", FASTER), ("V100, EDR, batch 128", replace(HIDDEN, batch=128, micro=128)),
+             ("H200, 8 a node, one NDR", NEW),
+             ("H200, 8 a node, eight NDR", replace(NEW, machine=replace(H200, adapters=8))),
+             ("the same, batch 256", replace(NEW, machine=replace(H200, adapters=8), batch=256, micro=256, rate=11580))]
+    for name, job in rows:
+        half = replace(job, wire=2)
+        yield (f"| {name} | {job.rate:,.0f} | " +
+               " | ".join(percent(model.step_efficiency(job, n)) for n in (4, 8, 16, 64, 256)) + " | " +
+               " | ".join(percent(model.step_efficiency(half, n)) for n in (16, 64)) + " |")
+
+
+def epochs():
+    yield "| an epoch of 78,484 images and its evaluation | 1 | 4 | 16 | 64 |"
+    yield "|---|---:|---:|---:|---:|"
+    job = replace(OURS, last=SMALL_LAST)
+    found = {n: model.epoch(job, n) for n in (1, 4, 16, 64)}
+    for name, key in (("steps", "train"), ("evaluation, shared by the ranks", "judged"),
+                      ("bootstrap, shared by the ranks", "bootstrap"), ("snapshot, and what all do alike", "host"),
+                      ("all", "total")):
+        yield f"| {name}, s | " + " | ".join(f"{e[key]:.3f}" for e in found.values()) + " |"
+    for name, kind in (("efficiency", job), ("of an epoch that is the best so far", replace(job, host=job.host + BEST)),
+                       ("with bf16 on the wire", replace(job, wire=2)),
+                       ("if the snapshot were hidden", replace(job, host=ALIKE)),
+                       ("if nothing were left but steps and scoring", HIDDEN),
+                       ("if rank 0 made the bootstrap alone", replace(job, host=job.host + BOOTSTRAP, bootstrap=0)),
+                       ("if rank 0 judged alone, too",
+                        replace(job, host=job.host + BOOTSTRAP, bootstrap=0, judging="one"))):
+        yield f"| {name} | " + " | ".join(percent(model.epoch_efficiency(kind, n)) for n in found) + " |"
+
+
+def doubts():
+    yield "| if an assumption is wrong | 16 | 64 | Dell, 16 | RWTH, 64 |"
+    yield "|---|---:|---:|---:|---:|"
+    job = replace(OURS, last=SMALL_LAST)
+    for name, change in (("as above", {}), ("a rank's steps deviate by 2 %, not 0.5 %", {"jitter": 0.02}),
+                         ("sums slow backward by 15 %, not 5 %", {"contention": 0.15}),
+                         ("inference is 3 times as fast as training, not 3.45", {"judge_rate": 3}),
+                         ("inference is 4 times as fast", {"judge_rate": 4}),
+                         ("ring alone", {"algorithm": "ring"})):
+        dell = model.with_total(replace(DELL, **change), 420)
+        rwth = model.with_testing_share(replace(RWTH, **change), 64, 0.5)
+        yield (f"| {name} | {percent(model.step_efficiency(replace(job, **change), 16))} | "
+               f"{percent(model.step_efficiency(replace(job, **change), 64))} | {model.speedup(dell, 16):.1f} | "
+               f"{model.epoch(rwth, 64)['parallel_efficiency']:.2f} |")
+
+
+TABLES = (("Published", published), ("The curves", curves), ("Ours", ours), ("Other links, other GPUs", others),
+          ("An epoch", epochs), ("Doubts", doubts))
+
+
+def tables(markdown):
+    for title, rows in TABLES:
+        yield f"\n{'**' + title + '**' if markdown else title}\n"
+        yield from rows()
+
+
+# ---- the picture ---------------------------------------------------------------------------------------------------
+
+STYLE = ("text{font:13px system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;fill:#16191d}"
+         ".d{fill:#50575f}.m{text-anchor:middle}.e{text-anchor:end}.t{font-size:19px;font-weight:600}.g{stroke:#d5d9de}"
+         ".a{stroke:#16191d}")
+SERIES = (  # name, colour, dashes, value, last number of GPUs
+    ("ours, steps, small last bucket", "#0072b2", "", lambda n: model.step_efficiency(HIDDEN, n), 256),
+    ("ours, steps, four buckets of 7 MB", "#0072b2", "5 4", lambda n: model.step_efficiency(OURS, n), 256),
+    ("ours, epochs with all", "#56777f", "2 3",
+     lambda n: model.epoch_efficiency(replace(OURS, last=SMALL_LAST), n), 256),
+    ("ours by PCIe and 10 GbE, steps", "#6b727a", "",
+     lambda n: model.step_efficiency(replace(HIDDEN, machine=LINES[3][1]), n), 256),
+    ("Dell, TensorFlow and Horovod", "#b34a00", "", lambda n: model.epoch_efficiency(DELL, n), 64),
+    ("RWTH", "#8a5a9e", "", lambda n: model.epoch(RWTH, n)["parallel_efficiency"], 64),
+)
+POINTS = (("Dell, published", "#b34a00", 16, DELL_16 / 16), ("RWTH, published", "#8a5a9e", 64, RWTH_64))
+LEFT, TOP, WIDTH, HEIGHT = 70, 70, 560, 400
+
+
+def place(ranks, value):
+    return LEFT + WIDTH * (ranks.bit_length() - 1) / 8, TOP + HEIGHT * (1 - value)
+
+
+def picture():
+    yield '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 530" width="960" height="530" role="img">'
+    title = "Parallel efficiency of training DenseNet-121, modelled; circles: published"
+    yield f"<title>{title}</title>\n<style>{STYLE}</style>\n" + '<rect width="960" height="530" fill="#fff"/>'
+    yield f'<text x="20" y="34" class="t">{title}</text>'
+    for tenth in range(0, 11, 2):
+        _, y = place(1, tenth / 10)
+        yield f'<path class="g" d="M{LEFT} {y:.1f}h{WIDTH}"/>'
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" class="e d">{10 * tenth} %</text>'
+    for power in range(9):
+        x, y = place(1 << power, 0)
+        yield f'<path class="a" d="M{x:.1f} {y:.1f}v5"/>'
+        yield f'<text x="{x:.1f}" y="{y + 21:.1f}" class="m d">{1 << power}</text>'
+    what = "GPUs (V100; ours and Dell 4 a node, RWTH 2; EDR between nodes)"
+    yield f'<text x="{LEFT + WIDTH / 2:.1f}" y="{TOP + HEIGHT + 45}" class="m d">{what}</text>'
+    for row, (name, colour, dashes, value, last) in enumerate(SERIES):
+        points = " ".join("{:.1f},{:.1f}".format(*place(1 << p, value(1 << p))) for p in range(last.bit_length()))
+        line = f'fill="none" stroke="{colour}" stroke-width="2"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
+        yield f'<polyline {line} points="{points}"/>'
+        yield f'<path {line} d="M660 {TOP + 16 + 26 * row}h36"/>'
+        yield f'<text x="706" y="{TOP + 20 + 26 * row}">{name}</text>'
+    for row, (name, colour, ranks, value) in enumerate(POINTS, len(SERIES)):
+        mark = f'r="5" fill="#fff" stroke="{colour}" stroke-width="2.5"'
+        x, y = place(ranks, value)
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" {mark}/><circle cx="678" cy="{TOP + 16 + 26 * row}" {mark}/>'
+        yield f'<text x="706" y="{TOP + 20 + 26 * row}">{name}</text>'
+    yield "</svg>"
+
+
+# ---- a job of your own ---------------------------------------------------------------------------------------------
+
+
+def case(a):
+    machine = Machine(a.node, LINKS[a.inside], LINKS[a.outside], a.adapters)
+    job = Job(machine, rate=a.rate, batch=a.batch, micro=a.batch, wire={"fp32": 4, "bf16": 2}[a.wire],
+              bucket=a.bucket * MB, last=a.last * MB, input_rate=a.input, host=a.host)
+    if a.layers:
+        with open(a.layers, encoding="utf-8", newline="") as file:
+            job = model.with_layers(job, [row for row in csv.reader(file) if row and not row[0].startswith("#")])
+    parts = ("forward", "backward", "exposed", "update", "straggler", "data", "total")
+    yield "| GPUs | " + " | ".join(f"{p}, ms" for p in parts) + " | img/s | steps | epochs |"
+    yield "|---:|" + (len(parts) + 3) * "---:|"
+    for ranks in (int(n) for n in a.gpus.split(",")):
+        one = model.step(job, ranks)
+        yield (f"| {ranks} | " + " | ".join(f"{1e3 * one[p]:.2f}" for p in parts) +
+               f" | {ranks * job.batch / one['total']:,.0f} | {percent(model.step_efficiency(job, ranks))}"
+               f" | {percent(model.epoch_efficiency(job, ranks))} |")
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("--markdown", action="store_true")
+    p.add_argument("--svg")
+    p.add_argument("--case", action="store_true")
+    p.add_argument("--gpus", default="1,4,8,16,32,64,128,256")
+    p.add_argument("--rate", type=float, default=OURS.rate)
+    p.add_argument("--batch", type=int, default=64)
+    p.add_argument("--node", type=int, default=4)
+    p.add_argument("--inside", choices=LINKS, default="NVLink V100")
+    p.add_argument("--outside", choices=LINKS, default="EDR")
+    p.add_argument("--adapters", type=int, default=1)
+    p.add_argument("--wire", choices=("fp32", "bf16"), default="fp32")
+    p.add_argument("--bucket", type=float, default=7)
+    p.add_argument("--last", type=float, default=0)
+    p.add_argument("--input", type=float, default=float("inf"))
+    p.add_argument("--host", type=float, default=0)
+    p.add_argument("--layers")
+    return p.parse_args()
+
+
+def main():
+    a = arguments()
+    if a.svg:
+        with open(a.svg, "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in picture())
+        return
+    for line in case(a) if a.case else tables(a.markdown):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

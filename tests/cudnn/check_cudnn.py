@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's cuDNN, asked without a GPU: does it take every plain convolution of the plans, on chips that are described?
+
+    check_cudnn.py [PATTERN]     all cases, or those whose name matches
+
+The library is found where the environment variable CUDNN says (a folder with libcudnn.so.9), in the environment of
+tests/setup.sh, where configure found it, or where the dynamic linker looks.  CUDNN_TABLE=1 prints the tables.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from support import BUILD, SOURCE, Cases, OtherBuild, Skip  # noqa: E402
+
+ASK = os.path.join(BUILD, "tests", "cudnn-ask")
+WORKSPACE = 32 << 20
+CANNOT_ASK = 77
+DEVICES = ("a100", "h200")
+MODELS = {"densenet-micro": (64, 8), "densenet121": (224, 64), "resnet50": (224, 64)}
+# Convolutions but the first one, whose input is gray levels; a ResNet-50 has 53.
+NODES = {"densenet121": 119, "resnet50": 52}
+LINE = re.compile(r"(forward|data|weights) .* ld +(\d+) +(\d+)  "
+                  r"(?:engine +(\d+)  workspace +(\d+)(?:  compiled)?|refused)  x (\d+)$")
+
+case = Cases()
+
+
+def folders():
+    """Where libcudnn.so.9 may be, and what it needs besides."""
+    config = os.path.join(BUILD, "config.h")
+    with open(config, encoding="utf-8") as file:
+        found = re.search(r'#define CUDNN_LIBRARY "(/.*)/', file.read())
+    return [os.environ.get("CUDNN"), *glob.glob(f"{BUILD}/venv/lib/python3*/site-packages/nvidia/*/lib"),
+            found and found.group(1), "/usr/local/cuda/lib64", "/usr/local/cuda/lib"]
+
+
+def ask(work, device, model, precision):
+    """[(kind, ldx, ldy, engine or None, workspace, times)] of all convolutions of a plan."""
+    if not os.path.exists(ASK):
+        raise OtherBuild("no emulated GPU")
+    places = [p for p in folders() if p and os.path.isdir(p)]
+    stubs = [p for place in places for p in glob.glob(f"{place}/stubs/libcuda.so")]
+    if stubs and subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout.find("libcuda.so.1") < 0:
+        os.symlink(stubs[0], f"{work}/libcuda.so.1")  # newer ones want a driver's library, but nothing of it is called
+        places.append(work)
+    side, batch = MODELS[model]
+    done = subprocess.run([ASK, f"{SOURCE}/tests/cudnn/{device}.json", model, str(side), str(batch), precision],
+                          capture_output=True, text=True, timeout=300,
+                          env=dict(os.environ, LD_LIBRARY_PATH=":".join(places)))
+    if done.returncode == CANNOT_ASK:
+        raise Skip(done.stderr.strip().removeprefix("cudnn-ask: "))
+    assert done.returncode in (0, 1), done.stderr
+    if os.environ.get("CUDNN_TABLE"):
+        print(done.stdout, end="")
+    rows = []
+    for line in done.stdout.splitlines()[1:]:
+        kind, x, y, engine, workspace, times = LINE.match(line).groups()
+        rows.append((kind, int(x), int(y), engine and int(engine), int(workspace or 0), int(times)))
+    return rows
+
+
+def add(device, model, precision):
+    @case(f"cuDNN takes every plain convolution of {model} in {precision} on a described {device.upper()}")
+    def _(work):
+        rows = ask(work, device, model, precision)
+        refused = [r for r in rows if r[3] is None]
+        assert rows and not refused, refused
+        assert max(r[4] for r in rows) <= WORKSPACE, rows
+        for kind in ("forward", "data", "weights"):
+            times = sum(r[5] for r in rows if r[0] == kind)
+            assert times == NODES.get(model, times) and times > 0, (kind, times)
+
+
+for each in MODELS:
+    for chip in DEVICES:
+        for value in ("fp16", "bf16"):
+            add(chip, each, value)
+
+if __name__ == "__main__":
+    sys.exit(case.main())

@@ -1,0 +1,38 @@
+/*
+ * fake_cudnn.h - a cuDNN for the emulated GPU: convolutions of cudnn_graph.h, computed plainly by a kernel
+ *
+ * Descriptors are as strict as cuDNN's or stricter: an attribute belongs to its kind of descriptor and has its type and
+ * count, what is required is there when a descriptor is finalized, and nothing is set behind that.  Strides are taken
+ * as they are said.  The heuristics have four engines: 1 is not deterministic, 2 is Winograd, 3 needs 64 MiB of
+ * workspace and 4 needs FAKE_CUDNN_WORKSPACE bytes, which it overwrites.
+ *
+ * From the environment:
+ *     FAKE_CUDNN          "none": there is no such library; "no-device": it does not work here
+ *     FAKE_CUDNN_REFUSE   "forward", "data", "add" (data that is added), "weights": kinds that no engine takes
+ *     FAKE_CUDNN_FAIL     "NAME COUNT STATUS": call COUNT of NAME, a function, fails with this status
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FAKE_CUDNN_H
+#define FAKE_CUDNN_H
+
+#include <stdint.h>
+
+#define FAKE_CUDNN_WORKSPACE 4096
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What was run since the process began: recorded convolutions count once. */
+struct fake_cudnn_counts {
+    uint64_t forward, data, weights;
+    uint64_t descriptors; /* that are there now */
+};
+struct fake_cudnn_counts fake_cudnn_count(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

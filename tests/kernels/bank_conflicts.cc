@@ -1,0 +1,184 @@
+/*
+ * bank_conflicts.cc - every form of convolution, and how its accesses of shared memory meet the banks
+ *
+ *     bank_conflicts [all]     all: what was counted of each kernel
+ *
+ * Of a build that counts (build.mk).  The loops over k bring operands by asynchronous copies or accesses of 16 bytes,
+ * and read them by ldmatrix: none of these has a conflict in any form.  What surrounds the loop may have some.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "emulator.h"
+#include "kernel_fixture.h"
+
+#include <stdio.h>
+
+static const char *const kinds[SHARED_KINDS] = {"ldmatrix", "copies", "16 bytes", "less"};
+static bool print_all;
+
+static const struct shape {
+    const char *name;
+    unsigned images, side, in, out, kernel, stride, pad;
+    bool stem;
+} shapes[] = {
+    {"1x1", 1, 12, 64, 64, 1, 1, 0, false},
+    {"3x3", 1, 12, 32, 32, 3, 1, 1, false},
+    {"3x3, stride 2", 1, 12, 32, 32, 3, 2, 1, false},
+    {"the stem", 1, 32, STEM_IN, 64, 4, 1, 2, true},
+};
+
+static conv_args
+arguments_of(const value_set &set, const shape &s)
+{
+    conv_args a = {};
+
+    a.images = s.images;
+    a.height = a.width = s.side;
+    a.out_height = a.out_width = (s.side + 2 * s.pad - s.kernel) / s.stride + 1;
+    a.in = a.x_ld = s.in;
+    a.out = a.y_ld = s.out;
+    a.kernel_h = a.kernel_w = s.kernel;
+    a.stride = s.stride;
+    a.pad_h = a.pad_w = s.pad;
+    a.x = upload(set, random_values(set, (size_t)a.images * a.height * a.width * a.x_ld));
+    a.y = upload(set, random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld));
+    a.w = upload(set, random_values(set, (size_t)a.out * a.in * s.kernel * s.kernel));
+    return a;
+}
+
+/* Of the stem: its pixels share what they are made of. */
+static conv_args
+arguments_of_stem(const value_set &set, unsigned images)
+{
+    enum { SIDE = 32 };
+    conv_args a = {};
+
+    a.images = images;
+    a.height = STEM_ROWS(SIDE);
+    a.width = STEM_COLUMNS(SIDE);
+    a.out_height = a.out_width = STEM_OUT(SIDE);
+    a.in = STEM_IN;
+    a.x_ld = STEM_LD;
+    a.out = a.y_ld = 64;
+    a.kernel_h = 4;
+    a.kernel_w = a.stride = 1;
+    a.pad_h = 2;
+    a.x = upload(set, random_values(set, (size_t)a.images * a.height * a.width * a.x_ld));
+    a.y = upload(set, random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld));
+    a.w = upload(set, random_values(set, (size_t)a.out * a.in * a.kernel_h));
+    return a;
+}
+
+/* What is twice as deep has the same conflicts: the loop over k has none.  ldmatrix and copies have none anywhere. */
+static void
+compare_depths(const char *kernel, const char *shape, const emulator_traffic &once, const emulator_traffic &twice)
+{
+    for (int kind = 0; kind < SHARED_KINDS; kind++) {
+        const emulator_shared &s = once.shared[kind], &t = twice.shared[kind];
+
+        if (print_all && s.accesses > 0)
+            printf("%s, %s: %s: %llu accesses, %llu phases, %llu conflicts; twice as deep %llu, %llu, %llu\n", kernel,
+                   shape, kinds[kind], (unsigned long long)s.accesses, (unsigned long long)s.phases,
+                   (unsigned long long)s.conflicts, (unsigned long long)t.accesses, (unsigned long long)t.phases,
+                   (unsigned long long)t.conflicts);
+        if (kind == SHARED_MATRICES || kind == SHARED_COPIES)
+            expect(t.conflicts == 0 && t.accesses > s.accesses, kernel);
+        else if (kind ==
+                 SHARED_WIDE) /* of fewer bytes a forward table of statistics is made, longer with more channels */
+            expect(t.conflicts == s.conflicts, kernel);
+    }
+}
+
+/* As a plan has it: x through a normalisation whose last channels have only sums yet, and sums of what is written. */
+static void
+see_through_norm(const value_set &set, cuda_conv *c)
+{
+    conv_args &a = c->args;
+    unsigned fresh = a.in / 4, pixels = a.height * a.width;
+    cuda_op op = cuda_conv_op(c);
+
+    a.norm.mean = upload(random_floats(a.in));
+    a.norm.variance = upload(floats(a.in, 1.0f));
+    a.norm.gamma = upload(random_floats(a.in));
+    a.norm.beta = upload(random_floats(a.in));
+    a.norm.pixels = pixels;
+    a.norm.relu = 1;
+    a.norm.epsilon = 1e-5f;
+    if (c->kind != CONV_DATA) {
+        a.norm.block = upload(std::vector<batch_block>{{1, a.images, 0}});
+        a.norm.fresh = {upload(floats(3 * 2 * fresh, 100.0f)), upload(random_floats(fresh)), 3, fresh};
+        a.norm.fresh_first = a.in - fresh;
+    }
+    a.weight = upload(floats(a.images, 1.0f));
+    if (c->kind == CONV_FORWARD)
+        a.sums = {room((size_t)op.x * 2 * a.out), upload(random_floats(a.out)), op.x, a.out};
+    if (c->kind == CONV_DATA) {
+        a.sums = {room((size_t)op.x * 2 * a.in), NULL, op.x, a.in};
+        a.values = upload(set, random_values(set, (size_t)a.images * pixels * a.x_ld));
+    }
+}
+
+/* One form of one kind. */
+static emulator_traffic
+run_form(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
+{
+    cuda_conv c = {kind, s.stem ? arguments_of_stem(set, s.images) : arguments_of(set, s), 0, 0, 0};
+    emulator_traffic t;
+
+    cuda_conv_take(&c, tile, 1);
+    c.args.partial = kind == CONV_WEIGHTS ? room(cuda_conv_partial(&c)) : NULL;
+    if (norm)
+        see_through_norm(set, &c);
+    expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
+    cuda_op op = cuda_conv_op(&c);
+    emulator_forget_traffic();
+    MUST(cuda_launch(set.kernels, &op, stream));
+    MUST(cudaStreamSynchronize(stream));
+    *kernel = set.kernels[op.kernel].name;
+    expect(emulator_traffic_of(*kernel, &t), "a kernel was counted");
+    release();
+    return t;
+}
+
+static shape
+twice_as_deep(const shape &s, conv_kind kind)
+{
+    shape t = s;
+
+    (kind == CONV_FORWARD ? t.in : kind == CONV_DATA ? t.out : t.images) *= 2;
+    return t;
+}
+
+static void
+try_forms(const value_set &set, const shape &s, bool norm)
+{
+    const char *kernel;
+    char name[100];
+
+    for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
+        for (unsigned tile = 0; tile < CONV_TILES; tile++) {
+            if (s.stem && kind != CONV_WEIGHTS) /* its depth is that of the stem */
+                continue;
+            emulator_traffic once = run_form(set, s, (conv_kind)kind, tile, norm, &kernel);
+            emulator_traffic twice = run_form(set, twice_as_deep(s, (conv_kind)kind), (conv_kind)kind, tile, norm,
+                                              &kernel);
+
+            compare_depths(kernel, s.name, once, twice);
+        }
+    snprintf(name, sizeof(name), "%s: %s%s", set.name, s.name, norm ? ", normalised" : "");
+    finish_case(name);
+}
+
+int
+main(int argc, char **argv)
+{
+    print_all = argc > 1 && strcmp(argv[1], "all") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        MUST(cuda_prepare(set.kernels));
+        for (const shape &s : shapes)
+            for (int norm = 0; norm < (s.stem ? 1 : 2); norm++)
+                try_forms(set, s, norm);
+    }
+    return summary();
+}

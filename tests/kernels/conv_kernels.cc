@@ -1,0 +1,318 @@
+/*
+ * conv_kernels.cc - convolutions of train/cuda/, each form of tile, beside sums in double
+ *
+ *     conv_kernels [small]
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef std::vector<double> doubles;
+
+static const struct shape {
+    const char *name;
+    unsigned images, height, width, in, out, kernel, stride, pad;
+    unsigned x_more, y_more; /* channels of the slabs beside the slice */
+    bool small;
+} shapes[] = {
+    {"1x1 64 to 128, two tiles of pixels", 3, 9, 7, 64, 128, 1, 1, 0, 0, 0, false},
+    {"1x1 96 to 128, slices of slabs", 2, 7, 7, 96, 128, 1, 1, 0, 64, 32, false},
+    {"1x1 40 to 24, no multiples of a tile", 1, 5, 5, 40, 24, 1, 1, 0, 16, 16, true},
+    {"1x1 8 to 8, one pixel", 1, 1, 1, 8, 8, 1, 1, 0, 0, 0, true},
+    {"1x1 64 to 136, stride 2", 2, 6, 7, 64, 136, 1, 2, 0, 0, 0, false},
+    {"3x3 128 to 32, pad 1", 1, 7, 7, 128, 32, 3, 1, 1, 0, 224, false},
+    {"3x3 64 to 16, pad 1, slices", 2, 8, 5, 64, 16, 3, 1, 1, 16, 32, false},
+    {"3x3 16 to 40, stride 2, pad 1", 2, 9, 8, 16, 40, 3, 2, 1, 0, 16, true},
+    {"3x3 24 to 72, no pad", 3, 5, 6, 24, 72, 3, 1, 0, 0, 0, false},
+    {"7x7 8 to 64, stride 2, pad 3", 1, 13, 15, 8, 64, 7, 2, 3, 0, 0, false},
+};
+
+struct problem {
+    const shape *s;
+    conv_args a;
+    floats x, y, w, master;         /* slabs; y is a gradient where it is read */
+    doubles forward, data, weights; /* slices; weights as [out][in][kernel][kernel] */
+};
+
+static void
+sum_up(problem &p)
+{
+    const conv_args &a = p.a;
+    unsigned n, oy, ox, ky, kx, i, o;
+
+    for (n = 0; n < a.images; n++)
+        for (oy = 0; oy < a.out_height; oy++)
+            for (ox = 0; ox < a.out_width; ox++)
+                for (ky = 0; ky < a.kernel_h; ky++)
+                    for (kx = 0; kx < a.kernel_w; kx++) {
+                        int iy = (int)(oy * a.stride + ky) - (int)a.pad_h,
+                            ix = (int)(ox * a.stride + kx) - (int)a.pad_w;
+                        size_t to = ((size_t)n * a.out_height + oy) * a.out_width + ox;
+                        size_t from = ((size_t)n * a.height + (size_t)iy) * a.width + (size_t)ix;
+
+                        if (iy < 0 || iy >= (int)a.height || ix < 0 || ix >= (int)a.width)
+                            continue;
+                        for (o = 0; o < a.out; o++)
+                            for (i = 0; i < a.in; i++) {
+                                double w = (double)p.w[((o * a.kernel_h + ky) * a.kernel_w + kx) * a.in + i];
+                                double x = (double)p.x[from * a.x_ld + p.s->x_more / 2 + i];
+                                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
+
+                                p.forward[to * a.out + o] += w * x;
+                                p.data[from * a.in + i] += w * y;
+                                p.weights[((size_t)o * a.in + i) * a.kernel_h * a.kernel_w + ky * a.kernel_w + kx] +=
+                                    x * y;
+                            }
+                    }
+}
+
+static problem
+make_problem(const value_set &set, const shape &s)
+{
+    problem p = {};
+    conv_args &a = p.a;
+    unsigned taps = s.kernel * s.kernel, o, i, t;
+
+    p.s = &s;
+    a.images = s.images;
+    a.height = s.height;
+    a.width = s.width;
+    a.out_height = (s.height + 2 * s.pad - s.kernel) / s.stride + 1;
+    a.out_width = (s.width + 2 * s.pad - s.kernel) / s.stride + 1;
+    a.in = s.in;
+    a.out = s.out;
+    a.x_ld = s.in + s.x_more;
+    a.y_ld = s.out + s.y_more;
+    a.kernel_h = a.kernel_w = s.kernel;
+    a.stride = s.stride;
+    a.pad_h = a.pad_w = s.pad;
+    p.x = random_values(set, (size_t)a.images * a.height * a.width * a.x_ld);
+    p.y = random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld);
+    p.master = random_values(set, (size_t)a.out * a.in * taps);
+    p.w.resize(p.master.size());
+    for (o = 0; o < a.out; o++)
+        for (i = 0; i < a.in; i++)
+            for (t = 0; t < taps; t++)
+                p.w[((size_t)o * taps + t) * a.in + i] = p.master[((size_t)o * a.in + i) * taps + t];
+    p.forward.resize((size_t)a.images * a.out_height * a.out_width * a.out);
+    p.data.resize((size_t)a.images * a.height * a.width * a.in);
+    p.weights.resize(p.master.size());
+    sum_up(p);
+    return p;
+}
+
+/* The slice of a slab; expects that what lies beside it is as it was. */
+static floats
+slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what)
+{
+    unsigned first = (ld - channels) / 2;
+    floats slice;
+    bool kept = true;
+
+    for (size_t i = 0; i < slab.size(); i++) {
+        if (i % ld >= first && i % ld < first + channels)
+            slice.push_back(slab[i]);
+        else
+            kept = kept && slab[i] == before[i];
+    }
+    expect(kept, what);
+    return slice;
+}
+
+/* One form of one kind. */
+static void
+try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
+{
+    cuda_conv c = {kind, p.a, 0, 0, 0};
+    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
+    floats nothing;
+    char what[200];
+    void *x, *y;
+
+    snprintf(what, sizeof(what), "%s, %s: kind %d, form %u, %u processors", set.name, p.s->name, kind, tile,
+             processors);
+    cuda_conv_take(&c, tile, processors);
+    c.args.add = kind == CONV_DATA && tile % 2 == 1;
+    x = upload(set, p.x);
+    y = upload(set, p.y);
+    c.args.x = (char *)x + p.s->x_more / 2 * bytes;
+    c.args.y = (char *)y + p.s->y_more / 2 * bytes;
+    c.args.partial = kind == CONV_WEIGHTS ? room(cuda_conv_partial(&c)) : NULL;
+    if (kind != CONV_WEIGHTS) { /* packed on the device */
+        std::vector<pack_entry> entry = {
+            {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
+        pack_weights_args pack = {upload(p.master), upload(entry), 1};
+
+        launch(set, CUDA_PACK_WEIGHTS, cuda_blocks(p.w.size(), PACK_THREADS), 1, pack);
+        c.args.w = entry[0].packed;
+    }
+    expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
+    cuda_op op = cuda_conv_op(&c);
+    MUST(cuda_launch(set.kernels, &op, stream));
+    if (kind == CONV_FORWARD) {
+        floats out = download(set, y, p.y.size());
+
+        compare(what, p.forward, slice_of(out, p.y, p.a.y_ld, p.a.out, what), set.tolerance);
+    } else if (kind == CONV_DATA) {
+        floats out = download(set, x, p.x.size());
+
+        doubles want = p.data;
+
+        for (size_t i = 0; c.args.add && i < want.size(); i++)
+            want[i] += (double)p.x[i / p.a.in * p.a.x_ld + p.s->x_more / 2 + i % p.a.in];
+        compare(what, want, slice_of(out, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
+    } else {
+        float *gradient = upload(floats(p.weights.size(), 1.0f));
+        std::vector<double> want = p.weights;
+
+        step_state state = {};
+
+        state.unscale = 0.5f;
+        splits_entry entry = {c.args.partial, 0, p.a.out, p.a.in, p.s->kernel * p.s->kernel, c.splits, 0, 0};
+        sum_all_args sum = {upload(std::vector<splits_entry>{entry}), gradient,
+                            upload(std::vector<batch_block>{{1, p.a.images, 1}}),
+                            upload(std::vector<step_state>{state}), 1};
+
+        launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&entry), 1, sum);
+        for (double &w : want)
+            w = w * 0.5 + 1;
+        compare(what, want, download(gradient, want.size()), set.sums);
+    }
+    release();
+}
+
+static void
+forms_agree(const value_set &set)
+{
+    char name[100];
+
+    for (const shape &s : shapes) {
+        if (small_shapes && !s.small)
+            continue;
+        problem p = make_problem(set, s);
+
+        for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
+            /* the larger forms are the same template: one shape says enough where everything is slow */
+            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < CONV_TILES; tile++) {
+                try_form(set, p, (conv_kind)kind, tile, 1);
+                if (kind == CONV_WEIGHTS && !small_shapes) /* many splits */
+                    try_form(set, p, (conv_kind)kind, tile, 132);
+            }
+        snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
+        finish_case(name);
+    }
+}
+
+/* Longer sums and more blocks: a layer as DenseNet-121 has it, two splits and more. */
+static void
+splits_add_up(const value_set &set)
+{
+    static const shape s = {"3x3 128 to 32 of 28 x 28", 1, 28, 28, 128, 32, 3, 1, 1, 0, 0, false};
+    char name[100];
+    cuda_conv c = {};
+
+    if (small_shapes || set.kind == VALUE_BF16)
+        return;
+    problem p = make_problem(set, s);
+    c.kind = CONV_WEIGHTS;
+    c.args = p.a;
+    cuda_conv_choose(&c, 132);
+    expect(c.splits > 1, "no splits were chosen");
+    try_form(set, p, CONV_WEIGHTS, c.tile, 132);
+    c.kind = CONV_FORWARD;
+    cuda_conv_choose(&c, 132);
+    expect(c.splits == 1, "a forward pass was split");
+    try_form(set, p, CONV_FORWARD, c.tile, 132);
+    snprintf(name, sizeof(name), "%s: %s, form and splits as they are chosen", set.name, s.name);
+    finish_case(name);
+}
+
+/* Layers of DenseNet-121 on 132 multiprocessors, both gradients: what is chosen for them. */
+static void
+choices_suit_their_layers()
+{
+    static const struct layer {
+        unsigned side, in, out, kernel;
+    } layers[] = {{56, 64, 128, 1},  {56, 128, 32, 3}, {28, 480, 128, 1},
+                  {14, 992, 128, 1}, {14, 128, 32, 3}, {7, 992, 128, 1}};
+
+    for (const layer &l : layers)
+        for (unsigned major : {0, 7, 8, 9, 12}) {
+            unsigned processors = major == 7 ? 80 : 132;
+            cuda_conv forward = {}, one = {};
+            cuda_conv_pair pair = {};
+            conv_args &a = forward.args;
+
+            a.images = 64;
+            a.height = a.width = a.out_height = a.out_width = l.side;
+            a.in = a.x_ld = l.in;
+            a.out = a.y_ld = l.out;
+            a.kernel_h = a.kernel_w = l.kernel;
+            a.stride = 1;
+            a.pad_h = a.pad_w = l.kernel / 2;
+            forward.major = major;
+            one = pair.data = pair.weights = forward;
+            pair.data.kind = CONV_DATA;
+            one.kind = pair.weights.kind = CONV_WEIGHTS;
+            cuda_conv_choose(&forward, processors);
+            cuda_conv_choose(&one, processors);
+            cuda_conv_pair_choose(&pair, processors);
+            cuda_op data = cuda_conv_op(&pair.data), weights = cuda_conv_op(&pair.weights);
+
+            expect(pair.data.tile == pair.weights.tile, "one form for both");
+            expect(forward.splits == 1 && pair.data.splits == 1, "what stores values was split");
+            expect(one.splits > 1 && pair.weights.splits > 1, "no splits of long sums");
+            expect(weights.x * weights.y * weights.z <= processors, "more partial sums than multiprocessors");
+            expect(cuda_conv_pair_op(&pair).x == data.x * data.y + weights.x * weights.y * weights.z, "all blocks");
+            expect(l.side > 7 || cuda_conv_op(&forward).x > 25, "large tiles where they are few");
+            expect(l.side < 56 || forward.tile == (l.out == 32 ? 3 : 0), "a small tile where there are many");
+        }
+    finish_case("forms and splits suit their layers");
+}
+
+static void
+what_kernels_do_not_take_is_refused()
+{
+    conv_args a = {};
+    alignas(16) char somewhere[32];
+
+    a.in = a.x_ld = a.out = a.y_ld = 16;
+    expect(cuda_conv_fits(&a), "16 channels");
+    a.in = 12;
+    expect(!cuda_conv_fits(&a), "12 channels");
+    a.in = 24;
+    expect(!cuda_conv_fits(&a), "more channels than the slab has");
+    a = {};
+    a.in = STEM_IN;
+    a.x_ld = STEM_LD;
+    a.out = a.y_ld = 64;
+    a.kernel_h = 4;
+    a.kernel_w = a.stride = 1;
+    a.out_width = STEM_OUT(32);
+    a.width = STEM_COLUMNS(32);
+    expect(cuda_conv_fits(&a), "the stem");
+    a.width--;
+    expect(!cuda_conv_fits(&a), "a row that is read beyond its end");
+    a.in = a.x_ld = 16;
+    a.x = somewhere + 8;
+    expect(!cuda_conv_fits(&a), "a slice that begins between 16 bytes");
+    finish_case("shapes that kernels do not take");
+}
+
+int
+main(int argc, char **argv)
+{
+    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    what_kernels_do_not_take_is_refused();
+    choices_suit_their_layers();
+    for (const value_set &set : value_sets) {
+        MUST(cuda_prepare(set.kernels));
+        forms_agree(set);
+        splits_add_up(set);
+    }
+    return summary();
+}

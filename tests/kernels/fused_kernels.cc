@@ -1,0 +1,498 @@
+/*
+ * fused_kernels.cc - convolutions of train/cuda/ with a prologue or an epilogue, beside plain loops in double
+ *
+ *     fused_kernels [small]
+ *
+ * forward: x through a normalisation, sums of channels; data: mask, sums, what is added to A; weights: x through a
+ * normalisation.  Each form of tile, with statistics and with sums that are fresh, with images of weight 0.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef std::vector<double> doubles;
+
+#define STEM_SIDE 11
+
+static const struct shape {
+    const char *name;
+    unsigned images, height, width, in, out, kernel, stride, pad;
+    unsigned x_more, y_more; /* channels of the slabs beside the slice */
+    unsigned fresh_first, fresh;
+    bool relu, small;
+} shapes[] = {
+    {"1x1 64 to 128, two tiles of pixels", 3, 9, 7, 64, 128, 1, 1, 0, 0, 0, 32, 32, true, false},
+    {"1x1 96 to 128, slices of slabs", 3, 7, 7, 96, 128, 1, 1, 0, 64, 32, 64, 32, true, false},
+    {"1x1 136 to 24, no multiples of a tile", 2, 5, 5, 136, 24, 1, 1, 0, 16, 16, 88, 48, true, false},
+    {"1x1 40 to 24, no ReLU", 3, 3, 5, 40, 24, 1, 1, 0, 0, 0, 8, 32, false, true},
+    {"1x1 8 to 8, three pixels", 3, 1, 1, 8, 8, 1, 1, 0, 0, 0, 0, 8, true, true},
+    {"1x1 64 to 136, stride 2", 2, 6, 7, 64, 136, 1, 2, 0, 0, 0, 0, 64, true, false},
+    {"3x3 128 to 32, pad 1", 2, 7, 7, 128, 32, 3, 1, 1, 0, 224, 0, 128, true, false},
+    {"3x3 64 to 16, pad 1, slices", 2, 8, 5, 64, 16, 3, 1, 1, 16, 32, 40, 24, true, false},
+    {"3x3 16 to 40, stride 2, pad 1", 3, 5, 6, 16, 40, 3, 2, 1, 0, 16, 8, 8, true, true},
+    {"3x3 48 to 72, pad 1, no ReLU", 2, 5, 6, 48, 72, 3, 1, 1, 0, 0, 0, 40, false, false},
+    {"7x7 8 to 64, stride 2, pad 3", 2, 13, 9, 8, 64, 7, 2, 3, 0, 0, 0, 8, true, false},
+    {"the stem", 3, STEM_ROWS(STEM_SIDE), STEM_COLUMNS(STEM_SIDE), STEM_IN, 64, 0, 1, 2, 0, 0, 0, 0, false, true},
+};
+
+static const unsigned rows_of[] = {
+#define ROWS_OF(form, rows, ...) rows,
+    GEMM_TILES(ROWS_OF)};
+
+/* What is asked of a launch beside the product. */
+struct wish {
+    bool norm, fresh, sums, add, all_count; /* all_count: no weights of images */
+};
+
+struct problem {
+    const shape *s;
+    conv_args a;
+    floats x, a_before, y, w; /* slabs; a_before: what the gradient of data is added to; y is read as a gradient */
+    floats weight;            /* of images */
+    floats gamma, beta, mean, variance, pivot;
+    floats partial; /* [blocks][2][fresh] */
+    unsigned blocks;
+    doubles seen;                                 /* x or what the normalisation makes of it, [pixels][in] */
+    doubles forward, data, weights, first_factor; /* slices; first_factor: xhat */
+};
+
+static double
+x_at(const problem &p, size_t pixel, unsigned channel)
+{
+    return (double)p.x[pixel * p.a.x_ld + p.s->x_more / 2 + channel];
+}
+
+static double
+norm_of(const problem &p, size_t pixel, unsigned c)
+{
+    return (x_at(p, pixel, c) - (double)p.mean[c]) / sqrt((double)p.variance[c] + (double)p.a.norm.epsilon);
+}
+
+static double
+affine_of(const problem &p, size_t pixel, unsigned c)
+{
+    return norm_of(p, pixel, c) * (double)p.gamma[c] + (double)p.beta[c];
+}
+
+static void
+sum_up(const value_set &set, problem &p, bool norm)
+{
+    const conv_args &a = p.a;
+    size_t inputs = (size_t)a.images * a.height * a.width, from, to;
+    unsigned n, oy, ox, ky, kx, i, o;
+    bool stem = a.in > a.x_ld;
+
+    for (from = 0; from < inputs && !stem; from++)
+        for (i = 0; i < a.in; i++) {
+            double y = norm ? affine_of(p, from, i) : x_at(p, from, i);
+
+            p.seen.push_back(!norm ? y : (double)rounded(set, (float)(p.s->relu && y < 0 ? 0 : y)));
+        }
+    for (n = 0; n < a.images; n++)
+        for (oy = 0; oy < a.out_height; oy++)
+            for (ox = 0; ox < a.out_width; ox++)
+                for (ky = 0; ky < a.kernel_h; ky++)
+                    for (kx = 0; kx < a.kernel_w; kx++) {
+                        int iy = (int)(oy * a.stride + ky) - (int)a.pad_h,
+                            ix = (int)(ox * a.stride + kx) - (int)a.pad_w;
+
+                        to = ((size_t)n * a.out_height + oy) * a.out_width + ox;
+                        from = ((size_t)n * a.height + (size_t)iy) * a.width + (size_t)ix;
+                        if (iy < 0 || iy >= (int)a.height || ix < 0 || ix >= (int)a.width)
+                            continue;
+                        for (o = 0; o < a.out; o++)
+                            for (i = 0; i < a.in; i++) {
+                                size_t tap = (o * a.kernel_h + ky) * a.kernel_w + kx;
+                                double w = (double)p.w[tap * a.in + i];
+                                double x = stem ? x_at(p, from, i) : p.seen[from * a.in + i];
+                                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
+
+                                p.forward[to * a.out + o] += w * x;
+                                if (!stem)
+                                    p.data[from * a.in + i] += w * y;
+                                p.weights[tap * a.in + i] += x * y;
+                            }
+                    }
+}
+
+/* Sums of fresh channels as some blocks might leave them, and the statistics that follow. */
+static void
+make_fresh(problem &p)
+{
+    const shape &s = *p.s;
+    double count = 0, each;
+
+    for (float w : p.weight)
+        count += w != 0.0f ? s.height * s.width : 0;
+    p.blocks = 1 + random_below(21);
+    each = count / p.blocks;
+    p.partial = random_floats(2 * p.blocks * s.fresh);
+    p.pivot = random_floats(s.fresh);
+    for (unsigned c = 0; c < s.fresh; c++) {
+        double sum = 0, squares = 0;
+
+        for (unsigned b = 0; b < p.blocks; b++) {
+            float *first = &p.partial[2 * b * s.fresh + c], *second = first + s.fresh;
+
+            *first = (float)((double)*first * 0.3 * each);
+            *second = (float)((1 + 0.5 * (double)*second) * each);
+            sum += (double)*first;
+            squares += (double)*second;
+        }
+        p.mean[s.fresh_first + c] = (float)((double)p.pivot[c] + sum / count);
+        p.variance[s.fresh_first + c] = (float)(squares / count - sum / count * (sum / count));
+    }
+}
+
+static problem
+make_problem(const value_set &set, const shape &s, bool norm)
+{
+    problem p = {};
+    conv_args &a = p.a;
+    size_t inputs = (size_t)s.images * s.height * s.width;
+
+    p.s = &s;
+    a.images = s.images;
+    a.height = s.height;
+    a.width = s.width;
+    a.in = s.in;
+    a.out = s.out;
+    a.kernel_h = s.kernel ? s.kernel : 4;
+    a.kernel_w = s.kernel ? s.kernel : 1;
+    a.stride = s.stride;
+    a.pad_h = s.pad;
+    a.pad_w = s.kernel ? s.pad : 0;
+    a.out_height = s.kernel ? (s.height + 2 * s.pad - s.kernel) / s.stride + 1 : STEM_OUT(STEM_SIDE);
+    a.out_width = s.kernel ? (s.width + 2 * s.pad - s.kernel) / s.stride + 1 : STEM_OUT(STEM_SIDE);
+    a.x_ld = s.kernel ? s.in + s.x_more : STEM_LD;
+    a.y_ld = s.out + s.y_more;
+    a.norm.epsilon = 1e-3f;
+    a.norm.relu = s.relu;
+    a.norm.pixels = s.height * s.width;
+    p.x = random_values(set, inputs * a.x_ld);
+    p.a_before = random_values(set, inputs * a.x_ld);
+    p.y = random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld);
+    p.w = random_values(set, (size_t)a.out * a.in * a.kernel_h * a.kernel_w);
+    p.weight = random_floats(a.images);
+    p.weight[a.images / 2] = 0;
+    p.gamma = random_floats(a.in);
+    p.beta = random_floats(a.in);
+    p.mean = random_floats(a.in);
+    p.variance = random_floats(a.in);
+    for (float &v : p.variance)
+        v = 0.2f + v * v;
+    if (s.fresh > 0)
+        make_fresh(p);
+    p.forward.resize((size_t)a.images * a.out_height * a.out_width * a.out);
+    p.data.resize(inputs * a.in);
+    p.weights.resize(p.w.size());
+    sum_up(set, p, norm);
+    return p;
+}
+
+/* The slice of a slab; expects that what lies beside it is as it was. */
+static floats
+slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what)
+{
+    unsigned first = (ld - channels) / 2;
+    floats slice;
+    bool kept = true;
+
+    for (size_t i = 0; i < slab.size(); i++) {
+        if (i % ld >= first && i % ld < first + channels)
+            slice.push_back(slab[i]);
+        else
+            kept = kept && slab[i] == before[i];
+    }
+    expect(kept, what);
+    return slice;
+}
+
+/* Fresh channels have no statistics yet: NaN. */
+static norm_view
+view_of(const problem &p, bool fresh)
+{
+    norm_view v = p.a.norm;
+    floats mean = p.mean, variance = p.variance;
+    unsigned counted = 0;
+
+    for (float w : p.weight)
+        counted += w != 0.0f;
+    for (unsigned c = 0; fresh && c < p.s->fresh; c++)
+        mean[p.s->fresh_first + c] = variance[p.s->fresh_first + c] = NAN;
+    v.mean = upload(mean);
+    v.variance = upload(variance);
+    v.gamma = upload(p.gamma);
+    v.beta = upload(p.beta);
+    v.block = upload(std::vector<batch_block>{{1, counted, 0}});
+    if (fresh)
+        v.fresh = {upload(p.partial), upload(p.pivot), p.blocks, p.s->fresh};
+    v.fresh_first = p.s->fresh_first;
+    return v;
+}
+
+/* Sums of two terms of each channel over the rows of each tile: [blocks][2][channels]. */
+template <typename F>
+static doubles
+sums_of(const problem &p, unsigned tile, size_t rows, unsigned pixels, unsigned channels, bool all_count, F terms)
+{
+    doubles sums((rows + rows_of[tile] - 1) / rows_of[tile] * 2 * channels);
+
+    for (size_t row = 0; row < rows; row++)
+        for (unsigned c = 0; c < channels && (all_count || p.weight[row / pixels] != 0.0f); c++) {
+            double first, second;
+
+            terms(row, c, first, second);
+            sums[row / rows_of[tile] * 2 * channels + c] += first;
+            sums[(row / rows_of[tile] * 2 + 1) * channels + c] += second;
+        }
+    return sums;
+}
+
+static void
+check_forward(const value_set &set, const problem &p, const cuda_conv &c, const floats &y, const floats &pivot,
+              const wish &wish, const char *what)
+{
+    const conv_args &a = p.a;
+    size_t rows = (size_t)a.images * a.out_height * a.out_width;
+    floats out = slice_of(y, p.y, a.y_ld, a.out, what);
+
+    compare(what, p.forward, out, set.tolerance);
+    if (!wish.sums)
+        return;
+    doubles want = sums_of(p, c.tile, rows, a.out_height * a.out_width, a.out, wish.all_count,
+                           [&](size_t row, unsigned o, double &first, double &second) {
+                               first = (double)out[row * a.out + o] - (double)pivot[o];
+                               second = first * first;
+                           });
+    compare(what, want, download(c.args.sums.partial, want.size()), 1e-6);
+}
+
+static void
+check_data(const value_set &set, const problem &p, const cuda_conv &c, const floats &x, const wish &wish,
+           const char *what)
+{
+    const conv_args &a = p.a;
+    size_t rows = (size_t)a.images * a.height * a.width;
+    doubles g(rows * a.in), want(rows * a.in);
+
+    for (size_t i = 0; i < g.size(); i++) {
+        size_t at = i / a.in * a.x_ld + p.s->x_more / 2 + i % a.in;
+
+        g[i] = p.s->relu && !(affine_of(p, i / a.in, i % a.in) > 0) ? 0 : (double)rounded(set, (float)p.data[i]);
+        want[i] = (double)p.gamma[i % a.in] * g[i] + (wish.add ? (double)p.a_before[at] : 0);
+    }
+    compare(what, want, slice_of(x, p.a_before, a.x_ld, a.in, what), set.tolerance);
+    if (!wish.sums)
+        return;
+    want = sums_of(p, c.tile, rows, a.height * a.width, a.in, wish.all_count,
+                   [&](size_t row, unsigned i, double &first, double &second) {
+                       first = g[row * a.in + i];
+                       second = first * norm_of(p, row, i);
+                   });
+    compare(what, want, download(c.args.sums.partial, want.size()), set.tolerance);
+}
+
+static void
+check_weights(const value_set &set, const problem &p, const cuda_conv &c, const char *what)
+{
+    floats partial = download(c.args.partial, cuda_conv_partial(&c)), sum(p.weights.size());
+
+    for (size_t i = 0; i < partial.size(); i++)
+        sum[i % sum.size()] += partial[i];
+    /* what lies between two halves is now and then rounded up beside double, and down beside float */
+    compare(what, p.weights, sum, set.kind == VALUE_FLOAT ? set.sums : set.tolerance / 10);
+}
+
+/* What a launch works on, uploaded. */
+static void
+put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, const floats &pivot)
+{
+    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2, x_first = p.s->x_more / 2 * bytes;
+    unsigned channels = c.kind == CONV_FORWARD ? p.a.out : p.a.in;
+
+    c.args.x = (char *)upload(set, c.kind == CONV_DATA ? p.a_before : p.x) + x_first;
+    c.args.y = (char *)upload(set, p.y) + p.s->y_more / 2 * bytes;
+    c.args.w = upload(set, p.w);
+    c.args.add = wish.add;
+    c.args.partial = c.kind == CONV_WEIGHTS ? room(cuda_conv_partial(&c)) : NULL;
+    if (c.kind == CONV_DATA)
+        c.args.values = (char *)upload(set, p.x) + x_first;
+    if (wish.norm)
+        c.args.norm = view_of(p, wish.fresh);
+    if (!wish.all_count)
+        c.args.weight = upload(p.weight);
+    if (wish.sums)
+        c.args.sums = {NULL, c.kind == CONV_FORWARD ? upload(pivot) : NULL, cuda_conv_op(&c).x, channels};
+    if (wish.sums)
+        c.args.sums.partial = room((size_t)c.args.sums.blocks * 2 * channels);
+    expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
+}
+
+/* The slab that it wrote. */
+static floats
+slab_of(const value_set &set, const problem &p, const cuda_conv &c)
+{
+    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
+
+    return c.kind == CONV_FORWARD ? download(set, (char *)c.args.y - p.s->y_more / 2 * bytes, p.y.size())
+                                  : download(set, (char *)c.args.x - p.s->x_more / 2 * bytes, p.x.size());
+}
+
+/* One form of one kind. */
+static void
+try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
+{
+    cuda_conv c = {kind, p.a, 0, 0, 0};
+    floats pivot = random_floats(p.a.out);
+    char what[200];
+
+    snprintf(what, sizeof(what), "%s, %s: kind %d, form %u, %u processors%s%s%s%s%s", set.name, p.s->name, kind, tile,
+             processors, wish.norm ? ", norm" : "", wish.fresh ? ", fresh" : "", wish.sums ? ", sums" : "",
+             wish.add ? ", add" : "", wish.all_count ? ", all" : "");
+    cuda_conv_take(&c, tile, processors);
+    put_in(set, p, c, wish, pivot);
+    cuda_op op = cuda_conv_op(&c);
+    MUST(cuda_launch(set.kernels, &op, stream));
+    if (kind == CONV_FORWARD)
+        check_forward(set, p, c, slab_of(set, p, c), pivot, wish, what);
+    else if (kind == CONV_DATA)
+        check_data(set, p, c, slab_of(set, p, c), wish, what);
+    else
+        check_weights(set, p, c, what);
+    if (wish.norm) {
+        compare(what, doubles(p.mean.begin(), p.mean.end()), download(c.args.norm.mean, p.a.in), 1e-7);
+        compare(what, doubles(p.variance.begin(), p.variance.end()), download(c.args.norm.variance, p.a.in), 1e-7);
+    }
+    release();
+}
+
+/* Both gradients in one launch leave the bits of two launches. */
+static void
+try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
+{
+    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}};
+    floats got[2][3];
+
+    cuda_conv_pair_take(&pair, tile, processors);
+    for (unsigned launches = 1; launches <= 2; launches++) {
+        cuda_conv data = pair.data, weights = pair.weights;
+        floats *out = got[launches - 1];
+
+        put_in(set, p, data, {norm, norm, norm, true, false}, {});
+        put_in(set, p, weights, {norm, norm, false, false, false}, {});
+        cuda_conv_pair placed = {data, weights};
+        cuda_op ops[] = {launches == 1 ? cuda_conv_pair_op(&placed) : cuda_conv_op(&data), cuda_conv_op(&weights)};
+
+        for (unsigned i = 0; i < launches; i++)
+            MUST(cuda_launch(set.kernels, &ops[i], stream));
+        out[0] = slab_of(set, p, data);
+        out[1] = download(weights.args.partial, cuda_conv_partial(&weights));
+        if (norm)
+            out[2] = download(data.args.sums.partial, (size_t)data.args.sums.blocks * 2 * p.a.in);
+        release();
+    }
+    for (unsigned i = 0; i < 3; i++)
+        expect(got[0][i] == got[1][i], "one launch, and two");
+}
+
+static void
+try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned tile)
+{
+    static const bool both[] = {false, true};
+
+    try_form(set, plain, CONV_FORWARD, tile, 1, {false, false, true, false, tile % 2 == 1});
+    if (p.s->fresh == 0) /* the stem has nothing else */
+        return;
+    for (bool fresh : both) {
+        for (bool flag : both) {
+            try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, flag, false, false});
+            try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, flag, tile % 2 == 0});
+        }
+        try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, true, false, true});
+        try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, true, false});
+        try_form(set, p, CONV_DATA, tile, 1, {true, fresh, false, false, false});
+        try_form(set, p, CONV_WEIGHTS, tile, 1, {true, fresh, false, false, false});
+        if (!small_shapes) /* many splits */
+            try_form(set, p, CONV_WEIGHTS, tile, 132, {true, fresh, false, false, false});
+    }
+    for (bool norm : both)
+        try_pair(set, p, tile, norm && !small_shapes ? 132 : 1, norm);
+}
+
+static void
+forms_agree(const value_set &set)
+{
+    char name[100];
+
+    for (const shape &s : shapes) {
+        if (small_shapes && !s.small)
+            continue;
+        problem p = make_problem(set, s, s.fresh > 0), plain = make_problem(set, s, false);
+
+        /* the larger forms are the same template: one shape says enough where everything is slow */
+        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < CONV_TILES; tile++)
+            try_kinds(set, p, plain, tile);
+        snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
+        finish_case(name);
+    }
+}
+
+/* Variance: 0 where rounding made it negative, and of one value; NaN stays, and goes through ReLU. */
+static void
+odd_statistics(const value_set &set)
+{
+    static const shape s = {"odd", 2, 1, 1, 8, 8, 1, 1, 0, 0, 0, 0, 8, true, true};
+    problem p = make_problem(set, s, true);
+    char name[100];
+
+    for (unsigned images = 1; images <= 2; images++) {
+        floats partial(16, (float)images); /* mean pivot + 1, variance 0 */
+        cuda_conv c = {CONV_FORWARD, p.a, 0, 0, 0};
+
+        partial[8 + 2] = 0;   /* variance -1 */
+        partial[8 + 4] = NAN; /* of one value it is 0 all the same */
+        partial[8 + 5] = 4 * (float)images;
+        p.weight = {images == 1 ? 0.0f : 1.0f, 1};
+        p.partial = partial;
+        p.blocks = 1;
+        cuda_conv_take(&c, 2, 1);
+        c.args.x = upload(set, p.x);
+        void *y = upload(set, floats(p.y.size()));
+        c.args.y = y;
+        c.args.w = upload(set, p.w);
+        c.args.norm = view_of(p, true);
+        c.args.norm.pixels = 1;
+        cuda_op op = cuda_conv_op(&c);
+        MUST(cuda_launch(set.kernels, &op, stream));
+        floats mean = download(c.args.norm.mean, 8), variance = download(c.args.norm.variance, 8);
+        floats out = download(set, y, p.y.size());
+        for (unsigned i = 0; i < 8; i++) {
+            float want = images == 1 ? 0 : i == 4 ? NAN : i == 5 ? 3 : 0;
+
+            expect(fabsf(mean[i] - (p.pivot[i] + 1)) < 1e-6f, "a mean");
+            expect(isnan(want) ? isnan(variance[i]) : variance[i] == want, "a variance");
+            expect(isnan(out[i]) == (images == 2), "a NaN in what is made of it");
+        }
+        release();
+    }
+    snprintf(name, sizeof(name), "%s: variances that are negative, NaN, of one value", set.name);
+    finish_case(name);
+}
+
+int
+main(int argc, char **argv)
+{
+    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        MUST(cuda_prepare(set.kernels));
+        forms_agree(set);
+        odd_statistics(set);
+    }
+    return summary();
+}

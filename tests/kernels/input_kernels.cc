@@ -1,0 +1,438 @@
+/*
+ * input_kernels.cc - a micro-batch on its way in, the stem as a convolution of cells, the table of packed weights
+ *
+ *     input_kernels [small]
+ *
+ * The stem is compared with a direct 7 x 7 convolution, in double, of three normalised channels.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include "backend/input.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef std::vector<double> doubles;
+
+static const struct shape {
+    const char *name;
+    unsigned images, source, side, out, outputs;
+    bool small;
+} shapes[] = {
+    {"12 of 16 pixels", 4, 16, 12, 16, 14, true},
+    {"13 of 13 pixels", 3, 13, 13, 24, 1, true},
+    {"7 of 9 pixels", 5, 9, 7, 8, 60, true},
+    {"3 of 4 pixels", 2, 4, 3, 40, 14, false},
+    {"33 of 40 pixels, 64 channels", 3, 40, 33, 64, 14, false},
+};
+enum { STORED = 3 };
+
+/* What the host says, and what lies on the device. */
+struct problem {
+    const shape *s;
+    std::vector<uint8_t> pixels, store, label;
+    std::vector<unsigned> index;
+    std::vector<crop_place> crop;
+    floats weight;
+    batch_block block;
+    input_args args;
+    unsigned rows, columns, out_side;
+};
+
+static std::vector<uint8_t>
+random_bytes(size_t count)
+{
+    std::vector<uint8_t> v(count);
+
+    for (uint8_t &b : v)
+        b = (uint8_t)random_below(256);
+    return v;
+}
+
+/* The image of weight 0. */
+static unsigned
+padding_of(const shape &s)
+{
+    return s.images > 2 ? 2 : s.images - 1;
+}
+
+static void
+to_device(const value_set &set, problem &p)
+{
+    const shape &s = *p.s;
+    size_t cells = (size_t)s.images * p.rows * p.columns;
+    input_args &a = p.args;
+
+    a.from = upload(std::vector<batch_block>{p.block});
+    a.index = upload(p.index);
+    a.crop = upload(p.crop);
+    a.weight_from = upload(p.weight);
+    a.label_from = upload(p.label);
+    a.pixels = upload(p.pixels);
+    a.store = upload(p.store);
+    a.block = upload(std::vector<batch_block>(1));
+    a.weight = room(s.images);
+    a.label = upload(std::vector<uint8_t>(p.label.size(), 77));
+    a.cells = upload(set, floats(cells * 8, 7));
+    a.images = s.images;
+    a.source = s.source;
+    a.side = s.side;
+    a.outputs = s.outputs;
+    launch(set, CUDA_INPUT, cuda_blocks(cells, INPUT_THREADS), 1, a);
+}
+
+static problem
+make_problem(const shape &s)
+{
+    problem p = {};
+    size_t image = (size_t)s.source * s.source;
+
+    p.s = &s;
+    p.rows = STEM_ROWS(s.side);
+    p.columns = STEM_COLUMNS(s.side);
+    p.out_side = (s.side + 6 - STEM_KERNEL) / 2 + 1;
+    p.pixels = random_bytes(s.images * image);
+    p.store = random_bytes(STORED * image);
+    p.label = random_bytes((size_t)s.images * s.outputs);
+    p.weight = floats(s.images, 1);
+    p.block = {0.125, s.images - 1, 5};
+    for (unsigned i = 0; i < s.images; i++) {
+        unsigned room = s.source - s.side + 1;
+
+        p.index.push_back(i % 2 ? random_below(STORED) : 0xffffffffu);
+        p.crop.push_back({(unsigned short)random_below(room), (unsigned short)random_below(room), i / 2 % 2});
+    }
+    /* Nothing of an image of weight 0 is read. */
+    p.weight[padding_of(s)] = 0;
+    p.index[padding_of(s)] = 0x7fffffffu;
+    p.crop[padding_of(s)] = {60000, 60000, 0};
+    return p;
+}
+
+/* The gray level that the network sees; -1 outside and of an image of weight 0. */
+static int
+level(const problem &p, unsigned image, int y, int x)
+{
+    const shape &s = *p.s;
+    const crop_place &crop = p.crop[image];
+    const std::vector<uint8_t> &from = p.index[image] == 0xffffffffu ? p.pixels : p.store;
+    size_t at = p.index[image] == 0xffffffffu ? image : p.index[image];
+
+    if (p.weight[image] == 0 || y < 0 || x < 0 || y >= (int)s.side || x >= (int)s.side)
+        return -1;
+    x = crop.flip ? (int)s.side - 1 - x : x;
+    return from[(at * s.source + crop.y + (unsigned)y) * s.source + crop.x + (unsigned)x];
+}
+
+static void
+check_cells(const value_set &set, const problem &p)
+{
+    size_t cells = (size_t)p.s->images * p.rows * p.columns;
+    floats got = download(set, p.args.cells, cells * 8);
+    std::vector<uint8_t> label(p.label.size());
+    batch_block block = download_one(p.args.block);
+    bool same = true;
+
+    for (size_t i = 0; i < got.size(); i++) {
+        unsigned cell = (unsigned)(i / 8), image = cell / p.columns / p.rows;
+        int y = (int)(cell / p.columns % p.rows * 2 + i / 4 % 2), x = (int)(cell % p.columns * 2 + i / 2 % 2) - 4;
+        int l = level(p, image, y, x);
+        float want = l < 0 ? 0 : i % 2 ? 1 : (float)(l - 128) / 256;
+
+        same = same && got[i] == want;
+    }
+    expect(same, "cells");
+    download_bytes(label.data(), p.args.label, label.size());
+    expect(label == p.label && download(p.args.weight, p.weight.size()) == p.weight, "labels and weights");
+    expect(block.scale == p.block.scale && block.images == p.block.images && block.number == p.block.number,
+           "the block");
+}
+
+/* ---- the stem ---------------------------------------------------------------------------------------------------- */
+
+static double
+normalised(int l, unsigned c)
+{
+    static const float mean[] = INPUT_MEAN, deviation[] = INPUT_DEVIATION;
+
+    return l < 0 ? 0 : ((double)l / 255 - (double)mean[c]) / (double)deviation[c];
+}
+
+/* Each product of an output, a tap and an input: visit(output, weight, input). */
+template <typename F>
+static void
+each_product(const problem &p, F visit)
+{
+    for (unsigned n = 0; n < p.s->images; n++)
+        for (unsigned pixel = 0; pixel < p.out_side * p.out_side; pixel++)
+            for (unsigned tap = 0; tap < STEM_KERNEL * STEM_KERNEL; tap++) {
+                int y = (int)(pixel / p.out_side * 2 + tap / STEM_KERNEL) - 3;
+                int x = (int)(pixel % p.out_side * 2 + tap % STEM_KERNEL) - 3, l = level(p, n, y, x);
+
+                for (unsigned c = 0; l >= 0 && c < INPUT_CHANNELS; c++)
+                    for (unsigned o = 0; o < p.s->out; o++)
+                        visit((size_t)(n * p.out_side * p.out_side + pixel) * p.s->out + o,
+                              (size_t)(o * INPUT_CHANNELS + c) * STEM_KERNEL * STEM_KERNEL + tap, normalised(l, c));
+            }
+}
+
+static cuda_conv
+stem_of(const problem &p, conv_kind kind)
+{
+    cuda_conv c = {};
+
+    c.kind = kind;
+    c.args.x = p.args.cells;
+    c.args.images = p.s->images;
+    c.args.height = p.rows;
+    c.args.width = p.columns;
+    c.args.out_height = c.args.out_width = STEM_OUT(p.s->side);
+    c.args.in = STEM_IN;
+    c.args.x_ld = STEM_LD;
+    c.args.out = c.args.y_ld = p.s->out;
+    c.args.kernel_h = 4;
+    c.args.kernel_w = c.args.stride = 1;
+    c.args.pad_h = 2;
+    return c;
+}
+
+static void *
+pack_stem(const value_set &set, const floats &master, unsigned out)
+{
+    std::vector<pack_entry> entry = {
+        {0, upload(set, floats((size_t)out * 4 * STEM_IN, 7)), out, INPUT_CHANNELS, STEM_KERNEL * STEM_KERNEL, 1, 0}};
+    pack_weights_args pack = {upload(master), upload(entry), 1};
+
+    launch(set, CUDA_PACK_WEIGHTS, cuda_blocks((size_t)out * 4 * STEM_IN, PACK_THREADS), 1, pack);
+    return entry[0].packed;
+}
+
+static void *
+run_stem(const value_set &set, const problem &p, const floats &master)
+{
+    cuda_conv c = stem_of(p, CONV_FORWARD);
+
+    c.args.w = pack_stem(set, master, p.s->out);
+    c.args.y = upload(set, floats((size_t)p.s->images * p.out_side * p.out_side * p.s->out, 7));
+    expect(cuda_conv_fits(&c.args), "the stem is refused");
+    cuda_conv_choose(&c, 4);
+    cuda_op op = cuda_conv_op(&c);
+    MUST(cuda_launch(set.kernels, &op, stream));
+    return c.args.y;
+}
+
+/* The norm of the difference over that of what is wanted. */
+static double
+error_of(const doubles &want, const floats &got)
+{
+    double difference = 0, norm = 1e-30;
+
+    for (size_t i = 0; i < want.size(); i++) {
+        difference += pow((double)got[i] - want[i], 2);
+        norm += want[i] * want[i];
+    }
+    return sqrt(difference / norm);
+}
+
+/* Beside the exact one and beside a convolution of rounded channels with rounded weights, which is no closer. */
+static void
+check_forward(const value_set &set, const problem &p)
+{
+    size_t outputs = (size_t)p.s->images * p.out_side * p.out_side * p.s->out;
+    floats master = random_floats((size_t)p.s->out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL), plain(outputs);
+    doubles want(outputs), rough(outputs);
+    double error;
+
+    each_product(p, [&](size_t to, size_t w, double x) {
+        want[to] += (double)master[w] * x;
+        rough[to] += (double)rounded(set, master[w]) * (double)rounded(set, (float)x);
+    });
+    for (size_t i = 0; i < outputs; i++)
+        plain[i] = rounded(set, (float)rough[i]);
+    floats got = download(set, run_stem(set, p, master), outputs);
+    error = error_of(want, plain) * 1.1;
+    compare("forward", want, got, error > 1e-6 ? error : 1e-6);
+    for (size_t i = 0, image = outputs / p.s->images; i < image; i++)
+        if (got[padding_of(*p.s) * image + i] != 0) {
+            expect(false, "an image of weight 0 is not 0");
+            break;
+        }
+}
+
+static void
+check_gradient(const value_set &set, const problem &p, unsigned processors)
+{
+    size_t outputs = (size_t)p.s->images * p.out_side * p.out_side * p.s->out;
+    floats dy = random_values(set, outputs);
+    doubles want((size_t)p.s->out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL, 1); /* what is there */
+    cuda_conv c = stem_of(p, CONV_WEIGHTS);
+    step_state state = {};
+
+    state.unscale = 0.25f;
+    each_product(p, [&](size_t from, size_t w, double x) { want[w] += 0.25 * (double)dy[from] * x; });
+    c.args.y = upload(set, dy);
+    cuda_conv_choose(&c, processors);
+    c.args.partial = room(cuda_conv_partial(&c));
+    cuda_op op = cuda_conv_op(&c);
+    MUST(cuda_launch(set.kernels, &op, stream));
+    splits_entry stem = {c.args.partial, 0, p.s->out, 1, STEM_KERNEL * STEM_KERNEL, c.splits, 1, 0};
+    sum_all_args sum = {upload(std::vector<splits_entry>{stem}), upload(floats(want.size(), 1)),
+                        p.args.block, /* number 5: added to what is there */
+                        upload(std::vector<step_state>{state}), 1};
+    launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&stem), 1, sum);
+    compare("gradient", want, download(sum.gradient, want.size()), 2 * set.sums);
+    overwrite(p.args.block, {1, 1, 0}); /* number 0: not added */
+    launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&stem), 1, sum);
+    for (double &w : want)
+        w -= 1;
+    compare("gradient from zero", want, download(sum.gradient, want.size()), 2 * set.sums);
+}
+
+static void
+run_shape(const value_set &set, const shape &s)
+{
+    problem p = make_problem(s);
+    char name[100];
+
+    to_device(set, p);
+    check_cells(set, p);
+    check_forward(set, p);
+    check_gradient(set, p, 1);
+    overwrite(p.args.block, p.block);
+    check_gradient(set, p, 132);
+    release();
+    snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
+    finish_case(name);
+}
+
+/* ---- an image of weight 0 meets nothing -------------------------------------------------------------------------- */
+
+static bool
+all_finite(const floats &v)
+{
+    for (float f : v)
+        if (!isfinite(f))
+            return false;
+    return true;
+}
+
+/* Weights under which a white image overflows in fp16; the others are gray. */
+static void
+run_overflow(const value_set &set)
+{
+    static const shape s = {"", 3, 12, 12, 8, 1, true};
+    problem p = make_problem(s);
+    floats master((size_t)s.out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL, 1000);
+    size_t pixels = (size_t)p.out_side * p.out_side, outputs = s.images * pixels * s.out;
+    char name[100];
+
+    p.index = {0xffffffffu, 0xffffffffu, 0xffffffffu};
+    p.crop = std::vector<crop_place>(3);
+    for (size_t i = 0; i < p.pixels.size(); i++)
+        p.pixels[i] = i / 144 == padding_of(s) ? 255 : (uint8_t)(127 + i % 3);
+    p.weight = floats(3, 1);
+    to_device(set, p);
+    if (set.kind == VALUE_FP16)
+        expect(!all_finite(download(set, run_stem(set, p, master), outputs)), "the white image does not overflow");
+    p.weight[padding_of(s)] = 0;
+    to_device(set, p);
+    void *y = run_stem(set, p, master);
+    norm_sums_args sums = {y,     upload(floats(s.out)), p.args.weight, room(2 * s.out), 3, (unsigned)pixels, s.out,
+                           s.out, (unsigned)pixels * 3};
+    norm_apply_args apply = {};
+    norm_running_all_args running = {};
+    float *mean = room(s.out), *variance = room(s.out);
+    std::vector<running_entry> entry = {{mean, variance, 0, s.out, (unsigned)pixels, s.out, 0}};
+
+    apply.x = y;
+    apply.y = upload(set, floats(outputs, 7));
+    apply.norm.mean = mean;
+    apply.norm.variance = variance;
+    apply.norm.gamma = apply.norm.beta = upload(floats(s.out, 1));
+    apply.norm.block = running.block = upload(std::vector<batch_block>{{1, 2, 0}});
+    apply.norm.fresh = {sums.partial, sums.pivot, 1, s.out};
+    apply.norm.pixels = apply.pixels = (unsigned)pixels;
+    apply.norm.relu = 1;
+    apply.norm.epsilon = 1e-5f;
+    apply.weight = p.args.weight;
+    apply.images = 3;
+    apply.channels = apply.x_ld = apply.y_ld = s.out;
+    running.entry = upload(entry);
+    running.running = upload(floats(2 * s.out));
+    running.entries = 1;
+    running.momentum = 0.1f;
+    launch(set, CUDA_NORM_SUMS, 1, 1, sums);
+    launch(set, CUDA_NORM_APPLY, 1, 1, apply);
+    launch(set, CUDA_NORM_RUNNING_ALL, 1, 1, running);
+    floats got = download(set, apply.y, outputs),
+           spared(got.begin() + (long)(padding_of(s) * pixels * s.out), got.end());
+    expect(all_finite(got) && all_finite(download(running.running, 2 * s.out)), "something is not finite");
+    expect(spared == floats(pixels * s.out), "the image of weight 0 is not 0");
+    release();
+    snprintf(name, sizeof(name), "%s: an image of weight 0 that would overflow", set.name);
+    finish_case(name);
+}
+
+/* ---- packed weights ---------------------------------------------------------------------------------------------- */
+
+/* Several convolutions at once, of which the first is the stem; what lies behind each is as it was. */
+static void
+run_table(const value_set &set)
+{
+    struct {
+        unsigned out, in, taps;
+    } convs[] = {{8, INPUT_CHANNELS, 49}, {24, 16, 1}, {8, 8, 1}, {40, 24, 9}, {8, 88, 1}};
+    std::vector<pack_entry> entry;
+    pack_weights_args pack = {};
+    unsigned blocks = 0;
+    size_t floats_of_all = 3;
+    char name[60];
+
+    for (const auto &c : convs) {
+        bool stem = entry.empty();
+        unsigned packed = c.out * (stem ? 4 * STEM_IN : c.in * c.taps);
+
+        entry.push_back({floats_of_all, upload(set, floats(packed + 8, 7)), c.out, c.in, c.taps, stem, blocks});
+        floats_of_all += (size_t)c.out * c.in * c.taps + 5;
+        blocks += cuda_blocks(packed, PACK_THREADS);
+    }
+    floats master = random_floats(floats_of_all);
+    pack.master = upload(master);
+    pack.entry = upload(entry);
+    pack.entries = (unsigned)entry.size();
+    launch(set, CUDA_PACK_WEIGHTS, blocks, 1, pack);
+    for (const pack_entry &e : entry) {
+        unsigned packed = e.out * (e.stem ? 4 * STEM_IN : e.in * e.taps);
+        floats got = download(set, e.packed, packed + 8);
+        bool same = true;
+
+        for (unsigned n = 0; n < packed + 8; n++) {
+            unsigned in = n % e.in, tap = n / e.in % e.taps, out = n / e.in / e.taps;
+            float want = n < packed ? rounded(set, master[e.master + (out * e.in + in) * e.taps + tap]) : 7;
+
+            same = same && (got[n] == want || (e.stem && n < packed));
+        }
+        expect(same, "packed weights");
+    }
+    release();
+    snprintf(name, sizeof(name), "%s: a table of weights", set.name);
+    finish_case(name);
+}
+
+int
+main(int argc, char **argv)
+{
+    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        MUST(cuda_prepare(set.kernels));
+        for (const shape &s : shapes)
+            if (s.small || !small_shapes)
+                run_shape(set, s);
+        run_overflow(set);
+        run_table(set);
+    }
+    return summary();
+}

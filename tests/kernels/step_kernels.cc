@@ -1,0 +1,364 @@
+/*
+ * step_kernels.cc - norm, what becomes of a step, and optimizers of train/cuda/, beside train/math/
+ *
+ *     step_kernels
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#define restrict __restrict
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* in C a struct and a function may have one name */
+extern "C" {
+#include "backend/backend.h"
+#include "math/optimizer.h"
+}
+#pragma GCC diagnostic pop
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef std::vector<double> doubles;
+
+static_assert(NORM_LEAST == GRAPH_NORM_LEAST && TAIL_WISHES == STEP_WISHES && STEP_BAD_NONE == STEP_NONE,
+              "kernels do not include the headers that these numbers are from");
+
+static void
+case_name(const value_set &set, const char *what)
+{
+    char name[100];
+
+    snprintf(name, sizeof(name), "%s: %s", set.name, what);
+    finish_case(name);
+}
+
+/* A step of all parameters on the device; the state stays there. */
+struct stepper {
+    const value_set &set;
+    gradient_squares_args squares;
+    step_decide_args decide;
+    optimizer_args apply;
+
+    void step(const floats &gradient, double rate, double clip)
+    {
+        overwrite(decide.block, {rate, clip});
+        copy_in(squares.gradient, gradient.data(), gradient.size() * sizeof(float));
+        launch(set, CUDA_GRADIENT_SQUARES, cuda_blocks(squares.count, STEP_EACH), 1, squares);
+        launch(set, CUDA_STEP_DECIDE, 1, 1, decide);
+        launch(set, CUDA_OPTIMIZER, cuda_blocks(apply.count, STEP_THREADS), 1, apply);
+    }
+    step_state state() const
+    {
+        return download_one(decide.state);
+    }
+};
+
+static stepper
+make_stepper(const value_set &set, const optimizer_options &o, const floats &parameter, float loss_scale)
+{
+    unsigned count = (unsigned)parameter.size(), blocks = cuda_blocks(count, STEP_EACH);
+    step_state state = {};
+    bool sgd = o.kind == OPTIMIZER_SGD;
+    float *gradient = room(count);
+    stepper s = {set, {gradient, (double *)(void *)room(2 * blocks), count}, {}, {}};
+
+    state.loss_scale = loss_scale;
+    s.decide = {s.squares.partial,
+                upload(std::vector<step_block>(1)),
+                upload(floats(TAIL_FLOATS)),
+                upload(std::vector<step_state>{state}),
+                blocks,
+                loss_scale != 1,
+                2,
+                0,
+                256,
+                4096,
+                sgd ? 0 : o.beta1,
+                sgd ? 0 : o.beta2,
+                o.kind == OPTIMIZER_ADAMW ? o.decay : 0};
+    s.apply = {s.decide.state,
+               upload(parameter),
+               gradient,
+               upload(floats(count)),
+               sgd ? NULL : upload(floats(count)),
+               upload(parameter),
+               count,
+               sgd,
+               (float)o.beta1,
+               (float)o.beta2,
+               (float)o.epsilon,
+               (float)o.momentum,
+               o.kind == OPTIMIZER_ADAMW ? 0 : (float)o.decay,
+               (float)o.average};
+    return s;
+}
+
+static void
+run_optimizer(const value_set &set, optimizer_kind kind, const char *name)
+{
+    enum { COUNT = STEP_EACH + 300 };
+    optimizer_options o = optimizer_default(kind);
+    floats p = random_floats(COUNT), average = p, m(COUNT), v(COUNT);
+
+    o.decay = 0.01;
+    stepper s = make_stepper(set, o, p, 1);
+    for (unsigned t = 1; t <= 4; t++) {
+        floats g = random_floats(COUNT);
+        optimizer_step step = {t, 0.01 * t, t % 2 == 0 ? 1.0 : 0};
+        double norm = optimizer_norm(g.data(), COUNT);
+
+        optimizer_apply(&o, &step, optimizer_clip(&step, norm), COUNT, p.data(), g.data(), m.data(), v.data(),
+                        average.data());
+        s.step(g, step.rate, step.clip);
+        expect(fabs(s.state().norm - norm) < 1e-12 * norm && s.state().applied == t, "the norm");
+    }
+    compare("parameters", doubles(p.begin(), p.end()), download(s.apply.parameter, COUNT), 1e-6);
+    compare("average", doubles(average.begin(), average.end()), download(s.apply.average, COUNT), 1e-6);
+    compare("moments", doubles(m.begin(), m.end()), download(s.apply.moment1, COUNT), 1e-6);
+    release();
+    case_name(set, name);
+}
+
+/* Growth after two good steps, half after one that is not finite, between the floor and the ceiling. */
+static void
+run_loss_scale(const value_set &set)
+{
+    optimizer_options o = optimizer_default(OPTIMIZER_ADAM);
+    floats p = random_floats(100), good(100, 1), bad = good;
+    stepper s = make_stepper(set, o, p, 1024);
+    static const struct {
+        bool finite;
+        float scale; /* behind the step */
+        double applied;
+    } steps[] = {{true, 1024, 1},  {true, 2048, 2}, {false, 1024, 2}, {true, 1024, 3}, {true, 2048, 4},
+                 {true, 2048, 5},  {true, 4096, 6}, {true, 4096, 7},  {true, 4096, 8}, {false, 2048, 8},
+                 {false, 1024, 8}, {false, 512, 8}, {false, 256, 8}};
+    floats before = p;
+
+    bad[37] = INFINITY;
+    for (unsigned i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        s.step(steps[i].finite ? good : bad, 0.01, 0);
+        step_state state = s.state();
+        floats now = download(s.apply.parameter, 100);
+
+        expect(state.loss_scale == steps[i].scale, "the loss scale");
+        expect(state.applied == steps[i].applied && state.apply == steps[i].finite, "steps that were applied");
+        expect((now != before) == steps[i].finite, "a step that is not finite changes nothing");
+        if (i == 0)
+            expect(fabs(state.norm - 10) < 1e-9, "the norm");
+        before = now;
+    }
+    release();
+    case_name(set, "loss scale");
+}
+
+/* ---- what becomes of a step -------------------------------------------------------------------------------------- */
+
+static const struct decision {
+    const char *what;
+    /* Before: the state, gradients and what the ranks say. */
+    float scale; /* 1: there is none */
+    unsigned good, halted;
+    float gradient;
+    double loss;
+    unsigned faults, wishes;
+    /* Behind. */
+    bool apply;
+    float scale_then;
+    unsigned good_then, halted_then;
+} decisions[] = {
+    {"a good step", 1024, 0, 0, 1, 2, 0, 0, true, 1024, 1, 0},
+    {"a good step without a scale", 1, 7, 0, 1, 2, 0, 0, true, 1, 8, 0},
+    {"growth", 1024, 1, 0, 1, 2, 0, 0, true, 2048, 0, 0},
+    {"growth to the highest", 3000, 1, 0, 1, 2, 0, 0, true, 4096, 0, 0},
+    {"a gradient that is infinite", 1024, 1, 0, INFINITY, 2, 0, 0, false, 512, 0, 0},
+    {"a gradient that is no number", 1024, 1, 0, NAN, 2, 0, 0, false, 512, 0, 0},
+    {"a loss that is infinite", 1024, 1, 0, 1, INFINITY, 0, 0, false, 512, 0, 0},
+    {"a loss that is no number", 1024, 0, 0, 1, NAN, 0, 0, false, 512, 0, 0},
+    {"the floor is near", 300, 0, 0, NAN, 2, 0, 0, false, 256, 0, 0},
+    {"the floor", 256, 1, 0, NAN, 2, 0, 0, false, 256, 0, 1},
+    {"no number, and no scale", 1, 5, 0, NAN, 2, 0, 0, false, 1, 0, 1},
+    {"a rank with a fault", 1024, 1, 0, 1, 2, 1, 0, false, 1024, 1, 1},
+    {"three ranks with a fault, and no number", 1024, 1, 0, NAN, NAN, 3, 0, false, 1024, 1, 1},
+    {"a plan that is halted", 1024, 1, 1, 1, 2, 0, 0x81, false, 1024, 1, 1},
+    {"a plan that is halted, and no number", 1024, 1, 1, NAN, 2, 0, 0, false, 1024, 1, 1},
+    {"wishes", 1024, 0, 0, 1, 2, 0, 0x82, true, 1024, 1, 0},
+};
+
+static void
+run_decision(const value_set &set, const decision &d)
+{
+    enum { COUNT = STEP_EACH + 7 };
+    optimizer_options o = optimizer_default(OPTIMIZER_ADAM);
+    floats p = random_floats(COUNT), gradient(COUNT, 0), running = random_floats(300), statistics(300, 5);
+    stepper s = make_stepper(set, o, p, d.scale);
+    step_state state = s.state();
+    step_statistics_args take = {s.decide.state, upload(running), upload(statistics), 300};
+
+    state.good = d.good;
+    state.halted = d.halted;
+    state.applied = 41;
+    overwrite(s.decide.state, state);
+    gradient[0] = 3;
+    gradient[COUNT - 1] = d.gradient * 4;
+    floats tail(TAIL_FLOATS);
+    tail[TAIL_LOSS] = (float)d.loss;
+    tail[TAIL_LOSS_REST] = 1e-9f;
+    tail[TAIL_FAULTS] = (float)d.faults;
+    for (unsigned i = 0; i < TAIL_WISHES; i++)
+        tail[TAIL_WISH + i] = d.wishes >> i & 1 ? 2 : 0; /* of two ranks */
+    s.decide.tail = upload(tail);
+    s.step(gradient, 0.01, 0);
+    launch(set, CUDA_STEP_STATISTICS, cuda_blocks(300, STEP_THREADS), 1, take);
+    state = s.state();
+    expect(!!state.apply == d.apply && state.halted == d.halted_then, d.what);
+    expect(state.loss_scale == d.scale_then && state.good == d.good_then, d.what);
+    expect(state.faults == d.faults && state.wishes == d.wishes && state.applied == 41 + d.apply, d.what);
+    expect(isfinite(d.loss) ? state.loss == d.loss + (double)1e-9f : !isfinite(state.loss), d.what);
+    expect(isfinite(d.gradient) ? fabs(state.norm - 5) < 1e-12 : !isfinite(state.norm), d.what);
+    expect((download(s.apply.parameter, COUNT) != p) == d.apply, "parameters");
+    expect(download(take.statistics, 300) == (d.apply ? running : statistics), "running statistics");
+    release();
+}
+
+static void
+run_decisions(const value_set &set)
+{
+    for (const decision &d : decisions)
+        run_decision(set, d);
+    case_name(set, "what becomes of a step");
+}
+
+/* ---- begin and end ----------------------------------------------------------------------------------------------- */
+
+static void
+run_begin(const value_set &set)
+{
+    floats statistics = random_floats(300);
+    step_state state = {};
+
+    state.loss_scale = 512;
+    state.applied = 3;
+    state.good = 9;
+    state.loss = 17;
+    state.bad = 2;
+    step_begin_args a = {upload(std::vector<step_state>{state}), upload(statistics), upload(floats(301, 7)), 300, 0};
+
+    launch(set, CUDA_STEP_BEGIN, cuda_blocks(300, STEP_THREADS), 1, a);
+    floats got = download(a.running, 301);
+    state = download_one(a.state);
+    expect(got[300] == 7 && floats(got.begin(), got.end() - 1) == statistics, "running statistics");
+    expect(state.unscale == 1.0f / 512 && state.loss == 0 && state.bad == STEP_BAD_NONE, "the state");
+    expect(state.loss_scale == 512 && state.applied == 3 && state.good == 9, "what stays of the state");
+    a.from_zero = 1;
+    launch(set, CUDA_STEP_BEGIN, cuda_blocks(300, STEP_THREADS), 1, a);
+    expect(download(a.running, 300) == floats(300), "running statistics of ranks but the first");
+    release();
+    case_name(set, "a step begins");
+}
+
+/* Three normalisations: of many pixels, of one, of two. */
+static void
+run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, double loss)
+{
+    enum { NORMS = 3, CHANNELS = 100, COUNT = NORMS * 2 * CHANNELS };
+    static const unsigned side[NORMS] = {5, 1, 2};
+    graph g = {};
+    graph_buffer buffers[NORMS] = {};
+    graph_node nodes[NORMS] = {};
+    graph_tensor stats[2 * NORMS] = {};
+    floats running = random_floats(COUNT), want = running;
+    std::vector<unsigned> pixels;
+    step_state state = {};
+    double fade = 1;
+    char name[100];
+
+    for (unsigned i = 0; i < NORMS; i++) {
+        buffers[i] = {CHANNELS, side[i], side[i]};
+        nodes[i].op = GRAPH_NORM;
+        nodes[i].in.buffer = i;
+        nodes[i].mean = 2 * i;
+        nodes[i].variance = 2 * i + 1;
+        for (unsigned k = 0; k < 2; k++) {
+            stats[2 * i + k].offset = (2 * i + k) * CHANNELS;
+            stats[2 * i + k].count = CHANNELS;
+        }
+        pixels.insert(pixels.end(), 2 * CHANNELS, side[i] * side[i]);
+    }
+    g.buffer = buffers;
+    g.node = nodes;
+    g.stat = stats;
+    g.node_count = NORMS;
+    for (unsigned i = 0; i < behind; i++)
+        fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
+    if (behind > 0)
+        arena_fade_statistics(&g, batch, behind, want.data());
+    if (rest > 0)
+        arena_fade_statistics(&g, rest, 1, want.data());
+    state.loss = loss;
+    step_end_args a = {upload(std::vector<end_block>{{fade, behind, rest, 1, 0x85}}),
+                       upload(std::vector<step_state>{state}),
+                       upload(pixels),
+                       upload(running),
+                       room(TAIL_FLOATS),
+                       COUNT,
+                       batch,
+                       GRAPH_NORM_MOMENTUM};
+
+    launch(set, CUDA_STEP_END, cuda_blocks(COUNT, STEP_THREADS), 1, a);
+    floats tail = download(a.tail, TAIL_FLOATS);
+    expect(download(a.running, COUNT) == want, "statistics do not fade as on the host");
+    if (isfinite(loss))
+        expect(fabs((double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST] - loss) <= 1e-14 * loss, "the loss");
+    else
+        expect(!isfinite(tail[TAIL_LOSS] + tail[TAIL_LOSS_REST]), "a loss that is not finite");
+    expect(tail[TAIL_FAULTS] == 1, "faults");
+    for (unsigned i = 0; i < TAIL_WISHES; i++)
+        expect(tail[TAIL_WISH + i] == (0x85 >> i & 1), "wishes");
+    release();
+    snprintf(name, sizeof(name), "a step ends: %u of %u images behind it and %u", behind, batch, rest);
+    case_name(set, name);
+}
+
+/* Each way of rounding, and back; what is no number or too large has to be seen in the sum. */
+static void
+run_wire(const value_set &set)
+{
+    const floats in =
+                     {0,         -0.0f,   1,         -3.5f, 1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1.8p-8f, 1 + 0x1.7ffffep-8f,
+                      0x1p-140f, 3.4e38f, -INFINITY, NAN},
+                 want = {0, -0.0f, 1, -3.5f, 1, 1 + 0x1p-6f, 1 + 0x1p-7f, 1 + 0x1p-7f, 0, INFINITY, -INFINITY, NAN};
+    wire_args a = {upload(in), (uint16_t *)(void *)room(in.size()), (unsigned)in.size()};
+
+    launch(set, CUDA_TO_WIRE, 1, 1, a);
+    overwrite(a.gradient, 0.0f);
+    launch(set, CUDA_FROM_WIRE, 1, 1, a);
+    floats got = download(a.gradient, in.size());
+    for (size_t i = 0; i < in.size(); i++)
+        expect(memcmp(&got[i], &want[i], 4) == 0 || (isnan(got[i]) && isnan(want[i])), "a number on the wire");
+    release();
+    case_name(set, "gradients as bfloat16 and back");
+}
+
+int
+main(void)
+{
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        run_optimizer(set, OPTIMIZER_ADAM, "Adam");
+        run_optimizer(set, OPTIMIZER_ADAMW, "AdamW");
+        run_optimizer(set, OPTIMIZER_SGD, "SGD");
+        run_loss_scale(set);
+        run_decisions(set);
+        run_begin(set);
+        run_wire(set);
+        run_end(set, 8, 0, 0, 0.1);
+        run_end(set, 8, 5, 0, 1 / 3.0);
+        run_end(set, 1, 3, 0, INFINITY);
+        run_end(set, 4, 0, 1, NAN);
+        run_end(set, 2, 900, 3, 12345.678);
+    }
+    return summary();
+}

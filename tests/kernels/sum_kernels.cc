@@ -1,0 +1,122 @@
+/*
+ * sum_kernels.cc - partial sums of gradients of weights to gradients of master weights, of all convolutions at once
+ *
+ *     sum_kernels
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include "backend/input.h"
+
+#include <stdio.h>
+
+typedef std::vector<double> doubles;
+
+/* out, in, taps, splits, stem: one part and several, blocks that are not full, and the stem between the others. */
+static const splits_entry shapes[] = {
+    {NULL, 0, 8, 16, 1, 1, 0, 0},     {NULL, 0, 5, 24, 9, 3, 0, 0},   {NULL, 0, 24, 1, 49, 19, 1, 0},
+    {NULL, 0, 3, 40, 9, 37, 0, 0},    {NULL, 0, 40, 32, 1, 40, 0, 0}, {NULL, 0, 4, 8, 49, 9, 0, 0},
+    {NULL, 0, 130, 128, 1, 20, 0, 0}, {NULL, 0, 2, 8, 16, 33, 0, 0},
+};
+enum { GAP = 3 }; /* floats between gradients, which are aligned to nothing */
+
+static size_t
+packed_of(const splits_entry &e)
+{
+    return e.stem ? (size_t)e.out * 4 * STEM_IN : (size_t)e.out * e.in * e.taps;
+}
+
+static size_t
+master_of(const splits_entry &e)
+{
+    return (size_t)e.out * (e.stem ? INPUT_CHANNELS : e.in) * e.taps;
+}
+
+/* What a packed weight n sums to becomes a part of the gradients of the weights that it was made of. */
+static void
+unpack(const splits_entry &e, unsigned n, double sum, double *gradient)
+{
+    static const float means[] = INPUT_MEAN, deviations[] = INPUT_DEVIATION;
+    unsigned ky = n / STEM_IN % 4 * 2 + n / 4 % 2, kx = n / 8 % 4 * 2 + n / 2 % 2, out = n / STEM_IN / 4;
+
+    if (!e.stem) {
+        gradient[((size_t)n / e.in / e.taps * e.in + n % e.in) * e.taps + n / e.in % e.taps] += sum;
+        return;
+    }
+    for (unsigned c = 0; c < INPUT_CHANNELS && ky > 0 && kx > 0; c++)
+        gradient[((out * INPUT_CHANNELS + c) * STEM_KERNEL + ky - 1) * STEM_KERNEL + kx - 1] +=
+            sum * (n % 2 == 0 ? 256.0 / 255 : 128.0 / 255 - (double)means[c]) / (double)deviations[c];
+}
+
+static void
+run_all(const value_set &set, unsigned number)
+{
+    std::vector<splits_entry> table(shapes, shapes + sizeof(shapes) / sizeof(shapes[0]));
+    doubles want;
+    unsigned blocks = 0;
+    step_state state = {};
+    char name[60];
+
+    for (splits_entry &e : table) {
+        floats partial = random_floats(packed_of(e) * e.splits);
+
+        want.insert(want.end(), GAP, 9);
+        e.gradient = want.size();
+        e.partial = upload(partial);
+        e.first_block = blocks;
+        blocks += cuda_sum_blocks(&e);
+        want.insert(want.end(), master_of(e), number > 0 ? 9 : 0);
+        for (size_t i = 0; i < partial.size(); i++)
+            unpack(e, (unsigned)(i % packed_of(e)), (double)partial[i] * 0.25, &want[e.gradient]);
+    }
+    want.insert(want.end(), GAP, 9);
+    state.unscale = 0.25f;
+    sum_all_args a = {upload(table), upload(floats(want.size(), 9)), upload(std::vector<batch_block>{{1, 1, number}}),
+                      upload(std::vector<step_state>{state}), (unsigned)table.size()};
+    launch(set, CUDA_SUM_ALL, blocks, 1, a);
+    floats got = download(a.gradient, want.size());
+    compare("gradient", want, got, 2 * set.sums);
+    for (const splits_entry &e : table)
+        for (unsigned i = 0; i < GAP; i++)
+            expect(got[e.gradient - GAP + i] == 9 && got[got.size() - 1 - i] == 9, "a float beside it was written");
+    release();
+    snprintf(name, sizeof(name), "%s: splits of all convolutions, micro-batch %u", set.name, number);
+    finish_case(name);
+}
+
+/* More blocks than fit, and as many; channels that end within a group. */
+static void
+run_fold(const value_set &set)
+{
+    static const unsigned from[] = {1, 3, 67, 259}, to[] = {1, 2, 5, 16}, channels[] = {8, 32, 40, 72};
+    char name[60];
+
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned row = 2 * channels[k], each = cuda_blocks(from[k], to[k]);
+        floats partial = random_floats((size_t)from[k] * row);
+        doubles want((size_t)to[k] * row);
+
+        for (size_t i = 0; i < partial.size(); i++)
+            want[i / row / each * row + i % row] += (double)partial[i];
+        fold_sums_args a = {{upload(partial), NULL, from[k], channels[k]},
+                            {room(want.size()), NULL, to[k], channels[k]}};
+        launch(set, CUDA_FOLD_SUMS, to[k], cuda_blocks(channels[k], NORM_CHANNELS), a);
+        compare("sums", want, download(a.to.partial, want.size()), 1e-7);
+    }
+    release();
+    snprintf(name, sizeof(name), "%s: fewer blocks of sums", set.name);
+    finish_case(name);
+}
+
+int
+main(void)
+{
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        run_all(set, 0);
+        run_all(set, 3);
+        run_fold(set);
+    }
+    return summary();
+}

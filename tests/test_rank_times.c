@@ -1,0 +1,341 @@
+/*
+ * test_rank_times.c - where the time of the ranks went (rank_times.h): factors, advice, JSON
+ *
+ * The factors are those of POP, https://co-design.pop-coe.eu/metrics/; each case was computed by hand.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "base/json.h"
+#include "log/rank_times.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define NEAR 1e-12
+
+static struct rank_time rank[4];
+
+/* Ranks of these seconds of work, in a time, on hosts n00, n01 ...; they compute, and wait for the sums. */
+static struct rank_times
+times_of(unsigned ranks, const double *work, double seconds, double ideal)
+{
+    unsigned r;
+
+    for (r = 0; r < ranks; r++) {
+        rank[r] = (struct rank_time){.seconds = seconds, .work = work[r], .busy = (double)NAN};
+        snprintf(rank[r].host, sizeof(rank[r].host), "n%02u", r);
+        rank[r].parts.seconds[PART_BACKWARD] = work[r];
+        rank[r].parts.seconds[PART_REDUCE] = seconds - work[r];
+    }
+    return (struct rank_times){.rank = rank, .ranks = ranks, .steps = 10, .seconds = seconds, .ideal = ideal};
+}
+
+static const char *
+advice_of(const struct rank_times *t)
+{
+    static char text[RANK_ADVICE];
+
+    return rank_times_advice(t, text);
+}
+
+/* ---- factors ----------------------------------------------------------------------------------------------------- */
+
+static void
+check_factors(const struct rank_times *t, const double wanted[FACTOR_COUNT])
+{
+    double got[FACTOR_COUNT];
+    unsigned i;
+
+    rank_times_factors(t, got);
+    for (i = 0; i < FACTOR_COUNT; i++)
+        if (isnan(wanted[i]))
+            ck_assert(isnan(got[i]));
+        else
+            ck_assert_double_eq_tol(got[i], wanted[i], NEAR);
+    if (!isnan(got[FACTOR_TRANSFER]))
+        ck_assert_double_eq_tol(got[FACTOR_COMMUNICATION], got[FACTOR_SERIALISATION] * got[FACTOR_TRANSFER], NEAR);
+    ck_assert_double_eq_tol(got[FACTOR_PARALLEL], got[FACTOR_BALANCE] * got[FACTOR_COMMUNICATION], NEAR);
+}
+
+/* Mean work 6, largest 8, time 10, on an ideal network 9. */
+START_TEST(factors_are_those_of_pop)
+{
+    const double work[] = {8, 6, 4, 6};
+    const struct rank_times t = times_of(4, work, 10, 9);
+
+    check_factors(&t, (const double[]){0.6, 0.75, 0.8, 8.0 / 9, 0.9, (double)NAN});
+}
+END_TEST
+
+START_TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
+{
+    const double work[] = {10};
+    struct rank_times t = times_of(1, work, 10, 10);
+
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, (double)NAN});
+    rank[0].busy = 7;
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7});
+}
+END_TEST
+
+/* Entries differ in number where one of them was lost for want of memory. */
+START_TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
+{
+    const double work[] = {8, 6};
+    const struct rank_times t = times_of(2, work, 10, (double)NAN);
+
+    check_factors(&t, (const double[]){0.7, 0.875, 0.8, (double)NAN, (double)NAN, (double)NAN});
+}
+END_TEST
+
+/* A clock of one rank may say more than the time of all by a rounding. */
+START_TEST(no_factor_is_above_one_and_none_without_a_time)
+{
+    const double work[] = {10.0001, 10};
+    struct rank_times t = times_of(2, work, 10, 10.0002);
+    double got[FACTOR_COUNT];
+    unsigned i;
+
+    rank_times_factors(&t, got);
+    for (i = 0; i < FACTOR_BUSY; i++)
+        ck_assert(got[i] <= 1 && got[i] > 0.9999);
+    t.seconds = 0;
+    rank_times_factors(&t, got);
+    ck_assert(isnan(got[FACTOR_PARALLEL]));
+}
+END_TEST
+
+/*
+ * Two ranks that are slow in turn: 3, 1, 3, 1 and 1, 3, 1, 3.  Each works 8 seconds, so their load is balanced; but
+ * every step takes 3, so an ideal network would need 12.
+ */
+START_TEST(ranks_that_are_slow_in_turn_are_serialised)
+{
+    static const float a[] = {3, 1, 3, 1}, b[] = {1, 3, 1, 3};
+    const float *const both[] = {a, b};
+    const size_t counts[] = {4, 4}, differ[] = {4, 3};
+    const double work[] = {8, 8};
+    struct rank_times t;
+
+    ck_assert(rank_times_ideal(both, counts, 2) == 12);
+    ck_assert(isnan(rank_times_ideal(both, differ, 2)));
+    ck_assert(rank_times_ideal(both, counts, 1) == 8);
+    t = times_of(2, work, 16, 12);
+    check_factors(&t, (const double[]){0.5, 1, 0.5, 8.0 / 12, 0.75, (double)NAN});
+}
+END_TEST
+
+START_TEST(epochs_are_added_rank_by_rank)
+{
+    const double first[] = {8, 6}, second[] = {2, 4};
+    struct rank_times sum = {.rank = NULL}, t = times_of(2, first, 10, 9);
+    struct chex_error err;
+
+    ck_assert_int_eq(rank_times_add(&sum, &t, &err), CHEX_OK);
+    t = times_of(2, second, 5, 4.5);
+    ck_assert_int_eq(rank_times_add(&sum, &t, &err), CHEX_OK);
+    ck_assert_str_eq(sum.rank[1].host, "n01");
+    ck_assert(sum.steps == 20 && sum.seconds == 15 && sum.ideal == 13.5);
+    ck_assert(sum.rank[0].work == 10 && sum.rank[1].work == 10 && sum.rank[1].seconds == 15);
+    ck_assert(sum.rank[0].parts.seconds[PART_REDUCE] == 5);
+    check_factors(&sum, (const double[]){10.0 / 15, 1, 10.0 / 15, 10 / 13.5, 0.9, (double)NAN});
+    t.ranks = 1;
+    ck_assert_int_eq(rank_times_add(&sum, &t, &err), CHEX_ERR_BUG);
+    rank_times_release(&sum);
+}
+END_TEST
+
+/* ---- what to change ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Of 10 seconds rank 3 works for 9.9, the others for 7.9: they wait 2 for it.  What it does for longer, 2 seconds, is
+ * the cause.
+ */
+START_TEST(the_slow_rank_is_named_with_its_cause)
+{
+    static const struct {
+        enum step_part part;
+        const char *text;
+    } cases[] = {
+        {PART_WAIT, "ranks wait 20 % for rank 3, n03: its reading; --stage"},
+        {PART_COPY, "ranks wait 20 % for rank 3, n03: its copies to the GPU; look at the link of that GPU"},
+        {PART_FORWARD, "ranks wait 20 % for rank 3, n03: its computing; look for other processes on that machine, and "
+                       "for a lower clock"},
+        {PART_EVALUATE, "ranks wait 20 % for rank 3, n03: its evaluation; a smaller --bootstrap"},
+        {PART_SAVE, "ranks wait 20 % for rank 3, n03: its checkpoints; a longer --checkpoint-every"},
+        {PART_COUNT, "ranks wait 20 % for rank 3, n03: its bookkeeping; look for other processes on that machine, and "
+                     "for a lower clock"},
+    };
+    const double work[] = {7.9, 7.9, 7.9, 9.9};
+    struct rank_times t = times_of(4, work, 10, 9.95);
+
+    rank[3].parts.seconds[PART_BACKWARD] = 7.9;
+    if (cases[_i].part < PART_COUNT)
+        rank[3].parts.seconds[cases[_i].part] = 2;
+    ck_assert_str_eq(advice_of(&t), cases[_i].text);
+}
+END_TEST
+
+/* Each works 8 of 16 seconds; on an ideal network 12: 4 are lost by taking turns, 4 by messages. */
+START_TEST(waits_without_a_slow_rank_are_told_apart)
+{
+    const double work[] = {8, 8};
+    struct rank_times t = times_of(2, work, 16, 13);
+
+    ck_assert_str_eq(advice_of(&t), "ranks wait 31 % for one another in turn: look for other processes on that "
+                                    "machine, and for a lower clock");
+    rank[0].parts.seconds[PART_WAIT] = rank[1].parts.seconds[PART_WAIT] = 4;
+    rank[0].parts.seconds[PART_BACKWARD] = rank[1].parts.seconds[PART_BACKWARD] = 4;
+    ck_assert_str_eq(advice_of(&t), "ranks wait 31 % for one another in turn: their reading; --stage");
+    t.ideal = 9;
+    ck_assert_str_eq(advice_of(&t), "messages between the ranks take 44 %: a larger --batch or --accumulate, or a "
+                                    "faster network");
+    t.ideal = (double)NAN;
+    ck_assert_str_eq(advice_of(&t), "messages between the ranks take 50 %: a larger --batch or --accumulate, or a "
+                                    "faster network");
+}
+END_TEST
+
+START_TEST(a_rank_that_is_alone_gets_advice_too)
+{
+    const double work[] = {10};
+    struct rank_times t = times_of(1, work, 10, 10);
+    double *part = rank[0].parts.seconds;
+
+    ck_assert_str_eq(advice_of(&t), "ranks work 100 % of the time: nothing to change");
+    part[PART_WAIT] = 0.19; /* below 2 % */
+    ck_assert_str_eq(advice_of(&t), "ranks work 100 % of the time: nothing to change");
+    part[PART_WAIT] = 3;
+    ck_assert_str_eq(advice_of(&t), "images are waited for 30 % of the time: --cache or --stage");
+    part[PART_EVALUATE] = 4;
+    ck_assert_str_eq(advice_of(&t), "evaluations take 40 %: a smaller --bootstrap, or --tta none");
+    part[PART_SAVE] = 5;
+    ck_assert_str_eq(advice_of(&t), "checkpoints take 50 %: a longer --checkpoint-every");
+    t.seconds = 0;
+    ck_assert_str_eq(advice_of(&t), "no time was measured");
+}
+END_TEST
+
+/* Of 10 seconds the device computes 6; 1 is data wait, 0.5 the copy: 2.5 have no name. */
+START_TEST(a_device_that_is_idle_waits_for_its_host)
+{
+    const double work[] = {10};
+    struct rank_times t = times_of(1, work, 10, 10);
+
+    rank[0].parts.seconds[PART_BACKWARD] = rank[0].busy = 6;
+    rank[0].parts.seconds[PART_WAIT] = 1;
+    rank[0].parts.seconds[PART_COPY] = 0.5;
+    rank[0].parts.seconds[PART_MEET] = 9; /* beside the others */
+    ck_assert_str_eq(advice_of(&t), "GPUs wait 25 % for their hosts: a larger --micro-batch");
+    ck_assert_double_eq_tol(rank_time_rest(&rank[0]), 2.5, NEAR);
+    rank[0].busy = (double)NAN; /* without a clock of its own it is a part */
+    ck_assert(rank_time_rest(&rank[0]) == 0);
+}
+END_TEST
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static json_t *
+document_of(const struct rank_times *t)
+{
+    json_t *object = json_object();
+
+    ck_assert(rank_times_json_add(object, t));
+    return object;
+}
+
+START_TEST(times_are_written_and_read_the_same)
+{
+    const double work[] = {8, 6, 4, 6};
+    struct rank_times t = times_of(4, work, 10, 9), back;
+    struct chex_error err;
+    json_t *object;
+    unsigned r;
+
+    rank[1].busy = 3;
+    object = document_of(&t);
+    ck_assert_str_eq(json_string_value(json_object_get(object, "advice")), advice_of(&t));
+    ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(object, "factors"), "load_balance")),
+                            0.75, NEAR);
+    ck_assert(json_is_null(json_object_get(json_object_get(object, "factors"), "device_busy")));
+    ck_assert_int_eq(rank_times_json_read(object, &back, &err), CHEX_OK);
+    ck_assert(back.ranks == 4 && back.steps == 10 && back.seconds == 10 && back.ideal == 9);
+    for (r = 0; r < 4; r++) {
+        ck_assert_str_eq(back.rank[r].host, rank[r].host);
+        ck_assert_mem_eq(&back.rank[r].parts, &rank[r].parts, sizeof(rank[r].parts));
+        ck_assert(back.rank[r].work == rank[r].work && back.rank[r].seconds == 10);
+        ck_assert(r == 1 ? back.rank[r].busy == 3 : isnan(back.rank[r].busy));
+    }
+    rank_times_release(&back);
+    json_decref(object);
+}
+END_TEST
+
+START_TEST(what_is_no_such_document_is_refused)
+{
+    static const char *const bad[] = {
+        "{}",
+        "{\"ranks\": [], \"steps\": 1, \"seconds\": 1, \"ideal_seconds\": 1}",
+        "{\"ranks\": [{}], \"steps\": 1, \"seconds\": 1, \"ideal_seconds\": 1}",
+        "{\"ranks\": [7], \"steps\": 1, \"seconds\": 1, \"ideal_seconds\": 1}",
+        "{\"ranks\": {\"host\": \"a\"}, \"steps\": 1, \"seconds\": 1, \"ideal_seconds\": 1}",
+    };
+    static const char *const members[] = {"seconds", "ideal_seconds", "steps"};
+    static const char *const of_rank[] = {"host", "seconds", "work", "busy", "parts"};
+    const double work[] = {8, 6};
+    const struct rank_times t = times_of(2, work, 10, 9);
+    struct rank_times out;
+    struct chex_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        json_t *object = json_loads(bad[i], 0, NULL);
+
+        ck_assert_int_eq(rank_times_json_read(object, &out, &err), CHEX_ERR_DAMAGED);
+        rank_times_release(&out);
+        json_decref(object);
+    }
+    for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        json_t *object = document_of(&t);
+
+        json_object_set_new(object, members[i], json_integer(-1));
+        ck_assert_int_eq(rank_times_json_read(object, &out, &err), CHEX_ERR_DAMAGED);
+        rank_times_release(&out);
+        json_decref(object);
+    }
+    for (i = 0; i < sizeof(of_rank) / sizeof(of_rank[0]); i++) {
+        json_t *object = document_of(&t);
+
+        json_object_set_new(json_array_get(json_object_get(object, "ranks"), 1), of_rank[i], json_true());
+        ck_assert_int_eq(rank_times_json_read(object, &out, &err), CHEX_ERR_DAMAGED);
+        rank_times_release(&out);
+        json_decref(object);
+    }
+}
+END_TEST
+
+Suite *
+rank_times_suite(void)
+{
+    Suite *s = suite_create("rank_times");
+    TCase *c = tcase_create("rank_times");
+
+    tcase_add_test(c, factors_are_those_of_pop);
+    tcase_add_test(c, a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one);
+    tcase_add_test(c, without_an_ideal_network_serialisation_and_transfer_are_not_known);
+    tcase_add_test(c, no_factor_is_above_one_and_none_without_a_time);
+    tcase_add_test(c, ranks_that_are_slow_in_turn_are_serialised);
+    tcase_add_test(c, epochs_are_added_rank_by_rank);
+    tcase_add_loop_test(c, the_slow_rank_is_named_with_its_cause, 0, 6);
+    tcase_add_test(c, waits_without_a_slow_rank_are_told_apart);
+    tcase_add_test(c, a_rank_that_is_alone_gets_advice_too);
+    tcase_add_test(c, a_device_that_is_idle_waits_for_its_host);
+    tcase_add_test(c, times_are_written_and_read_the_same);
+    tcase_add_test(c, what_is_no_such_document_is_refused);
+    suite_add_tcase(s, c);
+    return s;
+}

@@ -1,0 +1,94 @@
+/*
+ * train_report_model.c - what a dry run says of the kernels of a step; see train_report.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "train/train_report.h"
+
+#include "common/wrap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MB 1e6
+#define US 1e-6
+
+/* Launches of one kind together. */
+struct kernel_kind {
+    const char *name;
+    unsigned launches;
+    double bytes, seconds;
+};
+#define KINDS 96
+
+static struct kernel_kind *
+find_kind(struct kernel_kind *kinds, size_t *count, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < *count; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    if (*count == KINDS) /* the last one takes what finds no place */
+        return &kinds[KINDS - 1];
+    kinds[*count].name = name;
+    return &kinds[(*count)++];
+}
+
+static void
+print_kinds(const struct plan_model *m)
+{
+    struct kernel_kind kinds[KINDS] = {{.name = NULL}};
+    size_t count = 0, i;
+
+    for (i = 0; i < m->count; i++) {
+        const struct plan_launch *l = &m->launch[i];
+        struct kernel_kind *k = find_kind(kinds, &count, l->kind);
+
+        k->launches += l->times;
+        k->bytes += (double)l->times * (double)(l->read + l->written);
+        k->seconds += l->times * l->seconds;
+    }
+    fprintf(stderr, "         %-32s %8s %12s %11s %6s\n", "kernel", "launches", "MB an image", "us an image", "time");
+    for (i = 0; i < count; i++)
+        fprintf(stderr, "         %-32s %8u %12.3f %11.3f %4.1f %%\n", kinds[i].name, kinds[i].launches,
+                kinds[i].bytes / MB / m->images, kinds[i].seconds / US / m->images,
+                100 * kinds[i].seconds / m->seconds);
+}
+
+static void
+print_launches(const struct plan_model *m)
+{
+    size_t i;
+
+    for (i = 0; i < m->count; i++) {
+        const struct plan_launch *l = &m->launch[i];
+
+        fprintf(stderr, "         %s%s: %s; %s; reads %.3f MB, writes %.3f MB; %.1f us\n", l->kernel,
+                l->times > 1 ? ", each micro-batch" : "", l->shape, l->tile, (double)l->read / MB,
+                (double)l->written / MB, l->seconds / US);
+    }
+}
+
+void
+train_report_model(const struct train_report *r, const struct plan_model *m)
+{
+    char launches[PROGRESS_TEXT], rate[PROGRESS_TEXT], images[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
+
+    if (r->common->quiet || m->count == 0 || m->images == 0)
+        return;
+    wrap_put(&w, "", "kernels  %s launches a step of %s", format_count(m->launches, launches),
+             format_things(m->images, "image", images));
+    wrap_put(&w, ", ", "%.1f MB an image", (double)m->bytes / MB / m->images);
+    wrap_put(&w, ", ", "%s img/s", train_report_rate(m->images / m->seconds, rate));
+    wrap_put(&w, " ", "on one %s", m->device);
+    wrap_put(&w, ": ", "modelled, not measured");
+    wrap_end(&w);
+    if (r->common->verbose > 0)
+        print_kinds(m);
+    if (r->common->verbose > 1)
+        print_launches(m);
+}

@@ -1,0 +1,61 @@
+/*
+ * collective_clock.c - see collective_clock.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "comm/collective_clock.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROUNDS 8
+
+/* What a rank tells in a round: when it began, and when it had everything of the round before. */
+struct note {
+    double sent, had;
+};
+
+void
+clock_distance_from_0(struct clock_distance *d, double sent, double arrived)
+{
+    d->most = fmin(d->most, arrived - sent);
+}
+
+void
+clock_distance_to_0(struct clock_distance *d, double sent, double arrived)
+{
+    d->least = fmax(d->least, sent - arrived);
+}
+
+enum chex_status
+collective_clock(struct collective *c, double (*clock)(void *context), void *context, double *ahead, double *error,
+                 struct chex_error *err)
+{
+    struct clock_distance d = {.least = -HUGE_VAL, .most = HUGE_VAL};
+    struct note own = {.sent = 0}, rank_0;
+    struct buffer all = {0};
+    enum chex_status status = CHEX_OK;
+    unsigned round;
+
+    for (round = 0; status == CHEX_OK && round <= ROUNDS; round++) {
+        double before = own.sent;
+
+        own.sent = clock(context);
+        status = collective_allgather(c, &own, sizeof(own), &all, NULL, err);
+        if (status != CHEX_OK)
+            break;
+        own.had = clock(context);
+        memcpy(&rank_0, all.data, sizeof(rank_0));
+        clock_distance_from_0(&d, rank_0.sent, own.had);
+        if (round > 0)
+            clock_distance_to_0(&d, before, rank_0.had);
+    }
+    buffer_release(&all);
+    if (status != CHEX_OK)
+        return status;
+    *ahead = collective_rank(c) == 0 ? 0 : (d.least + d.most) / 2;
+    *error = collective_rank(c) == 0 ? 0 : (d.most - d.least) / 2;
+    return CHEX_OK;
+}

@@ -1,0 +1,187 @@
+/*
+ * cuda_norm.h - a slab seen through a norm_view: what a block makes of the statistics, and what that makes of values
+ *
+ * A block makes a table of its channels in shared memory, norm_make(), and reads it by eight channels.  y = x * scale +
+ * shift is one fused multiply-add wherever it is made, so whoever asks for y > 0 gets one answer.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_NORM_H
+#define CHEX_CUDA_NORM_H
+
+#include "cuda/cuda_device.h"
+
+namespace
+{
+enum norm_figure { NORM_SCALE, NORM_SHIFT, NORM_MEAN, NORM_INVERSE };
+
+/*
+ * Shared memory [figures][2][groups][4]: channels 0 .. 3 of all groups of eight, then 4 .. 7.  So lanes with
+ * neighbouring groups read neighbouring 16 bytes, and meet all banks.
+ */
+struct norm_table {
+    float *at; /* NORM_TABLE_BYTES, by 16 bytes */
+    unsigned groups;
+};
+
+DEVICE float &
+norm_entry(const norm_table &t, unsigned figure, unsigned channel)
+{
+    return t.at[((figure * 2 + channel / 4 % 2) * t.groups + channel / 8) * 4 + channel % 4];
+}
+
+/* A figure of eight channels, channel the first of a group. */
+DEVICE void
+norm_load8(float *to, const norm_table &t, unsigned figure, unsigned channel)
+{
+    const float4 *from = (const float4 *)(const void *)t.at + figure * 2 * t.groups + channel / 8;
+    float4 low = from[0], high = from[t.groups];
+
+    to[0] = low.x;
+    to[1] = low.y;
+    to[2] = low.z;
+    to[3] = low.w;
+    to[4] = high.x;
+    to[5] = high.y;
+    to[6] = high.z;
+    to[7] = high.w;
+}
+
+DEVICE float
+norm_inverse(float variance, float epsilon)
+{
+    return 1.0f / sqrtf(variance + epsilon);
+}
+
+/* NaN stays NaN: a step with it is skipped. */
+DEVICE float
+norm_seen(float x, float scale, float shift, bool relu)
+{
+    float y = fmaf(x, scale, shift);
+
+    return relu && y < 0 ? 0 : y;
+}
+
+DEVICE void
+norm_see8(value8 &v, const float *scale, const float *shift, bool relu)
+{
+    float y[8];
+
+    unpack8(y, v);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        y[i] = norm_seen(y[i], scale[i], shift[i], relu);
+    pack8(v, y);
+}
+
+/*
+ * Sums of channels from .. from + count - 1, count <= NORM_FRESH, over all blocks that left some, to
+ * sum[2][NORM_FRESH].  All threads of a block of at least 2 * NORM_FRESH call it, with NORM_SCRATCH bytes at sum.
+ * Which are added by one thread is the same for every size of a block, and so is the order.
+ */
+DEVICE void
+norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *sum)
+{
+    enum { ROW = 2 * NORM_FRESH };
+
+    for (unsigned i = threadIdx.x; i < NORM_STRIPES * ROW; i += blockDim.x) {
+        unsigned which = i / NORM_FRESH % 2, c = i % NORM_FRESH;
+        const float *at = s.partial + (size_t)which * s.channels + from + c;
+        double some = 0;
+
+        if (c < count) {
+#pragma unroll 8
+            for (unsigned b = i / ROW; b < s.blocks; b += NORM_STRIPES)
+                some += (double)at[(size_t)b * 2 * s.channels];
+        }
+        sum[i] = some;
+    }
+    __syncthreads();
+    if (threadIdx.x < ROW) {
+        double all = 0;
+
+#pragma unroll
+        for (unsigned i = 0; i < NORM_STRIPES; i++)
+            all += sum[i * ROW + threadIdx.x];
+        sum[threadIdx.x] = all;
+    }
+    __syncthreads();
+}
+
+/* Mean and variance as floats: from here on all readers start from the same bits. */
+struct norm_moments_pair {
+    float mean, variance;
+};
+
+DEVICE norm_moments_pair
+norm_moments_of(double sum, double squares, double count, float pivot)
+{
+    double shift = sum / count, variance = squares / count - shift * shift;
+
+    variance = count == 1 || variance < 0 ? 0 : variance; /* NaN stays NaN: a step with it is skipped */
+    return {(float)((double)pivot + shift), (float)variance};
+}
+
+template <int FIGURES>
+DEVICE void
+norm_put(const norm_table &t, unsigned at, const norm_view &v, unsigned channel, float mean, float variance)
+{
+    bool alone = v.pixels == 1 && v.block && v.block->images == 1; /* its own mean; padding may lie far from it */
+    float inverse = alone ? 0 : norm_inverse(variance, v.epsilon), scale = v.gamma[channel] * inverse;
+
+    norm_entry(t, NORM_SCALE, at) = scale;
+    norm_entry(t, NORM_SHIFT, at) = fmaf(-scale, mean, v.beta[channel]);
+    if (FIGURES > 2) {
+        norm_entry(t, NORM_MEAN, at) = mean;
+        norm_entry(t, NORM_INVERSE, at) = inverse;
+    }
+}
+
+/*
+ * The table of channels first .. first + count - 1 of a view whose gamma is not NULL, and 0 behind them: scale and
+ * shift (FIGURES 2), or mean and inverse too (4).  All threads of a block of at least 2 * NORM_FRESH call it; the table
+ * is there for all when it returns.  scratch: NORM_SCRATCH bytes of shared memory, by 8 bytes; not touched without
+ * fresh sums.  One block of a launch `writes` mean and variance of each fresh channel: block (0, 0, 0), or
+ * where blocks have channels of their own, the first of each.
+ */
+template <int FIGURES>
+DEVICE void
+norm_make(const norm_view &v, unsigned first, unsigned count, const norm_table &t, double *scratch, bool writes)
+{
+    for (unsigned c = threadIdx.x; c < t.groups * 8; c += blockDim.x) {
+        unsigned channel = first + c;
+
+        if (c >= count) {
+#pragma unroll
+            for (unsigned figure = 0; figure < FIGURES; figure++)
+                norm_entry(t, figure, c) = 0;
+        } else if (!v.fresh.partial || channel - v.fresh_first >= v.fresh.channels) { /* before them is far above */
+            norm_put<FIGURES>(t, c, v, channel, v.mean[channel], v.variance[channel]);
+        }
+    }
+    if (v.fresh.partial) {
+        double values = (double)v.block->images * (double)v.pixels;
+        unsigned end = min(first + count, v.fresh_first + v.fresh.channels);
+
+        for (unsigned from = max(first, v.fresh_first); from < end; from += NORM_FRESH) {
+            unsigned some = min(end - from, (unsigned)NORM_FRESH), i = threadIdx.x;
+
+            norm_add_blocks(v.fresh, from - v.fresh_first, some, scratch);
+            if (i < some) {
+                norm_moments_pair m = norm_moments_of(scratch[i], scratch[NORM_FRESH + i], values,
+                                                      v.fresh.pivot[from - v.fresh_first + i]);
+
+                norm_put<FIGURES>(t, from - first + i, v, from + i, m.mean, m.variance);
+                if (writes) {
+                    v.mean[from + i] = m.mean;
+                    v.variance[from + i] = m.variance;
+                }
+            }
+            __syncthreads(); /* scratch is read */
+        }
+    }
+    __syncthreads();
+}
+} // namespace
+
+#endif

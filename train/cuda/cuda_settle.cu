@@ -1,0 +1,219 @@
+/*
+ * cuda_settle.cu - normalisations that nobody writes: their sums, the end of a gradient, running statistics
+ *
+ * For each pixel a channel costs two loads and a store here, nothing else; what a block adds up before it begins with
+ * pixels comes from the second level cache.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/cuda_sums.h"
+
+/* Sixteen lanes have a row, four floats each; the rows of sixteen are added by columns. */
+KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
+{
+    SHARED_BYTES(shared);
+    enum { ROWS = NORM_THREADS / 16, COLUMNS = 2 * NORM_CHANNELS };
+    double *some = (double *)(void *)shared; /* [ROWS][COLUMNS] */
+    unsigned row = threadIdx.x / 16, column = threadIdx.x % 16 * 4, channels = a.from.channels;
+    unsigned first = blockIdx.y * NORM_CHANNELS, channel = first + column % NORM_CHANNELS;
+    unsigned each = (a.from.blocks + a.to.blocks - 1) / a.to.blocks;
+    unsigned end = min(a.from.blocks, (blockIdx.x + 1) * each);
+    size_t which = column / NORM_CHANNELS;
+    double sum[4] = {0, 0, 0, 0};
+
+    if (channel < channels) {
+#pragma unroll 4
+        for (unsigned b = blockIdx.x * each + row; b < end; b += ROWS) {
+            float4 v = *(const float4 *)(const void *)(a.from.partial + (2 * (size_t)b + which) * channels + channel);
+
+            sum[0] += (double)v.x;
+            sum[1] += (double)v.y;
+            sum[2] += (double)v.z;
+            sum[3] += (double)v.w;
+        }
+    }
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++)
+        some[row * COLUMNS + column + i] = sum[i];
+    __syncthreads();
+    if (threadIdx.x < COLUMNS) {
+        double all = 0;
+
+        for (unsigned r = 0; r < ROWS; r++)
+            all += some[r * COLUMNS + threadIdx.x];
+        which = threadIdx.x / NORM_CHANNELS;
+        channel = first + threadIdx.x % NORM_CHANNELS;
+        if (channel < channels)
+            a.to.partial[(2 * (size_t)blockIdx.x + which) * channels + channel] = (float)all;
+    }
+}
+
+namespace
+{
+/* What the gradient of a channel is finished with: dx = inverse * (A - by_beta - (x - mean) * by_x). */
+enum { FINISH_INVERSE, FINISH_BETA, FINISH_MEAN, FINISH_X, FINISH_FIGURES };
+
+DEVICE double
+count_of(const norm_settle_args &a)
+{
+    return (double)a.block->images * (double)a.pixels;
+}
+
+/* A block of those that write what belongs to a channel. */
+DEVICE void
+settle_channels(const norm_settle_args &a, double *sum)
+{
+    unsigned first = blockIdx.x * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
+    unsigned c = first + threadIdx.x;
+
+    norm_add_blocks(a.sums, first, count, sum);
+    if (threadIdx.x >= count)
+        return;
+    double one = sum[threadIdx.x], by_x = sum[NORM_FRESH + threadIdx.x], unscale = (double)a.state->unscale;
+    bool keep = a.block->number > 0;
+
+    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
+    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
+    if (c - a.first >= a.channels) { /* before the slice is far behind it */
+        double share = (double)a.gamma[c] / count_of(a);
+
+        a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
+        a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
+    }
+}
+
+/* What it takes for channels of the slice, of which the first is `first` of the slab, to finish[FINISH_FIGURES][]. */
+DEVICE void
+prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, double *sum, float *finish)
+{
+    unsigned i = threadIdx.x, c = first + i;
+
+    norm_add_blocks(a.sums, first, count, sum);
+    if (i < count) {
+        double share = (double)a.gamma[c] / count_of(a);
+        float by_beta = (a.add ? a.by_beta[c] : 0) + (float)(sum[i] * share);
+        float by_gamma = (a.add ? a.by_gamma[c] : 0) + (float)(sum[NORM_FRESH + i] * share);
+        /* Of one value nothing flows back: what A lost when it was stored would be left, over sqrt(epsilon). */
+        float inverse = count_of(a) > 1 ? norm_inverse(a.variance[c], a.epsilon) : 0.0f;
+
+        finish[FINISH_INVERSE * NORM_CHANNELS + i] = inverse;
+        finish[FINISH_BETA * NORM_CHANNELS + i] = by_beta;
+        finish[FINISH_MEAN * NORM_CHANNELS + i] = a.mean[c];
+        finish[FINISH_X * NORM_CHANNELS + i] = inverse * by_gamma;
+    }
+    __syncthreads();
+}
+
+/* Block `part` of `parts` that have this group of channels of the slice. */
+DEVICE void
+settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned parts, double *sum, float *finish)
+{
+    unsigned lane = threadIdx.x % 4 * 8, channel = group * NORM_CHANNELS + lane;
+    float inverse[8], by_beta[8], mean[8], by_x[8];
+
+    prepare_slice(a, a.first + group * NORM_CHANNELS, min(a.channels - group * NORM_CHANNELS, (unsigned)NORM_CHANNELS),
+                  sum, finish);
+    if (channel >= a.channels)
+        return;
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        inverse[i] = finish[FINISH_INVERSE * NORM_CHANNELS + lane + i];
+        by_beta[i] = finish[FINISH_BETA * NORM_CHANNELS + lane + i];
+        mean[i] = finish[FINISH_MEAN * NORM_CHANNELS + lane + i];
+        by_x[i] = finish[FINISH_X * NORM_CHANNELS + lane + i];
+    }
+    for (unsigned p = part * NORM_ROWS + threadIdx.x / 4; p < a.images * a.pixels; p += 2 * parts * NORM_ROWS) {
+        pixel_pair both = pair_of(p, parts * NORM_ROWS, a.images * a.pixels);
+        value8 x8[2], d8[2];
+
+#pragma unroll
+        for (unsigned k = 0; k < 2; k++) {
+            load8(x8[k], (const value_t *)a.x + (size_t)both.at[k] * a.x_ld + channel);
+            load8(d8[k], (value_t *)a.gradient + (size_t)both.at[k] * a.gradient_ld + channel);
+        }
+#pragma unroll
+        for (unsigned k = 0; k < 2; k++) {
+            bool counts = !a.weight || a.weight[both.at[k] / a.pixels] != 0.0f;
+            float x[8], d[8];
+
+            unpack8(x, x8[k]);
+            unpack8(d, d8[k]);
+#pragma unroll
+            for (unsigned i = 0; i < 8; i++)
+                d[i] = counts ? inverse[i] * (d[i] - by_beta[i] - (x[i] - mean[i]) * by_x[i]) : 0.0f;
+            pack8(d8[k], d);
+            if (k < both.count)
+                store8((value_t *)a.gradient + (size_t)both.at[k] * a.gradient_ld + channel, d8[k]);
+        }
+    }
+}
+} // namespace
+
+KERNEL(norm_settle, norm_settle_args, NORM_THREADS, 3)
+{
+    SHARED_BYTES(shared);
+    unsigned of_channels = (a.sums.channels + NORM_CHANNELS - 1) / NORM_CHANNELS, block = blockIdx.x - of_channels;
+    unsigned groups = (a.channels + NORM_CHANNELS - 1) / NORM_CHANNELS;
+    double *sum = (double *)(void *)shared;
+
+    if (blockIdx.x < of_channels) {
+        settle_channels(a, sum);
+    } else if (groups > 0) {
+        unsigned parts = (gridDim.x - of_channels) / groups, part = block / groups; /* neighbours share a pixel */
+
+        if (part < parts)
+            settle_slice(a, block % groups, part, parts, sum, (float *)(void *)(shared + NORM_SCRATCH));
+    }
+}
+
+KERNEL(norm_mask, norm_mask_args, NORM_THREADS, 2)
+{
+    SHARED_BYTES(shared);
+    unsigned first = blockIdx.y * NORM_CHANNELS, images = a.images;
+    norm_table table = {(float *)(void *)(shared + NORM_SCRATCH), NORM_CHANNELS / 8};
+    norm_lane l;
+    bool has = begin_lane(l, a.norm, first, a.channels, table, shared);
+
+    for (unsigned p = blockIdx.x * NORM_ROWS + threadIdx.x / 4; has && p < images * a.pixels;
+         p += 2 * gridDim.x * NORM_ROWS) {
+        pixel_pair both = pair_of(p, gridDim.x * NORM_ROWS, images * a.pixels);
+        value8 x8[2], dy8[2];
+
+#pragma unroll
+        for (unsigned k = 0; k < 2; k++) {
+            load8(x8[k], (const value_t *)a.x + (size_t)both.at[k] * a.x_ld + first + l.at);
+            load8(dy8[k], (const value_t *)a.dy + (size_t)both.at[k] * a.dy_ld + first + l.at);
+        }
+#pragma unroll
+        for (unsigned k = 0; k < 2; k++) {
+            bool counts = !a.weight || a.weight[both.at[k] / a.pixels] != 0.0f;
+            float x[8], g[8];
+
+            unpack8(x, x8[k]);
+            unpack8(g, dy8[k]);
+            if (k >= both.count)
+                break;
+            if (counts)
+                mask_and_sum(l, x, g);
+#pragma unroll
+            for (unsigned i = 0; i < 8; i++)
+                g[i] = counts ? g[i] : 0.0f;
+            store_gradient((value_t *)a.gradient + (size_t)both.at[k] * a.gradient_ld + first + l.at, g, a.add);
+        }
+    }
+    store_sums(l, table, shared, a.sums.partial, a.sums.channels);
+}
+
+KERNEL(norm_running_all, norm_running_all_args, NORM_THREADS, 1)
+{
+    const running_entry &e = entry_of_block(a.entry, a.entries);
+    unsigned c = (blockIdx.x - e.first_block) * NORM_THREADS + threadIdx.x;
+    double count = (double)a.block->images * (double)e.pixels, taken = (double)a.momentum;
+
+    if (c >= e.channels || count < NORM_LEAST) /* one value says nothing of a variance */
+        return;
+    float *mean = a.running + e.running_mean + c, *variance = a.running + e.running_variance + c;
+
+    *mean = (float)((1 - taken) * (double)*mean + taken * (double)e.mean[c]);
+    *variance = (float)((1 - taken) * (double)*variance + taken * (double)e.variance[c] * count / (count - 1));
+}

@@ -1,0 +1,556 @@
+/*
+ * cuda_cudnn.c - see cuda_cudnn.h: convolutions as descriptors of cuDNN's backend API
+ *
+ * Tensors are [n][c][h][w] by their sizes and NHWC by their strides, so a slice of a slab is a tensor with its ld.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cudnn/cuda_cudnn.h"
+
+#include "base/memory.h"
+#include "cudnn/cudnn_library.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CONFIGS 16 /* of which the first that fits is taken */
+#define MOST_NOTES   16
+#define DIMENSIONS   4
+
+enum { UID_X = 1, UID_W, UID_Y };
+
+/* All that cuDNN is asked about: what differs here is another convolution. */
+struct shape {
+    enum conv_kind kind;
+    unsigned images, height, width, out_height, out_width, in, out, x_ld, y_ld;
+    unsigned kernel_h, kernel_w, stride, pad_h, pad_w, add;
+};
+
+/* Descriptors in the order in which they were made; the plan refers to those before it. */
+struct made {
+    cudnnBackendDescriptor_t *descriptor;
+    size_t count, capacity;
+};
+
+struct answer {
+    struct shape shape;
+    struct made made;
+    cudnnBackendDescriptor_t plan; /* NULL: it is not taken */
+    struct cudnn_choice choice;
+};
+
+struct cudnn {
+    const struct cudnn_calls *calls;
+    cudnnHandle_t handle;            /* NULL: the device is described */
+    cudnnBackendDescriptor_t device; /* or NULL */
+    cudnnDataType_t value;
+    struct answer **answer;
+    size_t count, capacity;
+};
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
+
+/* The first error stays, and what comes behind it has no effect. */
+struct making {
+    const struct cudnn_calls *calls;
+    struct made *made;
+    cudnnStatus_t status;
+};
+
+static cudnnBackendDescriptor_t
+make(struct making *m, cudnnBackendDescriptorType_t type)
+{
+    struct made *made = m->made;
+    cudnnBackendDescriptor_t d = NULL, *grown;
+
+    if (m->status != CUDNN_STATUS_SUCCESS)
+        return NULL;
+    grown = array_grow(made->descriptor, &made->capacity, made->count, sizeof(d));
+    if (grown)
+        made->descriptor = grown;
+    m->status = grown ? m->calls->BackendCreateDescriptor(type, &d)
+                      : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        made->descriptor[made->count++] = d;
+    return d;
+}
+
+static void
+set(struct making *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+    int64_t count, const void *values)
+{
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = m->calls->BackendSetAttribute(d, name, type, count, values);
+}
+
+static void
+set_descriptor(struct making *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+               cudnnBackendDescriptor_t value)
+{
+    set(m, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static void
+finalize(struct making *m, cudnnBackendDescriptor_t d)
+{
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = m->calls->BackendFinalize(d);
+}
+
+static void
+destroy(const struct cudnn_calls *calls, struct made *made)
+{
+    while (made->count > 0)
+        (void)calls->BackendDestroyDescriptor(made->descriptor[--made->count]);
+    free(made->descriptor);
+    made->descriptor = NULL;
+    made->capacity = 0;
+}
+
+static enum chex_status
+check(const struct cudnn_calls *calls, cudnnStatus_t status, const char *what, struct chex_error *err)
+{
+    if (status == CUDNN_STATUS_SUCCESS)
+        return CHEX_OK;
+    if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
+        return error_memory(err);
+    return error_set(err, CHEX_ERR_UNSUPPORTED, "cuDNN, %s: %s; --engine own does without it", what,
+                     calls->GetErrorString(status));
+}
+
+/* ---- a convolution as a graph of one operation ------------------------------------------------------------------- */
+
+static cudnnBackendDescriptor_t
+make_tensor(struct making *m, int64_t uid, cudnnDataType_t type, const int64_t size[DIMENSIONS],
+            const int64_t stride[DIMENSIONS])
+{
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    int64_t alignment = 16;
+
+    set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
+    set(m, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set(m, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    set(m, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, DIMENSIONS, size);
+    set(m, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, DIMENSIONS, stride);
+    finalize(m, d);
+    return d;
+}
+
+/* Values of a slab: `channels` of each pixel's ld. */
+static cudnnBackendDescriptor_t
+make_slab(struct making *m, const struct cudnn *c, int64_t uid, unsigned images, unsigned channels, unsigned height,
+          unsigned width, unsigned ld)
+{
+    int64_t row = (int64_t)width * ld;
+
+    return make_tensor(m, uid, c->value, (int64_t[]){images, channels, height, width},
+                       (int64_t[]){row * height, 1, row, ld});
+}
+
+static cudnnBackendDescriptor_t
+make_weights(struct making *m, const struct cudnn *c, const struct shape *s)
+{
+    int64_t row = (int64_t)s->kernel_w * s->in;
+
+    return make_tensor(m, UID_W, c->value, (int64_t[]){s->out, s->in, s->kernel_h, s->kernel_w},
+                       (int64_t[]){row * s->kernel_h, 1, row, s->in});
+}
+
+static cudnnBackendDescriptor_t
+make_convolution(struct making *m, const struct shape *s)
+{
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    int64_t dimensions = 2, one[] = {1, 1}, stride[] = {s->stride, s->stride}, pad[] = {s->pad_h, s->pad_w};
+
+    set(m, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dimensions);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pad);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pad);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, one);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, stride);
+    finalize(m, d);
+    return d;
+}
+
+/* Attributes of an operation, of each kind of convolution. */
+static const struct operation {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
+} operations[] = {
+    [CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    [CONV_DATA] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    [CONV_WEIGHTS] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+
+static cudnnBackendDescriptor_t
+make_operation(struct making *m, const struct cudnn *c, const struct shape *s)
+{
+    const struct operation *o = &operations[s->kind];
+    cudnnBackendDescriptor_t x = make_slab(m, c, UID_X, s->images, s->in, s->height, s->width, s->x_ld);
+    cudnnBackendDescriptor_t y = make_slab(m, c, UID_Y, s->images, s->out, s->out_height, s->out_width, s->y_ld);
+    cudnnBackendDescriptor_t w = make_weights(m, c, s), conv = make_convolution(m, s), d = make(m, o->type);
+    float alpha = 1, beta = s->add ? 1 : 0;
+
+    set_descriptor(m, d, o->conv, conv);
+    set_descriptor(m, d, o->x, x);
+    set_descriptor(m, d, o->w, w);
+    set_descriptor(m, d, o->y, y);
+    set(m, d, o->alpha, CUDNN_TYPE_FLOAT, 1, &alpha);
+    set(m, d, o->beta, CUDNN_TYPE_FLOAT, 1, &beta);
+    finalize(m, d);
+    return d;
+}
+
+static cudnnBackendDescriptor_t
+make_graph(struct making *m, const struct cudnn *c, const struct shape *s)
+{
+    cudnnBackendDescriptor_t operation = make_operation(m, c, s);
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+
+    set_descriptor(m, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    if (c->handle)
+        set(m, d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
+    finalize(m, d);
+    return d;
+}
+
+/* ---- which engine ------------------------------------------------------------------------------------------------ */
+
+/* Engines that are not taken: cuda_cudnn.h says why. */
+static bool
+is_refused(cudnnBackendNumericalNote_t note)
+{
+    switch (note) {
+    case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+    case CUDNN_NUMERICAL_NOTE_FFT:
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The engine of a configuration, and whether it may be taken. */
+static bool
+may_take(struct making *m, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
+{
+    const struct cudnn_calls *calls = m->calls;
+    cudnnBackendDescriptor_t engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendNumericalNote_t note[MOST_NOTES];
+    cudnnBackendBehaviorNote_t behavior[MOST_NOTES];
+    int64_t count = 0, i;
+
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = calls->BackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                               &count, &engine);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = calls->BackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count,
+                                               &choice->engine);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = calls->BackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                               MOST_NOTES, &count, behavior);
+    choice->compiled = false;
+    for (i = 0; i < count && m->status == CUDNN_STATUS_SUCCESS; i++)
+        choice->compiled |= behavior[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = calls->BackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                               MOST_NOTES, &count, note);
+    for (i = 0; i < count && m->status == CUDNN_STATUS_SUCCESS; i++)
+        if (is_refused(note[i]))
+            return false;
+    return m->status == CUDNN_STATUS_SUCCESS;
+}
+
+/* A configuration as a plan; NULL where cuDNN cannot, or only with more memory. */
+static cudnnBackendDescriptor_t
+make_plan(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
+{
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    struct making one = *m;
+    int64_t count = 0;
+
+    set_descriptor(&one, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    if (c->handle)
+        set(&one, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
+    else
+        set_descriptor(&one, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, c->device);
+    finalize(&one, d);
+    if (one.status == CUDNN_STATUS_SUCCESS)
+        one.status = m->calls->BackendGetAttribute(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                                   &count, &choice->workspace);
+    return one.status == CUDNN_STATUS_SUCCESS && choice->workspace <= (int64_t)CUDNN_WORKSPACE ? d : NULL;
+}
+
+/* Configurations, the best first, as a mode of the heuristics has them. */
+static int64_t
+ask_heuristics(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
+               cudnnBackendDescriptor_t config[MOST_CONFIGS])
+{
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    struct making one;
+    int64_t count = 0;
+    int i;
+
+    for (i = 0; i < MOST_CONFIGS; i++)
+        config[i] = make(m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    one = *m;
+    set_descriptor(&one, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    set(&one, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (c->device)
+        set_descriptor(&one, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, c->device);
+    finalize(&one, d);
+    if (one.status == CUDNN_STATUS_SUCCESS)
+        one.status = m->calls->BackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                                   MOST_CONFIGS, &count, config);
+    return one.status == CUDNN_STATUS_SUCCESS ? count : 0;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static void
+choose(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
+       struct answer *a)
+{
+    cudnnBackendDescriptor_t config[MOST_CONFIGS];
+    int64_t count = ask_heuristics(m, c, graph, mode, config), i;
+
+    for (i = 0; i < count && !a->plan && m->status == CUDNN_STATUS_SUCCESS; i++)
+        if (may_take(m, config[i], &a->choice))
+            a->plan = make_plan(m, c, config[i], &a->choice);
+}
+
+/* What cuDNN refuses as a graph it does not do; other errors are errors. */
+static bool
+is_no(cudnnStatus_t status)
+{
+    return status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_INTERNAL_ERROR;
+}
+
+static enum chex_status
+ask(struct cudnn *c, struct answer *a, struct chex_error *err)
+{
+    struct making m = {c->calls, &a->made, CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t graph = make_graph(&m, c, &a->shape);
+
+    if (is_no(m.status))
+        return CHEX_OK;
+    choose(&m, c, graph, CUDNN_HEUR_MODE_A, a);
+    if (!a->plan)
+        choose(&m, c, graph, CUDNN_HEUR_MODE_FALLBACK, a);
+    return check(c->calls, m.status, "asking about a convolution", err);
+}
+
+static struct shape
+shape_of(enum conv_kind kind, const struct conv_args *a)
+{
+    return (struct shape){.kind = kind,
+                          .images = a->images,
+                          .height = a->height,
+                          .width = a->width,
+                          .out_height = a->out_height,
+                          .out_width = a->out_width,
+                          .in = a->in,
+                          .out = a->out,
+                          .x_ld = a->x_ld,
+                          .y_ld = a->y_ld,
+                          .kernel_h = a->kernel_h,
+                          .kernel_w = a->kernel_w,
+                          .stride = a->stride,
+                          .pad_h = a->pad_h,
+                          .pad_w = a->pad_w,
+                          .add = a->add};
+}
+
+static struct answer *
+find_answer(const struct cudnn *c, const struct shape *shape)
+{
+    size_t i;
+
+    for (i = 0; i < c->count; i++)
+        if (memcmp(&c->answer[i]->shape, shape, sizeof(*shape)) == 0)
+            return c->answer[i];
+    return NULL;
+}
+
+static void
+free_answer(const struct cudnn_calls *calls, struct answer *a)
+{
+    destroy(calls, &a->made);
+    free(a);
+}
+
+static enum chex_status
+add_answer(struct cudnn *c, const struct shape *shape, struct answer **out, struct chex_error *err)
+{
+    struct answer **grown = array_grow(c->answer, &c->capacity, c->count, sizeof(*grown));
+    struct answer *a = calloc(1, sizeof(*a));
+    enum chex_status status;
+
+    if (grown)
+        c->answer = grown;
+    if (!grown || !a) {
+        free(a);
+        return error_memory(err);
+    }
+    a->shape = *shape;
+    status = ask(c, a, err);
+    if (status != CHEX_OK) {
+        free_answer(c->calls, a);
+        return status;
+    }
+    c->answer[c->count++] = *out = a;
+    return CHEX_OK;
+}
+
+/* A normalisation or sums in it are not asked about: such a convolution is not plain. */
+static bool
+is_plain(const struct cuda_conv *conv)
+{
+    const struct conv_args *a = &conv->args;
+
+    return !a->norm.gamma && !a->sums.partial && a->in <= a->x_ld && conv->splits <= 1;
+}
+
+enum chex_status
+cudnn_takes(struct cudnn *c, const struct cuda_conv *conv, bool *takes, struct chex_error *err)
+{
+    struct shape shape = shape_of(conv->kind, &conv->args);
+    struct answer *a = is_plain(conv) ? find_answer(c, &shape) : NULL;
+    enum chex_status status = CHEX_OK;
+
+    if (!a && is_plain(conv))
+        status = add_answer(c, &shape, &a, err);
+    *takes = status == CHEX_OK && a && a->plan;
+    return status;
+}
+
+struct cudnn_choice
+cudnn_choice(const struct cudnn *c, const struct cuda_conv *conv)
+{
+    struct shape shape = shape_of(conv->kind, &conv->args);
+
+    return find_answer(c, &shape)->choice;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* Of a form of tile the kernels are in the order of the kinds, each in two versions (enum cuda_kernel_id). */
+struct cuda_conv
+cudnn_conv_of(const struct cuda_op *op)
+{
+    return (struct cuda_conv){
+        .kind = (enum conv_kind)((unsigned)op->kernel % 6 / 2), .args = op->args.conv, .splits = 1};
+}
+
+enum chex_status
+cudnn_run(struct cudnn *c, const struct cuda_op *op, cudaStream_t stream, struct chex_error *err)
+{
+    const struct cuda_conv conv = cudnn_conv_of(op);
+    const struct conv_args *a = &conv.args;
+    const struct shape shape = shape_of(conv.kind, a);
+    const struct answer *answer = find_answer(c, &shape);
+    struct made made = {.count = 0};
+    struct making m = {c->calls, &made, CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t pack = make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    const int64_t uid[] = {UID_X, UID_W, UID_Y};
+    const void *const pointer[] = {a->x, conv.kind == CONV_WEIGHTS ? a->partial : a->w, a->y};
+
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, uid);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointer);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &op->workspace);
+    finalize(&m, pack);
+    if (m.status == CUDNN_STATUS_SUCCESS)
+        m.status = c->calls->SetStream(c->handle, stream);
+    if (m.status == CUDNN_STATUS_SUCCESS)
+        m.status = c->calls->BackendExecute(c->handle, answer->plan, pack);
+    destroy(c->calls, &made);
+    return check(c->calls, m.status, "a convolution", err);
+}
+
+/* ---- the library and a device ------------------------------------------------------------------------------------ */
+
+unsigned
+cudnn_version(char text[CUDNN_TEXT])
+{
+    const struct cudnn_calls *calls = cudnn_open(text, CUDNN_TEXT);
+    unsigned version = calls ? (unsigned)calls->GetVersion() : 0;
+
+    if (calls)
+        snprintf(text, CUDNN_TEXT, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+    return version;
+}
+
+static cudnnStatus_t
+describe(struct cudnn *c, const char *described)
+{
+    const struct cudnn_calls *calls = c->calls;
+    cudnnStatus_t status = calls->BackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &c->device);
+
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = calls->BackendSetAttribute(c->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                            (int64_t)strlen(described) + 1, described);
+    return status == CUDNN_STATUS_SUCCESS ? calls->BackendFinalize(c->device) : status;
+}
+
+enum chex_status
+cudnn_new(enum precision precision, const char *described, struct cudnn **out, struct chex_error *err)
+{
+    char why[CUDNN_TEXT];
+    const struct cudnn_calls *calls = cudnn_open(why, sizeof(why));
+    struct cudnn *c;
+    enum chex_status status;
+
+    *out = NULL;
+    if (!calls)
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "%s", why);
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return error_memory(err);
+    c->calls = calls;
+    c->value = precision == PRECISION_FP32   ? CUDNN_DATA_FLOAT
+               : precision == PRECISION_BF16 ? CUDNN_DATA_BFLOAT16
+                                             : CUDNN_DATA_HALF;
+    status = described ? check(calls, describe(c, described), "a device that is described", err)
+                       : check(calls, calls->Create(&c->handle), "the GPU", err);
+    if (status == CHEX_OK)
+        *out = c;
+    else
+        cudnn_free(c);
+    return status;
+}
+
+void
+cudnn_free(struct cudnn *c)
+{
+    if (!c)
+        return;
+    while (c->count > 0)
+        free_answer(c->calls, c->answer[--c->count]);
+    free(c->answer);
+    if (c->device)
+        (void)c->calls->BackendDestroyDescriptor(c->device);
+    if (c->handle)
+        (void)c->calls->Destroy(c->handle);
+    free(c);
+}

@@ -1,0 +1,113 @@
+/*
+ * cuda_model.c - see cuda_model.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "gpu/cuda_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *
+cuda_kind(const char *kernel, char out[PLAN_KERNEL])
+{
+    static const char *const values[] = {"fp16", "bf16", "float"};
+    size_t i, used = 0;
+
+    out[0] = '\0';
+    while (*kernel) {
+        size_t word = strcspn(kernel, "_");
+        bool skip = strspn(kernel, "0123456789x") >= word;
+
+        for (i = 0; i < sizeof(values) / sizeof(*values); i++)
+            skip = skip || strcmp(kernel, values[i]) == 0;
+        if (!skip && used + word + 2 < PLAN_KERNEL)
+            used += (size_t)snprintf(out + used, PLAN_KERNEL - used, "%s%.*s", used > 0 ? "_" : "", (int)word, kernel);
+        kernel += word + (kernel[word] == '_');
+    }
+    return out;
+}
+
+struct cuda_place
+cuda_place_of(const struct cuda_layout *l)
+{
+    struct cuda_place p = {.value_bytes = l->chip.value_bytes};
+    int i;
+
+    _Static_assert(CUDA_TABLE_COUNT <= CUDA_KNOWN_TABLES, "room for all tables");
+    for (i = 0; i < CUDA_TABLE_COUNT; i++)
+        p.table[i] = (struct cuda_known_table){l->table[i].host, l->table[i].at, l->table[i].bytes};
+    return p;
+}
+
+static void
+describe(const struct cuda_layout *l, const struct cuda_place *place, const struct cuda_gpu *gpu,
+         const struct cuda_op *op, unsigned times, struct plan_launch *out)
+{
+    struct cuda_work work;
+    unsigned rows, columns;
+    size_t tiles;
+
+    cuda_work_of(place, op, &work);
+    *out = (struct plan_launch){.times = times,
+                                .read = cuda_area_bytes(&work.read),
+                                .written = cuda_area_bytes(&work.written),
+                                .seconds = cuda_seconds(gpu, op, &work)};
+    snprintf(out->kernel, sizeof(out->kernel), "%s", l->chip.set[op->kernel].name);
+    cuda_kind(out->kernel, out->kind);
+    if (work.depth > 0)
+        snprintf(out->shape, sizeof(out->shape), "%zu x %zu x %zu", work.rows, work.columns, work.depth);
+    else
+        snprintf(out->shape, sizeof(out->shape), "%zu x %zu", work.rows, work.columns);
+    if (cuda_is_conv(op) || cuda_is_pair(op)) {
+        tiles = cuda_tiles(op, &rows, &columns);
+        snprintf(out->tile, sizeof(out->tile), "%ux%u, %zu tiles", rows, columns, tiles);
+    } else {
+        snprintf(out->tile, sizeof(out->tile), "%zu blocks", (size_t)op->x * op->y * op->z);
+    }
+}
+
+/* The lists of a step, and whether they are those of a micro-batch. */
+static const struct step_list {
+    enum cuda_list_id id;
+    bool each;
+} step_lists[] = {{CUDA_LIST_INPUT0, true},   {CUDA_LIST_BEGIN, false}, {CUDA_LIST_FORWARD, true},
+                  {CUDA_LIST_BACKWARD, true}, {CUDA_LIST_END, false},   {CUDA_LIST_UPDATE, false}};
+#define STEP_LISTS (sizeof(step_lists) / sizeof(*step_lists))
+
+static void
+add_launch(struct plan_model *m)
+{
+    const struct plan_launch *launch = &m->launch[m->count++];
+
+    m->launches += launch->times;
+    m->bytes += launch->times * (launch->read + launch->written);
+    m->seconds += launch->times * launch->seconds;
+}
+
+enum chex_status
+cuda_model_make(const struct cuda_layout *l, const struct cuda_gpu *gpu, struct plan_model *out, struct chex_error *err)
+{
+    unsigned micro_batches = l->options->micro_batches > 0 ? l->options->micro_batches : 1;
+    struct cuda_place place = cuda_place_of(l);
+    size_t all = 0, i, k;
+
+    for (i = 0; i < STEP_LISTS; i++)
+        all += l->list[step_lists[i].id].count;
+    out->launch = calloc(all > 0 ? all : 1, sizeof(*out->launch));
+    if (!out->launch)
+        return error_memory(err);
+    out->images = l->options->batch * micro_batches;
+    for (i = 0; i < STEP_LISTS; i++) {
+        const struct cuda_list *list = &l->list[step_lists[i].id];
+
+        for (k = 0; k < list->count; k++) {
+            describe(l, &place, gpu, &list->op[k], step_lists[i].each ? micro_batches : 1, &out->launch[out->count]);
+            add_launch(out);
+        }
+    }
+    return CHEX_OK;
+}

@@ -1,0 +1,265 @@
+/*
+ * cuda_backward.c - the launches of a micro-batch backward
+ *
+ * The first launch that makes a gradient of values writes it, the others add to it; the order of the launches is the
+ * order of the sum.  What normalisations leave for later is in cuda_settle.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "layout/cuda_build.h"
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+/*
+ * Places are asked for when the form is there, and what comes before the launch was put in: both gradients are one
+ * launch.
+ */
+static void
+place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
+{
+    const struct graph_node *norm = build_through(b, n);
+    const struct graph_slice *source = build_source(b, n);
+
+    if (norm) {
+        c->args.norm = build_view(b, norm);
+        c->args.values = build_read(b, source);
+        c->args.sums = build_masked(b, norm, cuda_conv_op(c).x);
+    }
+    c->args.x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->args.add);
+    c->args.y = build_read_gradient(b, &n->out);
+}
+
+/* Returns the piece of its partial sums. */
+static size_t
+place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
+{
+    const struct graph_node *norm = build_through(b, n);
+    size_t partial = build_take(b, cuda_conv_partial(c) * sizeof(float));
+
+    if (norm)
+        c->args.norm = build_view(b, norm);
+    c->args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
+    c->args.y = build_read_gradient(b, &n->out);
+    c->args.partial = build_at(b, partial);
+    return partial;
+}
+
+/* Images need no gradient. */
+static void
+stem_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
+    size_t partial;
+
+    cuda_conv_choose(&c, b->layout->chip.processors);
+    partial = place_weights(b, n, &c);
+    build_conv_check(b, &c);
+    build_conv_launch(b, cuda_conv_op(&c));
+    build_add_later(b, n, partial, &c);
+}
+
+static void
+conv_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv_pair p = {build_conv(b, n, CONV_DATA), build_conv(b, n, CONV_WEIGHTS)};
+    size_t partial;
+
+    if (build_through(b, n))
+        build_before_masked(b, build_through(b, n));
+    cuda_conv_pair_choose(&p, b->layout->chip.processors);
+    place_data(b, n, &p.data);
+    partial = place_weights(b, n, &p.weights);
+    build_conv_check(b, &p.data);
+    build_conv_check(b, &p.weights);
+    build_conv_launch(b, cuda_conv_pair_op(&p));
+    build_add_later(b, n, partial, &p.weights);
+}
+
+/* ---- batch normalisation ----------------------------------------------------------------------------------------- */
+
+/* One that was written. */
+static void
+norm_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    unsigned strides = build_strides(b, build_all_pixels(b, n->in.buffer), n->in.channels);
+    struct norm_mask_args a = {.weight = (const float *)l->weight,
+                               .images = l->options->batch,
+                               .pixels = build_pixels(b, n->in.buffer),
+                               .channels = n->in.channels,
+                               .x_ld = l->tensor[n->in.buffer].ld,
+                               .dy_ld = l->tensor[n->out.buffer].ld,
+                               .gradient_ld = l->tensor[n->in.buffer].ld};
+    struct cuda_op op;
+
+    build_before_masked(b, n);
+    op = build_op(b, CUDA_NORM_MASK, strides);
+    op.y = cuda_blocks(n->in.channels, NORM_CHANNELS);
+    a.x = build_read(b, &n->in);
+    a.dy = build_read_gradient(b, &n->out);
+    a.gradient = build_write_masked(b, &n->in, &a.add);
+    a.norm = build_view(b, n);
+    a.sums = build_masked(b, n, op.x);
+    op.args.norm_mask = a;
+    build_launch(b, op);
+}
+
+/* ---- the others -------------------------------------------------------------------------------------------------- */
+
+static void
+pool_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    bool largest = n->op == GRAPH_MAX_POOL;
+    struct cuda_op op = build_op(b, largest ? CUDA_MAX_POOL_GRADIENT : CUDA_AVERAGE_POOL_GRADIENT,
+                                 build_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels / 8, POOL_THREADS));
+
+    op.args.pool = build_pool(b, n);
+    op.args.pool.x = largest ? build_read(b, &n->in) : NULL;
+    op.args.pool.dy = build_read_gradient(b, &n->out);
+    op.args.pool.dx = build_write_gradient(b, &n->in, &op.args.pool.add);
+    build_launch(b, op);
+}
+
+static void
+mean_pool_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    struct cuda_op op = build_op(b, CUDA_MEAN_POOL_GRADIENT,
+                                 build_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels / 8, POOL_THREADS));
+
+    op.args.mean_pool = (struct mean_pool_args){.images = l->options->batch,
+                                                .pixels = build_pixels(b, n->in.buffer),
+                                                .channels = n->in.channels,
+                                                .dy_ld = l->tensor[n->out.buffer].ld,
+                                                .dx_ld = l->tensor[n->in.buffer].ld};
+    op.args.mean_pool.dy = build_read_gradient(b, &n->out);
+    op.args.mean_pool.dx = build_write_gradient(b, &n->in, &op.args.mean_pool.add);
+    build_launch(b, op);
+}
+
+/* A pool and the normalisation before it. */
+static void
+norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
+{
+    static const enum cuda_kernel_id kernels[] = {[GRAPH_MAX_POOL] = CUDA_NORM_MAX_POOL_GRADIENT,
+                                                  [GRAPH_AVG_POOL] = CUDA_NORM_AVERAGE_POOL_GRADIENT,
+                                                  [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL_GRADIENT};
+    unsigned strides = build_strides(b, build_all_pixels(b, norm->in.buffer), norm->in.channels);
+    struct norm_pool_args a = {.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
+    struct cuda_op op;
+
+    build_before_masked(b, norm);
+    op = build_op(b, kernels[n->op], strides);
+    op.y = cuda_blocks(norm->in.channels, NORM_CHANNELS);
+    a.pool.x = build_read(b, &norm->in);
+    a.pool.dy = build_read_gradient(b, &n->out);
+    a.pool.dx = build_write_masked(b, &norm->in, &a.pool.add);
+    a.norm = build_view(b, norm);
+    a.sums = build_masked(b, norm, op.x);
+    op.args.norm_pool = a;
+    build_launch(b, op);
+}
+
+static void
+branches_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    unsigned pixels = build_all_pixels(b, n->out.buffer);
+    struct cuda_op op = build_op(b, CUDA_BRANCHES_GRADIENT, build_blocks(b, pixels, n->out.channels / 8, POOL_THREADS));
+
+    op.args.branches = (struct branches_args){.pixels = pixels,
+                                              .channels = n->out.channels,
+                                              .y_ld = l->tensor[n->out.buffer].ld,
+                                              .dy_ld = l->tensor[n->out.buffer].ld,
+                                              .dx_ld = l->tensor[n->in.buffer].ld,
+                                              .dx2_ld = l->tensor[n->in2.buffer].ld,
+                                              .relu = n->relu};
+    op.args.branches.y = build_read(b, &n->out);
+    op.args.branches.dy = build_read_gradient(b, &n->out);
+    op.args.branches.dx = build_write_gradient(b, &n->in, &op.args.branches.add);
+    op.args.branches.dx2 = build_write_gradient(b, &n->in2, &op.args.branches.add2);
+    build_launch(b, op);
+}
+
+static void
+linear_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    struct linear_args a = {.w = build_weight(b, n->weight),
+                            .dw = build_gradient_of(b, n->weight),
+                            .dbias = build_gradient_of(b, n->bias),
+                            .block = (const struct batch_block *)l->batch_block,
+                            .state = (const struct step_state *)l->state,
+                            .images = l->options->batch,
+                            .in = n->in.channels,
+                            .out = n->out.channels,
+                            .x_ld = l->tensor[n->in.buffer].ld,
+                            .dx_ld = l->tensor[n->in.buffer].ld};
+    struct cuda_op op = build_op(b, CUDA_LINEAR_GRADIENT_DATA, build_blocks(b, a.images, a.in, HEAD_THREADS));
+    unsigned add;
+
+    a.dz = build_read_gradient(b, &n->out);
+    a.dx = build_write_gradient(b, &n->in, &add);
+    if (add)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU does no other node beside a linear layer");
+    op.args.linear = a;
+    build_launch(b, op);
+    a.dz = build_read_gradient(b, &n->out);
+    a.x = build_read(b, &n->in);
+    op = build_op(b, CUDA_LINEAR_GRADIENT_WEIGHTS, build_blocks(b, (size_t)a.in + 1, a.out, HEAD_THREADS));
+    op.args.linear = a;
+    build_made(b, n->weight);
+    build_made(b, n->bias);
+    build_final(b, &op);
+    build_launch(b, op);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static void
+node_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct graph_node *norm = build_through(b, n);
+
+    build_settle(b, &n->out);
+    switch (n->op) {
+    case GRAPH_CONV:
+        (build_is_stem(b, n) ? stem_backward : build_is_plain(b, n) ? build_plain_backward : conv_backward)(b, n);
+        break;
+    case GRAPH_NORM:
+        norm_backward(b, n);
+        break;
+    case GRAPH_ADD:
+        branches_backward(b, n);
+        break;
+    case GRAPH_MAX_POOL:
+    case GRAPH_AVG_POOL:
+        norm ? norm_pool_backward(b, n, norm) : pool_backward(b, n);
+        break;
+    case GRAPH_MEAN_POOL:
+        norm ? norm_pool_backward(b, n, norm) : mean_pool_backward(b, n);
+        break;
+    case GRAPH_LINEAR:
+        linear_backward(b, n);
+        break;
+    }
+}
+
+void
+build_backward(struct cuda_builder *b)
+{
+    size_t i;
+
+    b->final = b->graph->param_count;
+    for (i = b->graph->node_count; i > 0 && b->status == CHEX_OK; i--) {
+        b->node = (unsigned)(i - 1);
+        if (!b->fold.reader[i - 1]) /* else it is a part of its reader */
+            node_backward(b, &b->graph->node[i - 1]);
+    }
+    b->node = CUDA_NO_NODE;
+    build_add_all(b);
+    if (b->final != 0)
+        build_fail(b, CHEX_ERR_BUG, "gradients of some parameters are never final");
+}

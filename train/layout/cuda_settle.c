@@ -1,0 +1,161 @@
+/*
+ * cuda_settle.c - see cuda_build.h: what backward leaves for later, and the launches that finish it
+ *
+ * The gradient of a slab is A until the writer of a slice asks for it; sums of the last normalisation that was there
+ * are still partial then, for all channels that it read.  norm_settle adds them up for all of these channels and
+ * finishes the gradient of the slice.  So sums of one normalisation are added once.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "layout/cuda_build.h"
+
+/*
+ * Gradients of weights are added in one launch for a bucket of them, which is what the ranks can sum next; those that
+ * are made last, in front of the arena, have launches of their own.  Partial sums live until then, so a launch is also
+ * for that many bytes of these.
+ */
+#define PARTIAL_BYTES ((size_t)128 << 20)
+
+/* ---- gradients of normalisations --------------------------------------------------------------------------------- */
+
+static const struct graph_slice nothing = {.channels = 0};
+
+/* What is left for a buffer is added up; and the gradient of a slice of it is finished, or of `nothing`. */
+static void
+launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+{
+    const struct cuda_layout *l = b->layout;
+    struct build_sums *left = &b->left[buffer];
+    const struct graph_node *norm = left->norm;
+    unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(left->channels, NORM_CHANNELS);
+    unsigned strides = groups > 0 ? build_strides(b, build_all_pixels(b, buffer), s->channels) : 0;
+    struct build_readers readers = build_norm_readers(all + groups * strides);
+    struct norm_settle_args a = {.gamma = build_weight(b, norm->weight),
+                                 .dgamma = build_gradient_of(b, norm->weight),
+                                 .dbeta = build_gradient_of(b, norm->bias),
+                                 .weight = (const float *)l->weight,
+                                 .block = (const struct batch_block *)l->batch_block,
+                                 .state = (const struct step_state *)l->state,
+                                 .images = l->options->batch,
+                                 .pixels = build_pixels(b, buffer),
+                                 .x_ld = l->tensor[buffer].ld,
+                                 .gradient_ld = l->tensor[buffer].ld,
+                                 .epsilon = GRAPH_NORM_EPSILON};
+    struct build_pair m, by;
+    struct cuda_op op;
+
+    build_fold(b, left, &readers);
+    op = build_op(b, CUDA_NORM_SETTLE, readers.blocks);
+    m = build_moments(b, buffer, norm->in.first);
+    by = build_by(b, &norm->in, &a.add);
+    a.sums = build_sums_at(b, left);
+    a.by_beta = by.one;
+    a.by_gamma = by.two;
+    a.mean = m.one;
+    a.variance = m.two;
+    if (groups > 0) {
+        a.first = s->first - norm->in.first;
+        a.channels = s->channels;
+        a.gradient = build_read_gradient(b, s);
+        a.x = build_read(b, s);
+    }
+    op.args.norm_settle = a;
+    build_made(b, norm->weight);
+    build_made(b, norm->bias);
+    build_final(b, &op);
+    build_launch(b, op);
+    *left = build_no_sums();
+}
+
+void
+build_before_masked(struct cuda_builder *b, const struct graph_node *norm)
+{
+    if (b->left[norm->in.buffer].piece != BUILD_NONE)
+        launch_settle(b, norm->in.buffer, &nothing);
+}
+
+struct channel_sums
+build_masked(struct cuda_builder *b, const struct graph_node *norm, unsigned blocks)
+{
+    struct build_sums *left = &b->left[norm->in.buffer];
+
+    *left = build_take_sums(b, blocks, norm->in.channels);
+    left->norm = norm;
+    return build_sums_at(b, left);
+}
+
+void
+build_settle(struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct build_sums *left = &b->left[s->buffer];
+    const struct graph_slice *read = left->norm ? &left->norm->in : NULL;
+
+    if (b->status != CHEX_OK || !cuda_fold_norm_of(b->graph, s))
+        return;
+    if (!read || left->piece == BUILD_NONE || s->first < read->first ||
+        s->first + s->channels > read->first + read->channels) {
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of what it writes was not the last to read it");
+        return;
+    }
+    launch_settle(b, s->buffer, s);
+}
+
+/* ---- gradients of weights ---------------------------------------------------------------------------------------- */
+
+void
+build_add_all(struct cuda_builder *b)
+{
+    const struct cuda_layout *l = b->layout;
+    const struct cuda_table *table = &l->table[CUDA_TABLE_SPLITS];
+    struct splits_entry *entry = (struct splits_entry *)table->host + b->splits;
+    unsigned blocks = 0;
+    struct cuda_op op;
+    size_t i;
+
+    if (b->partials == 0)
+        return;
+    for (i = 0; i < b->partials; i++) {
+        struct splits_entry *e = &entry[i];
+
+        *e = b->partial[i].entry;
+        e->partial = build_at(b, b->partial[i].piece);
+        e->first_block = blocks;
+        blocks += cuda_sum_blocks(e);
+        build_made(b, b->partial[i].weight);
+    }
+    op = build_op(b, CUDA_SUM_ALL, blocks);
+    op.node = CUDA_NO_NODE;
+    op.args.sum_all = (struct sum_all_args){.entry = (const struct splits_entry *)table->at + b->splits,
+                                            .gradient = (float *)l->arena[ARENA_GRADIENTS],
+                                            .block = (const struct batch_block *)l->batch_block,
+                                            .state = (const struct step_state *)l->state,
+                                            .entries = (unsigned)b->partials};
+    build_final(b, &op);
+    build_launch(b, op);
+    b->splits += b->partials;
+    b->partials = b->partial_bytes = b->partial_floats = 0;
+}
+
+void
+build_add_later(struct cuda_builder *b, const struct graph_node *conv, size_t piece, const struct cuda_conv *c)
+{
+    const struct graph_tensor *t = &b->graph->param[conv->weight];
+    bool last = t->offset + t->count <= CUDA_FRONT;
+
+    if (last && b->partials > 0 && b->partial[0].entry.gradient >= CUDA_FRONT)
+        build_add_all(b);
+    b->partial[b->partials++] = (struct build_partial){.piece = piece,
+                                                       .weight = conv->weight,
+                                                       .entry = {.gradient = t->offset,
+                                                                 .out = conv->out.channels,
+                                                                 .in = conv->in.channels,
+                                                                 .taps = conv->kernel * conv->kernel,
+                                                                 .splits = c->splits,
+                                                                 .stem = build_is_stem(b, conv)}};
+    b->partial_bytes += cuda_conv_partial(c) * sizeof(float);
+    b->partial_floats += t->count;
+    if (b->partial_floats >= CUDA_BUCKET || b->partial_bytes >= PARTIAL_BYTES)
+        build_add_all(b);
+}

@@ -1,0 +1,204 @@
+/*
+ * rank_advice.c - see rank_times.h: one sentence about what costs most, and what to change
+ *
+ * Every loss is a share of the time.  The largest one is told, if it is worth a change.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/rank_times.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define LEAST            0.02 /* of the time; less is not worth a change */
+#define LEAST_EVALUATION 0.1  /* an evaluation is wanted, a wait is not */
+
+struct advice {
+    double loss;
+    char *text;
+};
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+/* What a rank does for longer than the others, and what helps.  Without words: it waits, or its device does. */
+struct cause {
+    const char *what, *change;
+};
+
+#define REST PART_COUNT
+
+static const char computing[] = "its computing";
+static const char elsewhere[] = "look for other processes on that machine, and for a lower clock";
+
+static const struct cause causes[PART_COUNT + 1] = {
+    [PART_WAIT] = {"its reading", "--stage"},
+    [PART_COPY] = {"its copies to the GPU", "look at the link of that GPU"},
+    [PART_FORWARD] = {computing, elsewhere},
+    [PART_BACKWARD] = {computing, elsewhere},
+    [PART_UPDATE] = {computing, elsewhere},
+    [PART_EVALUATE] = {"its evaluation", "a smaller --bootstrap"},
+    [PART_SAVE] = {"its checkpoints", "a longer --checkpoint-every"},
+    [REST] = {"its bookkeeping", elsewhere},
+};
+
+double
+rank_time_rest(const struct rank_time *r)
+{
+    double left = r->seconds;
+    unsigned i;
+
+    for (i = 0; i < PART_COUNT; i++)
+        if (i != PART_MEET || isnan(r->busy))
+            left -= r->parts.seconds[i];
+    return left > 0 ? left : 0;
+}
+
+static double
+part_of(const struct rank_time *r, unsigned part)
+{
+    return part == REST ? rank_time_rest(r) : r->parts.seconds[part];
+}
+
+/* The mean of a part, over all ranks but one (-1: over all). */
+static double
+mean_part(const struct rank_times *t, unsigned part, int but)
+{
+    unsigned count = t->ranks - (but >= 0), r;
+    double sum = 0;
+
+    for (r = 0; r < t->ranks; r++)
+        if ((int)r != but)
+            sum += part_of(&t->rank[r], part);
+    return count > 0 ? sum / count : 0;
+}
+
+static double
+mean_share(const struct rank_times *t, unsigned part)
+{
+    return mean_part(t, part, -1) / t->seconds;
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
+
+/* Is this the largest loss so far?  Then its text is the next to be written. */
+static bool
+is_worse(struct advice *a, double loss, double least)
+{
+    if (!(loss >= least) || loss <= a->loss)
+        return false;
+    a->loss = loss;
+    return true;
+}
+
+static int
+percent(double loss)
+{
+    return (int)(100 * loss + 0.5);
+}
+
+static unsigned
+slowest_rank(const struct rank_times *t)
+{
+    unsigned most = 0, r;
+
+    for (r = 1; r < t->ranks; r++)
+        if (t->rank[r].work > t->rank[most].work)
+            most = r;
+    return most;
+}
+
+/* One rank that works longer than the others, in every step. */
+static void
+look_at_slowest(const struct rank_times *t, struct advice *a)
+{
+    unsigned slow = slowest_rank(t), part, most = REST, r;
+    double others = 0, excess = -HUGE_VAL;
+
+    for (r = 0; r < t->ranks; r++)
+        others += r == slow ? 0 : t->rank[r].work;
+    if (t->ranks < 2 || !is_worse(a, (t->rank[slow].work - others / (t->ranks - 1)) / t->seconds, LEAST))
+        return;
+    for (part = 0; part <= REST; part++) {
+        double more = part_of(&t->rank[slow], part) - mean_part(t, part, (int)slow);
+
+        if (causes[part].what && more > excess) {
+            excess = more;
+            most = part;
+        }
+    }
+    snprintf(a->text, RANK_ADVICE, "ranks wait %d %% for rank %u, %.63s: %s; %s", percent(a->loss), slow,
+             t->rank[slow].host, causes[most].what, causes[most].change);
+}
+
+/* Waits between ranks none of which is slower than the others on the whole. */
+static void
+look_at_messages(const struct rank_times *t, struct advice *a)
+{
+    double work = t->rank[slowest_rank(t)].work, ideal = isnan(t->ideal) ? work : t->ideal;
+
+    if (t->ranks < 2)
+        return;
+    if (is_worse(a, (ideal - work) / t->seconds, LEAST))
+        snprintf(a->text, RANK_ADVICE, "ranks wait %d %% for one another in turn: %s", percent(a->loss),
+                 mean_share(t, PART_WAIT) >= LEAST ? "their reading; --stage" : elsewhere);
+    if (is_worse(a, (t->seconds - ideal) / t->seconds, LEAST))
+        snprintf(a->text, RANK_ADVICE,
+                 "messages between the ranks take %d %%: a larger --batch or --accumulate, or a faster network",
+                 percent(a->loss));
+}
+
+static void
+look_at_parts(const struct rank_times *t, struct advice *a)
+{
+    if (is_worse(a, mean_share(t, PART_WAIT), LEAST))
+        snprintf(a->text, RANK_ADVICE, "images are waited for %d %% of the time: --cache or --stage", percent(a->loss));
+    if (is_worse(a, mean_share(t, PART_COPY), LEAST))
+        snprintf(a->text, RANK_ADVICE, "copies to the GPU take %d %%: --cache device", percent(a->loss));
+    if (is_worse(a, mean_share(t, PART_SAVE), LEAST))
+        snprintf(a->text, RANK_ADVICE, "checkpoints take %d %%: a longer --checkpoint-every", percent(a->loss));
+    if (is_worse(a, mean_share(t, PART_EVALUATE), LEAST_EVALUATION))
+        snprintf(a->text, RANK_ADVICE, "evaluations take %d %%: a smaller --bootstrap, or --tta none",
+                 percent(a->loss));
+}
+
+/* A device that computes nothing while nothing that has a name keeps it. */
+static void
+look_at_device(const struct rank_times *t, struct advice *a)
+{
+    double left = t->seconds * t->ranks;
+    unsigned r, i;
+
+    for (r = 0; r < t->ranks; r++) {
+        left -= t->rank[r].busy;
+        for (i = 0; i < PART_COUNT; i++)
+            if (i != PART_FORWARD && i != PART_BACKWARD && i != PART_UPDATE && i != PART_MEET)
+                left -= t->rank[r].parts.seconds[i];
+    }
+    if (is_worse(a, left / (t->seconds * t->ranks), LEAST))
+        snprintf(a->text, RANK_ADVICE, "GPUs wait %d %% for their hosts: a larger --micro-batch", percent(a->loss));
+}
+
+char *
+rank_times_advice(const struct rank_times *t, char out[RANK_ADVICE])
+{
+    struct advice a = {.text = out};
+    double work = 0;
+    unsigned r;
+
+    if (t->ranks == 0 || !(t->seconds > 0)) {
+        snprintf(out, RANK_ADVICE, "no time was measured");
+        return out;
+    }
+    look_at_slowest(t, &a);
+    look_at_messages(t, &a);
+    look_at_parts(t, &a);
+    look_at_device(t, &a);
+    for (r = 0; r < t->ranks; r++)
+        work += t->rank[r].work;
+    if (a.loss <= 0)
+        snprintf(out, RANK_ADVICE, "ranks work %d %% of the time: nothing to change",
+                 percent(fmin(work / (t->seconds * t->ranks), 1)));
+    return out;
+}

@@ -1,0 +1,118 @@
+/*
+ * rank_times.c - see rank_times.h: sums over epochs, the ideal network, the factors
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/rank_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void
+rank_times_release(struct rank_times *t)
+{
+    free(t->rank);
+    *t = (struct rank_times){.rank = NULL};
+}
+
+static void
+add_rank(struct rank_time *sum, const struct rank_time *r)
+{
+    unsigned i;
+
+    sum->seconds += r->seconds;
+    sum->work += r->work;
+    sum->busy += r->busy;
+    for (i = 0; i < PART_COUNT; i++)
+        sum->parts.seconds[i] += r->parts.seconds[i];
+}
+
+enum chex_status
+rank_times_add(struct rank_times *sum, const struct rank_times *t, struct chex_error *err)
+{
+    unsigned r;
+
+    if (!sum->rank) {
+        sum->rank = calloc(t->ranks, sizeof(*sum->rank));
+        if (!sum->rank)
+            return error_memory(err);
+        sum->ranks = t->ranks;
+        for (r = 0; r < t->ranks; r++)
+            for (size_t i = 0; i < sizeof(sum->rank[r].host); i++)
+                sum->rank[r].host[i] = t->rank[r].host[i];
+    }
+    if (sum->ranks != t->ranks)
+        return error_set(err, CHEX_ERR_BUG, "times of %u ranks and of %u", sum->ranks, t->ranks);
+    for (r = 0; r < t->ranks; r++)
+        add_rank(&sum->rank[r], &t->rank[r]);
+    sum->steps += t->steps;
+    sum->seconds += t->seconds;
+    sum->ideal += t->ideal;
+    return CHEX_OK;
+}
+
+double
+rank_times_ideal(const float *const work[], const size_t count[], unsigned ranks)
+{
+    double sum = 0;
+    unsigned r;
+    size_t i;
+
+    for (r = 1; r < ranks; r++)
+        if (count[r] != count[0])
+            return (double)NAN;
+    for (i = 0; i < count[0]; i++) {
+        float most = 0;
+
+        for (r = 0; r < ranks; r++)
+            most = work[r][i] > most ? work[r][i] : most;
+        sum += (double)most;
+    }
+    return sum;
+}
+
+/* ---- factors ----------------------------------------------------------------------------------------------------- */
+
+const struct factor_info factor_info[FACTOR_COUNT] = {
+    [FACTOR_PARALLEL] = {"parallel_efficiency", "parallel efficiency", "Mean work of the ranks by the time; POP."},
+    [FACTOR_BALANCE] = {"load_balance", "load balance", "Mean work of the ranks by the largest; POP."},
+    [FACTOR_COMMUNICATION] = {"communication_efficiency", "communication", "Largest work of a rank by the time; POP."},
+    [FACTOR_SERIALISATION] = {"serialisation_efficiency", "serialisation",
+                              "Largest work of a rank by the time on an ideal network; POP."},
+    [FACTOR_TRANSFER] = {"transfer_efficiency", "transfer", "Time on an ideal network by the time; POP."},
+    [FACTOR_BUSY] = {"device_busy", "device busy", "Share of the time in which devices computed for the steps."},
+};
+
+/* Two clocks of a run may disagree by a rounding: a share stays one. */
+static double
+share(double part, double whole)
+{
+    double value = whole > 0 ? part / whole : (double)NAN;
+
+    return value > 1 ? 1 : value < 0 ? 0 : value;
+}
+
+void
+rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT])
+{
+    double sum = 0, most = 0, busy = 0, ideal = t->ideal;
+    unsigned r;
+
+    for (r = 0; r < t->ranks; r++) {
+        sum += t->rank[r].work;
+        busy += t->rank[r].busy;
+        most = t->rank[r].work > most ? t->rank[r].work : most;
+    }
+    if (ideal < most)
+        ideal = most;
+    if (ideal > t->seconds)
+        ideal = t->seconds;
+    out[FACTOR_BALANCE] = share(sum, most * t->ranks);
+    out[FACTOR_COMMUNICATION] = share(most, t->seconds);
+    out[FACTOR_PARALLEL] = out[FACTOR_BALANCE] * out[FACTOR_COMMUNICATION];
+    out[FACTOR_SERIALISATION] = share(most, ideal);
+    out[FACTOR_TRANSFER] = share(ideal, t->seconds);
+    out[FACTOR_BUSY] = share(busy, t->seconds * t->ranks);
+}

@@ -1,0 +1,126 @@
+/*
+ * rank_times_json.c - see rank_times.h: times of ranks in a line of metrics.jsonl (schemas/metrics.schema.json)
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "log/rank_times.h"
+
+#include "base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static bool
+set(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value) == 0;
+}
+
+static json_t *
+rank_json(const struct rank_time *r, unsigned number)
+{
+    json_t *parts = json_object(), *object = json_object();
+    bool good = true;
+    unsigned i;
+
+    for (i = 0; i < PART_COUNT; i++)
+        good &= set(parts, step_part_name[i], real_json(r->parts.seconds[i]));
+    good &= set(object, "rank", count_json(number));
+    good &= set(object, "host", text_json(r->host));
+    good &= set(object, "seconds", real_json(r->seconds));
+    good &= set(object, "work", real_json(r->work));
+    good &= set(object, "busy", real_json(r->busy));
+    good &= set(object, "parts", parts);
+    if (!good)
+        json_decref(object);
+    return good ? object : NULL;
+}
+
+static json_t *
+factors_json(const struct rank_times *t)
+{
+    json_t *object = json_object();
+    double factor[FACTOR_COUNT];
+    bool good = true;
+    unsigned i;
+
+    rank_times_factors(t, factor);
+    for (i = 0; i < FACTOR_COUNT; i++)
+        good &= set(object, factor_info[i].name, real_json(factor[i]));
+    if (!good)
+        json_decref(object);
+    return good ? object : NULL;
+}
+
+bool
+rank_times_json_add(json_t *object, const struct rank_times *t)
+{
+    json_t *ranks = json_array();
+    char advice[RANK_ADVICE];
+    bool good = true;
+    unsigned r;
+
+    for (r = 0; r < t->ranks; r++)
+        good &= json_array_append_new(ranks, rank_json(&t->rank[r], r)) == 0;
+    good &= set(object, "steps", count_json(t->steps));
+    good &= set(object, "seconds", real_json(t->seconds));
+    good &= set(object, "ideal_seconds", real_json(t->ideal));
+    good &= set(object, "factors", factors_json(t));
+    good &= set(object, "ranks", ranks);
+    good &= set(object, "advice", text_json(rank_times_advice(t, advice)));
+    return good;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* A number from 0 on; null is NaN. */
+static bool
+get(const json_t *object, const char *key, double *out)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *out = json_is_null(value) ? (double)NAN : json_number_value(value);
+    return json_is_null(value) || (json_is_number(value) && *out >= 0 && isfinite(*out));
+}
+
+static bool
+read_rank(const json_t *object, struct rank_time *r)
+{
+    const char *host = json_string_value(json_object_get(object, "host"));
+    const json_t *parts = json_object_get(object, "parts");
+    bool good = host && get(object, "seconds", &r->seconds) && get(object, "work", &r->work) &&
+                get(object, "busy", &r->busy) && isfinite(r->seconds) && isfinite(r->work);
+    unsigned i;
+
+    for (i = 0; good && i < PART_COUNT; i++)
+        good = get(parts, step_part_name[i], &r->parts.seconds[i]) && isfinite(r->parts.seconds[i]);
+    if (good)
+        memcpy(r->host, host, strnlen(host, sizeof(r->host) - 1));
+    return good;
+}
+
+enum chex_status
+rank_times_json_read(const json_t *object, struct rank_times *out, struct chex_error *err)
+{
+    const json_t *ranks = json_object_get(object, "ranks"), *steps = json_object_get(object, "steps");
+    size_t count = json_array_size(ranks), r;
+    bool good = count > 0 && count <= RANK_TIMES_MAX && json_is_integer(steps) && json_integer_value(steps) >= 0;
+
+    *out = (struct rank_times){.steps = (uint64_t)json_integer_value(steps)};
+    good = good && get(object, "seconds", &out->seconds) && isfinite(out->seconds) &&
+           get(object, "ideal_seconds", &out->ideal);
+    if (good) {
+        out->rank = calloc(count, sizeof(*out->rank));
+        if (!out->rank)
+            return error_memory(err);
+        out->ranks = (unsigned)count;
+    }
+    for (r = 0; good && r < count; r++)
+        good = read_rank(json_array_get(ranks, r), &out->rank[r]);
+    return good ? CHEX_OK : error_set(err, CHEX_ERR_DAMAGED, "times of ranks that are none");
+}
