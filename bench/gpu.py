@@ -3,7 +3,7 @@
 """How fast chex-train is on a GPU, beside PyTorch on the same device in the same run (make bench-gpu).
 
     gpu.py [--quick] [--device cuda] [--out FOLDER] [--budget SECONDS] [PART...]
-    gpu.py --table FILE.json           the table of stored results
+    gpu.py --table FILE.json           the table of stored results; of bench.jsonl too, of a run that was cut off
 
 Parts, in this order:
     machine   what is here: GPU, driver, versions
@@ -11,11 +11,12 @@ Parts, in this order:
     steps     chex-train's DenseNet-121 through its seam: batches, fp16 and bf16, training and inference, with graph and
               without (then each kernel is waited for: what a graph saves, and more)
     torch     PyTorch: eager, AMP, AMP with channels last, torch.compile, a CUDA graph; training and inference
-    ncu       bytes and time of each kind of kernel by Nsight Compute, beside the least that it must move by the graph
+    ncu       bytes and time of each kind of kernel by Nsight Compute, beside the plan's own model
 
-All of one run go into FOLDER/DATE-DEVICE.json and .md; FOLDER is $OUT or bench/results/.  bench.jsonl, bench.log there
-(else in the build folder's gpu-results/) have each result when it is known.  --quick takes ten minutes, all half an
-hour.  Each part has a limit of its own; what was left out for want of time is listed.
+All of one run go into FOLDER/DATE-DEVICE.json and .md (-2, -3 where these exist), written whenever a part ends; FOLDER
+is $OUT or bench/results/.  bench.jsonl, bench.log there (else in the build folder's gpu-results/) have each result when
+it is known.  --quick takes ten minutes, all an hour and a half, of which PyTorch's compilers take most.  Each part has
+a limit of its own; what was left out for want of time is listed.  machine is always the first part.
 Exit status: 0 good, 1 something failed, 77 there is no GPU, or nothing could run.
 """
 import argparse
@@ -39,29 +40,29 @@ STEPS = [("train", "fp16", 224, 64, True), ("train", "fp16", 224, 256, True), ("
          ("train", "fp16", 224, 64, False)]
 MORE_STEPS = [(what, precision, 224, batch, True) for precision in ("fp16", "bf16") for what in ("train", "infer")
               for batch in (32, 64, 128, 256, 512)]
-MORE_STEPS += [("train", "fp16", 224, batch, False) for batch in (32, 64, 256)]
+MORE_STEPS += [("train", "fp16", 224, batch, False) for batch in (32, 64, 128, 256, 512)]
 MORE_STEPS += [("train", "fp16", 256, batch, True) for batch in (64, 256)]
 # (variant of gpu_torch.py, side, batch, what)
 PEERS = [("eager-fp16-nhwc", 224, 64, "train"), ("compile-fp16-nhwc", 224, 64, "train"),
          ("compile-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nhwc", 224, 256, "train"),
          ("compile-fp16-nhwc", 224, 64, "infer"), ("eager-fp16-nhwc", 224, 64, "infer"),
          ("graph-fp16-nhwc", 224, 64, "train"), ("eager-tf32-nhwc", 224, 64, "train")]
-MORE_PEERS = [(f"{kind}-{precision}-nhwc", 224, batch, "train") for batch in (64, 256, 32, 128, 512)
-              for kind in ("compile", "eager") for precision in ("fp16", "bf16")]
-MORE_PEERS += [("max-fp16-nhwc", 224, 256, "train"), ("max-fp16-nhwc", 224, 64, "train"),
-               ("compile-fp16-nhwc", 224, 256, "infer"), ("eager-fp16-nhwc", 224, 256, "infer"),
-               ("graph-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nchw", 224, 256, "train"),
+BATCHES = (64, 256, 32, 128, 512)
+MORE_PEERS = [(f"{kind}-fp16-nhwc", 224, batch, "train") for batch in BATCHES for kind in ("compile", "eager")]
+MORE_PEERS += [("max-fp16-nhwc", 224, 256, "train"), ("max-fp16-nhwc", 224, 64, "train")]
+MORE_PEERS += [(f"{kind}-fp16-nhwc", 224, batch, "infer") for batch in BATCHES for kind in ("compile", "eager")]
+MORE_PEERS += [(f"{kind}-bf16-nhwc", 224, batch, "train") for batch in BATCHES for kind in ("compile", "eager")]
+MORE_PEERS += [("max-fp16-nhwc", 224, batch, "train") for batch in (32, 128, 512)]
+MORE_PEERS += [("graph-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nchw", 224, 256, "train"),
                ("eager-tf32-nhwc", 224, 256, "train"), ("eager-fp32-nchw", 224, 64, "train"),
                ("compile-fp16-nhwc", 256, 64, "train"), ("compile-fp16-nhwc", 256, 256, "train")]
-LIMITS = {True: {"machine": 20, "rates": 30, "steps": 130, "torch": 290, "ncu": 90},
-          False: {"machine": 20, "rates": 30, "steps": 500, "torch": 1300, "ncu": 150}}
+LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "torch": 290, "ncu": 90},
+          False: {"machine": 20, "rates": 60, "steps": 500, "torch": 4500, "ncu": 200}}
 METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
-# Kernels of train/cuda/ by the beginning of their names, to the kinds of gpu-loop --least.
-KINDS = [("conv_forward", "conv_forward"), ("conv_data", "conv_data"), ("conv_weights", "conv_weights"),
-         ("sum_all", "conv_weights"), ("norm_mask", "norm_gradient_sums"), ("norm_settle", "norm_gradient"),
-         ("norm_apply", "norm_apply"), ("norm_", "norm_sums"), ("max_pool", "pool"),
-         ("average_pool", "pool"), ("mean_pool", "pool"), ("branches", "branches"), ("linear", "linear"),
-         ("loss", "linear"), ("gradient_squares", "optimizer"), ("step_", "optimizer"), ("optimizer", "optimizer")]
+# Words of a kernel's name that its kind has not: the form of its tiles, the type of its values.
+FORM = re.compile(r"_(\d+(x\d+)*|fp16|bf16|float)(?=_|$)")
+# A whole page takes longer than a page of ten minutes; max-autotune tries every kernel that it knows.
+WAIT = {"max": 420}
 
 
 def options():
@@ -77,7 +78,7 @@ def options():
     o = parser.parse_args()
     if any(p not in LIMITS[True] for p in o.part):
         parser.error(f"parts are: {' '.join(LIMITS[True])}")
-    o.budget = o.budget or (570 if o.quick else 2000)
+    o.budget = o.budget or (570 if o.quick else 5400)
     o.seconds = o.seconds if o.seconds is not None else 3 if o.quick else 5
     return o
 
@@ -90,6 +91,10 @@ def take_machine(r, _):
 
 
 def take_rates(r, _):
+    try:
+        program("gpu-rates")
+    except Missing:
+        gpu_results.build_by_nvcc(r, "gpu-rates")
     done = r.run([program("gpu-rates")], None)
     if done.returncode == 77:
         raise Missing(done.stderr.strip())
@@ -108,8 +113,8 @@ def take_steps(r, o):
             precision, side, batch = "auto", 32, batch // 32
         def measure(words=(what, precision, side, batch, graph)):
             what, precision, side, batch, graph = words
-            done = r.run([program("gpu-loop"), f"{o.device}:{precision}", o.model, side, batch, what, o.seconds,
-                          *([] if graph else ["no-graph"])], None, 60)
+            done = r.run([program("gpu-loop", o.device), f"{o.device}:{precision}", o.model, side, batch, what,
+                          o.seconds, *([] if graph else ["no-graph"])], None, 60)
             if done.returncode == 77:
                 raise Missing(done.stderr.strip())
             assert done.returncode == 0, done.stderr.strip()[-300:]
@@ -125,7 +130,8 @@ def take_torch(r, o):
             continue
         def measure(words=(variant, side, batch, what)):
             # a compile that hangs takes no other with it
-            done = r.run([python, os.path.join(HERE, "gpu_torch.py"), *words, o.seconds], None, 150)
+            done = r.run([python, os.path.join(HERE, "gpu_torch.py"), *words, o.seconds], None,
+                         WAIT.get(words[0].split("-")[0], 150))
             if done.returncode == 77:
                 raise Missing(done.stderr.strip().splitlines()[-1])
             assert done.returncode == 0, done.stderr.strip()[-300:]
@@ -134,9 +140,9 @@ def take_torch(r, o):
 
 
 def take_ncu(r, o):
-    loop, ncu = program("gpu-loop"), tool("ncu")
-    batch = 64
-    least = json.loads(r.run([loop, "--least", o.model, 224, batch, "train"]).stdout)["least"]
+    batch, (model, modelled_on) = 64, model_of(r, o, 224, 64)
+    r.record("the model", "fact", value=modelled_on)
+    loop, ncu = program("gpu-loop", o.device), tool("ncu")
     with tempfile.TemporaryDirectory() as work:
         log = os.path.join(work, "csv")
         done = r.run([ncu, "--clock-control", "none", "--csv", "--page", "raw", "--metrics", ",".join(METRICS),
@@ -147,16 +153,31 @@ def take_ncu(r, o):
     r.log(text[:200000])
     if done.returncode != 0 or "dram__bytes" not in text:
         raise Missing(f"ncu did not measure, exit code {done.returncode}: {(text + done.stderr).strip()[-300:]}")
-    for kind, found in by_kind(text, least, steps=2).items():
+    for kind, found in by_kind(text, model, steps=2).items():
         r.record(kind, "ok", batch=batch, **found)
+
+
+def model_of(r, o, side, batch, precision="fp16"):
+    """{kind: launches, bytes, flops, ms} of a step as the plan has it, and the GPU of the figures."""
+    done = r.run([program("gpu-loop", o.device), "--model", f"{o.device}:{precision}", o.model, side, batch], None)
+    if done.returncode == 77:
+        raise Missing(done.stderr.strip())
+    assert done.returncode == 0, done.stderr.strip()[-300:]
+    found = json.loads(done.stdout)
+    return found["kernels"], found["modelled_on"]
+
+
+def kind_of(kernel):
+    """"conv_forward_pointwise" of "conv_forward_64x64_pointwise_fp16(conv_args)", as cuda_kind() has it."""
+    return FORM.sub("", re.sub(r"\(.*", "", kernel))
 
 
 UNITS = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9,  # and milliseconds
          "nsecond": 1e-6, "usecond": 1e-3, "msecond": 1, "second": 1e3, "ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
 
 
-def by_kind(text, least, steps):
-    """{kind: launches, ms, bytes of a step, by ncu's page of raw values; and the least bytes}"""
+def by_kind(text, model, steps):
+    """{kind: launches, ms, bytes of a step by ncu's page of raw values; the same as the model has it, and flops}"""
     rows = list(csv.reader(io.StringIO(text[text.index('"ID"'):])))
     header, units, rows = rows[0], rows[1], rows[2:]
     name, (data, time) = header.index("Kernel Name"), (header.index(m) for m in METRICS)
@@ -164,15 +185,16 @@ def by_kind(text, least, steps):
     for row in rows:
         if len(row) != len(header):
             continue
-        kernel = re.sub(r"\(.*", "", row[name])
-        kind = next((k for prefix, k in KINDS if kernel.startswith(prefix)), "others")
+        kind = kind_of(row[name])
         sums = found.setdefault(kind, {"launches": 0, "ms": 0.0, "bytes": 0.0})
         sums["launches"] += 1 / steps
         sums["ms"] += float(row[time].replace(",", "")) * UNITS[units[time]] / steps
         sums["bytes"] += float(row[data].replace(",", "")) * UNITS[units[data]] / steps
     for kind, sums in found.items():
-        sums["least"] = least.get(kind, {}).get("bytes", 0)
-        sums["flops"] = least.get(kind, {}).get("flops", 0)
+        told = model.get(kind, {})
+        sums["flops"] = told.get("flops", 0)
+        for what in ("launches", "ms", "bytes"):
+            sums["model_" + what] = told.get(what)
     return dict(sorted(found.items(), key=lambda item: -item[1]["ms"]))
 
 
@@ -211,20 +233,23 @@ def speeds(lines, what):
 
 
 def kernels(lines):
-    """What ncu measured beside the least; the three farthest from it are marked."""
+    """What ncu measured beside the model; the three that cost the most beyond it are marked."""
     mine = [line for line in lines if line["part"] == "ncu" and line["outcome"] == "ok"]
     copy = max((line["GB_s"] for line in lines if line["part"] == "rates" and "copy" in line["case"]), default=None)
-    ratios = {line["case"]: line["bytes"] / line["least"] for line in mine if line["least"]}
-    farthest = sorted(ratios, key=lambda case: -ratios[case])[:3]
+    beyond = {line["case"]: line["ms"] - line["model_ms"] for line in mine if line["model_ms"]}
+    farthest = sorted(beyond, key=lambda case: -beyond[case])[:3]
     rows = []
     for line in mine:
         case, rate = line["case"], line["bytes"] / line["ms"] / 1e6 if line["ms"] else 0
+        told = line["model_bytes"]
         rows.append([case + (" (far)" if case in farthest else ""), number(line["launches"], 0), number(line["ms"]),
-                     number(line["bytes"] / 1e9), number(line["least"] / 1e9) if line["least"] else "",
-                     number(ratios.get(case), 2), number(rate, 0), number(rate / copy, 2) if copy else "",
+                     number(line["model_ms"]), number(line["ms"] / line["model_ms"], 2) if line["model_ms"] else "",
+                     number(line["bytes"] / 1e9), number(told / 1e9) if told is not None else "",
+                     number(line["bytes"] / told, 2) if told else "", number(rate, 0),
+                     number(rate / copy, 2) if copy else "",
                      number(line["flops"] / line["ms"] / 1e9, 0) if line["flops"] and line["ms"] else ""])
-    return table(["kernels", "launches", "ms", "GB by ncu", "GB at least", "times", "GB/s", "of the copy", "TFLOP/s"],
-                 rows) if rows else ""
+    return table(["kernels", "launches", "ms", "modelled", "times", "GB by ncu", "modelled", "times", "GB/s",
+                  "of the copy", "TFLOP/s"], rows) if rows else ""
 
 
 def tables(lines):
@@ -245,31 +270,42 @@ def tables(lines):
     if rows:
         batch = next(line["batch"] for line in lines if line["part"] == "ncu" and "batch" in line)
         text += [f"## Kernels of a step of {batch} images, fp16\n",
-                 "At least: each operand read once, each result written once, by the graph; a model. Under the "
-                 "profiler kernels run alone, with caches that are cold.\n", rows]
+                 "Modelled: by the plan itself, as `chex-train -n -v` has it. Under the profiler kernels run alone, "
+                 "with caches that are cold. Far: the three that cost the most beyond the model.\n", rows]
     missing = [line for line in lines if line["outcome"] in ("FAIL", "skip", "left out")]
     if missing:
         text += ["## Not measured\n", "".join(f"- {gpu_results.result_line(line).strip()}\n" for line in missing)]
     return "\n".join(text)
 
 
-def write_pages(r, folder):
+def page_of(r, folder):
+    """Where the pages of this run go, without the ending."""
     os.makedirs(folder, exist_ok=True)
     facts = facts_of(r.lines)
     gpu = facts.get("gpu", "none")
     device = "no-gpu" if gpu.startswith("none") else re.sub(r"[^a-z0-9]+", "-", gpu.split(",")[0].lower()).strip("-")
-    path = os.path.join(folder, f"{facts.get('date', 'undated')}-{device}")
+    path = first = os.path.join(folder, f"{facts.get('date', 'undated')}-{device}")
+    count = 1
+    while os.path.exists(path + ".json"):
+        count += 1
+        path = f"{first}-{count}"
+    return path
+
+
+def write_pages(r, path):
     with open(path + ".json", "w", encoding="utf-8") as file:
         json.dump(r.lines, file, indent=1)
         file.write("\n")
     with open(path + ".md", "w", encoding="utf-8") as file:
         file.write(tables(r.lines))
-    return path
 
 
 def main():
     o = options()
     if o.table:
+        if o.table.endswith(".jsonl"):
+            sys.stdout.write(tables(gpu_results.read_results(o.table)))
+            return 0
         with open(o.table, encoding="utf-8") as file:
             sys.stdout.write(tables(json.load(file)))
         return 0
@@ -282,9 +318,11 @@ def main():
                  "ncu": take_ncu}
     r = Results(o.out or os.path.join(BUILD, "gpu-results"), "bench", o.budget)
     chosen = o.part or [name for name in functions if o.device == "cuda" or name in ("machine", "steps")]
-    for name in chosen:
+    path = ""
+    for name in ["machine", *(name for name in chosen if name != "machine")]:
         r.part(name, LIMITS[o.quick][name], lambda r, f=functions[name]: f(r, o))
-    path = write_pages(r, o.out or os.path.join(ROOT, "bench", "results"))
+        path = path or page_of(r, o.out or os.path.join(ROOT, "bench", "results"))
+        write_pages(r, path)
     with open(path + ".md", encoding="utf-8") as file:
         print(file.read())
     count = gpu_results.counts(r.lines)

@@ -2,14 +2,14 @@
  * gpu_loop.c - one backend on random images, as fast as it goes: a result is asked for one step late
  *
  *     gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph]
- *     gpu-loop --least MODEL SIDE BATCH train|infer
+ *     gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH
  *
  * Prints one JSON object.  ms: median over rounds of five steps, by the wall clock; device_ms: the parts of a step by
  * the clock of the device, where it has one; first_s: from opening the device to the first result.  0 seconds are two
  * steps: for a profiler.
  *
- * --least: the least that each kind of kernel must move and compute in a step, by the graph: every operand is read
- * once, every result written once, values have 2 bytes, gradients of weights 4.  A model, not a measurement.
+ * --model: what each kind of kernel moves and computes in a training step, and how long that would take, by the plan's
+ * own model, as chex-train -n -v has it.  Nothing is measured.
  *
  * Exit status: 0 good, 1 an error, 2 usage, 77 there is no such device here
  *
@@ -237,97 +237,71 @@ run(const struct backend *b, const struct plan_options *o, double seconds)
     free(l.logits);
 }
 
-/* ---- the least --------------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
-enum kind { FORWARD, DATA, WEIGHTS, SUMS, APPLY, GRADIENT_SUMS, GRADIENT, POOL, BRANCHES, LINEAR, STEP, KINDS };
-static const char *const kind_name[KINDS] = {
-    "conv_forward",  "conv_data", "conv_weights", "norm_sums", "norm_apply", "norm_gradient_sums",
-    "norm_gradient", "pool",      "branches",     "linear",    "optimizer"};
+#define KINDS 96
 
-struct least {
-    double bytes, flops;
+/* Launches of one kind together. */
+struct kind {
+    const char *name;
     unsigned launches;
+    double bytes, flop, seconds;
 };
 
-static double
-values_of(const struct graph *g, struct graph_slice s)
+static struct kind *
+kind_of(struct kind *kinds, size_t *count, const char *name)
 {
-    const struct graph_buffer *b = &g->buffer[s.buffer];
-
-    return (double)s.channels * b->height * b->width;
-}
-
-static void
-add(struct least *l, double bytes, double flops)
-{
-    l->bytes += bytes;
-    l->flops += flops;
-    l->launches++;
-}
-
-/* in, out: bytes of a micro-batch; the input of the network has no gradient. */
-static void
-add_conv(struct least *all, const struct graph *g, const struct graph_node *n, double in, double out, bool trains)
-{
-    double weights = (double)g->param[n->weight].count, flops = out / 2 * 2 * weights / n->out.channels;
-
-    add(&all[FORWARD], in + out + 2 * weights, flops);
-    if (trains && n->in.buffer != g->input)
-        add(&all[DATA], in + out + 2 * weights, flops);
-    if (trains)
-        add(&all[WEIGHTS], in + out + 4 * weights, flops);
-}
-
-static void
-add_node(struct least *all, const struct graph *g, const struct graph_node *n, double images, bool trains)
-{
-    double in = 2 * images * values_of(g, n->in), out = 2 * images * values_of(g, n->out);
-
-    switch (n->op) {
-    case GRAPH_CONV:
-        add_conv(all, g, n, in, out, trains);
-        break;
-    case GRAPH_NORM:
-        add(&all[APPLY], in + out, 0);
-        if (trains) {
-            add(&all[SUMS], in, 0);
-            add(&all[GRADIENT_SUMS], in + 2 * out, 0);
-            add(&all[GRADIENT], 2 * in + 2 * out, 0);
-        }
-        break;
-    case GRAPH_ADD:
-        add(&all[BRANCHES], 2 * in + out, 0);
-        if (trains)
-            add(&all[BRANCHES], 2 * in + 2 * out, 0);
-        break;
-    case GRAPH_LINEAR:
-        add(&all[LINEAR], in + out + 4 * (double)g->param[n->weight].count, 0);
-        if (trains)
-            add(&all[LINEAR], 2 * in + 2 * out + 12 * (double)g->param[n->weight].count, 0);
-        break;
-    default:
-        add(&all[POOL], in + out, 0);
-        if (trains)
-            add(&all[POOL], 2 * in + out, 0);
-    }
-}
-
-static void
-print_least(const struct graph *g, unsigned images, bool trains)
-{
-    struct least all[KINDS] = {{0, 0, 0}};
     size_t i;
 
-    for (i = 0; i < g->node_count; i++)
-        add_node(all, g, &g->node[i], images, trains);
-    if (trains) /* gradient, parameter, two moments read; three of them written */
-        add(&all[STEP], 28 * (double)g->param_floats, 0);
-    printf("{\"model\": \"%s\", \"batch\": %u, \"what\": \"%s\", \"least\": {", g->model, images,
-           trains ? "train" : "infer");
-    for (i = 0; i < KINDS; i++)
-        printf("%s\"%s\": {\"bytes\": %.0f, \"flops\": %.0f, \"launches\": %u}", i ? ", " : "", kind_name[i],
-               all[i].bytes, all[i].flops, all[i].launches);
+    for (i = 0; i < *count; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    if (*count == KINDS) {
+        fprintf(stderr, "gpu-loop: more than %d kinds of kernels\n", KINDS);
+        exit(1);
+    }
+    kinds[*count].name = name;
+    return &kinds[(*count)++];
+}
+
+static void
+print_kinds(const struct plan_model *m, const char *model)
+{
+    struct kind kinds[KINDS] = {{.name = NULL}};
+    size_t count = 0, i;
+
+    for (i = 0; i < m->count; i++) {
+        const struct plan_launch *l = &m->launch[i];
+        struct kind *k = kind_of(kinds, &count, l->kind);
+
+        k->launches += l->times;
+        k->bytes += (double)l->times * (double)(l->read + l->written);
+        k->flop += l->times * l->flop;
+        k->seconds += l->times * l->seconds;
+    }
+    printf("{\"model\": \"%s\", \"batch\": %u, \"modelled_on\": \"%s\", \"kernels\": {", model, m->images, m->device);
+    for (i = 0; i < count; i++)
+        printf("%s\"%s\": {\"launches\": %u, \"bytes\": %.0f, \"flops\": %.0f, \"ms\": %.6f}", i > 0 ? ", " : "",
+               kinds[i].name, kinds[i].launches, kinds[i].bytes, kinds[i].flop, kinds[i].seconds * 1e3);
     printf("}}\n");
+}
+
+static void
+print_model(const struct backend *b, const struct plan_options *o)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    struct plan_model m;
+    struct device *device;
+
+    if (!b->plan_model) {
+        fprintf(stderr, "gpu-loop: the backend %s has no model\n", b->name);
+        exit(77);
+    }
+    check(b->device_open(0, &device, &err), &err);
+    check(b->plan_model(device, o, &m, &err), &err);
+    print_kinds(&m, o->graph->model);
+    plan_model_free(&m);
+    b->device_close(device);
 }
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
@@ -339,23 +313,23 @@ main(int argc, char **argv)
     struct plan_options o = {.threads = 2, .optimizer = optimizer_default(OPTIMIZER_ADAM)};
     const struct backend *backend = NULL;
     struct graph *g;
-    bool least = argc == 6 && strcmp(argv[1], "--least") == 0;
+    bool model = argc == 6 && strcmp(argv[1], "--model") == 0;
 
-    if (!least && argc != 7 && !(argc == 8 && strcmp(argv[7], "no-graph") == 0)) {
+    if (!model && argc != 7 && !(argc == 8 && strcmp(argv[7], "no-graph") == 0)) {
         fprintf(stderr, "usage: gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph]\n"
-                        "       gpu-loop --least MODEL SIDE BATCH train|infer\n");
+                        "       gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH\n");
         return 2;
     }
-    if (!least)
-        backend = device_of_word("gpu-loop", argv[1], &o.precision);
+    argv += model;
+    backend = device_of_word("gpu-loop", argv[1], &o.precision);
     o.source = (unsigned)atoi(argv[3]);
     o.batch = (unsigned)atoi(argv[4]);
-    o.train = strcmp(argv[5], "train") == 0;
+    o.train = model || strcmp(argv[5], "train") == 0;
     o.no_graph = argc == 8;
     check(graph_new(argv[2], o.source, OUTPUTS, &g, &err), &err);
     o.graph = g;
-    if (least)
-        print_least(g, o.batch, o.train);
+    if (model)
+        print_model(backend, &o);
     else
         run(backend, &o, atof(argv[6]));
     graph_free(g);

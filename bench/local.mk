@@ -76,11 +76,19 @@ gpu_loop_SOURCES = bench/gpu_loop.c $(device_word)
 gpu_loop_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/gpu
 gpu_loop_LDADD = libtrain.la -lm
 CLEANFILES += gpu-loop
+# The same on the emulated GPU (tests/emulator/local.mk): bench/gpu.py --device cuda-emulated.
+EXTRA_PROGRAMS += tests/gpu-loop-emulated
+tests_gpu_loop_emulated_SOURCES = bench/gpu_loop.c $(device_word)
+nodist_tests_gpu_loop_emulated_SOURCES = $(emulated_backends)
+tests_gpu_loop_emulated_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests/gpu
+tests_gpu_loop_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm
+tests_gpu_loop_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+CLEANFILES += tests/gpu-loop-emulated
 EXTRA_DIST += bench/gpu.py bench/gpu_rates.cu bench/gpu_torch.py
 
 #: bench-gpu          on a GPU: bandwidth, steps and inference beside PyTorch, bytes of each kernel
 bench-gpu: gpu-loop
-	BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' $(PYTHON) $(srcdir)/bench/gpu.py $(BENCH_FLAGS)
+	BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' NVCC='$(NVCC)' $(PYTHON) $(srcdir)/bench/gpu.py $(BENCH_FLAGS)
 
 # make bench-scale: a model, no measurement: steps and epochs on 1 to 256 GPUs.  BENCH_FLAGS is handed on (--case ...).
 EXTRA_DIST += bench/scale.py bench/scale_model.py doc/scale.svg

@@ -49,16 +49,23 @@ RWTH_64 = 0.34
 
 # Rates: modelled (doc/design/gpu.md), never measured.  Host, measured on a virtual machine with 2 cores, seconds of one
 # core, 11,212 images:
-BOOTSTRAP = 0.102  # 1,000 replicates
-ALIKE = 0.0136     # what each rank does: scores into their order 0.0033, sorting and loss 0.0080, intervals 0.0023
-# What waits for a checkpoint is the snapshot: 84 MB over PCIe 3 (modelled), then in memory (0.017 to 0.019 s, "save" in
-# metrics.jsonl of chex-train with one rank); that the one does not overlap the other is an assumption.  A thread writes
-# it behind the next epoch, in 0.20 s.
+BOOTSTRAP = 0.102    # 1,000 replicates
+RANKING = 0.0029     # sorting, of 14 findings
+INTERVALS = 0.0023   # of 30 rows of replicates
+ALIKE = 0.0038       # what no thread shares: scores into their order 0.0033, values and thresholds 0.0005
+TELL = 0.0025        # what rank 0 does alone: lines, TensorBoard's histograms and curves
+THREADS = 8          # of a rank; assumption: such nodes have ten cores for each GPU
+MEETINGS = 20        # from the last step of an epoch to the first of the next, as the code has them
+# The copy of the arenas: 84 MB over PCIe 3 (modelled), then in memory (0.018 s, measured as "save" in metrics.jsonl
+# when it was not hidden); that the one does not overlap the other is an assumption.
 SNAPSHOT = 84 * MB / LINKS["PCIe 3"].bandwidth + 0.018
-# An epoch that is the best so far: best.safetensors with its own snapshot, about 0.11 s; predictions-val.csv, 0.04 s.
-BEST = 84 * MB / LINKS["PCIe 3"].bandwidth + 0.15
-OURS = Job(V100, rate=2040, host=SNAPSHOT + ALIKE, bootstrap=BOOTSTRAP)
-HIDDEN = replace(OURS, last=SMALL_LAST, host=0, bootstrap=0)
+# What a thread writes: a checkpoint 0.20 s, and of an epoch that is the best so far best.safetensors 0.11 s and the
+# predictions 0.04 s.
+WRITING, BEST = 0.20, 0.15
+HOST = {"host": ALIKE + TELL, "threads": THREADS, "alike": ((RANKING, 14), (INTERVALS, 30)), "bootstrap": BOOTSTRAP,
+        "meetings": MEETINGS, "snapshot": SNAPSHOT, "writing": WRITING + BEST}
+OURS = Job(V100, rate=2040, **HOST)
+HIDDEN = replace(OURS, last=SMALL_LAST, host=0, alike=(), bootstrap=0, meetings=0, snapshot=0, writing=0)
 VARIANTS = (
     ("four buckets of 7 MB, fp32", OURS),
     ("the same, bf16 on the wire", replace(OURS, wire=2)),
@@ -67,7 +74,7 @@ VARIANTS = (
     ("a small last bucket, bf16", replace(OURS, last=SMALL_LAST, wire=2)),
 )
 FASTER = replace(OURS, rate=2670, last=SMALL_LAST)
-NEW = Job(H200, rate=9980, last=SMALL_LAST, update=7e-5, host=SNAPSHOT + ALIKE, bootstrap=BOOTSTRAP)
+NEW = Job(H200, rate=9980, last=SMALL_LAST, update=7e-5, **HOST)
 LINES = (
     ("V100, NVLink and EDR", V100),
     ("V100, NVLink and HDR", Machine(4, LINKS["NVLink V100"], LINKS["HDR"])),
@@ -133,21 +140,24 @@ def others():
 
 
 def epochs():
-    yield "| an epoch of 78,484 images and its evaluation | 1 | 4 | 16 | 64 |"
-    yield "|---|---:|---:|---:|---:|"
+    yield "| an epoch of 78,484 images and its evaluation | 1 | 4 | 16 | 64 | 256 |"
+    yield "|---|---:|---:|---:|---:|---:|"
     job = replace(OURS, last=SMALL_LAST)
-    found = {n: model.epoch(job, n) for n in (1, 4, 16, 64)}
+    found = {n: model.epoch(job, n) for n in (1, 4, 16, 64, 256)}
     for name, key in (("steps", "train"), ("evaluation, shared by the ranks", "judged"),
-                      ("bootstrap, shared by the ranks", "bootstrap"), ("snapshot, and what all do alike", "host"),
-                      ("all", "total")):
+                      ("bootstrap, shared by the ranks", "bootstrap"), ("what no rank shares", "host"),
+                      ("meetings", "met"), ("waiting for the copy or the disk", "saved"), ("all", "total")):
         yield f"| {name}, s | " + " | ".join(f"{e[key]:.3f}" for e in found.values()) + " |"
-    for name, kind in (("efficiency", job), ("of an epoch that is the best so far", replace(job, host=job.host + BEST)),
-                       ("with bf16 on the wire", replace(job, wire=2)),
-                       ("if the snapshot were hidden", replace(job, host=ALIKE)),
+    drawn = model.bootstrap(job, 1)
+    for name, kind in (("efficiency", job), ("with bf16 on the wire", replace(job, wire=2)),
+                       ("if no thread shared what all ranks do alike", replace(job, threads=1)),
+                       ("if all waited for the copy", replace(job, host=job.host + SNAPSHOT, snapshot=0)),
+                       ("if all waited for the files of a best model, too",
+                        replace(job, host=job.host + 2 * SNAPSHOT + BEST, snapshot=0, writing=WRITING)),
                        ("if nothing were left but steps and scoring", HIDDEN),
-                       ("if rank 0 made the bootstrap alone", replace(job, host=job.host + BOOTSTRAP, bootstrap=0)),
+                       ("if rank 0 made the bootstrap alone", replace(job, host=job.host + drawn, bootstrap=0)),
                        ("if rank 0 judged alone, too",
-                        replace(job, host=job.host + BOOTSTRAP, bootstrap=0, judging="one"))):
+                        replace(job, host=job.host + drawn, bootstrap=0, judging="one"))):
         yield f"| {name} | " + " | ".join(percent(model.epoch_efficiency(kind, n)) for n in found) + " |"
 
 
@@ -237,16 +247,42 @@ def case(a):
     job = Job(machine, rate=a.rate, batch=a.batch, micro=a.batch, wire={"fp32": 4, "bf16": 2}[a.wire],
               bucket=a.bucket * MB, last=a.last * MB, input_rate=a.input, host=a.host)
     if a.layers:
-        with open(a.layers, encoding="utf-8", newline="") as file:
-            job = model.with_layers(job, [row for row in csv.reader(file) if row and not row[0].startswith("#")])
+        job = model.with_layers(job, a.layers)
     parts = ("forward", "backward", "exposed", "update", "straggler", "data", "total")
     yield "| GPUs | " + " | ".join(f"{p}, ms" for p in parts) + " | img/s | steps | epochs |"
     yield "|---:|" + (len(parts) + 3) * "---:|"
-    for ranks in (int(n) for n in a.gpus.split(",")):
+    for ranks in a.gpus:
         one = model.step(job, ranks)
         yield (f"| {ranks} | " + " | ".join(f"{1e3 * one[p]:.2f}" for p in parts) +
                f" | {ranks * job.batch / one['total']:,.0f} | {percent(model.step_efficiency(job, ranks))}"
                f" | {percent(model.epoch_efficiency(job, ranks))} |")
+
+
+def positive(text):
+    value = float(text)
+    if not value > 0:
+        raise ValueError(text)
+    return value
+
+
+def whole(text):
+    return int(positive(int(text)))
+
+
+def counts(text):
+    return [whole(number) for number in text.split(",")]
+
+
+def measured(path):
+    """Layers of a CSV file."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if row and not row[0].startswith("#")]
+    except OSError as err:
+        raise argparse.ArgumentTypeError(str(err)) from err
+    if not rows or any(len(row) != 4 for row in rows):
+        raise ValueError(path)
+    return [(name, int(count), positive(there), positive(back)) for name, count, there, back in rows]
 
 
 def arguments():
@@ -254,19 +290,19 @@ def arguments():
     p.add_argument("--markdown", action="store_true")
     p.add_argument("--svg")
     p.add_argument("--case", action="store_true")
-    p.add_argument("--gpus", default="1,4,8,16,32,64,128,256")
-    p.add_argument("--rate", type=float, default=OURS.rate)
-    p.add_argument("--batch", type=int, default=64)
-    p.add_argument("--node", type=int, default=4)
+    p.add_argument("--gpus", type=counts, default=list(GPUS))
+    p.add_argument("--rate", type=positive, default=OURS.rate)
+    p.add_argument("--batch", type=whole, default=64)
+    p.add_argument("--node", type=whole, default=4)
     p.add_argument("--inside", choices=LINKS, default="NVLink V100")
     p.add_argument("--outside", choices=LINKS, default="EDR")
-    p.add_argument("--adapters", type=int, default=1)
+    p.add_argument("--adapters", type=whole, default=1)
     p.add_argument("--wire", choices=("fp32", "bf16"), default="fp32")
-    p.add_argument("--bucket", type=float, default=7)
+    p.add_argument("--bucket", type=positive, default=7)
     p.add_argument("--last", type=float, default=0)
-    p.add_argument("--input", type=float, default=float("inf"))
+    p.add_argument("--input", type=positive, default=float("inf"))
     p.add_argument("--host", type=float, default=0)
-    p.add_argument("--layers")
+    p.add_argument("--layers", type=measured)
     return p.parse_args()
 
 

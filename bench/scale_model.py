@@ -175,9 +175,15 @@ class Job:
     judged: int = 11_212         # images of an evaluation
     judge_rate: float = 3.45     # inference beside training, img/s; PyTorch, DenseNet-121: 20.7 / 6.0 measured
     judging: str = "ranks"       # ranks: shared by them; each: every rank judges all; one: rank 0, the others wait
-    host: float = 0              # seconds an epoch that more ranks do not shorten: snapshot, order of scores, loss
+    host: float = 0              # seconds an epoch that more ranks do not shorten: order of scores, lines and curves
+    threads: int = 1             # of a rank, for what follows
+    alike: tuple = ()            # what every rank does by threads an epoch: (seconds of one core, pieces)
     bootstrap: float = 0         # seconds an epoch of one core, which the ranks share
     passes: int = 125            # its pieces: 1,000 replicates, eight in a pass
+    meetings: int = 0            # of all ranks behind the last step of an epoch
+    message: float = 2 * US      # to send one and to take one; assumption: twice the overhead of a call of MPI
+    snapshot: float = 0          # seconds of a copy of the arenas, which an evaluation hides
+    writing: float = 0           # seconds of a thread of rank 0 behind it; the next copy waits for it
     testing: float = 0           # seconds of testing an epoch on one GPU; 0: judged / (judge_rate * rate)
     layers: tuple = tuple(densenet121())
 
@@ -257,14 +263,25 @@ def evaluation(job, ranks):
     """Seconds that all ranks are in an evaluation, and seconds of GPU work in it, of all ranks together."""
     rate = job.judge_rate * job.rate
     alone = job.testing or job.judged / rate
-    if job.judging == "ranks":
-        return math.ceil(job.judged / ranks) / rate, alone
+    if job.judging == "ranks":  # whole micro-batches, one rank after the other
+        return math.ceil(math.ceil(job.judged / job.micro) / ranks) * job.micro / rate, alone
     return alone, alone * (ranks if job.judging == "each" else 1)
+
+
+def by_threads(seconds, pieces, threads):
+    """Seconds of the thread with the most pieces."""
+    return seconds * math.ceil(pieces / threads) / pieces
 
 
 def bootstrap(job, ranks):
     """Seconds of the rank with the most passes."""
-    return job.bootstrap * math.ceil(job.passes / ranks) / job.passes
+    return by_threads(job.bootstrap, job.passes, ranks * job.threads)
+
+
+def meetings(job, ranks):
+    """Seconds: a rank sends a message to every other one, and takes one of each."""
+    hop = job.machine.outside.ring_hop if ranks > job.machine.gpus else job.machine.inside.ring_hop
+    return job.meetings * (hop + (ranks - 1) * job.message) if ranks > 1 else 0.0
 
 
 def epoch(job, ranks):
@@ -279,13 +296,18 @@ def epoch(job, ranks):
         useful += left / ranks / job.batch * one["useful"]
         moved += last["bytes"]
     judged, judging = evaluation(job, ranks)
-    drawn = bootstrap(job, ranks)
-    total = seconds + judged + drawn + job.host
+    drawn, met = bootstrap(job, ranks), meetings(job, ranks)
+    host = job.host + sum(by_threads(*one, job.threads) for one in job.alike)
+    copied = max(0.0, job.snapshot - judged - drawn - host)
+    total = seconds + judged + drawn + host + met + copied
+    disk = max(0.0, job.snapshot + job.writing - total)
+    total += disk
     # Work that every rank repeats is no use: once is.
     once = judging / ranks if job.judging != "each" else judging / ranks / ranks
-    useful += once + (job.bootstrap + job.host) / ranks
-    return {"train": seconds, "judged": judged, "bootstrap": drawn, "host": job.host, "total": total, "bytes": moved,
-            "steps": whole + (left > 0), "useful": useful, "parallel_efficiency": useful / total}
+    useful += once + (by_threads(job.bootstrap, job.passes, job.threads) + host) / ranks
+    return {"train": seconds, "judged": judged, "bootstrap": drawn, "host": host, "met": met, "saved": copied + disk,
+            "total": total, "bytes": moved, "steps": whole + (left > 0), "useful": useful,
+            "parallel_efficiency": useful / total}
 
 
 def step_efficiency(job, ranks):
@@ -304,7 +326,7 @@ def epoch_efficiency(job, ranks):
 
 def with_testing_share(job, ranks, share):
     """The job whose sequential testing takes this share of an epoch of so many ranks."""
-    none = epoch(replace(job, judged=0, host=0, bootstrap=0, testing=0, judging="ranks"), ranks)["total"]
+    none = epoch(replace(job, judged=0, testing=0, judging="ranks"), ranks)["total"]
     return replace(job, testing=none * share / (1 - share), judging="one")
 
 

@@ -192,3 +192,33 @@ AC_DEFUN([CHEX_WITH_CUDNN], [
   AC_SUBST([CUDNN_CPPFLAGS])
   AM_CONDITIONAL([CUDNN], [test "$have_cudnn" = yes])
 ])
+
+# NVTX 3 is a header, which opens the library of a tool where the tool says so: of DIR, else that of the toolkit, which
+# may be there without a compiler for kernels.
+AC_DEFUN([CHEX_WITH_NVTX], [
+  AC_ARG_WITH([nvtx], [AS_HELP_STRING([--with-nvtx=auto|yes|no|DIR],
+    [ranges for Nsight, with nvtx3/nvToolsExt.h in DIR/include (default: auto)])], [], [with_nvtx=auto])
+  have_nvtx=no NVTX_CPPFLAGS= chex_nvtx_places="$CUDA_CPPFLAGS;-isystem ${CUDA_HOME:-/usr/local/cuda}/include"
+  AS_CASE([$with_nvtx], [auto|yes|no], [], [/*], [chex_nvtx_places="-isystem $with_nvtx/include"],
+    [AC_MSG_ERROR([--with-nvtx takes auto, yes, no or the folder of NVTX, not '$with_nvtx'])])
+  AS_IF([test "$with_nvtx" != no], [
+    chex_saved_cppflags=$CPPFLAGS chex_saved_libs=$LIBS
+    AC_SEARCH_LIBS([dlopen], [dl])
+    AC_MSG_CHECKING([for NVTX 3])
+    chex_saved_ifs=$IFS; IFS=';'
+    for chex_place in $chex_nvtx_places; do
+      IFS=$chex_saved_ifs
+      CPPFLAGS="$chex_saved_cppflags $chex_place"
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <nvtx3/nvToolsExt.h>]], [[return nvtxDomainCreateA("x") != 0;]])],
+        [have_nvtx=yes NVTX_CPPFLAGS=$chex_place; break])
+    done
+    IFS=$chex_saved_ifs
+    CPPFLAGS=$chex_saved_cppflags
+    AS_IF([test "$have_nvtx" = no], [LIBS=$chex_saved_libs])
+    AC_MSG_RESULT([$have_nvtx])
+  ])
+  AS_CASE([$with_nvtx:$have_nvtx], [auto:*|no:*|*:yes], [],
+    [CHEX_LACKS([nvtx: --with-nvtx=$with_nvtx, but there is no nvtx3/nvToolsExt.h], [-], [-], [nvtx])])
+  AC_SUBST([NVTX_CPPFLAGS])
+  AM_CONDITIONAL([NVTX], [test "$have_nvtx" = yes])
+])

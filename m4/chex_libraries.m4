@@ -118,6 +118,8 @@ AC_DEFUN([CHEX_SUMMARY], [
     [no:*], [chex_nccl=no], [chex_nccl="no: $chex_nccl_why"])
   AS_CASE([$with_cudnn:$have_cudnn], [*:yes], [chex_cudnn="yes ($chex_cudnn_library, opened when it is needed)"],
     [no:*], [chex_cudnn=no], [chex_cudnn="no: $chex_cudnn_why"])
+  AS_CASE([$with_nvtx:$have_nvtx], [*:yes], [chex_nvtx='yes (ranges for Nsight)'], [no:*], [chex_nvtx=no],
+    [chex_nvtx='no: there is no nvtx3/nvToolsExt.h'])
   AS_ECHO(["
   +---------------------------------------------------------------------------
   | chex-tools $PACKAGE_VERSION
@@ -136,6 +138,7 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   emulated GPU  $have_emulator${emulator_lacks:+: $emulator_lacks} (tests: CUDA without a device)
   |   NCCL          $chex_nccl
   |   cuDNN         $chex_cudnn
+  |   NVTX          $chex_nvtx
   +---------------------------------------------------------------------------
 "])
 ])

@@ -117,10 +117,87 @@ says_what_cuda_lacks() {
         has "$work/cuda/without" "no: $work/toolkit/bin/nvcc does not compile a kernel" 'no: no C++17 compiler beside'
 }
 
+# A toolkit that compiles one kernel, by cc, and headers of NCCL and cuDNN that are too old, in its folder.
+stand_in_toolkit() {
+    kit=$work/kit
+    mkdir -p "$kit/bin" "$kit/include" "$kit/lib" "$work/stub"
+    echo 'int cudaGetDeviceCount(int *n);' > "$kit/include/cuda_runtime_api.h"
+    echo 'int cudaGetDeviceCount(int *n) { return *n = 0; }' > "$work/stub/cudart.c"
+    echo 'void kernel(int a) { (void)a; }' > "$work/stub/kernel.c"
+    cc -fPIC -c "$work/stub/cudart.c" -o "$work/stub/cudart.o" &&
+        ar rc "$kit/lib/libcudart_static.a" "$work/stub/cudart.o"
+    cat > "$kit/bin/nvcc" <<END
+#!/bin/sh
+case "\$*" in
+    *--dryrun*) printf '#$ %s\n' 'INCLUDES="-I$kit/include" ' 'LIBRARIES=  "-L$kit/lib"'; exit ;;
+    *--list-gpu-arch*) echo compute_80; exit ;;
+esac
+while [ \$# -gt 1 ]; do
+    [ "\$1" != -o ] || out=\$2
+    shift
+done
+exec cc -fPIC -c '$work/stub/kernel.c' -o "\$out"
+END
+    chmod +x "$kit/bin/nvcc"
+    headers "$kit" 21300 91000
+}
+
+# headers FOLDER NCCL CUDNN: of these versions, in FOLDER/include.
+headers() {
+    mkdir -p "$1/include"
+    printf '%s\n' "#define NCCL_VERSION_CODE $2" '#define NCCL_MAJOR 2' '#define NCCL_MINOR 14' > "$1/include/nccl.h"
+    echo "#define CUDNN_VERSION $3" > "$1/include/cudnn_graph.h"
+}
+
+# with NAME CODE OPTION...: configure in $work/NAME; its words are in $work/NAME/said.
+with() {
+    name=$1 expected=$2
+    shift 2
+    mkdir "$work/$name"
+    (cd "$work/$name" && "$source/configure" --with-mpi=no --with-libarchive=no --with-cuda="$work/kit" "$@") \
+        > "$work/$name/said" 2>&1
+    code=$?
+    [ $((code != 0)) -eq "$expected" ] || {
+        echo "configure $* ended with $code"
+        tail -n 30 "$work/$name/said"
+        return 1
+    }
+}
+
+# auto leaves out what is too old and says so, yes is refused then, DIR is where header and library are taken from, no
+# asks nothing; another word is refused.
+libraries_of_a_gpu() {
+    stand_in_toolkit || return 1
+    headers "$work/nccl" 21400 0
+    headers "$work/cudnn" 0 91100
+    mkdir "$work/nccl/lib" "$work/cudnn/lib64"
+    touch "$work/nccl/lib/libnccl.so.2" "$work/cudnn/lib64/libcudnn.so.9"
+    old='there is no cudnn_graph.h of cuDNN 9.11 or newer'
+    with gpu-auto 0 --with-nccl=auto --with-cudnn=auto &&
+        has "$work/gpu-auto/said" 'NCCL          no: there is no nccl.h' "cuDNN         no: $old" || return 1
+    with gpu-yes 1 --with-nccl=yes --with-cudnn=yes &&
+        has "$work/gpu-yes/said" 'nccl: --with-nccl=yes, but there is no nccl.h' \
+            "cudnn: --with-cudnn=yes, but $old" libnccl-dev || return 1
+    with gpu-dir 0 --with-nccl="$work/nccl" --with-cudnn="$work/cudnn" &&
+        has "$work/gpu-dir/config.h" "#define NCCL_LIBRARY \"$work/nccl/lib/libnccl.so.2\"" \
+            "#define CUDNN_LIBRARY \"$work/cudnn/lib64/libcudnn.so.9\"" &&
+        has "$work/gpu-dir/said" 'NCCL          yes' 'cuDNN         yes' || return 1
+    with gpu-no 0 --with-nccl=no --with-cudnn=no || return 1
+    ! grep -E 'checking for (NCCL|cuDNN)|N[CN][CN]L? +yes' "$work/gpu-no/said" || return 1
+    with gpu-cpu 1 --with-cuda=no --with-nccl=yes &&
+        has "$work/gpu-cpu/said" 'nccl: --with-nccl=yes, but CUDA is not there' || return 1
+    for word in nccl cudnn; do
+        with "gpu-$word" 1 "--with-$word=maybe" &&
+            has "$work/gpu-$word/said" "--with-$word takes auto, yes, no or the folder of" || return 1
+    done
+}
+
 names_all_that_is_missing
 verdict "all that is missing is named at once, with its packages" $?
 says_what_cuda_lacks
 verdict "what CUDA and its emulator lack is said" $?
+libraries_of_a_gpu
+verdict "--with-nccl and --with-cudnn: auto, yes, no, a folder, another word" $?
 takes_all_flags_of_the_wrapper
 verdict "definitions and run paths of MPI's wrapper arrive in the programs" $?
 one_object_alone_has_its_header

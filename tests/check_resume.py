@@ -425,6 +425,28 @@ def _(work):
     assert kept_back > 0
 
 
+def moment(seen, kind, **fields):
+    """When the first such line of metrics.jsonl was written."""
+    return next(line["time"] for line in seen
+                if line["kind"] == kind and all(line[name] == value for name, value in fields.items()))
+
+
+@case("no step waits for a slow disk: best model, its files and the checkpoint are written behind the next epoch")
+def _(work):
+    met = 0
+    for nth in (13, 15, 17, 19, 21):
+        out = run_folder(work, f"run{nth}")
+        done = harness.run(command(out), [os.path.realpath(out)], f"sync:{nth}:once:wait")  # for three seconds
+        assert done.code == 0, (done.code, done.err)
+        seen = lines(out)
+        judged = moment(seen, "evaluation", epoch=1)
+        if moment(seen, "note", what="checkpoint", text="step-000006") - judged > 2.5:
+            met += 1
+            assert moment(seen, "step", step=7) - judged < 2, "epoch 2 began behind the disk"
+        same_as_whole(out)
+    assert met >= 3, met
+
+
 @case("a folder that cannot be written to: 4 before the first step")
 def _(work):
     blocked = write(os.path.join(work, "file"), "")

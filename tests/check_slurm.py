@@ -119,6 +119,13 @@ def _(work):
     assert codes(starts) == [(8, True)] * 3 + [(8, False)], (starts, log)
 
 
+@case("starts that ended in good order do not count as losses", slow=True)
+def _(work):
+    starts, log, _ = submit(work, "run", events="USR1 USR1 USR1 lose", epochs=8)
+    assert codes(starts) == [(75, True)] * 3 + [(8, True), (0, False)], (starts, log)
+    assert not [name for name in os.listdir(f"{work}/run.state") if name.endswith(".lost")], "a count is left"
+
+
 @case("four nodes, sixteen ranks: the same, and the weights of one node with the same global batch", slow=True)
 def _(work):
     starts, log, out = submit(work, "run", "--nodes=4", events="USR1 USR1", batch=1)

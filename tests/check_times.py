@@ -123,6 +123,7 @@ def _(work):
     assert [e["steps"] for e in found] == [12, 12, 24]
     for line in found:
         assert line["factors"]["load_balance"] == 1 and line["factors"]["device_busy"] is None
+        assert line["factors"]["roofline_share"] is None and line["ranks"][0]["modelled"] is None
         assert line["ranks"][0]["parts"]["peers"] == 0 and line["factors"]["communication_efficiency"] > 0.9
     assert found[0]["ranks"][0]["parts"]["evaluation"] > 0 and found[1]["ranks"][0]["parts"]["save"] > 0
     text, times = inspect(out)
@@ -200,6 +201,48 @@ def _(work):
     for slow in (0, 2, 3):
         slow_reader(f"{work}/{slow}", 4, slow, 500)
         shutil.rmtree(f"{work}/{slow}")
+
+
+@case("two ranks of which one computes slowly: the sentence names it, and its computing")
+def _(work):
+    how = ["env", f"LD_PRELOAD={os.path.dirname(harness.library())}/slow_math.so", "CHEX_SLOW_MATH=300"]
+    for slow in (1, 0):
+        out = f"{work}/{slow}"
+        done = run(job(2, slow, how, words(out, "--cache", "host", "--bootstrap", 0)), env=ENVIRONMENT)
+        ranks = times_of(out)[-1]["ranks"]
+        assert ranks[slow]["parts"]["forward"] > 0.5 + ranks[1 - slow]["parts"]["forward"], ranks
+        assert ranks[1 - slow]["parts"]["reduce"] > ranks[slow]["parts"]["reduce"], ranks
+        told = rf"ranks wait \d+ % for rank {slow}, \S+: its computing; look for other processes on that machine, " \
+            r"and for a lower clock"
+        shows(done.stderr, rf"^         {told}$")
+        shows(inspect(out)[0], rf"^         {told}$")
+
+
+def reads_of(work, out, *more):
+    """How often each of two ranks reads from the data set, and from the folder of --stage."""
+    counts = []
+    for folder in (data(), f"{work}/stage"):
+        os.makedirs(folder, exist_ok=True)
+        shutil.rmtree(out, ignore_errors=True)
+        how = ["env", f"LD_PRELOAD={harness.library()}", f"CHEX_FAULT_BELOW={os.path.realpath(folder)}"]
+        line = words(out, "--cache", "none", *more)
+        groups = [["-np", "1", *how, f"CHEX_FAULT_REPORT={work}/{rank}", *line] for rank in (0, 1)]
+        run([mpi.mpirun("chex-train"), *groups[0], ":", *groups[1]], env=ENVIRONMENT)
+        counts.append([int(re.search(r"^read (\d+)$", slurp(f"{work}/{rank}").decode(), re.M)[1]) for rank in (0, 1)])
+    return counts
+
+
+@case("the ranks of a node share a copy: one of them reads the data set for --stage, once; each image comes from it")
+def _(work):
+    out = f"{work}/run"
+    (plain, none), images = reads_of(work, out), 2 * 90
+    assert none == [0, 0] and sum(plain) >= images, (plain, none)
+    for _ in range(2):  # the second time the copy is there
+        source, copied = reads_of(work, out, "--stage", f"{work}/stage")
+        assert sum(copied) >= images, copied
+        assert source[1] < 20 and min(copied) >= images // 2 - 20, (source, copied)
+    twice = reads_of(work, out, "--stage", f"{work}/stage", "--epochs", 4)[0]
+    assert twice == source, (twice, source)  # epochs read none of it
 
 
 @case("ranks of which only one wants a trace are told apart, and nothing is begun")
@@ -307,13 +350,18 @@ def _(work):
     out, path = f"{work}/run", f"{work}/t.json"
     line = words(out, "--device", "cuda-emulated", "--trace", path, "-v", "--epochs", 1, "--cache", "none",
                  name=emulated(), batch=16)
-    shows(run(line).stderr, r"^         device busy \d\.\d\d$")
+    shows(run(line).stderr, r"^         device busy \d\.\d\d, share of the roofline 0\.00$")
     epoch, whole = times_of(out)
     rank, = epoch["ranks"]
     parts = rank["parts"]
     assert abs(rank["busy"] - parts["forward"] - parts["backward"] - parts["optimizer"]) < 1e-9
     assert 0 < epoch["factors"]["device_busy"] < 1, epoch
     assert abs(epoch["factors"]["device_busy"] - rank["busy"] / epoch["seconds"]) < 1e-9, epoch
+    # The model of a dry run, in full steps: five of 16 images, and one of 10, in micro-batches of 4.
+    model = re.search(r"launches a step of 16 images, .* ([0-9,]+) img/s$", run([*line, "-n"]).stderr, re.M)
+    wanted = (5 + 3 / 4) * 16 / float(model[1].replace(",", ""))
+    assert abs(rank["modelled"] / wanted - 1) < 1e-3, (rank, model[0])
+    assert abs(epoch["factors"]["roofline_share"] - rank["modelled"] / rank["busy"]) < 1e-12, epoch
     assert parts["backward"] > 0 and parts["evaluation"] > 0 and whole["steps"] == epoch["steps"] == 6
     found = spans(path)
     device = [name for name, _, _ in found[0, DEVICE]]
@@ -321,7 +369,28 @@ def _(work):
     assert device.count("forward") == device.count("backward") >= 6
     assert {name for name, _, _ in found[0, HOST]} <= {"data_wait", "meet"}
     text, _ = inspect(out)
-    shows(text, r"; device busy \d\.\d\d$", r"data wait  copy forward")
+    shows(text, r"; device busy \d\.\d\d, share of the roofline 0\.00$", r"data wait  copy forward")
+
+
+@case("the emulated GPU: it waits for the first images of a run, however long they take")
+def _(work):
+    out = f"{work}/run"
+    line = words(out, "--device", "cuda-emulated", "--time-limit", "0.001s", "--cache", "none", name=emulated())
+    run([*reads_wait(400), *line], 75)
+    with open(f"{out}/metrics.jsonl", encoding="utf-8") as f:
+        first = next(line for line in map(json.loads, f) if line["kind"] == "step")
+    assert first["step"] == 1 and first["parts"]["data_wait"] >= 0.39, first
+
+
+@case("ranks that sum by NCCL: what a device does in an evaluation is evaluation, and no wait for other ranks")
+def _(work):
+    spent = {}
+    for name in ("nccl", "none"):  # none: sums by messages
+        out = f"{work}/{name}"
+        line = words(out, "--device", "cuda-emulated", "--epochs", 1, "--cache", "none", name=emulated(), batch=4)
+        run(job(2, line=line), env={**ENVIRONMENT, "EMULATOR_DEVICES": "90 90", "FAKE_NCCL": name})
+        spent[name] = sum(rank["parts"]["evaluation"] for rank in times_of(out)[-1]["ranks"])
+    assert spent["nccl"] > spent["none"] / 3, spent
 
 
 if __name__ == "__main__":

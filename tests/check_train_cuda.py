@@ -429,6 +429,28 @@ def memory_of_plan():
     return json.loads(done.stdout)["plan"]["memory"]
 
 
+@case("a few bytes too little: the message counts bytes where both numbers would read alike")
+def _(work):
+    done = train(f"{work}/run", code=4, memory=memory_of_plan() - 1000)
+    found = re.search(r"([\d,]+) bytes are needed and ([\d,]+) bytes are there: try", done.stderr)
+    assert found, done.stderr
+    needed, there = (int(number.replace(",", "")) for number in found.groups())
+    assert 0 < needed - there < 100000, (needed, there)
+
+
+@case("cuDNN that is not there: -v says so in one line, --engine cudnn ends with exit status 2 and says why")
+def _(work):
+    def without(*more, code=0):
+        return run(words(f"{work}/run", *more), code, env={**environment(), "FAKE_CUDNN": "none"})
+    says(without("-n", "-v"), r"(?m)^engine   own kernels: libcudnn\.so\.9 is not there$")
+    says(train(f"{work}/run", "-n", "-v"), r"(?m)^engine   own kernels$")
+    says(train(f"{work}/run", "-n", "-v", "--engine", "cudnn"), r"(?m)^engine   \d+ of \d+ convolutions by cuDNN \d")
+    for more in ((), ("-n",)):
+        says(without("--engine", "cudnn", *more, code=2), r"chex-train: --engine cudnn: libcudnn\.so\.9 is not there")
+    assert "engine " not in without("-n").stderr, "said without -v"
+    assert not os.path.exists(f"{work}/run")
+
+
 @case("memory that is free when the run begins and taken when it allocates: exit status 4")
 def _(work):
     done = train(f"{work}/run", code=4, fail="cudaMalloc 1 2")
@@ -445,7 +467,7 @@ def _(work):
     with_gpu = json.loads(run(words("none", "-n", "--json", "-q"), env=environment()).stdout)["plan"]["memory"]
     done = run(words("none", "-n", "--json"), env=environment(devices=""))
     assert with_gpu / 2 < json.loads(done.stdout)["plan"]["memory"] < 2 * with_gpu
-    says(done, r"memory   [\d.]+ MB", "no GPU here")
+    says(done, r"memory   [\d.]+ MB", r"no GPU here;\s+the plan is for an H200\s+\(132 multiprocessors\)")
 
 
 @case("a driver that is too old, a GPU that is too old: one line with what there is and what is needed")
@@ -499,6 +521,11 @@ def _(work):
         assert images == 8 and rate > 0, (images, rate)
         kinds = train(work + "/run", "-n", "-v", devices=devices)
         assert model_line(kinds) == [launches, images, megabytes, rate], kinds.stderr
+        score = re.search(r"^ +evaluation: ([\d,]+) launches a micro-batch of ([\d,]+) images?, ([\d.]+) MB an image,"
+                          r"\s+([\d.,]+) img/s$", kinds.stderr, re.M)
+        assert score and float(score[2]) <= images, kinds.stderr
+        assert int(score[1]) < launches / 3 and float(score[3]) < megabytes / 3, kinds.stderr
+        assert float(score[4].replace(",", "")) > rate, kinds.stderr
         rows = re.findall(r"^ +([a-z]\w+) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+ %$", kinds.stderr, re.M)
         assert sum(int(row[1]) for row in rows) == launches, rows
         assert abs(sum(float(row[2]) for row in rows) - megabytes) < 0.06, (rows, megabytes)
@@ -511,6 +538,16 @@ def _(work):
     says(train(work + "/run", "-n", devices=""), r"on one\s+H200 of")
     assert "modelled" not in train(work + "/run", "-n", "-q").stderr
     assert "modelled" not in train(work + "/run", "-n", device="cpu").stderr
+
+
+@case("a dry run names what cuDNN computes, and no tile of the kernel in whose place it is")
+def _(work):
+    each = train(work + "/run", "-n", "-v", "-v", "--engine", "cudnn", devices="")
+    table = dict(re.findall(r"^ +([a-z]\w+) +(\d+) +[\d.]+ +[\d.]+ +[\d.]+ %$", each.stderr, re.M))
+    lines = re.findall(r"^ +(cudnn_conv_\w+): [\d x]+; cuDNN; reads", each.stderr, re.M)
+    assert lines and len(lines) == sum(int(table[kind]) for kind in set(lines)), (lines, table)
+    assert {"cudnn_conv_weights_pointwise", "cudnn_conv_data", "cudnn_conv_forward"} <= set(lines), lines
+    assert int(table["conv_forward"]) == int(table["conv_weights"]) == 1, table  # of gray cells
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ import functools
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 
 import ranks as mpi
 from check_train_cuda import NAME, data, distance, ends_same, lines, same, words
-from support import Cases, run, says
+from support import BUILD, SOURCE, Cases, run, says, slurp, write
 from training import last_step, scratch
 
 case = Cases()
@@ -99,6 +100,55 @@ def _(work):
     assert "note" not in run(words(f"{work}/one", "--epochs", 1), env=environment(1)).stderr
 
 
+OPENS = """
+#include "gpu/nccl_library.h"
+#include <stdio.h>
+int main(void)
+{
+    char why[96] = "";
+    const struct nccl_calls *calls = nccl_open(why, sizeof(why));
+    int version = 0;
+
+    puts(calls && calls->GetVersion(&version) == ncclSuccess && nccl_open(why, 0) == calls ? "opened" : why);
+    return 0;
+}
+"""
+
+
+def compiled(source, to, *more):
+    write(f"{to}.c", source.encode())
+    run([os.environ.get("CC") or "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", to, f"{to}.c", *more])
+    return to
+
+
+@case("the library that is opened: none, one that lacks a call, one that cannot be loaded, one that is no library")
+def _(work):
+    folders = [f"-I{os.path.join(SOURCE, name)}" for name in ("tests/nccl", "tests/emulator", "train", "lib")]
+    # Under another name, since this machine may have NCCL.
+    text = slurp(os.path.join(SOURCE, "train/gpu/nccl_library.c")).decode()
+    write(f"{work}/library.c", text.replace("libnccl.so.2", "libtest.so.2").replace(" NCCL_LIBRARY}", ' "libtest.so"}'))
+    opens = compiled(OPENS, f"{work}/opens", f"-I{BUILD}", *folders, f"{work}/library.c", "-ldl")
+    text = slurp(os.path.join(SOURCE, "train/gpu/nccl_library.h")).decode()
+    calls = re.findall(r"X\((\w+)\)", text[text.index("define NCCL_CALLS"):])
+    assert len(calls) >= 10, calls
+    source = "extern int lacking;\n" + "".join(f"int nccl{name}(void) {{ return 0; }}\n" for name in calls)
+    path = f"{work}/libtest.so.2"
+
+    def told(source=None):
+        if source is not None:
+            compiled(source, path, "-shared", "-fPIC")
+        return run([opens], env=dict(os.environ, LD_LIBRARY_PATH=work)).stdout.strip()
+
+    assert told() == "libtest.so.2 is not there"
+    assert told(source) == "opened"
+    assert told(source.replace("ncclCommFinalize", "ncclOther")) == \
+        "libtest.so.2 is too old: it has no ncclCommFinalize()"
+    text = told(source.replace("return 0", "return lacking", 1))
+    assert "lacking" in text and len(text) < 96, repr(text)
+    write(path, b"no library")
+    assert "libtest.so.2: " in told() and "is not there" not in told(), told()
+
+
 # ---- the same bytes --------------------------------------------------------------------------------------------------
 
 
@@ -144,16 +194,14 @@ def _(work):
     says(train(2, f"{work}/run", FAKE_NCCL="none"), "wire bf16 -> fp32")
 
 
-@case("a run that ended resumes to the same end; so does one of two ranks that goes on by messages", slow=True)
+@case("a run that was stopped resumes to the same end; so does one of two ranks that goes on by messages", slow=True)
 def _(work):
-    out = f"{work}/run"
-    train(2, out, "--epochs", 1)
-    train(2, out)
-    ends_same(whole(), out)
-    out = f"{work}/other"
-    train(2, out, "--epochs", 1)
-    train(2, out, FAKE_NCCL="none")
-    ends_same(whole(), out)
+    for name, how in (("run", {}), ("other", {"FAKE_NCCL": "none"})):
+        out = f"{work}/{name}"
+        train(2, out, "--time-limit", "0.001s", code=75)
+        assert 0 < int(last_step(out)[-6:]) < STEPS, last_step(out)
+        train(2, out, **how)
+        ends_same(whole(), out)
 
 
 # ---- one rank is gone ------------------------------------------------------------------------------------------------
@@ -234,6 +282,22 @@ def _(work):
     lose(work, "0 ncclGetUniqueId 1 2", r"chex-train: NCCL: ncclGetUniqueId: unhandled system error", resumes=False)
 
 
+@case("NCCL fails on one rank while a step is recorded: the others wait in theirs, and all end with exit status 8")
+def _(work):
+    # The first sum of NCCL's calls is that with which it begins; images are kept on the device.
+    for call in ("0 ncclAllReduce 9 6", "0 ncclCommGetAsyncError 60 6"):
+        text = lose(work, call, r"chex-train: NCCL: (starting )?a sum of the ranks: remote process exited",
+                    resumes=False)
+        assert len(re.findall("chex-train: ", text)) == 1 and "kept on the device" in text, text
+        shutil.rmtree(f"{work}/run")
+
+
+@case("and likewise without graphs", slow=True)
+def _(work):
+    lose(work, "1 ncclAllReduce 30 1", r"chex-train: rank 1 \S+: NCCL: starting a sum of the ranks: unhandled cuda",
+         more=("--no-graph",), resumes=False)
+
+
 @case("a rank that is stopped, or killed, when NCCL begins", slow=True)
 def _(work):
     lose(work, "1 ncclCommInitRankConfig 1 stop", r"no progress for .*; waiting for rank 1 ", resumes=False)
@@ -250,6 +314,20 @@ def _(work):
 def _(work):
     lose(work, f"1 sum {in_step(2)} hang",
          r"chex-train: (rank 1 \S+: )?no progress of the GPUs for .* s, though every rank is there")
+
+
+@case("a rank whose sum hangs, and that is stopped then: it is named, and not said to be there", slow=True)
+def _(work):
+    line = words(f"{work}/run", *SMALL, "--timeout", f"{TIMEOUT}s")
+    process = mpi.start(mpi.ranks(NAME, 2, *line), env=environment(2, fail=f"1 sum {in_step(1)} hang"))
+    pids = mpi.wait_for(lambda: len(p := mpi.children(process.pid, os.path.basename(NAME))) == 2 and p)
+    mpi.wait_for(lambda: os.path.exists(f"{work}/run/latest"))
+    time.sleep(1.1 * TIMEOUT)  # patience with sums that hang ends after 1.5 timeouts and a second
+    rank_1, = [pid for pid in pids if b"OMPI_COMM_WORLD_RANK=1\0" in slurp(f"/proc/{pid}/environ")]
+    os.kill(rank_1, signal.SIGSTOP)
+    text, code = mpi.finish(process)
+    assert code == 8 and re.search(rf"no progress for {TIMEOUT} s; waiting for rank 1 ", text), f"{code}: {text}"
+    mpi.wait_for(lambda: mpi.gone(pids), 10)
 
 
 @case("a kernel that fails on one rank: the others hear of it while their GPUs wait for sums", slow=True)

@@ -101,7 +101,7 @@ def start(job, words, run, event, count):
         environment["SLURM_RESTART_COUNT"] = str(count)
     was, log = newest(run), os.path.join(state, "log")
     with open(log, "ab") as out:  # --open-mode=append
-        script = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        script = subprocess.Popen(words, env=environment, cwd=state, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         if event != "none":
             act(event, script, run, was)
         code = script.wait()

@@ -60,5 +60,6 @@ Suite *cuda_suite(void);
 Suite *cuda_cudnn_suite(void);
 Suite *cuda_faults_suite(void);
 Suite *cuda_ranks_suite(void);
+Suite *cuda_splits_suite(void);
 
 #endif

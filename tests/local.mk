@@ -153,15 +153,28 @@ check_tables_LDADD = libchexcore.la
 
 # ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into -----------------------------
 # Not by libtool: it is needed under --disable-shared too.
-check_DATA = tests/faults/inject.so
+check_DATA = tests/faults/inject.so tests/faults/slow_math.so
 inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
 tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
 	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ \
 	  $(srcdir)/tests/faults/inject.c $(srcdir)/tests/faults/wrap_files.c $(srcdir)/tests/faults/wrap_memory.c \
 	  -ldl -lpthread
-CLEANFILES += tests/faults/inject.so
-EXTRA_DIST += $(inject_sources) tests/faults/inject.h tests/lsan.txt
+tests/faults/slow_math.so: tests/faults/slow_math.c
+	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
+	$(CC) -O2 -Wall -Wextra -fno-builtin -fPIC -shared -o $@ $(srcdir)/tests/faults/slow_math.c -ldl
+CLEANFILES += tests/faults/inject.so tests/faults/slow_math.so
+EXTRA_DIST += tests/faults/slow_math.c $(inject_sources) tests/faults/inject.h tests/lsan.txt
+
+# ---- ranges: a tool of NVTX ------------------------------------------------------------------------------------------
+if NVTX
+check_DATA += tests/nvtx_injection.so
+endif
+tests/nvtx_injection.so: tests/nvtx_injection.c
+	$(AM_V_GEN)$(MKDIR_P) tests && \
+	$(CC) -O2 -Wall -Wextra $(NVTX_CPPFLAGS) -fPIC -shared -o $@ $(srcdir)/tests/nvtx_injection.c -lpthread
+CLEANFILES += tests/nvtx_injection.so
+EXTRA_DIST += tests/nvtx_injection.c
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train_step.c
@@ -235,6 +248,7 @@ TESTS += \
 	tests/check_late.py \
 	tests/check_layers.py \
 	tests/check_messages.py \
+	tests/check_nvtx.py \
 	tests/check_quiet.py \
 	tests/check_recipes.py \
 	tests/check_scale_model.py \
@@ -291,6 +305,7 @@ EXTRA_DIST += \
 	tests/check_layers.py \
 	tests/check_learns.py \
 	tests/check_messages.py \
+	tests/check_nvtx.py \
 	tests/check_setup.py \
 	tests/check_smoke.py \
 	tests/check_parity.py \
@@ -340,6 +355,7 @@ EXTRA_DIST += \
 	tests/check_checkpoints.py \
 	tests/check_weights.py \
 	tests/requirements-cuda.txt \
+	tests/requirements-cudnn.txt \
 	tests/requirements-dali.txt \
 	tests/requirements.txt \
 	tests/setup.sh \

@@ -8,6 +8,7 @@
 #include "step_fixture.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,6 +335,45 @@ step_make(struct step_plan *p, const struct batch *batch, double rate, struct st
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
+struct second_reader {
+    const struct step_plan *p;
+    float *params, *stats;
+    enum chex_status status;
+};
+
+static void *
+read_beside(void *context)
+{
+    struct second_reader *r = context;
+    struct chex_error err;
+
+    r->status = r->p->backend->read_beside(r->p->plan, ARENA_PARAMETERS, r->params, &err);
+    if (r->status == CHEX_OK)
+        r->status = r->p->backend->read_beside(r->p->plan, ARENA_STATISTICS, r->stats, &err);
+    return NULL;
+}
+
+/* An evaluation, while a second thread reads what the outcome has of the plan already. */
+static void
+score_and_read(const struct step_plan *p, const struct batch *batch, const struct crop *crop, struct outcome *o)
+{
+    struct second_reader r = {.p = p, .params = guarded(o->params), .stats = guarded(o->stats)};
+    struct chex_error err;
+    pthread_t second;
+
+    if (p->backend->read_beside)
+        ck_assert_int_eq(pthread_create(&second, NULL, read_beside, &r), 0);
+    step_check_ok(p->backend->score(p->plan, batch, 1, crop, ARENA_PARAMETERS, o->evaluated, &err), &err);
+    if (p->backend->read_beside) {
+        ck_assert_int_eq(pthread_join(second, NULL), 0);
+        ck_assert_int_eq(r.status, CHEX_OK);
+        ck_assert_mem_eq(r.params, o->after, o->params);
+        ck_assert_mem_eq(r.stats, o->statistics, o->stats);
+    }
+    guarded_free(r.params, o->params);
+    guarded_free(r.stats, o->stats);
+}
+
 struct outcome
 step_run(const struct backend *backend, const struct graph *g, const struct step_setup *setup)
 {
@@ -382,7 +422,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     step_check_ok(backend->read(p.plan, ARENA_GRADIENTS, o.gradients, &err), &err);
     step_check_ok(backend->read(p.plan, ARENA_PARAMETERS, o.after, &err), &err);
     step_check_ok(backend->read(p.plan, ARENA_STATISTICS, o.statistics, &err), &err);
-    step_check_ok(backend->score(p.plan, &batch, 1, crop, ARENA_PARAMETERS, o.evaluated, &err), &err);
+    score_and_read(&p, &batch, crop, &o);
     step_plan_free(&p);
     guarded_free(pixels, (size_t)images * SOURCE * SOURCE);
     guarded_free(label, o.logit_count);

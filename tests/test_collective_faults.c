@@ -269,6 +269,48 @@ START_TEST(a_rank_that_works_for_long_and_tells_so_is_not_lost)
 }
 END_TEST
 
+/* Ranks 0 and 2 wait for their devices, and listen; rank 1 computes for a while, then is silent or has an error. */
+static void
+play_watch(struct rank *r, struct collective *c)
+{
+    double waited = 0;
+
+    for (int i = 0; i < 20 && collective_rank(c) == 1; i++) {
+        rank_sleep(r->options.timeout / 20);
+        ranks_good(collective_poll(c, &r->err), &r->err);
+    }
+    if (collective_rank(c) == 1 && r->count == 0)
+        return;
+    if (collective_rank(c) == 1)
+        r->status = error_set(&r->err, CHEX_ERR_DAMAGED, "bad record");
+    while (r->status == CHEX_OK) {
+        r->status = collective_watch(c, &waited, &r->err);
+        rank_sleep(0.001);
+    }
+    r->status = collective_agree(c, r->status, NULL, &r->err);
+    /* The device was waited for, no rank. */
+    ck_assert(collective_rank(c) == 1 || (waited >= r->options.timeout / 2 && collective_waited(c) < waited / 2));
+}
+
+START_TEST(who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_waiting_for_them)
+{
+    char want[256], who[128];
+
+    for (int i = 0; i < 3; i++) {
+        rank[i].options.timeout = 1;
+        rank[i].count = (size_t)_i;
+    }
+    ranks_play(3, 1, play_watch);
+    rank_host(who, sizeof(who), 1);
+    snprintf(want, sizeof(want), _i == 0 ? "no progress for 1 s; waiting for %s" : "%s: bad record", who);
+    for (int i = 0; i < 3; i += 2) {
+        ck_assert_int_eq(rank[i].status, _i == 0 ? CHEX_ERR_LOST : CHEX_ERR_DAMAGED);
+        ck_assert_str_eq(rank[i].err.text, want);
+        ck_assert(rank[i].broken == (_i == 0));
+    }
+}
+END_TEST
+
 static void
 on_waiting(void *context, const char *text)
 {
@@ -337,6 +379,8 @@ collective_faults_case(Suite *suite)
     tcase_add_loop_test(tests, a_rank_that_falls_silent_is_named_by_all_others, 0, 3);
     tcase_add_test(tests, where_rank_0_is_lost_the_next_one_speaks);
     tcase_add_test(tests, a_rank_that_works_for_long_and_tells_so_is_not_lost);
+    tcase_add_loop_test(tests, who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_waiting_for_them, 0,
+                        2);
     tcase_add_test(tests, after_a_signal_nobody_waits_for_long);
     tcase_add_test(tests, once_all_met_after_a_signal_saving_may_take_its_time);
     suite_add_tcase(suite, tests);

@@ -639,11 +639,15 @@ START_TEST(the_engine_is_a_part_of_the_algorithms)
     o.engine = ENGINE_CUDNN;
     theirs = facts_of(&o);
     ck_assert_str_eq(automatic.algorithms, own.algorithms); /* small convolutions gain nothing */
+    ck_assert_str_eq(automatic.engine, "own kernels");
+    ck_assert_str_eq(own.engine, "own kernels");
+    ck_assert_msg(strstr(theirs.engine, " convolutions by cuDNN 9."), "%s", theirs.engine);
     ck_assert_str_ne(theirs.algorithms, own.algorithms);
     setenv("FAKE_CUDNN", "none", 1);
     o.engine = ENGINE_AUTO;
     none = facts_of(&o);
     ck_assert_str_eq(none.algorithms, own.algorithms);
+    ck_assert_str_eq(none.engine, "own kernels: libcudnn.so.9 is not there");
     graph_free(g);
 }
 END_TEST

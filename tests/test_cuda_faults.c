@@ -263,7 +263,7 @@ START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
 }
 END_TEST
 
-static const char *const kernels[] = {"input_float", "norm_settle_float", "norm_running_all_float", "loss_float",
+static const char *const kernels[] = {"input_float", "norm_settle_float", "linear_gradient_float", "loss_float",
                                       "optimizer_float"};
 
 START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)

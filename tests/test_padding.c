@@ -38,8 +38,8 @@ pad_images(unsigned bits, unsigned image[BATCH_MAX], float weight[BATCH_MAX])
 enum padding { PADDING_ZERO, PADDING_FINITE };
 
 /*
- * What `bits` leave of values of BATCH_MAX images: to those of the images that count.  Between them are zeros; a backend
- * may leave others in the tensors inside the network, which then must be no reason for a NaN elsewhere.
+ * What `bits` leave of values of BATCH_MAX images: to those of the images that count.  Between them are zeros; a
+ * backend may leave others in the tensors inside the network, which then must be no reason for a NaN elsewhere.
  */
 static void
 drop_padding(const char *name, unsigned bits, float *value, size_t floats, enum padding padding)

@@ -40,6 +40,18 @@ START_TEST(numbers_are_written_as_people_read_them)
 }
 END_TEST
 
+START_TEST(two_sizes_that_differ_read_differently)
+{
+    char text[PROGRESS_TEXT];
+
+    ck_assert_str_eq(format_bytes_beside(4412032, 4411000, text), "4,412,032 bytes");
+    ck_assert_str_eq(format_bytes_beside(4411000, 4412032, text), "4,411,000 bytes");
+    ck_assert_str_eq(format_bytes_beside(4412032, 4500000, text), "4.4 MB");
+    ck_assert_str_eq(format_bytes_beside(4412032, 4412032, text), "4.4 MB");
+    ck_assert_str_eq(format_bytes_beside(UINT64_MAX, UINT64_MAX - 1, text), "18,446,744,073,709,551,615 bytes");
+}
+END_TEST
+
 /* Turning the clock: what was noted as the last time is set back by this number of seconds. */
 static void
 let_pass(struct progress *p, double seconds)
@@ -89,6 +101,7 @@ progress_case(Suite *suite)
     TCase *progress = tcase_create("progress");
 
     tcase_add_test(progress, numbers_are_written_as_people_read_them);
+    tcase_add_test(progress, two_sizes_that_differ_read_differently);
     tcase_add_test(progress, the_rate_is_an_average_at_first_and_fades_in_a_stall);
     tcase_add_test(progress, what_an_earlier_run_did_is_not_fast);
     suite_add_tcase(suite, progress);

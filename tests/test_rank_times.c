@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define NEAR 1e-12
 
@@ -26,7 +27,7 @@ times_of(unsigned ranks, const double *work, double seconds, double ideal)
     unsigned r;
 
     for (r = 0; r < ranks; r++) {
-        rank[r] = (struct rank_time){.seconds = seconds, .work = work[r], .busy = (double)NAN};
+        rank[r] = (struct rank_time){.seconds = seconds, .work = work[r], .busy = (double)NAN, .modelled = (double)NAN};
         snprintf(rank[r].host, sizeof(rank[r].host), "n%02u", r);
         rank[r].parts.seconds[PART_BACKWARD] = work[r];
         rank[r].parts.seconds[PART_REDUCE] = seconds - work[r];
@@ -67,7 +68,7 @@ START_TEST(factors_are_those_of_pop)
     const double work[] = {8, 6, 4, 6};
     const struct rank_times t = times_of(4, work, 10, 9);
 
-    check_factors(&t, (const double[]){0.6, 0.75, 0.8, 8.0 / 9, 0.9, (double)NAN});
+    check_factors(&t, (const double[]){0.6, 0.75, 0.8, 8.0 / 9, 0.9, (double)NAN, (double)NAN});
 }
 END_TEST
 
@@ -76,9 +77,13 @@ START_TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
     const double work[] = {10};
     struct rank_times t = times_of(1, work, 10, 10);
 
-    check_factors(&t, (const double[]){1, 1, 1, 1, 1, (double)NAN});
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, (double)NAN, (double)NAN});
     rank[0].busy = 7;
-    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7});
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, (double)NAN});
+    rank[0].modelled = 4.9;
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 0.7});
+    rank[0].modelled = 8.4; /* a model that is too slow is seen to be */
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 1.2});
 }
 END_TEST
 
@@ -88,7 +93,7 @@ START_TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
     const double work[] = {8, 6};
     const struct rank_times t = times_of(2, work, 10, (double)NAN);
 
-    check_factors(&t, (const double[]){0.7, 0.875, 0.8, (double)NAN, (double)NAN, (double)NAN});
+    check_factors(&t, (const double[]){0.7, 0.875, 0.8, (double)NAN, (double)NAN, (double)NAN, (double)NAN});
 }
 END_TEST
 
@@ -125,7 +130,7 @@ START_TEST(ranks_that_are_slow_in_turn_are_serialised)
     ck_assert(isnan(rank_times_ideal(both, differ, 2)));
     ck_assert(rank_times_ideal(both, counts, 1) == 8);
     t = times_of(2, work, 16, 12);
-    check_factors(&t, (const double[]){0.5, 1, 0.5, 8.0 / 12, 0.75, (double)NAN});
+    check_factors(&t, (const double[]){0.5, 1, 0.5, 8.0 / 12, 0.75, (double)NAN, (double)NAN});
 }
 END_TEST
 
@@ -142,7 +147,7 @@ START_TEST(epochs_are_added_rank_by_rank)
     ck_assert(sum.steps == 20 && sum.seconds == 15 && sum.ideal == 13.5);
     ck_assert(sum.rank[0].work == 10 && sum.rank[1].work == 10 && sum.rank[1].seconds == 15);
     ck_assert(sum.rank[0].parts.seconds[PART_REDUCE] == 5);
-    check_factors(&sum, (const double[]){10.0 / 15, 1, 10.0 / 15, 10 / 13.5, 0.9, (double)NAN});
+    check_factors(&sum, (const double[]){10.0 / 15, 1, 10.0 / 15, 10 / 13.5, 0.9, (double)NAN, (double)NAN});
     t.ranks = 1;
     ck_assert_int_eq(rank_times_add(&sum, &t, &err), CHEX_ERR_BUG);
     rank_times_release(&sum);
@@ -220,6 +225,18 @@ START_TEST(a_rank_that_is_alone_gets_advice_too)
 }
 END_TEST
 
+/* From a file that was damaged. */
+START_TEST(no_share_is_above_one)
+{
+    const double work[] = {1, 1e308};
+    struct rank_times t = times_of(2, work, 1e-300, 1e308);
+
+    ck_assert_ptr_nonnull(strstr(advice_of(&t), " 100 % "));
+    t.ideal = 1;
+    ck_assert_ptr_nonnull(strstr(advice_of(&t), " 100 % "));
+}
+END_TEST
+
 /* Of 10 seconds the device computes 6; 1 is data wait, 0.5 the copy: 2.5 have no name. */
 START_TEST(a_device_that_is_idle_waits_for_its_host)
 {
@@ -257,6 +274,7 @@ START_TEST(times_are_written_and_read_the_same)
     unsigned r;
 
     rank[1].busy = 3;
+    rank[1].modelled = 2;
     object = document_of(&t);
     ck_assert_str_eq(json_string_value(json_object_get(object, "advice")), advice_of(&t));
     ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(object, "factors"), "load_balance")),
@@ -269,6 +287,7 @@ START_TEST(times_are_written_and_read_the_same)
         ck_assert_mem_eq(&back.rank[r].parts, &rank[r].parts, sizeof(rank[r].parts));
         ck_assert(back.rank[r].work == rank[r].work && back.rank[r].seconds == 10);
         ck_assert(r == 1 ? back.rank[r].busy == 3 : isnan(back.rank[r].busy));
+        ck_assert(r == 1 ? back.rank[r].modelled == 2 : isnan(back.rank[r].modelled));
     }
     rank_times_release(&back);
     json_decref(object);
@@ -333,6 +352,7 @@ rank_times_suite(void)
     tcase_add_loop_test(c, the_slow_rank_is_named_with_its_cause, 0, 6);
     tcase_add_test(c, waits_without_a_slow_rank_are_told_apart);
     tcase_add_test(c, a_rank_that_is_alone_gets_advice_too);
+    tcase_add_test(c, no_share_is_above_one);
     tcase_add_test(c, a_device_that_is_idle_waits_for_its_host);
     tcase_add_test(c, times_are_written_and_read_the_same);
     tcase_add_test(c, what_is_no_such_document_is_refused);

@@ -107,8 +107,9 @@ log_step(struct run_log *log, uint64_t step, double session)
 static void
 log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over)
 {
-    struct rank_time rank[2] = {{.host = "n\"07", .seconds = 7, .work = 5, .busy = (double)NAN},
-                                {.host = "n08", .seconds = 7, .work = 6, .busy = (double)NAN}};
+    struct rank_time rank[2] = {
+        {.host = "n\"07", .seconds = 7, .work = 5, .busy = (double)NAN, .modelled = (double)NAN},
+        {.host = "n08", .seconds = 7, .work = 6, .busy = (double)NAN, .modelled = (double)NAN}};
     const struct rank_times times = {.rank = rank, .ranks = 2, .steps = EPOCH, .seconds = 7, .ideal = 6.5};
 
     rank[0].parts.seconds[PART_FORWARD] = rank[1].parts.seconds[PART_FORWARD] = 1.5;

@@ -148,6 +148,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .staging = train_report_staging,
                                   .evaluating = train_report_evaluating,
                                   .evaluated = train_report_evaluated,
+                                  .draw = train_report_draw,
                                   .saved = train_report_saved,
                                   .note = train_report_note,
                                   .warn = train_report_warn,

@@ -8,7 +8,7 @@ train_backends = $(cuda_backends) cpu ref
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES =
 nodist_libtrain_la_SOURCES = train/backends.c train/backends.h schemas/event.pb-c.c schemas/event.pb-c.h
-libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS) $(PROTOBUF_C_CFLAGS)
+libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS) $(PROTOBUF_C_CFLAGS) $(NVTX_CPPFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
 

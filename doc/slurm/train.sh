@@ -18,8 +18,14 @@ trap : TERM USR1 # the ranks save; this shell waits for them
 srun --mpi=pmix -K --cpus-per-task="${SLURM_CPUS_PER_TASK:-8}" chex-train --stage "${TMPDIR:-/tmp}" "$@"
 code=$?
 
-# 75: saved.  8: a rank or its node is lost, and the last checkpoint is whole; three times, since the cause may stay.
-if [ "$code" -eq 75 ] || { [ "$code" -eq 8 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; }; then
-    scontrol requeue "$SLURM_JOB_ID"
-fi
+# 75: saved.  8: a rank or its node is lost, and the last checkpoint is whole; three times in a row, since the
+# cause may stay.
+lost="chex-train-$SLURM_JOB_ID.lost"
+again=false
+case $code in
+75) again=true && rm -f "$lost" ;;
+8) echo "$code" >> "$lost" && [ "$(wc -l < "$lost")" -le 3 ] && again=true ;;
+*) rm -f "$lost" ;;
+esac
+if $again; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit "$code"

@@ -110,6 +110,17 @@ format_bytes(uint64_t n, char out[PROGRESS_TEXT])
 }
 
 char *
+format_bytes_beside(uint64_t n, uint64_t other, char out[PROGRESS_TEXT])
+{
+    char text[PROGRESS_TEXT];
+
+    if (n == other || strcmp(format_bytes(n, out), format_bytes(other, text)) != 0)
+        return format_bytes(n, out);
+    snprintf(out, PROGRESS_TEXT, "%s bytes", format_count(n, text));
+    return out;
+}
+
+char *
 format_seconds(double seconds, char out[PROGRESS_TEXT])
 {
     unsigned long long s = seconds > 0 && seconds < 1e9 ? (unsigned long long)(seconds + 0.5) : 0;

@@ -29,7 +29,7 @@ void progress_update(struct progress *p, uint64_t done);
 double progress_left(const struct progress *p);
 
 /* "112,120".  Returns out. */
-#define PROGRESS_TEXT 32
+#define PROGRESS_TEXT 40
 char *format_count(uint64_t n, char out[PROGRESS_TEXT]);
 /* The same as an expression; it lives as long as the block. */
 #define COUNT_TEXT(n) format_count((uint64_t)(n), (char[PROGRESS_TEXT]){0})
@@ -38,6 +38,8 @@ char *format_count(uint64_t n, char out[PROGRESS_TEXT]);
 char *format_things(uint64_t n, const char *noun, char out[PROGRESS_THINGS]);
 /* "7.4 GB" (powers of 1000). */
 char *format_bytes(uint64_t n, char out[PROGRESS_TEXT]);
+/* The same beside another number; "4,412,032 bytes" where the two differ and would read alike. */
+char *format_bytes_beside(uint64_t n, uint64_t other, char out[PROGRESS_TEXT]);
 /* "0:08", "12:34", "1:02:03". */
 char *format_seconds(double seconds, char out[PROGRESS_TEXT]);
 

@@ -268,8 +268,8 @@ convert_check_output(const struct convert *c, struct chex_error *err)
     if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
         /* An unfinished one may hold some of it already: how much is seen when it is opened. */
         if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
-            return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path, format_bytes(needed, a),
-                             format_bytes(there, b));
+            return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path,
+                             format_bytes_beside(needed, there, a), format_bytes_beside(there, needed, b));
         return CHEX_OK;
     }
     if (strcmp(chex_dataset_info(ds)->id, c->plan.dataset_id) != 0) {

@@ -4,8 +4,9 @@
 
     check_cudnn.py [PATTERN]     all cases, or those whose name matches
 
-The library is found where the environment variable CUDNN says (a folder with libcudnn.so.9), in the environment of
-tests/setup.sh, where configure found it, or where the dynamic linker looks.  CUDNN_TABLE=1 prints the tables.
+The library is found where the environment variable CUDNN says (a folder with libcudnn.so.9), where configure found it,
+in the toolkit, in the environment of tests/setup.sh, or where the dynamic linker looks.  CUDNN=pypi: in that
+environment first, where CI installs tests/requirements-cudnn.txt.  CUDNN_TABLE=1 prints the tables.
 """
 import glob
 import os
@@ -34,8 +35,9 @@ def folders():
     config = os.path.join(BUILD, "config.h")
     with open(config, encoding="utf-8") as file:
         found = re.search(r'#define CUDNN_LIBRARY "(/.*)/', file.read())
-    return [os.environ.get("CUDNN"), *glob.glob(f"{BUILD}/venv/lib/python3*/site-packages/nvidia/*/lib"),
-            found and found.group(1), "/usr/local/cuda/lib64", "/usr/local/cuda/lib"]
+    wheels = glob.glob(f"{BUILD}/venv/lib/python3*/site-packages/nvidia/*/lib")
+    first = wheels if os.environ.get("CUDNN") == "pypi" else [os.environ.get("CUDNN")]
+    return [*first, found and found.group(1), "/usr/local/cuda/lib64", "/usr/local/cuda/lib", *wheels]
 
 
 def ask(work, device, model, precision):
@@ -73,6 +75,43 @@ def add(device, model, precision):
         for kind in ("forward", "data", "weights"):
             times = sum(r[5] for r in rows if r[0] == kind)
             assert times == NODES.get(model, times) and times > 0, (kind, times)
+
+
+# A library with all names of cuDNN, of a CUDA that never was; none of them works.
+STAND_IN = """
+#include <stddef.h>
+size_t cudnnGetCudartVersion(void) { return 99000; }
+size_t cudnnGetVersion(void) { return 91900; }
+const char *cudnnGetErrorString(int status) { return status == 1 ? "a stand-in" : ""; }
+#define NO(name) int cudnn##name(void) { return 1; }
+NO(Create) NO(Destroy) NO(SetStream) NO(BackendCreateDescriptor) NO(BackendDestroyDescriptor) NO(BackendSetAttribute)
+NO(BackendGetAttribute) NO(BackendFinalize) NO(BackendExecute)
+"""
+
+
+@case("a cuDNN whose cuBLAS is missing counts as missing, and does not abort; the two may lie as wheels lie")
+def _(work):
+    if not os.path.exists(ASK):
+        raise OtherBuild("no emulated GPU")
+    folder, other = f"{work}/nvidia/cudnn/lib", f"{work}/nvidia/cu99/lib"
+    for place, name, text in ((folder, "libcudnn.so.9", STAND_IN), (other, "libcublasLt.so.99", "int nothing;")):
+        os.makedirs(place)
+        with open(f"{work}/source.c", "w", encoding="ascii") as file:
+            file.write(text)
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", f"{work}/source.c", "-o", f"{place}/{name}"],
+                       check=True)
+
+    def said():
+        return subprocess.run([ASK, f"{SOURCE}/tests/cudnn/h200.json", "densenet-micro", "32", "4", "fp16"],
+                              capture_output=True, text=True, timeout=60, check=False,
+                              env=dict(os.environ, LD_LIBRARY_PATH=folder))
+
+    done = said()
+    assert done.returncode == CANNOT_ASK and "a stand-in" in done.stderr, (done.returncode, done.stderr)
+    os.remove(f"{other}/libcublasLt.so.99")
+    done = said()
+    assert (done.returncode, done.stderr) == \
+        (CANNOT_ASK, "cudnn-ask: libcublasLt.so.99, which libcudnn.so.9 needs, is not there\n"), done
 
 
 for each in MODELS:

@@ -19,3 +19,10 @@ tests_cudnn_ask_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 TESTS += tests/cudnn/check_cudnn.py
 EXTRA_DIST += tests/cudnn/check_cudnn.py
+
+#: check-cudnn        the wheel of cuDNN of tests/requirements-cudnn.txt, asked about our convolutions without a GPU
+check-cudnn: tests/cudnn-ask
+	CUDNN=pypi BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' \
+	$(PYTHON) $(srcdir)/tests/cudnn/check_cudnn.py $(CHECK_CASES)
+
+.PHONY: check-cudnn

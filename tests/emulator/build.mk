@@ -33,13 +33,14 @@ BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
 
-kernel_programs = conv_kernels fused_kernels head_kernels input_kernels norm_kernels pool_kernels settle_kernels \
-	step_kernels sum_kernels
-PROGRAMS = halves api matrices rules $(kernel_programs) layout_steps
+kernel_programs = both_kernels conv_kernels fused_kernels head_kernels input_kernels norm_kernels pool_kernels \
+	settle_kernels step_kernels sum_kernels
+PROGRAMS = halves api matrices rules $(kernel_programs) layout_steps layout_lives
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp \
 	$(if $(filter counted,$(KIND)),traffic))
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
-kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_conv.o $(OUT)/cuda_launch.o
+host = $(patsubst %,$(OUT)/%.o,cuda_both cuda_conv cuda_gpu cuda_launch cuda_product)
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(host)
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
@@ -68,7 +69,7 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
-$(OUT)/cuda_conv.o $(OUT)/cuda_launch.o: $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
+$(host): $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
 	$(C) -c $< -o $@
 
 $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
@@ -77,7 +78,7 @@ $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
 $(OUT)/plan/%.o: $(SOURCE)/train/%.c
 	mkdir -p $(@D)
 	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
-$(OUT)/layout_steps.o $(OUT)/traffic_steps.o $(OUT)/layout_fixture.o: $(OUT)/%.o: $(TESTS)/%.c | $(OUT)
+$(patsubst %,$(OUT)/%.o,layout_steps layout_lives traffic_steps layout_fixture): $(OUT)/%.o: $(TESTS)/%.c | $(OUT)
 	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value
@@ -97,7 +98,7 @@ $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulato
 	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
-$(OUT)/traffic_steps: $(OUT)/traffic_steps.o $(OUT)/layout_fixture.o $(plan) $(model:%=$(OUT)/plan/%.o) \
+$(OUT)/layout_lives $(OUT)/traffic_steps: %: %.o $(OUT)/layout_fixture.o $(plan) $(model:%=$(OUT)/plan/%.o) \
 		$(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 $(OUT)/halves: $(OUT)/halves.o

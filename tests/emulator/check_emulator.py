@@ -27,8 +27,10 @@ PROGRAMS = ["halves", "api", "matrices", "rules"]
 # Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.
 KERNEL_BUILDS = [("g++", "plain", []), ("g++", "volta", []), ("g++", "asan", ["small"]), ("clang++", "tsan", ["small"]),
                  ("clang++", "asan", ["small"])]
-KERNEL_PROGRAMS = ["conv_kernels", "fused_kernels", "head_kernels", "input_kernels", "norm_kernels", "pool_kernels",
-                   "settle_kernels", "step_kernels", "sum_kernels", "layout_steps"]
+KERNEL_PROGRAMS = ["both_kernels", "conv_kernels", "fused_kernels", "head_kernels", "input_kernels", "norm_kernels",
+                   "pool_kernels", "settle_kernels", "step_kernels", "sum_kernels", "layout_steps"]
+# Nothing is launched there, so one build is enough.
+LISTS_PROGRAM = "layout_lives"
 # Of the build that counts what kernels touch.
 COUNTING_PROGRAMS = ["traffic_rules", "bank_conflicts", "traffic_steps"]
 SEEDS = [0, 1, 2, 3]
@@ -149,6 +151,12 @@ for the_compiler, the_kind, the_words in KERNEL_BUILDS:
             for seed in ("0", "7") if kind == "plain" else ("0",):
                 result = run([path, *words], EMULATOR_THREADS=seed, EMULATOR_STREAMS=seed)
                 assert result.returncode == 0, f"seed {seed}: {result.stdout[-3000:]}"
+
+
+@case(f"g++, plain: {LISTS_PROGRAM}")
+def lists(_):
+    result = run([os.path.join(build("g++", "plain", [LISTS_PROGRAM]), LISTS_PROGRAM)])
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
 for the_program in COUNTING_PROGRAMS:

@@ -115,6 +115,7 @@ tests_unit_gpu_SOURCES = \
 	tests/test_cuda_cudnn.c \
 	tests/test_cuda_faults.c \
 	tests/test_cuda_ranks.c \
+	tests/test_cuda_splits.c \
 	tests/unit.h
 nodist_tests_unit_gpu_SOURCES = tests/emulated/train/backends.c
 tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)

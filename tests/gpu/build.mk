@@ -26,7 +26,8 @@ all_tests = $(notdir $(basename $(wildcard $(HERE)/*_kernels.cc)))
 PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
 cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
-kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(OUT)/cuda_conv.o $(OUT)/cuda_launch.o
+host = $(patsubst %,$(OUT)/%.o,cuda_both cuda_conv cuda_gpu cuda_launch cuda_product)
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(host)
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 LINK = $(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc
 
@@ -38,7 +39,7 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C11) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C11) -c $< -o $@
-$(OUT)/cuda_conv.o $(OUT)/cuda_launch.o: $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
+$(host): $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
 	$(C11) -c $< -o $@
 
 define of_value

@@ -6,7 +6,8 @@
 #     bundle.sh --try OUT              does it start where nothing but glibc is? (root, or user namespaces)
 #
 # The programs are linked to find the libraries that travel with them beside themselves (in OUT/lib); what comes with
-# glibc is the machine's own, which must not be older than this one's.  The CUDA runtime is linked in.  There:
+# glibc is the machine's own, which must not be older than this one's.  The CUDA runtime is linked in; NCCL and
+# cuDNN, whose headers configure finds or not, are opened there where they are.  There:
 #     python3 OUT/tests/gpu/check_gpu.py      python3 OUT/bench/gpu.py
 # ARCHS: the capabilities that kernels are compiled for, '80 90'; JOBS: as -j of make.  What is larger than MOST_MIB
 # (64) is an error.  Exit status: 0 good, 1 an error, 77 there is no nvcc
@@ -15,8 +16,8 @@
 set -eu
 
 programs='chex-train chex-synth chex-convert chex-inspect train-step gpu-steps gpu-loop'
-scripts='tests/gpu/check_gpu.py tests/gpu/gpu_ranks.py tests/gpu/gpu_results.py tests/gpu/parity.py tests/gpu/runs.py
-    bench/gpu.py bench/gpu_torch.py'
+scripts='tests/gpu/check_gpu.py tests/gpu/curve.py tests/gpu/gpu_ranks.py tests/gpu/gpu_results.py
+    tests/gpu/parity.py tests/gpu/runs.py bench/gpu.py bench/gpu_torch.py'
 # Of glibc, which is the machine's own.
 system='ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil|libnss_.*|linux-vdso'
 
@@ -39,7 +40,7 @@ build() { # SOURCE OUT
     mkdir -p "$build"
     if ! test -f "$build/Makefile"; then
         (cd "$build" && "$1/configure" -q --disable-shared --with-cuda --without-mpi --without-libarchive \
-            --without-nccl CUDA_ARCHS="${ARCHS:-80 90}" NVCC="$nvcc" PYTHON="${PYTHON:-python3}") ||
+            CUDA_ARCHS="${ARCHS:-80 90}" NVCC="$nvcc" PYTHON="${PYTHON:-python3}") ||
             fail 'configure failed'
     fi
     # The linker writes it into what it links; no shell and no make reads the dollar sign.

@@ -3,6 +3,7 @@
 """chex-train on a GPU: conformance of kernels, steps and runs (make check-gpu), within ten minutes.
 
     check_gpu.py [--device cuda] [--against cpu] [--out FOLDER] [--budget SECONDS] [--only PATTERN] [PART...]
+    check_gpu.py --budget 3600 curve   as long as it takes, which is not among the parts that run by themselves
     check_gpu.py --summary check.jsonl       the page of stored results
 
 Parts, in this order:
@@ -16,9 +17,11 @@ Parts, in this order:
               memory, a damaged record, a loss that is not finite
     ranks     NCCL with one rank in the graph of a step; two ranks on one GPU; where there are two GPUs NCCL with two
     sanitize  the four tools of compute-sanitizer over small shapes and one step
+    curve     only where it is named: ten epochs on 8,192 synthetic images, beside the curve of the CPU; data wait, busy
 
-Each part has a limit of its own and writes what it found at once: gpu_results.py says where.  With --device cpu all but
-the kernels and the sanitizer runs without a GPU, which tests this program; with --device cuda-emulated too.
+Each part has a limit of its own, of parts that are named an equal share of the budget where that is more, and writes
+what it found at once: gpu_results.py says where.  With --device cpu all but the kernels and the sanitizer runs without
+a GPU, which tests this program; with --device cuda-emulated too.
 Exit status: 0 good, 1 something failed, 77 there is no GPU, or nothing could run.
 """
 import argparse
@@ -29,6 +32,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import curve  # noqa: E402
 import gpu_ranks  # noqa: E402
 import gpu_results  # noqa: E402
 import runs  # noqa: E402
@@ -44,7 +48,8 @@ CUDNN_STEPS = [("densenet-micro", 32, 8, 10, "ref"), ("resnet50", 64, 8, 2, "cpu
 PARITY = [("densenet121", 64, 16), ("resnet50", 64, 16), ("densenet121", 224, 16)]
 TOOLS = {"memcheck": ["--leak-check", "full"], "racecheck": [], "initcheck": [], "synccheck": []}
 LIMITS = {"machine": 20, "build": 120, "kernels": 60, "steps": 110, "cudnn": 60, "parity": 110, "runs": 150,
-          "ranks": 100, "sanitize": 150}
+          "ranks": 100, "sanitize": 150, "curve": 600}
+BY_NAME = ("curve",)
 
 
 def options():
@@ -56,6 +61,8 @@ def options():
     parser.add_argument("--budget", type=float, default=570)
     parser.add_argument("--quick", action="store_true", help="the smallest shapes alone")
     parser.add_argument("--only", default="", help="cases whose name has this regular expression")
+    parser.add_argument("--images", type=int, default=8192, help="of the part curve")
+    parser.add_argument("--epochs", type=int, default=10, help="of the part curve")
     parser.add_argument("--summary", metavar="FILE", help="the page of stored results")
     parser.add_argument("part", nargs="*", help=" ".join(LIMITS))
     o = parser.parse_args()
@@ -86,26 +93,7 @@ def build_there(r, _):
         return
     except Missing:
         pass
-    makefile = os.path.join(HERE, "build.mk")
-    if not os.path.exists(os.path.join(ROOT, "train", "cuda")):
-        raise Missing("neither the tests of kernels nor their sources are here")
-    archs = os.environ.get("ARCHS") or capability(r)
-
-    def build():
-        r.run([tool("make"), "-s", "-j", len(os.sched_getaffinity(0)), "-f", makefile, f"SOURCE={ROOT}",
-               f"NVCC={os.environ.get('NVCC') or tool('nvcc')}", f"OUT={os.path.join(BUILD, 'gpu')}", f"BUILD={BUILD}",
-               f"ARCHS={archs}"])
-        return {"archs": archs}
-    r.case("kernel tests by nvcc", build)
-
-
-def capability(r):
-    """"90", of the device here."""
-    done = r.run([tool("nvidia-smi"), "--query-gpu=compute_cap", "--format=csv,noheader"], None)
-    found = re.search(r"(\d+)\.(\d)", done.stdout)
-    if not found:
-        raise Missing("nvidia-smi does not say which device this is")
-    return found.group(1) + found.group(2)
+    r.case("kernel tests by nvcc", lambda: gpu_results.build_by_nvcc(r))
 
 
 def kernel_tests():
@@ -243,13 +231,15 @@ def main():
             return 77
     functions = {"machine": check_machine, "build": build_there, "kernels": check_kernels, "steps": check_steps,
                  "cudnn": check_cudnn, "parity": check_parity, "runs": runs.check_runs,
-                 "ranks": gpu_ranks.check_ranks, "sanitize": check_sanitize}
+                 "ranks": gpu_ranks.check_ranks, "sanitize": check_sanitize, "curve": curve.check_curve}
     on_gpu = ("build", "kernels", "sanitize")
     r = Results(o.out, "check", o.budget)
     r.only = o.only
-    for name in o.part or [n for n in LIMITS if o.device == "cuda" or n not in on_gpu]:
+    chosen = o.part or [n for n in LIMITS if n not in BY_NAME and (o.device == "cuda" or n not in on_gpu)]
+    for name in chosen:
         # an emulated GPU is there to test this program, however long it takes
         limit = LIMITS[name] * (4 if o.device == gpu_results.EMULATED else 1)
+        limit = max(limit, o.budget / len(chosen)) if o.part else limit
         r.part(name, limit, lambda r, f=functions[name]: f(r, o))
     count = gpu_results.counts(r.lines)
     print(f"results: {r.out}")

@@ -11,6 +11,7 @@ import glob
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -87,7 +88,7 @@ def _(_work):
     assert lines[-1] == "2 passed, 1 failed, 1 skipped, 1 left out for want of time", lines[-1]
 
 
-@case("the tables of stored results: ours and PyTorch's by speed, kernels beside the least")
+@case("the tables of stored results: ours and PyTorch's by speed, kernels beside the model")
 def _(_work):
     text = script(SPEED, "--table", os.path.join(STORED, "bench.json")).stdout
     for row in ("# chex-train on a device that never was, 2000-01-01",
@@ -97,9 +98,9 @@ def _(_work):
                 "| PyTorch compile fp16 nhwc | 224 | 64 | 3,200 | 20.000 | 18.000 | 30.000 | 1.00 | 5.12 | 2.0 |",
                 "| PyTorch eager fp16 nhwc | 224 | 64 | 2,000 | 32.000 | 28.800 | 48.000 | 0.62 | 5.12 | 2.0 |",
                 "| chex-train fp16 | 224 | 64 | 16,000 | 4.000 | 3.600 | 6.000 |  | 1.28 | 0.5 |",
-                "| norm_gradient (far) | 121 | 10.000 | 8.000 | 4.000 | 2.00 | 800 | 0.80 |  |",
-                "| conv_forward (far) | 120 | 5.000 | 3.000 | 2.500 | 1.20 | 600 | 0.60 | 60 |",
-                "| others | 3 | 0.100 | 0.001 |  |  | 10 | 0.01 |  |",
+                "| norm_gradient (far) | 121 | 10.000 | 5.000 | 2.00 | 8.000 | 4.000 | 2.00 | 800 | 0.80 |  |",
+                "| conv_forward (far) | 120 | 5.000 | 4.000 | 1.25 | 3.000 | 2.500 | 1.20 | 600 | 0.60 | 60 |",
+                "| others | 3 | 0.100 |  |  | 0.001 |  |  | 10 | 0.01 |  |",
                 "- left out torch: max-fp16-nhwc 224 px batch 256 train: no time was left"):
         assert row in text.splitlines(), f"no {row!r} in\n{text}"
     rows = [text.index(words) for words in ("chex-train fp16 |", "without graph", "PyTorch compile", "PyTorch eager")]
@@ -108,24 +109,46 @@ def _(_work):
 
 @case("a page of ncu: kinds of kernels, units, a step of two")
 def _(_work):
+    told = {"conv_forward": {"launches": 2, "bytes": 7, "flops": 9, "ms": 0.5}}
     with open(os.path.join(STORED, "ncu.csv"), encoding="utf-8") as file:
-        found = bench().by_kind(file.read(), {"conv_forward": {"bytes": 7, "flops": 9}}, steps=2)
-    assert list(found) == ["conv_forward", "others", "norm_gradient", "norm_gradient_sums"], list(found)
+        found = bench().by_kind(file.read(), told, steps=2)
+    assert list(found) == ["conv_forward", "conv_forward_pointwise", "something_else", "norm_settle", "norm_mask"], \
+        list(found)
     conv = found["conv_forward"]
-    assert conv["launches"] == 1 and conv["least"] == 7 and conv["flops"] == 9, conv
-    assert abs(conv["ms"] - 0.1) < 1e-9 and abs(conv["bytes"] - 502e6) < 1, conv
-    assert found["norm_gradient"]["bytes"] == 3e6 and found["others"]["least"] == 0, found
+    assert conv["launches"] == 0.5 and abs(conv["ms"] - 0.05025) < 1e-9 and abs(conv["bytes"] - 1.25e6) < 1, conv
+    assert (conv["model_launches"], conv["model_bytes"], conv["flops"], conv["model_ms"]) == (2, 7, 9, 0.5), conv
+    assert found["norm_settle"]["bytes"] == 3e6 and found["norm_settle"]["model_bytes"] is None, found
 
 
-@case("the least of gpu-loop: the products of DenseNet-121, every kind that tables know")
+@case("every kernel has a row of its own, by the name that the model gives it")
 def _(_work):
-    done = run([gpu_loop(), "--least", "densenet121", 224, 1, "train"])
-    least = json.loads(done.stdout)["least"]
-    assert {kind for _, kind in bench().KINDS} == set(least), set(least)
-    assert least["conv_forward"]["flops"] == 2 * densenet121_products(), least["conv_forward"]
-    assert least["norm_apply"]["launches"] == 121 and least["optimizer"]["bytes"] == 28 * 6968206, least
-    assert json.loads(run([gpu_loop(), "--least", "densenet121", 224, 1, "infer"]).stdout)["least"]["conv_data"] == \
-        {"bytes": 0, "flops": 0, "launches": 0}
+    with open(os.path.join(SOURCE, "train", "cuda", "cuda_launch.h"), encoding="utf-8") as file:
+        text = file.read()
+    words = re.search(r"enum cuda_kernel_id \{(.*?)\n\};", text, re.S).group(1).replace("CUDA_KERNEL_COUNT", "")
+    kinds = {word.lower() for word in re.findall(r"\bCUDA_(\w+)", words)}
+    for ids in re.findall(r"#define CUDA_\w+_IDS\((.*?)\n(?!\s)", text, re.S):
+        kinds |= {word.lower() for word in re.findall(r"CUDA_(\w+?)_##form", ids)}
+    with open(os.path.join(HERE, "kernels.txt"), encoding="utf-8") as file:
+        names = {f"{name}_{value}" for name, value in re.findall(r"^(\w+) +sm_\d+ (\w+) ", file.read(), re.M)}
+    assert len(kinds) > 40 and len(names) > len(kinds), (len(kinds), len(names))
+    assert {bench().kind_of(name) for name in names} <= kinds, {bench().kind_of(name) for name in names} - kinds
+    assert bench().kind_of("conv_weights_64x128_pointwise_bf16(conv_args, int)") == "conv_weights_pointwise"
+    loop = emulated_loop()
+    for model, side in (("densenet121", 224), ("resnet50", 224), ("densenet-micro", 32)):
+        told = json.loads(run([loop, "--model", f"{gpu_results.EMULATED}:fp16", model, side, 4]).stdout)["kernels"]
+        assert set(told) <= kinds, set(told) - kinds
+        assert all(found["ms"] > 0 and found["bytes"] > 0 and found["launches"] > 0 for found in told.values()), told
+
+
+@case("the model of gpu-loop: the products of DenseNet-121, the bytes of the optimizer")
+def _(_work):
+    told = json.loads(run([emulated_loop(), "--model", f"{gpu_results.EMULATED}:fp16", "densenet121", 224, 2]).stdout)
+    flops = sum(found["flops"] for found in told["kernels"].values())
+    # Forward, gradients of data and of weights; the stem has none of data, and 4 x 4 cells of two planes, not 147 taps.
+    wanted = 2 * 2 * (3 * densenet121_products() - 147 * 64 * 112 ** 2)
+    assert abs(flops / wanted - 1) < 0.02, (flops, wanted)
+    # Gradient, parameter, two moments read; three of them written.
+    assert abs(told["kernels"]["optimizer"]["bytes"] / (28 * 6968206) - 1) < 0.05, told["kernels"]["optimizer"]
 
 
 def densenet121_products():
@@ -140,6 +163,14 @@ def densenet121_products():
             total += channels * channels // 2 * side ** 2
             channels //= 2
     return total
+
+
+def emulated_loop():
+    path = os.path.join(BUILD, "tests", "gpu-loop-emulated")
+    if not os.access(os.path.join(BUILD, "tests", "gpu-steps-emulated"), os.X_OK):
+        raise Skip("this build has no emulated GPU")
+    run(["make", "-s", "-C", BUILD, "tests/gpu-loop-emulated"])
+    return path
 
 
 def gpu_loop():
@@ -262,6 +293,22 @@ def _(work):
     assert done.stdout.count("ok       steps: ") == 2, done.stdout
 
 
+@case("a CPU in the GPU's place: two equal curves; a curve that is worse has failed")
+def _(work):
+    script(CHECK, "--device", "cpu", "--against", "cpu", "--images", "120", "--epochs", "2", "--out", work, "curve")
+    stored = gpu_results.read_results(os.path.join(work, "check.jsonl"))
+    assert [line["outcome"] for line in stored] == ["ok", "ok"], stored
+    ours, theirs = stored[1], stored[0]
+    assert (ours["loss"], ours["auroc"]) == (theirs["loss"], theirs["auroc"]), stored
+    assert len(ours["loss"]) == len(ours["auroc"]) == 2 and ours["img_s"] > 0 and 0 <= ours["data_wait"] <= 1, ours
+    for worse in ({"loss": [9.0, 9.0]}, {"auroc": [0.0, 0.0]}, {"loss": [0.1]}):
+        try:
+            check_gpu.curve.judge({**ours, **worse}, {**theirs, "auroc": [0.5, 0.5]})
+        except AssertionError:
+            continue
+        raise AssertionError(f"{worse} passed")
+
+
 @case("a CPU in the GPU's place: speeds, tables")
 def _(work):
     gpu_loop()
@@ -269,6 +316,21 @@ def _(work):
     assert "## Training, densenet-micro" in done.stdout and "## Inference" in done.stdout, done.stdout
     names = sorted(os.listdir(work))
     assert names[-3:] == ["bench.jsonl", "bench.log", "bench.txt"] and names[0].endswith("-no-gpu.json"), names
+
+
+@case("the emulated GPU in its place: speeds, and the model of its kernels where there is no profiler")
+def _(work):
+    emulated_loop()
+    words = ["--device", "cuda-emulated", "--quick", "--seconds", "0", "--model", "densenet-micro", "--out", work]
+    for parts in (["ncu"], ["steps", "ncu"]):
+        done = script(SPEED, *words, *parts, code=0 if "steps" in parts else 77, env={"PATH": "/usr/bin:/bin"})
+        assert len(parts) == 1 or done.stdout.count(" chex-train fp16") >= 3, done.stdout
+        for words_of_it in ("- the model: ", "skip     ncu: all of it: ncu was not found"):
+            assert words_of_it in done.stdout, done.stdout
+    pages = [name for name in sorted(os.listdir(work)) if name.endswith(".json")]
+    assert len(pages) == 2 and pages[0].endswith("-no-gpu-2.json"), pages
+    text = script(SPEED, "--table", os.path.join(work, "bench.jsonl")).stdout
+    assert "## Training, densenet-micro" in text, text
 
 
 @case(f"every script is Python {OLDEST[0]}.{OLDEST[1]}")

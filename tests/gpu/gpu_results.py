@@ -86,6 +86,26 @@ def python_with(*modules):
     raise Missing(f"no Python here has {', '.join(modules)}: {missing[0] if missing else ''}")
 
 
+def capability(r):
+    """"90", of the device here."""
+    done = r.run([tool("nvidia-smi"), "--query-gpu=compute_cap", "--format=csv,noheader"], None)
+    found = re.search(r"(\d+)\.(\d)", done.stdout)
+    if not found:
+        raise Missing("nvidia-smi does not say which device this is")
+    return found.group(1) + found.group(2)
+
+
+def build_by_nvcc(r, *programs):
+    """What build.mk builds, or these of it, for the device here or for $ARCHS."""
+    if not os.path.exists(os.path.join(ROOT, "train", "cuda")):
+        raise Missing("neither the programs nor their sources are here")
+    archs = os.environ.get("ARCHS") or capability(r)
+    r.run([tool("make"), "-s", "-j", len(os.sched_getaffinity(0)), "-f", os.path.join(HERE, "build.mk"),
+           f"SOURCE={ROOT}", f"NVCC={os.environ.get('NVCC') or tool('nvcc')}", f"OUT={os.path.join(BUILD, 'gpu')}",
+           f"BUILD={BUILD}", f"ARCHS={archs}", *([f"PROGRAMS={' '.join(programs)}"] if programs else [])])
+    return {"archs": archs}
+
+
 def first_line(*command):
     try:
         done = subprocess.run([tool(command[0]), *command[1:]], capture_output=True, text=True, timeout=30, check=False)

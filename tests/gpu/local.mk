@@ -24,6 +24,7 @@ EXTRA_DIST += \
 	tests/gpu/check_gpu.py \
 	tests/gpu/check_sass.py \
 	tests/gpu/check_scripts.py \
+	tests/gpu/curve.py \
 	tests/gpu/gpu_ranks.py \
 	tests/gpu/gpu_results.py \
 	tests/gpu/kernel_sizes.c \
@@ -37,7 +38,8 @@ EXTRA_DIST += \
 # CHECK_FLAGS: names of parts, --device, --budget, ...; OUT: where results go
 #: check-gpu          on a GPU: every kernel, whole steps, runs, the tools of compute-sanitizer: ten minutes
 check-gpu: chex-convert chex-synth chex-train gpu-steps train-step
-	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/gpu/check_gpu.py $(CHECK_FLAGS)
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' NVCC='$(NVCC)' \
+	$(PYTHON) $(srcdir)/tests/gpu/check_gpu.py $(CHECK_FLAGS)
 
 #: gpu-bundle         the folder gpu-bundle/ with all that check-gpu and bench-gpu need on a machine that has nothing
 gpu-bundle:

@@ -57,13 +57,13 @@ class Lab:
         self.work = tempfile.mkdtemp(prefix="chex-gpu-", dir=memory)
         self.data = None
 
-    def make_data(self, name, count, side, size):
+    def make_data(self, name, count, side, size, split="patient:50,25,25", shard=16):
         """A data set of so many synthetic images; its folder."""
         folder, images = os.path.join(self.work, name), os.path.join(self.work, name + ".images")
         self.r.run([program("chex-synth"), "-q", "-n", count, "--size", side, "-o", images])
         self.r.run([program("chex-convert"), "-q", "-i", images + "/images", "-l",
-                    images + "/Data_Entry_2017_v2020.csv", "-o", folder, "--size", size, "--shard-size", "16",
-                    "--split", "patient:50,25,25"])
+                    images + "/Data_Entry_2017_v2020.csv", "-o", folder, "--size", size, "--shard-size", shard,
+                    "--split", split])
         return folder
 
     def folder(self, name):

@@ -4,7 +4,8 @@
  *     bank_conflicts [all]     all: what was counted of each kernel
  *
  * Of a build that counts (build.mk).  The loops over k bring operands by asynchronous copies or accesses of 16 bytes,
- * and read them by ldmatrix: none of these has a conflict in any form.  What surrounds the loop may have some.
+ * and read them by ldmatrix: none of these has a conflict in any form.  What surrounds the loop may have some.  Of both
+ * gradients in one pass the loop is that over tiles of pixels, and no access of it has a conflict.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -149,6 +150,20 @@ twice_as_deep(const shape &s, conv_kind kind)
     return t;
 }
 
+static unsigned
+forms_of(const shape &s, conv_kind kind)
+{
+    cuda_conv c = {kind, {}, 0, 0, 0};
+
+    c.args.in = c.args.x_ld = s.in;
+    c.args.height = c.args.width = s.side;
+    c.args.out_height = c.args.out_width = (s.side + 2 * s.pad - s.kernel) / s.stride + 1;
+    c.args.kernel_h = c.args.kernel_w = s.kernel;
+    c.args.stride = s.stride;
+    c.args.pad_h = c.args.pad_w = s.pad;
+    return cuda_conv_forms(&c);
+}
+
 static void
 try_forms(const value_set &set, const shape &s, bool norm)
 {
@@ -156,7 +171,7 @@ try_forms(const value_set &set, const shape &s, bool norm)
     char name[100];
 
     for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
-        for (unsigned tile = 0; tile < CONV_TILES; tile++) {
+        for (unsigned tile = 0; tile < forms_of(s, (conv_kind)kind); tile++) {
             if (s.stem && kind != CONV_WEIGHTS) /* its depth is that of the stem */
                 continue;
             emulator_traffic once = run_form(set, s, (conv_kind)kind, tile, norm, &kernel);
@@ -166,6 +181,62 @@ try_forms(const value_set &set, const shape &s, bool norm)
             compare_depths(kernel, s.name, once, twice);
         }
     snprintf(name, sizeof(name), "%s: %s%s", set.name, s.name, norm ? ", normalised" : "");
+    finish_case(name);
+}
+
+/* Both gradients in one pass over so many images, by one block for each slice. */
+static emulator_traffic
+run_both(const value_set &set, unsigned form, unsigned images, bool finish)
+{
+    enum { IN = 128, SIDE = 8 };
+    const cuda_kernel &kernel = set.kernels[CUDA_CONV_BOTH_64x64 + form];
+    cuda_conv data = {CONV_DATA, arguments_of(set, {"", images, SIDE, IN, BOTH_OUT, 1, 1, 0, false}), 0, 0, 0};
+    cuda_both b = {};
+    emulator_traffic t;
+
+    see_through_norm(set, &data);
+    b.args.conv = data.args;
+    b.args.conv.add = 1;
+    b.args.finish.values_ld = finish ? BOTH_OUT : 0;
+    expect(cuda_conv_both_fits(&b) && cuda_conv_both_take(&b, form, 1), "a shape that kernels do not take");
+    b.stripes = 1;
+    b.args.conv.steps_each = images * SIDE * SIDE / BOTH_PIXELS;
+    b.args.conv.sums.blocks = b.stripes;
+    b.args.conv.partial = room(cuda_conv_both_partial(&b));
+    if (finish) {
+        norm_finish &f = b.args.finish;
+
+        f.values = upload(set, random_values(set, (size_t)images * SIDE * SIDE * BOTH_OUT));
+        f.mean = f.by_beta = f.by_gamma = upload(random_floats(BOTH_OUT));
+        f.variance = upload(floats(BOTH_OUT, 1.0f));
+        f.block = upload(std::vector<batch_block>{{1, images, 0}});
+    }
+    cuda_op op = cuda_conv_both_op(&b);
+    emulator_forget_traffic();
+    MUST(cuda_launch(set.kernels, &op, stream));
+    MUST(cudaStreamSynchronize(stream));
+    expect(emulator_traffic_of(kernel.name, &t), "a kernel was counted");
+    release();
+    return t;
+}
+
+static void
+try_both(const value_set &set)
+{
+    char name[100];
+
+    for (unsigned form = 0; form < BOTH_FORM_COUNT; form++)
+        for (int finish = 0; finish < 2; finish++) {
+            const char *kernel = set.kernels[CUDA_CONV_BOTH_64x64 + form].name;
+            emulator_traffic once = run_both(set, form, 2, finish), twice = run_both(set, form, 4, finish);
+
+            compare_depths(kernel, finish ? "finished" : "plain", once, twice);
+            for (int kind = 0; kind < SHARED_KINDS; kind++)
+                expect(twice.shared[kind].accesses > once.shared[kind].accesses &&
+                           twice.shared[kind].conflicts == once.shared[kind].conflicts,
+                       kernel);
+        }
+    snprintf(name, sizeof(name), "%s: both gradients in one pass", set.name);
     finish_case(name);
 }
 
@@ -179,6 +250,7 @@ main(int argc, char **argv)
         for (const shape &s : shapes)
             for (int norm = 0; norm < (s.stem ? 1 : 2); norm++)
                 try_forms(set, s, norm);
+        try_both(set);
     }
     return summary();
 }

@@ -26,6 +26,9 @@ static const struct shape {
     {"3x3 128 to 32, pad 1", 1, 7, 7, 128, 32, 3, 1, 1, 0, 224, false},
     {"3x3 64 to 16, pad 1, slices", 2, 8, 5, 64, 16, 3, 1, 1, 16, 32, false},
     {"3x3 16 to 40, stride 2, pad 1", 2, 9, 8, 16, 40, 3, 2, 1, 0, 16, true},
+    {"3x3 24 to 40, pad 1", 2, 4, 5, 24, 40, 3, 1, 1, 16, 16, true},
+    {"3x3 40 to 8, the widest halo", 2, 3, 57, 40, 8, 3, 1, 1, 0, 0, false},
+    {"3x3 8 to 8, a wider one", 1, 3, 58, 8, 8, 3, 1, 1, 0, 0, false},
     {"3x3 24 to 72, no pad", 3, 5, 6, 24, 72, 3, 1, 0, 0, 0, false},
     {"7x7 8 to 64, stride 2, pad 3", 1, 13, 15, 8, 64, 7, 2, 3, 0, 0, false},
 };
@@ -144,18 +147,28 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     if (kind != CONV_WEIGHTS) { /* packed on the device */
         std::vector<pack_entry> entry = {
             {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
-        pack_weights_args pack = {upload(p.master), upload(entry), 1};
+        pack_weights_args pack = {upload(p.master), upload(entry), 1, 0, {}};
 
         launch(set, CUDA_PACK_WEIGHTS, cuda_blocks(p.w.size(), PACK_THREADS), 1, pack);
         c.args.w = entry[0].packed;
     }
+    floats bias = random_floats(p.a.out);
+    bool biased = kind == CONV_FORWARD && tile % 2 == 1;
+    c.args.bias = biased ? upload(bias) : NULL;
+    c.args.relu = biased && processors == 1;
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
     if (kind == CONV_FORWARD) {
         floats out = download(set, y, p.y.size());
+        doubles want = p.forward;
 
-        compare(what, p.forward, slice_of(out, p.y, p.a.y_ld, p.a.out, what), set.tolerance);
+        for (size_t i = 0; biased && i < want.size(); i++) {
+            want[i] += (double)bias[i % p.a.out];
+            if (c.args.relu && want[i] < 0)
+                want[i] = 0;
+        }
+        compare(what, want, slice_of(out, p.y, p.a.y_ld, p.a.out, what), set.tolerance);
     } else if (kind == CONV_DATA) {
         floats out = download(set, x, p.x.size());
 
@@ -184,6 +197,14 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     release();
 }
 
+static unsigned
+forms_of(const problem &p, conv_kind kind)
+{
+    cuda_conv c = {kind, p.a, 0, 0, 0};
+
+    return cuda_conv_forms(&c);
+}
+
 static void
 forms_agree(const value_set &set)
 {
@@ -196,7 +217,7 @@ forms_agree(const value_set &set)
 
         for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
             /* the larger forms are the same template: one shape says enough where everything is slow */
-            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < CONV_TILES; tile++) {
+            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < forms_of(p, (conv_kind)kind); tile++) {
                 try_form(set, p, (conv_kind)kind, tile, 1);
                 if (kind == CONV_WEIGHTS && !small_shapes) /* many splits */
                     try_form(set, p, (conv_kind)kind, tile, 132);
@@ -204,6 +225,19 @@ forms_agree(const value_set &set)
         snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
         finish_case(name);
     }
+}
+
+/* Forward has a form more where a tile has room for the halo of its rows. */
+static void
+halos_have_room(const value_set &set)
+{
+    for (unsigned width : {7u, 57u, 58u})
+        for (unsigned stride : {1u, 2u}) {
+            const shape s = {"", 1, 3, width, 8, 8, 3, stride, 1, 0, 0, true};
+
+            expect(forms_of(make_problem(set, s), CONV_FORWARD) == (stride == 1 && width <= 57 ? 6 : 5), "forms");
+        }
+    finish_case("a form with a halo where there is room");
 }
 
 /* Longer sums and more blocks: a layer as DenseNet-121 has it, two splits and more. */
@@ -228,6 +262,14 @@ splits_add_up(const value_set &set)
     try_form(set, p, CONV_FORWARD, c.tile, 132);
     snprintf(name, sizeof(name), "%s: %s, form and splits as they are chosen", set.name, s.name);
     finish_case(name);
+}
+
+static unsigned
+columns_of(const cuda_conv &c)
+{
+    cuda_op op = cuda_conv_op(&c);
+
+    return cuda_products_of(&op).form.columns;
 }
 
 /* Layers of DenseNet-121 on 132 multiprocessors, both gradients: what is chosen for them. */
@@ -262,13 +304,17 @@ choices_suit_their_layers()
             cuda_conv_pair_choose(&pair, processors);
             cuda_op data = cuda_conv_op(&pair.data), weights = cuda_conv_op(&pair.weights);
 
-            expect(pair.data.tile == pair.weights.tile, "one form for both");
+            cuda_op both = cuda_conv_pair_op(&pair);
+            cuda_products forms = cuda_products_of(&both);
+
+            expect(forms.pair && forms.tiles >= both.x, "both products");
             expect(forward.splits == 1 && pair.data.splits == 1, "what stores values was split");
             expect(one.splits > 1 && pair.weights.splits > 1, "no splits of long sums");
             expect(weights.x * weights.y * weights.z <= processors, "more partial sums than multiprocessors");
-            expect(cuda_conv_pair_op(&pair).x == data.x * data.y + weights.x * weights.y * weights.z, "all blocks");
+            expect(both.x == data.x * data.y + weights.x * weights.y * weights.z, "all blocks");
             expect(l.side > 7 || cuda_conv_op(&forward).x > 25, "large tiles where they are few");
-            expect(l.side < 56 || forward.tile == (l.out == 32 ? 3 : 0), "a small tile where there are many");
+            expect(l.side < 56 || columns_of(forward) == (l.out == 32 ? 32 : 128),
+                   "a narrow tile where there are few columns");
         }
     finish_case("forms and splits suit their layers");
 }
@@ -309,6 +355,7 @@ main(int argc, char **argv)
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     what_kernels_do_not_take_is_refused();
     choices_suit_their_layers();
+    halos_have_room(value_sets[0]);
     for (const value_set &set : value_sets) {
         MUST(cuda_prepare(set.kernels));
         forms_agree(set);

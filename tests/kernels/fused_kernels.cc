@@ -34,14 +34,20 @@ static const struct shape {
     {"3x3 128 to 32, pad 1", 2, 7, 7, 128, 32, 3, 1, 1, 0, 224, 0, 128, true, false},
     {"3x3 64 to 16, pad 1, slices", 2, 8, 5, 64, 16, 3, 1, 1, 16, 32, 40, 24, true, false},
     {"3x3 16 to 40, stride 2, pad 1", 3, 5, 6, 16, 40, 3, 2, 1, 0, 16, 8, 8, true, true},
+    {"3x3 24 to 40, pad 1", 3, 4, 5, 24, 40, 3, 1, 1, 16, 16, 8, 16, true, true},
     {"3x3 48 to 72, pad 1, no ReLU", 2, 5, 6, 48, 72, 3, 1, 1, 0, 0, 0, 40, false, false},
     {"7x7 8 to 64, stride 2, pad 3", 2, 13, 9, 8, 64, 7, 2, 3, 0, 0, 0, 8, true, false},
     {"the stem", 3, STEM_ROWS(STEM_SIDE), STEM_COLUMNS(STEM_SIDE), STEM_IN, 64, 0, 1, 2, 0, 0, 0, 0, false, true},
 };
 
-static const unsigned rows_of[] = {
-#define ROWS_OF(form, rows, ...) rows,
-    GEMM_TILES(ROWS_OF)};
+/* Rows of C that leave a row of sums. */
+static unsigned
+rows_of(const cuda_conv &c)
+{
+    cuda_op op = cuda_conv_op(&c);
+
+    return cuda_products_of(&op).form.rows * c.args.tiles_each;
+}
 
 /* What is asked of a launch beside the product. */
 struct wish {
@@ -235,20 +241,20 @@ view_of(const problem &p, bool fresh)
     return v;
 }
 
-/* Sums of two terms of each channel over the rows of each tile: [blocks][2][channels]. */
+/* Sums of two terms of each channel over the rows of each block: [blocks][2][channels]. */
 template <typename F>
 static doubles
-sums_of(const problem &p, unsigned tile, size_t rows, unsigned pixels, unsigned channels, bool all_count, F terms)
+sums_of(const problem &p, unsigned each, size_t rows, unsigned pixels, unsigned channels, bool all_count, F terms)
 {
-    doubles sums((rows + rows_of[tile] - 1) / rows_of[tile] * 2 * channels);
+    doubles sums((rows + each - 1) / each * 2 * channels);
 
     for (size_t row = 0; row < rows; row++)
         for (unsigned c = 0; c < channels && (all_count || p.weight[row / pixels] != 0.0f); c++) {
             double first, second;
 
             terms(row, c, first, second);
-            sums[row / rows_of[tile] * 2 * channels + c] += first;
-            sums[(row / rows_of[tile] * 2 + 1) * channels + c] += second;
+            sums[row / each * 2 * channels + c] += first;
+            sums[(row / each * 2 + 1) * channels + c] += second;
         }
     return sums;
 }
@@ -264,7 +270,7 @@ check_forward(const value_set &set, const problem &p, const cuda_conv &c, const 
     compare(what, p.forward, out, set.tolerance);
     if (!wish.sums)
         return;
-    doubles want = sums_of(p, c.tile, rows, a.out_height * a.out_width, a.out, wish.all_count,
+    doubles want = sums_of(p, rows_of(c), rows, a.out_height * a.out_width, a.out, wish.all_count,
                            [&](size_t row, unsigned o, double &first, double &second) {
                                first = (double)out[row * a.out + o] - (double)pivot[o];
                                second = first * first;
@@ -289,7 +295,7 @@ check_data(const value_set &set, const problem &p, const cuda_conv &c, const flo
     compare(what, want, slice_of(x, p.a_before, a.x_ld, a.in, what), set.tolerance);
     if (!wish.sums)
         return;
-    want = sums_of(p, c.tile, rows, a.height * a.width, a.in, wish.all_count,
+    want = sums_of(p, rows_of(c), rows, a.height * a.width, a.in, wish.all_count,
                    [&](size_t row, unsigned i, double &first, double &second) {
                        first = g[row * a.in + i];
                        second = first * norm_of(p, row, i);
@@ -375,7 +381,7 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
 static void
 try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
 {
-    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}};
+    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}, 0};
     floats got[2][3];
 
     cuda_conv_pair_take(&pair, tile, processors);
@@ -385,7 +391,7 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 
         put_in(set, p, data, {norm, norm, norm, true, false}, {});
         put_in(set, p, weights, {norm, norm, false, false, false}, {});
-        cuda_conv_pair placed = {data, weights};
+        cuda_conv_pair placed = {data, weights, pair.forms};
         cuda_op ops[] = {launches == 1 ? cuda_conv_pair_op(&placed) : cuda_conv_op(&data), cuda_conv_op(&weights)};
 
         for (unsigned i = 0; i < launches; i++)
@@ -400,28 +406,61 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
         expect(got[0][i] == got[1][i], "one launch, and two");
 }
 
+static unsigned
+forms_of(const problem &p, conv_kind kind)
+{
+    cuda_conv c = {kind, p.a, 0, 0, 0};
+
+    return cuda_conv_forms(&c);
+}
+
+static unsigned
+pairs_of(const problem &p)
+{
+    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}, 0};
+
+    return cuda_conv_pair_forms(&pair);
+}
+
 static void
 try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned tile)
 {
     static const bool both[] = {false, true};
 
     try_form(set, plain, CONV_FORWARD, tile, 1, {false, false, true, false, tile % 2 == 1});
-    if (p.s->fresh == 0) /* the stem has nothing else */
+    if (p.s->fresh == 0) { /* the stem has no normalisation, and no gradient of data */
+        for (unsigned processors : {1, 132})
+            if (tile < forms_of(p, CONV_WEIGHTS))
+                try_form(set, plain, CONV_WEIGHTS, tile, processors, {false, false, false, false, false});
         return;
+    }
     for (bool fresh : both) {
-        for (bool flag : both) {
+        for (bool flag : both)
             try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, flag, false, false});
-            try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, flag, tile % 2 == 0});
-        }
         try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, true, false, true});
+    }
+    if (!small_shapes) /* a tile for each block */
+        try_form(set, p, CONV_FORWARD, tile, 132, {true, true, true, false, false});
+    for (bool fresh : both) {
+        if (tile >= forms_of(p, CONV_DATA))
+            break;
+        for (bool flag : both)
+            try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, flag, tile % 2 == 0});
         try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, true, false});
         try_form(set, p, CONV_DATA, tile, 1, {true, fresh, false, false, false});
+        if (!small_shapes)
+            try_form(set, p, CONV_DATA, tile, 132, {true, fresh, true, true, false});
+    }
+    for (bool fresh : both) {
+        if (tile >= forms_of(p, CONV_WEIGHTS))
+            break;
         try_form(set, p, CONV_WEIGHTS, tile, 1, {true, fresh, false, false, false});
         if (!small_shapes) /* many splits */
             try_form(set, p, CONV_WEIGHTS, tile, 132, {true, fresh, false, false, false});
     }
     for (bool norm : both)
-        try_pair(set, p, tile, norm && !small_shapes ? 132 : 1, norm);
+        if (tile < pairs_of(p))
+            try_pair(set, p, tile, norm && !small_shapes ? 132 : 1, norm);
 }
 
 static void
@@ -435,7 +474,7 @@ forms_agree(const value_set &set)
         problem p = make_problem(set, s, s.fresh > 0), plain = make_problem(set, s, false);
 
         /* the larger forms are the same template: one shape says enough where everything is slow */
-        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < CONV_TILES; tile++)
+        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < forms_of(p, CONV_FORWARD); tile++)
             try_kinds(set, p, plain, tile);
         snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
         finish_case(name);

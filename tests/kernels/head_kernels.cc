@@ -69,8 +69,8 @@ run_linear(const value_set &set)
             }
         }
     launch(set, CUDA_LINEAR, cuda_blocks(IMAGES * OUT, HEAD_THREADS / 32), 1, a);
-    launch(set, CUDA_LINEAR_GRADIENT_DATA, cuda_blocks(IMAGES * IN, HEAD_THREADS), 1, a);
-    launch(set, CUDA_LINEAR_GRADIENT_WEIGHTS, cuda_blocks(OUT * IN + OUT, HEAD_THREADS), 1, a);
+    launch(set, CUDA_LINEAR_GRADIENT,
+           cuda_blocks(IMAGES * IN, HEAD_THREADS) + cuda_blocks(OUT * IN + OUT, HEAD_THREADS), 1, a);
     compare("z", z, download(a.z, z.size()), 1e-6);
     compare("gradient of x", dx, download(set, a.dx, dx.size()), set.tolerance);
     compare("gradient of w", dw, download(a.dw, dw.size()), 1e-6);
@@ -115,7 +115,8 @@ run_loss(const value_set &set, bool focal)
                    IMAGES,
                    OUT,
                    focal,
-                   2};
+                   2,
+                   {}};
     launch(set, CUDA_LOSS, 1, 1, a);
     compare("gradient", want, download(a.dz, want.size()), 1e-6);
     state = download_one(a.state);

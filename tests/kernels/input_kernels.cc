@@ -203,7 +203,7 @@ pack_stem(const value_set &set, const floats &master, unsigned out)
 {
     std::vector<pack_entry> entry = {
         {0, upload(set, floats((size_t)out * 4 * STEM_IN, 7)), out, INPUT_CHANNELS, STEM_KERNEL * STEM_KERNEL, 1, 0}};
-    pack_weights_args pack = {upload(master), upload(entry), 1};
+    pack_weights_args pack = {upload(master), upload(entry), 1, 0, {}};
 
     launch(set, CUDA_PACK_WEIGHTS, cuda_blocks((size_t)out * 4 * STEM_IN, PACK_THREADS), 1, pack);
     return entry[0].packed;
@@ -342,7 +342,7 @@ run_overflow(const value_set &set)
     norm_sums_args sums = {y,     upload(floats(s.out)), p.args.weight, room(2 * s.out), 3, (unsigned)pixels, s.out,
                            s.out, (unsigned)pixels * 3};
     norm_apply_args apply = {};
-    norm_running_all_args running = {};
+    norm_running_args running = {};
     float *mean = room(s.out), *variance = room(s.out);
     std::vector<running_entry> entry = {{mean, variance, 0, s.out, (unsigned)pixels, s.out, 0}};
 
@@ -365,7 +365,7 @@ run_overflow(const value_set &set)
     running.momentum = 0.1f;
     launch(set, CUDA_NORM_SUMS, 1, 1, sums);
     launch(set, CUDA_NORM_APPLY, 1, 1, apply);
-    launch(set, CUDA_NORM_RUNNING_ALL, 1, 1, running);
+    move_running(set, 1, running);
     floats got = download(set, apply.y, outputs),
            spared(got.begin() + (long)(padding_of(s) * pixels * s.out), got.end());
     expect(all_finite(got) && all_finite(download(running.running, 2 * s.out)), "something is not finite");
@@ -421,6 +421,70 @@ run_table(const value_set &set)
     finish_case(name);
 }
 
+/*
+ * Weights to score with: of a convolution with a normalisation behind it, of one without, and the scale and shift of a
+ * normalisation alone.  What lies behind each is as it was.
+ */
+static void
+run_fold(const value_set &set)
+{
+    enum { OUT = 24, IN = 16, TAPS = 9, ALL = OUT * IN * TAPS, NORMS = 3 * OUT };
+    const float epsilon = 1e-5f;
+    floats master = random_floats(ALL + 2 * NORMS), statistics = random_floats(2 * NORMS);
+    float *scale = upload(floats(OUT + 1, 7)), *shift[2] = {upload(floats(OUT + 1, 7)), upload(floats(OUT + 1, 7))};
+    void *packed[2] = {upload(set, floats(ALL + 8, 7)), upload(set, floats(ALL + 8, 7))};
+    const unsigned each = ALL / PACK_THREADS + (ALL % PACK_THREADS > 0);
+    std::vector<fold_entry> entry(3);
+    doubles want[2], scales(OUT), shifts(OUT);
+    char name[60];
+
+    for (size_t i = NORMS; i < 2 * NORMS; i++)
+        statistics[i] = statistics[i] * statistics[i] + 0.01f;
+    entry[0].pack = {0, packed[0], OUT, IN, TAPS, 0, 0};
+    entry[0].shift = shift[0];
+    entry[1].pack = {0, packed[1], OUT, IN, TAPS, 0, 0};
+    entry[1].first_block = each;
+    entry[2].pack = {0, NULL, OUT, 1, 1, 0, 0};
+    entry[2].scale = scale;
+    entry[2].shift = shift[1];
+    entry[2].first_block = 2 * each;
+    for (fold_entry &e : entry) {
+        e.gamma = ALL + OUT;
+        e.beta = ALL + NORMS + OUT;
+        e.mean = OUT;
+        e.variance = NORMS + OUT;
+    }
+    for (unsigned o = 0; o < OUT; o++) {
+        scales[o] = (double)master[ALL + OUT + o] / sqrt((double)statistics[NORMS + OUT + o] + (double)epsilon);
+        shifts[o] = (double)master[ALL + NORMS + OUT + o] - scales[o] * (double)statistics[OUT + o];
+    }
+    for (unsigned n = 0; n < ALL; n++) {
+        unsigned in = n % IN, tap = n / IN % TAPS, out = n / IN / TAPS;
+        double w = (double)master[(out * IN + in) * TAPS + tap];
+
+        want[0].push_back(w * scales[out]);
+        want[1].push_back(w);
+    }
+    fold_weights_args fold = {upload(master), upload(statistics), upload(entry), 3, epsilon};
+    launch(set, CUDA_FOLD_WEIGHTS, 2 * each + 1, 1, fold);
+    for (unsigned i = 0; i < 2; i++) {
+        floats got = download(set, packed[i], ALL + 8), biases = download(shift[i], OUT + 1);
+
+        expect(got[ALL] == 7 && biases[OUT] == 7, "what lies behind is as it was");
+        got.resize(ALL);
+        biases.resize(OUT);
+        compare("folded weights", want[i], got, set.tolerance);
+        compare("bias", shifts, biases, 1e-6);
+    }
+    floats got = download(scale, OUT + 1);
+    expect(got[OUT] == 7, "what lies behind is as it was");
+    got.resize(OUT);
+    compare("scale", scales, got, 1e-6);
+    release();
+    snprintf(name, sizeof(name), "%s: weights to score with", set.name);
+    finish_case(name);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -433,6 +497,7 @@ main(int argc, char **argv)
                 run_shape(set, s);
         run_overflow(set);
         run_table(set);
+        run_fold(set);
     }
     return summary();
 }

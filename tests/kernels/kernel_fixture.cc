@@ -238,3 +238,14 @@ summary()
     printf("%u passed, %u failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }
+
+void
+move_running(const value_set &set, unsigned blocks, const norm_running_args &args)
+{
+    loss_args a = {};
+
+    a.block = args.block;
+    a.state = upload(std::vector<step_state>(1));
+    a.running = args;
+    launch(set, CUDA_LOSS, 1 + blocks, 1, a);
+}

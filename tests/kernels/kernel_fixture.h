@@ -95,6 +95,9 @@ launch(const value_set &set, cuda_kernel_id id, unsigned x, unsigned y, const T 
     MUST(cuda_launch(set.kernels, &op, stream));
 }
 
+/* Running statistics, by blocks of a loss of no images. */
+void move_running(const value_set &set, unsigned blocks, const norm_running_args &args);
+
 /* The norm of the difference over that of what is wanted; a failure where it is larger than allowed or no number. */
 void compare(const char *what, const std::vector<double> &want, const floats &got, double allowed);
 void expect(bool good, const char *what);

@@ -205,6 +205,7 @@ make_outcome(const struct plan_options *o, struct outcome *out)
     out->gradients = take(g->param_floats, sizeof(float));
     out->parameters = take(g->param_floats, sizeof(float));
     out->statistics = take(g->stat_floats, sizeof(float));
+    out->unfinished = take(g->node_count, sizeof(*out->unfinished));
 }
 
 void
@@ -222,6 +223,7 @@ free_outcome(const struct plan_options *o, struct outcome *out)
         free(out->gradient[k]);
         free(out->logits[k]);
     }
+    free(out->unfinished);
     free(out->gradients);
     free(out->parameters);
     free(out->statistics);
@@ -505,15 +507,15 @@ run_lists(const struct plan_options *o, const struct cuda_chip *chip, const stru
     get_arena(&l, ARENA_GRADIENTS, out->gradients);
     get_arena(&l, ARENA_PARAMETERS, out->parameters);
     get_arena(&l, ARENA_STATISTICS, out->statistics);
-    if (!launched)
-        fill_slot(&l, &m[0], 0, 0);
-    for (k = 0; k < 2 && !launched; k++) {
+    fill_slot(&l, &m[0], 0, 0);
+    for (k = 0; k < 2; k++) {
         run_list(&l, k == 0 ? CUDA_LIST_PACK : CUDA_LIST_PACK_AVERAGE);
         run_list(&l, k == 0 ? CUDA_LIST_SCORE : CUDA_LIST_SCORE_AVERAGE);
         get(out->logits[k], l.logits, (size_t)o->batch * OUTPUTS * sizeof(float));
     }
     for (k = 0; k < CUDA_KERNEL_COUNT; k++)
         out->launches[k] = count_kernel(&l, (enum cuda_kernel_id)k);
+    memcpy(out->unfinished, l.unfinished, o->graph->node_count * sizeof(*out->unfinished));
     MUST(cudaFree((void *)memory));
     cuda_layout_free(&l);
 }

@@ -54,6 +54,7 @@ struct outcome {
     double loss, norm;
     unsigned finals;                      /* launches behind which more of the gradients is final */
     unsigned launches[CUDA_KERNEL_COUNT]; /* of a step */
+    bool *unfinished;                     /* [node_count] as in cuda_layout.h */
 };
 
 size_t buffer_floats(const struct plan_options *o, size_t i);

@@ -11,7 +11,7 @@
  * A ReLU whose input is 0 but for rounding makes a difference of finite size in gradients (kinks.h), and among so many
  * inputs there may be such a one with any weights.  So gradients are compared closely where a large beta keeps inputs
  * away from 0, and with other weights, for the sake of what a ReLU holds back, within some hundredths.  Where last bits
- * of the parameters move the gradients of ref (three values of a channel are hardly a variance), more is allowed.
+ * of the parameters move values or gradients of ref (three values of a channel are hardly a variance), more is allowed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -97,6 +97,21 @@ forget_padding(const struct plan_options *o, const struct images *m, size_t buff
             memset(values + i * floats, 0, floats * sizeof(*values));
 }
 
+/* A gradient that its reader finishes is nowhere as it is wanted: what the reader makes of it is compared. */
+static void
+forget_unfinished(const struct plan_options *o, const struct outcome *got, size_t buffer, float *gradient)
+{
+    const struct graph_buffer *b = &o->graph->buffer[buffer];
+    size_t pixels = (size_t)b->height * b->width, i, n;
+
+    for (i = 0; i < o->graph->node_count; i++) {
+        const struct graph_slice *s = &o->graph->node[i].out;
+
+        for (n = 0; n < o->batch && got->unfinished[i] && s->buffer == buffer; n++)
+            memset(gradient + (n * b->channels + s->first) * pixels, 0, s->channels * pixels * sizeof(*gradient));
+    }
+}
+
 static void
 compare_buffers(const struct plan_options *o, const struct images *m, const struct outcome *got,
                 const struct outcome *want, struct tolerance allowed)
@@ -115,6 +130,8 @@ compare_buffers(const struct plan_options *o, const struct images *m, const stru
                 continue;
             forget_padding(o, &m[k], i, got->value[k][i]);
             forget_padding(o, &m[k], i, want->value[k][i]);
+            forget_unfinished(o, got, i, got->gradient[k][i]);
+            forget_unfinished(o, got, i, want->gradient[k][i]);
             compare("values of buffer", i, got->value[k][i], want->value[k][i], floats, allowed.values);
             compare("gradients of buffer", i, got->gradient[k][i], want->gradient[k][i], floats, allowed.gradients);
         }
@@ -142,7 +159,10 @@ compare_outcomes(const char *name, const struct plan_options *o, const struct im
     expect(fabs(got->loss - want->loss) <= allowed.values * want->loss, "loss %.9g, not %.9g", got->loss, want->loss);
     expect(fabs(got->norm - want->norm) <= allowed.gradients * want->norm, "norm %.9g, not %.9g", got->norm,
            want->norm);
-    printf("%s: loss %.6f, worst error %.2g\n", name, got->loss, worst);
+    printf("%s: loss %.6f, logits to score with differ by %.2g, worst error %.2g\n", name, got->loss,
+           fmax(error_of(got->logits[0], want->logits[0], logits, 0),
+                error_of(got->logits[1], want->logits[1], logits, 0)),
+           worst);
 }
 
 static void
@@ -201,6 +221,8 @@ run_case(const struct precision_case *c, const struct plan_options *options, con
     run_lists(&o, &c->chip, m, parameters, statistics, &kept);
     compare_outcomes(c->name, &o, m, &kept, want, allowed);
     expect(kept.launches[CUDA_FOLD_SUMS] > 0, "%s: sums of many blocks are folded", c->name);
+    expect(kept.launches[CUDA_CONV_BOTH_64x64] + kept.launches[CUDA_CONV_BOTH_64x128] > 0,
+           "%s: both gradients in one pass", c->name);
     expect(kept.finals >= 3, "%s: %u launches say what is final", c->name, kept.finals);
     o.keep = false;
     run_lists(&o, &c->chip, m, parameters, statistics, &shared);
@@ -209,29 +231,36 @@ run_case(const struct precision_case *c, const struct plan_options *options, con
     free_outcome(&o, &shared);
 }
 
-/* How far gradients of the reference move where each parameter moves by some of its last bits. */
-static double
+/*
+ * How far values and gradients of the reference move where each parameter moves by some of its last bits.  Where a
+ * channel has two values, they are one above and one below zero behind a normalisation, however close they lay.
+ */
+static struct tolerance
 sensitivity(const struct plan_options *o, const struct images *m, const float *parameters, const float *statistics,
             const struct outcome *want)
 {
     size_t floats = o->graph->param_floats, i;
     float *moved = take(floats, sizeof(*moved));
     struct outcome got = {.loss = 0};
-    double most;
+    struct tolerance most = {0, 0};
     int k;
 
     for (i = 0; i < floats; i++)
         moved[i] = (float)((double)parameters[i] * (1 + 2e-7 * random_unit()));
     make_outcome(o, &got);
     run_reference(o, m, moved, statistics, &got);
-    most = error_of(got.gradients, want->gradients, floats, 0);
+    most.gradients = error_of(got.gradients, want->gradients, floats, 0);
     for (k = 0; k < 2; k++)
         for (i = 0; i < o->graph->buffer_count; i++)
-            if (got.gradient[k][i])
-                most = fmax(most, error_of(got.gradient[k][i], want->gradient[k][i], buffer_floats(o, i), 0));
+            if (got.gradient[k][i]) {
+                size_t count = buffer_floats(o, i);
+
+                most.values = fmax(most.values, error_of(got.value[k][i], want->value[k][i], count, 0));
+                most.gradients = fmax(most.gradients, error_of(got.gradient[k][i], want->gradient[k][i], count, 0));
+            }
     free_outcome(o, &got);
     free(moved);
-    printf("last bits of the parameters move gradients of ref by %.2g\n", most);
+    printf("last bits of the parameters move values of ref by %.2g, gradients by %.2g\n", most.values, most.gradients);
     return most;
 }
 
@@ -251,7 +280,7 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
     struct chex_error err;
     struct graph *g;
     float *parameters, *statistics;
-    double moves;
+    struct tolerance moves;
     size_t i;
 
     for (i = 0; i < OUTPUTS; i++)
@@ -271,7 +300,12 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
     for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct tolerance allowed = smooth ? cases[i].smooth : cases[i].rough;
 
-        allowed.gradients = fmax(allowed.gradients, 10 * moves);
+        if (moves.gradients > 0.5 && cases[i].precision != PRECISION_FP32) {
+            printf("%s: gradients of ref hang on last bits alone\n", cases[i].name);
+            continue;
+        }
+        allowed.values = fmax(allowed.values, 10 * moves.values);
+        allowed.gradients = fmax(allowed.gradients, 10 * moves.gradients);
         run_case(&cases[i], &o, m, parameters, statistics, &want, allowed);
     }
     free_outcome(&o, &want);
@@ -399,9 +433,9 @@ main(int argc, char **argv)
     } else {
         run_model("densenet-micro", argc > 1 ? 32 : 64, 3, true);
         run_model("densenet-micro", 32, 3, false);
-        count_launches("densenet121", 224, 64, 500, 1.2e9);
-        count_launches("densenet121", 224, 256, 600, 4e9);
-        count_launches("resnet50", 224, 64, 400, 2.8e9);
+        count_launches("densenet121", 224, 64, 330, 1.32e9);
+        count_launches("densenet121", 224, 256, 355, 4e9);
+        count_launches("resnet50", 224, 64, 275, 2.66e9);
         pieces_are_apart();
         what_is_refused();
     }

@@ -3,6 +3,7 @@
 # check-emulator`.
 EXTRA_DIST += \
 	tests/kernels/bank_conflicts.cc \
+	tests/kernels/both_kernels.cc \
 	tests/kernels/conv_kernels.cc \
 	tests/kernels/fused_kernels.cc \
 	tests/kernels/head_kernels.cc \
@@ -11,6 +12,7 @@ EXTRA_DIST += \
 	tests/kernels/kernel_fixture.h \
 	tests/kernels/layout_fixture.c \
 	tests/kernels/layout_fixture.h \
+	tests/kernels/layout_lives.c \
 	tests/kernels/layout_steps.c \
 	tests/kernels/norm_kernels.cc \
 	tests/kernels/pool_kernels.cc \

@@ -199,12 +199,12 @@ forward(const value_set &set, const problem &p, const device &d)
     norm_apply_args apply = {at(set, p, d.x), at(set, p, d.y), d.view, d.weight, s.images,
                              s.pixels,        s.channels,      s.ld,   s.ld};
     running_entry entry = {d.mean, d.variance, 0, s.channels, s.pixels, s.channels, 0};
-    norm_running_all_args running = {upload(std::vector<running_entry>{entry}), d.running, d.block, 1, 0.1f};
+    norm_running_args running = {upload(std::vector<running_entry>{entry}), d.running, d.block, 1, 0.1f};
 
     apply.norm.fresh = {sums.partial, sums.pivot, blocks, s.channels};
     launch(set, CUDA_NORM_SUMS, blocks, groups, sums);
     launch(set, CUDA_NORM_APPLY, blocks, groups, apply);
-    launch(set, CUDA_NORM_RUNNING_ALL, cuda_blocks(s.channels, NORM_THREADS), 1, running);
+    move_running(set, cuda_blocks(s.channels, HEAD_THREADS), running);
 }
 
 /* The gradient under the mask with its sums, which finish it in place. */

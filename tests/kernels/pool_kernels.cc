@@ -391,6 +391,29 @@ check_gradient(const value_set &set, const normed_problem &p, doubles &g)
     expect(beside == want_beside, "something beside the slice was written");
 }
 
+/* What a maximum leaves with what it writes: sums of y - pivot and of its square, as y was stored. */
+static void
+check_left_sums(const normed_problem &p, const floats &y, const channel_sums &left)
+{
+    unsigned channels = p.s->channels;
+    doubles want(2 * channels), got(2 * channels);
+    floats partial = download(left.partial, 2 * (size_t)channels * left.blocks), sums;
+
+    for (size_t i = 0; i < y.size(); i++) {
+        double d = (double)y[i] - (double)p.pivot[i % channels];
+
+        if (image_counts(p, i / channels / p.out_height / p.out_width)) {
+            want[i % channels] += d;
+            want[channels + i % channels] += d * d;
+        }
+    }
+    for (size_t i = 0; i < partial.size(); i++)
+        got[i % (2 * channels)] += (double)partial[i];
+    for (double d : got)
+        sums.push_back((float)d);
+    compare("sums of y", want, sums, 2e-6);
+}
+
 static void
 run_normed(const value_set &set, const norm_shape &s)
 {
@@ -400,14 +423,21 @@ run_normed(const value_set &set, const norm_shape &s)
     normed_problem p = make_normed(set, s);
     unsigned groups = cuda_blocks(s.channels, NORM_CHANNELS);
     doubles y(p.outputs * s.channels), g(p.inputs * s.channels);
+    norm_pool_args ahead;
     char name[100];
 
     normed_to_device(set, p);
     pool_formulas(p, y, g);
-    launch(set, forward[s.kind], s.blocks, groups, p.args);
+    ahead = p.args;
+    if (s.kind == MAXIMUM)
+        ahead.sums = {room(2 * (size_t)s.channels * s.blocks), p.args.norm.fresh.pivot, s.blocks, s.channels};
+    launch(set, forward[s.kind], s.blocks, groups, ahead);
     p.args.norm.fresh = {};
     launch(set, backward[s.kind], s.blocks, groups, p.args);
-    compare("y", y, download(set, p.args.pool.y, y.size()), fmax(set.tolerance, 2e-6));
+    floats got = download(set, p.args.pool.y, y.size());
+    compare("y", y, got, fmax(set.tolerance, 2e-6));
+    if (s.kind == MAXIMUM)
+        check_left_sums(p, got, ahead.sums);
     check_gradient(set, p, g);
     release();
     snprintf(name, sizeof(name), "%s: normalised, %s", set.name, s.name);
@@ -425,7 +455,7 @@ run_normed_nan(const value_set &set)
 
     p.x[AT * (size_t)p.ld + CHANNEL] = NAN;
     normed_to_device(set, p);
-    p.args.norm.fresh = {};
+    p.args.norm.fresh = p.args.sums = {};
     copy_in(p.args.norm.mean, zeros, sizeof(zeros));
     copy_in(p.args.norm.variance, zeros, sizeof(zeros));
     launch(set, CUDA_NORM_MAX_POOL, 2, 2, p.args);

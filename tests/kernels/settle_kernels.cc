@@ -411,7 +411,7 @@ run_running(const value_set &set)
     std::vector<running_entry> table;
     floats mean = random_floats(300), variance = random_floats(300), running = random_floats(1000);
     const float *on_mean = upload(mean), *on_variance = upload(variance);
-    norm_running_all_args a = {};
+    norm_running_args a = {};
     unsigned blocks = 0;
     size_t at = 20;
     char name[60];
@@ -426,7 +426,7 @@ run_running(const value_set &set)
             double n = images * pixels[e];
 
             table.push_back({on_mean, on_variance, at, at + channels[e] + 3, pixels[e], channels[e], blocks});
-            blocks += cuda_blocks(channels[e], NORM_THREADS);
+            blocks += cuda_blocks(channels[e], HEAD_THREADS);
             for (unsigned c = 0; c < channels[e] && n >= NORM_LEAST; c++) {
                 double &m = want[at + c], &v = want[at + channels[e] + 3 + c];
 
@@ -440,7 +440,7 @@ run_running(const value_set &set)
         a.running = upload(running);
         a.block = upload(std::vector<batch_block>{{1, images, 0}});
         a.momentum = 0.1f;
-        launch(set, CUDA_NORM_RUNNING_ALL, blocks, 1, a);
+        move_running(set, blocks, a);
         compare("running statistics", want, download(a.running, running.size()), 1e-6);
     }
     release();

@@ -47,7 +47,8 @@ struct stepper {
         copy_in(squares.gradient, gradient.data(), gradient.size() * sizeof(float));
         launch(set, CUDA_GRADIENT_SQUARES, cuda_blocks(squares.count, STEP_EACH), 1, squares);
         launch(set, CUDA_STEP_DECIDE, 1, 1, decide);
-        launch(set, CUDA_OPTIMIZER, cuda_blocks(apply.count, STEP_THREADS), 1, apply);
+        launch(set, CUDA_OPTIMIZER,
+               cuda_blocks(apply.count, STEP_THREADS) + cuda_blocks(apply.statistics_count, STEP_THREADS), 1, apply);
     }
     step_state state() const
     {
@@ -91,7 +92,10 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
                (float)o.epsilon,
                (float)o.momentum,
                o.kind == OPTIMIZER_ADAMW ? 0 : (float)o.decay,
-               (float)o.average};
+               (float)o.average,
+               NULL,
+               NULL,
+               0};
     return s;
 }
 
@@ -195,7 +199,6 @@ run_decision(const value_set &set, const decision &d)
     floats p = random_floats(COUNT), gradient(COUNT, 0), running = random_floats(300), statistics(300, 5);
     stepper s = make_stepper(set, o, p, d.scale);
     step_state state = s.state();
-    step_statistics_args take = {s.decide.state, upload(running), upload(statistics), 300};
 
     state.good = d.good;
     state.halted = d.halted;
@@ -210,8 +213,10 @@ run_decision(const value_set &set, const decision &d)
     for (unsigned i = 0; i < TAIL_WISHES; i++)
         tail[TAIL_WISH + i] = d.wishes >> i & 1 ? 2 : 0; /* of two ranks */
     s.decide.tail = upload(tail);
+    s.apply.running = upload(running);
+    s.apply.statistics = upload(statistics);
+    s.apply.statistics_count = 300;
     s.step(gradient, 0.01, 0);
-    launch(set, CUDA_STEP_STATISTICS, cuda_blocks(300, STEP_THREADS), 1, take);
     state = s.state();
     expect(!!state.apply == d.apply && state.halted == d.halted_then, d.what);
     expect(state.loss_scale == d.scale_then && state.good == d.good_then, d.what);
@@ -219,7 +224,7 @@ run_decision(const value_set &set, const decision &d)
     expect(isfinite(d.loss) ? state.loss == d.loss + (double)1e-9f : !isfinite(state.loss), d.what);
     expect(isfinite(d.gradient) ? fabs(state.norm - 5) < 1e-12 : !isfinite(state.norm), d.what);
     expect((download(s.apply.parameter, COUNT) != p) == d.apply, "parameters");
-    expect(download(take.statistics, 300) == (d.apply ? running : statistics), "running statistics");
+    expect(download(s.apply.statistics, 300) == (d.apply ? running : statistics), "running statistics");
     release();
 }
 
@@ -244,16 +249,19 @@ run_begin(const value_set &set)
     state.good = 9;
     state.loss = 17;
     state.bad = 2;
-    step_begin_args a = {upload(std::vector<step_state>{state}), upload(statistics), upload(floats(301, 7)), 300, 0};
+    /* Behind two blocks of nothing, as behind those of weights. */
+    pack_weights_args pack = {NULL, upload(std::vector<pack_entry>{{0, NULL, 0, 8, 1, 0, 0}}), 1, 2, {}};
+    step_begin_args &a = pack.begin;
 
-    launch(set, CUDA_STEP_BEGIN, cuda_blocks(300, STEP_THREADS), 1, a);
+    a = {upload(std::vector<step_state>{state}), upload(statistics), upload(floats(301, 7)), 300, 0};
+    launch(set, CUDA_PACK_WEIGHTS, 2 + cuda_blocks(300, PACK_THREADS), 1, pack);
     floats got = download(a.running, 301);
     state = download_one(a.state);
     expect(got[300] == 7 && floats(got.begin(), got.end() - 1) == statistics, "running statistics");
     expect(state.unscale == 1.0f / 512 && state.loss == 0 && state.bad == STEP_BAD_NONE, "the state");
     expect(state.loss_scale == 512 && state.applied == 3 && state.good == 9, "what stays of the state");
     a.from_zero = 1;
-    launch(set, CUDA_STEP_BEGIN, cuda_blocks(300, STEP_THREADS), 1, a);
+    launch(set, CUDA_PACK_WEIGHTS, 2 + cuda_blocks(300, PACK_THREADS), 1, pack);
     expect(download(a.running, 300) == floats(300), "running statistics of ranks but the first");
     release();
     case_name(set, "a step begins");

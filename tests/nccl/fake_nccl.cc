@@ -339,8 +339,10 @@ ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncc
         return (ncclResult_t)atoi(what.c_str());
     if (comm->state == ncclInProgress)
         violation({}, "a communicator that is in progress is called");
-    if (comm->state != ncclSuccess || c.failed())
-        return ncclInvalidUsage;
+    if (comm->state != ncclSuccess) /* as ncclCommEnsureReady() */
+        return comm->state;
+    if (c.failed())
+        return ncclUnhandledCudaError;
     if (operation != ncclSum || s->bytes() > MOST_BYTES || owner_of(from, s->bytes()) != s->device ||
         owner_of(to, s->bytes()) != s->device)
         return ncclInvalidArgument;

@@ -208,14 +208,14 @@ print_ranks(const struct rank_times *t, const struct color *color, bool all, str
 static void
 print_factors(const struct rank_times *t)
 {
-    static const char *const before[FACTOR_COUNT] = {"", " = ", " x ", " (", " x ", "; "};
+    static const char *const before[FACTOR_COUNT] = {"", " = ", " x ", " (", " x ", "; ", ", "};
     double factor[FACTOR_COUNT];
     unsigned i;
 
     rank_times_factors(t, factor);
     printf("         ");
     for (i = 0; i < FACTOR_COUNT; i++) {
-        if (i == FACTOR_BUSY && isnan(factor[i]))
+        if (i >= FACTOR_BUSY && isnan(factor[i]))
             continue;
         printf("%s%s ", before[i], factor_info[i].title);
         if (isnan(factor[i]))

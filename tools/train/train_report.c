@@ -117,6 +117,15 @@ begin_log(struct train_report *r)
     r->logged = true;
 }
 
+static void
+print_engine(const struct trainer_facts *f)
+{
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "engine   %s", f->engine);
+    wrap_end(&w);
+}
+
 /* How the ranks sum, and what the user has told NCCL: for questions about speed. */
 static void
 print_sums(const struct trainer_facts *f, const struct trainer_options *o)
@@ -161,6 +170,8 @@ train_report_plan(struct train_report *r, const struct trainer *t)
     wrap_put(&w, " ", "of images of %u x %u", f.source, f.source);
     wrap_end(&w);
     print_memory(&f);
+    if (r->common->verbose > 0 && *f.engine)
+        print_engine(&f);
     if (r->common->verbose > 0 && *f.sums)
         print_sums(&f, o);
     if (!o->evaluate_only)
@@ -412,7 +423,10 @@ print_factors(struct train_report *r, const struct rank_times *times)
                         format_factor(factor[FACTOR_SERIALISATION], text[FACTOR_SERIALISATION]),
                         format_factor(factor[FACTOR_TRANSFER], text[FACTOR_TRANSFER]));
     if (!isnan(factor[FACTOR_BUSY]))
-        progress_line_print(&r->line, "         device busy %s", format_factor(factor[FACTOR_BUSY], text[FACTOR_BUSY]));
+        progress_line_print(&r->line, "         device busy %s%s%s",
+                            format_factor(factor[FACTOR_BUSY], text[FACTOR_BUSY]),
+                            isnan(factor[FACTOR_ROOF]) ? "" : ", share of the roofline ",
+                            isnan(factor[FACTOR_ROOF]) ? "" : format_factor(factor[FACTOR_ROOF], text[FACTOR_ROOF]));
 }
 
 /* Of one rank there is nothing to compare: only with -v. */

@@ -72,6 +72,19 @@ print_launches(const struct plan_model *m)
     }
 }
 
+static void
+print_score(const struct plan_model_score *s)
+{
+    char launches[PROGRESS_TEXT], rate[PROGRESS_TEXT], images[PROGRESS_THINGS];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "         evaluation: %s launches a micro-batch of %s", format_count(s->launches, launches),
+             format_things(s->images, "image", images));
+    wrap_put(&w, ", ", "%.1f MB an image", (double)s->bytes / MB / s->images);
+    wrap_put(&w, ", ", "%s img/s", train_report_rate(s->images / s->seconds, rate));
+    wrap_end(&w);
+}
+
 void
 train_report_model(const struct train_report *r, const struct plan_model *m)
 {
@@ -87,6 +100,8 @@ train_report_model(const struct train_report *r, const struct plan_model *m)
     wrap_put(&w, " ", "on one %s", m->device);
     wrap_put(&w, ": ", "modelled, not measured");
     wrap_end(&w);
+    if (r->common->verbose > 0 && m->score.images > 0)
+        print_score(&m->score);
     if (r->common->verbose > 0)
         print_kinds(m);
     if (r->common->verbose > 1)

@@ -87,17 +87,12 @@ picture_name(const char *split, bool final, char out[PICTURE_NAME])
     return out;
 }
 
-static void
-draw(struct train_report *r, const struct trainer *t, const struct trainer_verdict *v)
+enum chex_status
+train_report_draw(const struct folder *run, const struct trainer_verdict *v, struct chex_error *err)
 {
-    struct trainer_facts f;
-    struct chex_error err;
     char name[PICTURE_NAME];
 
-    trainer_facts(t, &f);
-    if (f.folder &&
-        roc_plot_write(v->evaluation, v->source, f.folder, picture_name(v->split, v->final, name), &err) != CHEX_OK)
-        train_report_warn(r, t, err.text);
+    return roc_plot_write(v->evaluation, v->source, run, picture_name(v->split, v->final, name), err);
 }
 
 /* Else there would be no more than a loss that is no number, of 0 images. */
@@ -127,8 +122,6 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
         r->best = r->validation;
     train_watch_evaluation(&r->watch, t, v);
     warn_of_output(r, t, v);
-    if (v->final || v->best)
-        draw(r, t, v);
     if (r->common->quiet)
         return;
     format_measured(&m->mean[METRIC_AUROC], auroc);

@@ -23,8 +23,8 @@
  * the ranks travel behind the gradients, so a step needs no other word between the ranks.
  *
  * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by
- * one thread at a time; different plans are independent.  The same calls with the same input give the same bits on the
- * same machine, whatever the number of threads.
+ * one thread at a time, but for read_beside(); different plans are independent.  The same calls with the same input
+ * give the same bits on the same machine, whatever the number of threads.
  *
  * train/ref is plain C and the oracle; every other backend is compared with it, buffer by buffer.  A backend that
  * computes in host memory shares arenas, sums and steps with it (host.h).
@@ -142,9 +142,15 @@ struct plan_memory {
 
 /* The choices of a backend: for run.json, the checkpoint and the comparison of ranks. */
 #define PLAN_ALGORITHMS 17
+#define PLAN_ENGINE     160
 struct plan_facts {
     enum precision precision;         /* never PRECISION_AUTO */
     char algorithms[PLAN_ALGORITHMS]; /* a hash over all that decides about bits, in hexadecimal digits */
+    /*
+     * What computes the convolutions: "36 of 53 convolutions by cuDNN 9.19.0", "own kernels: libcudnn.so.9 is not
+     * there"; "" where a backend has no choice.
+     */
+    char engine[PLAN_ENGINE];
     struct plan_memory memory;
 };
 
@@ -158,6 +164,12 @@ struct plan_launch {
     char tile[PLAN_KERNEL];                      /* "64x128, 6272 tiles"; "196 blocks" */
     unsigned times;                              /* a step */
     uint64_t read, written;                      /* bytes of device memory, each place once a launch */
+    double flop;                                 /* of products of matrices */
+    double seconds;
+};
+struct plan_model_score {
+    unsigned images, launches;
+    uint64_t bytes;
     double seconds;
 };
 struct plan_model {
@@ -167,6 +179,7 @@ struct plan_model {
     unsigned images, launches; /* of a step of this rank */
     uint64_t bytes;
     double seconds;
+    struct plan_model_score score; /* of one micro-batch of an evaluation */
 };
 void plan_model_free(struct plan_model *m);
 
@@ -267,6 +280,11 @@ struct backend {
     /* Whole arenas, in the form of the graph: graph->param_floats, or stat_floats, of them. */
     enum chex_status (*write)(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
     enum chex_status (*read)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
+    /*
+     * read() by a second thread, while that of the plan calls score() alone, or nothing; no step is under way.  May be
+     * NULL.
+     */
+    enum chex_status (*read_beside)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
     enum chex_status (*set_state)(struct plan *plan, const struct plan_state *state, struct chex_error *err);
 
     /* -- a step -- */

@@ -10,6 +10,7 @@
 
 #include "backend/host.h"
 
+#include "backend/ranges.h"
 #include "base/progress.h"
 
 #include <math.h>
@@ -165,8 +166,11 @@ static void
 forward(struct plan *plan, const struct batch *batch)
 {
     struct host *h = host_of(plan);
-    double loss = h->ops->forward(plan, batch);
+    double loss;
 
+    ranges_push(PART_FORWARD);
+    loss = h->ops->forward(plan, batch);
+    ranges_pop();
     if (!isfinite(loss) && h->now.bad == STEP_NONE)
         h->now.bad = h->batches;
     h->now.loss += loss;
@@ -181,7 +185,9 @@ backward(struct plan *plan, struct chex_error *err)
 
     if (h->batches > 0)
         memset(h->arena[ARENA_GRADIENTS], 0, h->options.graph->param_floats * sizeof(float));
+    ranges_push(PART_BACKWARD);
     status = h->ops->backward(plan, err);
+    ranges_pop();
     took(h, PART_BACKWARD);
     return status;
 }
@@ -266,8 +272,10 @@ host_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
     if (!h->ended)
         return error_set(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
     h->at = progress_clock();
+    ranges_push(PART_REDUCE);
     if (has_peers(h) && !h->halted)
         status = h->options.reduce->ops->join(h->options.reduce, NULL, err);
+    ranges_pop();
     if (status != CHEX_OK)
         return status;
     took(h, PART_REDUCE);
@@ -276,8 +284,10 @@ host_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
         h->now.applied = is_good(h);
         h->halted = !h->now.applied;
     }
+    ranges_push(PART_UPDATE);
     if (h->now.applied)
         apply(plan, rate, clip);
+    ranges_pop();
     took(h, PART_UPDATE);
     h->now.halted = h->halted;
     h->now.state = h->state;

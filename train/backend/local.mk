@@ -9,7 +9,16 @@ libtrain_la_SOURCES += \
 	train/backend/host_memory.h \
 	train/backend/host_step.c \
 	train/backend/input.h \
+	train/backend/ranges.h \
 	train/backend/reduce.h \
 	train/backend/registry.c \
 	train/backend/step_parts.c \
 	train/backend/step_parts.h
+
+# Ranges for Nsight; without NVTX's header ranges_none.c.
+if NVTX
+libtrain_la_SOURCES += train/backend/ranges_nvtx.c
+else
+libtrain_la_SOURCES += train/backend/ranges_none.c
+endif
+EXTRA_DIST += train/backend/ranges_none.c train/backend/ranges_nvtx.c

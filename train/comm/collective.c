@@ -412,7 +412,7 @@ collective_local_size(const struct collective *c)
 double
 collective_waited(const struct collective *c)
 {
-    return c->waited;
+    return c->waited - c->watching;
 }
 
 bool

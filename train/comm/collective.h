@@ -75,7 +75,10 @@ const char *collective_host(const struct collective *c, int rank); /* lives as l
 int collective_local_rank(const struct collective *c);
 int collective_local_size(const struct collective *c);
 
-/* Seconds that this rank has waited for others so far, in any call. */
+/*
+ * Seconds that this rank has waited for others so far, in any call but collective_watch(): whoever calls that waits for
+ * its own device, and knows what for.
+ */
 double collective_waited(const struct collective *c);
 
 /*

@@ -71,6 +71,7 @@ struct collective {
     bool warned;           /* warn_waiting() was called */
     double last_sent;      /* progress_clock() of the last beat */
     double watched;        /* progress_clock() of the last collective_watch() */
+    double watching;       /* of `waited`, in collective_watch() */
 
     int tag;                      /* of the last transfer */
     struct sum *sums, **last_sum; /* under way, in the order of their start */

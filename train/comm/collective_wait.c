@@ -323,7 +323,9 @@ collective_watch(struct collective *c, double *waited, struct chex_error *err)
     *waited += turn < TURN_SECONDS ? turn : TURN_SECONDS;
     if (c->comm->size == 1)
         return CHEX_OK;
-    c->waited += turn < TURN_SECONDS ? turn : TURN_SECONDS;
+    turn = turn < TURN_SECONDS ? turn : TURN_SECONDS;
+    c->waited += turn;
+    c->watching += turn;
     status = collective_try(c, &task, &done, err);
     if (status == CHEX_OK)
         status = look_for_given_up(c, err);

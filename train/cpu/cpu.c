@@ -408,6 +408,7 @@ const struct backend backend_cpu = {
     .plan_free = cpu_free,
     .write = host_write,
     .read = host_read,
+    .read_beside = host_read,
     .set_state = host_set_state,
     .accumulate = host_accumulate,
     .update = host_update,

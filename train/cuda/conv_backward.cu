@@ -5,5 +5,7 @@
  */
 #include "cuda/cuda_gemm.h"
 
-#define CONV_BACKWARD(form, ...) GEMM_PAIR_KERNELS(conv_backward_##form, __VA_ARGS__)
-GEMM_TILES(CONV_BACKWARD)
+#define CONV_BACKWARD(forms, ...)     GEMM_PAIR_KERNEL(conv_backward_##forms, false, __VA_ARGS__)
+#define BACKWARD_POINTWISE(form, ...) GEMM_PAIR_KERNEL(conv_backward_##form##_pointwise, true, __VA_ARGS__)
+GEMM_TAP_PAIRS(CONV_BACKWARD)
+GEMM_PAIRS(BACKWARD_POINTWISE)

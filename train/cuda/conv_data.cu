@@ -5,5 +5,7 @@
  */
 #include "cuda/cuda_gemm.h"
 
-#define CONV_DATA(form, ...) GEMM_KERNELS(GEMM_DATA, conv_data_##form, __VA_ARGS__)
+#define CONV_DATA(form, ...)                                         \
+    GEMM_ONE_KERNEL(conv_data_##form, GEMM_DATA, false, __VA_ARGS__) \
+    GEMM_ONE_KERNEL(conv_data_##form##_pointwise, GEMM_DATA, true, __VA_ARGS__)
 GEMM_TILES(CONV_DATA)

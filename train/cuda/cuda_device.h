@@ -251,17 +251,17 @@ store2(value_t *to, float low, float high)
 
 namespace
 {
-/* Of a table whose entries have blocks first_block .. that of the next - 1: the entry of this block. */
+/* Of a table whose entries have blocks first_block .. that of the next - 1: the entry of a block. */
 template <typename T>
 DEVICE const T &
-entry_of_block(const T *entry, unsigned entries)
+entry_of_block(const T *entry, unsigned entries, unsigned block)
 {
     unsigned low = 0, high = entries;
 
-    while (high - low > 1) { /* the last whose first block is not behind this one */
+    while (high - low > 1) { /* the last whose first block is not behind it */
         unsigned middle = (low + high) / 2;
 
-        if (entry[middle].first_block <= blockIdx.x)
+        if (entry[middle].first_block <= block)
             low = middle;
         else
             high = middle;

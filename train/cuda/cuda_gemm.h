@@ -1,18 +1,20 @@
 /*
  * cuda_gemm.h - convolutions as one product: C[M][N] = sum over k of op_a(A)[M][k] op_b(B)[k][N]
  *
- *            rows M           columns N           k                        A lies by    B lies by
- *   forward  output pixels    output channels     taps x input channels    M            N
- *   data     input pixels     input channels      taps x output channels   M            k ("turned")
- *   weights  output channels  taps x input ch.    output pixels            k            k
+ *            rows M           columns N                k                        A lies by    B lies by
+ *   forward  output pixels    output channels          taps x input channels    M            N
+ *   data     input pixels     input channels           taps x output channels   M            k ("turned")
+ *   weights  input channels   taps x output channels   pixels                   k            k
+ *     of 1x1 output channels  input channels           pixels                   k            k
  *
- * No operand is ever laid out: an address function says for each piece of eight values where it lies, or that it is
- * outside and zero.  A block computes a tile of C; its warps share the tile, GEMM_DEEP of k at a time, of which
- * GEMM_STAGES are in flight.  Piece q of line l lies at q ^ (something of l), so that the eight lines that ldmatrix
- * reads meet all banks.
+ * No operand is ever laid out: an address function (cuda_pixels.h) says for each piece of eight values where it lies,
+ * or that it is outside and zero.  A block computes a tile of C; its warps share the tile, GEMM_DEEP of k at a time, of
+ * which GEMM_STAGES are in flight.  Piece q of line l lies at q ^ (something of l), so that the eight lines that
+ * ldmatrix reads meet all banks.
  *
- * A prologue sees x through a normalisation that nobody wrote (forward A, weights B).  An epilogue leaves sums of
- * channels with what it stores (forward), or makes of the product the gradient of a normalisation and its sums (data).
+ * A prologue sees x through a normalisation that nobody wrote (A, of 1x1 weights B).  An epilogue leaves sums of
+ * channels with what it stores (forward), or makes of the product the gradient of a normalisation and its sums (data);
+ * a block has tiles_each tiles of these, one after the other, and leaves one sum of all.
  * `weights` writes partial sums, which sum_all adds in a fixed order: no atomics, the same bits in every run.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -21,12 +23,11 @@
 #define CHEX_CUDA_GEMM_H
 
 #include "cuda/cuda_norm.h"
+#include "cuda/cuda_pixels.h"
 #include "cuda/cuda_tile.h"
 
 namespace
 {
-enum gemm_kind { GEMM_FORWARD, GEMM_DATA, GEMM_WEIGHTS };
-
 template <int ROWS_, int COLUMNS_, int WARP_ROWS_, int WARP_COLUMNS_> struct gemm_tile {
     enum {
         ROWS = ROWS_,
@@ -43,153 +44,105 @@ template <int LINES, bool TURNED> struct gemm_operand {
 
     DEVICE unsigned place(unsigned line, unsigned piece)
     {
-        unsigned turn = PIECES >= 8 ? line & 7 : line / 2 & 3;
+        unsigned turn = PIECES % 8 == 0 ? line & 7 : line / 2 & 3;
 
         return (line * PIECES + (piece ^ turn)) * 8;
     }
 };
-
-struct gemm_pixel {
-    unsigned image, y, x;
-};
-
-DEVICE gemm_pixel
-gemm_split(unsigned pixel, unsigned height, unsigned width)
-{
-    unsigned row = pixel / width;
-
-    return {row / height, row % height, pixel - row * width};
-}
-
-/* Where the input pixel of an output pixel and a tap lies; false: outside. */
-template <bool POINTWISE>
-DEVICE bool
-gemm_input_pixel(const conv_args &a, unsigned output, unsigned tap, size_t *input)
-{
-    if (POINTWISE) {
-        *input = output;
-        return true;
-    }
-    gemm_pixel p = gemm_split(output, a.out_height, a.out_width);
-    unsigned y = p.y * a.stride + tap / a.kernel_w - a.pad_h, x = p.x * a.stride + tap % a.kernel_w - a.pad_w;
-
-    *input = ((size_t)p.image * a.height + y) * a.width + x;
-    return y < a.height && x < a.width; /* below 0 is far above */
-}
-
-/* Which output pixel met an input pixel at a tap; false: none. */
-template <bool POINTWISE>
-DEVICE bool
-gemm_output_pixel(const conv_args &a, unsigned input, unsigned tap, size_t *output)
-{
-    if (POINTWISE) {
-        *output = input;
-        return true;
-    }
-    gemm_pixel p = gemm_split(input, a.height, a.width);
-    unsigned y = p.y + a.pad_h - tap / a.kernel_w, x = p.x + a.pad_w - tap % a.kernel_w;
-    bool met = y % a.stride == 0 && x % a.stride == 0;
-
-    y /= a.stride;
-    x /= a.stride;
-    *output = ((size_t)p.image * a.out_height + y) * a.out_width + x;
-    return met && y < a.out_height && x < a.out_width;
-}
 
 /* Which tile of a product, and which of its splits. */
 struct gemm_tile_at {
     unsigned down, across, split;
 };
 
-/* What a block works on. */
+/* What a block works on, a tile at a time. */
 struct gemm_work {
     unsigned rows, columns, row0, column0; /* all of them; where the tile begins */
     gemm_tile_at at;
-    unsigned tap;        /* weights: of the tile */
+    unsigned tap;        /* weights with a stride: of the tile */
     unsigned first, end; /* steps of k */
     unsigned chunks;     /* forward, data: steps of a tap */
+    unsigned counted;    /* weights: pixels */
 };
 
-template <int KIND, typename TILE>
+template <int KIND, typename TILE, bool POINTWISE>
 DEVICE gemm_work
 gemm_work_of(const conv_args &a, const gemm_tile_at &at)
 {
     gemm_work w;
     unsigned taps = a.kernel_h * a.kernel_w, inputs = a.images * a.height * a.width;
-    unsigned outputs = a.images * a.out_height * a.out_width, tiles;
+    unsigned outputs = a.images * a.out_height * a.out_width;
 
     w.at = at;
     w.row0 = at.down * TILE::ROWS;
-    w.tap = 0;
-    w.first = 0;
+    w.column0 = at.across * TILE::COLUMNS;
+    w.tap = w.first = w.counted = 0;
     if (KIND == GEMM_WEIGHTS) {
-        tiles = (a.in + TILE::COLUMNS - 1) / TILE::COLUMNS;
-        w.rows = a.out;
-        w.columns = a.in;
-        w.tap = at.across / tiles;
-        w.column0 = at.across % tiles * TILE::COLUMNS;
+        w.rows = POINTWISE ? a.out : a.in;
+        w.columns = POINTWISE ? a.in : a.stride == 1 ? taps * a.out : a.out;
+        if (!POINTWISE && a.stride != 1) {
+            unsigned tiles = (a.out + TILE::COLUMNS - 1) / TILE::COLUMNS;
+
+            w.tap = at.across / tiles;
+            w.column0 = at.across % tiles * TILE::COLUMNS;
+        }
         w.chunks = 0;
+        w.counted = a.stride == 1 ? inputs : outputs;
         w.first = at.split * a.steps_each;
-        w.end = min((outputs + GEMM_DEEP - 1) / GEMM_DEEP, w.first + a.steps_each);
+        w.end = min((w.counted + GEMM_DEEP - 1) / GEMM_DEEP, w.first + a.steps_each);
         w.end = max(w.end, w.first);
     } else {
         w.rows = KIND == GEMM_FORWARD ? outputs : inputs;
         w.columns = KIND == GEMM_FORWARD ? a.out : a.in;
-        w.column0 = at.across * TILE::COLUMNS;
         w.chunks = ((KIND == GEMM_FORWARD ? a.in : a.out) + GEMM_DEEP - 1) / GEMM_DEEP;
         w.end = w.chunks * taps;
     }
     return w;
 }
 
-/* The address of a piece of A in a step, or false. */
+/* The address of a piece of A in a step, or false; `l`: of forward and data, but for 1x1. */
 template <int KIND, bool POINTWISE>
 DEVICE bool
-gemm_address_a(const conv_args &a, const gemm_work &w, unsigned step, unsigned line, unsigned piece, const value_t **at)
+gemm_address_a(const conv_args &a, const gemm_work &w, unsigned step, const gemm_cursor &c, const gemm_line &l,
+               unsigned line, unsigned piece, const value_t **at)
 {
-    unsigned tap = KIND == GEMM_WEIGHTS || POINTWISE ? 0 : step / w.chunks;
-    unsigned channel = (POINTWISE ? step : step - tap * w.chunks) * GEMM_DEEP + piece * 8;
-    size_t pixel;
-    bool inside;
+    unsigned channel = (KIND == GEMM_WEIGHTS ? w.row0 : (POINTWISE ? step : c.chunk) * GEMM_DEEP) + piece * 8;
+    unsigned pixel = KIND == GEMM_WEIGHTS ? step * GEMM_DEEP + line : w.row0 + line;
+    bool inside = pixel < (KIND == GEMM_WEIGHTS ? w.counted : w.rows);
 
-    if (KIND == GEMM_WEIGHTS) {
-        pixel = (size_t)step * GEMM_DEEP + line;
-        channel = w.row0 + piece * 8;
-        *at = (const value_t *)a.y + pixel * a.y_ld + channel;
-        return pixel < (size_t)a.images * a.out_height * a.out_width && channel < a.out;
+    if (!POINTWISE)
+        inside = KIND == GEMM_WEIGHTS ? gemm_counted_x(a, pixel, w.tap, &pixel) && inside
+                                      : gemm_meets<KIND>(a, l, c, &pixel); /* a line behind the last is nowhere */
+    if (KIND == GEMM_FORWARD || (KIND == GEMM_WEIGHTS && !POINTWISE)) {
+        *at = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
+        return inside && channel < a.in;
     }
-    inside = w.row0 + line < w.rows;
-    if (KIND == GEMM_FORWARD) {
-        inside = gemm_input_pixel<POINTWISE>(a, w.row0 + line, tap, &pixel) && inside && channel < a.in;
-        *at = (const value_t *)a.x + pixel * a.x_ld + channel;
-    } else {
-        inside = gemm_output_pixel<POINTWISE>(a, w.row0 + line, tap, &pixel) && inside && channel < a.out;
-        *at = (const value_t *)a.y + pixel * a.y_ld + channel;
-    }
-    return inside;
+    *at = (const value_t *)a.y + (size_t)pixel * a.y_ld + channel;
+    return inside && channel < a.out;
 }
 
+/* The same of B; `column`: of weights, but for 1x1. */
 template <int KIND, bool POINTWISE>
 DEVICE bool
-gemm_address_b(const conv_args &a, const gemm_work &w, unsigned step, unsigned line, unsigned piece, const value_t **at)
+gemm_address_b(const conv_args &a, const gemm_work &w, unsigned step, const gemm_cursor &c,
+               const gemm_tap_column &column, unsigned line, unsigned piece, const value_t **at)
 {
-    unsigned taps = POINTWISE ? 1 : a.kernel_h * a.kernel_w;
-    unsigned tap = KIND == GEMM_WEIGHTS || POINTWISE ? 0 : step / w.chunks;
-    unsigned first = (POINTWISE ? step : step - tap * w.chunks) * GEMM_DEEP, out, in;
-    size_t pixel;
-    bool inside;
+    unsigned first = (POINTWISE ? step : c.chunk) * GEMM_DEEP, pixel = step * GEMM_DEEP + line, out, in;
+    bool inside = pixel < w.counted;
 
-    if (KIND == GEMM_WEIGHTS) {
-        unsigned output = step * GEMM_DEEP + line;
-
+    if (KIND == GEMM_WEIGHTS && POINTWISE) {
         in = w.column0 + piece * 8;
-        inside = gemm_input_pixel<POINTWISE>(a, output, w.tap, &pixel);
-        *at = (const value_t *)a.x + pixel * a.x_ld + in;
-        return inside && output < a.images * a.out_height * a.out_width && in < a.in;
+        *at = (const value_t *)a.x + (size_t)pixel * a.x_ld + in;
+        return inside && in < a.in;
+    }
+    if (KIND == GEMM_WEIGHTS) {
+        inside = gemm_counted_y(a, pixel, column, &pixel) && inside;
+        *at = (const value_t *)a.y + (size_t)pixel * a.y_ld + column.channel;
+        return inside && column.channel < a.out;
     }
     out = KIND == GEMM_FORWARD ? w.column0 + line : first + line;
     in = KIND == GEMM_FORWARD ? first + piece * 8 : w.column0 + piece * 8;
-    *at = (const value_t *)a.w + ((size_t)out * taps + tap) * a.in + in;
+    *at = (const value_t *)a.w + ((size_t)out * (POINTWISE ? 1 : a.kernel_h * a.kernel_w) + c.tap) * a.in + in;
     return out < a.out && in < a.in;
 }
 
@@ -224,10 +177,16 @@ gemm_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared,
     return counts;
 }
 
-/* Two sums of the eight columns of each thread, over the rows of the tile in a fixed order, to partial. */
+/* Sums of the tiles of a block so far: [first, second][columns], of which a thread has every THREADS-th. */
+template <typename TILE> struct gemm_totals {
+    enum { EACH = (2 * TILE::COLUMNS + TILE::THREADS - 1) / TILE::THREADS };
+    float at[EACH];
+};
+
+/* Two sums of the eight columns of each thread, over the rows of the tile in a fixed order, are added. */
 template <typename TILE>
 DEVICE void
-gemm_sum_rows(const float *first, const float *second, float *shared, const channel_sums &to, const gemm_work &w)
+gemm_sum_rows(const float *first, const float *second, float *shared, gemm_totals<TILE> &totals)
 {
     enum { PIECES = gemm_leaving<TILE>::PIECES, EACH = gemm_leaving<TILE>::EACH, ROW = 2 * TILE::COLUMNS };
     unsigned piece = threadIdx.x % PIECES;
@@ -241,23 +200,40 @@ gemm_sum_rows(const float *first, const float *second, float *shared, const chan
     at[2 * PIECES] = {second[0], second[1], second[2], second[3]};
     at[3 * PIECES] = {second[4], second[5], second[6], second[7]};
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < ROW; i += TILE::THREADS) {
-        unsigned which = i / TILE::COLUMNS, half = i / (TILE::COLUMNS / 2) % 2;
-        unsigned column = w.column0 + i % (TILE::COLUMNS / 2) / 4 * 8 + half * 4 + i % 4;
+#pragma unroll
+    for (unsigned n = 0; n < gemm_totals<TILE>::EACH; n++) {
+        unsigned i = threadIdx.x + n * TILE::THREADS;
         float sum = 0;
 
+        if (i >= ROW)
+            break;
 #pragma unroll
         for (unsigned k = 0; k < EACH; k++)
             sum += shared[k * ROW + i];
-        if (column < w.columns)
-            to.partial[((size_t)w.at.down * 2 + which) * to.channels + column] = sum;
+        totals.at[n] += sum;
     }
 }
 
-/* As it is, or added to what lies there. */
+/* The block is through: its sums go to row at.down of them. */
 template <typename TILE>
 DEVICE void
-gemm_store(const value_t *shared, value_t *to, unsigned ld, bool add, const gemm_work &w)
+gemm_leave_sums(const gemm_totals<TILE> &totals, const channel_sums &to, const gemm_tile_at &at, unsigned columns)
+{
+#pragma unroll
+    for (unsigned n = 0; n < gemm_totals<TILE>::EACH; n++) {
+        unsigned i = threadIdx.x + n * TILE::THREADS;
+        unsigned which = i / TILE::COLUMNS, half = i / (TILE::COLUMNS / 2) % 2;
+        unsigned column = at.across * TILE::COLUMNS + i % (TILE::COLUMNS / 2) / 4 * 8 + half * 4 + i % 4;
+
+        if (i < 2 * TILE::COLUMNS && column < columns)
+            to.partial[((size_t)at.down * 2 + which) * to.channels + column] = totals.at[n];
+    }
+}
+
+/* As it is, or added to what lies there, or what of it is above 0. */
+template <typename TILE>
+DEVICE void
+gemm_store(const value_t *shared, value_t *to, unsigned ld, bool add, bool relu, const gemm_work &w)
 {
     enum { PIECES = gemm_leaving<TILE>::PIECES, WIDE = gemm_leaving<TILE>::WIDE, EACH = gemm_leaving<TILE>::EACH };
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
@@ -281,6 +257,15 @@ gemm_store(const value_t *shared, value_t *to, unsigned ld, bool add, const gemm
                 sum[e] += more[e];
             pack8(v, sum);
         }
+        if (relu) {
+            float y[8];
+
+            unpack8(y, v);
+#pragma unroll
+            for (unsigned e = 0; e < 8; e++)
+                y[e] = y[e] < 0 ? 0 : y[e]; /* NaN stays NaN */
+            pack8(v, y);
+        }
         store8(at, v);
     }
 }
@@ -288,7 +273,7 @@ gemm_store(const value_t *shared, value_t *to, unsigned ld, bool add, const gemm
 /* Forward: y, and sums of y - pivot and its square. */
 template <typename TILE>
 DEVICE void
-gemm_store_summed(const conv_args &a, unsigned char *shared_bytes, const gemm_work &w)
+gemm_store_summed(const conv_args &a, unsigned char *shared_bytes, const gemm_work &w, gemm_totals<TILE> &totals)
 {
     enum { PIECES = gemm_leaving<TILE>::PIECES, WIDE = gemm_leaving<TILE>::WIDE, EACH = gemm_leaving<TILE>::EACH };
     const value_t *shared = (const value_t *)(void *)shared_bytes;
@@ -321,13 +306,14 @@ gemm_store_summed(const conv_args &a, unsigned char *shared_bytes, const gemm_wo
             }
         }
     }
-    gemm_sum_rows<TILE>(sum, squares, (float *)(void *)shared_bytes, a.sums, w);
+    gemm_sum_rows<TILE>(sum, squares, (float *)(void *)shared_bytes, totals);
 }
 
 /* Data: the product is dy; x (+)= gamma * g, where g is dy if the normalised value is positive; sums of g, g xhat. */
 template <typename TILE>
 DEVICE void
-gemm_store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &t, const gemm_work &w)
+gemm_store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &t, const gemm_work &w,
+                  gemm_totals<TILE> &totals)
 {
     enum { PIECES = gemm_leaving<TILE>::PIECES, WIDE = gemm_leaving<TILE>::WIDE, EACH = gemm_leaving<TILE>::EACH };
     const value_t *shared = (const value_t *)(void *)shared_bytes;
@@ -378,14 +364,71 @@ gemm_store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_ta
         store8((value_t *)a.x + at, v);
     }
     if (a.sums.partial)
-        gemm_sum_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, a.sums, w);
+        gemm_sum_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
 }
 
+/*
+ * A partial sum of two columns side by side, and of all rows of a warp's tiles that a lane has; two(i, e): those of row
+ * tile_row(e) of tile i.
+ */
+template <bool POINTWISE, int DOWN, typename F>
+DEVICE void
+gemm_leave_partial(const conv_args &a, const gemm_work &w, unsigned row0, unsigned column, F two)
+{
+    unsigned taps = a.kernel_h * a.kernel_w, out = w.column0 + column, tap = w.tap;
+
+    if (out >= w.columns)
+        return;
+    if (!POINTWISE && a.stride == 1) {
+        tap = out / a.out;
+        out -= tap * a.out;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < DOWN; i++)
+#pragma unroll
+        for (unsigned e = 0; e < 4; e += 2) {
+            unsigned row = w.row0 + row0 + i * 16 + tile_row(e);
+            const float *from = two(i, e);
+            float *to = a.partial;
+
+            if (row >= w.rows)
+                continue;
+            if (POINTWISE) {
+                *(float2 *)(void *)(to + ((size_t)w.at.split * a.out + row) * a.in + out) = {from[0], from[1]};
+                continue;
+            }
+            to += (((size_t)w.at.split * a.out + out) * taps + tap) * a.in + row;
+            to[0] = from[0];
+            to[(size_t)taps * a.in] = from[1];
+        }
+}
+
+/* Sums of a warp, whose columns begin at `first` of the tile. */
+template <int DOWN, int ACROSS>
+DEVICE void
+gemm_begin_with_bias(const conv_args &a, const gemm_work &w, unsigned first, tile_sum (&sum)[DOWN][ACROSS])
+{
+#pragma unroll
+    for (unsigned j = 0; j < ACROSS; j++)
+#pragma unroll
+        for (unsigned e = 0; e < 8; e++) {
+            unsigned column = w.column0 + first + j * 16 + tile_column(e);
+            float begin = column < w.columns ? a.bias[column] : 0;
+
+#pragma unroll
+            for (unsigned i = 0; i < DOWN; i++)
+                sum[i][j].at[e] = begin;
+        }
+}
+
+/* A tile; the first of a block makes the table. */
 template <int KIND, typename TILE, bool POINTWISE>
 DEVICE void
-gemm(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &tile_at)
+gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &tile_at, bool first_tile,
+         gemm_totals<TILE> &totals)
 {
     enum { TURNED_A = KIND == GEMM_WEIGHTS, TURNED_B = KIND != GEMM_FORWARD };
+    enum { OF_TAPS = KIND == GEMM_WEIGHTS && !POINTWISE, X_IS_A = KIND == GEMM_FORWARD || OF_TAPS };
     enum {
         DOWN = TILE::WARP_ROWS / 16,
         ACROSS = TILE::WARP_COLUMNS / 16,
@@ -394,22 +437,37 @@ gemm(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &tile_a
     typedef gemm_operand<TILE::ROWS, TURNED_A> operand_a;
     typedef gemm_operand<TILE::COLUMNS, TURNED_B> operand_b;
     enum { STAGE = (TILE::ROWS + TILE::COLUMNS) * GEMM_DEEP };
+    enum { /* pieces of each thread */
+           ALL_A = operand_a::TALL * operand_a::PIECES,
+           ALL_B = operand_b::TALL * operand_b::PIECES,
+           EACH_A = ALL_A / TILE::THREADS,
+           EACH_B = (ALL_B + TILE::THREADS - 1) / TILE::THREADS
+    };
     /* x as operand: pieces of each thread, which are beside each other in lines */
     enum {
-        X_LINES = KIND == GEMM_FORWARD ? (int)operand_a::TALL : (int)operand_b::TALL,
-        X_PIECES = KIND == GEMM_FORWARD ? (int)operand_a::PIECES : (int)operand_b::PIECES,
-        SEEN = X_LINES * X_PIECES / TILE::THREADS
+        X_PIECES = X_IS_A ? (int)operand_a::PIECES : (int)operand_b::PIECES,
+        SEEN = (X_IS_A ? (int)ALL_A : (int)ALL_B) / TILE::THREADS,
+        X_AT = X_IS_A ? 0 : TILE::ROWS * GEMM_DEEP
     };
+    enum { LINES = KIND != GEMM_WEIGHTS && !POINTWISE ? (int)EACH_A : 1, TAP_COLUMNS = OF_TAPS ? (int)EACH_B : 1 };
     value_t *shared = (value_t *)(void *)shared_bytes;
-    const gemm_work w = gemm_work_of<KIND, TILE>(a, tile_at);
+    const gemm_work w = gemm_work_of<KIND, TILE, POINTWISE>(a, tile_at);
     unsigned warp = threadIdx.x / 32, m0 = warp / WARPS_ACROSS * TILE::WARP_ROWS;
     unsigned n0 = warp % WARPS_ACROSS * TILE::WARP_COLUMNS, step;
     bool idle = w.row0 + m0 >= w.rows || w.column0 + n0 >= w.columns; /* a warp that is beyond the product */
     const norm_table table = {(float *)(void *)(shared_bytes + GEMM_SHARED(TILE::ROWS, TILE::COLUMNS, sizeof(value_t))),
-                              KIND == GEMM_FORWARD ? w.chunks * (GEMM_DEEP / 8) : TILE::COLUMNS / 8};
+                              KIND == GEMM_FORWARD ? w.chunks * (GEMM_DEEP / 8)
+                              : OF_TAPS            ? TILE::ROWS / 8
+                                                   : TILE::COLUMNS / 8};
     unsigned inside = 0; /* a bit for each piece of x of this thread, SEEN for each step that is loaded */
+    unsigned seen_chunk = 0;
+    gemm_cursor cursor = {0, 0, 0, 0};
+    gemm_line lines[LINES];
+    gemm_tap_column columns[TAP_COLUMNS];
     tile_sum sum[DOWN][ACROSS];
 
+    static_assert(ALL_A % TILE::THREADS == 0, "all threads have pieces of A");
+    static_assert(TILE::THREADS % X_PIECES == 0 && SEEN * GEMM_STAGES <= 32, "one piece of all lines of a thread");
 #pragma unroll
     for (unsigned i = 0; i < DOWN; i++)
 #pragma unroll
@@ -417,52 +475,71 @@ gemm(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &tile_a
 #pragma unroll
             for (unsigned e = 0; e < 8; e++)
                 sum[i][j].at[e] = 0;
+    if (KIND != GEMM_WEIGHTS && !POINTWISE) {
+#pragma unroll
+        for (unsigned n = 0; n < LINES; n++)
+            lines[n] = gemm_line_of<KIND>(a, w.row0 + (threadIdx.x + n * TILE::THREADS) / (unsigned)operand_a::PIECES,
+                                          w.rows);
+    }
+    if (OF_TAPS) {
+#pragma unroll
+        for (unsigned n = 0; n < TAP_COLUMNS; n++)
+            columns[n] = gemm_column_of(
+                a, w.column0 + (threadIdx.x + n * TILE::THREADS) % (unsigned)operand_b::PIECES * 8, w.tap);
+    }
 
-    /* One step's operands on their way to its stage. */
+    /* One step's operands on their way to its stage; steps come in their order. */
     auto load = [&](unsigned at) {
         value_t *to_a = shared + (at - w.first) % GEMM_STAGES * STAGE, *to_b = to_a + TILE::ROWS * GEMM_DEEP;
         const value_t *from;
 
 #pragma unroll
-        for (unsigned i = threadIdx.x; i < operand_a::TALL * operand_a::PIECES; i += TILE::THREADS) {
-            unsigned line = i / operand_a::PIECES, piece = i % operand_a::PIECES;
-            bool there = gemm_address_a<KIND, POINTWISE>(a, w, at, line, piece, &from);
+        for (unsigned n = 0; n < EACH_A; n++) {
+            unsigned i = threadIdx.x + n * TILE::THREADS;
+            unsigned line = i / (unsigned)operand_a::PIECES, piece = i % (unsigned)operand_a::PIECES;
+            bool there = gemm_address_a<KIND, POINTWISE>(a, w, at, cursor, lines[LINES > 1 ? n : 0], line, piece,
+                                                         &from);
 
             copy8(to_a + operand_a::place(line, piece), there ? from : (const value_t *)a.y, there);
             if (KIND == GEMM_FORWARD && !POINTWISE)
                 inside = inside << 1 | there;
         }
 #pragma unroll
-        for (unsigned i = threadIdx.x; i < operand_b::TALL * operand_b::PIECES; i += TILE::THREADS) {
-            unsigned line = i / operand_b::PIECES, piece = i % operand_b::PIECES;
-            bool there = gemm_address_b<KIND, POINTWISE>(a, w, at, line, piece, &from);
+        for (unsigned n = 0; n < EACH_B; n++) {
+            unsigned i = threadIdx.x + n * TILE::THREADS;
+            unsigned line = i / (unsigned)operand_b::PIECES, piece = i % (unsigned)operand_b::PIECES;
+            bool there;
 
+            if (ALL_B % TILE::THREADS != 0 && i >= ALL_B)
+                break;
+            there = gemm_address_b<KIND, POINTWISE>(a, w, at, cursor, columns[TAP_COLUMNS > 1 ? n : 0], line, piece,
+                                                    &from);
             copy8(to_b + operand_b::place(line, piece), there ? from : (const value_t *)a.y, there);
-            if (KIND == GEMM_WEIGHTS && !POINTWISE)
-                inside = inside << 1 | there;
         }
+        if (KIND != GEMM_WEIGHTS && !POINTWISE)
+            gemm_advance(cursor, w.chunks, a.kernel_w);
     };
     /*
      * Prologue: the pieces of x that this thread copied are seen through the normalisation, before the others read
-     * them.  What is outside stays 0; of pointwise products it meets nothing but zeros.
+     * them.  What is outside stays 0 (forward), or meets nothing but zeros.
      */
     auto see = [&](unsigned at) {
-        value_t *in = shared + (at - w.first) % GEMM_STAGES * STAGE;
+        value_t *in = shared + (at - w.first) % GEMM_STAGES * STAGE + X_AT;
         unsigned piece = threadIdx.x % X_PIECES, line = threadIdx.x / X_PIECES;
-        unsigned channel = piece * 8 + (KIND != GEMM_FORWARD ? 0 : (POINTWISE ? at : at % w.chunks) * GEMM_DEEP);
+        unsigned channel = piece * 8 + (KIND != GEMM_FORWARD ? 0 : (POINTWISE ? at : seen_chunk) * GEMM_DEEP);
         float scale[8], shift[8];
 
-        static_assert(TILE::THREADS % X_PIECES == 0 && SEEN * GEMM_STAGES <= 32, "one piece of all lines of a thread");
+        if (KIND == GEMM_FORWARD && !POINTWISE)
+            seen_chunk = seen_chunk + 1 < w.chunks ? seen_chunk + 1 : 0;
         norm_load8(scale, table, NORM_SCALE, channel);
         norm_load8(shift, table, NORM_SHIFT, channel);
 #pragma unroll
         for (unsigned i = 0; i < SEEN; i++) {
             unsigned l = line + i * (TILE::THREADS / X_PIECES);
-            value_t *x = in + (KIND == GEMM_FORWARD ? operand_a::place(l, piece)
-                                                    : TILE::ROWS * GEMM_DEEP + operand_b::place(l, piece));
+            value_t *x = in + (X_IS_A ? operand_a::place(l, piece) : operand_b::place(l, piece));
             value8 v;
 
-            if (!POINTWISE && !(inside >> (SEEN * (GEMM_STAGES - 1) - 1 - i) & 1))
+            if (KIND == GEMM_FORWARD && !POINTWISE && !(inside >> (SEEN * (GEMM_STAGES - 1) - 1 - i) & 1))
                 continue;
             load8(v, x);
             norm_see8(v, scale, shift, a.norm.relu);
@@ -503,16 +580,21 @@ gemm(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &tile_a
             inside <<= SEEN;
         copy_commit();
     }
-    if (a.norm.gamma) { /* the last stage is not in use yet */
+    if (KIND == GEMM_FORWARD && a.bias)
+        gemm_begin_with_bias(a, w, n0, sum);
+    if (a.norm.gamma && first_tile) { /* the last stage is not in use yet */
         double *scratch = (double *)(void *)(shared + (GEMM_STAGES - 1) * STAGE);
         bool first = w.at.down == 0 && w.at.split == 0;
 
         static_assert(STAGE * sizeof(value_t) >= NORM_SCRATCH, "sums fit into a stage");
         if (KIND == GEMM_FORWARD)
             norm_make<2>(a.norm, 0, a.in, table, scratch, first && w.at.across == 0);
+        else if (OF_TAPS)
+            norm_make<2>(a.norm, w.row0, min((unsigned)TILE::ROWS, a.in - w.row0), table, scratch,
+                         w.at.across == 0 && w.at.split == 0);
         else
             norm_make<KIND == GEMM_DATA ? 4 : 2>(a.norm, w.column0, min((unsigned)TILE::COLUMNS, a.in - w.column0),
-                                                 table, scratch, first && w.tap == 0);
+                                                 table, scratch, first);
     }
     for (step = w.first; step < w.end; step++) {
         copy_wait<GEMM_STAGES - 2>();
@@ -530,32 +612,58 @@ gemm(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &tile_a
     copy_wait<0>();
     __syncthreads();
 
-#pragma unroll
-    for (unsigned i = 0; i < DOWN; i++)
+    if constexpr (KIND == GEMM_WEIGHTS) {
 #pragma unroll
         for (unsigned j = 0; j < ACROSS; j++)
 #pragma unroll
-            for (unsigned e = 0; e < 8; e += 2) {
-                unsigned row = m0 + i * 16 + tile_row(e), column = n0 + j * 16 + tile_column(e);
-                const float *two = sum[i][j].at + e;
+            for (unsigned half = 0; half < 8; half += 4)
+                gemm_leave_partial<POINTWISE, DOWN>(a, w, m0, n0 + j * 16 + tile_column(half),
+                                                    [&](unsigned i, unsigned e) { return sum[i][j].at + half + e; });
+    } else {
+#pragma unroll
+        for (unsigned i = 0; i < DOWN; i++)
+#pragma unroll
+            for (unsigned j = 0; j < ACROSS; j++)
+#pragma unroll
+                for (unsigned e = 0; e < 8; e += 2)
+                    store2(shared + (m0 + i * 16 + tile_row(e)) * gemm_leaving<TILE>::WIDE + n0 + j * 16 +
+                               tile_column(e),
+                           sum[i][j].at[e], sum[i][j].at[e + 1]);
+        if (KIND == GEMM_FORWARD && a.sums.partial)
+            gemm_store_summed<TILE>(a, shared_bytes, w, totals);
+        else if (KIND == GEMM_FORWARD)
+            gemm_store<TILE>(shared, (value_t *)a.y, a.y_ld, false, a.relu, w);
+        else if (a.norm.gamma)
+            gemm_store_masked<TILE>(a, shared_bytes, table, w, totals);
+        else
+            gemm_store<TILE>(shared, (value_t *)a.x, a.x_ld, a.add, false, w);
+    }
+}
 
-                if (KIND != GEMM_WEIGHTS)
-                    store2(shared + row * gemm_leaving<TILE>::WIDE + column, two[0], two[1]);
-                else if (w.row0 + row < w.rows && w.column0 + column < w.columns)
-                    *(float2 *)(void *)(a.partial +
-                                        (((size_t)w.at.split * a.out + w.row0 + row) * (a.kernel_h * a.kernel_w) +
-                                         w.tap) *
-                                            a.in +
-                                        w.column0 + column) = {two[0], two[1]};
-            }
-    if (KIND == GEMM_FORWARD && a.sums.partial)
-        gemm_store_summed<TILE>(a, shared_bytes, w);
-    else if (KIND == GEMM_FORWARD)
-        gemm_store<TILE>(shared, (value_t *)a.y, a.y_ld, false, w);
-    else if (KIND == GEMM_DATA && a.norm.gamma)
-        gemm_store_masked<TILE>(a, shared_bytes, table, w);
-    else if (KIND == GEMM_DATA)
-        gemm_store<TILE>(shared, (value_t *)a.x, a.x_ld, a.add, w);
+/* The tiles of a block: at.down counts blocks. */
+template <int KIND, typename TILE, bool POINTWISE>
+DEVICE void
+gemm(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
+{
+    unsigned rows = KIND == GEMM_FORWARD ? a.images * a.out_height * a.out_width : a.images * a.height * a.width;
+    unsigned first = at.down * a.tiles_each, end = min(first + a.tiles_each, (rows + TILE::ROWS - 1) / TILE::ROWS);
+    gemm_totals<TILE> totals;
+
+#pragma unroll
+    for (unsigned n = 0; n < gemm_totals<TILE>::EACH; n++)
+        totals.at[n] = 0;
+    if constexpr (KIND == GEMM_WEIGHTS) {
+        gemm_one<KIND, TILE, POINTWISE>(a, shared, at, true, totals);
+    } else {
+#pragma unroll 1
+        for (unsigned down = first; down < end; down++) {
+            if (down > first)
+                __syncthreads(); /* the tile before has left */
+            gemm_one<KIND, TILE, POINTWISE>(a, shared, {down, at.across, 0}, down == first, totals);
+        }
+        if (a.sums.partial)
+            gemm_leave_sums<TILE>(totals, a.sums, at, KIND == GEMM_FORWARD ? a.out : a.in);
+    }
 }
 
 /*
@@ -574,23 +682,27 @@ gemm_here()
 }
 
 /* Both gradients of one convolution: blocks of the weights first, which are long, then those of the data. */
-template <typename TILE, bool POINTWISE>
+template <typename OF_DATA, typename OF_WEIGHTS, bool POINTWISE>
 DEVICE void
 gemm_pair(const conv_pair_args &a, unsigned char *shared)
 {
     const conv_args &d = a.data, &w = a.weights;
-    unsigned down = (w.out + TILE::ROWS - 1) / TILE::ROWS, block = blockIdx.x;
-    unsigned across = w.kernel_h * w.kernel_w * ((w.in + TILE::COLUMNS - 1) / TILE::COLUMNS);
-    unsigned data = (d.images * d.height * d.width + TILE::ROWS - 1) / TILE::ROWS *
-                    ((d.in + TILE::COLUMNS - 1) / TILE::COLUMNS);
+    unsigned rows = POINTWISE ? w.out : w.in, columns = POINTWISE ? w.in : w.out, block = blockIdx.x;
+    unsigned taps = w.kernel_h * w.kernel_w, down = (rows + OF_WEIGHTS::ROWS - 1) / OF_WEIGHTS::ROWS;
+    unsigned across = w.stride == 1 ? (taps * columns + OF_WEIGHTS::COLUMNS - 1) / OF_WEIGHTS::COLUMNS
+                                    : taps * ((columns + OF_WEIGHTS::COLUMNS - 1) / OF_WEIGHTS::COLUMNS);
+    unsigned of_data = (d.in + OF_DATA::COLUMNS - 1) / OF_DATA::COLUMNS;
+    unsigned data = (d.images * d.height * d.width + OF_DATA::ROWS - 1) / OF_DATA::ROWS;
 
+    static_assert((int)OF_DATA::THREADS == (int)OF_WEIGHTS::THREADS, "one block for both");
+    data = (data + d.tiles_each - 1) / d.tiles_each * of_data;
     if (block < gridDim.x - data) {
-        gemm<GEMM_WEIGHTS, TILE, POINTWISE>(w, shared, {block % down, block / down % across, block / down / across});
+        gemm<GEMM_WEIGHTS, OF_WEIGHTS, POINTWISE>(w, shared,
+                                                  {block % down, block / down % across, block / down / across});
         return;
     }
     block -= gridDim.x - data;
-    across = (d.in + TILE::COLUMNS - 1) / TILE::COLUMNS;
-    gemm<GEMM_DATA, TILE, POINTWISE>(d, shared, {block / across, block % across, 0});
+    gemm<GEMM_DATA, OF_DATA, POINTWISE>(d, shared, {block / of_data, block % of_data, 0});
 }
 } // namespace
 
@@ -601,19 +713,18 @@ gemm_pair(const conv_pair_args &a, unsigned char *shared)
 #define GEMM_BLOCKS 1
 #endif
 
-/* A kernel for one form of tile, and one for kernels of 1 x 1 with stride 1 and no padding. */
-#define GEMM_KERNEL(name, type, call, rows, columns, warp_rows, warp_columns)             \
-    KERNEL(name, type, GEMM_THREADS(rows, columns, warp_rows, warp_columns), GEMM_BLOCKS) \
-    {                                                                                     \
-        typedef gemm_tile<rows, columns, warp_rows, warp_columns> gemm_form;              \
-        SHARED_BYTES(shared);                                                             \
-        call;                                                                             \
+#define GEMM_KERNEL(name, type, threads, call) \
+    KERNEL(name, type, threads, GEMM_BLOCKS)   \
+    {                                          \
+        SHARED_BYTES(shared);                  \
+        call;                                  \
     }
-#define GEMM_KERNELS(kind, name, ...)                                                                       \
-    GEMM_KERNEL(name, conv_args, (gemm<kind, gemm_form, false>(a, shared, gemm_here<kind>())), __VA_ARGS__) \
-    GEMM_KERNEL(name##_pointwise, conv_args, (gemm<kind, gemm_form, true>(a, shared, gemm_here<kind>())), __VA_ARGS__)
-#define GEMM_PAIR_KERNELS(name, ...)                                                         \
-    GEMM_KERNEL(name, conv_pair_args, (gemm_pair<gemm_form, false>(a, shared)), __VA_ARGS__) \
-    GEMM_KERNEL(name##_pointwise, conv_pair_args, (gemm_pair<gemm_form, true>(a, shared)), __VA_ARGS__)
+/* One product, and both gradients of one convolution. */
+#define GEMM_ONE_KERNEL(name, kind, pointwise, ...)         \
+    GEMM_KERNEL(name, conv_args, GEMM_THREADS(__VA_ARGS__), \
+                (gemm<kind, gemm_tile<__VA_ARGS__>, pointwise>(a, shared, gemm_here<kind>())))
+#define GEMM_PAIR_KERNEL(name, pointwise, r, c, wr, wc, ...)      \
+    GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc), \
+                (gemm_pair<gemm_tile<r, c, wr, wc>, gemm_tile<__VA_ARGS__>, pointwise>(a, shared)))
 
 #endif

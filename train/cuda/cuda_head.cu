@@ -1,5 +1,6 @@
 /*
- * cuda_head.cu - the linear layer and the loss: few numbers, so in float and double, with master weights
+ * cuda_head.cu - the linear layer, and the loss with what else ends a forward pass: few numbers, so in float and
+ * double, with master weights
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,9 +21,12 @@ KERNEL(linear, linear_args, HEAD_THREADS, 1)
         a.z[n] = a.weight[image] != 0.0f ? sum + a.bias[out] : 0.0f;
 }
 
-KERNEL(linear_gradient_data, linear_args, HEAD_THREADS, 1)
+namespace
 {
-    unsigned n = blockIdx.x * HEAD_THREADS + threadIdx.x, image = n / a.in, in = n % a.in;
+DEVICE void
+linear_data(const linear_args &a, unsigned n)
+{
+    unsigned image = n / a.in, in = n % a.in;
     float sum = 0;
 
     if (image >= a.images)
@@ -33,9 +37,10 @@ KERNEL(linear_gradient_data, linear_args, HEAD_THREADS, 1)
 }
 
 /* A thread has a weight; those beyond have a bias. */
-KERNEL(linear_gradient_weights, linear_args, HEAD_THREADS, 1)
+DEVICE void
+linear_weights(const linear_args &a, unsigned n)
 {
-    unsigned n = blockIdx.x * HEAD_THREADS + threadIdx.x, out = n / a.in, in = n % a.in;
+    unsigned out = n / a.in, in = n % a.in;
     float sum = 0, unscale = a.state->unscale;
     bool keep = a.block->number > 0;
 
@@ -49,6 +54,18 @@ KERNEL(linear_gradient_weights, linear_args, HEAD_THREADS, 1)
             sum += a.dz[(size_t)image * a.out + out];
         a.dbias[out] = sum * unscale + (keep ? a.dbias[out] : 0);
     }
+}
+} // namespace
+
+/* Blocks of the data, then those of the weights. */
+KERNEL(linear_gradient, linear_args, HEAD_THREADS, 1)
+{
+    unsigned data = (a.images * a.in + HEAD_THREADS - 1) / HEAD_THREADS;
+
+    if (blockIdx.x < data)
+        linear_data(a, blockIdx.x * HEAD_THREADS + threadIdx.x);
+    else
+        linear_weights(a, (blockIdx.x - data) * HEAD_THREADS + threadIdx.x);
 }
 
 namespace
@@ -70,9 +87,26 @@ loss_of(const loss_args &a, double t, double *slope)
 }
 } // namespace
 
-KERNEL(loss, loss_args, HEAD_THREADS, 1)
+namespace
 {
-    SHARED_BYTES(shared);
+DEVICE void
+running_statistics(const norm_running_args &a, unsigned block)
+{
+    const running_entry &e = entry_of_block(a.entry, a.entries, block);
+    unsigned c = (block - e.first_block) * HEAD_THREADS + threadIdx.x;
+    double count = (double)a.block->images * (double)e.pixels, taken = (double)a.momentum;
+
+    if (c >= e.channels || count < NORM_LEAST) /* one value says nothing of a variance */
+        return;
+    float *mean = a.running + e.running_mean + c, *variance = a.running + e.running_variance + c;
+
+    *mean = (float)((1 - taken) * (double)*mean + taken * (double)e.mean[c]);
+    *variance = (float)((1 - taken) * (double)*variance + taken * (double)e.variance[c] * count / (count - 1));
+}
+
+DEVICE void
+loss_of_batch(const loss_args &a, unsigned char *shared)
+{
     double *sums = (double *)(void *)shared, sum = 0, loss_scale = (double)a.state->loss_scale;
 
     for (unsigned n = threadIdx.x; n < a.images * a.out; n += HEAD_THREADS) {
@@ -100,4 +134,16 @@ KERNEL(loss, loss_args, HEAD_THREADS, 1)
         if (!(sums[0] - sums[0] == 0) && a.state->bad == STEP_BAD_NONE)
             a.state->bad = a.block->number;
     }
+}
+} // namespace
+
+/* The first block has the loss, those behind it the running statistics. */
+KERNEL(loss, loss_args, HEAD_THREADS, 1)
+{
+    SHARED_BYTES(shared);
+
+    if (blockIdx.x == 0)
+        loss_of_batch(a, shared);
+    else
+        running_statistics(a.running, blockIdx.x - 1);
 }

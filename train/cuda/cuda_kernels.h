@@ -68,6 +68,17 @@ struct step_state {
 };
 
 /*
+ * A step begins, by blocks of pack_weights: loss, bad and unscale of the state, and running statistics from where the
+ * last step left them, or from zero (ranks but the first).
+ */
+struct step_begin_args {
+    struct step_state *state;
+    const float *statistics;
+    float *running;
+    unsigned count, from_zero;
+};
+
+/*
  * Behind the gradients lie the running statistics of the step and this tail, floats: what is summed over the ranks.
  * The loss is two floats, the larger and what it lacks.
  */
@@ -153,9 +164,9 @@ struct channel_sums {
  * block (0, 0, 0) writes them to mean and variance for the launches behind.
  */
 struct norm_view {
-    float *mean, *variance;    /* [channels]; of the batch (variance biased, 0 of one value), or the running ones */
-    const float *gamma, *beta; /* [channels] */
-    const struct batch_block *block; /* of statistics of the batch; NULL: running ones, and no fresh sums */
+    float *mean, *variance;          /* [channels], of the batch (variance biased, 0 of one value); to score: NULL */
+    const float *gamma, *beta;       /* [channels]; with mean NULL scale and shift, which fold_weights has made */
+    const struct batch_block *block; /* NULL to score: no fresh sums */
     struct channel_sums fresh;       /* partial NULL: none */
     unsigned fresh_first;
     unsigned pixels; /* of an image: for the count */
@@ -167,10 +178,9 @@ struct norm_view {
  * Shared memory of a block that sees channels through a view (cuda_norm.h): 2 or 4 floats a channel, channels by eight;
  * and while it adds fresh sums, NORM_FRESH channels at a time.
  */
-#define NORM_FRESH                          32
-#define NORM_STRIPES                        8
+#define NORM_FRESH                          128
 #define NORM_TABLE_BYTES(channels, figures) (((channels) + 7) / 8 * 8 * (figures)*4)
-#define NORM_SCRATCH                        (NORM_STRIPES * 2 * NORM_FRESH * 8)
+#define NORM_SCRATCH                        8192
 
 /* ---- convolutions (cuda_gemm.h) ---------------------------------------------------------------------------------- */
 
@@ -182,9 +192,16 @@ struct norm_view {
  *
  * With norm.gamma: forward and weights read x through `norm` (a pixel outside is 0 behind the normalisation).  data:
  * the product is dy of the normalisation; x (+)= gamma * g, and `sums` are those of g and g * xhat, of the `in`
- * channels; `values` is x itself, as x lies.  forward with sums.partial: those of y, rounded, of the `out` channels.
- * Blocks of sums are the tiles down; rows of images of weight 0 are no part of a sum.
+ * channels; `values` is x itself, as x lies.  forward with sums.partial: those of y, rounded, of the `out` channels;
+ * without them y may have a bias, and ReLU behind it.
+ * Blocks of sums are blocks down, of tiles_each tiles each; rows of images of weight 0 are no part of a sum.
+ *
+ * Steps of weights are those of pixels of x, or, with a stride beyond 1, of y.  by_width and by_height divide by sides
+ * of what a kernel counts: of x for data and for weights with stride 1, else of y.
  */
+struct conv_divisor {
+    unsigned multiplier, shift;
+};
 struct conv_args {
     void *x;        /* [images * height * width][x_ld] */
     void *y;        /* [images * out_height * out_width][y_ld] */
@@ -193,12 +210,16 @@ struct conv_args {
     unsigned images, height, width, out_height, out_width;
     unsigned in, out, x_ld, y_ld; /* channels; the stem's x_ld is less than in */
     unsigned kernel_h, kernel_w, stride, pad_h, pad_w;
-    unsigned add; /* data: to what x has */
-    unsigned steps_each;
-    struct norm_view norm; /* of x */
-    const void *values;    /* data with norm */
+    unsigned add;                            /* data: to what x has */
+    unsigned steps_each;                     /* weights */
+    unsigned tiles_each;                     /* forward, data: tiles down of a block */
+    struct conv_divisor by_width, by_height; /* with steps_each and tiles_each filled by who chooses a form */
+    struct norm_view norm;                   /* of x */
+    const void *values;                      /* data with norm */
     struct channel_sums sums;
     const float *weight; /* [images], with sums; NULL: all 1 */
+    const float *bias;   /* forward: [out], or NULL */
+    unsigned relu;       /* forward without sums: of y */
 };
 /* Both gradients of one convolution in one launch: they read y, and neither reads what the other writes. */
 struct conv_pair_args {
@@ -209,14 +230,33 @@ struct conv_pair_args {
 #define GEMM_NORM_CHANNELS 2048 /* at most, of a forward convolution that reads x through `norm` */
 
 /*
- * X(name, rows, columns, warp rows, warp columns): the forms of a tile.  Rows are pixels (weights: output channels),
- * columns are output channels (data, weights: input channels).
+ * X(name, rows, columns, warp rows, warp columns): the forms of a tile.  Rows are pixels (weights: input channels, of
+ * 1x1 output channels), columns are output channels (data: input channels; weights: those of all taps, of 1x1 input
+ * channels).  All kinds of products have GEMM_TILES, but weights of larger kernels, whose rows are few, have
+ * GEMM_TAP_TILES.
  */
 #define GEMM_TILES(X)            \
     X(128x128, 128, 128, 32, 64) \
+    X(96x128, 96, 128, 48, 64)   \
     X(64x128, 64, 128, 32, 64)   \
     X(64x64, 64, 64, 32, 32)     \
     X(128x32, 128, 32, 32, 32)
+#define GEMM_TAP_TILES(X)      \
+    X(128x96, 128, 96, 32, 48) \
+    X(64x96, 64, 96, 32, 48)   \
+    X(32x128, 32, 128, 32, 32)
+/* X(name, of data, of weights): both gradients in one launch, with forms of the same number of threads. */
+#define GEMM_PAIRS(X)                              \
+    X(128x128, 128, 128, 32, 64, 128, 128, 32, 64) \
+    X(64x128, 64, 128, 32, 64, 64, 128, 32, 64)    \
+    X(64x64, 64, 64, 32, 32, 64, 64, 32, 32)       \
+    X(128x32, 128, 32, 32, 32, 128, 32, 32, 32)
+#define GEMM_TAP_PAIRS(X)                                \
+    X(128x128_128x96, 128, 128, 32, 64, 128, 96, 32, 48) \
+    X(96x128_128x96, 96, 128, 48, 64, 128, 96, 64, 48)   \
+    X(64x128_128x96, 64, 128, 32, 64, 128, 96, 64, 48)   \
+    X(64x64_128x96, 64, 64, 32, 32, 128, 96, 64, 48)     \
+    X(64x64_64x96, 64, 64, 32, 32, 64, 96, 32, 48)
 #define GEMM_THREADS(rows, columns, warp_rows, warp_columns) ((rows) / (warp_rows) * ((columns) / (warp_columns)) * 32)
 
 /* Shared memory of a block, for values of `size` bytes: the stages, and then the tile as it leaves. */
@@ -227,10 +267,73 @@ struct conv_pair_args {
          ? GEMM_STAGE_BYTES(rows, columns, size)                                 \
          : GEMM_OUT_BYTES(rows, columns, size))
 
+/*
+ * conv_halo.cu: rows and columns of its tile, lines of x with the halo, taps, and values that are 0.  Two stages of
+ * lines and of weights of all taps.
+ */
+#define HALO_ROWS         128
+#define HALO_COLUMNS      32
+#define HALO_LINES        244 /* the halo of 3 x 3 in rows of up to 57 pixels */
+#define HALO_TAPS         9
+#define HALO_ZEROS        64
+#define HALO_SHARED(size) ((2 * (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP + HALO_ZEROS) * (size))
+
 /* And behind it the table of `norm`: of all input channels (forward), or of those of the tile. */
 #define GEMM_TABLE_FORWARD(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
 #define GEMM_TABLE_DATA(columns)    NORM_TABLE_BYTES(columns, 4)
 #define GEMM_TABLE_WEIGHTS(columns) NORM_TABLE_BYTES(columns, 2)
+
+/* ---- both gradients of a pointwise convolution in one pass (cuda_both.h) ----------------------------------------- */
+
+/*
+ * How the gradient of the slice y becomes finished while it is loaded.  values NULL: it is finished already.  Else
+ * conv.y is A of the slice, and what is written above of normalisations makes dy of it, which is written nowhere.
+ * by_beta and by_gamma are those of the slice, of readers that were settled (NULL: there were none).  The sums of the
+ * last reader may come as they were left: then every block adds them to these, and block (0, 0, 0) writes dbeta and
+ * dgamma of that reader (times state->unscale; added to where block->number > 0); nobody writes by_beta and by_gamma
+ * any more.
+ */
+struct norm_finish {
+    const void *values;           /* [pixels][values_ld], of the slice's first channel */
+    const float *mean, *variance; /* [out], as all that follow */
+    const float *by_beta, *by_gamma;
+    struct channel_sums sums; /* of `out` channels; partial NULL: none */
+    const float *gamma;       /* with sums, as dgamma, dbeta and state */
+    float *dgamma, *dbeta;
+    const struct step_state *state;
+    const struct batch_block *block;
+    unsigned values_ld;
+    float epsilon;
+};
+/*
+ * kernel 1 x 1, stride 1, no padding.  As CONV_DATA: x (+)= gamma * g, or (+)= the product where norm.gamma is NULL;
+ * `values` is x itself as x lies, `sums` those of g and g * xhat, of the `in` channels (partial NULL: none).  As
+ * CONV_WEIGHTS: partial becomes the gradient of w, a sum for each stripe.  A stripe has steps_each tiles of BOTH_PIXELS
+ * pixels; both sums have a block for each stripe.  The gradient of pixels of images of weight 0 counts as 0.
+ *
+ * Grid: slices of `columns` input channels, stripes.  stages: tiles that are in shared memory at a time, 1 or 2.
+ */
+struct conv_both_args {
+    struct conv_args conv;
+    struct norm_finish finish;
+    unsigned stages;
+};
+#define BOTH_PIXELS  64
+#define BOTH_OUT     128  /* output channels, at most */
+#define BOTH_IMAGES  1024 /* at most */
+#define BOTH_THREADS 256
+/* X(name, input channels of a block, blocks of a multiprocessor that registers are enough for). */
+#define BOTH_FORMS(X) \
+    X(64x64, 64, 2)   \
+    X(64x128, 128, 1)
+/* Shared memory: of a stage A, values and x of a tile, and which of its pixels count; beside it weights, tables. */
+#define BOTH_STAGE_BYTES(columns, size) (BOTH_PIXELS * (2 * BOTH_OUT + (columns)) * (size) + BOTH_PIXELS)
+#define BOTH_FINISH_FIGURES             3
+#define BOTH_NORM_FIGURES               5
+#define BOTH_TABLE_BYTES(columns) \
+    (NORM_TABLE_BYTES(BOTH_OUT, BOTH_FINISH_FIGURES) + NORM_TABLE_BYTES(columns, BOTH_NORM_FIGURES) + BOTH_IMAGES / 8)
+#define BOTH_SHARED(columns, size, stages) \
+    (BOTH_OUT * (columns) * (size) + BOTH_TABLE_BYTES(columns) + (stages)*BOTH_STAGE_BYTES(columns, size))
 
 /* ---- what lies between master weights and packed ones (cuda_pack.cu) --------------------------------------------- */
 
@@ -251,10 +354,29 @@ struct pack_entry {
 struct pack_weights_args {
     const float *master;            /* parameters, or their average */
     const struct pack_entry *entry; /* [entries], in device memory */
-    unsigned entries;
+    unsigned entries, blocks;       /* blocks: of all entries; those behind them begin a step */
+    struct step_begin_args begin;   /* state NULL: there are none */
 };
 
-/* Values as floats, [count], a multiple of 8: a gradient of weights that cuDNN has made (cuda_widen.cu). */
+/*
+ * To score, all at once, of running statistics: scale = gamma / sqrt(variance + epsilon), shift = beta - scale mean.
+ * Weights of a convolution are packed as above, those of output channel o times scale[o] where a normalisation alone
+ * reads what it writes, with shift as its bias; of other normalisations scale and shift are kept for a norm_view.
+ */
+struct fold_entry {
+    struct pack_entry pack;             /* packed NULL: a normalisation of `out` channels, in and taps 1 */
+    size_t gamma, beta, mean, variance; /* floats of the arenas of parameters and of statistics */
+    float *scale, *shift;               /* [out]; shift NULL: weights without a normalisation; scale of one alone */
+    unsigned first_block;               /* as in pack_entry */
+};
+struct fold_weights_args {
+    const float *master, *statistics; /* parameters, or their average; running statistics */
+    const struct fold_entry *entry;   /* [entries], in device memory */
+    unsigned entries;
+    float epsilon;
+};
+
+/* Values as floats, [count], a multiple of 8: a gradient of weights that cuDNN has made. */
 #define WIDEN_THREADS 256
 struct widen_args {
     const void *values;
@@ -388,7 +510,7 @@ struct norm_mask_args {
     unsigned images, pixels, channels, x_ld, dy_ld, gradient_ld, add;
 };
 /*
- * Running statistics of all normalisations of a micro-batch, in one launch; they move unless the count is below
+ * Running statistics of all normalisations of a micro-batch, by blocks of the loss; they move unless the count is below
  * NORM_LEAST.
  */
 #define NORM_LEAST 2 /* GRAPH_NORM_LEAST of graph.h */
@@ -396,9 +518,9 @@ struct running_entry {
     const float *mean, *variance;
     size_t running_mean, running_variance; /* floats of `running` */
     unsigned pixels, channels;
-    unsigned first_block; /* blocks of NORM_THREADS channels */
+    unsigned first_block; /* blocks of HEAD_THREADS channels */
 };
-struct norm_running_all_args {
+struct norm_running_args {
     const struct running_entry *entry; /* [entries], in device memory */
     float *running;
     const struct batch_block *block;
@@ -433,24 +555,30 @@ struct sum_all_args {
 };
 /*
  * A normalisation and the pool behind it in one: max (3 x 3, stride 2, padding 1), average (2 x 2, stride 2, no
- * padding), mean (of all pixels).  Of values before they are rounded; 0 of images of weight 0.  Backward:
+ * padding), mean (of all pixels).  Of values before they are rounded; 0 of images of weight 0.  With sums.partial max
+ * leaves those of what it writes, rounded.  Backward:
  * A (+)= gamma * g with its sums, where g is the pool's gradient of data under the mask; the gradient of a maximum goes
- * to the first of equal ones.
+ * to the first of equal ones, and dy may be finished while it is loaded.
  *
  * Grid: forward, any number of blocks, which share the outputs (mean: an image at a time, so `images` are best);
  * backward sums.blocks, which share squares of 2 x 2 inputs (mean: pixels).  Across groups of NORM_CHANNELS channels.
  */
+#define NORM_POOL_SHARED (NORM_VIEW_SHARED + 4 * NORM_CHANNELS * 4) /* the last: to finish dy */
 struct norm_pool_args {
     struct pool_args pool; /* x, dx: of the normalisation's input: dx is A; mean: kernel 0, y and dy [images][ld] */
     struct norm_view norm;
-    struct channel_sums sums; /* backward */
-    const float *weight;      /* [images]; NULL: all 1 */
+    struct channel_sums sums;  /* backward; max forward: of y, or none */
+    const float *weight;       /* [images]; NULL: all 1 */
+    struct norm_finish finish; /* of dy, backward of max */
 };
 
 /* ---- the head (cuda_head.cu) ------------------------------------------------------------------------------------- */
 
 #define HEAD_THREADS 256
-/* z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o); gradients likewise.  z and its gradient are float. */
+/*
+ * z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o); gradients likewise.  z and its gradient are float.  Grid of both
+ * gradients: blocks of a thread for each of images * in, then blocks of a thread for each of out * in + out.
+ */
 struct linear_args {
     const void *x;       /* [images][x_ld] */
     const float *w;      /* [out][in], master weights */
@@ -466,7 +594,8 @@ struct linear_args {
 };
 /*
  * As train/math/loss.h; dz is multiplied by state->loss_scale, the loss is not.  The loss of the micro-batch is added
- * to state->loss; where it is not finite, state->bad becomes block->number, if it was STEP_BAD_NONE.  One block.
+ * to state->loss; where it is not finite, state->bad becomes block->number, if it was STEP_BAD_NONE.  That
+ * is block 0; behind it are those of the running statistics, if any.
  */
 struct loss_args {
     const float *z;
@@ -478,6 +607,7 @@ struct loss_args {
     float *dz;
     unsigned images, out, focal;
     float gamma;
+    struct norm_running_args running;
 };
 
 /* ---- a step (cuda_step.cu) --------------------------------------------------------------------------------------- */
@@ -485,16 +615,6 @@ struct loss_args {
 #define STEP_THREADS 256
 #define STEP_EACH    4096 /* gradients that a block squares */
 
-/*
- * A step begins: loss, bad and unscale of the state, and running statistics from where the last step left them, or from
- * zero (ranks but the first).
- */
-struct step_begin_args {
-    struct step_state *state;
-    const float *statistics;
-    float *running;
-    unsigned count, from_zero;
-};
 /* A rank's last micro-batch was there: running statistics fade as arena_fade_statistics() says; the tail is filled. */
 struct step_end_args {
     const struct end_block *block;
@@ -526,7 +646,11 @@ struct step_decide_args {
     float least, most;
     double beta1, beta2, decay; /* decay: AdamW's, else 0; SGD: betas 0 */
 };
-/* As train/math/optimizer.h; sgd: momentum, moment2 NULL.  decay: that which is added to the gradient (Adam, SGD). */
+/*
+ * As train/math/optimizer.h; sgd: momentum, moment2 NULL.  decay: that which is added to the gradient (Adam, SGD).  Of
+ * a step that is applied, its running statistics become those of the plan.  Grid: blocks of a thread for each of count
+ * parameters, then of statistics.
+ */
 struct optimizer_args {
     const struct step_state *state;
     float *parameter;
@@ -534,13 +658,9 @@ struct optimizer_args {
     float *moment1, *moment2, *average; /* average NULL: none */
     unsigned count, sgd;
     float beta1, beta2, epsilon, momentum, decay, keep; /* keep: of the average */
-};
-/* A step that is applied: its running statistics are those of the plan. */
-struct step_statistics_args {
-    const struct step_state *state;
     const float *running;
     float *statistics;
-    unsigned count;
+    unsigned statistics_count;
 };
 
 /* Between gradients and what the network carries, where that is bfloat16 (--wire). */

@@ -5,16 +5,28 @@
  */
 #include "cuda/cuda_launch.h"
 
+/* Shared memory of a block at most; one that takes more than this device has is not chosen (cuda_both.c). */
+static size_t
+most_shared(const struct cuda_kernel *set, unsigned kernel, size_t of_device)
+{
+    if (kernel < CUDA_INPUT)
+        return set[kernel].shared + CUDA_MORE_SHARED;
+    return kernel - CUDA_CONV_BOTH_64x64 < BOTH_FORM_COUNT ? of_device : set[kernel].shared; /* before it is far */
+}
+
 cudaError_t
 cuda_prepare(const struct cuda_kernel *set)
 {
     struct cudaFuncAttributes attributes;
-    cudaError_t e = cudaSuccess;
+    int device, of_device = 0;
+    cudaError_t e = cudaGetDevice(&device);
     unsigned i;
 
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&of_device, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     /* To ask for a kernel loads it: while a graph is recorded is no time for that. */
     for (i = 0; i < CUDA_KERNEL_COUNT && e == cudaSuccess; i++) {
-        size_t shared = set[i].shared + (i < CUDA_INPUT ? CUDA_MORE_SHARED : 0);
+        size_t shared = most_shared(set, i, (size_t)of_device);
 
         e = cudaFuncGetAttributes(&attributes, set[i].function);
         if (e == cudaSuccess && shared > 48u << 10)

@@ -21,21 +21,26 @@ struct cuda_kernel {
     size_t shared;    /* dynamic shared memory of a block */
 };
 
-/* Numbers of kernels: of each form of tile six, then of each two of both gradients, then the others. */
+/* Numbers of kernels: of each form of tile five, weights of larger kernels, both gradients, then the others. */
 #define CUDA_TILE_IDS(form, ...)                                                         \
     CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
-        CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
-#define CUDA_PAIR_IDS(form, ...) CUDA_CONV_BACKWARD_##form, CUDA_CONV_BACKWARD_POINTWISE_##form,
+        CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
+#define CUDA_TAP_TILE_IDS(form, ...) CUDA_CONV_WEIGHTS_##form,
+#define CUDA_PAIR_IDS(form, ...)     CUDA_CONV_BACKWARD_POINTWISE_##form,
+#define CUDA_TAP_PAIR_IDS(form, ...) CUDA_CONV_BACKWARD_##form,
+#define CUDA_BOTH_IDS(form, ...)     CUDA_CONV_BOTH_##form,
 enum cuda_kernel_id {
-    GEMM_TILES(CUDA_TILE_IDS) GEMM_TILES(CUDA_PAIR_IDS) CUDA_INPUT,
+    GEMM_TILES(CUDA_TILE_IDS) GEMM_TAP_TILES(CUDA_TAP_TILE_IDS) GEMM_PAIRS(CUDA_PAIR_IDS)
+        GEMM_TAP_PAIRS(CUDA_TAP_PAIR_IDS) CUDA_CONV_FORWARD_HALO,
+    CUDA_INPUT,
     CUDA_PACK_WEIGHTS,
+    CUDA_FOLD_WEIGHTS,
     CUDA_SUM_ALL,
     CUDA_NORM_SUMS,
     CUDA_NORM_APPLY,
     CUDA_FOLD_SUMS,
     CUDA_NORM_SETTLE,
     CUDA_NORM_MASK,
-    CUDA_NORM_RUNNING_ALL,
     CUDA_MAX_POOL,
     CUDA_MAX_POOL_GRADIENT,
     CUDA_AVERAGE_POOL,
@@ -51,19 +56,16 @@ enum cuda_kernel_id {
     CUDA_NORM_MEAN_POOL,
     CUDA_NORM_MEAN_POOL_GRADIENT,
     CUDA_LINEAR,
-    CUDA_LINEAR_GRADIENT_DATA,
-    CUDA_LINEAR_GRADIENT_WEIGHTS,
+    CUDA_LINEAR_GRADIENT,
     CUDA_LOSS,
-    CUDA_STEP_BEGIN,
     CUDA_STEP_END,
     CUDA_GRADIENT_SQUARES,
     CUDA_STEP_DECIDE,
     CUDA_OPTIMIZER,
-    CUDA_STEP_STATISTICS,
     CUDA_TO_WIRE,
     CUDA_FROM_WIRE,
     CUDA_WIDEN,
-    CUDA_KERNEL_COUNT
+    BOTH_FORMS(CUDA_BOTH_IDS) CUDA_KERNEL_COUNT
 };
 
 /* The sets of this program: those that cuda_table.c was compiled for. */
@@ -86,26 +88,25 @@ struct cuda_op {
         struct input_args input;
         struct conv_args conv;
         struct conv_pair_args pair;
+        struct conv_both_args both;
         struct pack_weights_args pack;
+        struct fold_weights_args fold_weights;
         struct sum_all_args sum_all;
         struct norm_sums_args norm_sums;
         struct norm_apply_args norm_apply;
         struct fold_sums_args fold_sums;
         struct norm_settle_args norm_settle;
         struct norm_mask_args norm_mask;
-        struct norm_running_all_args norm_running_all;
         struct pool_args pool;
         struct mean_pool_args mean_pool;
         struct branches_args branches;
         struct norm_pool_args norm_pool;
         struct linear_args linear;
         struct loss_args loss;
-        struct step_begin_args begin;
         struct step_end_args end;
         struct gradient_squares_args squares;
         struct step_decide_args decide;
         struct optimizer_args optimizer;
-        struct step_statistics_args statistics;
         struct wire_args wire;
         struct widen_args widen;
     } args;
@@ -128,22 +129,24 @@ unsigned cuda_sum_blocks(const struct splits_entry *e);
 /* ---- convolutions (cuda_conv.c) ---------------------------------------------------------------------------------- */
 
 enum conv_kind { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
-enum { CONV_TILES = CUDA_INPUT / 8 };
 
 struct cuda_conv {
     enum conv_kind kind;
     struct conv_args args;
-    unsigned tile, splits; /* CONV_WEIGHTS: partial sums, else 1 */
+    unsigned tile, splits; /* tile: of cuda_conv_forms(); splits: CONV_WEIGHTS: partial sums, else 1 */
     unsigned major;        /* of the device's compute capability, whose figures are taken; 0: the newest */
 };
 
-/* Are channels, lds and pointers such as the kernels take them? */
+/* Are channels, lds, sides and pointers such as the kernels take them? */
 bool cuda_conv_fits(const struct conv_args *a);
 
+/* How many forms of tile there are for it. */
+unsigned cuda_conv_forms(const struct cuda_conv *c);
+
 /*
- * Choose the form of tile and the number of splits for a device with so many multiprocessors: those that take least by
- * a model of products, bytes and waiting, with figures of the device's architecture.  Fills args.steps_each.  Depends
- * on shapes alone.
+ * Choose the form of tile, the number of splits, and how many tiles a block has, for a device with so many
+ * multiprocessors: those that take least by cuda_gpu.h, with figures of the device's architecture.  Fills
+ * args.steps_each, tiles_each and divisors.  Depends on shapes alone.
  */
 void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
 /* The same for a form that is given. */
@@ -152,15 +155,70 @@ void cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors);
 /* Floats of args.partial; 0 but of CONV_WEIGHTS. */
 size_t cuda_conv_partial(const struct cuda_conv *c);
 
-/* Its launch. */
+/* Of CONV_WEIGHTS: splits that its arguments ask for. */
+unsigned cuda_conv_splits(const struct conv_args *a);
+
+/* Its launch.  Forward and data: blocks of sums are op.x. */
 struct cuda_op cuda_conv_op(const struct cuda_conv *c);
 
-/* Both gradients of one convolution, with one form of tile: the same bits as two launches leave. */
+/* Both gradients of one convolution, in forms of as many threads: the same bits as two launches leave. */
 struct cuda_conv_pair {
     struct cuda_conv data, weights;
+    unsigned forms; /* of cuda_conv_pair_forms() */
 };
+unsigned cuda_conv_pair_forms(const struct cuda_conv_pair *p);
 void cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors);
-void cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned tile, unsigned processors);
+void cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned forms, unsigned processors);
 struct cuda_op cuda_conv_pair_op(const struct cuda_conv_pair *p);
+
+/* What the kernel of a launch multiplies, and in tiles of which form. */
+struct cuda_form {
+    unsigned rows, columns, warp_rows, warp_columns;
+    bool halo; /* conv_halo.cu */
+};
+struct cuda_products {
+    bool one, pair;                    /* of one product; of both gradients */
+    enum conv_kind kind;               /* of one */
+    struct cuda_form form, of_weights; /* of one, or of data; of the pair's weights */
+    size_t tiles;                      /* of all */
+};
+struct cuda_products cuda_products_of(const struct cuda_op *op);
+
+/* Seconds of the products of such a launch on a GPU (cuda_gpu.h), without what they read and write. */
+struct cuda_gpu;
+double cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op);
+
+/* ---- both gradients of a pointwise convolution in one pass (cuda_both.c) ----------------------------------------- */
+
+#define CUDA_ONE_BOTH(...) +1
+enum { BOTH_FORM_COUNT = BOTH_FORMS(CUDA_ONE_BOTH) };
+
+struct cuda_both {
+    struct conv_both_args args;
+    unsigned form, stripes; /* stripes: blocks of args.conv.partial and of args.conv.sums */
+    unsigned value_bytes;   /* of an activation; 0: 2 */
+    unsigned major;         /* of the device's compute capability; 0: the newest */
+    unsigned shared;        /* bytes that a block may have; 0: what all devices of that generation have */
+};
+
+/*
+ * Is it one that the kernels do, on such a device?  By shape, lds and pointers; of the last none need be there yet.
+ * finish.sums have the `out` channels of y; conv.norm may have no gamma.
+ */
+bool cuda_conv_both_fits(const struct cuda_both *b);
+/* As cuda_conv_choose(), of what fits: form, stages, stripes and args.conv.steps_each. */
+void cuda_conv_both_choose(struct cuda_both *b, unsigned processors);
+/* The same for a form that is given; false: it needs more shared memory than there is. */
+bool cuda_conv_both_take(struct cuda_both *b, unsigned form, unsigned processors);
+/* Floats of args.conv.partial: [stripes][out][in], as sum_all takes them with `splits` = stripes. */
+size_t cuda_conv_both_partial(const struct cuda_both *b);
+/* Its launch. */
+struct cuda_op cuda_conv_both_op(const struct cuda_both *b);
+/*
+ * Seconds of the products of such a launch.  A block has all tiles of its stripe; before the first it brings the sums
+ * of y from the L2, as all others do.
+ */
+struct cuda_gpu;
+double cuda_both_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op);
 
 #endif

@@ -75,37 +75,61 @@ norm_see8(value8 &v, const float *scale, const float *shift, bool relu)
 }
 
 /*
- * Sums of channels from .. from + count - 1, count <= NORM_FRESH, over all blocks that left some, to
- * sum[2][NORM_FRESH].  All threads of a block of at least 2 * NORM_FRESH call it, with NORM_SCRATCH bytes at sum.
- * Which are added by one thread is the same for every size of a block, and so is the order.
+ * Sums of channels from .. from + count - 1 over all blocks that left some, to sum[2][count]; count is a multiple of 4
+ * and at most NORM_FRESH.  All threads of a block call it, with NORM_SCRATCH bytes at sum.  The order of the sum
+ * depends on count alone.
+ *
+ * Four channels a load, eight rows on their way for each thread: what bounds it is the second level cache.
  */
 DEVICE void
 norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *sum)
 {
-    enum { ROW = 2 * NORM_FRESH };
+    unsigned columns = count / 2, half = count / 4, stripes = NORM_SCRATCH / 8 / (2 * count);
 
-    for (unsigned i = threadIdx.x; i < NORM_STRIPES * ROW; i += blockDim.x) {
-        unsigned which = i / NORM_FRESH % 2, c = i % NORM_FRESH;
-        const float *at = s.partial + (size_t)which * s.channels + from + c;
-        double some = 0;
+    for (unsigned i = threadIdx.x; i < stripes * columns; i += blockDim.x) {
+        unsigned stripe = i / columns, column = i % columns, which = column < half ? 0 : 1;
+        const float *at = s.partial + (size_t)which * s.channels + from + (column - which * half) * 4;
+        double some[4] = {0, 0, 0, 0};
 
-        if (c < count) {
 #pragma unroll 8
-            for (unsigned b = i / ROW; b < s.blocks; b += NORM_STRIPES)
-                some += (double)at[(size_t)b * 2 * s.channels];
-        }
-        sum[i] = some;
-    }
-    __syncthreads();
-    if (threadIdx.x < ROW) {
-        double all = 0;
+        for (unsigned b = stripe; b < s.blocks; b += stripes) {
+            float4 v = *(const float4 *)(const void *)(at + (size_t)b * 2 * s.channels);
 
+            some[0] += (double)v.x;
+            some[1] += (double)v.y;
+            some[2] += (double)v.z;
+            some[3] += (double)v.w;
+        }
 #pragma unroll
-        for (unsigned i = 0; i < NORM_STRIPES; i++)
-            all += sum[i * ROW + threadIdx.x];
-        sum[threadIdx.x] = all;
+        for (unsigned k = 0; k < 4; k++)
+            sum[4 * i + k] = some[k];
     }
     __syncthreads();
+    for (unsigned i = threadIdx.x; i < 2 * count; i += blockDim.x) {
+        double all = sum[i];
+
+        for (unsigned stripe = 1; stripe < stripes; stripe++)
+            all += sum[stripe * 2 * count + i];
+        sum[i] = all;
+    }
+    __syncthreads();
+}
+
+/* What the gradient of a channel is finished with: dx = inverse * (A - by_beta - (x - mean) * by_x). */
+struct norm_finished {
+    float inverse, by_beta, mean, by_x;
+};
+
+/* Of sums of g and g * xhat over `count` values, beside what earlier readers left in by_beta and by_gamma. */
+DEVICE norm_finished
+norm_finish_of(double one, double xhat, double gamma, double count, float by_beta, float by_gamma, float mean,
+               float variance, float epsilon)
+{
+    double share = gamma / count;
+    /* Of one value nothing flows back: what A lost when it was stored would be left, over sqrt(epsilon). */
+    float inverse = count > 1 ? norm_inverse(variance, epsilon) : 0.0f;
+
+    return {inverse, by_beta + (float)(one * share), mean, inverse * (by_gamma + (float)(xhat * share))};
 }
 
 /* Mean and variance as floats: from here on all readers start from the same bits. */
@@ -139,7 +163,7 @@ norm_put(const norm_table &t, unsigned at, const norm_view &v, unsigned channel,
 
 /*
  * The table of channels first .. first + count - 1 of a view whose gamma is not NULL, and 0 behind them: scale and
- * shift (FIGURES 2), or mean and inverse too (4).  All threads of a block of at least 2 * NORM_FRESH call it; the table
+ * shift (FIGURES 2), or mean and inverse too (4).  All threads of a block of at least NORM_FRESH call it; the table
  * is there for all when it returns.  scratch: NORM_SCRATCH bytes of shared memory, by 8 bytes; not touched without
  * fresh sums.  One block of a launch `writes` mean and variance of each fresh channel: block (0, 0, 0), or
  * where blocks have channels of their own, the first of each.
@@ -155,6 +179,9 @@ norm_make(const norm_view &v, unsigned first, unsigned count, const norm_table &
 #pragma unroll
             for (unsigned figure = 0; figure < FIGURES; figure++)
                 norm_entry(t, figure, c) = 0;
+        } else if (!v.mean) { /* to score: they are there already */
+            norm_entry(t, NORM_SCALE, c) = v.gamma[channel];
+            norm_entry(t, NORM_SHIFT, c) = v.beta[channel];
         } else if (!v.fresh.partial || channel - v.fresh_first >= v.fresh.channels) { /* before them is far above */
             norm_put<FIGURES>(t, c, v, channel, v.mean[channel], v.variance[channel]);
         }
@@ -168,7 +195,7 @@ norm_make(const norm_view &v, unsigned first, unsigned count, const norm_table &
 
             norm_add_blocks(v.fresh, from - v.fresh_first, some, scratch);
             if (i < some) {
-                norm_moments_pair m = norm_moments_of(scratch[i], scratch[NORM_FRESH + i], values,
+                norm_moments_pair m = norm_moments_of(scratch[i], scratch[some + i], values,
                                                       v.fresh.pivot[from - v.fresh_first + i]);
 
                 norm_put<FIGURES>(t, from - first + i, v, from + i, m.mean, m.variance);

@@ -76,7 +76,8 @@ begin_seen(seen_lane &l, const norm_pool_args &a, unsigned char *shared)
     l.relu = a.norm.relu;
 }
 
-DEVICE void
+/* Returns what was stored. */
+DEVICE value8
 store_output(const pool_args &a, unsigned n, unsigned channel, const float *y, bool counts)
 {
     float kept[8];
@@ -87,6 +88,34 @@ store_output(const pool_args &a, unsigned n, unsigned channel, const float *y, b
         kept[i] = counts ? y[i] : 0.0f;
     pack8(v, kept);
     store8((value_t *)a.y + (size_t)n * a.y_ld + channel, v);
+    return v;
+}
+
+/* Sums of y - pivot and of its square, of the eight channels of a thread. */
+struct output_sums {
+    float pivot[8], sum[8], squares[8];
+};
+
+DEVICE void
+begin_sums(output_sums &o, const channel_sums &sums, unsigned channel)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        o.sum[i] = o.squares[i] = 0;
+        o.pivot[i] = channel < sums.channels ? sums.pivot[channel + i] : 0;
+    }
+}
+
+DEVICE void
+add_output(output_sums &o, const value8 &v)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++) {
+        float d = to_float(v.at[i]) - o.pivot[i];
+
+        o.sum[i] += d;
+        o.squares[i] = fmaf(d, d, o.squares[i]);
+    }
 }
 
 /* The largest before ReLU is the largest behind it.  A pixel outside is replaced by one of the window. */
@@ -134,20 +163,30 @@ DEVICE void
 pool_forward(const norm_pool_args &a, unsigned char *shared)
 {
     unsigned size = a.pool.out_height * a.pool.out_width;
+    bool sums = MAXIMUM && a.sums.partial;
+    output_sums o;
     seen_lane l;
 
     begin_seen(l, a, shared);
+    if (sums)
+        begin_sums(o, a.sums, l.channel);
     for (unsigned n = blockIdx.x * NORM_ROWS + threadIdx.x / 4; l.has && n < a.pool.images * size;
          n += gridDim.x * NORM_ROWS) {
         pixel_at s = pixel_of(n, size, a.pool.out_width);
+        bool counts = image_counts(a, s.image);
         float y[8];
+        value8 v;
 
         if (MAXIMUM)
             largest_of(y, l, a.pool, s);
         else
             mean_of(y, l, a.pool, s);
-        store_output(a.pool, n, l.channel, y, image_counts(a, s.image));
+        v = store_output(a.pool, n, l.channel, y, counts);
+        if (sums && counts)
+            add_output(o, v);
     }
+    if (sums)
+        reduce_block(o.sum, o.squares, (float *)(void *)shared, a.sums.partial, a.sums.channels);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
@@ -170,14 +209,71 @@ struct winners {
     unsigned at;
 };
 
+/* What dy of the block's channels is finished with, as [4][2][NORM_CHANNELS / 8][4] of norm_table. */
+enum { DY_INVERSE, DY_BETA, DY_MEAN, DY_X };
+
+/* The sums of the last reader are added; one block of each group writes its gradients of gamma and beta. */
+DEVICE void
+prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double *scratch)
+{
+    const norm_finish &f = a.finish;
+    const pool_args &p = a.pool;
+    unsigned count = min(p.channels - first, (unsigned)NORM_CHANNELS), i = threadIdx.x, c = first + i;
+    double values = (double)f.block->images * (double)(p.out_height * p.out_width);
+
+    norm_add_blocks(f.sums, first, count, scratch);
+    if (i < count) {
+        norm_finished one = norm_finish_of(scratch[i], scratch[count + i], (double)f.gamma[c], values,
+                                           f.by_beta ? f.by_beta[c] : 0, f.by_gamma ? f.by_gamma[c] : 0, f.mean[c],
+                                           f.variance[c], f.epsilon);
+        double unscale = (double)f.state->unscale;
+
+        norm_entry(t, DY_INVERSE, i) = one.inverse;
+        norm_entry(t, DY_BETA, i) = one.by_beta;
+        norm_entry(t, DY_MEAN, i) = one.mean;
+        norm_entry(t, DY_X, i) = one.by_x;
+        if (blockIdx.x == 0) {
+            f.dbeta[c] = (f.block->number > 0 ? f.dbeta[c] : 0) + (float)(scratch[i] * unscale);
+            f.dgamma[c] = (f.block->number > 0 ? f.dgamma[c] : 0) + (float)(scratch[count + i] * unscale);
+        }
+    }
+    __syncthreads();
+}
+
+/* A of eight channels of an output becomes dy. */
+DEVICE void
+finish_dy(value8 &dy, const norm_finish &f, const norm_table &t, size_t output, unsigned first, unsigned at)
+{
+    float d[8], x[8], less[8], by[8];
+    value8 v;
+
+    load8(v, (const value_t *)f.values + output * f.values_ld + first + at);
+    unpack8(x, v);
+    unpack8(d, dy);
+    norm_load8(less, t, DY_MEAN, at);
+    norm_load8(by, t, DY_X, at);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        x[i] = (x[i] - less[i]) * by[i];
+    norm_load8(less, t, DY_BETA, at);
+    norm_load8(by, t, DY_INVERSE, at);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        d[i] = by[i] * (d[i] - less[i] - x[i]);
+    pack8(dy, d);
+}
+
 /*
  * The window that is DOWN and RIGHT of the square, of which the inputs are 2 * row + column.  It reaches from input
  * 2 * DOWN - 1 to 2 * DOWN + 1 of the square down, likewise to the right.
  */
 template <unsigned DOWN, unsigned RIGHT>
 DEVICE void
-ask_window(winners &w, const norm_lane &l, const pool_args &a, const pixel_at &s, unsigned channel)
+ask_window(winners &w, const norm_lane &l, const norm_pool_args &args, const norm_table &t, const pixel_at &s,
+           unsigned first)
 {
+    const pool_args &a = args.pool;
+    unsigned channel = first + l.at;
     bool exists = s.y + DOWN < a.out_height && s.x + RIGHT < a.out_width;
     unsigned y = exists ? s.y + DOWN : 0, x = exists ? s.x + RIGHT : 0, at[8];
     float largest[8];
@@ -210,7 +306,11 @@ ask_window(winners &w, const norm_lane &l, const pool_args &a, const pixel_at &s
 #pragma unroll
     for (unsigned i = 0; i < 8; i++)
         w.at |= at[i] << 4 * i;
-    load8(w.dy, (const value_t *)a.dy + (((size_t)s.image * a.out_height + y) * a.out_width + x) * a.dy_ld + channel);
+    size_t output = ((size_t)s.image * a.out_height + y) * a.out_width + x;
+
+    load8(w.dy, (const value_t *)a.dy + output * a.dy_ld + channel);
+    if (args.finish.values)
+        finish_dy(w.dy, args.finish, t, output, first, l.at);
 }
 
 /* What a window has for an input of the square. */
@@ -259,16 +359,19 @@ finish_own(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned own, un
 
 /* An input on an odd row or column is in two windows down or across. */
 DEVICE void
-finish_maxima(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned channel, bool counts)
+finish_maxima(norm_lane &l, const norm_pool_args &args, const norm_table &t, const pixel_at &s, unsigned first,
+              bool counts)
 {
+    const pool_args &a = args.pool;
+    unsigned channel = first + l.at;
     winners here, right, below, beyond;
 
     here.at = right.at = below.at = beyond.at = 0xffffffffu; /* nobody's */
     if (counts) {
-        ask_window<0, 0>(here, l, a, s, channel);
-        ask_window<0, 1>(right, l, a, s, channel);
-        ask_window<1, 0>(below, l, a, s, channel);
-        ask_window<1, 1>(beyond, l, a, s, channel);
+        ask_window<0, 0>(here, l, args, t, s, first);
+        ask_window<0, 1>(right, l, args, t, s, first);
+        ask_window<1, 0>(below, l, args, t, s, first);
+        ask_window<1, 1>(beyond, l, args, t, s, first);
     }
 #pragma unroll
     for (unsigned own = 0; own < 4; own++) {
@@ -316,9 +419,13 @@ pool_backward(const norm_pool_args &a, unsigned char *shared)
     const pool_args &pool = a.pool;
     unsigned first = blockIdx.y * NORM_CHANNELS;
     norm_table table = {(float *)(void *)(shared + NORM_SCRATCH), NORM_CHANNELS / 8};
+    norm_table of_dy = {(float *)(void *)(shared + NORM_VIEW_SHARED), NORM_CHANNELS / 8};
     squares all = squares_of(pool);
     norm_lane l;
     bool has = begin_lane(l, a.norm, first, pool.channels, table, shared);
+
+    if (MAXIMUM && a.finish.values)
+        prepare_dy(a, of_dy, first, (double *)(void *)shared);
 
     for (unsigned n = blockIdx.x * NORM_ROWS + threadIdx.x / 4; has && n < pool.images * all.rows * all.columns;
          n += gridDim.x * NORM_ROWS) {
@@ -326,7 +433,7 @@ pool_backward(const norm_pool_args &a, unsigned char *shared)
         bool counts = image_counts(a, s.image);
 
         if (MAXIMUM)
-            finish_maxima(l, pool, s, first + l.at, counts);
+            finish_maxima(l, a, of_dy, s, first, counts);
         else
             finish_averages(l, pool, s, first + l.at, counts);
     }

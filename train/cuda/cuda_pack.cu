@@ -1,10 +1,11 @@
 /*
- * cuda_pack.cu - master weights to packed ones, partial gradients of packed weights to gradients of master ones
+ * cuda_pack.cu - master weights to packed ones, partial gradients of packed weights to gradients of master
+ * ones, and gradients that are values to floats
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "backend/input.h"
-#include "cuda/cuda_device.h"
+#include "cuda/cuda_norm.h"
 
 namespace
 {
@@ -43,23 +44,68 @@ stem_weight(const float *master, unsigned n)
     }
     return (float)sum;
 }
+
+DEVICE void
+begin_step(const step_begin_args &a, unsigned i)
+{
+    if (i < a.count)
+        a.running[i] = a.from_zero ? 0.0f : a.statistics[i];
+    if (i == 0) {
+        a.state->unscale = 1 / a.state->loss_scale;
+        a.state->loss = 0;
+        a.state->bad = STEP_BAD_NONE;
+    }
+}
+
+/* Values of an output channel in packed weights. */
+DEVICE unsigned
+pack_row(const pack_entry &e)
+{
+    return e.stem ? 4 * STEM_IN : e.in * e.taps;
+}
+
+/* Value n of packed weights. */
+DEVICE float
+pack_weight(const pack_entry &e, const float *master, unsigned n)
+{
+    if (e.stem)
+        return stem_weight(master + e.master, n);
+
+    unsigned in = n % e.in, tap = n / e.in % e.taps, out = n / e.in / e.taps;
+
+    return master[e.master + ((size_t)out * e.in + in) * e.taps + tap];
+}
 } // namespace
 
 KERNEL(pack_weights, pack_weights_args, PACK_THREADS, 1)
 {
-    const pack_entry &e = entry_of_block(a.entry, a.entries);
-    const float *master = a.master + e.master;
+    const pack_entry &e = entry_of_block(a.entry, a.entries, blockIdx.x);
     unsigned n = (blockIdx.x - e.first_block) * PACK_THREADS + threadIdx.x;
 
-    if (e.stem) {
-        if (n < e.out * 4 * STEM_IN)
-            ((value_t *)e.packed)[n] = to_value(stem_weight(master, n));
-    } else {
-        unsigned in = n % e.in, tap = n / e.in % e.taps, out = n / e.in / e.taps;
+    if (a.begin.state && blockIdx.x >= a.blocks)
+        begin_step(a.begin, (blockIdx.x - a.blocks) * PACK_THREADS + threadIdx.x);
+    else if (n < e.out * pack_row(e))
+        ((value_t *)e.packed)[n] = to_value(pack_weight(e, a.master, n));
+}
 
-        if (out < e.out)
-            ((value_t *)e.packed)[n] = to_value(master[((size_t)out * e.in + in) * e.taps + tap]);
+KERNEL(fold_weights, fold_weights_args, PACK_THREADS, 1)
+{
+    const fold_entry &e = entry_of_block(a.entry, a.entries, blockIdx.x);
+    unsigned n = (blockIdx.x - e.first_block) * PACK_THREADS + threadIdx.x, row = pack_row(e.pack), out = n / row;
+    float scale = 1, shift = 0;
+
+    if (out >= e.pack.out)
+        return;
+    if (e.shift) {
+        scale = a.master[e.gamma + out] * norm_inverse(a.statistics[e.variance + out], a.epsilon);
+        shift = fmaf(-scale, a.statistics[e.mean + out], a.master[e.beta + out]);
     }
+    if (e.shift && n % row == 0)
+        e.shift[out] = shift;
+    if (e.pack.packed)
+        ((value_t *)e.pack.packed)[n] = to_value(scale * pack_weight(e.pack, a.master, n));
+    else
+        e.scale[out] = scale;
 }
 
 namespace
@@ -141,10 +187,24 @@ sum_cells(const sum_all_args &a, const splits_entry &e, double *shared)
 KERNEL(sum_all, sum_all_args, PACK_THREADS, 2)
 {
     SHARED_BYTES(shared);
-    const splits_entry &e = entry_of_block(a.entry, a.entries);
+    const splits_entry &e = entry_of_block(a.entry, a.entries, blockIdx.x);
 
     if (e.stem)
         sum_cells(a, e, (double *)(void *)shared);
     else
         sum_convolution(a, e, (float *)(void *)shared);
+}
+
+/* A thread has eight. */
+KERNEL(widen, widen_args, WIDEN_THREADS, 1)
+{
+    unsigned first = (blockIdx.x * WIDEN_THREADS + threadIdx.x) * 8;
+    value8 v;
+
+    if (first >= a.count)
+        return;
+    load8(v, (const value_t *)a.values + first);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        a.sum[first + i] = to_float(v.at[i]);
 }

@@ -1,5 +1,5 @@
 /*
- * cuda_settle.cu - normalisations that nobody writes: their sums, the end of a gradient, running statistics
+ * cuda_settle.cu - normalisations that nobody writes: their sums, the end of a gradient
  *
  * For each pixel a channel costs two loads and a store here, nothing else; what a block adds up before it begins with
  * pixels comes from the second level cache.
@@ -22,7 +22,7 @@ KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
     double sum[4] = {0, 0, 0, 0};
 
     if (channel < channels) {
-#pragma unroll 4
+#pragma unroll 8
         for (unsigned b = blockIdx.x * each + row; b < end; b += ROWS) {
             float4 v = *(const float4 *)(const void *)(a.from.partial + (2 * (size_t)b + which) * channels + channel);
 
@@ -50,8 +50,8 @@ KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
 
 namespace
 {
-/* What the gradient of a channel is finished with: dx = inverse * (A - by_beta - (x - mean) * by_x). */
-enum { FINISH_INVERSE, FINISH_BETA, FINISH_MEAN, FINISH_X, FINISH_FIGURES };
+/* norm_finished in shared memory. */
+enum { SETTLE_INVERSE, SETTLE_BETA, SETTLE_MEAN, SETTLE_X, SETTLE_FIGURES };
 
 DEVICE double
 count_of(const norm_settle_args &a)
@@ -69,7 +69,7 @@ settle_channels(const norm_settle_args &a, double *sum)
     norm_add_blocks(a.sums, first, count, sum);
     if (threadIdx.x >= count)
         return;
-    double one = sum[threadIdx.x], by_x = sum[NORM_FRESH + threadIdx.x], unscale = (double)a.state->unscale;
+    double one = sum[threadIdx.x], by_x = sum[count + threadIdx.x], unscale = (double)a.state->unscale;
     bool keep = a.block->number > 0;
 
     a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
@@ -82,7 +82,7 @@ settle_channels(const norm_settle_args &a, double *sum)
     }
 }
 
-/* What it takes for channels of the slice, of which the first is `first` of the slab, to finish[FINISH_FIGURES][]. */
+/* What it takes for channels of the slice, of which the first is `first` of the slab, to finish[SETTLE_FIGURES][]. */
 DEVICE void
 prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, double *sum, float *finish)
 {
@@ -90,16 +90,14 @@ prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, double 
 
     norm_add_blocks(a.sums, first, count, sum);
     if (i < count) {
-        double share = (double)a.gamma[c] / count_of(a);
-        float by_beta = (a.add ? a.by_beta[c] : 0) + (float)(sum[i] * share);
-        float by_gamma = (a.add ? a.by_gamma[c] : 0) + (float)(sum[NORM_FRESH + i] * share);
-        /* Of one value nothing flows back: what A lost when it was stored would be left, over sqrt(epsilon). */
-        float inverse = count_of(a) > 1 ? norm_inverse(a.variance[c], a.epsilon) : 0.0f;
+        norm_finished f = norm_finish_of(sum[i], sum[count + i], (double)a.gamma[c], count_of(a),
+                                         a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c],
+                                         a.epsilon);
 
-        finish[FINISH_INVERSE * NORM_CHANNELS + i] = inverse;
-        finish[FINISH_BETA * NORM_CHANNELS + i] = by_beta;
-        finish[FINISH_MEAN * NORM_CHANNELS + i] = a.mean[c];
-        finish[FINISH_X * NORM_CHANNELS + i] = inverse * by_gamma;
+        finish[SETTLE_INVERSE * NORM_CHANNELS + i] = f.inverse;
+        finish[SETTLE_BETA * NORM_CHANNELS + i] = f.by_beta;
+        finish[SETTLE_MEAN * NORM_CHANNELS + i] = f.mean;
+        finish[SETTLE_X * NORM_CHANNELS + i] = f.by_x;
     }
     __syncthreads();
 }
@@ -117,10 +115,10 @@ settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned 
         return;
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
-        inverse[i] = finish[FINISH_INVERSE * NORM_CHANNELS + lane + i];
-        by_beta[i] = finish[FINISH_BETA * NORM_CHANNELS + lane + i];
-        mean[i] = finish[FINISH_MEAN * NORM_CHANNELS + lane + i];
-        by_x[i] = finish[FINISH_X * NORM_CHANNELS + lane + i];
+        inverse[i] = finish[SETTLE_INVERSE * NORM_CHANNELS + lane + i];
+        by_beta[i] = finish[SETTLE_BETA * NORM_CHANNELS + lane + i];
+        mean[i] = finish[SETTLE_MEAN * NORM_CHANNELS + lane + i];
+        by_x[i] = finish[SETTLE_X * NORM_CHANNELS + lane + i];
     }
     for (unsigned p = part * NORM_ROWS + threadIdx.x / 4; p < a.images * a.pixels; p += 2 * parts * NORM_ROWS) {
         pixel_pair both = pair_of(p, parts * NORM_ROWS, a.images * a.pixels);
@@ -202,18 +200,4 @@ KERNEL(norm_mask, norm_mask_args, NORM_THREADS, 2)
         }
     }
     store_sums(l, table, shared, a.sums.partial, a.sums.channels);
-}
-
-KERNEL(norm_running_all, norm_running_all_args, NORM_THREADS, 1)
-{
-    const running_entry &e = entry_of_block(a.entry, a.entries);
-    unsigned c = (blockIdx.x - e.first_block) * NORM_THREADS + threadIdx.x;
-    double count = (double)a.block->images * (double)e.pixels, taken = (double)a.momentum;
-
-    if (c >= e.channels || count < NORM_LEAST) /* one value says nothing of a variance */
-        return;
-    float *mean = a.running + e.running_mean + c, *variance = a.running + e.running_variance + c;
-
-    *mean = (float)((1 - taken) * (double)*mean + taken * (double)e.mean[c]);
-    *variance = (float)((1 - taken) * (double)*variance + taken * (double)e.variance[c] * count / (count - 1));
 }

@@ -33,19 +33,6 @@ is_finite(double x)
 }
 } // namespace
 
-KERNEL(step_begin, step_begin_args, STEP_THREADS, 1)
-{
-    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
-
-    if (i < a.count)
-        a.running[i] = a.from_zero ? 0.0f : a.statistics[i];
-    if (i == 0) {
-        a.state->unscale = 1 / a.state->loss_scale;
-        a.state->loss = 0;
-        a.state->bad = STEP_BAD_NONE;
-    }
-}
-
 namespace
 {
 DEVICE void
@@ -162,10 +149,17 @@ KERNEL(step_decide, step_decide_args, STEP_THREADS, 1)
 
 KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
 {
-    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
+    unsigned of_parameters = (a.count + STEP_THREADS - 1) / STEP_THREADS, i = blockIdx.x * STEP_THREADS + threadIdx.x;
     float p, g, m;
 
-    if (i >= a.count || !a.state->apply)
+    if (!a.state->apply)
+        return;
+    if (blockIdx.x >= of_parameters) {
+        i -= of_parameters * STEP_THREADS;
+        if (i < a.statistics_count)
+            a.statistics[i] = a.running[i];
+    }
+    if (blockIdx.x >= of_parameters || i >= a.count)
         return;
     p = a.parameter[i];
     g = a.gradient[i] * a.state->factor + a.decay * p;
@@ -183,14 +177,6 @@ KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
     a.parameter[i] = p;
     if (a.average)
         a.average[i] = a.keep * a.average[i] + (1 - a.keep) * p;
-}
-
-KERNEL(step_statistics, step_statistics_args, STEP_THREADS, 1)
-{
-    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
-
-    if (i < a.count && a.state->apply)
-        a.statistics[i] = a.running[i];
 }
 
 namespace

@@ -88,6 +88,12 @@ tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EM
 }
 #endif
 
+/* The line of A that a lane asks for, where lines are rows. */
+DEVICE unsigned
+tile_line_a()
+{
+    return lane_id() % 16;
+}
 /* Matrices of A: lines 0 and 8 of piece 0, lines 0 and 8 of piece 1. */
 template <bool turned, typename P>
 DEVICE void
@@ -147,6 +153,11 @@ tile_fill(tile &t, unsigned half, P p)
 
         *(value4 *)(void *)t.at[k] = *(const value4 *)(const void *)from;
     }
+}
+DEVICE unsigned
+tile_line_a()
+{
+    return (lane_id() / 4 & 1) * 8 + lane_id() % 4 + lane_id() / 16 * 4;
 }
 template <bool turned, typename P>
 DEVICE void

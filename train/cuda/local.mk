@@ -3,19 +3,29 @@
 # built.  With CUDA nvcc compiles the kernels, and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk
 # compiles the same files for the emulator.
 cuda_sources = $(gpu_sources) $(layout_sources) $(roof_sources) \
+	train/cuda/cuda_both.c \
+	train/cuda/cuda_both.h \
+	train/cuda/cuda_both_tile.h \
 	train/cuda/cuda_conv.c \
 	train/cuda/cuda_device.h \
 	train/cuda/cuda_gemm.h \
+	train/cuda/cuda_gpu.c \
+	train/cuda/cuda_gpu.h \
 	train/cuda/cuda_kernels.h \
 	train/cuda/cuda_launch.c \
 	train/cuda/cuda_launch.h \
 	train/cuda/cuda_norm.h \
+	train/cuda/cuda_pixels.h \
+	train/cuda/cuda_product.c \
+	train/cuda/cuda_product.h \
 	train/cuda/cuda_sums.h \
 	train/cuda/cuda_tile.h
 cuda_kernels = \
 	train/cuda/conv_backward.cu \
+	train/cuda/conv_both.cu \
 	train/cuda/conv_data.cu \
 	train/cuda/conv_forward.cu \
+	train/cuda/conv_halo.cu \
 	train/cuda/conv_weights.cu \
 	train/cuda/cuda_head.cu \
 	train/cuda/cuda_input.cu \
@@ -24,8 +34,7 @@ cuda_kernels = \
 	train/cuda/cuda_pack.cu \
 	train/cuda/cuda_pool.cu \
 	train/cuda/cuda_settle.cu \
-	train/cuda/cuda_step.cu \
-	train/cuda/cuda_widen.cu
+	train/cuda/cuda_step.cu
 cuda_table = train/cuda/cuda_table.c
 EXTRA_DIST += $(cuda_sources) $(cuda_kernels) $(cuda_table)
 

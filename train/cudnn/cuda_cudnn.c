@@ -455,12 +455,10 @@ cudnn_choice(const struct cudnn *c, const struct cuda_conv *conv)
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* Of a form of tile the kernels are in the order of the kinds, each in two versions (enum cuda_kernel_id). */
 struct cuda_conv
 cudnn_conv_of(const struct cuda_op *op)
 {
-    return (struct cuda_conv){
-        .kind = (enum conv_kind)((unsigned)op->kernel % 6 / 2), .args = op->args.conv, .splits = 1};
+    return (struct cuda_conv){.kind = cuda_products_of(op).kind, .args = op->args.conv, .splits = 1};
 }
 
 enum chex_status

@@ -8,6 +8,7 @@
 #include "cudnn/cudnn_library.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,34 @@ find_calls(void *library, struct cudnn_calls *calls, char *why, size_t size)
     return true;
 }
 
+/*
+ * cuDNN opens cuBLAS when it is first used, and aborts the process where that fails: so it is opened here before.  The
+ * places are those of the dynamic linker, then those of cuDNN itself: wheels lie side by side.
+ */
+static bool
+find_cublas(void *library, char *why, size_t size)
+{
+    char origin[PATH_MAX], path[PATH_MAX + 128], beside[3][32] = {"", "/../../cublas/lib"}, name[32];
+    size_t (*runtime)(void), i;
+    unsigned major;
+
+    if (!find_call(library, "cudnnGetCudartVersion", &runtime, sizeof(runtime)))
+        return true; /* nothing says which one */
+    major = (unsigned)(runtime() / 1000);
+    snprintf(name, sizeof(name), "libcublasLt.so.%u", major);
+    snprintf(beside[2], sizeof(beside[2]), "/../../cu%u/lib", major);
+    if (dlopen(name, RTLD_NOW | RTLD_LOCAL))
+        return true;
+    if (dlinfo(library, RTLD_DI_ORIGIN, origin) == 0)
+        for (i = 0; i < 3; i++) {
+            snprintf(path, sizeof(path), "%s%s/%s", origin, beside[i], name);
+            if (dlopen(path, RTLD_NOW | RTLD_LOCAL))
+                return true;
+        }
+    snprintf(why, size, "%s, which libcudnn.so.9 needs, is not there", name);
+    return false;
+}
+
 const struct cudnn_calls *
 cudnn_open(char *why, size_t size)
 {
@@ -53,6 +82,6 @@ cudnn_open(char *why, size_t size)
         snprintf(why, size, "libcudnn.so.9 is not there");
         return NULL;
     }
-    whole = find_calls(library, &calls, why, size);
+    whole = find_calls(library, &calls, why, size) && find_cublas(library, why, size);
     return whole ? &calls : NULL;
 }

@@ -32,7 +32,10 @@ struct cudnn_calls {
     CUDNN_CALLS(CUDNN_MEMBER)
 };
 
-/* The library, opened once; or NULL, and why: "libcudnn.so.9 is not there".  From one thread at a time. */
+/*
+ * The library, opened once, with cuBLAS, which it needs; or NULL, and why: "libcudnn.so.9 is not there".  From one
+ * thread at a time.
+ */
 const struct cudnn_calls *cudnn_open(char *why, size_t size);
 
 #endif

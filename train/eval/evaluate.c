@@ -167,15 +167,20 @@ score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_
 static enum chex_status
 keep_scores(struct share_of_scores *s, const struct loaded *loaded, uint64_t position, struct chex_error *err)
 {
+    static const struct loss_options plain = {.kind = LOSS_BCE};
     const struct evaluate_options *o = s->o;
     enum chex_status status = CHEX_OK;
     size_t i;
 
-    for (i = 0; status == CHEX_OK && i < o->batch && position + i < o->samples->count; i++)
+    for (i = 0; status == CHEX_OK && i < o->batch && position + i < o->samples->count; i++) {
+        const float *logit = s->logit + i * s->outputs;
+        const uint8_t *label = loaded->batch.label + i * s->outputs;
+
         if (loaded->sample[i] == position + i)
-            status = entry_append(&s->entries, (uint32_t)(position + i), &loaded->text[i], s->logit + i * s->outputs,
-                                  s->probability + i * s->outputs, loaded->batch.label + i * s->outputs, s->outputs,
-                                  err);
+            status = entry_append(&s->entries, (uint32_t)(position + i), &loaded->text[i],
+                                  loss_sum(o->loss ? o->loss : &plain, 1, s->outputs, logit, label, NULL, 1, NULL),
+                                  logit, s->probability + i * s->outputs, label, s->outputs, err);
+    }
     return status;
 }
 
@@ -263,7 +268,7 @@ judge(const struct evaluate_options *o, struct evaluation *out, struct chex_erro
     if (status == CHEX_OK)
         status = gather(o, &own, &all, err);
     if (status == CHEX_OK)
-        status = meet(o, metrics_end(&out->metrics, &all, err), err);
+        status = meet(o, metrics_end(&out->metrics, &all, o->threads, err), err);
     if (status == CHEX_OK)
         status = tell(o, out, err);
     buffer_release(&own);

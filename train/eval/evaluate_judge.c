@@ -23,10 +23,10 @@ entry_size(unsigned outputs)
 }
 
 enum chex_status
-entry_append(struct buffer *b, uint32_t position, const struct loaded_text *text, const float *logit,
+entry_append(struct buffer *b, uint32_t position, const struct loaded_text *text, double loss, const float *logit,
              const float *probability, const uint8_t *label, unsigned outputs, struct chex_error *err)
 {
-    const struct entry_head head = {position, text->name_size, text->patient_size, {0, 0}};
+    const struct entry_head head = {loss, position, text->name_size, text->patient_size, {0, 0}};
     const struct {
         const void *data;
         size_t size;
@@ -73,7 +73,7 @@ find_entries(const struct buffer *entries, unsigned outputs, size_t *place, size
 /* ---- in order -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-take_entry(const uint8_t *entry, uint32_t position, struct patients *patients, struct evaluation *out,
+take_entry(const uint8_t *entry, uint32_t position, struct patients *patients, struct evaluation *out, double *loss,
            struct chex_error *err)
 {
     size_t values = out->outputs * sizeof(float);
@@ -83,6 +83,7 @@ take_entry(const uint8_t *entry, uint32_t position, struct patients *patients, s
     enum chex_status status;
 
     memcpy(&head, entry, sizeof(head));
+    *loss += head.loss;
     entry += sizeof(head);
     memcpy(out->logit + out->count * out->outputs, entry, values);
     memcpy(out->probability + out->count * out->outputs, entry + values, values);
@@ -122,6 +123,7 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
     size_t positions = o->samples->count, found = 0, i;
     size_t *place = malloc(positions * sizeof(*place));
     struct patients patients = {0};
+    double loss = 0; /* added up in the order of the positions, whatever rank scored them */
     enum chex_status status = CHEX_OK;
 
     if (!place)
@@ -137,8 +139,9 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
         if (place[i] == NOWHERE)
             out->skipped[out->skipped_count++] = o->samples->place[i];
         else
-            status = take_entry(entries->data + place[i], (uint32_t)i, &patients, out, err);
+            status = take_entry(entries->data + place[i], (uint32_t)i, &patients, out, &loss, err);
     }
+    out->loss = loss / ((double)out->count * out->outputs);
     out->patients = (uint32_t)patients.count;
     patients_release(&patients);
     free(place);
@@ -170,7 +173,6 @@ evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts
 {
     const struct bootstrap_options bootstrap = {
         .replicates = o->replicates, .seed = o->seed, .threads = o->threads, .part = part, .parts = parts};
-    const struct loss_options plain = {.kind = LOSS_BCE};
     struct scores scores = {
         .count = out->count,
         .outputs = out->outputs,
@@ -183,10 +185,10 @@ evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts
     size_t i;
 
     out->not_finite = count_not_finite(out);
-    if (out->not_finite > 0)
+    if (out->not_finite > 0) {
+        out->loss = (double)NAN;
         return CHEX_OK;
-    out->loss = loss_sum(o->loss ? o->loss : &plain, out->count, out->outputs, out->logit, out->label, NULL,
-                         1 / ((double)out->count * out->outputs), NULL);
+    }
     scores.patient = patient = malloc(out->count * sizeof(*patient));
     if (!patient)
         return error_memory(err);

@@ -291,31 +291,54 @@ draw_part(struct draw_job *job, struct buffer *draws, struct chex_error *err)
     return parallel_for(&parallel, err);
 }
 
-enum chex_status
-metrics_end(struct metrics *out, const struct buffer *draws, struct chex_error *err)
+struct interval_job {
+    struct metrics *out;
+    const double *values; /* of all passes */
+};
+
+static void *
+values_new(void *context)
 {
-    size_t row = pass_size(out->outputs), r;
-    const double *values = (const double *)(const void *)draws->data;
-    unsigned rows = METRIC_COUNT * (out->outputs + 1), k;
-    double *one;
+    const struct interval_job *job = context;
+
+    return malloc(job->out->replicates * sizeof(double));
+}
+
+/* One metric of one finding, or of their mean. */
+static enum chex_status
+find_interval(void *context, void *worker, size_t k, struct chex_error *err)
+{
+    const struct interval_job *job = context;
+    struct metrics *out = job->out;
+    size_t row = pass_size(out->outputs), metric = k / (out->outputs + 1), finding = k % (out->outputs + 1), r;
+    double *one = worker;
+
+    (void)err;
+    for (r = 0; r < out->replicates; r++)
+        one[r] = job->values[r / LANES * row + k * LANES + r % LANES];
+    set_interval(finding < out->outputs ? &out->finding[finding].metric[metric] : &out->mean[metric], one,
+                 out->replicates);
+    return CHEX_OK;
+}
+
+enum chex_status
+metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, struct chex_error *err)
+{
+    struct interval_job job = {.out = out, .values = (const double *)(const void *)draws->data};
+    struct parallel parallel = {
+        .count = (size_t)METRIC_COUNT * (out->outputs + 1),
+        .threads = threads,
+        .work = find_interval,
+        .worker_new = values_new,
+        .worker_free = free,
+        .context = &job,
+    };
 
     if (draws->size == 0)
         return CHEX_OK;
-    if (draws->size != passes_of(out->replicates) * row * sizeof(*values))
+    if (draws->size != passes_of(out->replicates) * pass_size(out->outputs) * sizeof(*job.values))
         return error_set(err, CHEX_ERR_BUG, "the parts of the bootstrap do not fit together");
-    one = malloc(out->replicates * sizeof(*one));
-    if (!one)
-        return error_memory(err);
-    for (k = 0; k < rows; k++) {
-        unsigned metric = k / (out->outputs + 1), finding = k % (out->outputs + 1);
-
-        for (r = 0; r < out->replicates; r++)
-            one[r] = values[r / LANES * row + k * LANES + r % LANES];
-        set_interval(finding < out->outputs ? &out->finding[finding].metric[metric] : &out->mean[metric], one,
-                     out->replicates);
-    }
-    free(one);
-    return CHEX_OK;
+    return parallel_for(&parallel, err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
@@ -421,7 +444,7 @@ metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsi
     enum chex_status status = metrics_begin(s, &all, out, &draws, err);
 
     if (status == CHEX_OK)
-        status = metrics_end(out, &draws, err);
+        status = metrics_end(out, &draws, threads, err);
     buffer_release(&draws);
     return status;
 }

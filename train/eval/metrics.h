@@ -97,7 +97,7 @@ struct bootstrap_options {
 enum chex_status metrics_begin(const struct scores *s, const struct bootstrap_options *o, struct metrics *out,
                                struct buffer *draws, struct chex_error *err);
 /* The intervals from the draws of all parts.  CHEX_ERR_BUG  these are not all;  CHEX_ERR_MEMORY */
-enum chex_status metrics_end(struct metrics *out, const struct buffer *draws, struct chex_error *err);
+enum chex_status metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, struct chex_error *err);
 
 /* Metrics of nothing: every number that could be undefined is. */
 void metrics_undefined(struct metrics *out);

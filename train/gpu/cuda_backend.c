@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
@@ -61,6 +62,7 @@ cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct che
         status = new_spread(plan, arena, &bytes, &spread, err);
     if (status == CHEX_OK) {
         cuda_eights_spread(plan->layout.eights, arena, from, spread);
+        plan->folded = ARENA_COUNT;
         status = copy(plan, to, spread, bytes, cudaMemcpyHostToDevice, err);
     }
     free(spread);
@@ -83,6 +85,33 @@ cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *
         cuda_eights_gather(plan->layout.eights, arena, spread, to);
     free(spread);
     return status;
+}
+
+/*
+ * By a second thread, through a stream of its own: the kernels of an evaluation run meanwhile.  Nothing waits in the
+ * CUDA runtime, which may hold a lock that the thread of the plan needs.
+ */
+static enum chex_status
+cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 50000};
+    size_t bytes = arena_floats(plan->layout.graph, arena) * sizeof(float);
+    void *from;
+    enum chex_status status = find_arena(plan, arena, &from, err);
+    cudaError_t e;
+
+    if (status != CHEX_OK)
+        return status;
+    e = cudaMemcpyAsync(plan->landing, from, bytes, cudaMemcpyDeviceToHost, plan->beside);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(plan->landed, plan->beside);
+    if (e == cudaSuccess)
+        while ((e = cudaEventQuery(plan->landed)) == cudaErrorNotReady)
+            nanosleep(&pause, NULL);
+    if (e != cudaSuccess)
+        return cuda_check(e, "reading from the GPU", err);
+    cuda_eights_gather(plan->layout.eights, arena, plan->landing, to);
+    return CHEX_OK;
 }
 
 /* A plan without a loss scale has 1, whatever the state says; for another one 1 is the lowest, and kept. */
@@ -189,6 +218,19 @@ peek_output(struct plan *plan, uintptr_t at, float scale, float *out, struct che
     return status;
 }
 
+/* A gradient that was finished where it lies. */
+static bool
+is_finished(const struct plan *plan, unsigned buffer)
+{
+    const struct cuda_layout *l = &plan->layout;
+    size_t i;
+
+    for (i = 0; i < l->graph->node_count; i++)
+        if (l->unfinished[i] && l->graph->node[i].out.buffer == buffer)
+            return false;
+    return true;
+}
+
 static enum chex_status
 cuda_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {
@@ -201,7 +243,7 @@ cuda_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct 
 
     if (status != CHEX_OK)
         return status;
-    if (!logits && (!plan->options.keep || buffer == g->input || at == 0))
+    if (!logits && (!plan->options.keep || buffer == g->input || at == 0 || (gradient && !is_finished(plan, buffer))))
         return error_set(err, CHEX_ERR_UNSUPPORTED, "buffer %u is not kept", buffer);
     if (plan->empty) {
         memset(out, 0, (size_t)plan->options.batch * b->channels * b->height * b->width * sizeof(*out));
@@ -256,6 +298,7 @@ const struct backend backend_cuda = {
     .plan_free = cuda_plan_free,
     .write = cuda_write,
     .read = cuda_read,
+    .read_beside = cuda_read_beside,
     .set_state = cuda_set_state,
     .accumulate = cuda_accumulate,
     .update = cuda_update,

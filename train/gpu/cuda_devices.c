@@ -15,6 +15,7 @@
 #define BF16_MAJOR  8
 
 /* An H200: what plan_size() counts with where there is no device. */
+#define IMAGINED_NAME       "H200"
 #define IMAGINED_MAJOR      9
 #define IMAGINED_PROCESSORS 132
 
@@ -78,7 +79,7 @@ ask_device(struct cuda_device *d, struct chex_error *err)
     if (e == cudaSuccess)
         e = cudaMemGetInfo(&there, &all);
     if (e == cudaSuccess)
-        e = cudaFuncGetAttributes(&attributes, cuda_kernels_fp16[CUDA_STEP_BEGIN].function);
+        e = cudaFuncGetAttributes(&attributes, cuda_kernels_fp16[CUDA_STEP_END].function);
     d->device.info.memory = there;
     return cuda_check(e, d->device.info.text, err);
 }
@@ -91,8 +92,8 @@ imagine(struct cuda_device *d)
     d->processors = IMAGINED_PROCESSORS;
     d->device.info.imagined = true;
     d->device.info.memory = UINT64_MAX;
-    snprintf(d->device.info.text, sizeof(d->device.info.text), "no GPU here, as for one of %d multiprocessors, %d.0",
-             IMAGINED_PROCESSORS, IMAGINED_MAJOR);
+    snprintf(d->device.info.text, sizeof(d->device.info.text),
+             "no GPU here; the plan is for an %s (%d multiprocessors)", IMAGINED_NAME, IMAGINED_PROCESSORS);
 }
 
 enum chex_status

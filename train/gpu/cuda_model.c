@@ -55,14 +55,19 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
     *out = (struct plan_launch){.times = times,
                                 .read = cuda_area_bytes(&work.read),
                                 .written = cuda_area_bytes(&work.written),
+                                .flop = work.flop,
                                 .seconds = cuda_seconds(gpu, op, &work)};
-    snprintf(out->kernel, sizeof(out->kernel), "%s", l->chip.set[op->kernel].name);
+    snprintf(out->kernel, sizeof(out->kernel), "%s%s", op->by_cudnn ? "cudnn_" : "", l->chip.set[op->kernel].name);
     cuda_kind(out->kernel, out->kind);
+    if (op->by_cudnn) /* its name is that of what it does: of the own kernel there is no tile */
+        memcpy(out->kernel, out->kind, sizeof(out->kernel));
     if (work.depth > 0)
         snprintf(out->shape, sizeof(out->shape), "%zu x %zu x %zu", work.rows, work.columns, work.depth);
     else
         snprintf(out->shape, sizeof(out->shape), "%zu x %zu", work.rows, work.columns);
-    if (cuda_is_conv(op) || cuda_is_pair(op)) {
+    if (op->by_cudnn) {
+        snprintf(out->tile, sizeof(out->tile), "cuDNN");
+    } else if (cuda_is_conv(op) || cuda_is_pair(op) || cuda_is_both(op)) {
         tiles = cuda_tiles(op, &rows, &columns);
         snprintf(out->tile, sizeof(out->tile), "%ux%u, %zu tiles", rows, columns, tiles);
     } else {
@@ -88,6 +93,25 @@ add_launch(struct plan_model *m)
     m->seconds += launch->times * launch->seconds;
 }
 
+/* A micro-batch of an evaluation: weights were made ready before the first. */
+static void
+add_score(const struct cuda_layout *l, const struct cuda_place *place, const struct cuda_gpu *gpu,
+          struct plan_model_score *s)
+{
+    static const enum cuda_list_id lists[] = {CUDA_LIST_INPUT0, CUDA_LIST_SCORE};
+    struct plan_launch launch;
+    size_t i, k;
+
+    s->images = l->options->batch;
+    for (i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        for (k = 0; k < l->list[lists[i]].count; k++) {
+            describe(l, place, gpu, &l->list[lists[i]].op[k], 1, &launch);
+            s->launches++;
+            s->bytes += launch.read + launch.written;
+            s->seconds += launch.seconds;
+        }
+}
+
 enum chex_status
 cuda_model_make(const struct cuda_layout *l, const struct cuda_gpu *gpu, struct plan_model *out, struct chex_error *err)
 {
@@ -109,5 +133,6 @@ cuda_model_make(const struct cuda_layout *l, const struct cuda_gpu *gpu, struct 
             add_launch(out);
         }
     }
+    add_score(l, &place, gpu, &out->score);
     return CHEX_OK;
 }

@@ -62,15 +62,32 @@ choose_precision(const struct cuda_device *device, enum precision wanted)
     return wanted == PRECISION_AUTO ? device->device.info.precision : wanted;
 }
 
+/* text: its version, or why there is none; "" where it is not wanted. */
 static enum chex_status
-find_cudnn(const struct plan_options *o, struct cuda_chip *chip, struct chex_error *err)
+find_cudnn(const struct plan_options *o, struct cuda_chip *chip, char text[CUDNN_TEXT], struct chex_error *err)
 {
-    char why[CUDNN_TEXT];
-
-    chip->cudnn = o->engine != ENGINE_OWN && cudnn_version(why) > 0;
+    text[0] = '\0';
+    chip->cudnn = o->engine != ENGINE_OWN && cudnn_version(text) > 0;
     if (o->engine == ENGINE_CUDNN && !chip->cudnn)
-        return error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn: %s", why);
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn: %s", text);
     return CHEX_OK;
+}
+
+/* cudnn: as find_cudnn() has it. */
+static void
+describe_engine(const struct cuda_layout *l, const char *cudnn, char text[PLAN_ENGINE])
+{
+    size_t convolutions = 0, theirs = 0, i;
+
+    for (i = 0; i < l->graph->node_count; i++) {
+        convolutions += l->graph->node[i].op == GRAPH_CONV;
+        theirs += l->cudnn[i] != 0;
+    }
+    if (theirs > 0)
+        snprintf(text, PLAN_ENGINE, "%zu of %zu convolutions by cuDNN %s", theirs, convolutions, cudnn);
+    else
+        snprintf(text, PLAN_ENGINE, "own kernels%s%s", l->chip.cudnn || !*cudnn ? "" : ": ",
+                 l->chip.cudnn ? "" : cudnn);
 }
 
 /* The layout of these options, of which the precision is the one that was chosen, and what was chosen. */
@@ -79,16 +96,19 @@ make_layout(const struct cuda_device *device, const struct plan_options *o, cons
             uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
 {
     struct cuda_chip chip;
+    char cudnn[CUDNN_TEXT];
     enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
 
     *layout = (struct cuda_layout){.options = NULL};
     if (status == CHEX_OK)
-        status = find_cudnn(o, &chip, err);
+        status = find_cudnn(o, &chip, cudnn, err);
     chip.refused = refused;
     if (status == CHEX_OK)
         status = cuda_layout_make(layout, o, &chip, base, err);
     if (status == CHEX_OK)
         status = hash_algorithms(layout, o->precision, facts->algorithms, err);
+    if (status == CHEX_OK)
+        describe_engine(layout, cudnn, facts->engine);
     facts->precision = o->precision;
     facts->memory = layout->memory;
     return status;
@@ -149,7 +169,7 @@ too_little(const struct plan_options *o, size_t needed, size_t there, struct che
 
     return error_set(err, CHEX_ERR_MEMORY,
                      "a micro-batch of %u images needs %s of the memory of the GPU, of which %s are free", o->batch,
-                     format_bytes(needed, needed_text), format_bytes(there, there_text));
+                     format_bytes_beside(needed, there, needed_text), format_bytes_beside(there, needed, there_text));
 }
 
 static enum chex_status
@@ -273,6 +293,7 @@ open_cudnn(struct plan *plan, struct chex_error *err)
     if (status != CHEX_ERR_UNSUPPORTED || plan->options.engine != ENGINE_AUTO)
         return status;
     plan->options.engine = ENGINE_OWN;
+    snprintf(plan->no_cudnn, sizeof(plan->no_cudnn), "%.*s", (int)strcspn(err->text, ";"), err->text);
     return CHEX_OK;
 }
 
@@ -345,6 +366,8 @@ start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
         status = error_set(err, CHEX_ERR_BUG, "a plan of %zu bytes takes %zu", bytes, plan->layout.bytes);
     if (status == CHEX_OK)
         status = start_memory(plan, err);
+    if (status == CHEX_OK && *plan->no_cudnn)
+        snprintf(facts->engine, sizeof(facts->engine), "own kernels: %s", plan->no_cudnn);
     plan->facts = *facts;
     if (status == CHEX_OK)
         status = cuda_steps_new(plan, err);
@@ -362,6 +385,7 @@ cuda_plan_new(struct device *device, const struct plan_options *o, struct plan *
     if (!plan)
         return error_memory(err);
     plan->device = (struct cuda_device *)(void *)device;
+    plan->folded = ARENA_COUNT;
     plan->options = *o;
     plan->options.precision = choose_precision(plan->device, o->precision);
     status = start(plan, facts, err);

@@ -69,7 +69,7 @@ enum cuda_graph_bits {
     HOLDS_END = 16, /* of this rank's part of a step */
     HOLDS_UPDATE = 32,
     HOLDS_SCORE = 64,    /* a view, from the slot */
-    HOLDS_PACK = 128,    /* weights to score with */
+    HOLDS_PACK = 128,    /* weights to score with, for views that follow */
     HOLDS_AVERAGE = 256, /* those of the average */
     OF_SLOT = 512,       /* 1, else 0 */
     OF_RESULT = 1024     /* 1, else 0 */
@@ -108,9 +108,10 @@ struct plan {
     struct plan_options options;
     struct plan_facts facts;
     struct cuda_layout layout;
-    void *memory;           /* on the device: layout.bytes */
-    struct cudnn *cudnn;    /* NULL: it does no convolution of this plan */
-    unsigned char *refused; /* cuda_chip.refused */
+    void *memory;              /* on the device: layout.bytes */
+    struct cudnn *cudnn;       /* NULL: it does no convolution of this plan */
+    unsigned char *refused;    /* cuda_chip.refused */
+    char no_cudnn[CUDNN_TEXT]; /* why it does not work on this GPU, where that was left to the plan; else "" */
     cudaStream_t compute, copies;
 
     /* Micro-batches on their way. */
@@ -150,9 +151,15 @@ struct plan {
     unsigned graphs;
 
     /* Evaluation. */
-    float *logits[2]; /* pinned, [batch][outputs] */
+    enum arena_id folded; /* whose weights are ready to score with; ARENA_COUNT: none */
+    float *logits[2];     /* pinned, [batch][outputs] */
     cudaEvent_t scored[2];
-    cudaEvent_t drained; /* of cuda_drain() */
+    cudaEvent_t drained; /* of cuda_drain(); the end of what this rank computes, where the host sums */
+
+    /* Of read_beside(), where it trains: by its thread alone. */
+    cudaStream_t beside;
+    float *landing; /* pinned, the largest arena */
+    cudaEvent_t landed;
 };
 
 enum chex_status cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,

@@ -9,6 +9,8 @@
 
 #include "gpu/cuda_plan.h"
 
+#include "backend/ranges.h"
+
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
@@ -104,32 +106,57 @@ put_update(struct plan *plan, unsigned result, const struct cuda_clock *c, struc
 }
 
 static enum chex_status
+put_backward(struct plan *plan, const struct cuda_clock *c, struct chex_error *err)
+{
+    enum chex_status status = put_list(plan, CUDA_LIST_BACKWARD, err);
+
+    return status == CHEX_OK ? mark(plan, c, CLOCK_BACKWARD, err) : status;
+}
+
+/* The end of this rank's part, and of the sums. */
+static enum chex_status
+put_sums(struct plan *plan, unsigned result, const struct cuda_clock *c, struct chex_error *err)
+{
+    bool sums = cuda_sums_on_device(plan);
+    enum chex_status status = put_end(plan, result, err);
+
+    if (status == CHEX_OK && sums)
+        status = cuda_sums_end(plan, err);
+    return status == CHEX_OK && sums ? mark(plan, c, CLOCK_SUMS, err) : status;
+}
+
+static enum chex_status
 put_all(struct plan *plan, unsigned holds, struct chex_error *err)
 {
     unsigned result = holds & OF_RESULT ? 1 : 0;
-    bool sums = holds & HOLDS_END && cuda_sums_on_device(plan);
     const struct cuda_clock *c = holds & HOLDS_UPDATE ? &plan->whole[result] : NULL;
     enum chex_status status = mark(plan, c, holds & HOLDS_FORWARD ? CLOCK_BEGIN : CLOCK_BACKWARD, err);
 
     plan->summed = 0;
-    if (sums)
+    if (holds & HOLDS_END && cuda_sums_on_device(plan))
         cuda_sums_begin(plan);
     if (status == CHEX_OK)
         status = put_begin(plan, holds, err);
-    if (status == CHEX_OK && holds & (HOLDS_FORWARD | HOLDS_SCORE))
+    if (status == CHEX_OK && holds & (HOLDS_FORWARD | HOLDS_SCORE)) {
+        ranges_push(PART_FORWARD);
         status = put_forward(plan, holds, c, err);
-    if (status == CHEX_OK && holds & HOLDS_BACKWARD)
-        status = put_list(plan, CUDA_LIST_BACKWARD, err);
-    if (status == CHEX_OK && holds & HOLDS_BACKWARD)
-        status = mark(plan, c, CLOCK_BACKWARD, err);
-    if (status == CHEX_OK && holds & HOLDS_END)
-        status = put_end(plan, result, err);
-    if (status == CHEX_OK && sums)
-        status = cuda_sums_end(plan, err);
-    if (status == CHEX_OK && sums)
-        status = mark(plan, c, CLOCK_SUMS, err);
-    if (status == CHEX_OK && holds & HOLDS_UPDATE)
+        ranges_pop();
+    }
+    if (status == CHEX_OK && holds & HOLDS_BACKWARD) {
+        ranges_push(PART_BACKWARD);
+        status = put_backward(plan, c, err);
+        ranges_pop();
+    }
+    if (status == CHEX_OK && holds & HOLDS_END) {
+        ranges_push(PART_REDUCE);
+        status = put_sums(plan, result, c, err);
+        ranges_pop();
+    }
+    if (status == CHEX_OK && holds & HOLDS_UPDATE) {
+        ranges_push(PART_UPDATE);
         status = put_update(plan, result, c, err);
+        ranges_pop();
+    }
     return status;
 }
 
@@ -171,6 +198,8 @@ cuda_run(struct plan *plan, unsigned holds, struct chex_error *err)
 {
     struct cuda_graph *g = find_graph(plan, holds);
 
+    if (holds & ~(unsigned)(HOLDS_SCORE | HOLDS_PACK | HOLDS_AVERAGE | OF_SLOT | OF_RESULT))
+        plan->folded = ARENA_COUNT; /* what trains lies over them, and changes what they were made of */
     if (plan->options.no_graph)
         return put_all(plan, holds, err);
     if (!g) {

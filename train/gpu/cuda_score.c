@@ -19,10 +19,19 @@ check_call(const struct plan *plan, enum arena_id weights, struct chex_error *er
     return CHEX_OK;
 }
 
+/* Once for an evaluation: as long as nothing else runs, and nobody writes parameters or statistics. */
 static enum chex_status
-pack(struct plan *plan, enum arena_id weights, struct chex_error *err)
+fold(struct plan *plan, enum arena_id weights, struct chex_error *err)
 {
-    return cuda_run(plan, weights == ARENA_AVERAGE ? HOLDS_PACK | HOLDS_AVERAGE : HOLDS_PACK, err);
+    enum chex_status status;
+
+    if (plan->folded == weights)
+        return CHEX_OK;
+    plan->folded = ARENA_COUNT;
+    status = cuda_run(plan, weights == ARENA_AVERAGE ? HOLDS_PACK | HOLDS_AVERAGE : HOLDS_PACK, err);
+    if (status == CHEX_OK)
+        plan->folded = weights;
+    return status;
 }
 
 static enum chex_status
@@ -74,14 +83,11 @@ cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const s
     if (status == CHEX_OK)
         status = cuda_flush(plan, err);
     if (status == CHEX_OK)
-        status = pack(plan, weights, err);
+        status = fold(plan, weights, err);
     for (view = 0; status == CHEX_OK && view < views; view++) {
         status = start_view(plan, batch, view, crop + view * batch_size, weights, err);
         if (status == CHEX_OK && view > 0)
             status = finish_view(plan, view - 1, values, logits, err);
     }
-    if (status == CHEX_OK && views > 0)
-        status = finish_view(plan, views - 1, values, logits, err);
-    /* In the middle of a step its next micro-batch needs the weights that it began with. */
-    return status == CHEX_OK && plan->begun && weights == ARENA_AVERAGE ? pack(plan, ARENA_PARAMETERS, err) : status;
+    return status == CHEX_OK && views > 0 ? finish_view(plan, views - 1, values, logits, err) : status;
 }

@@ -10,6 +10,7 @@
 
 #include "gpu/cuda_plan.h"
 
+#include "backend/ranges.h"
 #include "base/progress.h"
 
 #include <stddef.h>
@@ -134,6 +135,8 @@ start_sums(struct plan *plan, struct chex_error *err)
 
     plan->pending = 0;
     if (status == CHEX_OK)
+        status = record_event(plan, plan->drained, err);
+    if (status == CHEX_OK)
         status = r->ops->start(r, (void *)l->sums, l->sum_floats, plan->compute, err);
     return status;
 }
@@ -150,7 +153,9 @@ take_batch(struct plan *plan, const struct batch *batch, unsigned flags, struct 
     if (plan->empty && flags & STEP_FIRST)
         plan->pending |= HOLDS_CLEAR;
     if (!plan->empty) {
+        ranges_push(PART_COPY);
         status = cuda_feed(plan, batch, &how, &slot, err);
+        ranges_pop();
         plan->pending |= HOLDS_FORWARD | HOLDS_BACKWARD | (slot ? OF_SLOT : 0);
     }
     if (status != CHEX_OK)
@@ -185,15 +190,20 @@ cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
 
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
 
-/* What this rank has computed has its own times; what is left of the wait is for the sums. */
+/* What this rank computes has its own times; the wait behind its end is for the sums. */
 static enum chex_status
 join_sums(struct plan *plan, struct chex_error *err)
 {
     const struct plan_options *o = &plan->options;
     uint64_t ticket = plan->ticket + 1;
+    enum chex_status status = cuda_wait(plan, plan->drained, "a step", err);
     double begin = progress_clock(), end;
-    enum chex_status status = o->reduce->ops->join(o->reduce, plan->compute, err);
 
+    if (status == CHEX_OK) {
+        ranges_push(PART_REDUCE);
+        status = o->reduce->ops->join(o->reduce, plan->compute, err);
+        ranges_pop();
+    }
     if (status != CHEX_OK)
         return status;
     end = progress_clock();
@@ -297,5 +307,5 @@ cuda_resume(struct plan *plan, struct chex_error *err)
         return status;
     return cuda_check(cudaMemsetAsync((void *)(plan->layout.state + offsetof(struct step_state, halted)), 0,
                                       sizeof(unsigned), plan->compute),
-                      "going on after a halt", err);
+                      "resuming after a halt", err);
 }

@@ -106,6 +106,19 @@ new_memory(struct plan *plan)
     return e;
 }
 
+/* Parameters and what belongs to each of them are as large as any arena. */
+static cudaError_t
+new_landing(struct plan *plan)
+{
+    cudaError_t e = cudaStreamCreateWithFlags(&plan->beside, cudaStreamNonBlocking);
+
+    if (e == cudaSuccess)
+        e = new_event(&plan->landed);
+    if (e == cudaSuccess)
+        e = new_pinned(&plan->landing, arena_floats(plan->layout.graph, ARENA_PARAMETERS) * sizeof(float));
+    return e;
+}
+
 enum chex_status
 cuda_steps_new(struct plan *plan, struct chex_error *err)
 {
@@ -117,6 +130,8 @@ cuda_steps_new(struct plan *plan, struct chex_error *err)
         e = new_events(plan);
     if (e == cudaSuccess)
         e = new_memory(plan);
+    if (e == cudaSuccess && plan->options.train)
+        e = new_landing(plan);
     return cuda_check(e, "streams and pinned memory of a plan", err);
 }
 
@@ -195,6 +210,10 @@ cuda_steps_free(struct plan *plan)
     }
     free_clocks(plan);
     free_event(plan->drained);
+    if (plan->beside)
+        (void)cudaStreamDestroy(plan->beside);
+    free_event(plan->landed);
+    free_pinned(plan->landing);
     return true;
 }
 

@@ -37,20 +37,38 @@ find_calls(void *library, struct nccl_calls *calls, char *why, size_t size)
     return true;
 }
 
+/* A library that is there and cannot be loaded is none that is not there: the linker knows what it lacks. */
+static void *
+open_library(char *why, size_t size)
+{
+    void *library;
+    size_t i;
+
+    snprintf(why, size, "libnccl.so.2 is not there");
+    for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        size_t length = strlen(places[i]);
+        const char *text;
+
+        library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+        if (library)
+            return library;
+        text = dlerror();
+        if (text && (strncmp(text, places[i], length) != 0 || !strstr(text, "No such file"))) {
+            snprintf(why, size, "%s", text);
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
 const struct nccl_calls *
 nccl_open(char *why, size_t size)
 {
     static struct nccl_calls calls;
-    void *library = NULL;
-    size_t i;
+    void *library;
 
     if (calls.GetLastError)
         return &calls;
-    for (i = 0; !library && i < sizeof(places) / sizeof(places[0]); i++)
-        library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(why, size, "libnccl.so.2 is not there");
-        return NULL;
-    }
-    return find_calls(library, &calls, why, size) ? &calls : NULL;
+    library = open_library(why, size);
+    return library && find_calls(library, &calls, why, size) ? &calls : NULL;
 }

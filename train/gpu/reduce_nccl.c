@@ -41,6 +41,7 @@ struct nccl_reduce {
     double waited;           /* in the wait at hand */
     double failed_at;        /* of `waited`; negative: NCCL has not failed */
     ncclResult_t failure;    /* then */
+    const char *failed_in;   /* what it did then */
     bool given_up;           /* the communicator is aborted */
     struct chex_error ended; /* what was said then: it stays */
 };
@@ -132,16 +133,19 @@ look_at_failure(struct nccl_reduce *r, struct chex_error *why)
 
     if (!collective_heard_all(r->collective, since) && since < collective_timeout(r->collective))
         return CHEX_OK;
-    return nccl_check(r, r->failure, "a sum of the ranks", why);
+    return nccl_check(r, r->failure, r->failed_in, why);
 }
 
 static enum chex_status
 look_at_comm(struct nccl_reduce *r, struct chex_error *why)
 {
-    ncclResult_t state = ncclSuccess, result = r->nccl->CommGetAsyncError(r->comm, &state);
+    ncclResult_t state = ncclSuccess, result;
 
     if (r->failed_at >= 0)
         return look_at_failure(r, why);
+    if (!r->comm)
+        return CHEX_OK;
+    result = r->nccl->CommGetAsyncError(r->comm, &state);
     if (result == ncclSuccess)
         result = state;
     if (result == ncclSuccess || result == ncclInProgress)
@@ -150,16 +154,21 @@ look_at_comm(struct nccl_reduce *r, struct chex_error *why)
         return nccl_check(r, result, "a sum of the ranks", why);
     r->failed_at = r->waited;
     r->failure = result;
+    r->failed_in = "a sum of the ranks";
     return CHEX_OK;
 }
 
-/* Every host lives, and the sums do not get on. */
+/*
+ * Every host lives, and the sums do not get on.  One that has been silent for long may be lost: that is known when its
+ * time is up.
+ */
 static enum chex_status
 look_at_clock(const struct nccl_reduce *r, struct chex_error *why)
 {
     double patience = collective_timeout(r->collective);
 
-    if (collective_size(r->collective) == 1 || r->failed_at >= 0 || r->waited < 1.5 * patience + 1)
+    if (collective_size(r->collective) == 1 || r->failed_at >= 0 || r->waited < 1.5 * patience + 1 ||
+        !collective_heard_all(r->collective, patience / 4))
         return CHEX_OK;
     return error_set(why, CHEX_ERR_LOST,
                      "no progress of the GPUs for %.3g s, though every rank is there: NCCL_DEBUG=INFO may say why",
@@ -178,7 +187,7 @@ wait_turn(struct reduce *reduce, bool begins, struct chex_error *err)
     if (begins && r->failed_at < 0)
         r->waited = 0;
     status = collective_watch(r->collective, &r->waited, &why);
-    if (status == CHEX_OK && r->comm)
+    if (status == CHEX_OK)
         status = look_at_comm(r, &why);
     if (status == CHEX_OK)
         status = look_at_clock(r, &why);
@@ -192,25 +201,44 @@ poll_peers(struct reduce *reduce, struct chex_error *err)
     return collective_poll(nccl_of(reduce)->collective, err);
 }
 
+/* A call has failed: as with sums under way.  Those that this rank has started end, so that nothing waits for them. */
+static enum chex_status
+fail_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
+{
+    struct chex_error why;
+    enum chex_status status = nccl_check(r, result, what, &why);
+
+    if (status == CHEX_ERR_BUG || collective_size(r->collective) == 1)
+        return end_with(r, status, &why, err);
+    if (r->failed_at < 0) {
+        r->waited = r->failed_at = 0;
+        r->failure = result;
+        r->failed_in = what;
+    }
+    while ((status = wait_turn(&r->base, false, err)) == CHEX_OK)
+        make_pause();
+    return status;
+}
+
 /* A call of NCCL that may be in progress, to its end: until then nothing may be put into the stream. */
 static enum chex_status
 finish_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
 {
-    enum chex_status status = nccl_check(r, result, what, err);
+    enum chex_status status = CHEX_OK;
     bool begins = true;
 
     while (status == CHEX_OK && result == ncclInProgress) {
         ncclResult_t asked = r->nccl->CommGetAsyncError(r->comm, &result);
 
-        if (asked != ncclSuccess || result != ncclInProgress) {
-            status = nccl_check(r, asked != ncclSuccess ? asked : result, what, err);
+        if (asked != ncclSuccess)
+            result = asked;
+        if (result != ncclInProgress)
             break;
-        }
         status = wait_turn(&r->base, begins, err);
         begins = false;
         make_pause();
     }
-    return status;
+    return status == CHEX_OK && result != ncclSuccess ? fail_call(r, result, what, err) : status;
 }
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 
 #include "layout/cuda_build.h"
 
+#define BOTH_AT_ONCE 2 /* blocks of conv_both that a multiprocessor has, or less work for one */
+
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 /*
@@ -31,18 +33,17 @@ place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv 
     c->args.y = build_read_gradient(b, &n->out);
 }
 
-/* Returns the piece of its partial sums. */
-static size_t
+static struct build_splits
 place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
 {
     const struct graph_node *norm = build_through(b, n);
-    size_t partial = build_take(b, cuda_conv_partial(c) * sizeof(float));
+    struct build_splits partial = build_take_splits(b, cuda_conv_partial(c), c->splits);
 
     if (norm)
         c->args.norm = build_view(b, norm);
     c->args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
     c->args.y = build_read_gradient(b, &n->out);
-    c->args.partial = build_at(b, partial);
+    c->args.partial = build_at(b, partial.piece);
     return partial;
 }
 
@@ -51,21 +52,23 @@ static void
 stem_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
-    size_t partial;
+    struct build_splits partial;
 
+    build_settle(b, &n->out);
     cuda_conv_choose(&c, b->layout->chip.processors);
     partial = place_weights(b, n, &c);
     build_conv_check(b, &c);
     build_conv_launch(b, cuda_conv_op(&c));
-    build_add_later(b, n, partial, &c);
+    build_add_later(b, n, &partial);
 }
 
 static void
-conv_backward(struct cuda_builder *b, const struct graph_node *n)
+pair_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv_pair p = {build_conv(b, n, CONV_DATA), build_conv(b, n, CONV_WEIGHTS)};
-    size_t partial;
+    struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DATA), .weights = build_conv(b, n, CONV_WEIGHTS)};
+    struct build_splits partial;
 
+    build_settle(b, &n->out);
     if (build_through(b, n))
         build_before_masked(b, build_through(b, n));
     cuda_conv_pair_choose(&p, b->layout->chip.processors);
@@ -74,7 +77,60 @@ conv_backward(struct cuda_builder *b, const struct graph_node *n)
     build_conv_check(b, &p.data);
     build_conv_check(b, &p.weights);
     build_conv_launch(b, cuda_conv_pair_op(&p));
-    build_add_later(b, n, partial, &p.weights);
+    build_add_later(b, n, &partial);
+}
+
+/* Both gradients in one pass, whose gradient of the output nobody has finished before. */
+static void
+both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_both *both)
+{
+    const struct graph_node *norm = build_through(b, n);
+    const struct graph_slice *source = build_source(b, n);
+    struct conv_args *c = &both->args.conv;
+    struct build_splits partial;
+    struct cuda_op op;
+
+    cuda_conv_both_choose(both, b->layout->chip.processors);
+    op = cuda_conv_both_op(both);
+    build_before_finish(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, BOTH_AT_ONCE});
+    if (norm)
+        build_before_masked(b, norm);
+    both->args.finish = build_finish(b, &n->out);
+    partial = build_take_splits(b, cuda_conv_both_partial(both), both->stripes);
+    if (norm) {
+        c->norm = build_view(b, norm);
+        c->sums = build_masked(b, norm, both->stripes);
+    }
+    c->values = build_read(b, source);
+    c->x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->add);
+    c->y = build_read_gradient(b, &n->out);
+    c->partial = build_at(b, partial.piece);
+    if (b->status == CHEX_OK && !cuda_conv_both_fits(both))
+        build_fail(b, CHEX_ERR_BUG, "both gradients do not fit");
+    op = cuda_conv_both_op(both);
+    op.node = b->node;
+    op.final = SIZE_MAX;
+    build_final(b, &op);
+    build_launch(b, op);
+    build_add_later(b, n, &partial);
+}
+
+static void
+conv_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    const struct build_sums *left = &b->left[n->out.buffer];
+    struct cuda_both both = {.args.conv = build_conv(b, n, CONV_DATA).args,
+                             .args.finish = {.values_ld = l->tensor[n->out.buffer].ld,
+                                             .sums = {.blocks = left->blocks, .channels = n->out.channels}},
+                             .value_bytes = l->chip.value_bytes,
+                             .major = l->chip.major};
+
+    both.args.conv.add = build_adds(b, build_source(b, n));
+    if (build_can_finish(b, &n->out) && cuda_conv_both_fits(&both))
+        both_backward(b, n, &both);
+    else
+        pair_backward(b, n);
 }
 
 /* ---- batch normalisation ----------------------------------------------------------------------------------------- */
@@ -146,19 +202,29 @@ norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const str
     static const enum cuda_kernel_id kernels[] = {[GRAPH_MAX_POOL] = CUDA_NORM_MAX_POOL_GRADIENT,
                                                   [GRAPH_AVG_POOL] = CUDA_NORM_AVERAGE_POOL_GRADIENT,
                                                   [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL_GRADIENT};
-    unsigned strides = build_strides(b, build_all_pixels(b, norm->in.buffer), norm->in.channels);
+    unsigned strides = build_pool_strides(b, n, build_all_pixels(b, norm->in.buffer));
     struct norm_pool_args a = {.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
+    unsigned groups = cuda_blocks(norm->in.channels, NORM_CHANNELS);
+    bool finishes = n->op == GRAPH_MAX_POOL && build_can_finish(b, &n->out);
+    struct build_readers readers = build_norm_readers(strides, norm->in.channels);
     struct cuda_op op;
 
+    if (finishes)
+        build_before_finish(b, &n->out, &readers);
+    else
+        build_settle(b, &n->out);
     build_before_masked(b, norm);
     op = build_op(b, kernels[n->op], strides);
-    op.y = cuda_blocks(norm->in.channels, NORM_CHANNELS);
+    op.y = groups;
+    if (finishes)
+        a.finish = build_finish(b, &n->out);
     a.pool.x = build_read(b, &norm->in);
     a.pool.dy = build_read_gradient(b, &n->out);
     a.pool.dx = build_write_masked(b, &norm->in, &a.pool.add);
     a.norm = build_view(b, norm);
     a.sums = build_masked(b, norm, op.x);
     op.args.norm_pool = a;
+    build_final(b, &op);
     build_launch(b, op);
 }
 
@@ -197,18 +263,16 @@ linear_backward(struct cuda_builder *b, const struct graph_node *n)
                             .out = n->out.channels,
                             .x_ld = l->tensor[n->in.buffer].ld,
                             .dx_ld = l->tensor[n->in.buffer].ld};
-    struct cuda_op op = build_op(b, CUDA_LINEAR_GRADIENT_DATA, build_blocks(b, a.images, a.in, HEAD_THREADS));
+    struct cuda_op op = build_op(b, CUDA_LINEAR_GRADIENT,
+                                 build_blocks(b, a.images, a.in, HEAD_THREADS) +
+                                     build_blocks(b, (size_t)a.in + 1, a.out, HEAD_THREADS));
     unsigned add;
 
     a.dz = build_read_gradient(b, &n->out);
     a.dx = build_write_gradient(b, &n->in, &add);
     if (add)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU does no other node beside a linear layer");
-    op.args.linear = a;
-    build_launch(b, op);
-    a.dz = build_read_gradient(b, &n->out);
     a.x = build_read(b, &n->in);
-    op = build_op(b, CUDA_LINEAR_GRADIENT_WEIGHTS, build_blocks(b, (size_t)a.in + 1, a.out, HEAD_THREADS));
     op.args.linear = a;
     build_made(b, n->weight);
     build_made(b, n->bias);
@@ -223,7 +287,10 @@ node_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     const struct graph_node *norm = build_through(b, n);
 
-    build_settle(b, &n->out);
+    bool sees = norm && (n->op == GRAPH_MAX_POOL || n->op == GRAPH_AVG_POOL || n->op == GRAPH_MEAN_POOL);
+
+    if (!sees && (n->op != GRAPH_CONV || build_is_plain(b, n))) /* others see themselves who finishes it */
+        build_settle(b, &n->out);
     switch (n->op) {
     case GRAPH_CONV:
         (build_is_stem(b, n) ? stem_backward : build_is_plain(b, n) ? build_plain_backward : conv_backward)(b, n);

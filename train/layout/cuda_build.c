@@ -194,6 +194,12 @@ build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned
     return write_gradient(b, s, add);
 }
 
+bool
+build_adds(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    return count_written(b, b->gradient_is, s) > 0;
+}
+
 /* Two floats for each channel of a buffer, as two arrays. */
 static struct build_pair
 pair_at(struct cuda_builder *b, size_t *piece, unsigned buffer, unsigned first)
@@ -225,6 +231,16 @@ build_by(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
     return pair_at(b, &b->pieces[s->buffer].by, s->buffer, s->first);
 }
 
+struct build_pair
+build_read_by(struct cuda_builder *b, const struct graph_slice *s)
+{
+    if (count_written(b, b->by_is, s) == 0)
+        return (struct build_pair){NULL, NULL};
+    if (count_written(b, b->by_is, s) < s->channels)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what another one reads");
+    return pair_at(b, &b->pieces[s->buffer].by, s->buffer, s->first);
+}
+
 static float *
 in_arena(uintptr_t arena, const struct graph_tensor *t, unsigned channel)
 {
@@ -247,12 +263,6 @@ const float *
 build_statistic(const struct cuda_builder *b, unsigned stat, unsigned channel)
 {
     return in_arena(b->layout->arena[ARENA_STATISTICS], &b->graph->stat[stat], channel);
-}
-
-float *
-build_running(const struct cuda_builder *b, unsigned stat)
-{
-    return in_arena(b->layout->running, &b->graph->stat[stat], 0);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
@@ -352,10 +362,22 @@ shape_stem(struct conv_args *a, unsigned side)
     a->pad_w = 0;
 }
 
+const struct cuda_fold *
+build_norms(const struct cuda_builder *b)
+{
+    return b->score ? &b->scoring.fold : &b->fold;
+}
+
 const struct graph_node *
 build_through(const struct cuda_builder *b, const struct graph_node *n)
 {
-    return b->fold.norm[n - b->graph->node];
+    return build_norms(b)->norm[n - b->graph->node];
+}
+
+const struct graph_node *
+build_behind(const struct cuda_builder *b, const struct graph_node *conv)
+{
+    return b->scoring.fold.behind[conv - b->graph->node];
 }
 
 const struct graph_slice *

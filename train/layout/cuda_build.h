@@ -39,6 +39,15 @@ struct build_partial {
     struct splits_entry entry;
 };
 
+/* What scoring has of its own. */
+struct build_scoring {
+    struct cuda_fold fold;
+    size_t *at;     /* [node_count] bytes behind base: packed weights, a bias, scale and shift */
+    size_t entries; /* of fold_weights */
+    size_t bytes;   /* of all */
+    uintptr_t base; /* on the walk at hand */
+};
+
 struct cuda_builder {
     struct cuda_layout *layout;
     const struct graph *graph;
@@ -50,7 +59,8 @@ struct cuda_builder {
     bool *value_is, *gradient_is; /* [channels of all buffers]: was it written? */
     bool *by_is;                  /* the same of by_beta and by_gamma */
     size_t channels;              /* of all buffers */
-    struct cuda_fold fold;
+    struct cuda_fold fold;        /* of training */
+    struct build_scoring scoring;
     struct build_sums *fresh;             /* [node_count] of what the node wrote, until a normalisation reads it */
     struct build_sums *left;              /* [buffer_count] of its gradient, by the last normalisation that was there */
     bool *param_is;                       /* [param_count]: was its gradient made? */
@@ -64,7 +74,7 @@ struct cuda_builder {
     /* The walk at hand. */
     enum cuda_list_id list;
     enum arena_id weights; /* parameters, or their average */
-    bool score;            /* running statistics, and nothing is kept for a way back */
+    bool score;            /* running statistics in weights, and nothing is kept for a way back */
     size_t moment;         /* of the next launch */
     unsigned node;         /* that it belongs to, or CUDA_NO_NODE */
     size_t final;          /* parameters from here on have a final gradient */
@@ -94,6 +104,9 @@ void *build_write_gradient(struct cuda_builder *b, const struct graph_slice *s, 
 /* The same where a normalisation read the slice: what is written is A of cuda_kernels.h. */
 void *build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
 
+/* Would it add? */
+bool build_adds(const struct cuda_builder *b, const struct graph_slice *s);
+
 /* Two arrays of a float for each channel of a buffer, from channel `first` on, for the launch at hand. */
 struct build_pair {
     float *one, *two;
@@ -102,12 +115,13 @@ struct build_pair {
 struct build_pair build_moments(struct cuda_builder *b, unsigned buffer, unsigned first);
 /* by_beta and by_gamma of a slice; *add: an earlier launch wrote there. */
 struct build_pair build_by(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
+/* The same to read; NULL where nothing was written. */
+struct build_pair build_read_by(struct cuda_builder *b, const struct graph_slice *s);
 
 /* Places in arenas: a parameter of the weights at hand, its gradient, a statistic of the plan or of the step. */
 const float *build_weight(const struct cuda_builder *b, unsigned param);
 float *build_gradient_of(const struct cuda_builder *b, unsigned param);
 const float *build_statistic(const struct cuda_builder *b, unsigned stat, unsigned channel);
-float *build_running(const struct cuda_builder *b, unsigned stat);
 
 /* Blocks of one thing for each of a * c, `each` a block; a plan for which that is too much fails. */
 unsigned build_blocks(struct cuda_builder *b, size_t a, size_t c, unsigned each);
@@ -129,10 +143,14 @@ unsigned build_each(const struct cuda_builder *b, unsigned pixels, unsigned chan
 unsigned build_strides(const struct cuda_builder *b, unsigned pixels, unsigned channels);
 
 bool build_is_stem(const struct cuda_builder *b, const struct graph_node *n);
+/* Which normalisations are written nowhere, on the walk at hand. */
+const struct cuda_fold *build_norms(const struct cuda_builder *b);
 /* What a node reads: its own slice, or that of the normalisation through which it reads. */
 const struct graph_slice *build_source(const struct cuda_builder *b, const struct graph_node *n);
 /* The normalisation through which it reads, or NULL. */
 const struct graph_node *build_through(const struct cuda_builder *b, const struct graph_node *n);
+/* To score: the normalisation that a convolution does itself, or NULL. */
+const struct graph_node *build_behind(const struct cuda_builder *b, const struct graph_node *conv);
 /* Shapes and weights of a convolution; its form and places are missing. */
 struct cuda_conv build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind kind);
 /* Is it one that the kernels do?  Its launch, or that of both gradients. */
@@ -144,6 +162,19 @@ bool build_is_plain(const struct cuda_builder *b, const struct graph_node *n); /
 
 /* The tables of the layout, and places of packed weights. */
 void build_tables(struct cuda_builder *b);
+/* The weights of a convolution, packed to this place; without its first block. */
+struct pack_entry build_pack_entry(const struct cuda_builder *b, const struct graph_node *conv, void *packed);
+
+/* ---- cuda_scoring.c ---------------------------------------------------------------------------------------------- */
+
+/* Where everything lies in the piece of memory of these weights; how many entries there are. */
+void build_scoring_places(struct cuda_builder *b);
+/* The launch that makes them, at scoring.base. */
+void build_scoring_weights_all(struct cuda_builder *b, enum arena_id weights);
+/* On such a walk: weights, the bias of a convolution with a normalisation behind it; scale and shift of another one. */
+const void *build_scoring_weights(const struct cuda_builder *b, const struct graph_node *conv);
+const float *build_scoring_bias(const struct cuda_builder *b, const struct graph_node *conv);
+struct build_pair build_scoring_view(const struct cuda_builder *b, const struct graph_node *norm);
 
 /* ---- cuda_sums.c ------------------------------------------------------------------------------------------------- */
 
@@ -159,8 +190,8 @@ struct channel_sums build_sums_at(struct cuda_builder *b, const struct build_sum
 struct build_readers {
     unsigned blocks, channels, at_once;
 };
-/* Of a kernel of groups of NORM_CHANNELS channels. */
-struct build_readers build_norm_readers(unsigned blocks);
+/* Of a kernel of groups of NORM_CHANNELS channels: blocks of each group, of which those of so many channels add. */
+struct build_readers build_norm_readers(unsigned strides, unsigned channels);
 /* Fewer blocks of sums, by a launch before the one at hand, where that is less work than all of them for each. */
 void build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers);
 
@@ -171,10 +202,12 @@ void build_make_sums(struct cuda_builder *b, const struct graph_slice *s);
 
 /* Before a launch that sees a slab through a normalisation. */
 void build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
+/* The same before a kernel of groups of NORM_CHANNELS channels, with so many blocks of each. */
+void build_before_norm_view(struct cuda_builder *b, const struct graph_node *norm, unsigned strides);
 struct norm_view build_view(struct cuda_builder *b, const struct graph_node *norm);
 
-/* Running statistics of all normalisations. */
-void build_running_all(struct cuda_builder *b);
+/* Running statistics of all normalisations, by so many blocks of the launch at hand. */
+unsigned build_running(struct cuda_builder *b, struct norm_running_args *a);
 
 /* ---- cuda_settle.c ----------------------------------------------------------------------------------------------- */
 
@@ -186,9 +219,24 @@ void build_before_masked(struct cuda_builder *b, const struct graph_node *norm);
 struct channel_sums build_masked(struct cuda_builder *b, const struct graph_node *norm, unsigned blocks);
 /* The gradient of a slice is asked for by who wrote the slice: it is finished where normalisations have read it. */
 void build_settle(struct cuda_builder *b, const struct graph_slice *s);
+/*
+ * Or the launch that asks finishes it while loading.  Can it?  The last normalisation has read this slice alone.
+ * build_before_finish() comes before that launch, build_finish() is for it; it makes gradients of parameters final.
+ */
+bool build_can_finish(const struct cuda_builder *b, const struct graph_slice *s);
+void build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers);
+struct norm_finish build_finish(struct cuda_builder *b, const struct graph_slice *s);
 
-/* Partial sums that a convolution leaves of its gradient of weights; they are added when there are enough of them. */
-void build_add_later(struct cuda_builder *b, const struct graph_node *n, size_t piece, const struct cuda_conv *c);
+/*
+ * Partial sums that a convolution leaves of its gradient of weights, `splits` of them in a piece of so many floats;
+ * they are added when there are enough of them.
+ */
+struct build_splits {
+    size_t piece, floats;
+    unsigned splits;
+};
+struct build_splits build_take_splits(struct cuda_builder *b, size_t floats, unsigned splits);
+void build_add_later(struct cuda_builder *b, const struct graph_node *n, const struct build_splits *s);
 void build_add_all(struct cuda_builder *b);
 
 /* ---- cuda_plain.c ------------------------------------------------------------------------------------------------ */
@@ -198,6 +246,8 @@ void build_plain_backward(struct cuda_builder *b, const struct graph_node *n);
 
 /* ---- cuda_forward.c ---------------------------------------------------------------------------------------------- */
 
+/* Blocks of each group of a pool behind a normalisation, over so many pixels. */
+unsigned build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels);
 /* Shapes of a pool; with `through`, of its source. */
 struct pool_args build_pool(const struct cuda_builder *b, const struct graph_node *n);
 

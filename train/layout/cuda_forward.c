@@ -11,13 +11,26 @@
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
+/* To score: what it writes is normalised already. */
+static void
+take_behind(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *behind, struct conv_args *a)
+{
+    a->bias = build_scoring_bias(b, n);
+    a->relu = behind->relu;
+    a->y_ld = b->layout->tensor[behind->out.buffer].ld;
+}
+
 static void
 conv_forward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
-    const struct graph_node *norm = build_through(b, n);
+    const struct graph_node *norm = build_through(b, n), *behind = b->score ? build_behind(b, n) : NULL;
     struct cuda_op shape;
 
+    if (b->score)
+        c.args.w = build_scoring_weights(b, n);
+    if (behind)
+        take_behind(b, n, behind, &c.args);
     cuda_conv_choose(&c, b->layout->chip.processors);
     shape = cuda_conv_op(&c);
     if (norm) {
@@ -25,7 +38,7 @@ conv_forward(struct cuda_builder *b, const struct graph_node *n)
         c.args.norm = build_view(b, norm);
     }
     c.args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
-    c.args.y = build_write(b, &n->out);
+    c.args.y = build_write(b, behind ? &behind->out : &n->out);
     c.args.sums = build_leave_sums(b, &n->out, shape.x);
     build_conv_check(b, &c);
     build_conv_launch(b, cuda_conv_op(&c));
@@ -42,7 +55,7 @@ norm_forward(struct cuda_builder *b, const struct graph_node *n)
     unsigned strides = build_strides(b, build_all_pixels(b, n->in.buffer), n->in.channels);
     struct cuda_op op;
 
-    build_before_view(b, n, build_norm_readers(strides * groups));
+    build_before_norm_view(b, n, strides);
     op = build_op(b, CUDA_NORM_APPLY, strides);
     op.y = groups;
     op.args.norm_apply = (struct norm_apply_args){.x = build_read(b, &n->in),
@@ -80,6 +93,15 @@ build_pool(const struct cuda_builder *b, const struct graph_node *n)
                               .pad = n->pad};
 }
 
+/* Registers of a maximum are enough for two blocks of a multiprocessor; others are not worth a row of sums each. */
+unsigned
+build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels)
+{
+    unsigned strides = build_strides(b, pixels, n->in.channels);
+
+    return n->op == GRAPH_MAX_POOL ? cuda_blocks(strides, 2) : strides;
+}
+
 static void
 pool_forward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -110,7 +132,7 @@ mean_pool_forward(struct cuda_builder *b, const struct graph_node *n)
     build_launch(b, op);
 }
 
-/* A pool and the normalisation before it. */
+/* A pool and the normalisation before it; a maximum leaves sums itself. */
 static void
 norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
 {
@@ -119,17 +141,21 @@ norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const stru
                                                   [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL};
     unsigned groups = cuda_blocks(n->out.channels, NORM_CHANNELS);
     unsigned strides = n->op == GRAPH_MEAN_POOL ? b->layout->options->batch
-                                                : build_strides(b, build_all_pixels(b, n->out.buffer), n->out.channels);
+                                                : build_pool_strides(b, n, build_all_pixels(b, n->out.buffer));
     struct cuda_op op;
 
-    build_before_view(b, norm, build_norm_readers(strides * groups));
+    build_before_norm_view(b, norm, strides);
     op = build_op(b, kernels[n->op], strides);
     op.y = groups;
     op.args.norm_pool = (struct norm_pool_args){.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
     op.args.norm_pool.pool.x = build_read(b, &norm->in);
     op.args.norm_pool.pool.y = build_write(b, &n->out);
     op.args.norm_pool.norm = build_view(b, norm);
+    if (n->op == GRAPH_MAX_POOL)
+        op.args.norm_pool.sums = build_leave_sums(b, &n->out, strides);
     build_launch(b, op);
+    if (n->op != GRAPH_MAX_POOL)
+        build_make_sums(b, &n->out);
 }
 
 static void
@@ -174,7 +200,7 @@ linear_forward(struct cuda_builder *b, const struct graph_node *n)
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* The sums of what it writes, but a convolution leaves them itself. */
+/* The sums of what it writes; convolutions and pools behind a normalisation see to them themselves. */
 static void
 node_forward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -192,10 +218,12 @@ node_forward(struct cuda_builder *b, const struct graph_node *n)
         break;
     case GRAPH_MAX_POOL:
     case GRAPH_AVG_POOL:
-        norm ? norm_pool_forward(b, n, norm) : pool_forward(b, n);
-        break;
     case GRAPH_MEAN_POOL:
-        norm ? norm_pool_forward(b, n, norm) : mean_pool_forward(b, n);
+        if (norm) {
+            norm_pool_forward(b, n, norm);
+            return;
+        }
+        (n->op == GRAPH_MEAN_POOL ? mean_pool_forward : pool_forward)(b, n);
         break;
     case GRAPH_LINEAR:
         linear_forward(b, n);
@@ -204,7 +232,7 @@ node_forward(struct cuda_builder *b, const struct graph_node *n)
     build_make_sums(b, &n->out);
 }
 
-/* The gradient of the logits is the first one. */
+/* The gradient of the logits is the first one; with it the running statistics. */
 static void
 make_loss(struct cuda_builder *b)
 {
@@ -226,22 +254,23 @@ make_loss(struct cuda_builder *b)
                                       .out = outputs,
                                       .focal = loss->kind == LOSS_FOCAL,
                                       .gamma = (float)loss->gamma};
+    op.x += build_running(b, &op.args.loss.running);
     build_launch(b, op);
 }
 
 void
 build_forward(struct cuda_builder *b)
 {
+    const struct cuda_fold *norms = build_norms(b);
     size_t i;
 
     for (i = 0; i < b->graph->node_count && b->status == CHEX_OK; i++) {
         b->node = (unsigned)i;
-        if (!b->fold.reader[i]) /* else it is a part of its reader */
+        if (!norms->reader[i] && !norms->writer[i]) /* else it is a part of its reader or writer */
             node_forward(b, &b->graph->node[i]);
     }
     b->node = CUDA_NO_NODE;
     if (b->score)
         return;
-    build_running_all(b);
     make_loss(b);
 }

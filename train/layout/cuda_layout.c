@@ -169,16 +169,18 @@ list_input(struct cuda_builder *b, unsigned slot)
 }
 
 static void
-list_pack(struct cuda_builder *b, enum cuda_list_id list, enum arena_id weights)
+launch_pack(struct cuda_builder *b, const struct step_begin_args *begin)
 {
     const struct cuda_layout *l = b->layout;
     struct cuda_op op = build_op(b, CUDA_PACK_WEIGHTS, b->pack_blocks);
 
-    b->list = list;
     op.args.pack = (struct pack_weights_args){
-        .master = (const float *)l->arena[weights],
+        .master = (const float *)l->arena[ARENA_PARAMETERS],
         .entry = (const struct pack_entry *)l->table[CUDA_TABLE_PACK].at,
-        .entries = (unsigned)(l->table[CUDA_TABLE_PACK].bytes / sizeof(struct pack_entry))};
+        .entries = (unsigned)(l->table[CUDA_TABLE_PACK].bytes / sizeof(struct pack_entry)),
+        .blocks = b->pack_blocks,
+        .begin = *begin};
+    op.x += build_blocks(b, begin->count > 0 ? begin->count : 1, 1, PACK_THREADS);
     build_launch(b, op);
 }
 
@@ -187,16 +189,14 @@ list_begin(struct cuda_builder *b)
 {
     const struct cuda_layout *l = b->layout;
     const struct reduce *r = l->options->reduce;
-    struct cuda_op op = build_op(b, CUDA_STEP_BEGIN, build_blocks(b, b->graph->stat_floats, 1, STEP_THREADS));
+    struct step_begin_args begin = {.state = (struct step_state *)l->state,
+                                    .statistics = (const float *)l->arena[ARENA_STATISTICS],
+                                    .running = (float *)l->running,
+                                    .count = (unsigned)b->graph->stat_floats,
+                                    .from_zero = r && r->rank > 0};
 
     b->list = CUDA_LIST_BEGIN;
-    op.args.begin = (struct step_begin_args){.state = (struct step_state *)l->state,
-                                             .statistics = (const float *)l->arena[ARENA_STATISTICS],
-                                             .running = (float *)l->running,
-                                             .count = (unsigned)b->graph->stat_floats,
-                                             .from_zero = r && r->rank > 0};
-    build_launch(b, op);
-    list_pack(b, CUDA_LIST_BEGIN, ARENA_PARAMETERS);
+    launch_pack(b, &begin);
 }
 
 static void
@@ -265,7 +265,8 @@ list_update(struct cuda_builder *b)
     const struct cuda_layout *l = b->layout;
     const struct optimizer_options *o = &l->options->optimizer;
     unsigned count = (unsigned)b->graph->param_floats, statistics = (unsigned)b->graph->stat_floats;
-    struct cuda_op op = build_op(b, CUDA_OPTIMIZER, build_blocks(b, count, 1, STEP_THREADS));
+    struct cuda_op op = build_op(
+        b, CUDA_OPTIMIZER, build_blocks(b, count, 1, STEP_THREADS) + build_blocks(b, statistics, 1, STEP_THREADS));
 
     b->list = CUDA_LIST_UPDATE;
     if (l->wire)
@@ -284,13 +285,10 @@ list_update(struct cuda_builder *b)
                                                 .epsilon = (float)o->epsilon,
                                                 .momentum = (float)o->momentum,
                                                 .decay = o->kind == OPTIMIZER_ADAMW ? 0 : (float)o->decay,
-                                                .keep = (float)o->average};
-    build_launch(b, op);
-    op = build_op(b, CUDA_STEP_STATISTICS, build_blocks(b, statistics, 1, STEP_THREADS));
-    op.args.statistics = (struct step_statistics_args){.state = (const struct step_state *)l->state,
-                                                       .running = (const float *)l->running,
-                                                       .statistics = (float *)l->arena[ARENA_STATISTICS],
-                                                       .count = statistics};
+                                                .keep = (float)o->average,
+                                                .running = (const float *)l->running,
+                                                .statistics = (float *)l->arena[ARENA_STATISTICS],
+                                                .statistics_count = statistics};
     build_launch(b, op);
 }
 
@@ -348,11 +346,27 @@ walk_training(struct cuda_builder *b)
     tell_tensors(b);
 }
 
+static void
+walk_scoring(struct cuda_builder *b, enum arena_id weights, size_t piece)
+{
+    bool average = weights == ARENA_AVERAGE;
+
+    b->list = average ? CUDA_LIST_PACK_AVERAGE : CUDA_LIST_PACK;
+    if (piece != BUILD_NONE)
+        b->scoring.base = (uintptr_t)build_at(b, piece);
+    build_scoring_weights_all(b, weights);
+    start_pass(b, average ? CUDA_LIST_SCORE_AVERAGE : CUDA_LIST_SCORE, weights, true);
+    build_forward(b);
+    if (piece != BUILD_NONE)
+        (void)build_at(b, piece); /* the list runs again and again behind one launch of these weights */
+}
+
 /* The moments of scoring are other ones, so what it needs lies over what training needs. */
 static void
 walk(struct cuda_builder *b)
 {
     const struct plan_options *o = b->layout->options;
+    size_t piece;
     unsigned slot;
 
     b->moment = 0;
@@ -361,14 +375,10 @@ walk(struct cuda_builder *b)
         list_input(b, slot);
     if (o->train)
         walk_training(b);
-    list_pack(b, CUDA_LIST_PACK, ARENA_PARAMETERS);
-    start_pass(b, CUDA_LIST_SCORE, ARENA_PARAMETERS, true);
-    build_forward(b);
-    if (!arena_is_wanted(o, ARENA_AVERAGE))
-        return;
-    list_pack(b, CUDA_LIST_PACK_AVERAGE, ARENA_AVERAGE);
-    start_pass(b, CUDA_LIST_SCORE_AVERAGE, ARENA_AVERAGE, true);
-    build_forward(b);
+    piece = o->train ? build_take(b, b->scoring.bytes) : BUILD_NONE;
+    walk_scoring(b, ARENA_PARAMETERS, piece);
+    if (arena_is_wanted(o, ARENA_AVERAGE))
+        walk_scoring(b, ARENA_AVERAGE, piece);
 }
 
 /* What is there for a while, behind all that stays. */
@@ -392,9 +402,11 @@ allocate(struct cuda_builder *b)
     size_t i;
 
     b->layout->cudnn = calloc(g->node_count, sizeof(*b->layout->cudnn));
+    b->layout->unfinished = calloc(g->node_count, sizeof(*b->layout->unfinished));
     b->pieces = calloc(g->buffer_count, sizeof(*b->pieces));
     b->first = calloc(g->buffer_count, sizeof(*b->first));
     b->packed = calloc(g->node_count, sizeof(*b->packed));
+    b->scoring.at = calloc(g->node_count, sizeof(*b->scoring.at));
     for (i = 0; b->first && i < g->buffer_count; i++) {
         b->first[i] = b->channels;
         b->channels += g->buffer[i].channels;
@@ -406,8 +418,8 @@ allocate(struct cuda_builder *b)
     b->left = calloc(g->buffer_count, sizeof(*b->left));
     b->param_is = calloc(g->param_count, sizeof(*b->param_is));
     b->partial = calloc(g->node_count, sizeof(*b->partial));
-    return b->layout->cudnn && b->pieces && b->first && b->packed && b->value_is && b->gradient_is && b->by_is &&
-           b->fresh && b->left && b->param_is && b->partial;
+    return b->layout->cudnn && b->layout->unfinished && b->pieces && b->first && b->packed && b->scoring.at &&
+           b->value_is && b->gradient_is && b->by_is && b->fresh && b->left && b->param_is && b->partial;
 }
 
 static void
@@ -416,6 +428,7 @@ free_builder(struct cuda_builder *b)
     free(b->pieces);
     free(b->first);
     free(b->packed);
+    free(b->scoring.at);
     free(b->value_is);
     free(b->gradient_is);
     free(b->by_is);
@@ -424,6 +437,7 @@ free_builder(struct cuda_builder *b)
     free(b->param_is);
     free(b->partial);
     cuda_fold_free(&b->fold);
+    cuda_fold_free(&b->scoring.fold);
     cuda_memory_free(&b->memory);
 }
 
@@ -433,6 +447,7 @@ make(struct cuda_builder *b)
     place_arenas(b);
     shape_slot(b->layout);
     place_step(b);
+    build_scoring_places(b);
     build_tables(b);
     walk(b);
     place_lived(b);
@@ -452,7 +467,8 @@ choose_engines(struct cuda_builder *b)
         return status;
     cuda_engine_choose(l, &b->fold, l->cudnn);
     cuda_fold_free(&b->fold);
-    return cuda_fold_make(&b->fold, b->graph, l->cudnn, b->err);
+    status = cuda_fold_make(&b->fold, b->graph, l->cudnn, b->err);
+    return status == CHEX_OK ? cuda_fold_make_scoring(&b->scoring.fold, b->graph, l->cudnn, b->err) : status;
 }
 
 enum chex_status
@@ -489,6 +505,7 @@ cuda_layout_free(struct cuda_layout *l)
     cuda_eights_free(l->eights);
     free(l->tensor);
     free(l->cudnn);
+    free(l->unfinished);
     for (i = 0; i < CUDA_TABLE_COUNT; i++)
         free(l->table[i].host);
     *l = (struct cuda_layout){.options = NULL};

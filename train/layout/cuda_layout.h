@@ -6,7 +6,8 @@
  * many bytes it is the plan.  Both walks are the same code, so they agree.  Nothing here calls the CUDA runtime.
  *
  * Memory, in this order: arenas; what belongs to a step; packed weights and tables; slots; activations, gradients of
- * activations and partial sums, which lie over each other where no launch sees two of them (cuda_memory.h).
+ * activations, partial sums and weights to score with, which lie over each other where no launch sees two of them
+ * (cuda_memory.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,8 +77,8 @@ enum cuda_list_id {
     CUDA_LIST_BACKWARD,
     CUDA_LIST_END, /* behind the last micro-batch: running statistics fade, the tail; then come the sums of ranks */
     CUDA_LIST_UPDATE,
-    CUDA_LIST_PACK,         /* to score: packed weights of the parameters */
-    CUDA_LIST_PACK_AVERAGE, /* or of their average */
+    CUDA_LIST_PACK,         /* to score: weights with running statistics, of the parameters */
+    CUDA_LIST_PACK_AVERAGE, /* or of their average; they stay until another list runs that does not score */
     CUDA_LIST_SCORE,        /* one view forward, to logits */
     CUDA_LIST_SCORE_AVERAGE,
     CUDA_LIST_COUNT
@@ -90,8 +91,9 @@ struct cuda_list {
 
 /* What the host makes and whoever has the memory copies there. */
 enum cuda_table_id {
-    CUDA_TABLE_PACK,            /* struct pack_entry */
-    CUDA_TABLE_RUNNING,         /* struct running_entry; of a plan that trains */
+    CUDA_TABLE_PACK,            /* struct pack_entry; of a plan that trains */
+    CUDA_TABLE_FOLD,            /* struct fold_entry */
+    CUDA_TABLE_RUNNING,         /* struct running_entry; the same */
     CUDA_TABLE_SPLITS,          /* struct splits_entry; the same */
     CUDA_TABLE_STAT_PIXELS,     /* unsigned [stat_floats] of an image, where that running statistic is taken */
     CUDA_TABLE_POSITIVE_WEIGHT, /* float [outputs]; may be empty */
@@ -129,7 +131,8 @@ struct cuda_layout {
     struct cuda_slot slot;
     struct cuda_tensor *tensor; /* [buffer_count]; the input has none */
 
-    bool *cudnn; /* [node_count] convolutions that are plain, for cuDNN */
+    bool *cudnn;      /* [node_count] convolutions that are plain, for cuDNN */
+    bool *unfinished; /* [node_count] the gradient of what it writes stays A: who reads it finishes it */
     struct cuda_table table[CUDA_TABLE_COUNT];
     struct cuda_list list[CUDA_LIST_COUNT];
     struct plan_memory memory; /* its parts add up to bytes */

@@ -38,6 +38,8 @@ build_plain_forward(struct cuda_builder *b, const struct graph_node *n)
     struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
 
     cuda_conv_choose(&c, b->layout->chip.processors);
+    if (b->score)
+        c.args.w = build_scoring_weights(b, n);
     c.args.x = build_read(b, &n->in);
     c.args.y = build_write(b, &n->out);
     launch(b, &c);
@@ -71,21 +73,21 @@ weights(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
     bool by_cudnn = is_by_cudnn(b, CONV_WEIGHTS);
-    size_t partial, values, count;
+    struct build_splits partial;
+    size_t values;
 
     cuda_conv_choose(&c, b->layout->chip.processors);
     if (by_cudnn)
         c.splits = 1;
-    count = cuda_conv_partial(&c);
-    partial = build_take(b, count * sizeof(float));
-    values = build_take(b, count * b->layout->chip.value_bytes);
+    partial = build_take_splits(b, cuda_conv_partial(&c), c.splits);
+    values = build_take(b, partial.floats * b->layout->chip.value_bytes);
     c.args.x = build_read(b, &n->in);
     c.args.y = build_read_gradient(b, &n->out);
-    c.args.partial = build_at(b, by_cudnn ? values : partial);
+    c.args.partial = build_at(b, by_cudnn ? values : partial.piece);
     launch(b, &c);
     if (by_cudnn)
-        widen(b, values, partial, count);
-    build_add_later(b, n, partial, &c);
+        widen(b, values, partial.piece, partial.floats);
+    build_add_later(b, n, &partial);
 }
 
 void

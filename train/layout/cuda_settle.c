@@ -13,10 +13,12 @@
 
 /*
  * Gradients of weights are added in one launch for a bucket of them, which is what the ranks can sum next; those that
- * are made last, in front of the arena, have launches of their own.  Partial sums live until then, so a launch is also
- * for that many bytes of these.
+ * are made last, in front of the arena, have launches of their own.  One rank has no buckets.  Partial sums live until
+ * then, so a launch is also for that many bytes of these.
  */
-#define PARTIAL_BYTES ((size_t)128 << 20)
+#ifndef PARTIAL_BYTES
+#define PARTIAL_BYTES ((size_t)512 << 20)
+#endif
 
 /* ---- gradients of normalisations --------------------------------------------------------------------------------- */
 
@@ -31,7 +33,7 @@ launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice 
     const struct graph_node *norm = left->norm;
     unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(left->channels, NORM_CHANNELS);
     unsigned strides = groups > 0 ? build_strides(b, build_all_pixels(b, buffer), s->channels) : 0;
-    struct build_readers readers = build_norm_readers(all + groups * strides);
+    struct build_readers readers = build_norm_readers(1, left->channels);
     struct norm_settle_args a = {.gamma = build_weight(b, norm->weight),
                                  .dgamma = build_gradient_of(b, norm->weight),
                                  .dbeta = build_gradient_of(b, norm->bias),
@@ -46,8 +48,9 @@ launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice 
     struct build_pair m, by;
     struct cuda_op op;
 
+    readers.blocks += groups * strides;
     build_fold(b, left, &readers);
-    op = build_op(b, CUDA_NORM_SETTLE, readers.blocks);
+    op = build_op(b, CUDA_NORM_SETTLE, all + groups * strides);
     m = build_moments(b, buffer, norm->in.first);
     by = build_by(b, &norm->in, &a.add);
     a.sums = build_sums_at(b, left);
@@ -102,6 +105,49 @@ build_settle(struct cuda_builder *b, const struct graph_slice *s)
     launch_settle(b, s->buffer, s);
 }
 
+bool
+build_can_finish(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct build_sums *left = &b->left[s->buffer];
+
+    return b->status == CHEX_OK && left->norm && left->piece != BUILD_NONE && left->norm->in.first == s->first &&
+           left->norm->in.channels == s->channels;
+}
+
+void
+build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers)
+{
+    build_fold(b, &b->left[s->buffer], readers);
+}
+
+struct norm_finish
+build_finish(struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct cuda_layout *l = b->layout;
+    struct build_sums *left = &b->left[s->buffer];
+    const struct graph_node *norm = left->norm;
+    struct build_pair m = build_moments(b, s->buffer, s->first), by = build_read_by(b, s);
+    struct norm_finish f = {.values = build_read(b, s),
+                            .mean = m.one,
+                            .variance = m.two,
+                            .by_beta = by.one,
+                            .by_gamma = by.two,
+                            .sums = build_sums_at(b, left),
+                            .gamma = build_weight(b, norm->weight),
+                            .dgamma = build_gradient_of(b, norm->weight),
+                            .dbeta = build_gradient_of(b, norm->bias),
+                            .state = (const struct step_state *)l->state,
+                            .block = (const struct batch_block *)l->batch_block,
+                            .values_ld = l->tensor[s->buffer].ld,
+                            .epsilon = GRAPH_NORM_EPSILON};
+
+    b->layout->unfinished[b->node] = true;
+    build_made(b, norm->weight);
+    build_made(b, norm->bias);
+    *left = build_no_sums();
+    return f;
+}
+
 /* ---- gradients of weights ---------------------------------------------------------------------------------------- */
 
 void
@@ -138,24 +184,30 @@ build_add_all(struct cuda_builder *b)
     b->partials = b->partial_bytes = b->partial_floats = 0;
 }
 
+struct build_splits
+build_take_splits(struct cuda_builder *b, size_t floats, unsigned splits)
+{
+    return (struct build_splits){.piece = build_take(b, floats * sizeof(float)), .floats = floats, .splits = splits};
+}
+
 void
-build_add_later(struct cuda_builder *b, const struct graph_node *conv, size_t piece, const struct cuda_conv *c)
+build_add_later(struct cuda_builder *b, const struct graph_node *conv, const struct build_splits *s)
 {
     const struct graph_tensor *t = &b->graph->param[conv->weight];
-    bool last = t->offset + t->count <= CUDA_FRONT;
+    bool last = t->offset + t->count <= CUDA_FRONT, ranks = b->layout->options->reduce;
 
-    if (last && b->partials > 0 && b->partial[0].entry.gradient >= CUDA_FRONT)
+    if (ranks && last && b->partials > 0 && b->partial[0].entry.gradient >= CUDA_FRONT)
         build_add_all(b);
-    b->partial[b->partials++] = (struct build_partial){.piece = piece,
+    b->partial[b->partials++] = (struct build_partial){.piece = s->piece,
                                                        .weight = conv->weight,
                                                        .entry = {.gradient = t->offset,
                                                                  .out = conv->out.channels,
                                                                  .in = conv->in.channels,
                                                                  .taps = conv->kernel * conv->kernel,
-                                                                 .splits = c->splits,
+                                                                 .splits = s->splits,
                                                                  .stem = build_is_stem(b, conv)}};
-    b->partial_bytes += cuda_conv_partial(c) * sizeof(float);
+    b->partial_bytes += s->floats * sizeof(float);
     b->partial_floats += t->count;
-    if (b->partial_floats >= CUDA_BUCKET || b->partial_bytes >= PARTIAL_BYTES)
+    if ((ranks && b->partial_floats >= CUDA_BUCKET) || b->partial_bytes >= PARTIAL_BYTES)
         build_add_all(b);
 }

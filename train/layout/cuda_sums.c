@@ -10,12 +10,14 @@
 /* ---- sums and fewer of them -------------------------------------------------------------------------------------- */
 
 /*
- * What it costs that each block of a launch adds sums for itself, in microseconds.  It waits for the rows of
- * NORM_CHANNELS channels, of which many are on their way at a time, and all blocks together read them from the second
- * cache.  Modelled for an H200; elsewhere the numbers are others, and their relations are not by much.
+ * What it costs that each block of a launch adds sums for itself, in microseconds: it waits for the second level cache,
+ * with as many rows on their way as norm_add_blocks() has, and all blocks together have its rate.  Modelled for an
+ * H200, of which published measurements say 5.5 TB/s; elsewhere the numbers are others, their relations hardly.
  */
-#define ROW_COST   0.01
-#define CACHE_RATE 4e6 /* bytes in a microsecond */
+#define WAIT       0.5 /* for what is on its way */
+#define ON_ITS_WAY (256 * 4 * 8)
+#define CACHE_RATE 5.5e6 /* bytes in a microsecond */
+#define WORTH      0.7   /* of the launch: what fewer rows have to save beyond it, where launches cost anything */
 
 struct build_sums
 build_no_sums(void)
@@ -42,25 +44,32 @@ static double
 cost_to_add(const struct cuda_builder *b, unsigned rows, const struct build_readers *r)
 {
     double waves = cuda_blocks(r->blocks, r->at_once * b->layout->chip.processors);
-    double bytes = (double)r->blocks * rows * r->channels * 2 * sizeof(float);
+    double numbers = 2.0 * rows * r->channels;
+    double wait = waves * numbers / ON_ITS_WAY * WAIT, bytes = r->blocks * numbers * sizeof(float) / CACHE_RATE;
 
-    return waves * rows * cuda_blocks(r->channels, NORM_CHANNELS) * ROW_COST + bytes / CACHE_RATE;
+    return wait > bytes ? wait : bytes;
+}
+
+/* Of a launch of its own that makes `to` of them, by blocks of NORM_CHANNELS channels. */
+static double
+cost_to_fold(const struct cuda_builder *b, unsigned from, unsigned to)
+{
+    return b->layout->chip.launch + 2.0 * cuda_blocks(from, to) * NORM_CHANNELS / ON_ITS_WAY * WAIT;
 }
 
 /* How many blocks it is best to have; `from`: no launch between. */
 static unsigned
 fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers *readers)
 {
-    double best = cost_to_add(b, from, readers);
+    double best = cost_to_add(b, from, readers) - WORTH * b->layout->chip.launch;
     unsigned to, chosen = from;
 
     for (to = 2; to <= from / 2; to *= 2) {
-        unsigned each = cuda_blocks(from, to);
-        double cost = b->layout->chip.launch + each * ROW_COST + cost_to_add(b, to, readers);
+        double cost = cost_to_fold(b, from, to) + cost_to_add(b, to, readers);
 
         if (cost < best) {
             best = cost;
-            chosen = cuda_blocks(from, each); /* none is empty */
+            chosen = cuda_blocks(from, cuda_blocks(from, to)); /* none is empty */
         }
     }
     return chosen;
@@ -174,10 +183,20 @@ build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct 
     build_fold(b, &b->fresh[writer - b->graph->node], &readers);
 }
 
-struct build_readers
-build_norm_readers(unsigned blocks)
+void
+build_before_norm_view(struct cuda_builder *b, const struct graph_node *norm, unsigned strides)
 {
-    return (struct build_readers){.blocks = blocks, .channels = NORM_CHANNELS, .at_once = 4};
+    const struct graph_node *writer = fresh_writer(b, norm);
+
+    if (writer)
+        build_before_view(b, norm, build_norm_readers(strides, writer->out.channels));
+}
+
+struct build_readers
+build_norm_readers(unsigned strides, unsigned channels)
+{
+    return (struct build_readers){
+        .blocks = strides * cuda_blocks(channels, NORM_CHANNELS), .channels = NORM_CHANNELS, .at_once = 4};
 }
 
 struct norm_view
@@ -192,9 +211,11 @@ build_view(struct cuda_builder *b, const struct graph_node *norm)
                           .epsilon = GRAPH_NORM_EPSILON};
 
     if (b->score) { /* nothing is written through these, and nothing is counted */
+        struct build_pair view = build_scoring_view(b, norm);
+
         v.block = NULL;
-        v.mean = (float *)(uintptr_t)build_statistic(b, norm->mean, 0);
-        v.variance = (float *)(uintptr_t)build_statistic(b, norm->variance, 0);
+        v.gamma = view.one;
+        v.beta = view.two;
     } else {
         struct build_pair m = build_moments(b, norm->in.buffer, norm->in.first);
 
@@ -213,13 +234,12 @@ build_view(struct cuda_builder *b, const struct graph_node *norm)
 
 /* ---- running statistics ------------------------------------------------------------------------------------------ */
 
-void
-build_running_all(struct cuda_builder *b)
+unsigned
+build_running(struct cuda_builder *b, struct norm_running_args *a)
 {
     const struct cuda_layout *l = b->layout;
     struct running_entry *entry = l->table[CUDA_TABLE_RUNNING].host;
     unsigned entries = 0, blocks = 0;
-    struct cuda_op op;
     size_t i;
 
     for (i = 0; i < b->graph->node_count; i++) {
@@ -236,16 +256,12 @@ build_running_all(struct cuda_builder *b)
                                                   .pixels = build_pixels(b, n->in.buffer),
                                                   .channels = n->in.channels,
                                                   .first_block = blocks};
-        blocks += build_blocks(b, n->in.channels, 1, NORM_THREADS);
+        blocks += build_blocks(b, n->in.channels, 1, HEAD_THREADS);
     }
-    if (entries == 0)
-        return;
-    op = build_op(b, CUDA_NORM_RUNNING_ALL, blocks);
-    op.args.norm_running_all = (struct norm_running_all_args){
-        .entry = (const struct running_entry *)l->table[CUDA_TABLE_RUNNING].at,
-        .running = (float *)l->running,
-        .block = (const struct batch_block *)l->batch_block,
-        .entries = entries,
-        .momentum = GRAPH_NORM_MOMENTUM};
-    build_launch(b, op);
+    *a = (struct norm_running_args){.entry = (const struct running_entry *)l->table[CUDA_TABLE_RUNNING].at,
+                                    .running = (float *)l->running,
+                                    .block = (const struct batch_block *)l->batch_block,
+                                    .entries = entries,
+                                    .momentum = GRAPH_NORM_MOMENTUM};
+    return blocks;
 }

@@ -34,6 +34,17 @@ count_nodes(const struct graph *g, enum graph_op op)
     return count;
 }
 
+struct pack_entry
+build_pack_entry(const struct cuda_builder *b, const struct graph_node *conv, void *packed)
+{
+    return (struct pack_entry){.master = b->graph->param[conv->weight].offset,
+                               .packed = packed,
+                               .out = conv->out.channels,
+                               .in = conv->in.channels,
+                               .taps = conv->kernel * conv->kernel,
+                               .stem = build_is_stem(b, conv)};
+}
+
 /* One table of all weights that are packed, and their places. */
 static void
 make_packed(struct cuda_builder *b)
@@ -47,12 +58,8 @@ make_packed(struct cuda_builder *b)
 
         if (n->op != GRAPH_CONV)
             continue;
-        *e = (struct pack_entry){.master = g->param[n->weight].offset,
-                                 .out = n->out.channels,
-                                 .in = n->in.channels,
-                                 .taps = n->kernel * n->kernel,
-                                 .stem = build_is_stem(b, n),
-                                 .first_block = b->pack_blocks};
+        *e = build_pack_entry(b, n, NULL);
+        e->first_block = b->pack_blocks;
         packed = (size_t)e->out * (e->stem ? 4 * STEM_IN : e->taps * e->in);
         b->packed[i] = build_place(b, packed, b->layout->chip.value_bytes);
         e->packed = (void *)b->packed[i];
@@ -95,11 +102,12 @@ build_tables(struct cuda_builder *b)
 {
     const struct graph *g = b->graph;
 
-    make_packed(b);
     make_stat_pixels(b);
     make_positive_weight(b);
+    (void)make_table(b, CUDA_TABLE_FOLD, b->scoring.entries, sizeof(struct fold_entry)); /* filled by the walk */
     if (!b->layout->options->train)
         return;
+    make_packed(b);
     /* The walk fills these. */
     (void)make_table(b, CUDA_TABLE_RUNNING, count_nodes(g, GRAPH_NORM), sizeof(struct running_entry));
     (void)make_table(b, CUDA_TABLE_SPLITS, count_nodes(g, GRAPH_CONV), sizeof(struct splits_entry));

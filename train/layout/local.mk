@@ -16,6 +16,7 @@ layout_sources = \
 	train/layout/cuda_memory.c \
 	train/layout/cuda_memory.h \
 	train/layout/cuda_plain.c \
+	train/layout/cuda_scoring.c \
 	train/layout/cuda_settle.c \
 	train/layout/cuda_sums.c \
 	train/layout/cuda_tables.c

@@ -92,10 +92,11 @@ is_worse(struct advice *a, double loss, double least)
     return true;
 }
 
+/* Of a file that was damaged it may be anything. */
 static int
 percent(double loss)
 {
-    return (int)(100 * loss + 0.5);
+    return (int)(100 * fmin(loss, 1) + 0.5);
 }
 
 static unsigned

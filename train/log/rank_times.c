@@ -25,6 +25,7 @@ add_rank(struct rank_time *sum, const struct rank_time *r)
     sum->seconds += r->seconds;
     sum->work += r->work;
     sum->busy += r->busy;
+    sum->modelled += r->modelled;
     for (i = 0; i < PART_COUNT; i++)
         sum->parts.seconds[i] += r->parts.seconds[i];
 }
@@ -83,6 +84,8 @@ const struct factor_info factor_info[FACTOR_COUNT] = {
                               "Largest work of a rank by the time on an ideal network; POP."},
     [FACTOR_TRANSFER] = {"transfer_efficiency", "transfer", "Time on an ideal network by the time; POP."},
     [FACTOR_BUSY] = {"device_busy", "device busy", "Share of the time in which devices computed for the steps."},
+    [FACTOR_ROOF] = {"roofline_share", "share of the roofline",
+                     "Seconds that a model of the devices gives the steps by those that they computed."},
 };
 
 /* Two clocks of a run may disagree by a rounding: a share stays one. */
@@ -97,12 +100,13 @@ share(double part, double whole)
 void
 rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT])
 {
-    double sum = 0, most = 0, busy = 0, ideal = t->ideal;
+    double sum = 0, most = 0, busy = 0, modelled = 0, ideal = t->ideal;
     unsigned r;
 
     for (r = 0; r < t->ranks; r++) {
         sum += t->rank[r].work;
         busy += t->rank[r].busy;
+        modelled += t->rank[r].modelled;
         most = t->rank[r].work > most ? t->rank[r].work : most;
     }
     if (ideal < most)
@@ -115,4 +119,5 @@ rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT])
     out[FACTOR_SERIALISATION] = share(most, ideal);
     out[FACTOR_TRANSFER] = share(ideal, t->seconds);
     out[FACTOR_BUSY] = share(busy, t->seconds * t->ranks);
+    out[FACTOR_ROOF] = busy > 0 ? modelled / busy : (double)NAN;
 }

@@ -30,9 +30,10 @@
 
 struct rank_time {
     char host[64];
-    double seconds; /* of wall time */
-    double work;    /* of them, not waiting for other ranks */
-    double busy;    /* of them, its device computed for the steps, by its own clock; NaN: it has none */
+    double seconds;  /* of wall time */
+    double work;     /* of them, not waiting for other ranks */
+    double busy;     /* of them, its device computed for the steps, by its own clock; NaN: it has none */
+    double modelled; /* seconds that a model of the device gives these steps; NaN: there is none */
     struct step_times parts;
 };
 
@@ -62,6 +63,7 @@ enum factor {
     FACTOR_SERIALISATION,
     FACTOR_TRANSFER,
     FACTOR_BUSY, /* no factor of POP: how much of the time devices computed for the steps */
+    FACTOR_ROOF, /* neither: modelled / busy, of all ranks; above 1 where the model is too slow */
     FACTOR_COUNT
 };
 
@@ -71,7 +73,7 @@ struct factor_info {
 };
 extern const struct factor_info factor_info[FACTOR_COUNT];
 
-/* From 0 to 1; NaN where it is not known. */
+/* From 0 to 1, but for FACTOR_ROOF; NaN where it is not known. */
 void rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT]);
 
 /* ---- what to change (rank_advice.c) ------------------------------------------------------------------------------ */

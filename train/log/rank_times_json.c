@@ -35,6 +35,7 @@ rank_json(const struct rank_time *r, unsigned number)
     good &= set(object, "seconds", real_json(r->seconds));
     good &= set(object, "work", real_json(r->work));
     good &= set(object, "busy", real_json(r->busy));
+    good &= set(object, "modelled", real_json(r->modelled));
     good &= set(object, "parts", parts);
     if (!good)
         json_decref(object);
@@ -88,13 +89,22 @@ get(const json_t *object, const char *key, double *out)
     return json_is_null(value) || (json_is_number(value) && *out >= 0 && isfinite(*out));
 }
 
+/* Files of earlier versions have no such member. */
+static bool
+get_if_there(const json_t *object, const char *key, double *out)
+{
+    *out = (double)NAN;
+    return !json_object_get(object, key) || get(object, key, out);
+}
+
 static bool
 read_rank(const json_t *object, struct rank_time *r)
 {
     const char *host = json_string_value(json_object_get(object, "host"));
     const json_t *parts = json_object_get(object, "parts");
     bool good = host && get(object, "seconds", &r->seconds) && get(object, "work", &r->work) &&
-                get(object, "busy", &r->busy) && isfinite(r->seconds) && isfinite(r->work);
+                get(object, "busy", &r->busy) && get_if_there(object, "modelled", &r->modelled) &&
+                isfinite(r->seconds) && isfinite(r->work);
     unsigned i;
 
     for (i = 0; good && i < PART_COUNT; i++)

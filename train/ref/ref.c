@@ -372,6 +372,7 @@ const struct backend backend_ref = {
     .plan_free = ref_free,
     .write = host_write,
     .read = host_read,
+    .read_beside = host_read,
     .set_state = host_set_state,
     .accumulate = host_accumulate,
     .update = host_update,

@@ -171,6 +171,8 @@ cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
         return;
     cuda_add_floats(&w->read, v->gamma, channels);
     cuda_add_floats(&w->read, v->beta, channels);
+    if (!v->mean)
+        return;
     cuda_add_floats(&w->read, v->mean, first);
     cuda_add_floats(&w->read, v->variance, first);
     cuda_add_floats(&w->read, v->mean + first + fresh, channels - first - fresh);
@@ -182,4 +184,27 @@ cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
     CUDA_ADD_MEMBER(&w->read, v->block, images);
     cuda_add_floats(&w->written, v->mean + first, fresh);
     cuda_add_floats(&w->written, v->variance + first, fresh);
+}
+
+/* Gradients of parameters are read from the second micro-batch on: here the first is counted. */
+void
+cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, size_t pixels, size_t channels,
+                struct cuda_work *w)
+{
+    if (!f->values)
+        return;
+    cuda_add_slab(l, &w->read, f->values, pixels, channels, f->values_ld);
+    cuda_add_floats(&w->read, f->mean, channels);
+    cuda_add_floats(&w->read, f->variance, channels);
+    cuda_add_floats(&w->read, f->by_beta, f->by_beta ? channels : 0);
+    cuda_add_floats(&w->read, f->by_gamma, f->by_gamma ? channels : 0);
+    CUDA_ADD_MEMBER(&w->read, f->block, images);
+    if (!f->sums.partial)
+        return;
+    cuda_add_sums(&w->read, &f->sums);
+    cuda_add_floats(&w->read, f->gamma, channels);
+    CUDA_ADD_MEMBER(&w->read, f->block, number);
+    CUDA_ADD_MEMBER(&w->read, f->state, unscale);
+    cuda_add_floats(&w->written, f->dbeta, channels);
+    cuda_add_floats(&w->written, f->dgamma, channels);
 }

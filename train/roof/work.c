@@ -61,9 +61,10 @@ conv_shape(enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
     }
 }
 
-/* What it leaves, and of data what is there before. */
+/* What it leaves, and of data what is there before; cuDNN leaves a gradient of weights as values, and one of it. */
 static void
-conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
+conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
+             struct cuda_work *w)
 {
     size_t weights = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
     size_t inputs = (size_t)a->images * a->height * a->width;
@@ -73,8 +74,10 @@ conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_
         cuda_add_slab(l, &w->written, a->y, outputs, a->out, a->y_ld);
     else if (kind == CONV_DATA)
         cuda_add_slab(l, &w->written, a->x, inputs, a->in, a->x_ld);
+    else if (by_cudnn)
+        cuda_add_bytes(&w->written, a->partial, weights * l->value_bytes);
     else
-        cuda_add_floats(&w->written, a->partial, cuda_blocks(cuda_blocks(outputs, GEMM_DEEP), a->steps_each) * weights);
+        cuda_add_floats(&w->written, a->partial, cuda_conv_splits(a) * weights);
     if (kind == CONV_DATA && a->add)
         cuda_add_slab(l, &w->read, a->x, inputs, a->in, a->x_ld);
     if (kind == CONV_WEIGHTS || !a->sums.partial)
@@ -86,7 +89,8 @@ conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_
 }
 
 static void
-work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
+work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
+          struct cuda_work *w)
 {
     size_t weights = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
     size_t inputs = (size_t)a->images * a->height * a->width;
@@ -102,7 +106,33 @@ work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_arg
     cuda_add_view(w, &a->norm, a->in);
     if (kind == CONV_DATA && a->norm.gamma)
         cuda_add_slab(l, &w->read, a->values, inputs, a->in, a->x_ld);
-    conv_written(l, kind, a, w);
+    if (kind == CONV_FORWARD && a->bias)
+        cuda_add_floats(&w->read, a->bias, a->out);
+    conv_written(l, kind, a, by_cudnn, w);
+}
+
+/* Both gradients in one pass. */
+static void
+work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct conv_args *a = &op->args.both.conv;
+    size_t pixels = (size_t)a->images * a->height * a->width, weights = (size_t)a->out * a->in;
+
+    w->flop = 2 * 2.0 * (double)pixels * (double)weights;
+    w->rows = pixels;
+    w->columns = a->in;
+    w->depth = a->out;
+    cuda_add_slab(l, &w->read, a->y, pixels, a->out, a->y_ld);
+    cuda_add_slab(l, &w->read, a->values, pixels, a->in, a->x_ld);
+    if (a->add)
+        cuda_add_slab(l, &w->read, a->x, pixels, a->in, a->x_ld);
+    cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
+    cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
+    cuda_add_view(w, &a->norm, a->in);
+    cuda_add_finish(l, &op->args.both.finish, pixels, a->out, w);
+    cuda_add_slab(l, &w->written, a->x, pixels, a->in, a->x_ld);
+    cuda_add_floats(&w->written, a->partial, op->y * weights);
+    cuda_add_sums(&w->written, &a->sums);
 }
 
 /* ---- what comes in, weights -------------------------------------------------------------------------------------- */
@@ -149,6 +179,40 @@ work_pack(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work
         w->columns += values;
         cuda_add_alone(&w->read, a->master + e->master, (e->stem ? stem_weights(e->out) : values) * sizeof(*a->master));
         cuda_add_alone(&w->written, e->packed, values * l->value_bytes);
+    }
+    if (op->x > a->blocks)
+        cuda_add_step_begin(&a->begin, w);
+}
+
+static void
+work_fold_weights(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct fold_weights_args *a = &op->args.fold_weights;
+    const struct fold_entry *e = cuda_known(l, a->entry);
+    unsigned i;
+
+    w->rows = 1;
+    cuda_add_bytes(&w->read, a->entry, a->entries * sizeof(*a->entry));
+    for (i = 0; e && i < a->entries; i++, e++) {
+        const struct pack_entry *p = &e->pack;
+        size_t values = p->stem ? (size_t)p->out * 4 * STEM_IN : (size_t)p->out * p->in * p->taps;
+        size_t bytes = p->out * sizeof(float);
+
+        w->columns += values;
+        if (p->packed) {
+            cuda_add_alone(&w->read, a->master + p->master,
+                           (p->stem ? stem_weights(p->out) : values) * sizeof(*a->master));
+            cuda_add_alone(&w->written, p->packed, values * l->value_bytes);
+        } else {
+            cuda_add_alone(&w->written, e->scale, bytes);
+        }
+        if (!e->shift)
+            continue;
+        cuda_add_alone(&w->written, e->shift, bytes);
+        cuda_add_alone(&w->read, a->master + e->gamma, bytes);
+        cuda_add_alone(&w->read, a->master + e->beta, bytes);
+        cuda_add_alone(&w->read, a->statistics + e->mean, bytes);
+        cuda_add_alone(&w->read, a->statistics + e->variance, bytes);
     }
 }
 
@@ -257,13 +321,13 @@ static void (*const work_of[CUDA_KERNEL_COUNT])(const struct cuda_place *l, cons
                                                 struct cuda_work *w) = {
     [CUDA_INPUT] = work_input,
     [CUDA_PACK_WEIGHTS] = work_pack,
+    [CUDA_FOLD_WEIGHTS] = work_fold_weights,
     [CUDA_SUM_ALL] = work_sum_all,
     [CUDA_NORM_SUMS] = cuda_work_norm_sums,
     [CUDA_NORM_APPLY] = cuda_work_norm_apply,
     [CUDA_FOLD_SUMS] = cuda_work_fold_sums,
     [CUDA_NORM_SETTLE] = cuda_work_norm_settle,
     [CUDA_NORM_MASK] = cuda_work_norm_mask,
-    [CUDA_NORM_RUNNING_ALL] = cuda_work_norm_running_all,
     [CUDA_NORM_MAX_POOL] = cuda_work_norm_pool,
     [CUDA_NORM_MAX_POOL_GRADIENT] = cuda_work_norm_pool,
     [CUDA_NORM_AVERAGE_POOL] = cuda_work_norm_pool,
@@ -279,28 +343,32 @@ static void (*const work_of[CUDA_KERNEL_COUNT])(const struct cuda_place *l, cons
     [CUDA_BRANCHES] = work_branches,
     [CUDA_BRANCHES_GRADIENT] = work_branches,
     [CUDA_LINEAR] = cuda_work_linear,
-    [CUDA_LINEAR_GRADIENT_DATA] = cuda_work_linear_gradient_data,
-    [CUDA_LINEAR_GRADIENT_WEIGHTS] = cuda_work_linear_gradient_weights,
+    [CUDA_LINEAR_GRADIENT] = cuda_work_linear_gradient,
     [CUDA_LOSS] = cuda_work_loss,
-    [CUDA_STEP_BEGIN] = cuda_work_step_begin,
     [CUDA_STEP_END] = cuda_work_step_end,
     [CUDA_GRADIENT_SQUARES] = cuda_work_squares,
     [CUDA_STEP_DECIDE] = cuda_work_decide,
     [CUDA_OPTIMIZER] = cuda_work_optimizer,
-    [CUDA_STEP_STATISTICS] = cuda_work_statistics,
     [CUDA_WIDEN] = work_widen,
-};
+#define WORK_BOTH(form, ...) [CUDA_CONV_BOTH_##form] = work_both,
+    BOTH_FORMS(WORK_BOTH)};
 
 bool
 cuda_is_conv(const struct cuda_op *op)
 {
-    return op->kernel < CONV_TILES * 6;
+    return cuda_products_of(op).one;
 }
 
 bool
 cuda_is_pair(const struct cuda_op *op)
 {
-    return op->kernel >= CONV_TILES * 6 && op->kernel < CUDA_INPUT;
+    return cuda_products_of(op).pair;
+}
+
+bool
+cuda_is_both(const struct cuda_op *op)
+{
+    return work_of[op->kernel] == work_both;
 }
 
 void
@@ -308,10 +376,10 @@ cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_w
 {
     *out = (struct cuda_work){.flop = 0};
     if (cuda_is_conv(op)) {
-        work_conv(l, (enum conv_kind)(op->kernel % 6 / 2), &op->args.conv, out);
+        work_conv(l, cuda_products_of(op).kind, &op->args.conv, op->by_cudnn, out);
     } else if (cuda_is_pair(op)) { /* its shape is that of the gradient of data */
-        work_conv(l, CONV_WEIGHTS, &op->args.pair.weights, out);
-        work_conv(l, CONV_DATA, &op->args.pair.data, out);
+        work_conv(l, CONV_WEIGHTS, &op->args.pair.weights, false, out);
+        work_conv(l, CONV_DATA, &op->args.pair.data, false, out);
     } else if (work_of[op->kernel]) {
         work_of[op->kernel](l, op, out);
     }

@@ -51,6 +51,7 @@ struct cuda_place {
 void cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *out);
 bool cuda_is_conv(const struct cuda_op *op); /* one product */
 bool cuda_is_pair(const struct cuda_op *op); /* both gradients of a convolution */
+bool cuda_is_both(const struct cuda_op *op); /* the same in one pass */
 
 /* ---- areas (areas.c) ---------------------------------------------------------------------------------------- */
 
@@ -74,6 +75,9 @@ void cuda_add_slab(const struct cuda_place *l, struct cuda_areas *to, const void
 void cuda_add_sums(struct cuda_areas *to, const struct channel_sums *s);
 /* Statistics of so many channels that are seen through a view. */
 void cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels);
+/* What finishes a gradient of so many pixels and channels while it is loaded, but for the gradient itself. */
+void cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, size_t pixels, size_t channels,
+                     struct cuda_work *w);
 
 /* ---- normalisations (work_norm.c), the head and the step (work_step.c) --------------------------------- */
 
@@ -84,18 +88,17 @@ CUDA_WORK(norm_apply)
 CUDA_WORK(fold_sums)
 CUDA_WORK(norm_settle)
 CUDA_WORK(norm_mask)
-CUDA_WORK(norm_running_all)
 CUDA_WORK(norm_pool)
 CUDA_WORK(linear)
-CUDA_WORK(linear_gradient_data)
-CUDA_WORK(linear_gradient_weights)
+CUDA_WORK(linear_gradient)
 CUDA_WORK(loss)
-CUDA_WORK(step_begin)
 CUDA_WORK(step_end)
 CUDA_WORK(squares)
 CUDA_WORK(decide)
 CUDA_WORK(optimizer)
-CUDA_WORK(statistics)
 #undef CUDA_WORK
+/* What rides with another launch. */
+void cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, struct cuda_work *w);
+void cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w);
 
 #endif

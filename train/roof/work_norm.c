@@ -121,7 +121,7 @@ others_have_it(const struct running_entry *all, unsigned count, unsigned which)
 
 /* Running statistics lie side by side: of all entries, from the first to the end of the last. */
 static void
-add_running(struct cuda_work *w, const struct norm_running_all_args *a, const struct running_entry *e)
+add_moved(struct cuda_work *w, const struct norm_running_args *a, const struct running_entry *e)
 {
     size_t first = SIZE_MAX, end = 0;
     unsigned i;
@@ -140,22 +140,19 @@ add_running(struct cuda_work *w, const struct norm_running_all_args *a, const st
 }
 
 void
-cuda_work_norm_running_all(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, struct cuda_work *w)
 {
-    const struct norm_running_all_args *a = &op->args.norm_running_all;
     const struct running_entry *e = cuda_known(l, a->entry);
     unsigned i;
 
-    w->rows = a->entries;
     cuda_add_bytes(&w->read, a->entry, a->entries * sizeof(*a->entry));
     CUDA_ADD_MEMBER(&w->read, a->block, images);
     if (!e)
         return;
-    add_running(w, a, e);
+    add_moved(w, a, e);
     for (i = 0; i < a->entries; i++) {
         size_t bytes = e[i].channels * sizeof(float);
 
-        w->columns += e[i].channels;
         if (others_have_it(e, a->entries, i))
             continue;
         cuda_add_alone(&w->read, e[i].mean, bytes);
@@ -190,6 +187,8 @@ cuda_work_norm_pool(const struct cuda_place *l, const struct cuda_op *op, struct
     cuda_add_view(w, &a->norm, p->channels);
     if (forward) {
         cuda_add_slab(l, &w->written, p->y, outputs, p->channels, p->y_ld);
+        cuda_add_sums(&w->written, &a->sums);
+        cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
         return;
     }
     cuda_add_slab(l, &w->read, p->dy, outputs, p->channels, p->dy_ld);
@@ -197,4 +196,5 @@ cuda_work_norm_pool(const struct cuda_place *l, const struct cuda_op *op, struct
         cuda_add_slab(l, &w->read, p->dx, inputs, p->channels, p->dx_ld);
     cuda_add_slab(l, &w->written, p->dx, inputs, p->channels, p->dx_ld);
     cuda_add_sums(&w->written, &a->sums);
+    cuda_add_finish(l, &a->finish, outputs, p->channels, w);
 }

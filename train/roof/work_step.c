@@ -31,7 +31,7 @@ cuda_work_linear(const struct cuda_place *l, const struct cuda_op *op, struct cu
 }
 
 void
-cuda_work_linear_gradient_data(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+cuda_work_linear_gradient(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
     const struct linear_args *a = &op->args.linear;
 
@@ -39,15 +39,6 @@ cuda_work_linear_gradient_data(const struct cuda_place *l, const struct cuda_op 
     cuda_add_floats(&w->read, a->dz, (size_t)a->images * a->out);
     cuda_add_floats(&w->read, a->w, (size_t)a->out * a->in);
     cuda_add_slab(l, &w->written, a->dx, a->images, a->in, a->dx_ld);
-}
-
-void
-cuda_work_linear_gradient_weights(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
-{
-    const struct linear_args *a = &op->args.linear;
-
-    linear_shape(a, w);
-    cuda_add_floats(&w->read, a->dz, (size_t)a->images * a->out);
     cuda_add_slab(l, &w->read, a->x, a->images, a->in, a->x_ld);
     CUDA_ADD_MEMBER(&w->read, a->state, unscale);
     CUDA_ADD_MEMBER(&w->read, a->block, number);
@@ -61,7 +52,6 @@ cuda_work_loss(const struct cuda_place *l, const struct cuda_op *op, struct cuda
     const struct loss_args *a = &op->args.loss;
     size_t outputs = (size_t)a->images * a->out;
 
-    (void)l;
     w->rows = a->images;
     w->columns = a->out;
     CUDA_ADD_MEMBER(&w->read, a->state, loss_scale);
@@ -73,6 +63,8 @@ cuda_work_loss(const struct cuda_place *l, const struct cuda_op *op, struct cuda
     cuda_add_floats(&w->read, a->z, outputs);
     cuda_add_floats(&w->written, a->dz, outputs);
     CUDA_ADD_MEMBER(&w->written, a->state, loss);
+    if (a->running.entries > 0)
+        cuda_add_running(l, &a->running, w);
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
@@ -85,12 +77,8 @@ one_row(struct cuda_work *w, size_t count)
 }
 
 void
-cuda_work_step_begin(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w)
 {
-    const struct step_begin_args *a = &op->args.begin;
-
-    (void)l;
-    one_row(w, a->count);
     cuda_add_floats(&w->read, a->statistics, a->from_zero ? 0 : a->count);
     CUDA_ADD_MEMBER(&w->read, a->state, loss_scale);
     cuda_add_floats(&w->written, a->running, a->count);
@@ -162,16 +150,6 @@ cuda_work_optimizer(const struct cuda_place *l, const struct cuda_op *op, struct
         cuda_add_floats(&w->read, changed[i], changed[i] || i == 0 ? a->count : 0);
         cuda_add_floats(&w->written, changed[i], changed[i] || i == 0 ? a->count : 0);
     }
-}
-
-void
-cuda_work_statistics(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
-{
-    const struct step_statistics_args *a = &op->args.statistics;
-
-    (void)l;
-    one_row(w, a->count);
-    CUDA_ADD_MEMBER(&w->read, a->state, apply);
-    cuda_add_floats(&w->read, a->running, a->count);
-    cuda_add_floats(&w->written, a->statistics, a->count);
+    cuda_add_floats(&w->read, a->running, a->statistics_count);
+    cuda_add_floats(&w->written, a->statistics, a->statistics_count);
 }

@@ -6,12 +6,15 @@ libtrain_la_SOURCES += \
 	train/run/trainer_data.c \
 	train/run/trainer_folder.c \
 	train/run/trainer_judge.c \
+	train/run/trainer_leave.c \
+	train/run/trainer_order.c \
 	train/run/trainer_prepare.c \
 	train/run/trainer_preview.c \
 	train/run/trainer_private.h \
 	train/run/trainer_ranks.c \
 	train/run/trainer_save.c \
 	train/run/trainer_settings.c \
+	train/run/trainer_snapshot.c \
 	train/run/trainer_start.c \
 	train/run/trainer_step.c \
 	train/run/trainer_times.c \

@@ -7,6 +7,8 @@
 
 #include "run/trainer_private.h"
 
+#include "backend/ranges.h"
+
 #include "base/progress.h"
 
 #include <stdio.h>
@@ -156,8 +158,10 @@ run(struct trainer *t, struct chex_error *err)
 enum chex_status
 trainer_run(struct trainer *t, struct chex_error *err)
 {
-    enum chex_status status = run(t, err);
+    enum chex_status status;
 
+    ranges_open(collective_rank(t->job.all));
+    status = run(t, err);
     tell_times(t, status);
     return status;
 }
@@ -191,17 +195,21 @@ trainer_free(struct trainer *t)
     if (!t)
         return;
     trainer_end_save(&t->job, &t->saving, &t->result);
+    trainer_release_judged(&t->saving.due);
     trainer_close_epoch(&t->pass, &t->stepping);
-    trainer_close_data(&t->engine, &t->images);
     if (t->run.lock.held && lock_drop(&t->run.lock, &err) != CHEX_OK)
         trainer_warn(&t->job, "%s", err.text);
     trainer_free_arrays(&t->host);
     trainer_free_arrays(&t->best.arrays);
-    free(t->pass.order);
+    free(t->pass.order.sample);
+    free(t->pass.next.sample);
     for (i = 0; i < STEPS_UNDER_WAY; i++)
         buffer_release(&t->stepping.step[i].names);
-    if (t->engine.backend) {
+    if (t->engine.backend)
         t->engine.backend->plan_free(t->engine.plan);
+    /* Until a plan's end its device may wait for a rank that is gone; to free the store is to wait for the device. */
+    trainer_close_data(&t->engine, &t->images);
+    if (t->engine.backend) {
         if (t->engine.reduce)
             t->engine.reduce->ops->free(t->engine.reduce);
         t->engine.backend->device_close(t->engine.device);
@@ -245,6 +253,7 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .select = t->task.select,
         .reading = t->images.reading,
         .sums = t->engine.reduce ? t->engine.reduce->text : "",
+        .engine = t->engine.facts.engine,
         .ranks = t->job.all ? collective_size(t->job.all) : 1,
         .own_clock = t->engine.device && t->engine.device->info.own_clock,
         .collective = t->job.all,

@@ -14,7 +14,8 @@
  *
  * State of a run between two steps is struct checkpoint_state and the arenas of the plan, the same on every rank; rank
  * 0 alone reads and writes RUN.  Events and messages come by the callbacks of struct trainer_watch, on rank 0 alone:
- * this library prints nothing.
+ * this library prints nothing.  A thread of rank 0 writes the checkpoint, and before it best.safetensors and the files
+ * of the evaluation, while the next epoch is trained.
  *
  * The step is that of backend.h.  Ranks do not meet for it: what anyone wants, and that a rank has a fault, comes with
  * the result of a step, to all ranks alike.  Only after a fault they meet, and then all have the text of it.
@@ -153,7 +154,7 @@ struct trainer_epoch {
 
 struct trainer_verdict {
     const struct evaluation *evaluation;
-    const struct evaluation_source *source; /* for predictions.h and its like */
+    const struct evaluation_source *source; /* for predictions.h and its like; of draw() alone */
     const char *split, *sha256;             /* its name, and the hash of its members */
     bool final;                             /* of the best model, at the end; or that of trainer_evaluate() */
     bool best;                              /* the best so far */
@@ -180,6 +181,8 @@ struct trainer_watch {
     void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of);    /* bytes */
     void (*evaluating)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* micro-batches */
     void (*evaluated)(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
+    /* A picture of the best model so far, or of a final evaluation, into RUN.  By another thread, one at a time. */
+    enum chex_status (*draw)(const struct folder *run, const struct trainer_verdict *verdict, struct chex_error *err);
     void (*saved)(void *context, const struct trainer *t, const char *name, double seconds);
     /* One line: what the user should know. */
     void (*note)(void *context, const struct trainer *t, const char *text);
@@ -269,8 +272,9 @@ struct trainer_facts {
     enum select_metric select;
     struct trainer_reading reading;
     int ranks;
-    bool own_clock;   /* of the device: device_info */
-    const char *sums; /* over the ranks: "by NCCL 2.28.9"; "" where there is one way alone */
+    bool own_clock;     /* of the device: device_info */
+    const char *sums;   /* over the ranks: "by NCCL 2.28.9"; "" where there is one way alone */
+    const char *engine; /* of convolutions: plan_facts */
     struct collective *collective;
     const struct folder *folder;   /* RUN; NULL before it is open */
     const struct run_value *value; /* all options as they are in effect */

@@ -95,7 +95,7 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
     if (images->reading.on_device || job->o->cache == CACHE_AUTO)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
-                     format_bytes(size, needed), format_bytes(there, left));
+                     format_bytes_beside(size, there, needed), format_bytes_beside(there, size, left));
 }
 
 /* The splits of every epoch are kept where there is room for them, once for each rank of the node. */
@@ -114,8 +114,8 @@ choose_cache(const struct trainer_job *job, const struct trainer_task *task, con
     if (status != CHEX_OK || job->o->cache != CACHE_HOST || images->reading.size <= available / ranks)
         return status;
     return error_set(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
-                     format_bytes(images->reading.size, needed), images->reading.node_ranks,
-                     format_bytes(available, there));
+                     format_bytes_beside(images->reading.size, available, needed), images->reading.node_ranks,
+                     format_bytes_beside(available, images->reading.size, there));
 }
 
 enum chex_status
@@ -146,7 +146,7 @@ trainer_compare_window(const struct trainer_job *job, const struct trainer_image
     if (job->o->choose_window || job->o->window == state->window)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                     "cannot go on from '%s/%s': it was made with other options: shuffle %s -> %s", from->path, name,
+                     "cannot resume from '%s/%s': it was made with other options: shuffle %s -> %s", from->path, name,
                      trainer_shuffle(state->window, kept), trainer_shuffle(job->o->window, wanted));
 }
 

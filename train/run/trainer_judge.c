@@ -8,18 +8,12 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
-#include "checkpoint/checkpoint_private.h"
-#include "eval/predictions.h"
+#include "backend/ranges.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "base/progress.h"
+
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define AHEAD 4
 
@@ -69,7 +63,9 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
     if (status == CHEX_OK) {
         const struct trainer_section section = trainer_section_begin(&t->job);
 
+        ranges_push(PART_EVALUATE);
         status = evaluate(&o, out, err);
+        ranges_pop();
         trainer_section_end(&t->job, &section, PART_EVALUATE, NULL);
         /* Waiting for images is that, here too. */
         t->times.parts.seconds[PART_EVALUATE] -= out->wait;
@@ -86,102 +82,35 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
     return status;
 }
 
-/* ---- files of results -------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
-/* The folder of a file that the user named, and its name there.  A device or a pipe would be replaced by the file. */
-static enum chex_status
-open_elsewhere(const char *path, struct folder *folder, const char **name, struct chex_error *err)
+/* The callback, on rank 0. */
+static void
+tell(const struct trainer_job *job, const struct trainer_task *task, struct trainer_verdict *v)
 {
-    const char *slash = strrchr(path, '/');
-    char parent[4096];
-    struct stat there;
+    const struct chex_split_info *info = chex_dataset_split(task->ds, v->evaluation->split);
 
-    *name = slash ? slash + 1 : path;
-    if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
-        (int)sizeof(parent))
-        return error_set(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
-    if (folder_open(slash == path ? "/" : parent, false, folder, err) != CHEX_OK)
-        return error_context(err, CHEX_ERR_WRITE, "--predict");
-    if (**name == '\0' || (fstatat(folder->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
-        return error_set(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
-    if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        return error_system(err, CHEX_ERR_WRITE, errno, "--predict: cannot write to the folder '%s'", folder->path);
-    return CHEX_OK;
-}
-
-enum chex_status
-trainer_check_predict(const struct trainer_job *job, struct chex_error *err)
-{
-    struct folder folder = {.fd = -1};
-    const char *name;
-    enum chex_status status = job->o->predict ? open_elsewhere(job->o->predict, &folder, &name, err) : CHEX_OK;
-
-    folder_close(&folder);
-    return status;
-}
-
-/* Into any folder, for --predict. */
-static enum chex_status
-write_elsewhere(const struct evaluation *e, const struct evaluation_source *from, const char *path,
-                struct chex_error *err)
-{
-    struct folder folder = {.fd = -1};
-    const char *name;
-    enum chex_status status = open_elsewhere(path, &folder, &name, err);
-
-    if (status == CHEX_OK)
-        status = predictions_write(e, from, &folder, name, err);
-    folder_close(&folder);
-    return status;
-}
-
-static enum chex_status
-leave(const struct trainer_job *job, const struct run_folder *run, const struct trainer_verdict *v,
-      struct chex_error *err)
-{
-    const struct evaluation *e = v->evaluation;
-    char predictions[64], numbers[64];
-    enum chex_status status = CHEX_OK;
-
-    snprintf(predictions, sizeof(predictions), "predictions-%s.csv", v->split);
-    snprintf(numbers, sizeof(numbers), "metrics-%s.json", v->split);
-    if (run->folder.path)
-        status = predictions_write(e, v->source, &run->folder, predictions, err);
-    if (status == CHEX_OK && run->folder.path)
-        status = metrics_write(e, v->source, &run->folder, numbers, err);
-    if (status == CHEX_OK && v->final && job->o->predict)
-        status = write_elsewhere(e, v->source, job->o->predict, err);
-    return status;
+    v->split = info->name;
+    v->sha256 = info->members_sha256;
+    if (job->is_rank_0 && job->w->evaluated)
+        job->w->evaluated(job->w->context, job->trainer, v);
 }
 
 enum chex_status
 trainer_tell(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
              const struct trainer_best *best, struct trainer_verdict *v, struct chex_error *err)
 {
-    const struct chex_split_info *info = chex_dataset_split(task->ds, v->evaluation->split);
-    const char *slash = strrchr(v->weights, '/');
-    const struct evaluation_source source = {.ds = task->ds,
-                                             .model = task->graph->model,
-                                             .side = task->side,
-                                             .checkpoint = slash ? slash + 1 : v->weights,
-                                             .checkpoint_sha256 = best->hash[0] ? best->hash : NULL,
-                                             .step = v->step,
-                                             .epochs = v->epochs};
+    struct chex_error picture = {.status = CHEX_OK};
     enum chex_status status = CHEX_OK;
 
-    v->split = info->name;
-    v->sha256 = info->members_sha256;
-    v->source = &source;
-    if (job->is_rank_0 && (v->best || v->final))
-        status = leave(job, run, v, err);
-    if (job->is_rank_0 && status == CHEX_ERR_WRITE && !v->final) {
-        trainer_warn(job, "%s", err->text);
-        status = CHEX_OK;
-    }
+    v->split = chex_dataset_split(task->ds, v->evaluation->split)->name;
+    if (job->is_rank_0)
+        status = trainer_leave(job, task, run, best, v, &picture, err);
+    if (picture.status != CHEX_OK)
+        trainer_warn(job, "%s", picture.text);
     /* What took hours is shown even where it cannot be written. */
-    if (job->is_rank_0 && (status == CHEX_OK || status == CHEX_ERR_WRITE) && job->w->evaluated)
-        job->w->evaluated(job->w->context, job->trainer, v);
-    v->source = NULL;
+    if (status == CHEX_OK || status == CHEX_ERR_WRITE)
+        tell(job, task, v);
     return collective_agree(job->all, status, NULL, err);
 }
 
@@ -200,7 +129,7 @@ trainer_tell_epoch(struct trainer *t)
     t->epoch.skipped = t->result.skipped;
     t->epoch.loss = epoch_loss(&t->state);
     t->epoch.rate = schedule_rate(&t->state.schedule, t->state.step > 0 ? t->state.step - 1 : 0);
-    memcpy(t->epoch.order, t->pass.hash, sizeof(t->epoch.order));
+    memcpy(t->epoch.order, t->pass.order.hash, sizeof(t->epoch.order));
     if (t->job.is_rank_0 && t->job.w->epoch)
         t->job.w->epoch(t->job.w->context, t, &t->epoch);
 }
@@ -243,45 +172,62 @@ advance(const struct trainer_job *job, const struct trainer_task *task, struct c
 }
 
 /* Without a validation split the last model is the best. */
-static enum chex_status
-end_unjudged(struct trainer *t, struct chex_error *err)
+static void
+end_unjudged(struct trainer *t)
 {
     advance(&t->job, &t->task, &t->state, epoch_loss(&t->state), true, epoch_loss(&t->state));
-    return trainer_keep_best(t, err);
+    t->saving.due.best = t->job.is_rank_0;
+}
+
+/* The epoch is trained, but not judged: a resumed run begins with that. */
+static enum chex_status
+save_unjudged(struct trainer *t, struct chex_error *err)
+{
+    struct chex_error other;
+
+    if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)
+        return error_set(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved", COUNT_TEXT(t->state.step));
+    return error_set(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
+}
+
+/* The evaluation is taken: rank 0 writes it with the checkpoint that follows. */
+static void
+end_judged(struct trainer *t, struct evaluation *e)
+{
+    struct trainer_verdict about = {.weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
+    double now = merit(&t->task, e);
+
+    about.evaluation = e;
+    about.best = is_better(&t->task, now, t->state.best);
+    advance(&t->job, &t->task, &t->state, now, about.best, e->loss);
+    tell(&t->job, &t->task, &about);
+    if (about.best && t->job.is_rank_0) {
+        t->saving.due = (struct judged){.best = true, .there = true, .evaluation = *e, .verdict = about};
+        *e = (struct evaluation){.count = 0};
+    }
 }
 
 enum chex_status
 trainer_end_epoch(struct trainer *t, struct chex_error *err)
 {
-    struct trainer_verdict about = {.weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
-    struct evaluation e;
-    enum chex_status status;
+    struct evaluation e = {.count = 0};
+    enum chex_status status = CHEX_OK, copied;
+    struct chex_error other;
 
-    status = collective_size(t->job.all) > 1 ? trainer_compare_weights(&t->job, &t->task, &t->engine, &t->state, err)
-                                             : CHEX_OK;
-    if (status != CHEX_OK)
-        return status;
-    if (t->task.validation < 0)
-        return end_unjudged(t, err);
-    status = trainer_judge(t, t->task.validation, t->job.o->average, &e, err);
-    if (status == CHEX_ERR_STOPPED) {
-        /* The epoch is trained, but not judged: a resumed run begins with that. */
-        struct chex_error other;
-
-        if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)
-            status = error_set(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved",
-                               COUNT_TEXT(t->state.step));
-        else
-            error_set(err, status, "stopped at step %s", COUNT_TEXT(t->state.step));
-    }
-    if (status == CHEX_OK) {
-        about.evaluation = &e;
-        about.best = is_better(&t->task, merit(&t->task, &e), t->state.best);
-        advance(&t->job, &t->task, &t->state, merit(&t->task, &e), about.best, e.loss);
-        if (about.best)
-            status = trainer_keep_best(t, err);
-        if (status == CHEX_OK)
-            status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
+    trainer_begin_snapshot(t);
+    if (t->task.validation >= 0)
+        status = trainer_judge(t, t->task.validation, t->job.o->average, &e, err);
+    copied = trainer_end_snapshot(t, &other);
+    if (copied != CHEX_OK) {
+        if (err)
+            *err = other;
+        status = copied;
+    } else if (status == CHEX_ERR_STOPPED) {
+        status = save_unjudged(t, err);
+    } else if (status == CHEX_OK && t->task.validation < 0) {
+        end_unjudged(t);
+    } else if (status == CHEX_OK) {
+        end_judged(t, &e);
     }
     evaluation_release(&e);
     return status;

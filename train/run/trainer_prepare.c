@@ -198,6 +198,21 @@ choose_batches(const struct trainer_job *job, struct trainer_task *task, const s
     return CHEX_OK;
 }
 
+/* What a model of the device gives a step; without one nothing is compared with it. */
+static double
+modelled_seconds(const struct trainer_engine *engine)
+{
+    struct plan_model model = {.launch = NULL};
+    struct chex_error other;
+    double seconds = 0;
+
+    if (engine->options.train && engine->backend->plan_model &&
+        engine->backend->plan_model(engine->device, &engine->options, &model, &other) == CHEX_OK)
+        seconds = model.seconds;
+    plan_model_free(&model);
+    return seconds;
+}
+
 /* All of it together with what this process keeps in host memory, where that is the memory of the device. */
 static enum chex_status
 check_memory(const struct trainer_job *job, const struct trainer_task *task, struct trainer_engine *engine,
@@ -216,8 +231,8 @@ check_memory(const struct trainer_job *job, const struct trainer_task *task, str
     if (engine->memory_all <= engine->device->info.memory)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
-                     format_bytes(engine->memory_all, needed), format_bytes(engine->device->info.memory, there),
-                     task->micro);
+                     format_bytes_beside(engine->memory_all, engine->device->info.memory, needed),
+                     format_bytes_beside(engine->device->info.memory, engine->memory_all, there), task->micro);
 }
 
 /* What a plan would be; a dry run makes none. */
@@ -256,6 +271,8 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
         status = check_memory(job, task, engine, err);
     if (status == CHEX_OK && !o->plan_only)
         status = engine->backend->plan_new(engine->device, &engine->options, &engine->plan, &engine->facts, err);
+    if (status == CHEX_OK && !o->plan_only)
+        engine->modelled = modelled_seconds(engine);
     settings_add(&task->settings, &setting_algorithms, &algorithms);
     if (status == CHEX_OK && task->settings.failed)
         return error_memory(err);

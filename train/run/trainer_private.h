@@ -8,10 +8,13 @@
  *     trainer_folder.c    RUN, its lock
  *     trainer_weights.c   weights: of a file, and from rank 0 to all
  *     trainer_start.c     state and weights with which a run begins
+ *     trainer_order.c     the order of an epoch
  *     trainer_step.c      one step
  *     trainer_times.c     where the time of the ranks goes
  *     trainer_ranks.c     are the ranks what they should be?
- *     trainer_save.c      checkpoints and the best model
+ *     trainer_snapshot.c  a copy of the arenas, taken beside an evaluation
+ *     trainer_save.c      checkpoints, the best model and what was judged of it
+ *     trainer_leave.c     files of an evaluation
  *     trainer_judge.c     evaluations, and the rate, best model and end that follow
  *     trainer.c           the order of all that
  *
@@ -51,6 +54,7 @@ struct trainer_times {
     double reduced;               /* seconds of waiting for sums, reported in the step at hand */
     struct step_times parts;
     uint64_t steps, entries;
+    double whole_steps;    /* the same, where one with fewer images of this rank counts less */
     struct buffer message; /* its account, and a float for each entry */
     bool broken;           /* no memory for it */
     struct buffer spans;   /* struct trace_span, up to spans_most bytes */
@@ -81,6 +85,7 @@ struct trainer_engine {
     struct plan_options options;
     struct plan_facts facts;
     struct plan *plan;   /* NULL in a dry run */
+    double modelled;     /* seconds of a step of this rank, as plan_model() has them; 0: not known */
     uint64_t memory_all; /* bytes, with host copies */
 };
 
@@ -107,10 +112,17 @@ struct trainer_best {
     char hash[DIGEST_HEX];
 };
 
+/* The order of an epoch, and its hash. */
+struct pass_order {
+    bool there;
+    uint32_t epoch;
+    uint32_t *sample; /* [task.samples.count] */
+    char hash[ORDER_HASH];
+};
+
 /* trainer_step.c: the training images of the epoch at hand. */
 struct trainer_pass {
-    uint32_t *order; /* [task.samples.count] */
-    char hash[ORDER_HASH];
+    struct pass_order order, next; /* next: made while the epoch is judged */
     struct loader *loader;
 };
 
@@ -135,6 +147,26 @@ struct stepping {
     uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
 };
 
+/* trainer_snapshot.c: a copy of the arenas that a checkpoint has; of rank 0 in trainer.host. */
+struct snapshot {
+    bool taken; /* it is that of the plan, until trainer_save() */
+    bool running;
+    pthread_t thread;
+    uint32_t sum; /* of the parameters */
+    enum chex_status status;
+    struct chex_error err;
+};
+
+/* What an evaluation leaves beside the checkpoint that follows it; rank 0. */
+struct judged {
+    bool best;                      /* the model of the checkpoint is the best so far */
+    bool there;                     /* and was judged so: */
+    struct evaluation evaluation;   /* evaluation_release() */
+    struct trainer_verdict verdict; /* of it */
+};
+
+#define SAVE_WARNINGS 3
+
 /* trainer_save.c: a checkpoint that is being written.  The arrays are trainer.host. */
 struct saving {
     bool begun; /* any, on every rank; of this step: */
@@ -142,11 +174,15 @@ struct saving {
     double started_at; /* progress_clock() */
 
     /* Rank 0. */
+    struct judged due;     /* with the next one */
     bool pending, running; /* not met yet; by a thread */
     atomic_bool done;
     pthread_t thread;
+    struct judged judged; /* is written first; trainer.best is the thread's meanwhile, too */
     struct checkpoint_state state;
     double since, seconds;
+    struct chex_error warning[SAVE_WARNINGS]; /* of what did not keep it from being written */
+    unsigned warnings;
     enum chex_status status; /* once it is met, until all ranks know */
     struct chex_error err;
 };
@@ -162,6 +198,7 @@ struct trainer {
     struct trainer_best best;
     struct trainer_pass pass;
     struct stepping stepping;
+    struct snapshot snapshot;
     struct saving saving;
     struct trainer_epoch epoch; /* what this process did of it */
     struct trainer_times times;
@@ -251,10 +288,13 @@ enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 /* A note where the ranks do not run on the same. */
 enum chex_status trainer_compare_devices(const struct trainer_job *job, const struct trainer_engine *engine,
                                          struct chex_error *err);
-/* Do all ranks have the same weights, bit by bit?  CHEX_ERR_BUG */
-enum chex_status trainer_compare_weights(const struct trainer_job *job, const struct trainer_task *task,
-                                         const struct trainer_engine *engine, const struct checkpoint_state *state,
-                                         struct chex_error *err);
+
+/* ---- trainer_order.c --------------------------------------------------------------------------------------------- */
+
+/* pass.next becomes that of the epoch behind the one at hand; by any thread, while no epoch is open. */
+void trainer_order_next(struct trainer *t);
+/* pass.order becomes that of the epoch at hand. */
+enum chex_status trainer_take_order(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
 
@@ -275,8 +315,9 @@ enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct c
 void trainer_times_begin(const struct trainer_job *job);
 /* plan_options.part; context: struct trainer_times. */
 void trainer_times_part(void *context, enum step_part part, double begin, double end);
-/* A step that ended. */
-void trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen);
+/* A step that ended; filled: the share of its micro-batches for which this rank had an image. */
+void trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen,
+                        double filled);
 
 /* An evaluation or a checkpoint: its time becomes that of the part, and PART_PEERS; in *also too, if it is not NULL. */
 struct trainer_section {
@@ -295,12 +336,36 @@ enum chex_status trainer_gather_times(struct trainer *t, bool last, struct chex_
 void trainer_leave_times(struct trainer *t);
 void trainer_times_release(struct trainer_times *times);
 
+/* ---- trainer_snapshot.c ------------------------------------------------------------------------------------------ */
+
+/* Rank 0: the arenas of a checkpoint into trainer.host; beside: by a thread, backend.read_beside. */
+enum chex_status trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err);
+/* Begin to copy the arenas, which nothing but an evaluation uses before trainer_end_snapshot(). */
+void trainer_begin_snapshot(struct trainer *t);
+/*
+ * The copy is there, and trainer_save() takes it.  All ranks: do they have the same weights, bit by bit?  CHEX_ERR_BUG,
+ * CHEX_ERR_MEMORY, of the backend.  Where the ranks do not meet any more it only waits for the copy.
+ */
+enum chex_status trainer_end_snapshot(struct trainer *t, struct chex_error *err);
+
+/* ---- trainer_leave.c --------------------------------------------------------------------------------------------- */
+
+/* Rank 0: can the file of --predict be written?  Without this, that would show only when everything is computed. */
+enum chex_status trainer_check_predict(const struct trainer_job *job, struct chex_error *err);
+/*
+ * Predictions, numbers and picture of an evaluation into RUN, and where --predict says; by any thread, rank 0.  A
+ * picture that could not be drawn is no failure: *picture has its error, else CHEX_OK.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_leave(const struct trainer_job *job, const struct trainer_task *task,
+                               const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
+                               struct chex_error *picture, struct chex_error *err);
+
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
 /*
- * Begin to save the state as a checkpoint, when the one before is written; rank 0 alone does anything, all call it.  A
- * disk that does not take it is told, and tried again later: t->result.unsaved.  CHEX_ERR_MEMORY, of the backend, and
- * CHEX_ERR_DIVERGED of the one before
+ * Begin to save the state as a checkpoint, and saving.due with it, when the one before is written; rank 0 alone does
+ * anything, all call it.  A disk that does not take it is told, and tried again later: t->result.unsaved.  The errors
+ * are those of the one before: CHEX_ERR_MEMORY, of the backend, CHEX_ERR_DIVERGED
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
 /* Wait for it: all ranks know the result.  The same errors. */
@@ -314,8 +379,7 @@ void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, 
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Is it time?  Checkpoints by steps are not asked for here. */
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
-/* The present model becomes best.safetensors, with the next trainer_save() at the latest. */
-enum chex_status trainer_keep_best(struct trainer *t, struct chex_error *err);
+void trainer_release_judged(struct judged *j);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
 
@@ -329,9 +393,7 @@ enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
  */
 enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
                                struct chex_error *err);
-/* Rank 0: can the file of --predict be written?  Without this, that would show only when everything is computed. */
-enum chex_status trainer_check_predict(const struct trainer_job *job, struct chex_error *err);
-/* Predictions and numbers of the best model or of a final evaluation into RUN, and the callback. */
+/* trainer_leave() of a final evaluation, and the callback; all ranks. */
 enum chex_status trainer_tell(const struct trainer_job *job, const struct trainer_task *task,
                               const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
                               struct chex_error *err);

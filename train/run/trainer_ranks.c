@@ -39,38 +39,3 @@ trainer_compare_devices(const struct trainer_job *job, const struct trainer_engi
     buffer_release(&all);
     return status;
 }
-
-/*
- * Every rank makes the same update from the same sums.  Where that is no longer so, all that follows would be
- * worthless.
- */
-enum chex_status
-trainer_compare_weights(const struct trainer_job *job, const struct trainer_task *task,
-                        const struct trainer_engine *engine, const struct checkpoint_state *state,
-                        struct chex_error *err)
-{
-    size_t count = task->graph->param_floats;
-    float *weights = malloc(count * sizeof(*weights));
-    enum chex_status status;
-    struct buffer all = {0};
-    uint32_t own, theirs;
-    int i;
-
-    status = weights ? engine->backend->read(engine->plan, ARENA_PARAMETERS, weights, err) : error_memory(err);
-    status = collective_agree(job->all, status, NULL, err);
-    own = status == CHEX_OK ? chex_crc32c(0, weights, count * sizeof(*weights)) : 0;
-    if (status == CHEX_OK)
-        status = collective_allgather(job->all, &own, sizeof(own), &all, NULL, err);
-    for (i = 1; status == CHEX_OK && i < collective_size(job->all); i++) {
-        memcpy(&theirs, all.data + (size_t)i * sizeof(theirs), sizeof(theirs));
-        memcpy(&own, all.data, sizeof(own));
-        if (theirs != own)
-            status = error_set(err, CHEX_ERR_BUG,
-                               "rank %d %s has other weights than rank 0 after step %s: a fault of its machine, or of "
-                               "this program; the checkpoint before is good",
-                               i, collective_host(job->all, i), COUNT_TEXT(state->step));
-    }
-    buffer_release(&all);
-    free(weights);
-    return status;
-}

@@ -1,9 +1,10 @@
 /*
  * trainer_save.c - checkpoints and the best model of a run; see trainer.h
  *
- * A checkpoint is a copy of state and arenas, which a thread writes while training continues.  The thread is met before
- * the next checkpoint and wherever the run needs to know: before it stops, before the best model is written, at its
- * end.  Rank 0 hears of its end at the next step; all ranks hear of the result where they meet for it.
+ * A checkpoint is a copy of state and arenas, which a thread of rank 0 writes while training continues; where the epoch
+ * is the best so far, behind its model, predictions and numbers.  The thread is met before the next checkpoint and
+ * wherever the run needs to know: before it stops, at its end.  So one save is under way at most.  Rank 0 hears of its
+ * end at the next step; all ranks hear of the result where they meet for it.
  *
  * A disk that is full ends no run: what could not be written is tried again with the next checkpoint, and the run ends
  * with an error only where the last one is not there.  The best model is written before the checkpoint whose state
@@ -15,6 +16,7 @@
 
 #include "run/trainer_private.h"
 
+#include "backend/ranges.h"
 #include "base/progress.h"
 #include "checkpoint/checkpoint_private.h"
 
@@ -29,21 +31,7 @@ trainer_save_is_due(const struct trainer_job *job, const struct saving *saving)
     return o->checkpoint_seconds > 0 && progress_clock() - saving->started_at >= o->checkpoint_seconds;
 }
 
-static enum chex_status
-read_arrays(const struct trainer_engine *engine, struct checkpoint_arrays *a, struct chex_error *err)
-{
-    float *const to[] = {[ARENA_PARAMETERS] = a->params, [ARENA_STATISTICS] = a->stats, [ARENA_GRADIENTS] = NULL,
-                         [ARENA_MOMENT1] = a->moment1,   [ARENA_MOMENT2] = a->moment2,  [ARENA_AVERAGE] = a->average};
-    enum chex_status status = CHEX_OK;
-    unsigned i;
-
-    for (i = 0; status == CHEX_OK && i < sizeof(to) / sizeof(to[0]); i++)
-        if (to[i])
-            status = engine->backend->read(engine->plan, (enum arena_id)i, to[i], err);
-    return status;
-}
-
-/* ---- the best model ---------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
 write_best(const struct trainer_task *task, const struct run_folder *run, struct trainer_best *best,
@@ -72,35 +60,64 @@ keep_copy(const struct trainer_task *task, const struct checkpoint_state *state,
     return CHEX_OK;
 }
 
-/* Rank 0. */
+static void
+warn_later(struct saving *saving, const struct chex_error *why)
+{
+    if (saving->warnings < SAVE_WARNINGS)
+        saving->warning[saving->warnings++] = *why;
+}
+
 static enum chex_status
 keep_best(struct trainer *t, struct chex_error *err)
 {
-    enum chex_status status = read_arrays(&t->engine, &t->host, err); /* which no thread reads: trainer_keep_best() */
+    struct saving *saving = &t->saving;
     struct checkpoint_arrays model = {.params = t->host.average ? t->host.average : t->host.params,
                                       .stats = t->host.stats};
+    struct chex_error told;
+    enum chex_status status = write_best(&t->task, &t->run, &t->best, &saving->state, &model, err);
 
-    if (status == CHEX_OK)
-        status = write_best(&t->task, &t->run, &t->best, &t->state, &model, err);
     t->best.pending = false;
     if (status != CHEX_ERR_WRITE)
         return status;
-    trainer_warn(&t->job, "%s; it is kept in memory and tried again", err->text);
-    t->result.unsaved = true;
-    return keep_copy(&t->task, &t->state, &t->best, &model, err);
+    error_set(&told, status, "%s; it is kept in memory and tried again", err->text);
+    warn_later(saving, &told);
+    return keep_copy(&t->task, &saving->state, &t->best, &model, err);
 }
 
-enum chex_status
-trainer_keep_best(struct trainer *t, struct chex_error *err)
+/* A disk that does not take these files ends no run. */
+static enum chex_status
+leave_judged(struct trainer *t, struct chex_error *err)
 {
-    enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
+    struct saving *saving = &t->saving;
+    struct chex_error picture;
+    enum chex_status status;
 
-    if (status == CHEX_OK && t->job.is_rank_0)
-        status = keep_best(t, err);
-    return collective_agree(t->job.all, status, NULL, err);
+    saving->judged.verdict.evaluation = &saving->judged.evaluation;
+    status = trainer_leave(&t->job, &t->task, &t->run, &t->best, &saving->judged.verdict, &picture, err);
+    if (status == CHEX_ERR_WRITE)
+        warn_later(saving, err);
+    if (picture.status != CHEX_OK)
+        warn_later(saving, &picture);
+    return status == CHEX_ERR_WRITE ? CHEX_OK : status;
 }
 
-/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+/* What the state of the checkpoint names, and then the checkpoint. */
+static enum chex_status
+write_all(struct trainer *t, struct chex_error *err)
+{
+    struct saving *saving = &t->saving;
+    enum chex_status status = saving->judged.best ? keep_best(t, err) : CHEX_OK;
+
+    if (status == CHEX_OK && saving->judged.there)
+        status = leave_judged(t, err);
+    if (status == CHEX_OK && t->best.pending) {
+        status = write_best(&t->task, &t->run, &t->best, &t->best.state, &t->best.arrays, err);
+        t->best.pending = status != CHEX_OK;
+    }
+    if (status == CHEX_OK)
+        status = checkpoint_save(&t->run.folder, t->task.graph, &saving->state, &t->host, t->job.o->keep, err);
+    return status;
+}
 
 static void *
 write_snapshot(void *context)
@@ -108,34 +125,37 @@ write_snapshot(void *context)
     struct trainer *t = context;
     struct saving *saving = &t->saving;
 
-    saving->status = checkpoint_save(&t->run.folder, t->task.graph, &saving->state, &t->host, t->job.o->keep,
-                                     &saving->err);
+    ranges_push(PART_SAVE);
+    saving->status = write_all(t, &saving->err);
+    ranges_pop();
     saving->seconds = progress_clock() - saving->since;
     atomic_store(&saving->done, true);
     return NULL;
 }
 
-/* Rank 0.  A model that the disk did not take comes first. */
+/* ---- its beginning and its end ----------------------------------------------------------------------------------- */
+
+void
+trainer_release_judged(struct judged *j)
+{
+    if (j->there)
+        evaluation_release(&j->evaluation);
+    *j = (struct judged){.best = false};
+}
+
+/* Rank 0. */
 static enum chex_status
 start_writing(struct trainer *t, struct chex_error *err)
 {
     struct saving *saving = &t->saving;
-    enum chex_status status = CHEX_OK;
+    enum chex_status status = t->snapshot.taken ? CHEX_OK : trainer_read_arrays(t, false, err);
 
-    saving->state = t->state;
-    if (t->best.pending) {
-        status = write_best(&t->task, &t->run, &t->best, &t->best.state, &t->best.arrays, err);
-        t->best.pending = status != CHEX_OK;
-    }
-    if (status == CHEX_ERR_WRITE) { /* the same as where the checkpoint itself cannot be written */
-        saving->status = status;
-        saving->err = *err;
-        return CHEX_OK;
-    }
-    if (status == CHEX_OK)
-        status = read_arrays(&t->engine, &t->host, err);
     if (status != CHEX_OK)
         return status;
+    saving->state = t->state;
+    saving->judged = saving->due;
+    saving->due = (struct judged){.best = false};
+    saving->warnings = 0;
     atomic_store(&saving->done, false);
     saving->running = pthread_create(&saving->thread, NULL, write_snapshot, t) == 0;
     if (!saving->running)
@@ -147,12 +167,17 @@ start_writing(struct trainer *t, struct chex_error *err)
 static void
 meet_thread(const struct trainer_job *job, struct saving *saving, struct trainer_result *result)
 {
+    unsigned i;
 
     if (!saving->pending)
         return;
     if (saving->running)
         pthread_join(saving->thread, NULL);
     saving->running = saving->pending = false;
+    for (i = 0; i < saving->warnings; i++)
+        trainer_warn(job, "%s", saving->warning[i].text);
+    saving->warnings = 0;
+    trainer_release_judged(&saving->judged);
     result->unsaved = saving->status == CHEX_ERR_WRITE;
     if (saving->status == CHEX_ERR_DAMAGED)
         saving->status = error_set(
@@ -199,6 +224,7 @@ trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct
     enum chex_status status;
     uint64_t unsaved;
 
+    ranges_push(PART_SAVE);
     meet_thread(job, saving, result);
     status = saving->status;
     saving->status = CHEX_OK;
@@ -206,6 +232,7 @@ trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct
         *err = saving->err;
     unsaved = job->is_rank_0 && result->unsaved;
     status = collective_agree(job->all, status, &unsaved, err);
+    ranges_pop();
     result->unsaved = unsaved;
     if (status == CHEX_OK && !unsaved && saving->begun)
         checkpoint_name(saving->step, result->last);
@@ -220,15 +247,21 @@ trainer_save(struct trainer *t, struct chex_error *err)
     enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
     const struct trainer_section section = trainer_section_begin(&t->job);
 
+    /* A failure to begin is one of the checkpoint: all ranks hear of it at its end. */
     if (status == CHEX_OK && t->job.is_rank_0) {
+        struct chex_error why;
+
         saving->since = section.since;
-        status = start_writing(t, err);
-        saving->pending = status == CHEX_OK;
+        saving->pending = true;
+        if (start_writing(t, &why) != CHEX_OK) {
+            saving->status = why.status;
+            saving->err = why;
+        }
     }
+    t->snapshot.taken = false;
     saving->begun = true;
     saving->step = t->state.step;
     saving->started_at = progress_clock();
-    status = collective_agree(t->job.all, status, NULL, err);
     took(&t->job, &section, &t->epoch, &t->result);
     return status;
 }

@@ -151,7 +151,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     if (status == CHEX_OK) {
         status = settings_compare(&t->task.settings, t->state.settings, allowed_changes(t->job.o), &change, err);
         if (status != CHEX_OK)
-            error_context(err, status, "cannot go on from '%s/%s'", from->path, name);
+            error_context(err, status, "cannot resume from '%s/%s'", from->path, name);
     }
     if (status == CHEX_OK)
         status = trainer_compare_window(&t->job, &t->images, &t->state, from, name, err);

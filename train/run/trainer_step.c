@@ -12,6 +12,7 @@
 
 #include "run/trainer_private.h"
 
+#include "backend/ranges.h"
 #include "base/progress.h"
 
 #include <math.h>
@@ -53,7 +54,6 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
     struct loader_options o = {
         .ds = t->task.ds,
         .samples = &t->task.samples,
-        .order = t->pass.order,
         .seed = t->job.o->seed,
         .epoch = t->state.epoch,
         .augment = t->job.o->augment,
@@ -70,11 +70,9 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
         .reader = t->images.reader,
         .expect = EXPECT,
     };
-    enum chex_status status;
+    enum chex_status status = trainer_take_order(t, err);
 
-    status = order_epoch(&t->task.samples, t->job.o->seed, t->state.epoch, t->state.window, t->pass.order, err);
-    if (status == CHEX_OK)
-        status = order_hash(&t->task.samples, t->pass.order, t->pass.hash, err);
+    o.order = t->pass.order.sample;
     return status == CHEX_OK ? loader_start(&o, &t->pass.loader, err) : status;
 }
 
@@ -161,7 +159,9 @@ load(const struct trainer_job *job, const struct trainer_pass *pass, struct step
 
     if (stepping->fault != CHEX_OK)
         return NULL;
+    ranges_push(PART_WAIT);
     stepping->fault = loader_next(pass->loader, &loaded, &stepping->why);
+    ranges_pop();
     if (stepping->fault == CHEX_OK && !loaded)
         stepping->fault = error_set(&stepping->why, CHEX_ERR_BUG, "the loader ended before the epoch did");
     took(job, s, PART_WAIT, began);
@@ -220,9 +220,11 @@ start_step(struct trainer *t, struct chex_error *err)
     s->began = progress_clock();
     s->times = (struct step_times){.seconds = {0}};
     s->names.size = 0;
+    ranges_push_step(t->state.step + stepping->count + 1);
     status = give_batches(t, s, number, err);
     if (status == CHEX_OK)
         status = t->engine.backend->update(t->engine.plan, s->rate, t->job.o->clip, &s->ticket, err);
+    ranges_pop();
     if (status == CHEX_OK)
         stepping->count++;
     /* All ranks know when a checkpoint of this kind is due. */
@@ -247,6 +249,7 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
     *step = s;
     stepping->first = (stepping->first + 1) % STEPS_UNDER_WAY;
     stepping->count--;
+    ranges_push(PART_MEET);
     while ((status = engine->backend->result(engine->plan, s->ticket, &done, r, err)) == CHEX_OK && !done) {
         status = collective_poll(job->all, err);
         if (status != CHEX_OK)
@@ -255,6 +258,7 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
         if (job->w->on_wait)
             job->w->on_wait(job->w->context);
     }
+    ranges_pop();
     took(job, s, PART_MEET, began);
     return status;
 }
@@ -351,6 +355,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     struct step_result r;
     struct trainer_step seen;
     enum chex_status status = wait_for_result(&t->job, &t->engine, stepping, &s, &r, err);
+    unsigned filled = filled_batches(&t->job, &t->task, t->state.batches);
     double now = progress_clock();
     size_t i;
 
@@ -359,8 +364,8 @@ finish_step(struct trainer *t, struct chex_error *err)
     seen = (struct trainer_step){.loss = r.loss, .norm = r.norm, .rate = s->rate, .images = s->images};
     /* The time before is that of another step. */
     seen.seconds = now - (s->began > stepping->ended ? s->began : stepping->ended);
-    /* A device that is still at work does not wait for what its host waits for. */
-    if (t->engine.device->info.own_clock && s->times.seconds[PART_WAIT] > r.idle)
+    /* A device that is still at work does not wait for what its host waits for.  Before the first step it had none. */
+    if (t->engine.device->info.own_clock && t->result.steps > 0 && s->times.seconds[PART_WAIT] > r.idle)
         s->times.seconds[PART_WAIT] = r.idle;
     for (i = 0; i < PART_COUNT; i++)
         seen.times.seconds[i] = s->times.seconds[i] + r.times.seconds[i];
@@ -368,7 +373,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     stepping->wishes |= r.wishes;
     t->state.plan = r.state;
     count_step(&t->task, &t->state, &t->epoch, &t->result, s, &seen);
-    trainer_times_step(&t->job, t->state.step, now, &seen);
+    trainer_times_step(&t->job, t->state.step, now, &seen, (double)filled / t->task.each);
     if (t->job.is_rank_0 && t->job.w->stepped)
         t->job.w->stepped(t->job.w->context, t, &seen);
     return CHEX_OK;

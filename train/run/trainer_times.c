@@ -22,7 +22,7 @@
 
 /* What a rank tells; behind it stand the floats of its entries. */
 struct account {
-    double seconds, work, busy;
+    double seconds, work, busy, modelled;
     struct step_times parts;
     uint64_t steps, entries;
 };
@@ -40,6 +40,7 @@ trainer_times_begin(const struct trainer_job *job)
     times->covered = times->covered_wait = times->reduced = 0;
     times->parts = (struct step_times){.seconds = {0}};
     times->steps = times->entries = 0;
+    times->whole_steps = 0;
     times->message.size = times->spans.size = 0;
     times->broken = buffer_append(&times->message, &none, sizeof(none), NULL) != CHEX_OK;
 }
@@ -76,7 +77,8 @@ put_entry(struct trainer_times *times, double work)
 }
 
 void
-trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen)
+trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen,
+                   double filled)
 {
     struct trainer_times *times = job->times;
     unsigned i;
@@ -87,6 +89,7 @@ trainer_times_step(const struct trainer_job *job, uint64_t step, double end, con
     for (i = 0; i < PART_COUNT; i++)
         times->parts.seconds[i] += seen->times.seconds[i];
     times->steps++;
+    times->whole_steps += filled;
     put_span(times, TRACE_STEP, step, end - seen->seconds, end);
 }
 
@@ -125,7 +128,7 @@ close_account(const struct trainer_job *job, const struct trainer_engine *engine
     struct trainer_times *times = job->times;
     double seconds = progress_clock() - times->since;
     double waited = collective_waited(job->all) - times->waited - times->covered_wait;
-    struct account own = {.seconds = seconds, .busy = (double)NAN};
+    struct account own = {.seconds = seconds, .busy = (double)NAN, .modelled = (double)NAN};
     const double *spent = times->parts.seconds;
     size_t i;
 
@@ -136,6 +139,8 @@ close_account(const struct trainer_job *job, const struct trainer_engine *engine
     own.entries = times->entries;
     if (engine->device->info.own_clock)
         own.busy = spent[PART_FORWARD] + spent[PART_BACKWARD] + spent[PART_UPDATE];
+    if (engine->device->info.own_clock && engine->modelled > 0)
+        own.modelled = engine->modelled * times->whole_steps;
     if (times->broken) { /* its room is there since the run began, or there is none */
         times->message.size = times->message.capacity < sizeof(own) ? 0 : sizeof(own);
         own.entries = 0;
@@ -160,7 +165,8 @@ read_account(const uint8_t *data, size_t size, const char *host, struct rank_tim
     if (size < sizeof(a))
         return false;
     memcpy(&a, data, sizeof(a));
-    *out = (struct rank_time){.seconds = a.seconds, .work = a.work, .busy = a.busy, .parts = a.parts};
+    *out = (struct rank_time){
+        .seconds = a.seconds, .work = a.work, .busy = a.busy, .modelled = a.modelled, .parts = a.parts};
     memcpy(out->host, host, strnlen(host, sizeof(out->host) - 1));
     *steps = a.steps;
     *entries = (size_t)a.entries;

@@ -37,8 +37,11 @@ trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine
         failed |= !*wanted[i].at;
     }
     if (engine->options.train) {
-        pass->order = malloc((task->samples.count ? task->samples.count : 1) * sizeof(*pass->order));
-        failed |= !pass->order;
+        size_t bytes = (task->samples.count ? task->samples.count : 1) * sizeof(uint32_t);
+
+        pass->order.sample = malloc(bytes);
+        pass->next.sample = malloc(bytes);
+        failed |= !pass->order.sample || !pass->next.sample;
     }
     return failed ? error_memory(err) : CHEX_OK;
 }

@@ -1,0 +1,524 @@
+/*
+ * both_kernels.cc - both gradients of a pointwise convolution in one pass, beside plain loops in double
+ *
+ *     both_kernels [small]
+ *
+ * Each form of a block, with the gradient of y finished already, by statistics that are given, by sums that were left,
+ * and by both; x through a normalisation and as it lies; images of weight 0, which are full of NaN.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernel_fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef std::vector<double> doubles;
+
+static const struct shape {
+    const char *name;
+    unsigned images, height, width, in, out;
+    unsigned x_more, y_more; /* channels of the slabs beside the slice */
+    unsigned rows;           /* of the sums that the last reader of y left */
+    bool relu, small;
+} shapes[] = {
+    {"96 to 128, several stripes", 4, 9, 11, 96, 128, 0, 0, 33, true, false},
+    {"160 to 128, slices of slabs", 3, 8, 8, 160, 128, 64, 32, 7, true, false},
+    {"136 to 24, no multiples of a tile", 2, 5, 7, 136, 24, 16, 16, 132, true, false},
+    {"40 to 72, no ReLU", 3, 7, 6, 40, 72, 0, 16, 264, false, false},
+    {"64 to 16, one tile", 2, 4, 8, 64, 16, 32, 0, 1, true, true},
+    {"8 to 8, two pixels more than a tile", 3, 2, 11, 8, 8, 0, 0, 2, true, true},
+};
+static const float EPSILON = 1e-3f;
+static const double UNSCALE = 0.25;
+
+/* How the gradient of y comes. */
+enum finish_kind { PLAIN, GIVEN, LEFT, GIVEN_AND_LEFT };
+/* What is asked of a launch beside that. */
+struct wish {
+    finish_kind finish;
+    bool norm, sums, add, weighted;
+    unsigned number; /* of the micro-batch */
+};
+
+struct problem {
+    const shape *s;
+    wish ask;
+    unsigned pixels, x_ld, y_ld, values_ld, counted;
+    floats x, before, a, z, w, weight;
+    floats gamma, beta, mean, variance;                          /* of x */
+    floats y_gamma, y_mean, y_variance, by_beta, by_gamma, left; /* of y */
+    floats dgamma, dbeta;                                        /* before */
+    doubles dy, seen, g;                                         /* [pixels][channels] */
+    std::vector<bool> through;                                   /* does g come through the mask? */
+};
+
+static bool
+counts(const problem &p, size_t pixel)
+{
+    return !p.ask.weighted || p.weight[pixel / (p.s->height * p.s->width)] != 0.0f;
+}
+
+static double
+inverse_of(double variance)
+{
+    return 1 / sqrt(variance + (double)EPSILON);
+}
+
+static floats
+variances(unsigned count)
+{
+    floats v = random_floats(count);
+
+    for (float &f : v)
+        f = 0.2f + f * f;
+    return v;
+}
+
+/* A slab of which nothing may be seen where an image does not count. */
+static floats
+slab(const value_set &set, const problem &p, unsigned ld)
+{
+    floats v = random_values(set, (size_t)p.pixels * ld);
+
+    for (size_t i = 0; i < v.size(); i++)
+        v[i] = counts(p, i / ld) ? v[i] : NAN;
+    return v;
+}
+
+/* Sums of a channel over the rows that were left. */
+static double
+left_sum(const problem &p, unsigned which, unsigned channel)
+{
+    double sum = 0;
+
+    for (unsigned row = 0; row < p.s->rows; row++)
+        sum += (double)p.left[(row * 2 + which) * p.s->out + channel];
+    return sum;
+}
+
+static double
+finished(const problem &p, size_t pixel, unsigned o)
+{
+    double a = (double)p.a[pixel * p.y_ld + p.s->y_more / 2 + o], beta = 0, gamma = 0, inverse, share;
+
+    if (!counts(p, pixel))
+        return 0;
+    if (p.ask.finish == PLAIN)
+        return a;
+    if (p.ask.finish != LEFT) {
+        beta = (double)p.by_beta[o];
+        gamma = (double)p.by_gamma[o];
+    }
+    if (p.ask.finish != GIVEN) {
+        share = (double)p.y_gamma[o] / ((double)p.counted * p.s->height * p.s->width);
+        beta += left_sum(p, 0, o) * share;
+        gamma += left_sum(p, 1, o) * share;
+    }
+    inverse = inverse_of((double)p.y_variance[o]);
+    return inverse * (a - beta - ((double)p.z[pixel * p.values_ld + o] - (double)p.y_mean[o]) * inverse * gamma);
+}
+
+static double
+x_at(const problem &p, size_t pixel, unsigned channel)
+{
+    return (double)p.x[pixel * p.x_ld + p.s->x_more / 2 + channel];
+}
+
+static double
+norm_of(const problem &p, size_t pixel, unsigned c)
+{
+    return (x_at(p, pixel, c) - (double)p.mean[c]) * inverse_of((double)p.variance[c]);
+}
+
+/* What the kernel makes of the problem, in double; rounded where it is stored between. */
+static void
+sum_up(const value_set &set, problem &p)
+{
+    const shape &s = *p.s;
+
+    for (size_t pixel = 0; pixel < p.pixels; pixel++) {
+        for (unsigned o = 0; o < s.out; o++)
+            p.dy.push_back((double)rounded(set, (float)finished(p, pixel, o)));
+        for (unsigned i = 0; i < s.in; i++) {
+            double y = !counts(p, pixel) ? 0
+                       : p.ask.norm      ? norm_of(p, pixel, i) * (double)p.gamma[i] + (double)p.beta[i]
+                                         : x_at(p, pixel, i);
+            bool masked = p.ask.norm && s.relu && !(y > 0);
+            double g = 0;
+
+            for (unsigned o = 0; o < s.out; o++)
+                g += p.dy[pixel * s.out + o] * (double)p.w[o * s.in + i];
+            p.seen.push_back((double)rounded(set, (float)(masked ? 0 : y)));
+            p.g.push_back(masked || !counts(p, pixel) ? 0 : (double)rounded(set, (float)g));
+        }
+    }
+}
+
+static problem
+make_problem(const value_set &set, const shape &s, const wish &ask)
+{
+    problem p = {};
+
+    p.s = &s;
+    p.ask = ask;
+    p.pixels = s.images * s.height * s.width;
+    p.x_ld = s.in + s.x_more;
+    p.y_ld = s.out + s.y_more;
+    p.values_ld = s.out + 8;
+    p.weight = floats(s.images, 0.5f);
+    p.weight[s.images / 2] = 0;
+    p.counted = s.images - ask.weighted;
+    p.x = slab(set, p, p.x_ld);
+    p.a = slab(set, p, p.y_ld);
+    p.z = slab(set, p, p.values_ld);
+    p.before = random_values(set, (size_t)p.pixels * p.x_ld);
+    p.w = random_values(set, (size_t)s.out * s.in);
+    p.gamma = random_floats(s.in);
+    p.beta = random_floats(s.in);
+    p.mean = random_floats(s.in);
+    p.variance = variances(s.in);
+    p.y_gamma = random_floats(s.out);
+    p.y_mean = random_floats(s.out);
+    p.y_variance = variances(s.out);
+    p.by_beta = random_floats(s.out);
+    p.by_gamma = random_floats(s.out);
+    p.left = random_floats((size_t)s.rows * 2 * s.out);
+    for (float &f : p.left)
+        f *= (float)(p.pixels / s.rows + 1);
+    p.dgamma = floats(s.out, ask.number > 0 ? 3 : NAN);
+    p.dbeta = floats(s.out, ask.number > 0 ? 3 : NAN);
+    sum_up(set, p);
+    return p;
+}
+
+/* ---- a launch ---------------------------------------------------------------------------------------------------- */
+
+static cuda_both
+shape_of(const value_set &set, const problem &p)
+{
+    const shape &s = *p.s;
+    cuda_both b = {};
+    conv_args &a = b.args.conv;
+
+    a.images = s.images;
+    a.height = a.out_height = s.height;
+    a.width = a.out_width = s.width;
+    a.in = s.in;
+    a.out = s.out;
+    a.x_ld = p.x_ld;
+    a.y_ld = p.y_ld;
+    a.kernel_h = a.kernel_w = a.stride = 1;
+    a.add = p.ask.add;
+    if (p.ask.finish != PLAIN)
+        b.args.finish.values_ld = p.values_ld;
+    b.value_bytes = set.kind == VALUE_FLOAT ? 4 : 2;
+    return b;
+}
+
+static void
+put_in_finish(const value_set &set, const problem &p, norm_finish &f)
+{
+    step_state state = {};
+
+    state.unscale = (float)UNSCALE;
+    f.values = upload(set, p.z);
+    f.mean = upload(p.y_mean);
+    f.variance = upload(p.y_variance);
+    f.block = upload(std::vector<batch_block>{{1, p.counted, p.ask.number}});
+    f.epsilon = EPSILON;
+    if (p.ask.finish != LEFT) {
+        f.by_beta = upload(p.by_beta);
+        f.by_gamma = upload(p.by_gamma);
+    }
+    if (p.ask.finish == GIVEN)
+        return;
+    f.sums = {upload(p.left), NULL, p.s->rows, p.s->out};
+    f.gamma = upload(p.y_gamma);
+    f.dgamma = upload(p.dgamma);
+    f.dbeta = upload(p.dbeta);
+    f.state = upload(std::vector<step_state>{state});
+}
+
+/* What a launch works on, uploaded. */
+static void
+put_in(const value_set &set, const problem &p, cuda_both &b)
+{
+    conv_args &a = b.args.conv;
+    size_t x_first = p.s->x_more / 2 * b.value_bytes;
+
+    a.x = (char *)upload(set, p.before) + x_first;
+    a.values = (char *)upload(set, p.x) + x_first;
+    a.y = (char *)upload(set, p.a) + p.s->y_more / 2 * b.value_bytes;
+    a.w = upload(set, p.w);
+    a.partial = room(cuda_conv_both_partial(&b));
+    if (p.ask.weighted)
+        a.weight = upload(p.weight);
+    if (p.ask.finish != PLAIN)
+        put_in_finish(set, p, b.args.finish);
+    if (!p.ask.norm)
+        return;
+    a.norm.mean = upload(p.mean);
+    a.norm.variance = upload(p.variance);
+    a.norm.gamma = upload(p.gamma);
+    a.norm.beta = upload(p.beta);
+    a.norm.pixels = p.s->height * p.s->width;
+    a.norm.relu = p.s->relu;
+    a.norm.epsilon = EPSILON;
+    if (p.ask.sums)
+        a.sums = {room((size_t)b.stripes * 2 * p.s->in), NULL, b.stripes, p.s->in};
+}
+
+/* ---- what it leaves ---------------------------------------------------------------------------------------------- */
+
+/* The slice of the gradient of x; what lies beside it is as it was. */
+static floats
+check_data(const value_set &set, const problem &p, const cuda_both &b, const char *what)
+{
+    unsigned first = p.s->x_more / 2;
+    floats all = download(set, (char *)b.args.conv.x - first * b.value_bytes, p.before.size()), slice;
+    doubles want;
+
+    for (size_t i = 0; i < all.size(); i++) {
+        size_t pixel = i / p.x_ld, channel = i % p.x_ld - first;
+
+        if (i % p.x_ld < first || channel >= p.s->in) {
+            expect(all[i] == p.before[i], what);
+            continue;
+        }
+        slice.push_back(all[i]);
+        want.push_back((p.ask.norm ? (double)p.gamma[channel] : 1) * p.g[pixel * p.s->in + channel] +
+                       (p.ask.add ? (double)p.before[i] : 0));
+    }
+    compare(what, want, slice, set.tolerance);
+    return slice;
+}
+
+static floats
+check_sums(const value_set &set, const problem &p, const cuda_both &b, const char *what)
+{
+    unsigned in = p.s->in, each = b.args.conv.steps_each * BOTH_PIXELS;
+    doubles want((size_t)b.stripes * 2 * in);
+
+    for (size_t pixel = 0; pixel < p.pixels; pixel++)
+        for (unsigned i = 0; i < in && counts(p, pixel); i++) {
+            want[pixel / each * 2 * in + i] += p.g[pixel * in + i];
+            want[(pixel / each * 2 + 1) * in + i] += p.g[pixel * in + i] * norm_of(p, pixel, i);
+        }
+    floats got = download(b.args.conv.sums.partial, want.size());
+    compare(what, want, got, set.tolerance);
+    return got;
+}
+
+static floats
+check_weights(const value_set &set, const problem &p, const cuda_both &b, const char *what)
+{
+    unsigned in = p.s->in, out = p.s->out, each = b.args.conv.steps_each * BOTH_PIXELS;
+    doubles want(cuda_conv_both_partial(&b));
+
+    for (size_t pixel = 0; pixel < p.pixels; pixel++)
+        for (unsigned o = 0; o < out; o++)
+            for (unsigned i = 0; i < in; i++)
+                want[(pixel / each * out + o) * in + i] += p.dy[pixel * out + o] * p.seen[pixel * in + i];
+    floats got = download(b.args.conv.partial, want.size());
+    /* what lies between two halves is now and then rounded up beside double, and down beside float */
+    compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : set.tolerance);
+    return got;
+}
+
+static void
+check_parameters(const problem &p, const cuda_both &b, const char *what)
+{
+    doubles dbeta, dgamma;
+
+    for (unsigned o = 0; o < p.s->out; o++) {
+        dbeta.push_back(left_sum(p, 0, o) * UNSCALE + (p.ask.number > 0 ? 3 : 0));
+        dgamma.push_back(left_sum(p, 1, o) * UNSCALE + (p.ask.number > 0 ? 3 : 0));
+    }
+    compare(what, dbeta, download(b.args.finish.dbeta, p.s->out), 1e-6);
+    compare(what, dgamma, download(b.args.finish.dgamma, p.s->out), 1e-6);
+}
+
+/* ---- cases ------------------------------------------------------------------------------------------------------- */
+
+/* A launch of a form, with one stage or two. */
+static void
+try_form(const value_set &set, const problem &p, unsigned form, unsigned processors, unsigned stages)
+{
+    cuda_both b = shape_of(set, p);
+    floats got[2][3];
+    char what[200];
+
+    /* so little memory that a second stage does not fit */
+    b.shared = stages == 1 ? (unsigned)set.kernels[CUDA_CONV_BOTH_64x64 + form].shared : 0;
+    expect(cuda_conv_both_fits(&b) && cuda_conv_both_take(&b, form, processors), "a form that has no room");
+    if (b.args.stages != stages && set.kind == VALUE_FLOAT && form > 0) /* a second one is more than any device has */
+        return;
+    b.args.stages = stages;
+    snprintf(what, sizeof(what), "%s, %s: form %u, %u stages, %u stripes, finish %d%s%s%s%s", set.name, p.s->name, form,
+             b.args.stages, b.stripes, p.ask.finish, p.ask.norm ? ", norm" : "", p.ask.sums ? ", sums" : "",
+             p.ask.add ? ", add" : "", p.ask.weighted ? ", weighted" : "");
+    for (unsigned run = 0; run < 2; run++) {
+        put_in(set, p, b);
+        expect(cuda_conv_both_fits(&b), "a shape that kernels do not take");
+        cuda_op op = cuda_conv_both_op(&b);
+        MUST(cuda_launch(set.kernels, &op, stream));
+        got[run][0] = check_data(set, p, b, what);
+        got[run][1] = check_weights(set, p, b, what);
+        if (b.args.conv.sums.partial)
+            got[run][2] = check_sums(set, p, b, what);
+        if (p.ask.finish >= LEFT)
+            check_parameters(p, b, what);
+        release();
+        if (small_shapes)
+            return;
+    }
+    for (unsigned i = 0; i < 3; i++)
+        expect(got[0][i] == got[1][i], "the same bits");
+}
+
+static void
+forms_agree(const value_set &set)
+{
+    static const wish wishes[] = {
+        {LEFT, true, true, true, true, 0},
+        {LEFT, true, true, false, false, 1},
+        {GIVEN, true, true, true, true, 0},
+        {GIVEN_AND_LEFT, false, false, false, true, 2},
+        {GIVEN_AND_LEFT, true, false, true, true, 0},
+        {PLAIN, true, true, true, true, 0},
+        {PLAIN, false, false, true, false, 0},
+    };
+    char name[100];
+
+    for (const shape &s : shapes) {
+        if (small_shapes && !s.small)
+            continue;
+        for (const wish &ask : wishes) {
+            problem p = make_problem(set, s, ask);
+
+            for (unsigned form = 0; form < BOTH_FORM_COUNT; form++) {
+                try_form(set, p, form, 1, 1);
+                try_form(set, p, form, 132, 2);
+            }
+        }
+        snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
+        finish_case(name);
+    }
+}
+
+/* Of one value nothing flows back, whatever A has. */
+static void
+one_value(const value_set &set)
+{
+    static const shape s = {"one value", 2, 1, 1, 16, 8, 0, 0, 3, true, true};
+    problem p = make_problem(set, s, {LEFT, true, true, true, true, 0});
+    cuda_both b = shape_of(set, p);
+    char name[100];
+
+    expect(p.counted == 1 && cuda_conv_both_take(&b, 0, 1), "one image of one pixel");
+    put_in(set, p, b);
+    cuda_op op = cuda_conv_both_op(&b);
+    MUST(cuda_launch(set.kernels, &op, stream));
+    expect(download(set, b.args.conv.x, p.before.size()) == p.before, "x has the gradient that it had");
+    expect(download(b.args.conv.partial, cuda_conv_both_partial(&b)) == floats(cuda_conv_both_partial(&b), 0.0f),
+           "no gradient of weights");
+    check_parameters(p, b, "one value");
+    release();
+    snprintf(name, sizeof(name), "%s: one value", set.name);
+    finish_case(name);
+}
+
+static cuda_both
+dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
+{
+    cuda_both b = {};
+    conv_args &a = b.args.conv;
+
+    a.images = 64;
+    a.height = a.width = a.out_height = a.out_width = side;
+    a.in = a.x_ld = in;
+    a.out = a.y_ld = b.args.finish.values_ld = 128;
+    a.kernel_h = a.kernel_w = a.stride = a.add = 1;
+    b.major = major;
+    b.shared = shared;
+    return b;
+}
+
+/* What is chosen fits, and leaves no multiprocessor without work where there is enough. */
+static void
+choices()
+{
+    static const struct {
+        unsigned major, shared, least, processors;
+    } chips[] = {{7, 0, 64u << 10, 80},   {8, 0, 99u << 10, 84},   {8, 163u << 10, 163u << 10, 108},
+                 {9, 0, 227u << 10, 132}, {0, 0, 227u << 10, 132}, {12, 0, 99u << 10, 170}};
+
+    for (const auto &chip : chips)
+        for (unsigned side : {56, 28, 14, 7})
+            for (unsigned in = 64; in <= 1024; in += 32) {
+                cuda_both b = dense_layer(side, in, chip.major, chip.shared);
+
+                expect(cuda_conv_both_fits(&b), "a dense layer");
+                cuda_conv_both_choose(&b, chip.processors);
+                cuda_op op = cuda_conv_both_op(&b);
+                expect(cuda_kernels_fp16[op.kernel].shared + op.shared <= chip.least, "shared memory");
+                expect(op.y == b.stripes && b.stripes * b.args.conv.steps_each * BOTH_PIXELS >= 64 * side * side &&
+                           (b.stripes - 1) * b.args.conv.steps_each * BOTH_PIXELS < 64 * side * side,
+                       "stripes that have all pixels, and none that is empty");
+                expect(side < 28 || op.x * op.y >= chip.processors * 2 / 3, "blocks for most multiprocessors");
+            }
+    finish_case("what is chosen for dense layers");
+}
+
+/* Each a dense layer in which one thing is not as kernels take it. */
+static void
+refusals()
+{
+    static float *const odd = (float *)4;
+    static void (*const spoil[])(cuda_both &) = {
+        [](cuda_both &b) { b.args.conv.kernel_h = 3; },
+        [](cuda_both &b) { b.args.conv.stride = 2; },
+        [](cuda_both &b) { b.args.conv.pad_w = 1; },
+        [](cuda_both &b) { b.args.conv.in = 60; },
+        [](cuda_both &b) { b.args.conv.out = b.args.conv.y_ld = b.args.finish.values_ld = BOTH_OUT + 8; },
+        [](cuda_both &b) { b.args.conv.images = BOTH_IMAGES + 1; },
+        [](cuda_both &b) { b.args.conv.x_ld = 56; },
+        [](cuda_both &b) { b.args.conv.y_ld = 132; },
+        [](cuda_both &b) { b.args.finish.values_ld = 64; },
+        [](cuda_both &b) { b.args.conv.x = (void *)8; },
+        [](cuda_both &b) { b.args.finish.values = (void *)8; },
+        [](cuda_both &b) { b.args.conv.sums.partial = (float *)16; },
+        [](cuda_both &b) {
+            b.args.finish.sums = {(float *)16, NULL, 3, 120};
+        },
+        [](cuda_both &b) {
+            b.args.finish.sums = {odd, NULL, 3, 128};
+        },
+        [](cuda_both &b) { b.shared = 48u << 10; },
+    };
+
+    for (auto f : spoil) {
+        cuda_both b = dense_layer(14, 64, 9, 0);
+
+        expect(cuda_conv_both_fits(&b), "a dense layer");
+        f(b);
+        expect(!cuda_conv_both_fits(&b), "what kernels do not take");
+    }
+    finish_case("what kernels do not take");
+}
+
+int
+main(int argc, char **argv)
+{
+    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (const value_set &set : value_sets) {
+        MUST(cuda_prepare(set.kernels));
+        forms_agree(set);
+        one_value(set);
+    }
+    choices();
+    refusals();
+    return summary();
+}

@@ -1,0 +1,8 @@
+/*
+ * conv_both.cu - the kernels of cuda_both.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/cuda_both.h"
+
+BOTH_FORMS(BOTH_KERNEL)
