@@ -47,7 +47,8 @@ math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 # a plan without its backend, and beside it the backend ref
 layout = $(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/layout/*.c))
 model = gpu/cuda_model $(patsubst %,roof/%,areas seconds work work_norm work_step)
-ref = $(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/$(f)/*.c)))
+ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
+	$(wildcard $(SOURCE)/train/$(f)/*.c))))
 plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
 	base/error base/memory base/progress base/sha256)
 
