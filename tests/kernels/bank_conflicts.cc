@@ -194,6 +194,7 @@ run_both(const value_set &set, unsigned form, unsigned images, bool finish)
     cuda_both b = {};
     emulator_traffic t;
 
+    cuda_conv_take(&data, 0, 1);
     see_through_norm(set, &data);
     b.args.conv = data.args;
     b.args.conv.add = 1;

