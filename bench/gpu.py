@@ -9,7 +9,8 @@ Parts, in this order:
     machine   what is here: GPU, driver, versions
     rates     copy bandwidth and products of matrices: gpu-rates
     steps     chex-train's DenseNet-121 through its seam: batches, fp16 and bf16, training and inference, with graph and
-              without (then each kernel is waited for: what a graph saves, and more)
+              without (then each kernel is waited for: what a graph saves, and more), and with kernels that begin while
+              the one in front still runs (--pdl)
     torch     PyTorch: eager, AMP, AMP with channels last, torch.compile, a CUDA graph; training and inference
     ncu       bytes and time of each kind of kernel by Nsight Compute, beside the plan's own model
 
@@ -34,14 +35,16 @@ import gpu_results  # noqa: E402
 from gpu_results import BUILD, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
 
 MODEL = "densenet121"
-# (what, precision, side, batch, graph), the most important first
-STEPS = [("train", "fp16", 224, 64, True), ("train", "fp16", 224, 256, True), ("train", "bf16", 224, 64, True),
-         ("train", "bf16", 224, 256, True), ("infer", "fp16", 224, 64, True), ("infer", "fp16", 224, 256, True),
-         ("train", "fp16", 224, 64, False)]
-MORE_STEPS = [(what, precision, 224, batch, True) for precision in ("fp16", "bf16") for what in ("train", "infer")
+# (what, precision, side, batch, last word of gpu-loop), the most important first
+STEPS = [("train", "fp16", 224, 64, ""), ("train", "fp16", 224, 256, ""), ("train", "fp16", 224, 64, "pdl"),
+         ("train", "bf16", 224, 64, ""), ("train", "bf16", 224, 256, ""), ("infer", "fp16", 224, 64, ""),
+         ("infer", "fp16", 224, 256, ""), ("train", "fp16", 224, 64, "no-graph")]
+MORE_STEPS = [(what, precision, 224, batch, "") for precision in ("fp16", "bf16") for what in ("train", "infer")
               for batch in (32, 64, 128, 256, 512)]
-MORE_STEPS += [("train", "fp16", 224, batch, False) for batch in (32, 64, 128, 256, 512)]
-MORE_STEPS += [("train", "fp16", 256, batch, True) for batch in (64, 256)]
+MORE_STEPS += [(what, "fp16", 224, batch, "pdl") for what in ("train", "infer") for batch in (32, 64, 256)]
+MORE_STEPS += [("train", "fp16", 224, batch, "no-graph") for batch in (32, 64, 128, 256, 512)]
+MORE_STEPS += [("train", "fp16", 256, batch, "") for batch in (64, 256)]
+HOW = {"": "", "no-graph": " without graph", "pdl": " with PDL"}
 # (variant of gpu_torch.py, side, batch, what)
 PEERS = [("eager-fp16-nhwc", 224, 64, "train"), ("compile-fp16-nhwc", 224, 64, "train"),
          ("compile-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nhwc", 224, 256, "train"),
@@ -108,18 +111,18 @@ def take_rates(r, _):
 
 
 def take_steps(r, o):
-    for what, precision, side, batch, graph in STEPS if o.quick else MORE_STEPS:
+    for what, precision, side, batch, how in STEPS if o.quick else MORE_STEPS:
         if o.device != "cuda":  # to try this program: small, and what the device has
             precision, side, batch = "auto", 32, batch // 32
-        def measure(words=(what, precision, side, batch, graph)):
-            what, precision, side, batch, graph = words
+        def measure(words=(what, precision, side, batch, how)):
+            what, precision, side, batch, how = words
             done = r.run([program("gpu-loop", o.device), f"{o.device}:{precision}", o.model, side, batch, what,
-                          o.seconds, *([] if graph else ["no-graph"])], None, 60)
+                          o.seconds, *([how] if how else [])], None, 60)
             if done.returncode == 77:
                 raise Missing(done.stderr.strip())
             assert done.returncode == 0, done.stderr.strip()[-300:]
             return json.loads(done.stdout)
-        r.case(f"{what} {precision} {side} px batch {batch}{'' if graph else ' without graph'}", measure)
+        r.case(f"{what} {precision} {side} px batch {batch}{HOW[how]}", measure)
 
 
 def take_torch(r, o):
@@ -216,8 +219,8 @@ def number(value, digits=3):
 def speeds(lines, what):
     """Rows by side and batch, the fastest first; "times compile": beside the fastest torch.compile of them."""
     good = [line for line in lines if line["outcome"] == "ok" and line.get("what") == what]
-    both = [dict(line, who=f"chex-train {line['precision']}" + ("" if line["graph"] else ", without graph"))
-            for line in good if line["part"] == "steps"]
+    both = [dict(line, who=f"chex-train {line['precision']}" + ("" if line["graph"] else ", without graph") +
+                 (", PDL" if line.get("pdl") else "")) for line in good if line["part"] == "steps"]
     both += [dict(line, who="PyTorch " + line["variant"].replace("-", " ")) for line in good if line["part"] == "torch"]
     rows = []
     for side, batch in sorted({(line["side"], line["batch"]) for line in both}):

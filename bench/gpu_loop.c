@@ -1,12 +1,12 @@
 /*
  * gpu_loop.c - one backend on random images, as fast as it goes: a result is asked for one step late
  *
- *     gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph]
+ *     gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph|pdl]
  *     gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH
  *
  * Prints one JSON object.  ms: median over rounds of five steps, by the wall clock; device_ms: the parts of a step by
  * the clock of the device, where it has one; first_s: from opening the device to the first result.  0 seconds are two
- * steps: for a profiler.
+ * steps: for a profiler.  pdl: kernels begin early (plan_options.pdl).
  *
  * --model: what each kind of kernel moves and computes in a training step, and how long that would take, by the plan's
  * own model, as chex-train -n -v has it.  Nothing is measured.
@@ -204,6 +204,10 @@ run(const struct backend *b, const struct plan_options *o, double seconds)
     l.logits = checked(malloc((size_t)o->batch * OUTPUTS * sizeof(float)));
     check(b->device_open(0, &device, &err), &err);
     check(b->plan_new(device, o, &l.plan, &facts, &err), &err);
+    if (o->pdl && !facts.pdl) {
+        fprintf(stderr, "gpu-loop: %s has no programmatic dependent launch\n", device->info.text);
+        exit(77);
+    }
     check(b->write(l.plan, ARENA_PARAMETERS, arena, &err), &err);
     l.ahead = device->info.ahead;
     one_step(&l);
@@ -214,16 +218,15 @@ run(const struct backend *b, const struct plan_options *o, double seconds)
     l.device = 0;
     l.applied = l.results = 0;
     rounds = measure(&l, seconds, round);
-    printf(
-        "{\"device\": \"%s\", \"precision\": \"%s\", \"model\": \"%s\", \"side\": %u, \"batch\": %u, \"what\": "
-        "\"%s\", \"graph\": %s, \"ms\": %.4f, \"best_ms\": %.4f, \"worst_ms\": %.4f, \"img_s\": %.1f, \"rounds\": %u, "
-        "\"first_s\": %.3f, \"bytes\": %llu, \"activations\": %llu, \"algorithms\": \"%s\"",
-        device->info.text, precision_names[facts.precision], g->model, o->source, o->batch,
-        o->train ? "train" : "infer", o->no_graph ? "false" : "true", round[rounds / 2], round[0], round[rounds - 1],
-        o->batch * 1e3 / round[rounds / 2], rounds, first,
-        (unsigned long long)(facts.memory.parameters + facts.memory.optimizer + facts.memory.activations +
-                             facts.memory.workspace),
-        (unsigned long long)facts.memory.activations, facts.algorithms);
+    printf("{\"device\": \"%s\", \"precision\": \"%s\", \"model\": \"%s\", \"side\": %u, \"batch\": %u, \"what\": "
+           "\"%s\", \"graph\": %s, \"pdl\": %s, \"ms\": %.4f, \"best_ms\": %.4f, \"worst_ms\": %.4f, \"img_s\": %.1f, "
+           "\"rounds\": %u, \"first_s\": %.3f, \"bytes\": %llu, \"activations\": %llu, \"algorithms\": \"%s\"",
+           device->info.text, precision_names[facts.precision], g->model, o->source, o->batch,
+           o->train ? "train" : "infer", o->no_graph ? "false" : "true", o->pdl ? "true" : "false", round[rounds / 2],
+           round[0], round[rounds - 1], o->batch * 1e3 / round[rounds / 2], rounds, first,
+           (unsigned long long)(facts.memory.parameters + facts.memory.optimizer + facts.memory.activations +
+                                facts.memory.workspace),
+           (unsigned long long)facts.memory.activations, facts.algorithms);
     if (o->train)
         printf(", \"device_ms\": %.4f, \"applied\": %u, \"results\": %u, \"loss\": %.6g", l.device * 1e3 / l.results,
                l.applied, l.results, isfinite(l.loss) ? l.loss : -1.0);
@@ -315,8 +318,10 @@ main(int argc, char **argv)
     struct graph *g;
     bool model = argc == 6 && strcmp(argv[1], "--model") == 0;
 
-    if (!model && argc != 7 && !(argc == 8 && strcmp(argv[7], "no-graph") == 0)) {
-        fprintf(stderr, "usage: gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph]\n"
+    o.no_graph = argc == 8 && strcmp(argv[7], "no-graph") == 0;
+    o.pdl = argc == 8 && strcmp(argv[7], "pdl") == 0;
+    if (!model && argc != 7 && !o.no_graph && !o.pdl) {
+        fprintf(stderr, "usage: gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph|pdl]\n"
                         "       gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH\n");
         return 2;
     }
@@ -325,7 +330,6 @@ main(int argc, char **argv)
     o.source = (unsigned)atoi(argv[3]);
     o.batch = (unsigned)atoi(argv[4]);
     o.train = model || strcmp(argv[5], "train") == 0;
-    o.no_graph = argc == 8;
     check(graph_new(argv[2], o.source, OUTPUTS, &g, &err), &err);
     o.graph = g;
     if (model)

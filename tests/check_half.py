@@ -12,6 +12,9 @@ Autocast on a CPU has bf16 alone in the PyTorch of Debian.  Of fp16 there is a m
 computes in float32, takes halves and gives halves, forward and backward, with a loss scale.  That the model is right is
 seen in bf16, where its errors must be those of autocast.
 
+Few values: where the last maps are one pixel, a normalisation of three values makes large errors of small ones, in
+float too, in every program.  The device may not be farther from float64 there than the backends of the CPU are.
+
 Loss curves: 50 steps of Adam in half precision beside the same 50 in float.  The tolerance of the loss at the end is
 twice the standard deviation of runs in float with other seeds.
 
@@ -161,23 +164,25 @@ def errors(got, wanted):
 # ---- the program ---------------------------------------------------------------------------------------------------
 
 class Device(parity.Variant):
-    """A backend of a program in one precision."""
+    """A backend of a program in one precision, and with one engine."""
 
-    def __init__(self, name, backend, precision):
-        super().__init__(backend)
-        self.program, self.precision = program(name), precision
-        self.name = f"{backend} {precision}"
+    def __init__(self, name, backend, precision, engine="auto", **more):
+        super().__init__(backend, **more)
+        self.program, self.precision, self.engine, self.said = program(name), precision, engine, ""
+        self.name += f" {precision}"
 
     def steps(self, network, start, pixels, labels, rate, count):
         """What came out, how many steps were applied, and the loss scale at the end.  0 steps are an evaluation."""
         batch, side = pixels.shape[1:3]
         text = b"".join(a.tobytes() for a in start)
         text += b"".join(p.tobytes() + y.tobytes() for p, y in zip(pixels, labels))
-        words = (network.name, side, OUTPUTS, batch, count, "adam", rate, parity.THREADS, self.precision)
+        words = (network.name, side, OUTPUTS, f"{batch}+{self.padding}", count, "adam", rate, parity.THREADS,
+                 self.precision, self.engine)
         done = subprocess.run([self.program, self.backend, *map(str, words)], input=text, capture_output=True,
-                              check=False)
+                              env=self.environment, check=False)
         assert done.returncode == 0, f"{self.name} {network.name}: {done.stderr.decode().strip()}"
-        said = re.search(r"applied (\d+), loss scale (\S+)\n", done.stderr.decode())
+        self.said = done.stderr.decode()
+        said = re.search(r"applied (\d+), loss scale (\S+)\n", self.said)
         outcome = parity.Outcome(np.frombuffer(done.stdout, np.float32), count, batch * OUTPUTS, network)
         return outcome, int(said[1]), float(said[2])
 
@@ -295,6 +300,84 @@ def _(_work):
         tally.compare(f"gradient of {name} beside ref", a, b.astype(np.float64), 2 * parity.TOLERANCE,
                       1e-3 * np.linalg.norm(theirs.gradients[0]) / np.sqrt(len(network.params)))
     assert tally.failed == 0 and tally.passed > 1500, f"{tally.failed} differ, {tally.passed} do not"
+
+
+@large("resnet50 in float, 4 images of 48 px: step and evaluation by cuDNN's convolutions are those of ref",
+       slow=True)
+def _(_work):
+    network, device = parity.Network("resnet50"), Device("tests/train-step-emulated", DEVICE, "fp32", "cudnn")
+    start = fresh(network, 5)
+    pixels, labels = draw(5, 1, 4, 48)
+    got, wanted = (d.run(network, start, pixels, labels, 1) for d in (device, Device("train-step", "ref", "fp32")))
+    assert "engine 52 of 53 convolutions by cuDNN" in device.said, device.said
+    apart, median = errors(*(parity.split(o.gradients[0].astype(np.float64), network.params) for o in (got, wanted)))
+    norms = [float(np.linalg.norm(o.gradients[0])) for o in (got, wanted)]
+    losses = [float(o.loss[0]) for o in (got, wanted)]
+    print(f"     loss {losses}, norm {norms}, error of all gradients {apart:.1e}, median of tensors {median:.1e}")
+    assert abs(losses[0] - losses[1]) < 1e-4 * losses[1], losses
+    assert abs(norms[0] - norms[1]) < 1e-4 * norms[1] and apart < 1e-4 and median < 1e-4, (norms, apart, median)
+    for a, b in ((got.stats, wanted.stats), (got.evaluated, wanted.evaluated)):
+        assert np.linalg.norm(a - b) < 1e-3 * np.linalg.norm(b)
+
+
+# ---- few values ----------------------------------------------------------------------------------------------------
+
+def few_values(name, side, batch, draws):
+    """Float beside float64 where the last maps are one pixel, so that statistics come from `batch` values.
+
+    {who: (logarithm of the error of all gradients, one a draw; median of the errors of variances)}
+    """
+    network = parity.Network(name)
+    devices = [emulated("fp32"), Device("tests/train-step-emulated", DEVICE, "fp32", padding=parity.PADDING),
+               Device("train-step", "ref", "fp32")]
+    devices += [Device("train-step", "cpu", "fp32", cpu=cpu) for cpu in ("plain", "avx512")]
+    gradient, variance = {d.name: [] for d in devices}, {d.name: [] for d in devices}
+    for seed in range(draws):
+        params, stats = fresh(network, seed)
+        start = params, np.zeros_like(stats)  # what a step adds to a running variance of 0 keeps its digits
+        pixels, labels = parity.random_images(np.random.default_rng(seed), 1, batch, side)
+        wanted = gradients(network, start, parity.network_input(pixels[0]), labels[0], contextlib.nullcontext())
+        exact = [(n, b.numpy().ravel().copy()) for n, b in network.stats]
+        for device in devices:
+            got = device.run(network, start, pixels, labels, 1)
+            ours = [g.astype(np.float64) for g in parity.split(got.gradients[0], network.params)]
+            gradient[device.name].append(np.log(errors(ours, wanted)[0]))
+            for (tensor, b), a in zip(exact, parity.split(got.stats, network.stats)):
+                if tensor.endswith("running_var"):
+                    variance[device.name].append(np.abs(a - b) / (b + 1e-6))  # a tenth of epsilon: so are variances
+    return {d.name: (np.array(gradient[d.name]), np.median(np.concatenate(variance[d.name]))) for d in devices}
+
+
+def compare_few(name, side, batch, draws):
+    """A normalisation of few values that lie near each other makes large errors of small ones, layer by layer; how
+    large is chance, within factors of hundreds.  So logarithms are compared draw by draw; their spread is the limit."""
+    found = few_values(name, side, batch, draws)
+    print(f"     {name} in float, {side} px, batch {batch}, {draws} draws; error of all gradients (geometric mean), "
+          "median error of variances: "
+          + "; ".join(f"{who} {np.exp(g.mean()):.1e}, {v:.1e}" for who, (g, v) in found.items()))
+    theirs = {who: both for who, both in found.items() if DEVICE not in who}
+    assert len(theirs) == 3 and len(found) == 5, found.keys()
+    for who, (ours, variance) in found.items():
+        if who in theirs:
+            continue
+        worse = ours - np.mean([g for g, _ in theirs.values()], axis=0)
+        limit = 3 * np.std(worse, ddof=1) / np.sqrt(draws)
+        assert np.mean(worse) <= limit, \
+            f"{who}: gradients are {np.exp(np.mean(worse)):.1f} times as far off, {np.exp(limit):.1f} may be chance"
+        others = np.mean([v for _, v in theirs.values()])
+        assert variance <= WORSE * others, f"{who}: variances are off by {variance:.1e}, the others' by {others:.1e}"
+
+
+@case("gradients and variances of 3 values in float are as near to float64 as those of ref and cpu", slow=True)
+def _(_work):
+    compare_few("densenet-micro", 16, 3, 24)
+
+
+@large("densenet121 and resnet50 in float, whose last maps are one pixel, are as near to float64 as ref and cpu",
+       slow=True)
+def _(_work):
+    compare_few("densenet121", 47, 3, 4)
+    compare_few("resnet50", 32, 4, 4)
 
 
 # ---- loss curves ---------------------------------------------------------------------------------------------------

@@ -292,24 +292,25 @@ def compare_step(tally, variants, network, pixels, labels, start=None):
     return start
 
 
-def compare_parameters(tally, variant, network, start, pixels, labels, params):
-    """The parameters after as many steps of Adam that PyTorch makes by itself."""
-    network.load(start)
-    network.model.train()
-    optimizer = torch.optim.Adam(network.model.parameters(), RATE)
-    for x, y in zip(pixels, labels):
+def torch_training(network, start, pixels, labels, wanted):
+    """{steps: parameters} after as many steps of Adam as are wanted, which PyTorch makes by itself."""
+    model = MODELS[network.name](num_classes=OUTPUTS).double()
+    tensors, found = list(model.named_parameters()), {}
+    load(tensors, start[0])
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), RATE)
+    for step, (x, y) in enumerate(zip(pixels, labels), 1):
         optimizer.zero_grad()
-        torch.nn.BCEWithLogitsLoss()(network.model(network_input(x)), torch.from_numpy(y).double()).backward()
+        torch.nn.BCEWithLogitsLoss()(model(network_input(x)), torch.from_numpy(y).double()).backward()
         optimizer.step()
-    here = f"{variant.name} {network.name}"
-    worst = max(tally.compare(f"{here}: {n} after {len(pixels)} steps", ours, p.detach().numpy().ravel(),
-                              STEPS_TOLERANCE)
-                for (n, p), ours in zip(network.params, split(params, network.params)))
-    print(f"{here}, {len(pixels)} steps: largest error of a parameter tensor {worst:.1e}")
+        if step in wanted:
+            found[step] = flat(tensors)
+    return found
 
 
-def compare_training(tally, variant, network, start, pixels, labels):
-    """Steps of Adam from these weights; gives the weights before the last step."""
+def compare_training(tally, variant, network, start, pixels, labels, theirs):
+    """Steps of Adam from these weights, theirs: the parameters of PyTorch behind them; gives the weights before the
+    last step."""
     steps = len(pixels)
     here = f"{variant.name} {network.name}"
     whole = variant.run(network, start, pixels, labels, steps)
@@ -333,7 +334,10 @@ def compare_training(tally, variant, network, start, pixels, labels):
     tally.compare(f"{here}: logits in evaluation after {steps} steps", whole.evaluated,
                   evaluate(network.model, pixels[-1]))
     print(f"{here}, {steps} steps: largest error of a change {worst:.1e}")
-    compare_parameters(tally, variant, network, start, pixels, labels, whole.params)
+    worst = max(tally.compare(f"{here}: {n} after {steps} steps", ours, wanted, STEPS_TOLERANCE)
+                for (n, _), ours, wanted in zip(network.params, split(whole.params, network.params),
+                                                split(theirs, network.params)))
+    print(f"{here}, {steps} steps: largest error of a parameter tensor {worst:.1e}")
     return short.params, short.stats
 
 
@@ -351,9 +355,11 @@ def main():
         rng = np.random.default_rng(6404)
         pixels, labels = random_images(rng, 10, 4, 64)
         start, late = compare_step(tally, variants + padded, network, pixels[0], labels[0]), None
+        theirs = torch_training(network, start, pixels, labels, (2, 10))
         for variant in variants:
             steps = 10 if variant is variants[0] else 2
-            before_last = compare_training(tally, variant, network, start, pixels[:steps], labels[:steps])
+            before_last = compare_training(tally, variant, network, start, pixels[:steps], labels[:steps],
+                                           theirs[steps])
             late = late or before_last
         compare_step(tally, variants, network, pixels[-1], labels[-1], late)
         if not quick:

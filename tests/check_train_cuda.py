@@ -177,6 +177,19 @@ def _(work):
         same(f"{work}/run", f"{work}/{name}")
 
 
+@case("--pdl: the bytes are the same, with and without graphs; a GPU that has no such launches says so once")
+def _(work):
+    one, note = ("--epochs", 1), "--pdl is for GPUs of compute capability 9.0 and newer: no effect here"
+    train(f"{work}/run", *one)
+    for name, more, setting in (("pdl", [], {}), ("launched", ["--no-graph"], {}), ("older", [], {"ptx": 80})):
+        done = train(f"{work}/{name}", *one, "--pdl", *more, streams=4, **setting)
+        assert done.stderr.count(note) == (name == "older"), done.stderr
+        same(f"{work}/run", f"{work}/{name}")
+    assert json.load(open(f"{work}/pdl/run.json", encoding="utf-8"))["options"]["pdl"] is True
+    for device, setting in ((GPU, {"devices": 80}), ("cpu", {})):
+        says(train(f"{work}/none", "--pdl", "-n", device=device, **setting), note)
+
+
 @case("--micro-batch: several of them make a step; each number of them has its bytes, with and without graphs",
       slow=True)
 def _(work):
@@ -438,16 +451,18 @@ def _(work):
     assert 0 < needed - there < 100000, (needed, there)
 
 
-@case("cuDNN that is not there: -v says so in one line, --engine cudnn ends with exit status 2 and says why")
+@case("cuDNN that is not there, or too old: -v says so in one line, --engine cudnn ends with 2 and says why")
 def _(work):
-    def without(*more, code=0):
-        return run(words(f"{work}/run", *more), code, env={**environment(), "FAKE_CUDNN": "none"})
-    says(without("-n", "-v"), r"(?m)^engine   own kernels: libcudnn\.so\.9 is not there$")
     says(train(f"{work}/run", "-n", "-v"), r"(?m)^engine   own kernels$")
     says(train(f"{work}/run", "-n", "-v", "--engine", "cudnn"), r"(?m)^engine   \d+ of \d+ convolutions by cuDNN \d")
-    for more in ((), ("-n",)):
-        says(without("--engine", "cudnn", *more, code=2), r"chex-train: --engine cudnn: libcudnn\.so\.9 is not there")
-    assert "engine " not in without("-n").stderr, "said without -v"
+    for setting, why in (("none", r"libcudnn\.so\.9 is not there"), ("old", r"cuDNN is 9\.10\.2, and 9\.11 is needed")):
+        def without(*more, code=0):
+            return run(words(f"{work}/run", *more), code, env={**environment(), "FAKE_CUDNN": setting})
+        says(without("-n", "-v"), rf"(?m)^engine   own kernels: {why}$")
+        for more in ((), ("-n",)):
+            says(without("--engine", "cudnn", *more, code=2), rf"chex-train: --engine cudnn: {why}")
+        assert "engine " not in without("-n").stderr, "said without -v"
+        assert re.search(rf"^cudnn +.*{why}", run([emulated(), "-V", "-v"], env={"FAKE_CUDNN": setting}).stdout, re.M)
     assert not os.path.exists(f"{work}/run")
 
 
@@ -524,12 +539,13 @@ def _(work):
         score = re.search(r"^ +evaluation: ([\d,]+) launches a micro-batch of ([\d,]+) images?, ([\d.]+) MB an image,"
                           r"\s+([\d.,]+) img/s$", kinds.stderr, re.M)
         assert score and float(score[2]) <= images, kinds.stderr
-        assert int(score[1]) < launches / 3 and float(score[3]) < megabytes / 3, kinds.stderr
+        assert int(score[1]) < launches / 2 and float(score[3]) < megabytes / 3, kinds.stderr
         assert float(score[4].replace(",", "")) > rate, kinds.stderr
         rows = re.findall(r"^ +([a-z]\w+) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+ %$", kinds.stderr, re.M)
         assert sum(int(row[1]) for row in rows) == launches, rows
         assert abs(sum(float(row[2]) for row in rows) - megabytes) < 0.06, (rows, megabytes)
         assert {"conv_forward_pointwise", "optimizer", "loss"} <= {row[0] for row in rows}, rows
+        assert [row[1] for row in rows if row[0] == "sum_all"] == ["1"], rows  # one rank has nothing to sum sooner
         each = train(work + "/run", "-n", "-v", "-v", devices=devices)
         lines = re.findall(r"^ +\w+_fp16.*: [\d x]+; .*; reads ([\d.]+) MB, writes ([\d.]+) MB; [\d.]+ us$",
                            each.stderr, re.M)

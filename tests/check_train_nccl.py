@@ -127,7 +127,8 @@ def _(work):
     # Under another name, since this machine may have NCCL.
     text = slurp(os.path.join(SOURCE, "train/gpu/nccl_library.c")).decode()
     write(f"{work}/library.c", text.replace("libnccl.so.2", "libtest.so.2").replace(" NCCL_LIBRARY}", ' "libtest.so"}'))
-    opens = compiled(OPENS, f"{work}/opens", f"-I{BUILD}", *folders, f"{work}/library.c", "-ldl")
+    opens = compiled(OPENS, f"{work}/opens", f"-I{BUILD}", *folders, f"{work}/library.c",
+                     os.path.join(SOURCE, "train/backend/shared_library.c"), "-ldl")
     text = slurp(os.path.join(SOURCE, "train/gpu/nccl_library.h")).decode()
     calls = re.findall(r"X\((\w+)\)", text[text.index("define NCCL_CALLS"):])
     assert len(calls) >= 10, calls

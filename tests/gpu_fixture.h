@@ -58,8 +58,10 @@ void gpu_is_near(const struct gpu_plan *got, const struct gpu_plan *wanted, enum
 /* The suites, for gpu.c. */
 Suite *cuda_suite(void);
 Suite *cuda_cudnn_suite(void);
+Suite *cuda_engine_suite(void);
 Suite *cuda_faults_suite(void);
 Suite *cuda_ranks_suite(void);
 Suite *cuda_splits_suite(void);
+Suite *cuda_state_suite(void);
 
 #endif

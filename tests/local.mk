@@ -217,7 +217,7 @@ tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
 	  -o tests/dataset --size 32 --shard-size 16 && touch $@
 CLEANFILES += tests/dataset.stamp
 clean-local:
-	rm -rf tests/dataset tests/dataset.images emulator gpu gpu-bundle gpu-bundle-build gpu-results
+	rm -rf tests/dataset tests/dataset.images emulator gpu gpu-bundle gpu-bundle-build gpu-results nvrtc-kept
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 # The longest first: with several jobs none of them begins last and alone.
@@ -284,6 +284,7 @@ slow_tests = \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
 sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py
+sanitized_programs = $(unit_tests) $(fuzz_programs) $(archive_program) tests/fuzz/self_test
 
 EXTRA_DIST += \
 	quickstart.sh \
@@ -371,7 +372,9 @@ PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/python.sh
 
 # CHEX_NIH, a folder with files of the real data set: from the environment or the command line of make, else the one
 # beside the source folder where it is there.
+# Threads of PyTorch that wait for a core which another test has shall not take time for it: forty times as much.
 AM_TESTS_ENVIRONMENT = \
+	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	CHEX_CONVERT='$(abs_builddir)/chex-convert'; export CHEX_CONVERT; \
 	CHEX_INSPECT='$(abs_builddir)/chex-inspect'; export CHEX_INSPECT; \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
@@ -423,7 +426,7 @@ check-compare:
 
 #: check-sanitized    for a build with sanitizers: unit tests, fuzz corpus, one run of each tool
 check-sanitized:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)'
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)' check_PROGRAMS='$(sanitized_programs)' check_DATA=
 
 # What the last `make check`, `make check-slow` or `make check-compare` counted.
 #: tally              what the last make check counted; tally-slow, tally-compare likewise

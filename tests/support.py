@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the Python tests share: counting, running programs, small files, reading shards (Python 3, stdlib only)."""
 import atexit
+import concurrent.futures
 import csv
 import hashlib
 import json
@@ -12,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import zlib
@@ -48,6 +50,7 @@ class Cases:
     def __init__(self):
         self.cases = []
         self.passed = self.failed = self.skipped = 0
+        self.lock = threading.Lock()  # of the counts
 
     def __call__(self, name, slow=False):
         def add(function):
@@ -60,16 +63,16 @@ class Cases:
         begun = time.monotonic()
         try:
             function(work)
-            self.passed += 1
+            self.count("passed")
             took = time.monotonic() - begun
             print(f"ok   {name}" + (f" ({took:.0f} s)" if took >= 5 else ""), flush=True)
         except Skip as e:
-            self.skipped += 1
+            self.count("skipped")
             print(f"skip {name}: {e}", flush=True)
         except OtherBuild as e:
             print(f"none {name}: {e}", flush=True)
         except Exception as e:  # a check that breaks has failed
-            self.failed += 1
+            self.count("failed")
             where = traceback.extract_tb(e.__traceback__)
             file = getattr(function, "func", function).__code__.co_filename
             line = next((f.lineno for f in reversed(where) if f.filename == file), "?")
@@ -77,11 +80,22 @@ class Cases:
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
-    def main(self):
-        """Run the cases whose name matches the pattern on the command line (all: none given); the exit code."""
+    def count(self, what):
+        with self.lock:
+            setattr(self, what, getattr(self, what) + 1)
+
+    def main(self, jobs=1):
+        """Run the cases whose name matches the pattern on the command line (all: none given); the exit code.
+
+        jobs: as many at once, begun in their order, by threads."""
         pattern = sys.argv[1] if len(sys.argv) > 1 else ""
-        for name, slow, function in self.cases:
-            if re.search(pattern, name) and (pattern or slow == SLOW):
+        chosen = [(name, function) for name, slow, function in self.cases
+                  if re.search(pattern, name) and (pattern or slow == SLOW)]
+        if jobs > 1:
+            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(lambda case: self.run_one(*case), chosen))
+        else:
+            for name, function in chosen:
                 self.run_one(name, function)
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
         return 1 if self.failed else 0 if self.passed or not self.skipped else 77

@@ -1,6 +1,6 @@
 /*
- * test_cuda.c - what is special about the backend of NVIDIA GPUs, on emulated ones: a step as a graph, results one step
- * late, halting and loss scales on the device, devices, and errors of the runtime
+ * test_cuda.c - the backend of NVIDIA GPUs on emulated ones, beside the reference: steps, the graph that a step is,
+ * evaluations
  *
  * Whatever is compared with the reference is computed in fp32, a precision of the emulated device alone.
  *
@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- beside the reference ---------------------------------------------------------------------------------------- */
 
@@ -120,9 +119,24 @@ is_nowhere(const struct graph *g, unsigned buffer)
     return false;
 }
 
+static bool
+is_normalised(const struct graph *g, const struct graph_slice *s)
+{
+    size_t i;
+
+    for (i = 0; i < g->node_count; i++) {
+        const struct graph_slice *in = &g->node[i].in;
+
+        if (g->node[i].op == GRAPH_NORM && in->buffer == s->buffer && in->first <= s->first &&
+            s->first + s->channels <= in->first + in->channels)
+            return true;
+    }
+    return false;
+}
+
 /*
- * A gradient of what a 1x1 convolution or a maximum has written, and first of all normalisations one reads: it finishes
- * that while loading, so nobody writes it.
+ * A gradient of what a 1x1 convolution or a maximum has written, and first of all normalisations one reads, or of what
+ * a larger convolution of few channels has written: it finishes that while loading, so nobody writes it.
  */
 static bool
 is_finished_by_reader(const struct graph *g, unsigned buffer)
@@ -134,7 +148,11 @@ is_finished_by_reader(const struct graph *g, unsigned buffer)
         const struct graph_node *n = &g->node[i];
         bool can = n->op == GRAPH_MAX_POOL || (n->op == GRAPH_CONV && n->kernel == 1 && n->stride == 1);
 
-        if (n->out.buffer != buffer || !can)
+        if (n->out.buffer != buffer)
+            continue;
+        if (n->op == GRAPH_CONV && n->kernel > 1 && n->out.channels <= GEMM_FINISH && is_normalised(g, &n->out))
+            return true;
+        if (!can)
             continue;
         for (norm = n; norm < g->node + g->node_count; norm++)
             if (norm->op == GRAPH_NORM && norm->in.buffer == buffer)
@@ -219,6 +237,7 @@ late_steps(const struct plan_options *o, unsigned steps, unsigned batches, struc
         step_check_ok(backend_cuda.read(p.p.plan, arenas[i], at, &err), &err);
     step_plan_free(&p.p);
     *during = (struct emulator_counts){.graphs = after.graphs - before.graphs,
+                                       .early = after.early - before.early,
                                        .waits = after.waits - before.waits,
                                        .kernels = after.kernels - before.kernels,
                                        .allocations = after.allocations - before.allocations};
@@ -272,6 +291,64 @@ START_TEST(without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_t
         free(got);
     }
     free(wanted);
+    graph_free(g);
+}
+END_TEST
+
+/* The first kernel of each list stands behind a copy, an event or nothing; all others may begin early. */
+START_TEST(kernels_may_begin_early_and_the_bits_are_the_same)
+{
+    enum { STEPS = 3, BATCHES = 2, LISTS = STEPS * (3 + 3 * BATCHES) };
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct emulator_counts with, without;
+    float *wanted = late_steps(&o, STEPS, BATCHES, &without), *got;
+    uint64_t seed;
+
+    ck_assert_uint_eq(without.early, 0);
+    o.pdl = true;
+    for (seed = 0; seed < 3; seed++) {
+        emulator_seed(seed, seed);
+        got = late_steps(&o, STEPS, BATCHES, &with);
+        ck_assert_mem_eq(got, wanted, late_bytes(g));
+        ck_assert_uint_eq(with.kernels, without.kernels);
+        ck_assert_uint_eq(with.early, with.kernels - LISTS);
+        free(got);
+    }
+    o.no_graph = true; /* each is waited for by the host */
+    got = late_steps(&o, STEPS, BATCHES, &with);
+    ck_assert_mem_eq(got, wanted, late_bytes(g));
+    ck_assert_uint_eq(with.early, 0);
+    free(got);
+    free(wanted);
+    graph_free(g);
+}
+END_TEST
+
+/* On a GPU without such launches, and where its driver made the kernels of older PTX: they would not wait. */
+START_TEST(where_kernels_do_not_wait_none_begins_early)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct emulator_counts during;
+    struct plan_facts facts;
+    struct device *device;
+    struct plan *plan;
+    struct chex_error err;
+
+    setenv(_i == 0 ? "EMULATOR_DEVICES" : "EMULATOR_PTX", _i == 2 ? "90" : "80", 1);
+    o.pdl = true;
+    free(late_steps(&o, 1, 1, &during));
+    ck_assert_uint_gt(during.kernels, 0);
+    ck_assert_int_eq(during.early > 0, _i == 2);
+    step_check_ok(backend_cuda.device_open(0, &device, &err), &err);
+    step_check_ok(backend_cuda.plan_new(device, &o, &plan, &facts, &err), &err);
+    ck_assert_int_eq(facts.pdl, _i == 2);
+    backend_cuda.plan_free(plan);
+    o.pdl = false;
+    step_check_ok(backend_cuda.plan_size(device, &o, &facts, &err), &err);
+    ck_assert(!facts.pdl);
+    backend_cuda.device_close(device);
     graph_free(g);
 }
 END_TEST
@@ -345,6 +422,7 @@ START_TEST(an_evaluation_of_a_resnet_is_that_of_the_reference)
     step_check_ok(graph_new("resnet50", GPU_SIDE, OUTPUTS, &g, &err), &err);
     o = gpu_options(g);
     o.train = _i == 0;
+    o.pdl = _i == 1;
     gpu_make(&ref, &backend_ref, &o);
     o.engine = _i == 2 ? ENGINE_CUDNN : ENGINE_OWN;
     gpu_make(&gpu, &backend_cuda, &o);
@@ -354,346 +432,6 @@ START_TEST(an_evaluation_of_a_resnet_is_that_of_the_reference)
     step_plan_free(&gpu.p);
     step_plan_free(&ref.p);
     graph_free(g);
-}
-END_TEST
-
-struct told_parts {
-    double seconds[PART_COUNT], last;
-    unsigned count;
-};
-
-static void
-tell_part(void *context, enum step_part part, double begin, double end)
-{
-    struct told_parts *told = context;
-
-    ck_assert_double_le(begin, end);
-    ck_assert_double_ge(begin, told->last);
-    told->seconds[part] += end - begin;
-    told->last = end;
-    told->count++;
-}
-
-START_TEST(times_are_those_of_the_device)
-{
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    struct told_parts told = {.count = 0};
-    unsigned batches, part;
-
-    o.part = tell_part;
-    o.context = &told;
-    for (batches = 1; batches <= GPU_MICRO; batches += GPU_MICRO - 1) {
-        struct step_result r;
-        struct gpu_plan p;
-
-        told = (struct told_parts){.count = 0};
-        gpu_make(&p, &backend_cuda, &o);
-        gpu_step(&p.p, 1, batches, &r);
-        ck_assert_uint_ge(told.count, 2 * batches + 1);
-        ck_assert_uint_le(told.count, 2 * batches + 1 + batches - 1); /* copies that nothing hid */
-        for (part = 0; part < PART_COUNT; part++) {
-            bool there = part == PART_FORWARD || part == PART_BACKWARD || part == PART_UPDATE;
-
-            if (part != PART_COPY)
-                ck_assert(there == (r.times.seconds[part] > 0));
-            ck_assert_double_le(told.seconds[part], r.times.seconds[part] + 1e-6);
-        }
-        step_plan_free(&p.p);
-    }
-    graph_free(g);
-}
-END_TEST
-
-/* While the host gives the device nothing it has nothing to do, and its parts take no longer. */
-START_TEST(a_device_without_work_is_idle)
-{
-    static const struct timespec pause = {.tv_nsec = 60000000};
-    const struct step_end end = {.wishes = 0};
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    float *parameters = malloc(g->param_floats * sizeof(*parameters));
-    struct step_result r;
-    struct gpu_plan p;
-    struct gpu_batch b;
-    struct chex_error err;
-    uint64_t ticket;
-
-    gpu_make(&p, &backend_cuda, &o);
-    gpu_step(&p.p, 1, 1, &r);
-    ck_assert(r.idle == 0); /* nothing came before */
-    nanosleep(&pause, NULL);
-    gpu_step(&p.p, 2, 1, &r);
-    ck_assert_double_ge(r.idle, 0.055);
-    gpu_step(&p.p, 3, 1, &r);
-    ck_assert_double_lt(r.idle, 0.055);
-
-    /* Between two micro-batches of a step, once the first one is over. */
-    gpu_draw(&b, 4, GPU_BATCH);
-    step_check_ok(backend_cuda.accumulate(p.p.plan, &b.batch, STEP_FIRST, NULL, &err), &err);
-    step_check_ok(backend_cuda.read(p.p.plan, ARENA_PARAMETERS, parameters, &err), &err);
-    nanosleep(&pause, NULL);
-    step_check_ok(backend_cuda.accumulate(p.p.plan, &b.batch, STEP_LAST, &end, &err), &err);
-    step_check_ok(backend_cuda.update(p.p.plan, 0.01, 0, &ticket, &err), &err);
-    step_check_ok(gpu_wait(&p.p, ticket, &r, &err), &err);
-    ck_assert_double_ge(r.idle, 0.055);
-    step_plan_free(&p.p);
-    free(parameters);
-    graph_free(g);
-}
-END_TEST
-
-/* ---- steps that change nothing ----------------------------------------------------------------------------------- */
-
-START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
-{
-    const struct step_end end = {.wishes = 0};
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    struct gpu_plan one, two;
-    struct gpu_batch empty, full;
-    struct step_result r;
-    struct chex_error err;
-    uint64_t ticket = 0;
-    float *a, *b;
-
-    gpu_make(&one, &backend_cuda, &o);
-    gpu_make(&two, &backend_cuda, &o);
-    gpu_draw(&empty, 1, 0);
-    gpu_draw(&full, 2, 2);
-    step_accumulate(&one.p, &full.batch, STEP_FIRST | STEP_LAST);
-    step_update(&one.p, 0.1, &r);
-    step_accumulate(&two.p, &empty.batch, STEP_FIRST);
-    step_accumulate(&two.p, &full.batch, 0);
-    step_check_ok(backend_cuda.accumulate(two.p.plan, NULL, STEP_LAST, &end, &err), &err);
-    step_check_ok(backend_cuda.update(two.p.plan, 0.1, 0, &ticket, &err), &err);
-    step_check_ok(gpu_wait(&two.p, ticket, &r, &err), &err);
-    ck_assert(r.applied);
-    a = gpu_read(&one, ARENA_PARAMETERS);
-    b = gpu_read(&two, ARENA_PARAMETERS);
-    ck_assert_mem_eq(a, b, g->param_floats * sizeof(*a));
-    /* And a step without any: gradients are zero, which Adam takes as it is. */
-    step_check_ok(backend_cuda.accumulate(two.p.plan, NULL, STEP_FIRST | STEP_LAST, &end, &err), &err);
-    step_check_ok(backend_cuda.update(two.p.plan, 0.1, 0, &ticket, &err), &err);
-    step_check_ok(gpu_wait(&two.p, ticket, &r, &err), &err);
-    ck_assert(r.applied && r.loss == 0 && r.norm == 0);
-    step_plan_free(&one.p);
-    step_plan_free(&two.p);
-    free(a);
-    free(b);
-    graph_free(g);
-}
-END_TEST
-
-/* A loss of 1e300 is finite, its slope is no half; and one of 1e-6 leaves room for any loss scale. */
-static void
-odd_step(struct gpu_plan *p, double scale, struct step_result *r)
-{
-    struct gpu_batch b;
-
-    gpu_draw(&b, 5, GPU_BATCH);
-    b.batch.scale = scale;
-    step_make(&p->p, &b.batch, 0.1, r);
-}
-
-static void
-set_scale(struct gpu_plan *p, double scale, uint32_t good)
-{
-    const struct plan_state state = {.applied = 3, .loss_scale = scale, .good = good};
-    struct chex_error err;
-
-    step_check_ok(backend_cuda.set_state(p->p.plan, &state, &err), &err);
-}
-
-START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has_an_end)
-{
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    struct step_result r;
-    struct chex_error err;
-    struct gpu_plan p;
-    float *before, *after;
-
-    o.precision = PRECISION_FP16;
-    gpu_make(&p, &backend_cuda, &o);
-    set_scale(&p, 0, 0);
-    before = gpu_read(&p, ARENA_PARAMETERS);
-    odd_step(&p, 1e300, &r);
-    ck_assert(!r.applied && !r.halted && r.state.applied == 3 && r.state.good == 0);
-    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_START / 2.0);
-    after = gpu_read(&p, ARENA_PARAMETERS);
-    ck_assert_mem_eq(after, before, g->param_floats * sizeof(*after));
-    gpu_step(&p.p, 2, 1, &r);
-    ck_assert(r.applied && !r.halted && r.state.applied == 4 && r.state.good == 1);
-    set_scale(&p, 4096, LOSS_SCALE_GROW - 1);
-    gpu_step(&p.p, 2, 1, &r);
-    ck_assert(r.applied && r.state.good == 0 && r.state.loss_scale == 8192);
-    set_scale(&p, LOSS_SCALE_MOST, LOSS_SCALE_GROW - 1);
-    odd_step(&p, 1e-6, &r);
-    ck_assert(r.applied);
-    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_MOST);
-    /* At the lowest there is nothing to fall to: the plan halts. */
-    set_scale(&p, 2, 0);
-    odd_step(&p, 1e300, &r);
-    ck_assert(!r.halted && r.state.loss_scale == LOSS_SCALE_LEAST);
-    odd_step(&p, 1e300, &r);
-    ck_assert(r.halted && !r.applied);
-    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_LEAST);
-    gpu_step(&p.p, 2, 1, &r);
-    ck_assert(!r.applied && r.halted);
-    step_check_ok(backend_cuda.resume(p.p.plan, &err), &err);
-    set_scale(&p, LOSS_SCALE_LEAST, 7); /* a run that resumes at the lowest stays there */
-    gpu_step(&p.p, 2, 1, &r);
-    ck_assert(r.applied && !r.halted && r.state.good == 8);
-    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_LEAST);
-    set_scale(&p, 0, 0);
-    gpu_step(&p.p, 2, 1, &r);
-    ck_assert(r.applied && !r.halted);
-    ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_START);
-    free(before);
-    free(after);
-    step_plan_free(&p.p);
-    graph_free(g);
-}
-END_TEST
-
-/* Steps that were given before anyone knew. */
-START_TEST(steps_behind_one_that_halts_change_nothing)
-{
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    const struct step_end end = {.wishes = 0};
-    uint64_t ticket[2];
-    struct step_result r;
-    struct chex_error err;
-    struct gpu_plan p;
-    float *before, *after;
-
-    gpu_make(&p, &backend_cuda, &o);
-    gpu_step(&p.p, 1, 2, &r);
-    before = gpu_read(&p, ARENA_PARAMETERS);
-    step_check_ok(backend_cuda.accumulate(p.p.plan, NULL, STEP_FIRST | STEP_LAST | STEP_FAULT, &end, &err), &err);
-    step_check_ok(backend_cuda.update(p.p.plan, 0.1, 0, &ticket[0], &err), &err);
-    step_check_ok(gpu_start(&p.p, 2, 2, &ticket[1], &err), &err);
-    step_check_ok(gpu_wait(&p.p, ticket[0], &r, &err), &err);
-    ck_assert(r.halted && !r.applied && r.faults == 1);
-    step_check_ok(gpu_wait(&p.p, ticket[1], &r, &err), &err);
-    ck_assert(r.halted && !r.applied && r.faults == 0 && r.state.applied == 1);
-    after = gpu_read(&p, ARENA_PARAMETERS);
-    ck_assert_mem_eq(after, before, g->param_floats * sizeof(*after));
-    step_check_ok(backend_cuda.resume(p.p.plan, &err), &err);
-    gpu_step(&p.p, 3, 2, &r);
-    ck_assert(r.applied && !r.halted && r.state.applied == 2);
-    free(before);
-    free(after);
-    step_plan_free(&p.p);
-    graph_free(g);
-}
-END_TEST
-
-/* ---- evaluation in the middle of steps --------------------------------------------------------------------------- */
-
-START_TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before)
-{
-    static const struct crop view[4 * GPU_BATCH] = {{0, 0, false}, {1, 2, true}, {3, 3, true},  {4, 4, false},
-                                                    {2, 1, false}, {0, 0, true}, {1, 1, false}, {4, 0, true}};
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    float got[4][GPU_BATCH * OUTPUTS], wanted[4][GPU_BATCH * OUTPUTS];
-    struct gpu_plan gpu, ref, other;
-    struct gpu_batch b[3];
-    struct step_result r;
-    struct chex_error err;
-    float *a, *c;
-    unsigned i;
-
-    gpu_make(&gpu, &backend_cuda, &o);
-    gpu_make(&ref, &backend_ref, &o);
-    gpu_make(&other, &backend_cuda, &o);
-    for (i = 0; i < 3; i++)
-        gpu_draw(&b[i], i, i == 2 ? 1 : GPU_BATCH);
-    step_make(&gpu.p, &b[0].batch, 0.01, &r);
-    step_make(&ref.p, &b[0].batch, 0.01, &r);
-    step_make(&other.p, &b[0].batch, 0.01, &r);
-    step_accumulate(&gpu.p, &b[1].batch, STEP_FIRST);
-    step_accumulate(&other.p, &b[1].batch, STEP_FIRST);
-    for (i = 0; i < 2; i++) {
-        enum arena_id weights = i == 0 ? ARENA_AVERAGE : ARENA_PARAMETERS;
-
-        step_check_ok(backend_cuda.score(gpu.p.plan, &b[2].batch, 4, view, weights, got[0], &err), &err);
-        step_check_ok(backend_ref.score(ref.p.plan, &b[2].batch, 4, view, weights, wanted[0], &err), &err);
-        ck_assert_double_lt(gpu_distance(got[0], wanted[0], 4 * GPU_BATCH * OUTPUTS), 1e-3);
-        ck_assert(got[3][OUTPUTS] == 0 && got[1][2 * OUTPUTS - 1] == 0); /* padding */
-        if (i == 1)                                                      /* it waits for update() */
-            break;
-        step_accumulate(&gpu.p, &b[2].batch, STEP_LAST);
-        step_accumulate(&other.p, &b[2].batch, STEP_LAST);
-    }
-    step_update(&gpu.p, 0.01, &r);
-    step_update(&other.p, 0.01, &r);
-    a = gpu_read(&gpu, ARENA_PARAMETERS);
-    c = gpu_read(&other, ARENA_PARAMETERS);
-    ck_assert_mem_eq(a, c, g->param_floats * sizeof(*a));
-    free(a);
-    free(c);
-    step_plan_free(&gpu.p);
-    step_plan_free(&ref.p);
-    step_plan_free(&other.p);
-    graph_free(g);
-}
-END_TEST
-
-START_TEST(images_of_one_store_and_then_of_another_are_those_of_the_batch)
-{
-    static const uint32_t index[GPU_BATCH] = {1, 0};
-    struct graph *g = gpu_graph();
-    struct plan_options o = gpu_options(g);
-    struct image_store *store[2] = {NULL, NULL};
-    struct gpu_plan with, without;
-    struct step_result r, s;
-    struct chex_error err;
-    struct gpu_batch b;
-    uint32_t i, k;
-
-    gpu_make(&with, &backend_cuda, &o);
-    gpu_make(&without, &backend_cuda, &o);
-    for (i = 0; i < 4; i++) {
-        gpu_draw(&b, i, GPU_BATCH);
-        if (i < 2) {
-            step_check_ok(backend_cuda.store_new(with.p.device, GPU_BATCH, GPU_FROM, &store[i], &err), &err);
-            for (k = 0; k < GPU_BATCH; k++)
-                step_check_ok(backend_cuda.store_put(store[i], index[k], b.pixels + k * GPU_FROM * GPU_FROM, &err),
-                              &err);
-        } else {
-            gpu_draw(&b, i - 2, GPU_BATCH);
-        }
-        step_make(&without.p, &b.batch, 1e-3, &r);
-        b.batch.pixels = NULL;
-        b.batch.index = index;
-        b.batch.store = store[i % 2];
-        step_make(&with.p, &b.batch, 1e-3, &s);
-        ck_assert(r.loss == s.loss && r.norm == s.norm);
-    }
-    step_plan_free(&with.p);
-    step_plan_free(&without.p);
-    backend_cuda.store_free(store[0]);
-    backend_cuda.store_free(store[1]);
-    graph_free(g);
-}
-END_TEST
-
-START_TEST(a_store_that_is_too_large_is_no_crash)
-{
-    struct image_store *store;
-    struct device *device;
-    struct chex_error err;
-
-    step_check_ok(backend_cuda.device_open(0, &device, &err), &err);
-    ck_assert_int_eq(backend_cuda.store_new(device, 1u << 30, 1024, &store, &err), CHEX_ERR_MEMORY);
-    ck_assert_ptr_null(store);
-    ck_assert_ptr_nonnull(strstr(err.text, "free"));
-    ck_assert_int_eq(backend_cuda.store_new(device, UINT32_MAX, UINT32_MAX, &store, &err), CHEX_ERR_MEMORY);
-    backend_cuda.device_close(device);
 }
 END_TEST
 
@@ -710,16 +448,10 @@ cuda_suite(void)
     tcase_add_test(c, all_that_is_kept_is_that_of_the_reference);
     tcase_add_test(c, a_step_is_one_graph_and_the_host_waits_for_none);
     tcase_add_test(c, without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_the_same);
+    tcase_add_test(c, kernels_may_begin_early_and_the_bits_are_the_same);
+    tcase_add_loop_test(c, where_kernels_do_not_wait_none_begins_early, 0, 3);
     tcase_add_test(c, weights_to_score_with_are_made_once_for_an_evaluation);
     tcase_add_loop_test(c, an_evaluation_of_a_resnet_is_that_of_the_reference, 0, 3);
-    tcase_add_test(c, times_are_those_of_the_device);
-    tcase_add_test(c, a_device_without_work_is_idle);
-    tcase_add_test(c, a_first_micro_batch_without_an_image_leaves_the_others_their_sum);
-    tcase_add_test(c, the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has_an_end);
-    tcase_add_test(c, steps_behind_one_that_halts_change_nothing);
-    tcase_add_test(c, an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before);
-    tcase_add_test(c, images_of_one_store_and_then_of_another_are_those_of_the_batch);
-    tcase_add_test(c, a_store_that_is_too_large_is_no_crash);
     suite_add_tcase(s, c);
     return s;
 }

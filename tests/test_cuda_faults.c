@@ -192,7 +192,7 @@ use_all(struct gpu_plan *p, const struct plan_options *o, float *params, struct 
 }
 
 static enum chex_status
-use_once(bool no_graph, struct chex_error *err)
+use_once(bool no_graph, bool pdl, struct chex_error *err)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -201,6 +201,7 @@ use_once(bool no_graph, struct chex_error *err)
     enum chex_status status;
 
     o.no_graph = no_graph;
+    o.pdl = pdl;
     p.p.backend = &backend_cuda;
     *err = (struct chex_error){.status = CHEX_OK};
     status = use_all(&p, &o, params, err);
@@ -230,6 +231,7 @@ static const char *const calls[] = {
     "cudaGraphInstantiate",
     "cudaGraphLaunch",
     "cudaLaunchKernel",
+    "cudaLaunchKernelExC",
     "cudaFuncSetAttribute",
     "cudaFuncGetAttributes",
     "cudaGetDeviceProperties",
@@ -247,7 +249,7 @@ START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
 
         n += step;
         emulator_fail(calls[_i], n, n % 2 ? cudaErrorMemoryAllocation : cudaErrorUnknown);
-        status = use_once(false, &err);
+        status = use_once(false, strcmp(calls[_i], "cudaLaunchKernelExC") == 0, &err);
         if (emulator_unfail() > 0)
             break;
         failed++;
@@ -263,7 +265,7 @@ START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
 }
 END_TEST
 
-static const char *const kernels[] = {"input_float", "norm_settle_float", "linear_gradient_float", "loss_float",
+static const char *const kernels[] = {"input_float", "sum_all_float", "linear_gradient_float", "loss_float",
                                       "optimizer_float"};
 
 START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)
@@ -271,7 +273,7 @@ START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)
     struct chex_error err;
 
     emulator_fail(kernels[_i % 5], 2, _i < 5 ? cudaErrorIllegalAddress : cudaErrorECCUncorrectable);
-    ck_assert_int_eq(use_once(_i % 2 == 0, &err), _i < 5 ? CHEX_ERR_BUG : CHEX_ERR_LOST);
+    ck_assert_int_eq(use_once(_i % 2 == 0, _i > 5, &err), _i < 5 ? CHEX_ERR_BUG : CHEX_ERR_LOST);
     ck_assert(says(&err, "the last checkpoint is whole"));
     if (_i % 2 == 0)
         ck_assert(says(&err, kernels[_i % 5]));

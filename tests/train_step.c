@@ -2,9 +2,10 @@
  * train_step.c - one backend on given weights and images, step by step, for comparison with other software
  *
  *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H
- *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION] < IN > OUT
+ *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE]] < IN > OUT
  *
  * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"
+ * ENGINE  as --engine; then a line of stderr is "engine WHAT"
  * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have
  *        the images alone.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
@@ -149,6 +150,8 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     give(arena, params * sizeof(float));
     give(stats, g->stat_floats * sizeof(float));
     give(logits + before * outputs, images * outputs * sizeof(float));
+    if (o->engine != ENGINE_AUTO)
+        fprintf(stderr, "engine %s\n", facts.engine);
     if (o->precision != PRECISION_AUTO)
         fprintf(stderr, "applied %llu, loss scale %g\n", (unsigned long long)result.state.applied,
                 result.state.loss_scale);
@@ -177,7 +180,7 @@ int
 main(int argc, char **argv)
 {
     bool listing = argc == 5 && strcmp(argv[1], "--list") == 0;
-    const struct backend *backend = argc == 10 || argc == 11 ? backend_find(argv[1]) : NULL;
+    const struct backend *backend = argc >= 10 && argc <= 12 ? backend_find(argv[1]) : NULL;
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.train = true};
     struct graph *g;
@@ -200,7 +203,10 @@ main(int argc, char **argv)
         o.batch = (unsigned)atoi(argv[5]) + padding;
         o.optimizer = optimizer_default(optimizer_of(argv[7]));
         o.threads = (unsigned)atoi(argv[9]);
-        o.precision = argc == 11 ? precision_of(argv[10]) : PRECISION_AUTO;
+        o.precision = argc > 10 ? precision_of(argv[10]) : PRECISION_AUTO;
+        o.engine = argc > 11 && strcmp(argv[11], "cudnn") == 0 ? ENGINE_CUDNN
+                   : argc > 11 && strcmp(argv[11], "own") == 0 ? ENGINE_OWN
+                                                               : ENGINE_AUTO;
         run(backend, &o, padding, (unsigned)atoi(argv[6]), atof(argv[8]));
     }
     graph_free(g);

@@ -16,9 +16,11 @@ main(void)
     int failed;
 
     srunner_add_suite(runner, cuda_cudnn_suite());
+    srunner_add_suite(runner, cuda_engine_suite());
     srunner_add_suite(runner, cuda_faults_suite());
     srunner_add_suite(runner, cuda_ranks_suite());
     srunner_add_suite(runner, cuda_splits_suite());
+    srunner_add_suite(runner, cuda_state_suite());
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -24,6 +24,7 @@ include train/roof/local.mk
 include train/cudnn/local.mk
 include train/layout/local.mk
 include train/gpu/local.mk
+include train/conv/local.mk
 include train/cuda/local.mk
 include train/eval/local.mk
 include train/log/local.mk

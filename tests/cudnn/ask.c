@@ -114,7 +114,7 @@ int
 main(int argc, char **argv)
 {
     static char described[1 << 14];
-    char version[CUDNN_TEXT];
+    char version[BACKEND_LIBRARY];
     struct plan_options o = {.train = true, .engine = ENGINE_CUDNN, .source = 256};
     struct cuda_chip chip = {.set = cuda_kernels_fp16, .value_bytes = 2, .launch = CUDA_LAUNCH, .cudnn = true};
     struct cuda_layout l;

@@ -89,29 +89,46 @@ NO(BackendGetAttribute) NO(BackendFinalize) NO(BackendExecute)
 """
 
 
-@case("a cuDNN whose cuBLAS is missing counts as missing, and does not abort; the two may lie as wheels lie")
-def _(work):
+def library(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.c", "w", encoding="ascii") as file:
+        file.write(text)
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", f"{path}.c", "-o", path], check=True)
+
+
+def said(folder):
+    """What is said of the cuDNN of a folder, which is none that works."""
     if not os.path.exists(ASK):
         raise OtherBuild("no emulated GPU")
+    done = subprocess.run([ASK, f"{SOURCE}/tests/cudnn/h200.json", "densenet-micro", "32", "4", "fp16"],
+                          capture_output=True, text=True, timeout=60, check=False,
+                          env=dict(os.environ, LD_LIBRARY_PATH=folder))
+    assert done.returncode == CANNOT_ASK, (done.returncode, done.stderr)
+    return done.stderr
+
+
+@case("a cuDNN whose cuBLAS is missing counts as missing, and does not abort; the two may lie as wheels lie")
+def _(work):
     folder, other = f"{work}/nvidia/cudnn/lib", f"{work}/nvidia/cu99/lib"
-    for place, name, text in ((folder, "libcudnn.so.9", STAND_IN), (other, "libcublasLt.so.99", "int nothing;")):
-        os.makedirs(place)
-        with open(f"{work}/source.c", "w", encoding="ascii") as file:
-            file.write(text)
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", f"{work}/source.c", "-o", f"{place}/{name}"],
-                       check=True)
-
-    def said():
-        return subprocess.run([ASK, f"{SOURCE}/tests/cudnn/h200.json", "densenet-micro", "32", "4", "fp16"],
-                              capture_output=True, text=True, timeout=60, check=False,
-                              env=dict(os.environ, LD_LIBRARY_PATH=folder))
-
-    done = said()
-    assert done.returncode == CANNOT_ASK and "a stand-in" in done.stderr, (done.returncode, done.stderr)
+    library(f"{folder}/libcudnn.so.9", STAND_IN)
+    library(f"{other}/libcublasLt.so.99", "int nothing;")
+    assert "a stand-in" in said(folder), said(folder)
     os.remove(f"{other}/libcublasLt.so.99")
-    done = said()
-    assert (done.returncode, done.stderr) == \
-        (CANNOT_ASK, "cudnn-ask: libcublasLt.so.99, which libcudnn.so.9 needs, is not there\n"), done
+    assert said(folder) == "cudnn-ask: libcublasLt.so.99, which libcudnn.so.9 needs, is not there\n", said(folder)
+
+
+@case("a cuDNN that lacks a call, that is older than 9.11, that cannot be loaded, that is no library: each says so")
+def _(work):
+    library(f"{work}/libcublasLt.so.99", "int nothing;")
+    library(f"{work}/libcudnn.so.9", STAND_IN.replace("NO(BackendExecute)", ""))
+    assert said(work) == "cudnn-ask: libcudnn.so.9 is too old: it has no cudnnBackendExecute()\n", said(work)
+    library(f"{work}/libcudnn.so.9", STAND_IN.replace("91900", "90501"))
+    assert said(work) == "cudnn-ask: cuDNN is 9.5.1, and 9.11 is needed\n", said(work)
+    library(f"{work}/libcudnn.so.9", "extern int lacking;\n" + STAND_IN.replace("return 91900", "return lacking"))
+    assert "lacking" in said(work) and "is not there" not in said(work), said(work)
+    with open(f"{work}/libcudnn.so.9", "w", encoding="ascii") as file:
+        file.write("no library")
+    assert said(work).startswith("cudnn-ask: ") and "libcudnn.so.9: " in said(work), said(work)
 
 
 for each in MODELS:

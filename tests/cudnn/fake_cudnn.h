@@ -7,7 +7,7 @@
  * workspace and 4 needs FAKE_CUDNN_WORKSPACE bytes, which it overwrites.
  *
  * From the environment:
- *     FAKE_CUDNN          "none": there is no such library; "no-device": it does not work here
+ *     FAKE_CUDNN          "none": there is no such library; "old": it is 9.10.2; "no-device": it does not work here
  *     FAKE_CUDNN_REFUSE   "forward", "data", "add" (data that is added), "weights": kinds that no engine takes
  *     FAKE_CUDNN_FAIL     "NAME COUNT STATUS": call COUNT of NAME, a function, fails with this status
  *

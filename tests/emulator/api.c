@@ -314,6 +314,54 @@ a_graph_reads_its_parameters_at_each_replay(void)
 }
 
 static void
+launch_early(struct rule a)
+{
+    void *arguments[] = {&a};
+    cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                 .val.programmaticStreamSerializationAllowed = 1};
+    cudaLaunchConfig_t config = {
+        .gridDim = {1, 1, 1}, .blockDim = {N, 1, 1}, .stream = stream, .attrs = &early, .numAttrs = 1};
+
+    OK(cudaLaunchKernelExC(&config, (const void *)waits_first, arguments));
+}
+
+/* In a stream and in a graph, one behind the other; host functions and copies come to their memory afterwards. */
+static void
+kernels_may_begin_early(void)
+{
+    float *a = device_numbers(1), *b = device_numbers(2), *c = device_numbers(3);
+    struct cudaFuncAttributes attributes;
+    struct emulator_counts before, after;
+    cudaGraphExec_t exec;
+    unsigned i;
+
+    OK(cudaFuncGetAttributes(&attributes, (const void *)waits_first));
+    CHECK(attributes.ptxVersion == 90);
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    OK(launch(tensor_end, (struct rule){b, a, 0}, N, 0, stream)); /* b = a */
+    launch_early((struct rule){c, b, 0});
+    launch_early((struct rule){b, c, 0});
+    exec = end_capture();
+    for (i = 0; i < 3; i++) {
+        OK(cudaMemset(b, 0xff, N * 4));
+        OK(cudaMemset(c, 0xff, N * 4));
+        emulator_count(&before);
+        if (i == 0)
+            OK(cudaGraphLaunch(exec, stream));
+        OK(launch(tensor_end, (struct rule){b, a, 0}, N, 0, stream));
+        launch_early((struct rule){c, b, 0});
+        OK(cudaStreamSynchronize(stream));
+        emulator_count(&after);
+        CHECK(after.early - before.early == (i == 0 ? 3 : 1) && after.kernels - before.kernels == (i == 0 ? 5 : 2));
+        CHECK(first_of(b) == 1 && first_of(c) == 1);
+    }
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaFree(a));
+    OK(cudaFree(b));
+    OK(cudaFree(c));
+}
+
+static void
 a_capture_forks_and_joins(void)
 {
     float *a = device_numbers(1), *b = device_numbers(2), *c = device_numbers(3), *d = device_numbers(4);
@@ -508,6 +556,7 @@ main(void)
         {"a host that polls gets on", a_host_that_polls_gets_on},
         {"events have times", events_have_times},
         {"a graph reads its parameters at each replay", a_graph_reads_its_parameters_at_each_replay},
+        {"kernels may begin early", kernels_may_begin_early},
         {"a capture forks and joins", a_capture_forks_and_joins},
         {"a capture that is not joined fails", a_capture_that_is_not_joined_fails},
         {"a capture does not survive a wait", a_capture_does_not_survive_a_wait},

@@ -4,9 +4,12 @@
  * The thread sanitizer takes blocks as unordered: each begins with what was known before the kernel, and the stacks
  * and the shared memory of the block before are forgotten.
  *
+ * Of a programmatic dependent launch the kernel in front may still run: so memory of the device is closed to a block
+ * until all of its threads have come to their wait.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "block.h"
+#include "runtime.h"
 
 #include <algorithm>
 #include <map>
@@ -33,6 +36,9 @@ static generator order;
 static bool in_order = true;
 static const kernel *current;
 static const void *current_argument;
+static int of_device;
+static bool current_early;
+static unsigned waited_count; /* threads of the block that came to wait_for_kernels() */
 
 /* The barrier of the block: how many have come, and where the first one stands. */
 static struct {
@@ -161,6 +167,8 @@ thread_main()
     fiber_begin(&running->stack);
     TSAN(__tsan_acquire(&launch_sync);)
     current->run(current_argument);
+    if (!running->may_touch)
+        violation(running->at, "a thread ended without having waited for the kernel in front, which may still run");
     if (running->copy_count > 0)
         violation(running->at, "a thread ended with an asynchronous copy that it never waited for");
     TSAN(__tsan_release(&end_sync);)
@@ -195,6 +203,23 @@ sync_block(place at)
                 release(&threads[i]);
     }
     TSAN(__tsan_acquire(sync);)
+}
+
+/* All threads of a block meet here, which those of a device do not: memory opens for all at once. */
+void
+wait_for_kernels(place at)
+{
+    if (running->may_touch || !kernels_wait(of_device))
+        return;
+    running->may_touch = true;
+    if (++waited_count < thread_count) {
+        wait_here(at);
+        return;
+    }
+    open_memory(of_device);
+    for (unsigned i = 0; i < thread_count; i++)
+        if (&threads[i] != running)
+            release(&threads[i]);
 }
 
 [[noreturn]] static void
@@ -267,8 +292,10 @@ run_block(uint3 block, uint3 size, uint3 grid, unsigned char *shared)
 {
     unsigned i;
 
-    ended_count = barrier.arrived = 0;
+    ended_count = barrier.arrived = waited_count = 0;
     ready_count = 0;
+    if (current_early)
+        open_no_memory();
     for (i = 0; i < thread_count; i++) {
         block_thread *t = &threads[i];
 
@@ -276,6 +303,7 @@ run_block(uint3 block, uint3 size, uint3 grid, unsigned char *shared)
             {i % size.x, i / size.x % size.y, i / size.x / size.y}, block, size, grid, i % WARP, i / WARP, shared};
         t->at = {};
         t->ended = false;
+        t->may_touch = !current_early;
         t->group = 0;
         t->copy_count = 0;
         fiber_prepare(&t->stack, thread_main);
@@ -294,7 +322,7 @@ run_block(uint3 block, uint3 size, uint3 grid, unsigned char *shared)
 }
 
 void
-run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared)
+run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early)
 {
     size_t blocks = (size_t)grid.x * grid.y * grid.z, i, n;
     std::vector<size_t> turn(blocks);
@@ -304,6 +332,8 @@ run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t 
     fiber_adopt(&host);
     current = k;
     current_argument = argument;
+    of_device = device;
+    current_early = early;
     COUNTED(traffic_begin(k, shared);)
     thread_count = block.x * block.y * block.z;
     for (i = 0; i < blocks; i++)

@@ -28,6 +28,7 @@ struct block_thread {
     fiber stack;
     place at; /* where it waits */
     bool waits, ended;
+    bool may_touch; /* device memory: by programmatic dependent launch not before wait_for_kernels() */
     pending_copy copies[COPIES_MAX];
     unsigned copy_count;
     unsigned group; /* that copies which are begun now belong to */
@@ -63,7 +64,8 @@ block_thread *lane_of_warp(unsigned lane);
 const char *where();
 
 void block_seed(uint64_t seed);
-void run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared);
+/* Memory of the device is open.  early: by programmatic dependent launch. */
+void run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early);
 /* The kernel of this address, or NULL. */
 kernel *find_kernel(const void *address);
 

@@ -4,18 +4,20 @@
 #         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
 #
 # check_emulator.py calls it.  Kernels and host code are instrumented by a sanitizer; by the thread sanitizer the
-# emulator is not (sanitizer.h).  volta: kernels as a V100 computes them, which has no bf16; with sanitizers no bf16,
-# with the thread sanitizer fp16 alone.  counted: kernels are compiled as for the thread sanitizer, whose place
+# emulator is not (sanitizer.h).  volta: kernels as a V100 computes them, which has no bf16; with sanitizers fp16 alone,
+# of which the others are copies by templates.  counted: kernels are compiled as for the thread sanitizer, whose place
 # traffic.cc takes; g++ alone.
 #
 # SPDX-License-Identifier: Apache-2.0
 HERE = $(SOURCE)/tests/emulator
 TESTS = $(SOURCE)/tests/kernels
 CUDA = $(SOURCE)/train/cuda
+vpath %.cu $(CUDA) $(SOURCE)/train/conv
+vpath cuda_%.c $(CUDA) $(SOURCE)/train/conv
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
 FLAGS_volta = -DDEVICE_ARCH=700 -DONLY_FP16
-FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DNO_BF16
+FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DONLY_FP16
 FLAGS_tsan = -fsanitize=thread -DONLY_FP16
 FLAGS_counted = -DEMULATOR_COUNTED -DONLY_FP16
 KERNEL_FLAGS_counted = -fsanitize=thread
@@ -28,7 +30,7 @@ WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
 COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(HERE) -iquote $(SOURCE)/train -iquote $(SOURCE)/lib -I$(HERE)
 C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
 CC17 = $(CXX) -std=c++17 $(COMMON)
-VALUES = $(if $(filter volta tsan counted,$(KIND)),fp16,fp16 $(if $(filter asan,$(KIND)),,bf16) float)
+VALUES = $(if $(filter volta asan tsan counted,$(KIND)),fp16,fp16 bf16 float)
 BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4
@@ -38,7 +40,7 @@ kernel_programs = both_kernels conv_kernels fused_kernels head_kernels input_ker
 PROGRAMS = halves api matrices rules $(kernel_programs) layout_steps layout_lives
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp \
 	$(if $(filter counted,$(KIND)),traffic))
-cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
+cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu $(SOURCE)/train/conv/*.cu)))
 host = $(patsubst %,$(OUT)/%.o,cuda_both cuda_conv cuda_gpu cuda_launch cuda_product)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(host)
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
@@ -46,10 +48,11 @@ tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 # a plan without its backend, and beside it the backend ref
 layout = $(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/layout/*.c))
-model = gpu/cuda_model $(patsubst %,roof/%,areas seconds work work_norm work_step)
+model = gpu/cuda_model
+roof = $(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/roof/*.c))
 ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
 	$(wildcard $(SOURCE)/train/$(f)/*.c))))
-plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(roof) $(filter-out backend/backend backend/registry,$(ref)) \
 	base/error base/memory base/progress base/sha256)
 
 all: $(PROGRAMS:%=$(OUT)/%)
@@ -70,7 +73,7 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
-$(host): $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
+$(host): $(OUT)/%.o: %.c | $(OUT)
 	$(C) -c $< -o $@
 
 $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
@@ -83,7 +86,7 @@ $(patsubst %,$(OUT)/%.o,layout_steps layout_lives traffic_steps layout_fixture):
 	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value
-$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/%.cu | $$(OUT)
+$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: %.cu | $$(OUT)
 	$$(CC17) -x c++ $$(if $$(filter asan tsan,$$(KIND)),-O1,-O2) $$(FLAGS) $$(KERNEL_FLAGS_$$(KIND)) \
 		-DCUDA_VALUE=$(1) -c $$< -o $$@
 $$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)

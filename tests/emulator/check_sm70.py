@@ -34,4 +34,4 @@ for the_arch, the_value in TARGETS:
 
 
 if __name__ == "__main__":
-    sys.exit(case.main())
+    sys.exit(case.main(os.cpu_count() or 1))

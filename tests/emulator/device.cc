@@ -91,6 +91,22 @@ devices()
     return all;
 }
 
+/* What a driver compiles from the PTX of an older generation is as that had it. */
+int
+ptx_version(int device)
+{
+    const struct cudaDeviceProp *p = &devices()[(size_t)device].properties;
+    const char *set = setting("EMULATOR_PTX", "");
+
+    return *set ? atoi(set) : 10 * p->major + p->minor;
+}
+
+bool
+kernels_wait(int device)
+{
+    return ptx_version(device) >= 90 && devices()[(size_t)device].properties.major >= 9;
+}
+
 int &
 current_device()
 {

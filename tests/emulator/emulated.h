@@ -81,6 +81,9 @@ struct thread {
 };
 extern thread *self;
 
+/* The wait of programmatic dependent launch; nothing where the device or what kernels were compiled for has none. */
+void wait_for_kernels(place at);
+
 void sync_block(place at);
 void sync_warp(uint32_t mask, place at);
 

@@ -5,6 +5,7 @@
  *     EMULATOR_DEVICES   compute capabilities, one a device: "90" by default; "90 90 80"; "" for a machine without one
  *     EMULATOR_BUS       the PCI bus of all devices, as parts of one GPU (MIG) have; by default each has its own
  *     EMULATOR_MEMORY    bytes of each device, 1 GiB by default
+ *     EMULATOR_PTX       compute capability of the PTX that kernels were made of; by default that of the device
  *     EMULATOR_THREADS   seed of the order of threads and blocks; 0, the default: by their numbers
  *     EMULATOR_STREAMS   seed of the order of streams; 0, the default: only what is waited for is done
  *     EMULATOR_FAIL      "NAME COUNT ERROR, ...": as emulator_fail()
@@ -37,6 +38,7 @@ unsigned emulator_unfail(void);
 /* What the host has asked for since the process began. */
 struct emulator_counts {
     uint64_t kernels, copies, graphs; /* done, those of graphs among them */
+    uint64_t early;                   /* of the kernels: by programmatic dependent launch */
     uint64_t waits;                   /* calls in which the host waited: synchronisation, cudaMemcpy(), cudaFree() */
     uint64_t queries;
     uint64_t allocations;

@@ -11,6 +11,9 @@
 #include <algorithm>
 #include <set>
 
+#undef gridDim /* words of kernels; here members of cudaLaunchConfig_t */
+#undef blockDim
+
 namespace emulated
 {
 cudaError_t
@@ -20,6 +23,7 @@ record_node(cudaStream_t s, work w)
 
     if (!c.valid)
         return cudaErrorStreamCaptureInvalidated;
+    s->behind_kernel = false;
     c.nodes->nodes.push_back({std::move(w), s->last});
     s->last.assign(1, c.nodes->nodes.size() - 1);
     return cudaSuccess;
@@ -119,8 +123,35 @@ cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *address
         return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
     *attributes = {};
     attributes->maxThreadsPerBlock = (int)k->threads;
+    attributes->ptxVersion = ptx_version(current_device());
     attributes->maxDynamicSharedSizeBytes = (int)k->shared;
     return c.end();
+}
+
+/* early: programmatic dependent launch. */
+static cudaError_t
+put_kernel(const kernel *k, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s, bool early)
+{
+    if (!fits_device(k, grid, block, shared, devices()[(size_t)s->device]))
+        return cudaErrorInvalidConfiguration;
+    if (early && !s->behind_kernel)
+        violation({}, "kernel '%s' is to begin before what is in front has ended, and that is no kernel", k->name);
+    std::vector<unsigned char> argument((unsigned char *)arguments[0], (unsigned char *)arguments[0] + k->argument);
+    int device = s->device;
+    cudaError_t put = enqueue(s, {device, false, [=] {
+                                      cudaError_t error = injected(k->name);
+
+                                      if (error != cudaSuccess)
+                                          return error;
+                                      open_memory(device);
+                                      run_kernel(k, argument.data(), grid, block, shared, device, early);
+                                      counts.kernels++;
+                                      counts.early += early;
+                                      return cudaSuccess;
+                                  }});
+
+    s->behind_kernel = put == cudaSuccess;
+    return put;
 }
 
 cudaError_t
@@ -128,23 +159,28 @@ cudaLaunchKernel(const void *address, dim3 grid, dim3 block, void **arguments, s
 {
     call c("cudaLaunchKernel");
     const kernel *k = find_kernel(address);
-    int device = c.failed() ? 0 : stream_of(stream)->device;
 
     if (c.failed() || !k)
         return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
-    if (!fits_device(k, grid, block, shared, devices()[(size_t)device]))
-        return c.end(cudaErrorInvalidConfiguration);
-    std::vector<unsigned char> argument((unsigned char *)arguments[0], (unsigned char *)arguments[0] + k->argument);
-    return c.end(enqueue(stream, {device, false, [=] {
-                                      cudaError_t error = injected(k->name);
+    return c.end(put_kernel(k, grid, block, arguments, shared, stream_of(stream), false));
+}
 
-                                      if (error != cudaSuccess)
-                                          return error;
-                                      open_memory(device);
-                                      run_kernel(k, argument.data(), grid, block, shared);
-                                      counts.kernels++;
-                                      return cudaSuccess;
-                                  }}));
+cudaError_t
+cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *address, void **arguments)
+{
+    call c("cudaLaunchKernelExC");
+    const kernel *k = find_kernel(address);
+    bool early = false;
+
+    if (c.failed() || !k)
+        return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id != cudaLaunchAttributeProgrammaticStreamSerialization)
+            return c.end(cudaErrorInvalidValue);
+        early = config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
+    }
+    return c.end(put_kernel(k, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
+                            stream_of(config->stream), early));
 }
 
 cudaError_t
@@ -174,6 +210,7 @@ cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
     s->recording = std::make_shared<capture>(
         capture{std::make_shared<graph>(), s, true, mode != cudaStreamCaptureModeGlobal, std::this_thread::get_id()});
     s->last.clear();
+    s->behind_kernel = false;
     return c.end();
 }
 
@@ -199,6 +236,7 @@ cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out)
                 error = cudaErrorStreamCaptureUnjoined;
         other->recording.reset();
         other->last.clear();
+        other->behind_kernel = false;
     }
     if (error == cudaSuccess)
         *out = new CUgraph_st{ended->nodes};

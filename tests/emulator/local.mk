@@ -113,9 +113,11 @@ tests_unit_gpu_SOURCES = \
 	tests/step_fixture.h \
 	tests/test_cuda.c \
 	tests/test_cuda_cudnn.c \
+	tests/test_cuda_engine.c \
 	tests/test_cuda_faults.c \
 	tests/test_cuda_ranks.c \
 	tests/test_cuda_splits.c \
+	tests/test_cuda_state.c \
 	tests/unit.h
 nodist_tests_unit_gpu_SOURCES = tests/emulated/train/backends.c
 tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)

@@ -21,11 +21,11 @@ struct region {
     unsigned char *map; /* pages of it, without the two that nobody may touch */
     size_t mapped, size, room;
     int device;
-    bool freed;
 };
+typedef std::map<const unsigned char *, region> region_map; /* by the first byte */
 
-/* By the first byte after the size: upper_bound() of an address finds the region that it may lie in. */
-static std::map<const unsigned char *, region> regions;
+/* Those that were freed lie apart, since each copy and each launch walks through all that are live. */
+static region_map regions, freed;
 static std::map<void *, size_t> &pinned = *new std::map<void *, size_t>; /* to the end: what was not freed is no leak */
 enum { NONE = -2, ALL = -1 };
 static int opened = NONE;
@@ -42,9 +42,8 @@ open_regions(int which)
     if (which == opened)
         return;
     for (const auto &r : regions)
-        if (!r.second.freed)
-            mprotect(r.second.map, r.second.mapped,
-                     which == ALL || which == r.second.device ? PROT_READ | PROT_WRITE : PROT_NONE);
+        mprotect(r.second.map, r.second.mapped,
+                 which == ALL || which == r.second.device ? PROT_READ | PROT_WRITE : PROT_NONE);
     opened = which;
 }
 
@@ -60,6 +59,24 @@ open_no_memory()
     open_regions(NONE);
 }
 
+/* Does `at` lie in or beside one of these? */
+static void
+look_for(const unsigned char *at, const region_map &map, const char *word)
+{
+    place behind = running ? running->at : place{};
+
+    for (const auto &r : map) {
+        const region &g = r.second;
+
+        if (at < g.map - page_size() || at >= g.map + g.mapped + page_size())
+            continue;
+        if (running && !running->may_touch)
+            violation(behind, "a thread touches device memory before it has waited for the kernel in front");
+        violation(behind, "%s touches %p, byte %td of %sdevice memory of %zu bytes", running ? "a thread" : "the host",
+                  (const void *)at, at - r.first, word, g.size);
+    }
+}
+
 /* A kernel, or the host, touches what it may not. */
 static void
 on_fault(int, siginfo_t *info, void *)
@@ -67,14 +84,8 @@ on_fault(int, siginfo_t *info, void *)
     const unsigned char *at = (const unsigned char *)info->si_addr;
     place behind = running ? running->at : place{};
 
-    for (const auto &r : regions) {
-        const region &g = r.second;
-
-        if (at < g.map - page_size() || at >= g.map + g.mapped + page_size())
-            continue;
-        violation(behind, "%s touches %p, byte %td of %sdevice memory of %zu bytes", running ? "a thread" : "the host",
-                  (const void *)at, at - r.first, g.freed ? "freed " : "", g.size);
-    }
+    look_for(at, regions, "");
+    look_for(at, freed, "freed ");
     if (running && at >= running->seen.shared && at < running->seen.shared + (1 << 20))
         violation(behind, "a thread touches byte %td of the shared memory of its block, which has no such byte",
                   at - running->seen.shared);
@@ -102,30 +113,36 @@ catch_faults()
     sigaction(SIGBUS, &action, NULL);
 }
 
+/* The region that an address lies in or just behind; end(): none. */
+static region_map::iterator
+region_of(const void *p, region_map &map)
+{
+    auto r = map.upper_bound((const unsigned char *)p);
+
+    if (r == map.begin())
+        return map.end();
+    --r;
+    return (const unsigned char *)p < r->second.map + r->second.mapped ? r : map.end();
+}
+
 int
 owner_of(const void *p, size_t size)
 {
-    const unsigned char *at = (const unsigned char *)p;
-    auto r = regions.upper_bound(at);
+    auto r = region_of(p, regions);
 
-    if (r == regions.begin())
-        return -1;
-    const region &g = (--r)->second;
-    if (at >= g.map + g.mapped)
-        return -1;
-    return !g.freed && (size_t)(at - r->first) + size <= g.size ? g.device : -2;
+    if (r == regions.end())
+        return region_of(p, freed) == freed.end() ? -1 : -2;
+    return (size_t)((const unsigned char *)p - r->first) + size <= r->second.size ? r->second.device : -2;
 }
 
 bool
 find_memory(const void *p, const unsigned char **begin, const unsigned char **end)
 {
-    auto r = regions.upper_bound((const unsigned char *)p);
+    auto r = region_of(p, regions);
 
-    if (r == regions.begin())
+    if (r == regions.end() || (const unsigned char *)p >= r->first + r->second.size)
         return false;
-    const region &g = (--r)->second;
-    if (g.freed || (const unsigned char *)p >= r->first + g.size)
-        return false;
+    const region &g = r->second;
     *begin = r->first;
     *end = r->first + g.size;
     return true;
@@ -145,7 +162,7 @@ void
 check_margins()
 {
     for (const auto &r : regions)
-        if (!r.second.freed && (opened == ALL || opened == r.second.device))
+        if (opened == ALL || opened == r.second.device)
             check_margin(r.first, r.second);
 }
 } // namespace emulated
@@ -187,7 +204,7 @@ cudaMalloc(void **out, size_t size)
     memset(map, 0xff, mapped);
     mprotect(map - page, mapped + 2 * page, PROT_NONE);
     unsigned char *start = map + mapped - room;
-    regions[start] = {map, mapped, size, room, current_device(), false};
+    regions[start] = {map, mapped, size, room, current_device()};
     ASAN(__asan_poison_memory_region(map, mapped - room); __asan_poison_memory_region(start + size, room - size);)
     catch_faults();
     d.used += room;
@@ -206,18 +223,18 @@ cudaFree(void *p)
         return c.end();
     if (capturing())
         return c.end(refuse_in_capture());
-    if (r == regions.end() || r->second.freed)
+    if (r == regions.end())
         return c.end(cudaErrorInvalidValue);
-    region &g = r->second;
+    const region &g = r->second;
     counts.waits++;
     if (!finish_device(g.device))
         return c.end(devices()[(size_t)g.device].sticky);
     open_memory(g.device);
     check_margin(r->first, g);
     devices()[(size_t)g.device].used -= g.room;
-    g.freed = true;
     madvise(g.map, g.mapped, MADV_DONTNEED);
     mprotect(g.map, g.mapped, PROT_NONE);
+    freed.insert(regions.extract(r));
     return c.end();
 }
 

@@ -3,17 +3,24 @@
 
 They are looked for in $NVRTC, in the build folder's nvrtc/ and venv/ and among Python's modules; PyPI has them:
     pip install --target nvrtc -r tests/requirements-cuda.txt
+
+What was compiled is kept in the build folder's nvrtc-kept/, by all that it was made of: check_sm70.py and check_sass.py
+want the same.
 """
 import ctypes
+import functools
 import glob
+import hashlib
 import os
+import pickle
 import re
 import shutil
 import site
+import tempfile
 
 from support import BUILD, SOURCE, Skip
 
-FILES = sorted(glob.glob(os.path.join(SOURCE, "train", "cuda", "*.cu")))
+FILES = sorted([f for d in ("cuda", "conv") for f in glob.glob(os.path.join(SOURCE, "train", d, "*.cu"))])
 
 
 def places():
@@ -43,6 +50,16 @@ def tool(name):
     return path
 
 
+@functools.lru_cache(None)
+def headers():
+    """A digest of all that a file of kernels may include."""
+    digest = hashlib.sha256()
+    for path in sorted(glob.glob(os.path.join(SOURCE, "train", "**", "*.h"), recursive=True)):
+        with open(path, "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()
+
+
 def compile_file(path, arch, value):
     """(what ptxas says of each kernel of a file: {name: (registers, bytes spilled)}, the machine code)."""
     nvrtc, includes = library()
@@ -50,6 +67,20 @@ def compile_file(path, arch, value):
         text = file.read()
     options = [f"--gpu-architecture={arch}", "--std=c++17", f"-DCUDA_VALUE={value}",
                "-I" + os.path.join(SOURCE, "train"), "--ptxas-options=-v", *("-I" + i for i in includes)]
+    made_of = repr((text, headers(), options, os.stat(nvrtc._name).st_mtime_ns))
+    kept = os.path.join(BUILD, "nvrtc-kept", hashlib.sha256(made_of.encode()).hexdigest())
+    if os.path.exists(kept):
+        with open(kept, "rb") as file:
+            return pickle.load(file)
+    found = compiled(nvrtc, path, text, options)
+    os.makedirs(os.path.dirname(kept), exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(kept), delete=False) as file:
+        pickle.dump(found, file)
+    os.replace(file.name, kept)
+    return found
+
+
+def compiled(nvrtc, path, text, options):
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, path.encode(), 0, None, None) == 0
     array = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))

@@ -203,6 +203,25 @@ EMULATED_KERNEL(matrix_row, rule, 1024)
     a.out[t] = to_float(out[0]);
 }
 
+EMULATED_KERNEL(waits_first, rule, 1024)
+{
+    unsigned t = threadIdx.x;
+    float early = a.broken ? a.in[t] : 0;
+
+    emulated::wait_for_kernels(EMULATED_HERE);
+    a.out[t] = a.broken ? early : a.in[t];
+}
+
+EMULATED_KERNEL(all_wait, rule, 1024)
+{
+    unsigned t = threadIdx.x;
+
+    if (a.broken && t == 5)
+        return;
+    emulated::wait_for_kernels(EMULATED_HERE);
+    a.out[t] = a.in[t];
+}
+
 EMULATED_KERNEL(votes, rule, 1024)
 {
     unsigned t = threadIdx.x;

@@ -37,6 +37,8 @@ void all_in_shuffle(const struct rule a);   /* out[t] = in[t ^ 1]; broken: half 
 void lane_of_mask(const struct rule a);     /* out[t] = in[t ^ 1], for t % 32 < 16 only; broken: in[t ^ 16] */
 void initialised_shared(const struct rule a); /* out[t] = 0 from shared memory that was cleared; broken: that was not */
 void matrix_row(const struct rule a);         /* ldmatrix of rows of 16 bytes; broken: at odd addresses */
+void waits_first(const struct rule a);        /* out[t] = in[t]; broken: before the wait for kernels in front */
+void all_wait(const struct rule a);           /* the same; broken: one thread ends before the wait */
 void votes(const struct rule a);   /* out[t]: ballot of t % 3 == 0, any, all, shuffles up and down: 5 a thread */
 void atomics(const struct rule a); /* out[0] counts threads, out[1] their sum, out[2] the largest, as integers */
 void shape(const struct rule a);   /* out[linear thread of the grid] = its own number, from x, y and z */

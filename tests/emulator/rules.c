@@ -361,6 +361,55 @@ rule_own_device(bool broken)
     return differ(out, in, N);
 }
 
+/* tmp = in by one kernel, out = tmp by one that may begin before the first has ended; between: something else. */
+static int
+run_early(void (*kernel)(struct rule), bool broken, bool between)
+{
+    float in[N], out[N];
+    struct rule first = {NULL, NULL, 0}, second = {NULL, NULL, broken && !between};
+    void *arguments[] = {&second};
+    cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                 .val.programmaticStreamSerializationAllowed = 1};
+    cudaLaunchConfig_t config = {
+        .gridDim = {1, 1, 1}, .blockDim = {N, 1, 1}, .stream = stream, .attrs = &early, .numAttrs = 1};
+
+    numbers(in);
+    first.in = on_device(in, sizeof(in));
+    first.out = on_device(NULL, sizeof(in));
+    second.in = first.out;
+    second.out = on_device(NULL, sizeof(out));
+    launch(tensor_end, 1, N, 0, first, stream);
+    if (broken && between)
+        MUST(cudaMemsetAsync(second.out, 0, sizeof(out), stream));
+    MUST(cudaLaunchKernelExC(&config, (const void *)kernel, arguments));
+    to_host(out, second.out, sizeof(out));
+    MUST(cudaFree((void *)first.in));
+    MUST(cudaFree(first.out));
+    MUST(cudaFree(second.out));
+    return differ(out, in, N);
+}
+
+/* Programmatic dependent launch: nobody touches device memory before the wait. */
+static int
+rule_waits_first(bool broken)
+{
+    return run_early(waits_first, broken, false);
+}
+
+/* Each thread waits: else a kernel may end before the one in front, and who waits for it has not waited for that. */
+static int
+rule_all_wait(bool broken)
+{
+    return run_early(all_wait, broken, false);
+}
+
+/* What it waits for is a kernel. */
+static int
+rule_early_behind_a_kernel(bool broken)
+{
+    return run_early(waits_first, broken, true);
+}
+
 static const struct host_rule {
     const char *name;
     int (*run)(bool broken);
@@ -376,6 +425,9 @@ static const struct host_rule {
     {"streams_are_ordered", rule_streams_are_ordered},
     {"graph_keeps_memory", rule_graph_keeps_memory},
     {"own_device", rule_own_device},
+    {"waits_first", rule_waits_first},
+    {"all_wait", rule_all_wait},
+    {"early_behind_a_kernel", rule_early_behind_a_kernel},
 };
 
 static int

@@ -85,6 +85,7 @@ struct CUstream_st {
     std::deque<emulated::operation> queue;
     std::shared_ptr<emulated::capture> recording;
     std::vector<size_t> last; /* nodes that the next one comes after */
+    bool behind_kernel;       /* what was put in last is a kernel */
 };
 struct CUevent_st {
     bool timed;
@@ -130,6 +131,9 @@ extern emulator_counts counts;
 /* The error that a launch of this kernel is to have: cudaSuccess. */
 cudaError_t injected(const char *name);
 double seconds_now();
+/* Do kernels of this device wait for those in front (programmatic dependent launch)? */
+int ptx_version(int device);
+bool kernels_wait(int device);
 
 /* -- memory.cc -- */
 /* One device's memory may be touched from now on, or all (-1), or none. */

@@ -245,6 +245,7 @@ enqueue_operation(cudaStream_t s, operation o)
 {
     if (devices()[(size_t)s->device].sticky != cudaSuccess)
         return devices()[(size_t)s->device].sticky;
+    s->behind_kernel = false;
     s->queue.push_back(std::move(o));
     return cudaSuccess;
 }
@@ -393,6 +394,7 @@ cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t stream, unsigned flags)
                                          return cudaSuccess;
                                      }}));
     }
+    s->behind_kernel = false;
     e->recording = s->recording;
     e->last = s->last;
     if (s->recording)
@@ -422,6 +424,7 @@ cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
         if (s->recording ? s->recording != e->recording : !s->queue.empty())
             return c.end(refuse_in_capture());
         s->recording = e->recording;
+        s->behind_kernel = false;
         for (size_t node : e->last)
             if (std::find(s->last.begin(), s->last.end(), node) == s->last.end())
                 s->last.push_back(node);

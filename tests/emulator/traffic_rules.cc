@@ -3,8 +3,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "emulator.h" /* before the macros of a kernel, which have names of its members */
+
 #include "emulated.h"
-#include "emulator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

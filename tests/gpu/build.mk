@@ -11,6 +11,8 @@ NVCC = nvcc
 ARCHS = 80 90 100
 HERE = $(SOURCE)/tests/kernels
 CUDA = $(SOURCE)/train/cuda
+vpath %.cu $(CUDA) $(SOURCE)/train/conv
+vpath cuda_%.c $(CUDA) $(SOURCE)/train/conv
 comma = ,
 # Machine code for each, and text of the newest for what comes after it.
 CODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
@@ -25,7 +27,7 @@ VALUES = fp16 bf16
 all_tests = $(notdir $(basename $(wildcard $(HERE)/*_kernels.cc)))
 PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
-cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu)))
+cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu $(SOURCE)/train/conv/*.cu)))
 host = $(patsubst %,$(OUT)/%.o,cuda_both cuda_conv cuda_gpu cuda_launch cuda_product)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(host)
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
@@ -39,11 +41,11 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C11) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C11) -c $< -o $@
-$(host): $(OUT)/%.o: $(CUDA)/%.c | $(OUT)
+$(host): $(OUT)/%.o: %.c | $(OUT)
 	$(C11) -c $< -o $@
 
 define of_value
-$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/%.cu | $$(OUT)
+$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: %.cu | $$(OUT)
 	$$(NVCC) -std=c++17 -O3 -lineinfo -Xfatbin -compress-all -MD -I$$(SOURCE)/train $$(CODE) \
 		-DCUDA_VALUE=$(1) -c $$< -o $$@
 $$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)

@@ -167,6 +167,7 @@ def judge_steps(found, precision):
     """Hard: the same bits twice, numbers, a network that is the same one.  How exact it is, parity judges."""
     assert found["same_bits"], f"the second run has other bits: {found}"
     assert found["same_without_graph"], f"other bits without a graph: {found}"
+    assert found.get("same_with_pdl") is not False, f"other bits where kernels begin early: {found}"
     assert found.get("same_with_nccl") is not False, f"other bits with sums of one rank by NCCL: {found}"
     for what in ("logits", "gradients", "statistics", "evaluated", "median"):
         assert found[what] is not None, f"{what} are not finite"

@@ -12,6 +12,7 @@ shared memory, the blocks of a multiprocessor that follow, and what the inner lo
 global and of shared memory by 16 bytes and by less, divisions, all instructions): the table of this code has to be the
 one that is committed, so that a change of a kernel shows what it costs.
 """
+import concurrent.futures
 import difflib
 import functools
 import os
@@ -105,10 +106,14 @@ NARROW = r"(LDG|STG|LDGSTS|LD|ST)\.(?!.*128)"
 @functools.lru_cache(None)
 def read(arch, value):
     """[(kernel, registers, spilled, operations, operations of the inner loop)] of one target."""
-    rows = []
-    for path in nvrtc.FILES:
+    def both(path):
         said, machine = nvrtc.compile_file(path, arch, value)
-        code = code_of(machine)
+        return said, code_of(machine)
+
+    rows = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        files = list(pool.map(both, nvrtc.FILES))
+    for said, code in files:
         assert set(said) == set(code), set(said) ^ set(code)
         for name, (registers, spilled) in said.items():
             rows.append((name[:-len(value) - 1], registers, spilled, [operation(w) for _, w in code[name]],

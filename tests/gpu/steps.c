@@ -1,10 +1,11 @@
 /*
- * steps.c - training steps on one device, three times, beside those of another: the same bits, and how far off they are
+ * steps.c - training steps on one device beside those of another: the same bits each time, and how far off they are
  *
  *     gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS [ENGINE]
  *
- * The third time each kernel is launched by itself, not by a graph (plan_options.no_graph), the fourth time the graph
- * has sums over one rank by NCCL, where that is there; and the bits are the same.
+ * The third time each kernel is launched by itself, not by a graph (plan_options.no_graph), the fourth time kernels
+ * begin early (plan_options.pdl), the fifth time the graph has sums over one rank by NCCL, where these are there; and
+ * the bits are the same.
  * All begin with the same random weights and see the same images; of three images and more the second has weight 0.
  * Prints one JSON object: relative errors (the norm of the difference over that of OTHER) of the logits, gradients
  * (all together, the median over tensors, the worst tensor) and running statistics of the first step, of the logits in
@@ -173,7 +174,7 @@ has_nccl(const struct backend *b, char why[BACKEND_LIBRARY])
 }
 
 struct way {
-    bool no_graph, nccl;
+    bool no_graph, nccl, pdl;
 };
 
 static struct outcome
@@ -189,6 +190,7 @@ run(struct problem *p, const struct backend *b, enum precision precision, struct
                              .train = true,
                              .deterministic = true,
                              .no_graph = way.no_graph,
+                             .pdl = way.pdl,
                              .precision = precision,
                              .engine = p->engine,
                              .threads = 2,
@@ -369,6 +371,17 @@ report(const struct problem *p, const struct outcome *got, const struct outcome 
     put_losses("against_loss", other->loss, p->steps);
 }
 
+static bool
+report_pdl(struct problem *p, const struct backend *device, enum precision precision, const struct outcome *first)
+{
+    struct outcome early = run(p, device, precision, (struct way){.pdl = true});
+    bool there = early.facts.pdl, same = same_bits(p, first, &early);
+
+    free_outcome(&early);
+    printf(", \"same_with_pdl\": %s", !there ? "null" : same ? "true" : "false");
+    return same;
+}
+
 /* The last words of the report. */
 static bool
 report_nccl(struct problem *p, const struct backend *device, enum precision precision, const struct outcome *first)
@@ -408,7 +421,7 @@ main(int argc, char **argv)
     const struct backend *device, *other;
     enum precision precision, other_precision;
     struct chex_error err = {.status = CHEX_OK};
-    bool same, same_launched, same_summed;
+    bool same, same_launched, same_early, same_summed;
 
     if (argc < 7 || argc > 8) {
         fprintf(stderr, "usage: gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS [ENGINE]\n");
@@ -429,6 +442,7 @@ main(int argc, char **argv)
     same = same_bits(&p, &first, &second);
     same_launched = same_bits(&p, &first, &launched);
     report(&p, &first, &wanted, same, same_launched);
+    same_early = report_pdl(&p, device, precision, &first);
     same_summed = report_nccl(&p, device, precision, &first);
     free_outcome(&wanted);
     free_outcome(&first);
@@ -441,5 +455,5 @@ main(int argc, char **argv)
     free(p.parameters);
     free(p.statistics);
     graph_free(p.graph);
-    return same && same_launched && same_summed ? 0 : 1;
+    return same && same_launched && same_early && same_summed ? 0 : 1;
 }

@@ -4,7 +4,8 @@
  *     both_kernels [small]
  *
  * Each form of a block, with the gradient of y finished already, by statistics that are given, by sums that were left,
- * and by both; x through a normalisation and as it lies; images of weight 0, which are full of NaN.
+ * and by both; x through a normalisation and as it lies, and at the end of a block through another one and a mean of
+ * windows or of all pixels; images of weight 0, which are full of NaN.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,11 +35,14 @@ static const double UNSCALE = 0.25;
 
 /* How the gradient of y comes. */
 enum finish_kind { PLAIN, GIVEN, LEFT, GIVEN_AND_LEFT };
+/* Through what else x was read. */
+enum end_kind { NO_END, OF_WINDOWS, OF_ALL };
 /* What is asked of a launch beside that. */
 struct wish {
     finish_kind finish;
     bool norm, sums, add, weighted;
     unsigned number; /* of the micro-batch */
+    end_kind end;
 };
 
 struct problem {
@@ -49,7 +53,9 @@ struct problem {
     floats gamma, beta, mean, variance;                          /* of x */
     floats y_gamma, y_mean, y_variance, by_beta, by_gamma, left; /* of y */
     floats dgamma, dbeta;                                        /* before */
-    doubles dy, seen, g;                                         /* [pixels][channels] */
+    both_end means;                                              /* shapes of the end */
+    floats end_gamma, end_beta, end_dy;                          /* of the end */
+    doubles dy, seen, g, end_g;                                  /* [pixels][channels] */
     std::vector<bool> through;                                   /* does g come through the mask? */
 };
 
@@ -131,6 +137,22 @@ norm_of(const problem &p, size_t pixel, unsigned c)
     return (x_at(p, pixel, c) - (double)p.mean[c]) * inverse_of((double)p.variance[c]);
 }
 
+/* What flows back to x from the means, under the mask of the normalisation before them. */
+static double
+end_of(const problem &p, size_t pixel, unsigned c)
+{
+    const both_end &e = p.means;
+    unsigned size = p.s->height * p.s->width, at = pixel % size;
+    unsigned y = at / p.s->width / e.down, x = at % p.s->width / e.across;
+    size_t mean = (pixel / size * e.height + y) * e.width + x;
+
+    if (p.ask.end == NO_END || !counts(p, pixel) || y >= e.height || x >= e.width)
+        return 0;
+    if (e.relu && !(norm_of(p, pixel, c) * (double)p.end_gamma[c] + (double)p.end_beta[c] > 0))
+        return 0;
+    return (double)p.end_dy[mean * e.dy_ld + c] / (e.down * e.across);
+}
+
 /* What the kernel makes of the problem, in double; rounded where it is stored between. */
 static void
 sum_up(const value_set &set, problem &p)
@@ -151,8 +173,28 @@ sum_up(const value_set &set, problem &p)
                 g += p.dy[pixel * s.out + o] * (double)p.w[o * s.in + i];
             p.seen.push_back((double)rounded(set, (float)(masked ? 0 : y)));
             p.g.push_back(masked || !counts(p, pixel) ? 0 : (double)rounded(set, (float)g));
+            p.end_g.push_back(end_of(p, pixel, i));
         }
     }
+}
+
+static void
+make_end(const value_set &set, problem &p)
+{
+    both_end &e = p.means;
+
+    e.down = p.ask.end == OF_ALL ? p.s->height : 2;
+    e.across = p.ask.end == OF_ALL ? p.s->width : 2;
+    e.height = p.s->height / e.down;
+    e.width = p.s->width / e.across;
+    e.dy_ld = p.s->in + 8;
+    e.relu = p.ask.weighted;
+    p.end_gamma = random_floats(p.s->in);
+    p.end_beta = random_floats(p.s->in);
+    p.end_dy = random_values(set, (size_t)p.s->images * e.height * e.width * e.dy_ld);
+    for (size_t i = 0; p.ask.weighted && i < p.end_dy.size(); i++)
+        if (p.weight[i / ((size_t)e.height * e.width * e.dy_ld)] == 0.0f)
+            p.end_dy[i] = NAN;
 }
 
 static problem
@@ -188,6 +230,8 @@ make_problem(const value_set &set, const shape &s, const wish &ask)
         f *= (float)(p.pixels / s.rows + 1);
     p.dgamma = floats(s.out, ask.number > 0 ? 3 : NAN);
     p.dbeta = floats(s.out, ask.number > 0 ? 3 : NAN);
+    if (ask.end != NO_END)
+        make_end(set, p);
     sum_up(set, p);
     return p;
 }
@@ -212,6 +256,7 @@ shape_of(const value_set &set, const problem &p)
     a.add = p.ask.add;
     if (p.ask.finish != PLAIN)
         b.args.finish.values_ld = p.values_ld;
+    b.args.end = p.means;
     b.value_bytes = set.kind == VALUE_FLOAT ? 4 : 2;
     return b;
 }
@@ -240,6 +285,15 @@ put_in_finish(const value_set &set, const problem &p, norm_finish &f)
     f.state = upload(std::vector<step_state>{state});
 }
 
+static void
+put_in_end(const value_set &set, const problem &p, const cuda_both &b, both_end &e)
+{
+    e.dy = upload(set, p.end_dy);
+    e.gamma = upload(p.end_gamma);
+    e.beta = upload(p.end_beta);
+    e.sums = {room((size_t)b.stripes * 2 * p.s->in), NULL, b.stripes, p.s->in};
+}
+
 /* What a launch works on, uploaded. */
 static void
 put_in(const value_set &set, const problem &p, cuda_both &b)
@@ -251,11 +305,13 @@ put_in(const value_set &set, const problem &p, cuda_both &b)
     a.values = (char *)upload(set, p.x) + x_first;
     a.y = (char *)upload(set, p.a) + p.s->y_more / 2 * b.value_bytes;
     a.w = upload(set, p.w);
-    a.partial = room(cuda_conv_both_partial(&b));
+    a.partial = room(partial_set(set, b.stripes), cuda_conv_both_partial(&b));
     if (p.ask.weighted)
         a.weight = upload(p.weight);
     if (p.ask.finish != PLAIN)
         put_in_finish(set, p, b.args.finish);
+    if (p.ask.end != NO_END)
+        put_in_end(set, p, b, b.args.end);
     if (!p.ask.norm)
         return;
     a.norm.mean = upload(p.mean);
@@ -288,6 +344,7 @@ check_data(const value_set &set, const problem &p, const cuda_both &b, const cha
         }
         slice.push_back(all[i]);
         want.push_back((p.ask.norm ? (double)p.gamma[channel] : 1) * p.g[pixel * p.s->in + channel] +
+                       (p.ask.end ? (double)p.end_gamma[channel] * p.end_g[pixel * p.s->in + channel] : 0) +
                        (p.ask.add ? (double)p.before[i] : 0));
     }
     compare(what, want, slice, set.tolerance);
@@ -295,17 +352,18 @@ check_data(const value_set &set, const problem &p, const cuda_both &b, const cha
 }
 
 static floats
-check_sums(const value_set &set, const problem &p, const cuda_both &b, const char *what)
+check_sums(const value_set &set, const problem &p, const cuda_both &b, const channel_sums &sums, const doubles &g,
+           const char *what)
 {
     unsigned in = p.s->in, each = b.args.conv.steps_each * BOTH_PIXELS;
     doubles want((size_t)b.stripes * 2 * in);
 
     for (size_t pixel = 0; pixel < p.pixels; pixel++)
         for (unsigned i = 0; i < in && counts(p, pixel); i++) {
-            want[pixel / each * 2 * in + i] += p.g[pixel * in + i];
-            want[(pixel / each * 2 + 1) * in + i] += p.g[pixel * in + i] * norm_of(p, pixel, i);
+            want[pixel / each * 2 * in + i] += g[pixel * in + i];
+            want[(pixel / each * 2 + 1) * in + i] += g[pixel * in + i] * norm_of(p, pixel, i);
         }
-    floats got = download(b.args.conv.sums.partial, want.size());
+    floats got = download(sums.partial, want.size());
     compare(what, want, got, set.tolerance);
     return got;
 }
@@ -320,9 +378,9 @@ check_weights(const value_set &set, const problem &p, const cuda_both &b, const 
         for (unsigned o = 0; o < out; o++)
             for (unsigned i = 0; i < in; i++)
                 want[(pixel / each * out + o) * in + i] += p.dy[pixel * out + o] * p.seen[pixel * in + i];
-    floats got = download(b.args.conv.partial, want.size());
+    floats got = download(partial_set(set, b.stripes), b.args.conv.partial, want.size());
     /* what lies between two halves is now and then rounded up beside double, and down beside float */
-    compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : set.tolerance);
+    compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, b.stripes, set.tolerance));
     return got;
 }
 
@@ -341,23 +399,29 @@ check_parameters(const problem &p, const cuda_both &b, const char *what)
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
+static const bool with_end[] = {
+#define WITH_END(form, columns, blocks, end) end,
+    BOTH_FORMS(WITH_END)};
+
 /* A launch of a form, with one stage or two. */
 static void
 try_form(const value_set &set, const problem &p, unsigned form, unsigned processors, unsigned stages)
 {
     cuda_both b = shape_of(set, p);
-    floats got[2][3];
+    floats got[2][4];
     char what[200];
 
+    if (with_end[form] != (p.ask.end != NO_END))
+        return;
     /* so little memory that a second stage does not fit */
     b.shared = stages == 1 ? (unsigned)set.kernels[CUDA_CONV_BOTH_64x64 + form].shared : 0;
     expect(cuda_conv_both_fits(&b) && cuda_conv_both_take(&b, form, processors), "a form that has no room");
     if (b.args.stages != stages && set.kind == VALUE_FLOAT && form > 0) /* a second one is more than any device has */
         return;
     b.args.stages = stages;
-    snprintf(what, sizeof(what), "%s, %s: form %u, %u stages, %u stripes, finish %d%s%s%s%s", set.name, p.s->name, form,
-             b.args.stages, b.stripes, p.ask.finish, p.ask.norm ? ", norm" : "", p.ask.sums ? ", sums" : "",
-             p.ask.add ? ", add" : "", p.ask.weighted ? ", weighted" : "");
+    snprintf(what, sizeof(what), "%s, %s: form %u, %u stages, %u stripes, finish %d, end %d%s%s%s%s", set.name,
+             p.s->name, form, b.args.stages, b.stripes, p.ask.finish, p.ask.end, p.ask.norm ? ", norm" : "",
+             p.ask.sums ? ", sums" : "", p.ask.add ? ", add" : "", p.ask.weighted ? ", weighted" : "");
     for (unsigned run = 0; run < 2; run++) {
         put_in(set, p, b);
         expect(cuda_conv_both_fits(&b), "a shape that kernels do not take");
@@ -366,14 +430,16 @@ try_form(const value_set &set, const problem &p, unsigned form, unsigned process
         got[run][0] = check_data(set, p, b, what);
         got[run][1] = check_weights(set, p, b, what);
         if (b.args.conv.sums.partial)
-            got[run][2] = check_sums(set, p, b, what);
+            got[run][2] = check_sums(set, p, b, b.args.conv.sums, p.g, what);
+        if (p.ask.end != NO_END)
+            got[run][3] = check_sums(set, p, b, b.args.end.sums, p.end_g, what);
         if (p.ask.finish >= LEFT)
             check_parameters(p, b, what);
         release();
         if (small_shapes)
             return;
     }
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 4; i++)
         expect(got[0][i] == got[1][i], "the same bits");
 }
 
@@ -381,13 +447,17 @@ static void
 forms_agree(const value_set &set)
 {
     static const wish wishes[] = {
-        {LEFT, true, true, true, true, 0},
-        {LEFT, true, true, false, false, 1},
-        {GIVEN, true, true, true, true, 0},
-        {GIVEN_AND_LEFT, false, false, false, true, 2},
-        {GIVEN_AND_LEFT, true, false, true, true, 0},
-        {PLAIN, true, true, true, true, 0},
-        {PLAIN, false, false, true, false, 0},
+        {LEFT, true, true, true, true, 0, NO_END},
+        {LEFT, true, true, false, false, 1, NO_END},
+        {GIVEN, true, true, true, true, 0, NO_END},
+        {GIVEN_AND_LEFT, false, false, false, true, 2, NO_END},
+        {GIVEN_AND_LEFT, true, false, true, true, 0, NO_END},
+        {PLAIN, true, true, true, true, 0, NO_END},
+        {PLAIN, false, false, true, false, 0, NO_END},
+        {LEFT, true, true, false, true, 0, OF_WINDOWS},
+        {GIVEN_AND_LEFT, true, true, false, false, 1, OF_WINDOWS},
+        {LEFT, true, true, false, true, 0, OF_ALL},
+        {PLAIN, true, true, false, false, 0, OF_ALL},
     };
     char name[100];
 
@@ -412,7 +482,7 @@ static void
 one_value(const value_set &set)
 {
     static const shape s = {"one value", 2, 1, 1, 16, 8, 0, 0, 3, true, true};
-    problem p = make_problem(set, s, {LEFT, true, true, true, true, 0});
+    problem p = make_problem(set, s, {LEFT, true, true, true, true, 0, NO_END});
     cuda_both b = shape_of(set, p);
     char name[100];
 
@@ -421,8 +491,8 @@ one_value(const value_set &set)
     cuda_op op = cuda_conv_both_op(&b);
     MUST(cuda_launch(set.kernels, &op, stream));
     expect(download(set, b.args.conv.x, p.before.size()) == p.before, "x has the gradient that it had");
-    expect(download(b.args.conv.partial, cuda_conv_both_partial(&b)) == floats(cuda_conv_both_partial(&b), 0.0f),
-           "no gradient of weights");
+    floats partial = download(partial_set(set, b.stripes), b.args.conv.partial, cuda_conv_both_partial(&b));
+    expect(partial == floats(cuda_conv_both_partial(&b), 0.0f), "no gradient of weights");
     check_parameters(p, b, "one value");
     release();
     snprintf(name, sizeof(name), "%s: one value", set.name);
@@ -445,6 +515,19 @@ dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
     return b;
 }
 
+/* The last layer of a block, of which each second row and column is a mean. */
+static cuda_both
+last_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
+{
+    cuda_both b = dense_layer(side, in, major, shared);
+
+    b.args.conv.add = 0;
+    b.args.end.dy_ld = in;
+    b.args.end.height = b.args.end.width = side / 2;
+    b.args.end.down = b.args.end.across = 2;
+    return b;
+}
+
 /* What is chosen fits, and leaves no multiprocessor without work where there is enough. */
 static void
 choices()
@@ -456,12 +539,15 @@ choices()
 
     for (const auto &chip : chips)
         for (unsigned side : {56, 28, 14, 7})
-            for (unsigned in = 64; in <= 1024; in += 32) {
-                cuda_both b = dense_layer(side, in, chip.major, chip.shared);
+            for (unsigned in = 64; in <= 1024 + 32; in += 32) {
+                bool last = in > 1024; /* of 992 */
+                cuda_both b = last ? last_layer(side, 992, chip.major, chip.shared)
+                                   : dense_layer(side, in, chip.major, chip.shared);
 
                 expect(cuda_conv_both_fits(&b), "a dense layer");
                 cuda_conv_both_choose(&b, chip.processors);
                 cuda_op op = cuda_conv_both_op(&b);
+                expect(with_end[b.form] == last, "a form with an end where there is one");
                 expect(cuda_kernels_fp16[op.kernel].shared + op.shared <= chip.least, "shared memory");
                 expect(op.y == b.stripes && b.stripes * b.args.conv.steps_each * BOTH_PIXELS >= 64 * side * side &&
                            (b.stripes - 1) * b.args.conv.steps_each * BOTH_PIXELS < 64 * side * side,
@@ -496,6 +582,13 @@ refusals()
             b.args.finish.sums = {odd, NULL, 3, 128};
         },
         [](cuda_both &b) { b.shared = 48u << 10; },
+        [](cuda_both &b) { b.args.end = last_layer(14, 64, 9, 0).args.end; }, /* it adds */
+    };
+    static void (*const spoil_last[])(cuda_both &) = {
+        [](cuda_both &b) { b.args.end.dy_ld = 56; },      [](cuda_both &b) { b.args.end.dy_ld = 68; },
+        [](cuda_both &b) { b.args.end.across = 0; },      [](cuda_both &b) { b.args.end.dy = (void *)8; },
+        [](cuda_both &b) { b.args.end.dy = (void *)16; }, /* but no normalisation */
+        [](cuda_both &b) { b.shared = 59u << 10; },
     };
 
     for (auto f : spoil) {
@@ -504,6 +597,13 @@ refusals()
         expect(cuda_conv_both_fits(&b), "a dense layer");
         f(b);
         expect(!cuda_conv_both_fits(&b), "what kernels do not take");
+    }
+    for (auto f : spoil_last) {
+        cuda_both b = last_layer(14, 64, 9, 0);
+
+        expect(cuda_conv_both_fits(&b), "the last layer of a block");
+        f(b);
+        expect(!cuda_conv_both_fits(&b), "what kernels do not take at the end of a block");
     }
     finish_case("what kernels do not take");
 }

@@ -274,7 +274,7 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
     each_product(p, [&](size_t from, size_t w, double x) { want[w] += 0.25 * (double)dy[from] * x; });
     c.args.y = upload(set, dy);
     cuda_conv_choose(&c, processors);
-    c.args.partial = room(cuda_conv_partial(&c));
+    c.args.partial = room(partial_set(set, c.splits), cuda_conv_partial(&c));
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
     splits_entry stem = {c.args.partial, 0, p.s->out, 1, STEM_KERNEL * STEM_KERNEL, c.splits, 1, 0};
@@ -282,12 +282,13 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
                         p.args.block, /* number 5: added to what is there */
                         upload(std::vector<step_state>{state}), 1};
     launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&stem), 1, sum);
-    compare("gradient", want, download(sum.gradient, want.size()), 2 * set.sums);
+    compare("gradient", want, download(sum.gradient, want.size()), partial_error(set, c.splits, 2 * set.sums));
     overwrite(p.args.block, {1, 1, 0}); /* number 0: not added */
     launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&stem), 1, sum);
     for (double &w : want)
         w -= 1;
-    compare("gradient from zero", want, download(sum.gradient, want.size()), 2 * set.sums);
+    compare("gradient from zero", want, download(sum.gradient, want.size()),
+            partial_error(set, c.splits, 2 * set.sums));
 }
 
 static void

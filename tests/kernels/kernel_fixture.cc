@@ -23,9 +23,9 @@ using namespace emulated;
 #endif
 
 const std::vector<value_set> value_sets = {
-    {"fp16", cuda_kernels_fp16, VALUE_FP16, 4e-4, SUMS},
-#if !defined ONLY_FP16 && !defined NO_BF16
-    {"bf16", cuda_kernels_bf16, VALUE_BF16, 3e-3, SUMS},
+    {"fp16", cuda_kernels_fp16, VALUE_FP16, 5e-4, SUMS},
+#ifndef ONLY_FP16
+    {"bf16", cuda_kernels_bf16, VALUE_BF16, 4e-3, SUMS},
 #endif
 #if !defined ONLY_FP16 && !defined ON_DEVICE
     {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6, SUMS},
@@ -140,16 +140,45 @@ upload(const value_set &set, const floats &v)
     return upload_bytes(halves.data(), halves.size() * sizeof(uint16_t));
 }
 
-float *
-room(size_t count)
+static void *
+room_for(size_t bytes)
 {
     void *p;
 
-    MUST(cudaMalloc(&p, count * sizeof(float)));
+    MUST(cudaMalloc(&p, bytes));
     if (getenv("KERNELS_POISON"))
-        MUST(cudaMemsetAsync(p, 0xff, count * sizeof(float), stream));
+        MUST(cudaMemsetAsync(p, 0xff, bytes, stream));
     allocations.push_back(p);
-    return (float *)p;
+    return p;
+}
+
+float *
+room(size_t count)
+{
+    return (float *)room_for(count * sizeof(float));
+}
+
+void *
+room(const value_set &set, size_t count)
+{
+    return room_for(count * (set.kind == VALUE_FLOAT ? 4 : 2));
+}
+
+value_set
+partial_set(const value_set &set, unsigned splits)
+{
+    value_set partial = set;
+
+    partial.kind = splits > 1 && set.kind != VALUE_FLOAT ? VALUE_BF16 : VALUE_FLOAT;
+    return partial;
+}
+
+double
+partial_error(const value_set &set, unsigned splits, double larger)
+{
+    const double bf16 = 2e-3; /* half of what one may lose, 2^-8: the root of the mean square is 1.7e-3 */
+
+    return partial_set(set, splits).kind == VALUE_BF16 && larger < bf16 ? bf16 : larger;
 }
 
 void
@@ -216,6 +245,23 @@ compare(const char *what, const std::vector<double> &want, const floats &got, do
         return;
     printf("     %s: relative error %.3g, allowed are %.3g\n", what, error, allowed);
     fine = false;
+}
+
+floats
+slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what)
+{
+    unsigned first = (ld - channels) / 2;
+    floats slice;
+    bool kept = true;
+
+    for (size_t i = 0; i < slab.size(); i++) {
+        if (i % ld >= first && i % ld < first + channels)
+            slice.push_back(slab[i]);
+        else
+            kept = kept && slab[i] == before[i];
+    }
+    expect(kept, what);
+    return slice;
 }
 
 void

@@ -26,7 +26,7 @@ struct value_set {
     const char *name;
     const struct cuda_kernel *kernels;
     value_kind kind;
-    double tolerance; /* relative error of what is stored as such values: some of their last bits */
+    double tolerance; /* relative error of what is stored as such values: of few of them, half of a last bit */
     double sums;      /* relative error of sums of products in float */
 };
 extern const std::vector<value_set> value_sets;
@@ -56,6 +56,14 @@ void download_bytes(void *to, const void *from, size_t size);
 floats download(const value_set &set, const void *p, size_t count);
 floats download(const float *p, size_t count);
 void release();
+/*
+ * Partial sums of gradients of weights, of so many splits: what they are numbers of, for the functions above; the
+ * relative error that their rounding leaves, or one that is larger.
+ */
+value_set partial_set(const value_set &set, unsigned splits);
+double partial_error(const value_set &set, unsigned splits, double larger);
+/* Not written. */
+void *room(const value_set &set, size_t count);
 /* What is no number of activations: blocks, states, tables. */
 template <typename T>
 T *
@@ -101,6 +109,8 @@ void move_running(const value_set &set, unsigned blocks, const norm_running_args
 /* The norm of the difference over that of what is wanted; a failure where it is larger than allowed or no number. */
 void compare(const char *what, const std::vector<double> &want, const floats &got, double allowed);
 void expect(bool good, const char *what);
+/* The slice in the middle of a slab of rows of ld values; expects that what lies beside it is as it was. */
+floats slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what);
 /* Prints one line for all that was compared since the last call. */
 void finish_case(const char *name);
 int summary();

@@ -59,11 +59,12 @@ run_all(const value_set &set, unsigned number)
     char name[60];
 
     for (splits_entry &e : table) {
-        floats partial = random_floats(packed_of(e) * e.splits);
+        const value_set as = partial_set(set, e.splits);
+        floats partial = random_values(as, packed_of(e) * e.splits);
 
         want.insert(want.end(), GAP, 9);
         e.gradient = want.size();
-        e.partial = upload(partial);
+        e.partial = upload(as, partial);
         e.first_block = blocks;
         blocks += cuda_sum_blocks(&e);
         want.insert(want.end(), master_of(e), number > 0 ? 9 : 0);

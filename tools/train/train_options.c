@@ -79,6 +79,8 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "wire", "NAME", wire_names, NULL,
      "gradients between GPUs: fp32 (default) or bf16, half the\nbytes and less exact; by NCCL alone"},
     {OPT_SETTING, 0, "no-graph", NULL, NULL, NULL, "on a GPU: wait for each kernel, so that an error names it"},
+    {OPT_SETTING, 0, "pdl", NULL, NULL, NULL,
+     "programmatic dependent launch: kernels begin while the one in\nfront still runs (GPUs of 9.0 and newer)"},
     {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "a rank silent for this long is lost; default 5m"},
 
     {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",

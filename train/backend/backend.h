@@ -122,6 +122,7 @@ struct plan_options {
     bool keep;                 /* tests: no buffer takes the place of another, so that peek() finds all of them */
     bool deterministic;        /* only algorithms whose bits do not depend on timing; else the fastest */
     bool no_graph;             /* each kernel is launched by itself and waited for, so that an error names it */
+    bool pdl;                  /* programmatic dependent launch, where a device has it; no bit depends on it */
     enum precision precision;
     enum engine engine;    /* ENGINE_CUDNN: CHEX_ERR_UNSUPPORTED where a backend has none */
     unsigned threads;      /* CPU: at least 1 */
@@ -151,6 +152,7 @@ struct plan_facts {
      * there"; "" where a backend has no choice.
      */
     char engine[PLAN_ENGINE];
+    bool pdl; /* it was asked for, and the device has it */
     struct plan_memory memory;
 };
 
@@ -227,11 +229,9 @@ struct step_result {
     double idle;             /* with own_clock: seconds before and between its micro-batches with nothing to do */
 };
 
-#define BACKEND_LIBRARY 96
-
 /* ---- the seam ---------------------------------------------------------------------------------------------------- */
 
-#define BACKEND_LIBRARY 96
+#define BACKEND_LIBRARY 96 /* of the version of a library, or why it is not there */
 
 struct backend {
     const char *name; /* "ref", for --device */

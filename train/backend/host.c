@@ -166,6 +166,7 @@ host_facts(const struct device *device, const struct plan_options *o, const char
     digest_free(digest);
     facts->precision = PRECISION_FP32;
     facts->engine[0] = '\0';
+    facts->pdl = false;
     digest_hex(hash, (PLAN_ALGORITHMS - 1) / 2, facts->algorithms);
     return CHEX_OK;
 }

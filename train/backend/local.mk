@@ -12,6 +12,8 @@ libtrain_la_SOURCES += \
 	train/backend/ranges.h \
 	train/backend/reduce.h \
 	train/backend/registry.c \
+	train/backend/shared_library.c \
+	train/backend/shared_library.h \
 	train/backend/step_parts.c \
 	train/backend/step_parts.h
 

@@ -8,6 +8,10 @@
  * A kernel takes one struct (cuda_kernels.h).  What stands here and in the headers beside it is in a namespace
  * without a name: each file that includes it has its own, for its own CUDA_VALUE.
  *
+ * Each kernel begins with the wait of programmatic dependent launch, which sm_90 and newer have: whoever launched it
+ * may have let it begin while the kernel in front still runs (cuda_launch_early()).  No thread touches memory of the
+ * device before.  So a kernel ends behind the one in front, and whoever waits for it has waited for all in front.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_CUDA_DEVICE_H
@@ -20,6 +24,7 @@
 #define CUDA_JOIN(a, b)     CUDA_JOIN_(a, b)
 #define CUDA_VALUE_IS(type) (CUDA_JOIN(CUDA_VALUE_IS_, CUDA_VALUE) == CUDA_VALUE_IS_##type)
 #define KERNEL_NAME(name)   CUDA_JOIN(name##_, CUDA_VALUE)
+#define KERNEL_BODY(name)   CUDA_JOIN(name##_body_, CUDA_VALUE)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #include <cuda_fp16.h>
@@ -29,8 +34,14 @@
 #include "cuda/cuda_kernels.h"
 #define DEVICE_ARCH __CUDA_ARCH__
 #define DEVICE      static __device__ __forceinline__
-#define KERNEL(name, type, threads, blocks) \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(name)(const __grid_constant__ type a)
+#define KERNEL(name, type, threads, blocks)                                                                         \
+    DEVICE void KERNEL_BODY(name)(const type &a);                                                                   \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(name)(const __grid_constant__ type a) \
+    {                                                                                                               \
+        wait_for_kernels();                                                                                         \
+        KERNEL_BODY(name)(a);                                                                                       \
+    }                                                                                                               \
+    DEVICE void KERNEL_BODY(name)(const type &a)
 #define SHARED_BYTES(name)                                             \
     extern __shared__ __align__(128) unsigned char all_shared_bytes[]; \
     unsigned char *name = all_shared_bytes
@@ -61,6 +72,16 @@ to_value(float f)
     return __float2half_rn(f);
 }
 #endif
+/* Until the kernels in front have ended and what they wrote can be seen; then the next one may begin, and wait. */
+DEVICE void
+wait_for_kernels()
+{
+#if DEVICE_ARCH >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 DEVICE unsigned
 lane_id()
 {
@@ -163,8 +184,15 @@ store2(value_t *to, float low, float high)
 #ifndef DEVICE_ARCH
 #define DEVICE_ARCH 800
 #endif
-#define DEVICE                                  static inline
-#define KERNEL(name, type, threads, blocks)     EMULATED_KERNEL_AS(KERNEL_NAME(name), type, threads)
+#define DEVICE static inline
+#define KERNEL(name, type, threads, blocks)              \
+    DEVICE void KERNEL_BODY(name)(const type &a);        \
+    EMULATED_KERNEL_AS(KERNEL_NAME(name), type, threads) \
+    {                                                    \
+        emulated::wait_for_kernels(EMULATED_HERE);       \
+        KERNEL_BODY(name)(a);                            \
+    }                                                    \
+    DEVICE void KERNEL_BODY(name)(const type &a)
 #define EMULATED_KERNEL_AS(name, type, threads) EMULATED_KERNEL(name, type, threads)
 #define SHARED_BYTES(name)                      unsigned char *name = emulated::self->shared
 namespace
@@ -251,6 +279,17 @@ store2(value_t *to, float low, float high)
 
 namespace
 {
+/* To the nearest bfloat16, ties to even; what is too large becomes infinite, and no number stays none. */
+DEVICE uint16_t
+bf16_of(float x)
+{
+    unsigned bits = __float_as_uint(x);
+
+    if (x != x)
+        return 0x7fff;
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /* Of a table whose entries have blocks first_block .. that of the next - 1: the entry of a block. */
 template <typename T>
 DEVICE const T &

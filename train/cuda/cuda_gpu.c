@@ -5,6 +5,8 @@
  */
 #include "cuda/cuda_gpu.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define MIB 1048576.0
@@ -12,17 +14,33 @@
 /*
  * Copies and products: what published measurements of large copies and large half-precision products reach, beside the
  * data sheets' 900 GB/s and 125 TFLOP/s (V100 SXM2), 1,555 GB/s and 312 (A100 40 GB), 3,350 and 989 (H100 SXM5), 4,800
- * and 989 (H200).  mma.sync reaches 0.80, 0.85 and, as Hopper's own instruction is another one, 0.62 of that.  L2: the
- * data sheets; gaps: of the nodes of graphs, published.  None of it was measured by this project.  The last of a
- * generation stands for others of it, and the last of all for what comes.
+ * and 989 (H200).  mma.sync reaches 0.80, 0.85 and, as Hopper's own instruction is another one (Luo et al.,
+ * "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024), 0.62 of that.  cuDNN
+ * uses Hopper's own, and is taken to reach 70 % of the peak.  L2: the data sheets; gaps: of the nodes of graphs,
+ * published.  None of it was measured by this project.  The last of a generation stands for others of it, and the last
+ * of all for what comes.
  */
 static const struct cuda_gpu gpus[] = {
-    {"V100", 7, 80, 790e9, 0.80 * 100e12, 6 * MIB, 2.0e-6},
-    {"A100", 8, 108, 1.35e12, 0.85 * 270e12, 40 * MIB, 1.5e-6},
-    {"H100", 9, 132, 3.0e12, 0.62 * 790e12, 50 * MIB, 1.2e-6},
-    {"H200", 9, 132, 4.3e12, 0.62 * 790e12, 50 * MIB, 1.2e-6},
+    {"V100", 7, 80, 790e9, 0.80 * 100e12, 0, 6 * MIB, 2.0e-6},
+    {"A100", 8, 108, 1.35e12, 0.85 * 270e12, 0, 40 * MIB, 1.5e-6},
+    {"H100", 9, 132, 3.0e12, 0.62 * 790e12, 0.70 * 989e12, 50 * MIB, 1.2e-6},
+    {"H200", 9, 132, 4.3e12, 0.62 * 790e12, 0.70 * 989e12, 50 * MIB, 1.2e-6},
 };
 #define GPUS (sizeof(gpus) / sizeof(*gpus))
+
+/* As a word of its own: an RTX A1000 is no A100. */
+static bool
+has_word(const char *text, const char *word)
+{
+    const char *at = text;
+
+    while ((at = strstr(at, word))) {
+        if ((at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[strlen(word)]))
+            return true;
+        at++;
+    }
+    return false;
+}
 
 const struct cuda_gpu *
 cuda_gpu_like(const char *name, unsigned major)
@@ -31,12 +49,31 @@ cuda_gpu_like(const char *name, unsigned major)
     size_t i;
 
     for (i = 0; i < GPUS; i++)
-        if (strstr(name, gpus[i].name))
+        if (has_word(name, gpus[i].name))
             return &gpus[i];
     for (i = 0; i < GPUS; i++)
         if (gpus[i].major == major)
             like = &gpus[i];
     return like;
+}
+
+struct cuda_gpu
+cuda_gpu_of(unsigned major, unsigned processors)
+{
+    struct cuda_gpu gpu = *cuda_gpu_like("", major);
+    double part = (double)processors / gpu.processors; /* each multiprocessor has its own */
+
+    gpu.mma *= part;
+    gpu.cudnn *= part;
+    gpu.processors = processors;
+    return gpu;
+}
+
+/* sm_75; sm_86 and sm_89; sm_90; sm_100; sm_120. */
+unsigned
+cuda_shared_of(unsigned major)
+{
+    return major == 0 || major == 9 || major == 10 ? 227u << 10 : major < 8 ? 64u << 10 : 99u << 10;
 }
 
 #define OF_COPY   0.80   /* of its bandwidth, what a kernel reaches */

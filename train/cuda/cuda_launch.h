@@ -116,9 +116,20 @@ struct cuda_op {
     size_t final; /* floats of the arena of gradients from here on are final behind it; SIZE_MAX: no more than before */
 };
 #define CUDA_NO_NODE     UINT32_MAX
-#define CUDA_MORE_SHARED GEMM_TABLE_FORWARD(GEMM_NORM_CHANNELS)
+#define CUDA_MORE_SHARED (GEMM_TABLE_DATA(128) + GEMM_FINISH_BYTES(128, 4)) /* more than any table alone */
 
 cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
+
+/*
+ * The same by programmatic dependent launch: its blocks may begin while the kernel in front still runs, and wait for it
+ * (cuda_device.h).  What was put into the stream just before is a kernel of a set, and cuda_launches_early() is true.
+ */
+cudaError_t cuda_launch_early(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
+/*
+ * Has the current device such launches, and do the kernels that it runs wait?  Code that a driver made of the PTX of an
+ * older generation does not.
+ */
+cudaError_t cuda_launches_early(const struct cuda_kernel *set, bool *early);
 
 /* Blocks for count things, `each` a block. */
 unsigned cuda_blocks(size_t count, unsigned each);
@@ -135,10 +146,14 @@ struct cuda_conv {
     struct conv_args args;
     unsigned tile, splits; /* tile: of cuda_conv_forms(); splits: CONV_WEIGHTS: partial sums, else 1 */
     unsigned major;        /* of the device's compute capability, whose figures are taken; 0: the newest */
+    unsigned value_bytes;  /* of an activation; 0: 2 */
 };
 
 /* Are channels, lds, sides and pointers such as the kernels take them? */
 bool cuda_conv_fits(const struct conv_args *a);
+
+/* A gradient whose form was chosen: can it finish y (args.finish, with the ld of y) while it loads it? */
+bool cuda_conv_can_finish(const struct cuda_conv *c);
 
 /* How many forms of tile there are for it. */
 unsigned cuda_conv_forms(const struct cuda_conv *c);

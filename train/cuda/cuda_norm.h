@@ -132,6 +132,70 @@ norm_finish_of(double one, double xhat, double gamma, double count, float by_bet
     return {inverse, by_beta + (float)(one * share), mean, inverse * (by_gamma + (float)(xhat * share))};
 }
 
+/* Figures of a norm_table: dx = A * inverse + (x * slope + offset). */
+enum finish_figure { FINISH_INVERSE, FINISH_SLOPE, FINISH_OFFSET };
+
+DEVICE void
+finish_put(const norm_table &t, unsigned at, const norm_finished &f)
+{
+    norm_entry(t, FINISH_INVERSE, at) = f.inverse;
+    norm_entry(t, FINISH_SLOPE, at) = -f.inverse * f.by_x;
+    norm_entry(t, FINISH_OFFSET, at) = f.inverse * fmaf(f.mean, f.by_x, -f.by_beta);
+}
+
+/* d, which is A, becomes dx. */
+DEVICE void
+finish8(float *d, const float *x, const float *inverse, const float *slope, const float *offset)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        d[i] = fmaf(inverse[i], d[i], fmaf(slope[i], x[i], offset[i]));
+}
+
+DEVICE double
+settle_count(const norm_settle_args &a)
+{
+    return (double)a.block->images * (double)a.pixels;
+}
+
+/* What belongs to a channel, of a group of NORM_CHANNELS: by all threads of a block. */
+DEVICE void
+settle_channels(const norm_settle_args &a, unsigned group, double *sum)
+{
+    unsigned first = group * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
+    unsigned c = first + threadIdx.x;
+
+    norm_add_blocks(a.sums, first, count, sum);
+    if (threadIdx.x >= count)
+        return;
+    double one = sum[threadIdx.x], by_x = sum[count + threadIdx.x], unscale = (double)a.state->unscale;
+    bool keep = a.block->number > 0;
+
+    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
+    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
+    if (c - a.first >= a.channels) { /* before the slice is far behind it */
+        double share = (double)a.gamma[c] / settle_count(a);
+
+        a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
+        a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
+    }
+}
+
+/* The table of a slice of at most NORM_FRESH channels.  All threads of a block call it; scratch: NORM_SCRATCH bytes. */
+DEVICE void
+finish_slice(const norm_settle_args &a, const norm_table &t, double *scratch)
+{
+    unsigned i = threadIdx.x, c = a.first + i;
+
+    norm_add_blocks(a.sums, a.first, a.channels, scratch);
+    if (i < a.channels)
+        finish_put(t, i,
+                   norm_finish_of(scratch[i], scratch[a.channels + i], (double)a.gamma[c], settle_count(a),
+                                  a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c],
+                                  a.epsilon));
+    __syncthreads(); /* the table is there, scratch is read */
+}
+
 /* Mean and variance as floats: from here on all readers start from the same bits. */
 struct norm_moments_pair {
     float mean, variance;

@@ -6,6 +6,7 @@
  */
 #include "backend/input.h"
 #include "cuda/cuda_norm.h"
+#include "cuda/cuda_partial.h"
 
 namespace
 {
@@ -110,34 +111,38 @@ KERNEL(fold_weights, fold_weights_args, PACK_THREADS, 1)
 
 namespace
 {
-/* As SUM_PARTS and SUM_QUADS have it: threads of a part have neighbours of a tap, then come the other taps. */
+/* As SUM_PARTS and SUM_EIGHTS have it: threads of a part have neighbours of a tap, then come the other taps. */
 DEVICE void
 sum_convolution(const sum_all_args &a, const splits_entry &e, float *shared)
 {
-    unsigned parts = SUM_PARTS(e.taps, e.splits), quads = SUM_QUADS(e.taps, e.splits), stride = 4 * quads + 4;
-    unsigned first = (blockIdx.x - e.first_block) * quads, have = min(quads, e.out * e.in / 4 - first);
-    unsigned quad = threadIdx.x % quads, row = threadIdx.x / quads, tap = row % e.taps, part = row / e.taps;
-    unsigned out = (first + quad) / (e.in / 4), in = (first + quad) % (e.in / 4) * 4;
+    unsigned parts = SUM_PARTS(e.taps, e.splits), eights = SUM_EIGHTS(e.taps, e.splits), stride = 8 * eights + 4;
+    unsigned first = (blockIdx.x - e.first_block) * eights, have = min(eights, e.out * e.in / 8 - first);
+    unsigned eight = threadIdx.x % eights, row = threadIdx.x / eights, tap = row % e.taps, part = row / e.taps;
+    unsigned out = (first + eight) / (e.in / 8), in = (first + eight) % (e.in / 8) * 8;
     size_t count = (size_t)e.out * e.in * e.taps, from = ((size_t)out * e.taps + tap) * e.in + in;
-    float4 sum = {0, 0, 0, 0};
+    float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 
-    if (quad < have && part < parts) {
+    if (eight < have && part < parts) {
+        float4 *to = (float4 *)(void *)(shared + row * stride + 8 * eight);
+
+        if (e.splits == 1) {
+            const float4 *single = (const float4 *)(const void *)((const float *)e.partial + from);
+
+            to[0] = single[0];
+            to[1] = single[1];
+        } else {
 #pragma unroll 4
-        for (unsigned split = part; split < e.splits; split += parts) {
-            float4 v = *(const float4 *)(const void *)(e.partial + split * count + from);
-
-            sum.x += v.x;
-            sum.y += v.y;
-            sum.z += v.z;
-            sum.w += v.w;
+            for (unsigned split = part; split < e.splits; split += parts)
+                partial_add8(sum, partial_load8((const partial_t *)e.partial + split * count + from));
+            to[0] = {sum[0], sum[1], sum[2], sum[3]};
+            to[1] = {sum[4], sum[5], sum[6], sum[7]};
         }
-        *(float4 *)(void *)(shared + row * stride + 4 * quad) = sum;
     }
     __syncthreads();
     /* Taps of a weight lie side by side in the gradient: what the block has is one piece of it. */
-    float *to = a.gradient + e.gradient + (size_t)first * 4 * e.taps;
+    float *to = a.gradient + e.gradient + (size_t)first * 8 * e.taps;
 
-    for (unsigned i = threadIdx.x; i < have * 4 * e.taps; i += PACK_THREADS) {
+    for (unsigned i = threadIdx.x; i < have * 8 * e.taps; i += PACK_THREADS) {
         const float *at = shared + i % e.taps * stride + i / e.taps;
         float all = 0;
 
@@ -161,7 +166,9 @@ sum_cells(const sum_all_args &a, const splits_entry &e, double *shared)
     if (out < e.out) {
 #pragma unroll 4
         for (unsigned split = warp; split < e.splits; split += parts) {
-            float2 v = *(const float2 *)(const void *)(e.partial + split * count + from);
+            size_t at = split * count + from;
+            float2 v = e.splits == 1 ? *(const float2 *)(const void *)((const float *)e.partial + at)
+                                     : partial_load2((const partial_t *)e.partial + at);
 
             sum[0] += (double)v.x;
             sum[1] += (double)v.y;

@@ -53,35 +53,6 @@ namespace
 /* norm_finished in shared memory. */
 enum { SETTLE_INVERSE, SETTLE_BETA, SETTLE_MEAN, SETTLE_X, SETTLE_FIGURES };
 
-DEVICE double
-count_of(const norm_settle_args &a)
-{
-    return (double)a.block->images * (double)a.pixels;
-}
-
-/* A block of those that write what belongs to a channel. */
-DEVICE void
-settle_channels(const norm_settle_args &a, double *sum)
-{
-    unsigned first = blockIdx.x * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
-    unsigned c = first + threadIdx.x;
-
-    norm_add_blocks(a.sums, first, count, sum);
-    if (threadIdx.x >= count)
-        return;
-    double one = sum[threadIdx.x], by_x = sum[count + threadIdx.x], unscale = (double)a.state->unscale;
-    bool keep = a.block->number > 0;
-
-    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
-    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
-    if (c - a.first >= a.channels) { /* before the slice is far behind it */
-        double share = (double)a.gamma[c] / count_of(a);
-
-        a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
-        a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
-    }
-}
-
 /* What it takes for channels of the slice, of which the first is `first` of the slab, to finish[SETTLE_FIGURES][]. */
 DEVICE void
 prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, double *sum, float *finish)
@@ -90,7 +61,7 @@ prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, double 
 
     norm_add_blocks(a.sums, first, count, sum);
     if (i < count) {
-        norm_finished f = norm_finish_of(sum[i], sum[count + i], (double)a.gamma[c], count_of(a),
+        norm_finished f = norm_finish_of(sum[i], sum[count + i], (double)a.gamma[c], settle_count(a),
                                          a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c],
                                          a.epsilon);
 
@@ -155,7 +126,7 @@ KERNEL(norm_settle, norm_settle_args, NORM_THREADS, 3)
     double *sum = (double *)(void *)shared;
 
     if (blockIdx.x < of_channels) {
-        settle_channels(a, sum);
+        settle_channels(a, blockIdx.x, sum);
     } else if (groups > 0) {
         unsigned parts = (gridDim.x - of_channels) / groups, part = block / groups; /* neighbours share a pixel */
 

@@ -179,20 +179,6 @@ KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
         a.average[i] = a.keep * a.average[i] + (1 - a.keep) * p;
 }
 
-namespace
-{
-/* To the nearest bfloat16, ties to even; what is too large becomes infinite, and no number stays none. */
-DEVICE uint16_t
-bf16_of(float x)
-{
-    unsigned bits = __float_as_uint(x);
-
-    if (x != x)
-        return 0x7fff;
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-} // namespace
-
 KERNEL(to_wire, wire_args, STEP_THREADS, 1)
 {
     unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;

@@ -77,9 +77,10 @@ DECLARE(widen, widen_args)
 #define ENTRY_TWO(name, r, c, wr, wc, r2, c2, wr2, wc2) \
     ENTRY(name, GEMM_THREADS(r, c, wr, wc),             \
           LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
-#define ENTRY_PAIR(form, ...)          ENTRY_TWO(conv_backward_##form##_pointwise, __VA_ARGS__)
-#define ENTRY_TAP_PAIR(form, ...)      ENTRY_TWO(conv_backward_##form, __VA_ARGS__)
-#define ENTRY_BOTH(form, columns, ...) ENTRY(conv_both_##form, BOTH_THREADS, BOTH_SHARED(columns, CUDA_VALUE_BYTES, 1))
+#define ENTRY_PAIR(form, ...)     ENTRY_TWO(conv_backward_##form##_pointwise, __VA_ARGS__)
+#define ENTRY_TAP_PAIR(form, ...) ENTRY_TWO(conv_backward_##form, __VA_ARGS__)
+#define ENTRY_BOTH(form, columns, blocks, end) \
+    ENTRY(conv_both_##form, BOTH_THREADS, BOTH_SHARED(columns, end, CUDA_VALUE_BYTES, 1))
 
 /* In the order of enum cuda_kernel_id. */
 /* clang-format off */

@@ -2,31 +2,21 @@
 # Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and how the backend of ../gpu is
 # built.  With CUDA nvcc compiles the kernels, and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk
 # compiles the same files for the emulator.
-cuda_sources = $(gpu_sources) $(layout_sources) $(roof_sources) \
-	train/cuda/cuda_both.c \
-	train/cuda/cuda_both.h \
-	train/cuda/cuda_both_tile.h \
-	train/cuda/cuda_conv.c \
+cuda_sources = $(conv_sources) $(gpu_sources) $(layout_sources) $(roof_sources) \
+	train/cuda/cuda_blocks.h \
+	train/cuda/cuda_conv_args.h \
 	train/cuda/cuda_device.h \
-	train/cuda/cuda_gemm.h \
 	train/cuda/cuda_gpu.c \
 	train/cuda/cuda_gpu.h \
 	train/cuda/cuda_kernels.h \
 	train/cuda/cuda_launch.c \
 	train/cuda/cuda_launch.h \
 	train/cuda/cuda_norm.h \
-	train/cuda/cuda_pixels.h \
-	train/cuda/cuda_product.c \
-	train/cuda/cuda_product.h \
-	train/cuda/cuda_sums.h \
-	train/cuda/cuda_tile.h
-cuda_kernels = \
-	train/cuda/conv_backward.cu \
-	train/cuda/conv_both.cu \
-	train/cuda/conv_data.cu \
-	train/cuda/conv_forward.cu \
-	train/cuda/conv_halo.cu \
-	train/cuda/conv_weights.cu \
+	train/cuda/cuda_norm_args.h \
+	train/cuda/cuda_partial.h \
+	train/cuda/cuda_pool_args.h \
+	train/cuda/cuda_sums.h
+cuda_kernels = $(conv_kernels) \
 	train/cuda/cuda_head.cu \
 	train/cuda/cuda_input.cu \
 	train/cuda/cuda_norm.cu \

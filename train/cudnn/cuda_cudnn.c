@@ -1,7 +1,5 @@
 /*
- * cuda_cudnn.c - see cuda_cudnn.h: convolutions as descriptors of cuDNN's backend API
- *
- * Tensors are [n][c][h][w] by their sizes and NHWC by their strides, so a slice of a slab is a tensor with its ld.
+ * cuda_cudnn.c - see cuda_cudnn.h: what cuDNN answers, and its runs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,34 +8,19 @@
 #include "cudnn/cuda_cudnn.h"
 
 #include "base/memory.h"
-#include "cudnn/cudnn_library.h"
+#include "cudnn/cudnn_descriptors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CONFIGS 16 /* of which the first that fits is taken */
+#define OLDEST       91100 /* 9.11 */
+#define MOST_CONFIGS 16    /* of which the first that fits is taken */
 #define MOST_NOTES   16
-#define DIMENSIONS   4
-
-enum { UID_X = 1, UID_W, UID_Y };
-
-/* All that cuDNN is asked about: what differs here is another convolution. */
-struct shape {
-    enum conv_kind kind;
-    unsigned images, height, width, out_height, out_width, in, out, x_ld, y_ld;
-    unsigned kernel_h, kernel_w, stride, pad_h, pad_w, add;
-};
-
-/* Descriptors in the order in which they were made; the plan refers to those before it. */
-struct made {
-    cudnnBackendDescriptor_t *descriptor;
-    size_t count, capacity;
-};
 
 struct answer {
-    struct shape shape;
-    struct made made;
+    struct cudnn_shape shape;
+    struct cudnn_made made;
     cudnnBackendDescriptor_t plan; /* NULL: it is not taken */
     struct cudnn_choice choice;
 };
@@ -51,65 +34,6 @@ struct cudnn {
     size_t count, capacity;
 };
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------- */
-
-/* The first error stays, and what comes behind it has no effect. */
-struct making {
-    const struct cudnn_calls *calls;
-    struct made *made;
-    cudnnStatus_t status;
-};
-
-static cudnnBackendDescriptor_t
-make(struct making *m, cudnnBackendDescriptorType_t type)
-{
-    struct made *made = m->made;
-    cudnnBackendDescriptor_t d = NULL, *grown;
-
-    if (m->status != CUDNN_STATUS_SUCCESS)
-        return NULL;
-    grown = array_grow(made->descriptor, &made->capacity, made->count, sizeof(d));
-    if (grown)
-        made->descriptor = grown;
-    m->status = grown ? m->calls->BackendCreateDescriptor(type, &d)
-                      : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        made->descriptor[made->count++] = d;
-    return d;
-}
-
-static void
-set(struct making *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-    int64_t count, const void *values)
-{
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = m->calls->BackendSetAttribute(d, name, type, count, values);
-}
-
-static void
-set_descriptor(struct making *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-               cudnnBackendDescriptor_t value)
-{
-    set(m, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
-}
-
-static void
-finalize(struct making *m, cudnnBackendDescriptor_t d)
-{
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = m->calls->BackendFinalize(d);
-}
-
-static void
-destroy(const struct cudnn_calls *calls, struct made *made)
-{
-    while (made->count > 0)
-        (void)calls->BackendDestroyDescriptor(made->descriptor[--made->count]);
-    free(made->descriptor);
-    made->descriptor = NULL;
-    made->capacity = 0;
-}
-
 static enum chex_status
 check(const struct cudnn_calls *calls, cudnnStatus_t status, const char *what, struct chex_error *err)
 {
@@ -119,115 +43,6 @@ check(const struct cudnn_calls *calls, cudnnStatus_t status, const char *what, s
         return error_memory(err);
     return error_set(err, CHEX_ERR_UNSUPPORTED, "cuDNN, %s: %s; --engine own does without it", what,
                      calls->GetErrorString(status));
-}
-
-/* ---- a convolution as a graph of one operation ------------------------------------------------------------------- */
-
-static cudnnBackendDescriptor_t
-make_tensor(struct making *m, int64_t uid, cudnnDataType_t type, const int64_t size[DIMENSIONS],
-            const int64_t stride[DIMENSIONS])
-{
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    int64_t alignment = 16;
-
-    set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
-    set(m, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-    set(m, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
-    set(m, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, DIMENSIONS, size);
-    set(m, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, DIMENSIONS, stride);
-    finalize(m, d);
-    return d;
-}
-
-/* Values of a slab: `channels` of each pixel's ld. */
-static cudnnBackendDescriptor_t
-make_slab(struct making *m, const struct cudnn *c, int64_t uid, unsigned images, unsigned channels, unsigned height,
-          unsigned width, unsigned ld)
-{
-    int64_t row = (int64_t)width * ld;
-
-    return make_tensor(m, uid, c->value, (int64_t[]){images, channels, height, width},
-                       (int64_t[]){row * height, 1, row, ld});
-}
-
-static cudnnBackendDescriptor_t
-make_weights(struct making *m, const struct cudnn *c, const struct shape *s)
-{
-    int64_t row = (int64_t)s->kernel_w * s->in;
-
-    return make_tensor(m, UID_W, c->value, (int64_t[]){s->out, s->in, s->kernel_h, s->kernel_w},
-                       (int64_t[]){row * s->kernel_h, 1, row, s->in});
-}
-
-static cudnnBackendDescriptor_t
-make_convolution(struct making *m, const struct shape *s)
-{
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-    cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    int64_t dimensions = 2, one[] = {1, 1}, stride[] = {s->stride, s->stride}, pad[] = {s->pad_h, s->pad_w};
-
-    set(m, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dimensions);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pad);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pad);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, one);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, stride);
-    finalize(m, d);
-    return d;
-}
-
-/* Attributes of an operation, of each kind of convolution. */
-static const struct operation {
-    cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
-} operations[] = {
-    [CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-    [CONV_DATA] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-    [CONV_WEIGHTS] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
-};
-
-static cudnnBackendDescriptor_t
-make_operation(struct making *m, const struct cudnn *c, const struct shape *s)
-{
-    const struct operation *o = &operations[s->kind];
-    cudnnBackendDescriptor_t x = make_slab(m, c, UID_X, s->images, s->in, s->height, s->width, s->x_ld);
-    cudnnBackendDescriptor_t y = make_slab(m, c, UID_Y, s->images, s->out, s->out_height, s->out_width, s->y_ld);
-    cudnnBackendDescriptor_t w = make_weights(m, c, s), conv = make_convolution(m, s), d = make(m, o->type);
-    float alpha = 1, beta = s->add ? 1 : 0;
-
-    set_descriptor(m, d, o->conv, conv);
-    set_descriptor(m, d, o->x, x);
-    set_descriptor(m, d, o->w, w);
-    set_descriptor(m, d, o->y, y);
-    set(m, d, o->alpha, CUDNN_TYPE_FLOAT, 1, &alpha);
-    set(m, d, o->beta, CUDNN_TYPE_FLOAT, 1, &beta);
-    finalize(m, d);
-    return d;
-}
-
-static cudnnBackendDescriptor_t
-make_graph(struct making *m, const struct cudnn *c, const struct shape *s)
-{
-    cudnnBackendDescriptor_t operation = make_operation(m, c, s);
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-
-    set_descriptor(m, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-    if (c->handle)
-        set(m, d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
-    finalize(m, d);
-    return d;
 }
 
 /* ---- which engine ------------------------------------------------------------------------------------------------ */
@@ -253,10 +68,10 @@ is_refused(cudnnBackendNumericalNote_t note)
 
 /* The engine of a configuration, and whether it may be taken. */
 static bool
-may_take(struct making *m, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
+may_take(struct cudnn_making *m, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
 {
     const struct cudnn_calls *calls = m->calls;
-    cudnnBackendDescriptor_t engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t engine = cudnn_make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendNumericalNote_t note[MOST_NOTES];
     cudnnBackendBehaviorNote_t behavior[MOST_NOTES];
     int64_t count = 0, i;
@@ -284,18 +99,18 @@ may_take(struct making *m, cudnnBackendDescriptor_t config, struct cudnn_choice 
 
 /* A configuration as a plan; NULL where cuDNN cannot, or only with more memory. */
 static cudnnBackendDescriptor_t
-make_plan(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
+make_plan(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
 {
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    struct making one = *m;
+    cudnnBackendDescriptor_t d = cudnn_make(m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    struct cudnn_making one = *m;
     int64_t count = 0;
 
-    set_descriptor(&one, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    cudnn_set_descriptor(&one, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     if (c->handle)
-        set(&one, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
+        cudnn_set(&one, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
     else
-        set_descriptor(&one, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, c->device);
-    finalize(&one, d);
+        cudnn_set_descriptor(&one, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, c->device);
+    cudnn_finalize(&one, d);
     if (one.status == CUDNN_STATUS_SUCCESS)
         one.status = m->calls->BackendGetAttribute(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                                                    &count, &choice->workspace);
@@ -304,22 +119,22 @@ make_plan(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t conf
 
 /* Configurations, the best first, as a mode of the heuristics has them. */
 static int64_t
-ask_heuristics(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
-               cudnnBackendDescriptor_t config[MOST_CONFIGS])
+ask_heuristics(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph,
+               cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t config[MOST_CONFIGS])
 {
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    struct making one;
+    cudnnBackendDescriptor_t d = cudnn_make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    struct cudnn_making one;
     int64_t count = 0;
     int i;
 
     for (i = 0; i < MOST_CONFIGS; i++)
-        config[i] = make(m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        config[i] = cudnn_make(m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     one = *m;
-    set_descriptor(&one, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-    set(&one, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    cudnn_set_descriptor(&one, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    cudnn_set(&one, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (c->device)
-        set_descriptor(&one, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, c->device);
-    finalize(&one, d);
+        cudnn_set_descriptor(&one, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, c->device);
+    cudnn_finalize(&one, d);
     if (one.status == CUDNN_STATUS_SUCCESS)
         one.status = m->calls->BackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                                    MOST_CONFIGS, &count, config);
@@ -329,7 +144,7 @@ ask_heuristics(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static void
-choose(struct making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
+choose(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
        struct answer *a)
 {
     cudnnBackendDescriptor_t config[MOST_CONFIGS];
@@ -350,8 +165,8 @@ is_no(cudnnStatus_t status)
 static enum chex_status
 ask(struct cudnn *c, struct answer *a, struct chex_error *err)
 {
-    struct making m = {c->calls, &a->made, CUDNN_STATUS_SUCCESS};
-    cudnnBackendDescriptor_t graph = make_graph(&m, c, &a->shape);
+    struct cudnn_making m = {c->calls, &a->made, CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t graph = cudnn_make_graph(&m, c->value, c->handle, &a->shape);
 
     if (is_no(m.status))
         return CHEX_OK;
@@ -361,29 +176,29 @@ ask(struct cudnn *c, struct answer *a, struct chex_error *err)
     return check(c->calls, m.status, "asking about a convolution", err);
 }
 
-static struct shape
+static struct cudnn_shape
 shape_of(enum conv_kind kind, const struct conv_args *a)
 {
-    return (struct shape){.kind = kind,
-                          .images = a->images,
-                          .height = a->height,
-                          .width = a->width,
-                          .out_height = a->out_height,
-                          .out_width = a->out_width,
-                          .in = a->in,
-                          .out = a->out,
-                          .x_ld = a->x_ld,
-                          .y_ld = a->y_ld,
-                          .kernel_h = a->kernel_h,
-                          .kernel_w = a->kernel_w,
-                          .stride = a->stride,
-                          .pad_h = a->pad_h,
-                          .pad_w = a->pad_w,
-                          .add = a->add};
+    return (struct cudnn_shape){.kind = kind,
+                                .images = a->images,
+                                .height = a->height,
+                                .width = a->width,
+                                .out_height = a->out_height,
+                                .out_width = a->out_width,
+                                .in = a->in,
+                                .out = a->out,
+                                .x_ld = a->x_ld,
+                                .y_ld = a->y_ld,
+                                .kernel_h = a->kernel_h,
+                                .kernel_w = a->kernel_w,
+                                .stride = a->stride,
+                                .pad_h = a->pad_h,
+                                .pad_w = a->pad_w,
+                                .add = a->add};
 }
 
 static struct answer *
-find_answer(const struct cudnn *c, const struct shape *shape)
+find_answer(const struct cudnn *c, const struct cudnn_shape *shape)
 {
     size_t i;
 
@@ -396,12 +211,12 @@ find_answer(const struct cudnn *c, const struct shape *shape)
 static void
 free_answer(const struct cudnn_calls *calls, struct answer *a)
 {
-    destroy(calls, &a->made);
+    cudnn_destroy(calls, &a->made);
     free(a);
 }
 
 static enum chex_status
-add_answer(struct cudnn *c, const struct shape *shape, struct answer **out, struct chex_error *err)
+add_answer(struct cudnn *c, const struct cudnn_shape *shape, struct answer **out, struct chex_error *err)
 {
     struct answer **grown = array_grow(c->answer, &c->capacity, c->count, sizeof(*grown));
     struct answer *a = calloc(1, sizeof(*a));
@@ -435,7 +250,7 @@ is_plain(const struct cuda_conv *conv)
 enum chex_status
 cudnn_takes(struct cudnn *c, const struct cuda_conv *conv, bool *takes, struct chex_error *err)
 {
-    struct shape shape = shape_of(conv->kind, &conv->args);
+    struct cudnn_shape shape = shape_of(conv->kind, &conv->args);
     struct answer *a = is_plain(conv) ? find_answer(c, &shape) : NULL;
     enum chex_status status = CHEX_OK;
 
@@ -448,7 +263,7 @@ cudnn_takes(struct cudnn *c, const struct cuda_conv *conv, bool *takes, struct c
 struct cudnn_choice
 cudnn_choice(const struct cudnn *c, const struct cuda_conv *conv)
 {
-    struct shape shape = shape_of(conv->kind, &conv->args);
+    struct cudnn_shape shape = shape_of(conv->kind, &conv->args);
 
     return find_answer(c, &shape)->choice;
 }
@@ -466,36 +281,50 @@ cudnn_run(struct cudnn *c, const struct cuda_op *op, cudaStream_t stream, struct
 {
     const struct cuda_conv conv = cudnn_conv_of(op);
     const struct conv_args *a = &conv.args;
-    const struct shape shape = shape_of(conv.kind, a);
+    const struct cudnn_shape shape = shape_of(conv.kind, a);
     const struct answer *answer = find_answer(c, &shape);
-    struct made made = {.count = 0};
-    struct making m = {c->calls, &made, CUDNN_STATUS_SUCCESS};
-    cudnnBackendDescriptor_t pack = make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    struct cudnn_made made = {.count = 0};
+    struct cudnn_making m = {c->calls, &made, CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t pack = cudnn_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     const int64_t uid[] = {UID_X, UID_W, UID_Y};
     const void *const pointer[] = {a->x, conv.kind == CONV_WEIGHTS ? a->partial : a->w, a->y};
 
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, uid);
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointer);
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &op->workspace);
-    finalize(&m, pack);
+    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, uid);
+    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointer);
+    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &op->workspace);
+    cudnn_finalize(&m, pack);
     if (m.status == CUDNN_STATUS_SUCCESS)
         m.status = c->calls->SetStream(c->handle, stream);
     if (m.status == CUDNN_STATUS_SUCCESS)
         m.status = c->calls->BackendExecute(c->handle, answer->plan, pack);
-    destroy(c->calls, &made);
+    cudnn_destroy(c->calls, &made);
     return check(c->calls, m.status, "a convolution", err);
 }
 
 /* ---- the library and a device ------------------------------------------------------------------------------------ */
 
-unsigned
-cudnn_version(char text[CUDNN_TEXT])
+/* NULL and why: it is not there, or too old. */
+static const struct cudnn_calls *
+open_library(char why[BACKEND_LIBRARY])
 {
-    const struct cudnn_calls *calls = cudnn_open(text, CUDNN_TEXT);
+    const struct cudnn_calls *calls = cudnn_open(why, BACKEND_LIBRARY);
+    unsigned version = calls ? (unsigned)calls->GetVersion() : 0;
+
+    if (!calls || version >= OLDEST)
+        return calls;
+    snprintf(why, BACKEND_LIBRARY, "cuDNN is %u.%u.%u, and 9.11 is needed", version / 10000, version / 100 % 100,
+             version % 100);
+    return NULL;
+}
+
+unsigned
+cudnn_version(char text[BACKEND_LIBRARY])
+{
+    const struct cudnn_calls *calls = open_library(text);
     unsigned version = calls ? (unsigned)calls->GetVersion() : 0;
 
     if (calls)
-        snprintf(text, CUDNN_TEXT, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+        snprintf(text, BACKEND_LIBRARY, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
     return version;
 }
 
@@ -514,8 +343,8 @@ describe(struct cudnn *c, const char *described)
 enum chex_status
 cudnn_new(enum precision precision, const char *described, struct cudnn **out, struct chex_error *err)
 {
-    char why[CUDNN_TEXT];
-    const struct cudnn_calls *calls = cudnn_open(why, sizeof(why));
+    char why[BACKEND_LIBRARY];
+    const struct cudnn_calls *calls = open_library(why);
     struct cudnn *c;
     enum chex_status status;
 

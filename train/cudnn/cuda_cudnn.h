@@ -20,10 +20,9 @@
 #include "cuda/cuda_launch.h"
 
 #define CUDNN_WORKSPACE ((size_t)32 << 20) /* of a plan; convolutions use it in turn */
-#define CUDNN_TEXT      96
 
-/* 92801 for 9.28.1, and "9.28.1"; 0 and why there is none. */
-unsigned cudnn_version(char text[CUDNN_TEXT]);
+/* 92801 for 9.28.1, and "9.28.1"; 0 and why there is none: also where it is older than 9.11. */
+unsigned cudnn_version(char text[BACKEND_LIBRARY]);
 
 /*
  * cuDNN for the device that is current, or for one that is described in JSON, as cuDNN writes it; of values of one

@@ -33,8 +33,8 @@ struct cudnn_calls {
 };
 
 /*
- * The library, opened once, with cuBLAS, which it needs; or NULL, and why: "libcudnn.so.9 is not there".  From one
- * thread at a time.
+ * The library, opened once, with cuBLAS, which it needs; or NULL, and why, as shared_library.h says.  From one thread
+ * at a time.
  */
 const struct cudnn_calls *cudnn_open(char *why, size_t size);
 

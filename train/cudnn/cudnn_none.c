@@ -12,9 +12,9 @@
 static const char why[] = "this build has no cuDNN";
 
 unsigned
-cudnn_version(char text[CUDNN_TEXT])
+cudnn_version(char text[BACKEND_LIBRARY])
 {
-    snprintf(text, CUDNN_TEXT, "%s", why);
+    snprintf(text, BACKEND_LIBRARY, "%s", why);
     return 0;
 }
 

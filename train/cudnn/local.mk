@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Convolutions by cuDNN; without its header cudnn_none.c.
-cudnn_sources = train/cudnn/cuda_cudnn.c train/cudnn/cuda_cudnn.h train/cudnn/cudnn_library.h
+cudnn_sources = train/cudnn/cuda_cudnn.c train/cudnn/cuda_cudnn.h train/cudnn/cudnn_descriptors.c \
+	train/cudnn/cudnn_descriptors.h train/cudnn/cudnn_library.h
 if CUDNN
 real_cudnn_sources = $(cudnn_sources) train/cudnn/cudnn_library.c
 else

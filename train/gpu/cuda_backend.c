@@ -279,9 +279,6 @@ library(unsigned number, char text[BACKEND_LIBRARY])
     return "nccl";
 }
 
-_Static_assert(BACKEND_LIBRARY == NCCL_VERSION_TEXT, "one room for the version of a library");
-_Static_assert(BACKEND_LIBRARY == CUDNN_TEXT, "one room for the version of a library");
-
 const struct backend backend_cuda = {
     .name = CUDA_BACKEND,
     .device_count = cuda_device_count,

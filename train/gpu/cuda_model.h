@@ -6,11 +6,7 @@
 #ifndef CHEX_CUDA_MODEL_H
 #define CHEX_CUDA_MODEL_H
 
-#include "layout/cuda_layout.h"
-#include "roof/seconds.h"
-
-/* What arguments of the layout's launches do not say; as long as it lives. */
-struct cuda_place cuda_place_of(const struct cuda_layout *l);
+#include "layout/cuda_place.h"
 
 /* "conv_forward_pointwise" of conv_forward_64x64_pointwise_fp16: launches of one kind.  Returns out. */
 char *cuda_kind(const char *kernel, char out[PLAN_KERNEL]);

@@ -19,7 +19,9 @@
  * The version of the algorithms: it changes when the same input gives other bits.  It is the same for all GPUs, whose
  * bits differ, so that a run goes on from one to another.
  */
-#define ALGORITHMS "cuda 2"
+#define ALGORITHMS "cuda 3"
+
+#define PDL_MAJOR 9 /* compute capability that programmatic dependent launch begins with */
 
 /* ---- how large --------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +66,7 @@ choose_precision(const struct cuda_device *device, enum precision wanted)
 
 /* text: its version, or why there is none; "" where it is not wanted. */
 static enum chex_status
-find_cudnn(const struct plan_options *o, struct cuda_chip *chip, char text[CUDNN_TEXT], struct chex_error *err)
+find_cudnn(const struct plan_options *o, struct cuda_chip *chip, char text[BACKEND_LIBRARY], struct chex_error *err)
 {
     text[0] = '\0';
     chip->cudnn = o->engine != ENGINE_OWN && cudnn_version(text) > 0;
@@ -96,7 +98,7 @@ make_layout(const struct cuda_device *device, const struct plan_options *o, cons
             uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
 {
     struct cuda_chip chip;
-    char cudnn[CUDNN_TEXT];
+    char cudnn[BACKEND_LIBRARY];
     enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
 
     *layout = (struct cuda_layout){.options = NULL};
@@ -110,6 +112,7 @@ make_layout(const struct cuda_device *device, const struct plan_options *o, cons
     if (status == CHEX_OK)
         describe_engine(layout, cudnn, facts->engine);
     facts->precision = o->precision;
+    facts->pdl = o->pdl && device->major >= PDL_MAJOR;
     facts->memory = layout->memory;
     return status;
 }
@@ -368,6 +371,8 @@ start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
         status = start_memory(plan, err);
     if (status == CHEX_OK && *plan->no_cudnn)
         snprintf(facts->engine, sizeof(facts->engine), "own kernels: %s", plan->no_cudnn);
+    if (status == CHEX_OK && facts->pdl)
+        status = cuda_check(cuda_launches_early(plan->layout.chip.set, &facts->pdl), "asking for the kernels", err);
     plan->facts = *facts;
     if (status == CHEX_OK)
         status = cuda_steps_new(plan, err);

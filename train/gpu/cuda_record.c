@@ -13,13 +13,15 @@
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
+/* behind_kernel: an own kernel is what was put in just before. */
 static enum chex_status
-put_op(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
+put_op(struct plan *plan, const struct cuda_op *op, bool behind_kernel, struct chex_error *err)
 {
     const struct cuda_kernel *set = plan->layout.chip.set;
     const char *name = op->by_cudnn ? "a convolution of cuDNN" : set[op->kernel].name;
+    bool early = plan->facts.pdl && behind_kernel && !plan->options.no_graph;
     enum chex_status status = op->by_cudnn ? cudnn_run(plan->cudnn, op, plan->compute, err) : CHEX_OK;
-    cudaError_t e = op->by_cudnn ? cudaSuccess : cuda_launch(set, op, plan->compute);
+    cudaError_t e = op->by_cudnn ? cudaSuccess : (early ? cuda_launch_early : cuda_launch)(set, op, plan->compute);
 
     if (e != cudaSuccess)
         return plan->options.no_graph ? cuda_check_kernel(e, name, err) : cuda_check(e, name, err);
@@ -31,12 +33,16 @@ put_list(struct plan *plan, enum cuda_list_id id, struct chex_error *err)
 {
     const struct cuda_list *list = &plan->layout.list[id];
     enum chex_status status = CHEX_OK;
+    bool behind_kernel = false; /* what stands before a list may be a copy or an event */
     size_t i;
 
     for (i = 0; i < list->count && status == CHEX_OK; i++) {
-        status = put_op(plan, &list->op[i], err);
+        size_t summed = plan->summed;
+
+        status = put_op(plan, &list->op[i], behind_kernel, err);
         if (status == CHEX_OK && id == CUDA_LIST_BACKWARD && list->op[i].final != SIZE_MAX)
             status = cuda_sums_start(plan, list->op[i].final, err);
+        behind_kernel = !list->op[i].by_cudnn && plan->summed == summed;
     }
     return status;
 }

@@ -20,7 +20,7 @@
 struct seat {
     char id[sizeof(((struct device_info *)0)->id)], bus[CUDA_BUS];
     int version; /* of NCCL; 0: none */
-    char why[NCCL_VERSION_TEXT];
+    char why[BACKEND_LIBRARY];
 };
 
 static struct seat

@@ -24,8 +24,7 @@ enum chex_status reduce_staged_new(struct device *device, struct collective *c, 
 /* By NCCL, on the device (reduce_nccl.c): floats or bfloat16, in place.  CHEX_ERR_LOST also where NCCL fails. */
 enum chex_status reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err);
-#define NCCL_VERSION_TEXT 96
 /* The version of the library that is there, 22809 and "2.28.9"; or 0, and why none can be used. */
-int reduce_nccl_version(char text[NCCL_VERSION_TEXT]);
+int reduce_nccl_version(char text[BACKEND_LIBRARY]);
 
 #endif

@@ -26,10 +26,7 @@ struct nccl_calls {
     NCCL_CALLS(NCCL_MEMBER)
 };
 
-/*
- * The library, opened once; or NULL, and why: "libnccl.so.2 is not there", or what the dynamic linker says of one that
- * cannot be loaded.  From one thread at a time.
- */
+/* The library, opened once; or NULL, and why, as shared_library.h says.  From one thread at a time. */
 const struct nccl_calls *nccl_open(char *why, size_t size);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 int
-reduce_nccl_version(char text[NCCL_VERSION_TEXT])
+reduce_nccl_version(char text[BACKEND_LIBRARY])
 {
-    snprintf(text, NCCL_VERSION_TEXT, "this build has no NCCL");
+    snprintf(text, BACKEND_LIBRARY, "this build has no NCCL");
     return 0;
 }
 

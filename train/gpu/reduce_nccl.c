@@ -421,18 +421,18 @@ static const struct reduce_ops ops = {.start = start,
                                       .free = free_reduce};
 
 int
-reduce_nccl_version(char text[NCCL_VERSION_TEXT])
+reduce_nccl_version(char text[BACKEND_LIBRARY])
 {
-    const struct nccl_calls *nccl = nccl_open(text, NCCL_VERSION_TEXT);
+    const struct nccl_calls *nccl = nccl_open(text, BACKEND_LIBRARY);
     int version = 0;
 
     if (!nccl)
         return 0;
     if (nccl->GetVersion(&version) != ncclSuccess || version < OLDEST) {
-        snprintf(text, NCCL_VERSION_TEXT, "NCCL is older than 2.14");
+        snprintf(text, BACKEND_LIBRARY, "NCCL is older than 2.14");
         return 0;
     }
-    snprintf(text, NCCL_VERSION_TEXT, "%d.%d.%d", version / NEW_KIND, version % NEW_KIND / 100, version % 100);
+    snprintf(text, BACKEND_LIBRARY, "%d.%d.%d", version / NEW_KIND, version % NEW_KIND / 100, version % 100);
     return version;
 }
 
@@ -440,7 +440,7 @@ enum chex_status
 reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out, struct chex_error *err)
 {
     struct nccl_reduce *r = calloc(1, sizeof(*r));
-    char text[NCCL_VERSION_TEXT];
+    char text[BACKEND_LIBRARY];
     ncclUniqueId id;
     enum chex_status status;
 

@@ -10,6 +10,7 @@
 
 #include "layout/cuda_build.h"
 
+#define CONV_AT_ONCE 2 /* blocks of a gradient that a multiprocessor has */
 #define BOTH_AT_ONCE 2 /* blocks of conv_both that a multiprocessor has, or less work for one */
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
@@ -27,7 +28,7 @@ place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv 
     if (norm) {
         c->args.norm = build_view(b, norm);
         c->args.values = build_read(b, source);
-        c->args.sums = build_masked(b, norm, cuda_conv_op(c).x);
+        c->args.sums = build_masked(b, norm, source, cuda_conv_op(c).x);
     }
     c->args.x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->args.add);
     c->args.y = build_read_gradient(b, &n->out);
@@ -47,18 +48,51 @@ place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_co
     return partial;
 }
 
+/* A launch that makes gradients of parameters final. */
+static void
+launch_final(struct cuda_builder *b, struct cuda_op op)
+{
+    op.node = b->node;
+    op.final = SIZE_MAX;
+    build_final(b, &op);
+    build_launch(b, op);
+}
+
+/* Before the gradient of weights, and of data in one launch with it: does that finish the gradient of the output? */
+static bool
+before_finish(struct cuda_builder *b, const struct graph_node *n, const struct cuda_conv *weights,
+              const struct cuda_conv *data)
+{
+    struct cuda_op op = cuda_conv_op(weights);
+    unsigned blocks = op.x * op.y * op.z;
+
+    if (!build_can_settle(b, &n->out) || !cuda_conv_can_finish(weights) || (data && !cuda_conv_can_finish(data))) {
+        build_settle(b, &n->out);
+        return false;
+    }
+    if (data) {
+        op = cuda_conv_op(data);
+        blocks += op.x * op.y;
+    }
+    build_before_finish(b, &n->out, &(struct build_readers){blocks, n->out.channels, CONV_AT_ONCE});
+    return true;
+}
+
 /* Images need no gradient. */
 static void
 stem_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
     struct build_splits partial;
+    bool finishes;
 
-    build_settle(b, &n->out);
     cuda_conv_choose(&c, b->layout->chip.processors);
+    finishes = before_finish(b, n, &c, NULL);
+    if (finishes)
+        c.args.finish = build_settle_within(b, &n->out);
     partial = place_weights(b, n, &c);
     build_conv_check(b, &c);
-    build_conv_launch(b, cuda_conv_op(&c));
+    launch_final(b, cuda_conv_op(&c));
     build_add_later(b, n, &partial);
 }
 
@@ -67,16 +101,19 @@ pair_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DATA), .weights = build_conv(b, n, CONV_WEIGHTS)};
     struct build_splits partial;
+    bool finishes;
 
-    build_settle(b, &n->out);
+    cuda_conv_pair_choose(&p, b->layout->chip.processors);
+    finishes = before_finish(b, n, &p.weights, &p.data);
     if (build_through(b, n))
         build_before_masked(b, build_through(b, n));
-    cuda_conv_pair_choose(&p, b->layout->chip.processors);
+    if (finishes)
+        p.data.args.finish = p.weights.args.finish = build_settle_within(b, &n->out);
     place_data(b, n, &p.data);
     partial = place_weights(b, n, &p.weights);
     build_conv_check(b, &p.data);
     build_conv_check(b, &p.weights);
-    build_conv_launch(b, cuda_conv_pair_op(&p));
+    launch_final(b, cuda_conv_pair_op(&p));
     build_add_later(b, n, &partial);
 }
 
@@ -88,6 +125,7 @@ both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_bo
     const struct graph_slice *source = build_source(b, n);
     struct conv_args *c = &both->args.conv;
     struct build_splits partial;
+    struct build_sums too;
     struct cuda_op op;
 
     cuda_conv_both_choose(both, b->layout->chip.processors);
@@ -99,34 +137,26 @@ both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_bo
     partial = build_take_splits(b, cuda_conv_both_partial(both), both->stripes);
     if (norm) {
         c->norm = build_view(b, norm);
-        c->sums = build_masked(b, norm, both->stripes);
+        c->sums = build_masked(b, norm, source, both->stripes);
     }
+    both->args.end = build_end(b, n, both->stripes, &too);
     c->values = build_read(b, source);
     c->x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->add);
     c->y = build_read_gradient(b, &n->out);
     c->partial = build_at(b, partial.piece);
     if (b->status == CHEX_OK && !cuda_conv_both_fits(both))
         build_fail(b, CHEX_ERR_BUG, "both gradients do not fit");
-    op = cuda_conv_both_op(both);
-    op.node = b->node;
-    op.final = SIZE_MAX;
-    build_final(b, &op);
-    build_launch(b, op);
+    launch_final(b, cuda_conv_both_op(both));
+    if (too.piece != BUILD_NONE)
+        build_settle_too(b, &too);
     build_add_later(b, n, &partial);
 }
 
 static void
 conv_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    const struct cuda_layout *l = b->layout;
-    const struct build_sums *left = &b->left[n->out.buffer];
-    struct cuda_both both = {.args.conv = build_conv(b, n, CONV_DATA).args,
-                             .args.finish = {.values_ld = l->tensor[n->out.buffer].ld,
-                                             .sums = {.blocks = left->blocks, .channels = n->out.channels}},
-                             .value_bytes = l->chip.value_bytes,
-                             .major = l->chip.major};
+    struct cuda_both both = build_both(b, n);
 
-    both.args.conv.add = build_adds(b, build_source(b, n));
     if (build_can_finish(b, &n->out) && cuda_conv_both_fits(&both))
         both_backward(b, n, &both);
     else
@@ -157,7 +187,7 @@ norm_backward(struct cuda_builder *b, const struct graph_node *n)
     a.dy = build_read_gradient(b, &n->out);
     a.gradient = build_write_masked(b, &n->in, &a.add);
     a.norm = build_view(b, n);
-    a.sums = build_masked(b, n, op.x);
+    a.sums = build_masked(b, n, &n->in, op.x);
     op.args.norm_mask = a;
     build_launch(b, op);
 }
@@ -195,34 +225,58 @@ mean_pool_backward(struct cuda_builder *b, const struct graph_node *n)
     build_launch(b, op);
 }
 
-/* A pool and the normalisation before it. */
+/* Of an address on the device, which may be 0 on a walk that is no plan yet. */
+static float *
+behind(const float *first, unsigned count)
+{
+    return (float *)((uintptr_t)first + count * sizeof(*first));
+}
+
+/* A view of all channels becomes one of those behind the first ones. */
+static void
+skip_channels(struct norm_view *v, unsigned count)
+{
+    v->mean = behind(v->mean, count);
+    v->variance = behind(v->variance, count);
+    v->gamma = behind(v->gamma, count);
+    v->beta = behind(v->beta, count);
+}
+
+/* A pool and the normalisation before it; at the end of a block of the last slice alone. */
 static void
 norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
 {
     static const enum cuda_kernel_id kernels[] = {[GRAPH_MAX_POOL] = CUDA_NORM_MAX_POOL_GRADIENT,
                                                   [GRAPH_AVG_POOL] = CUDA_NORM_AVERAGE_POOL_GRADIENT,
                                                   [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL_GRADIENT};
-    unsigned strides = build_pool_strides(b, n, build_all_pixels(b, norm->in.buffer));
     struct norm_pool_args a = {.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
-    unsigned groups = cuda_blocks(norm->in.channels, NORM_CHANNELS);
+    struct graph_slice part = norm->in, dy = n->out;
+    unsigned pixels = build_all_pixels(b, norm->in.buffer), skipped, strides;
     bool finishes = n->op == GRAPH_MAX_POOL && build_can_finish(b, &n->out);
-    struct build_readers readers = build_norm_readers(strides, norm->in.channels);
+    struct build_readers readers;
     struct cuda_op op;
 
+    strides = build_can_end(b, n, norm, &part) ? build_strides(b, pixels, part.channels)
+                                               : build_pool_strides(b, n, pixels);
+    skipped = part.first - norm->in.first;
+    dy.first += skipped;
+    dy.channels = a.pool.channels = part.channels;
+    readers = build_norm_readers(strides, part.channels);
     if (finishes)
         build_before_finish(b, &n->out, &readers);
     else
         build_settle(b, &n->out);
     build_before_masked(b, norm);
     op = build_op(b, kernels[n->op], strides);
-    op.y = groups;
+    op.y = cuda_blocks(part.channels, NORM_CHANNELS);
     if (finishes)
         a.finish = build_finish(b, &n->out);
-    a.pool.x = build_read(b, &norm->in);
-    a.pool.dy = build_read_gradient(b, &n->out);
-    a.pool.dx = build_write_masked(b, &norm->in, &a.pool.add);
+    a.pool.x = build_read(b, &part);
+    a.pool.dy = build_read_gradient(b, &dy);
+    a.pool.dx = build_write_masked(b, &part, &a.pool.add);
     a.norm = build_view(b, norm);
-    a.sums = build_masked(b, norm, op.x);
+    skip_channels(&a.norm, skipped);
+    a.sums = build_masked(b, norm, &part, op.x);
     op.args.norm_pool = a;
     build_final(b, &op);
     build_launch(b, op);
@@ -326,6 +380,9 @@ build_backward(struct cuda_builder *b)
             node_backward(b, &b->graph->node[i - 1]);
     }
     b->node = CUDA_NO_NODE;
+    for (i = 0; i < b->graph->buffer_count; i++)
+        if (b->end[i])
+            build_fail(b, CHEX_ERR_BUG, "the gradient of a pool was left to nobody");
     build_add_all(b);
     if (b->final != 0)
         build_fail(b, CHEX_ERR_BUG, "gradients of some parameters are never final");

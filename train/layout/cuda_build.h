@@ -29,7 +29,12 @@ struct build_sums {
     size_t piece;
     const float *pivot;
     unsigned blocks, channels;
-    const struct graph_node *norm; /* of a gradient: whose gradient it is */
+    /*
+     * Of a gradient: whose gradient it is, and the first of these channels.  Of what a normalisation read, all channels
+     * or those of the last slice, and the others later.
+     */
+    const struct graph_node *norm;
+    unsigned first;
 };
 
 /* Sums of gradients of weights that are still partial. */
@@ -63,6 +68,7 @@ struct cuda_builder {
     struct build_scoring scoring;
     struct build_sums *fresh;             /* [node_count] of what the node wrote, until a normalisation reads it */
     struct build_sums *left;              /* [buffer_count] of its gradient, by the last normalisation that was there */
+    const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_both takes in, or NULL */
     bool *param_is;                       /* [param_count]: was its gradient made? */
     struct build_partial *partial;        /* [node_count] that wait for one launch */
     size_t partials, splits;              /* how many of these, and of those that were added */
@@ -82,6 +88,13 @@ struct cuda_builder {
     enum chex_status status;
     struct chex_error *err;
 };
+
+/* ---- cuda_layout.c ----------------------------------------------------------------------------------------------- */
+
+/* cuda_layout_make() with cudnn[node of the graph], the convolutions that are cuDNN's. */
+enum chex_status cuda_layout_with(struct cuda_layout *l, const struct plan_options *options,
+                                  const struct cuda_chip *chip, const bool *cudnn, uintptr_t base,
+                                  struct chex_error *err);
 
 /* ---- cuda_build.c ------------------------------------------------------------------------------------------------ */
 
@@ -133,6 +146,9 @@ void build_launch(struct cuda_builder *b, struct cuda_op op);
 /* A launch makes the gradient of a parameter; and what of all gradients is final behind that launch. */
 void build_made(struct cuda_builder *b, unsigned param);
 void build_final(struct cuda_builder *b, struct cuda_op *op);
+
+/* Is there no other rank to sum with? */
+bool build_alone(const struct cuda_builder *b);
 
 /* Pixels of an image of a buffer, and of all images. */
 unsigned build_pixels(const struct cuda_builder *b, unsigned buffer);
@@ -212,11 +228,16 @@ unsigned build_running(struct cuda_builder *b, struct norm_running_args *a);
 /* ---- cuda_settle.c ----------------------------------------------------------------------------------------------- */
 
 /*
- * What backward leaves for later.  build_masked(): the launch at hand leaves the gradient of a normalisation in so many
- * blocks; build_before_masked() comes before it.
+ * What backward leaves for later.  build_masked(): the launch at hand leaves the gradient of a normalisation, of a
+ * slice of what it read, in so many blocks; build_before_masked() comes before it.
  */
 void build_before_masked(struct cuda_builder *b, const struct graph_node *norm);
-struct channel_sums build_masked(struct cuda_builder *b, const struct graph_node *norm, unsigned blocks);
+struct channel_sums build_masked(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
+                                 unsigned blocks);
+/* The same of a second normalisation, and the launch behind that one, which adds its sums up. */
+struct channel_sums build_masked_too(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
+                                     unsigned blocks, struct build_sums *too);
+void build_settle_too(struct cuda_builder *b, const struct build_sums *too);
 /* The gradient of a slice is asked for by who wrote the slice: it is finished where normalisations have read it. */
 void build_settle(struct cuda_builder *b, const struct graph_slice *s);
 /*
@@ -226,16 +247,22 @@ void build_settle(struct cuda_builder *b, const struct graph_slice *s);
 bool build_can_finish(const struct cuda_builder *b, const struct graph_slice *s);
 void build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers);
 struct norm_finish build_finish(struct cuda_builder *b, const struct graph_slice *s);
+/*
+ * The same of a slice of what the last normalisation has read, for a launch that settles the other channels too;
+ * build_before_finish() comes before it.
+ */
+bool build_can_settle(const struct cuda_builder *b, const struct graph_slice *s);
+struct norm_settle_args build_settle_within(struct cuda_builder *b, const struct graph_slice *s);
 
 /*
- * Partial sums that a convolution leaves of its gradient of weights, `splits` of them in a piece of so many floats;
- * they are added when there are enough of them.
+ * Partial sums that a convolution leaves of its gradient of weights, so many of all splits in a piece; they are added
+ * when there are enough of them.
  */
 struct build_splits {
-    size_t piece, floats;
+    size_t piece, count, bytes;
     unsigned splits;
 };
-struct build_splits build_take_splits(struct cuda_builder *b, size_t floats, unsigned splits);
+struct build_splits build_take_splits(struct cuda_builder *b, size_t count, unsigned splits);
 void build_add_later(struct cuda_builder *b, const struct graph_node *n, const struct build_splits *s);
 void build_add_all(struct cuda_builder *b);
 
@@ -254,7 +281,25 @@ struct pool_args build_pool(const struct cuda_builder *b, const struct graph_nod
 /* All nodes; with training the loss behind them. */
 void build_forward(struct cuda_builder *b);
 
+/* ---- cuda_end.c -------------------------------------------------------------------------------------------------- */
+
+/*
+ * The end of a dense block backward: the gradient of a pool and the normalisation before it, of all channels of the
+ * slab but the last slice, is made by the convolution that writes the gradient of these channels next.
+ * build_can_end(): can that one?  Then the rest, that slice, is left to the launch at hand.  Of that convolution
+ * build_end_shape() is what it takes in, without places, and build_end() the same for the launch at hand, which leaves
+ * `too` in so many blocks; dy_ld 0, and no sums: nothing.
+ */
+bool build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
+                   struct graph_slice *rest);
+struct both_end build_end_shape(const struct cuda_builder *b, const struct graph_node *conv);
+struct both_end build_end(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks,
+                          struct build_sums *too);
+
 /* ---- cuda_backward.c --------------------------------------------------------------------------------------------- */
+
+/* A convolution whose gradients could come in one pass: shapes, and of places none. */
+struct cuda_both build_both(struct cuda_builder *b, const struct graph_node *n);
 
 void build_backward(struct cuda_builder *b);
 

@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include "layout/cuda_build.h"
-#include "layout/cuda_engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +248,7 @@ launch_decide(struct cuda_builder *b)
                                                .state = (struct step_state *)l->state,
                                                .blocks = blocks,
                                                .scaled = l->options->precision == PRECISION_FP16,
-                                               .alone = !l->options->reduce || l->options->reduce->size <= 1,
+                                               .alone = build_alone(b),
                                                .grow = LOSS_SCALE_GROW,
                                                .least = LOSS_SCALE_LEAST,
                                                .most = LOSS_SCALE_MOST,
@@ -304,6 +303,7 @@ start_pass(struct cuda_builder *b, enum cuda_list_id list, enum arena_id weights
         b->pieces[i] = (struct build_pieces){BUILD_NONE, BUILD_NONE, BUILD_NONE, BUILD_NONE};
     for (i = 0; i < b->graph->buffer_count; i++)
         b->left[i] = build_no_sums();
+    memset((void *)b->end, 0, b->graph->buffer_count * sizeof(*b->end));
     for (i = 0; i < b->graph->node_count; i++)
         b->fresh[i] = build_no_sums();
     memset(b->value_is, 0, b->channels * sizeof(*b->value_is));
@@ -416,10 +416,11 @@ allocate(struct cuda_builder *b)
     b->by_is = calloc(b->channels, sizeof(*b->by_is));
     b->fresh = calloc(g->node_count, sizeof(*b->fresh));
     b->left = calloc(g->buffer_count, sizeof(*b->left));
+    b->end = calloc(g->buffer_count, sizeof(*b->end));
     b->param_is = calloc(g->param_count, sizeof(*b->param_is));
     b->partial = calloc(g->node_count, sizeof(*b->partial));
     return b->layout->cudnn && b->layout->unfinished && b->pieces && b->first && b->packed && b->scoring.at &&
-           b->value_is && b->gradient_is && b->by_is && b->fresh && b->left && b->param_is && b->partial;
+           b->value_is && b->gradient_is && b->by_is && b->fresh && b->left && b->end && b->param_is && b->partial;
 }
 
 static void
@@ -434,6 +435,7 @@ free_builder(struct cuda_builder *b)
     free(b->by_is);
     free(b->fresh);
     free(b->left);
+    free((void *)b->end);
     free(b->param_is);
     free(b->partial);
     cuda_fold_free(&b->fold);
@@ -458,22 +460,19 @@ make(struct cuda_builder *b)
 
 /* What cuDNN does is plain, so other normalisations are written then. */
 static enum chex_status
-choose_engines(struct cuda_builder *b)
+fold_norms(struct cuda_builder *b, const bool *cudnn)
 {
-    struct cuda_layout *l = b->layout;
-    enum chex_status status = cuda_fold_make(&b->fold, b->graph, l->cudnn, b->err);
+    const struct cuda_layout *l = b->layout;
+    enum chex_status status;
 
-    if (status != CHEX_OK)
-        return status;
-    cuda_engine_choose(l, &b->fold, l->cudnn);
-    cuda_fold_free(&b->fold);
+    memcpy(l->cudnn, cudnn, b->graph->node_count * sizeof(*cudnn));
     status = cuda_fold_make(&b->fold, b->graph, l->cudnn, b->err);
     return status == CHEX_OK ? cuda_fold_make_scoring(&b->scoring.fold, b->graph, l->cudnn, b->err) : status;
 }
 
 enum chex_status
-cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
-                 uintptr_t base, struct chex_error *err)
+cuda_layout_with(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
+                 const bool *cudnn, uintptr_t base, struct chex_error *err)
 {
     struct cuda_builder b = {.layout = l, .node = CUDA_NO_NODE, .err = err};
     enum chex_status status;
@@ -488,7 +487,7 @@ cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, cons
     if (status == CHEX_OK && !allocate(&b))
         status = error_memory(err);
     if (status == CHEX_OK)
-        status = choose_engines(&b);
+        status = fold_norms(&b, cudnn);
     if (status == CHEX_OK)
         status = make(&b);
     free_builder(&b);

@@ -141,7 +141,8 @@ struct cuda_layout {
 
 /*
  * Make it; cuda_layout_free() frees it, also after an error.  options and chip.set outlive it; the precision is the one
- * that was chosen.  base is a multiple of 256, as all places are.
+ * that was chosen.  base is a multiple of 256, as all places are.  Which convolutions are cuDNN's (cuda_engine.c)
+ * depends on shapes, options and the chip, but for `refused`, so all ranks and plan_size() anywhere choose the same.
  * CHEX_ERR_MEMORY  also of a micro-batch that kernels cannot count
  * CHEX_ERR_UNSUPPORTED  a graph that these kernels do not do: names the node
  */

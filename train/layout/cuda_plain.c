@@ -80,13 +80,13 @@ weights(struct cuda_builder *b, const struct graph_node *n)
     if (by_cudnn)
         c.splits = 1;
     partial = build_take_splits(b, cuda_conv_partial(&c), c.splits);
-    values = build_take(b, partial.floats * b->layout->chip.value_bytes);
+    values = build_take(b, partial.count * b->layout->chip.value_bytes);
     c.args.x = build_read(b, &n->in);
     c.args.y = build_read_gradient(b, &n->out);
     c.args.partial = build_at(b, by_cudnn ? values : partial.piece);
     launch(b, &c);
     if (by_cudnn)
-        widen(b, values, partial.piece, partial.floats);
+        widen(b, values, partial.piece, partial.count);
     build_add_later(b, n, &partial);
 }
 

@@ -24,19 +24,22 @@
 
 static const struct graph_slice nothing = {.channels = 0};
 
-/* What is left for a buffer is added up; and the gradient of a slice of it is finished, or of `nothing`. */
-static void
-launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+/*
+ * What is left for a buffer is added up; and the gradient of a slice of it is finished, or of `nothing`.  Of the launch
+ * at hand, which makes gradients of parameters final.
+ */
+static struct norm_settle_args
+take_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
 {
     const struct cuda_layout *l = b->layout;
     struct build_sums *left = &b->left[buffer];
     const struct graph_node *norm = left->norm;
-    unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(left->channels, NORM_CHANNELS);
-    unsigned strides = groups > 0 ? build_strides(b, build_all_pixels(b, buffer), s->channels) : 0;
-    struct build_readers readers = build_norm_readers(1, left->channels);
-    struct norm_settle_args a = {.gamma = build_weight(b, norm->weight),
-                                 .dgamma = build_gradient_of(b, norm->weight),
-                                 .dbeta = build_gradient_of(b, norm->bias),
+    const struct graph_slice read = {buffer, left->first, left->channels};
+    unsigned skipped = left->first - norm->in.first;
+    struct norm_settle_args a = {.sums = build_sums_at(b, left),
+                                 .gamma = build_weight(b, norm->weight) + skipped,
+                                 .dgamma = build_gradient_of(b, norm->weight) + skipped,
+                                 .dbeta = build_gradient_of(b, norm->bias) + skipped,
                                  .weight = (const float *)l->weight,
                                  .block = (const struct batch_block *)l->batch_block,
                                  .state = (const struct step_state *)l->state,
@@ -45,31 +48,42 @@ launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice 
                                  .x_ld = l->tensor[buffer].ld,
                                  .gradient_ld = l->tensor[buffer].ld,
                                  .epsilon = GRAPH_NORM_EPSILON};
-    struct build_pair m, by;
+    struct build_pair m = build_moments(b, buffer, left->first), by = build_by(b, &read, &a.add);
+
+    a.by_beta = by.one;
+    a.by_gamma = by.two;
+    a.mean = m.one;
+    a.variance = m.two;
+    if (s->channels > 0) {
+        a.first = s->first - left->first;
+        a.channels = s->channels;
+        a.x = build_read(b, s);
+    }
+    if (skipped == 0) { /* those of the first channels come last */
+        build_made(b, norm->weight);
+        build_made(b, norm->bias);
+    }
+    *left = build_no_sums();
+    return a;
+}
+
+static void
+launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+{
+    struct build_sums *left = &b->left[buffer];
+    unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(left->channels, NORM_CHANNELS);
+    unsigned strides = groups > 0 ? build_strides(b, build_all_pixels(b, buffer), s->channels) : 0;
+    struct build_readers readers = build_norm_readers(1, left->channels);
     struct cuda_op op;
 
     readers.blocks += groups * strides;
     build_fold(b, left, &readers);
     op = build_op(b, CUDA_NORM_SETTLE, all + groups * strides);
-    m = build_moments(b, buffer, norm->in.first);
-    by = build_by(b, &norm->in, &a.add);
-    a.sums = build_sums_at(b, left);
-    a.by_beta = by.one;
-    a.by_gamma = by.two;
-    a.mean = m.one;
-    a.variance = m.two;
-    if (groups > 0) {
-        a.first = s->first - norm->in.first;
-        a.channels = s->channels;
-        a.gradient = build_read_gradient(b, s);
-        a.x = build_read(b, s);
-    }
-    op.args.norm_settle = a;
-    build_made(b, norm->weight);
-    build_made(b, norm->bias);
+    op.args.norm_settle = take_settle(b, buffer, s);
+    if (groups > 0)
+        op.args.norm_settle.gradient = build_read_gradient(b, s);
     build_final(b, &op);
     build_launch(b, op);
-    *left = build_no_sums();
 }
 
 void
@@ -80,25 +94,47 @@ build_before_masked(struct cuda_builder *b, const struct graph_node *norm)
 }
 
 struct channel_sums
-build_masked(struct cuda_builder *b, const struct graph_node *norm, unsigned blocks)
+build_masked_too(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s, unsigned blocks,
+                 struct build_sums *too)
 {
-    struct build_sums *left = &b->left[norm->in.buffer];
+    *too = build_take_sums(b, blocks, s->channels);
+    too->norm = norm;
+    too->first = s->first;
+    return build_sums_at(b, too);
+}
 
-    *left = build_take_sums(b, blocks, norm->in.channels);
-    left->norm = norm;
-    return build_sums_at(b, left);
+struct channel_sums
+build_masked(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s, unsigned blocks)
+{
+    return build_masked_too(b, norm, s, blocks, &b->left[s->buffer]);
+}
+
+void
+build_settle_too(struct cuda_builder *b, const struct build_sums *too)
+{
+    struct build_sums *left = &b->left[too->norm->in.buffer], other = *left;
+
+    *left = *too;
+    launch_settle(b, too->norm->in.buffer, &nothing);
+    *left = other;
+}
+
+/* Were the sums that are left made by a normalisation that has read this slice? */
+static bool
+is_left(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct build_sums *left = &b->left[s->buffer];
+
+    return left->norm && left->piece != BUILD_NONE && s->first >= left->first &&
+           s->first + s->channels <= left->first + left->channels;
 }
 
 void
 build_settle(struct cuda_builder *b, const struct graph_slice *s)
 {
-    const struct build_sums *left = &b->left[s->buffer];
-    const struct graph_slice *read = left->norm ? &left->norm->in : NULL;
-
     if (b->status != CHEX_OK || !cuda_fold_norm_of(b->graph, s))
         return;
-    if (!read || left->piece == BUILD_NONE || s->first < read->first ||
-        s->first + s->channels > read->first + read->channels) {
+    if (!is_left(b, s)) {
         build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of what it writes was not the last to read it");
         return;
     }
@@ -111,7 +147,7 @@ build_can_finish(const struct cuda_builder *b, const struct graph_slice *s)
     const struct build_sums *left = &b->left[s->buffer];
 
     return b->status == CHEX_OK && left->norm && left->piece != BUILD_NONE && left->norm->in.first == s->first &&
-           left->norm->in.channels == s->channels;
+           left->first == s->first && left->channels == s->channels;
 }
 
 void
@@ -146,6 +182,19 @@ build_finish(struct cuda_builder *b, const struct graph_slice *s)
     build_made(b, norm->bias);
     *left = build_no_sums();
     return f;
+}
+
+bool
+build_can_settle(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    return b->status == CHEX_OK && is_left(b, s);
+}
+
+struct norm_settle_args
+build_settle_within(struct cuda_builder *b, const struct graph_slice *s)
+{
+    b->layout->unfinished[b->node] = true;
+    return take_settle(b, s->buffer, s);
 }
 
 /* ---- gradients of weights ---------------------------------------------------------------------------------------- */
@@ -185,16 +234,18 @@ build_add_all(struct cuda_builder *b)
 }
 
 struct build_splits
-build_take_splits(struct cuda_builder *b, size_t floats, unsigned splits)
+build_take_splits(struct cuda_builder *b, size_t count, unsigned splits)
 {
-    return (struct build_splits){.piece = build_take(b, floats * sizeof(float)), .floats = floats, .splits = splits};
+    size_t bytes = count * PARTIAL_SIZE(splits, b->layout->chip.value_bytes);
+
+    return (struct build_splits){.piece = build_take(b, bytes), .count = count, .bytes = bytes, .splits = splits};
 }
 
 void
 build_add_later(struct cuda_builder *b, const struct graph_node *conv, const struct build_splits *s)
 {
     const struct graph_tensor *t = &b->graph->param[conv->weight];
-    bool last = t->offset + t->count <= CUDA_FRONT, ranks = b->layout->options->reduce;
+    bool last = t->offset + t->count <= CUDA_FRONT, ranks = !build_alone(b);
 
     if (ranks && last && b->partials > 0 && b->partial[0].entry.gradient >= CUDA_FRONT)
         build_add_all(b);
@@ -206,7 +257,7 @@ build_add_later(struct cuda_builder *b, const struct graph_node *conv, const str
                                                                  .taps = conv->kernel * conv->kernel,
                                                                  .splits = s->splits,
                                                                  .stem = build_is_stem(b, conv)}};
-    b->partial_bytes += s->floats * sizeof(float);
+    b->partial_bytes += s->bytes;
     b->partial_floats += t->count;
     if ((ranks && b->partial_floats >= CUDA_BUCKET) || b->partial_bytes >= PARTIAL_BYTES)
         build_add_all(b);

@@ -87,6 +87,7 @@ build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_r
     fewer = build_take_sums(b, to, sums->channels);
     fewer.pivot = sums->pivot;
     fewer.norm = sums->norm;
+    fewer.first = sums->first;
     op = build_op(b, CUDA_FOLD_SUMS, to);
     op.y = cuda_blocks(sums->channels, NORM_CHANNELS);
     op.args.fold_sums = (struct fold_sums_args){.from = build_sums_at(b, sums), .to = build_sums_at(b, &fewer)};

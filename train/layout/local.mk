@@ -6,8 +6,8 @@ layout_sources = \
 	train/layout/cuda_build.h \
 	train/layout/cuda_eights.c \
 	train/layout/cuda_eights.h \
+	train/layout/cuda_end.c \
 	train/layout/cuda_engine.c \
-	train/layout/cuda_engine.h \
 	train/layout/cuda_fold.c \
 	train/layout/cuda_fold.h \
 	train/layout/cuda_forward.c \
@@ -15,6 +15,8 @@ layout_sources = \
 	train/layout/cuda_layout.h \
 	train/layout/cuda_memory.c \
 	train/layout/cuda_memory.h \
+	train/layout/cuda_place.c \
+	train/layout/cuda_place.h \
 	train/layout/cuda_plain.c \
 	train/layout/cuda_scoring.c \
 	train/layout/cuda_settle.c \

@@ -128,6 +128,12 @@ cuda_add_floats(struct cuda_areas *to, const float *at, size_t count)
     cuda_add_bytes(to, at, count * sizeof(*at));
 }
 
+void
+cuda_add_partial(const struct cuda_place *l, struct cuda_areas *to, const void *at, size_t splits, size_t weights)
+{
+    cuda_add_bytes(to, at, splits * weights * PARTIAL_SIZE(splits, l->value_bytes));
+}
+
 const void *
 cuda_known(const struct cuda_place *l, const void *at)
 {

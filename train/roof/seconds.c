@@ -45,7 +45,9 @@ cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
     double bytes = (double)cuda_area_bytes(&work->read) + (double)cuda_area_bytes(&work->written);
     double memory = cuda_memory_seconds(gpu, bytes), product = 0;
 
-    if (cuda_is_conv(op) || cuda_is_pair(op))
+    if (op->by_cudnn && gpu->cudnn > 0) /* of its tiles nothing is known */
+        product = work->flop / gpu->cudnn;
+    else if (cuda_is_conv(op) || cuda_is_pair(op))
         product = cuda_product_seconds(gpu, op);
     else if (cuda_is_both(op))
         product = cuda_both_seconds(gpu, op);

@@ -77,7 +77,7 @@ conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_
     else if (by_cudnn)
         cuda_add_bytes(&w->written, a->partial, weights * l->value_bytes);
     else
-        cuda_add_floats(&w->written, a->partial, cuda_conv_splits(a) * weights);
+        cuda_add_partial(l, &w->written, a->partial, cuda_conv_splits(a), weights);
     if (kind == CONV_DATA && a->add)
         cuda_add_slab(l, &w->read, a->x, inputs, a->in, a->x_ld);
     if (kind == CONV_WEIGHTS || !a->sums.partial)
@@ -104,6 +104,10 @@ work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_arg
     if (kind != CONV_WEIGHTS)
         cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
     cuda_add_view(w, &a->norm, a->in);
+    if (a->finish.channels > 0) {
+        cuda_add_slab(l, &w->read, a->finish.x, outputs, a->out, a->finish.x_ld);
+        cuda_add_settle(&a->finish, w);
+    }
     if (kind == CONV_DATA && a->norm.gamma)
         cuda_add_slab(l, &w->read, a->values, inputs, a->in, a->x_ld);
     if (kind == CONV_FORWARD && a->bias)
@@ -116,6 +120,7 @@ static void
 work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
     const struct conv_args *a = &op->args.both.conv;
+    const struct both_end *e = &op->args.both.end;
     size_t pixels = (size_t)a->images * a->height * a->width, weights = (size_t)a->out * a->in;
 
     w->flop = 2 * 2.0 * (double)pixels * (double)weights;
@@ -131,8 +136,14 @@ work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work
     cuda_add_view(w, &a->norm, a->in);
     cuda_add_finish(l, &op->args.both.finish, pixels, a->out, w);
     cuda_add_slab(l, &w->written, a->x, pixels, a->in, a->x_ld);
-    cuda_add_floats(&w->written, a->partial, op->y * weights);
+    cuda_add_partial(l, &w->written, a->partial, op->y, weights);
     cuda_add_sums(&w->written, &a->sums);
+    if (e->dy_ld == 0)
+        return;
+    cuda_add_slab(l, &w->read, e->dy, (size_t)a->images * e->height * e->width, a->in, e->dy_ld);
+    cuda_add_floats(&w->read, e->gamma, a->in);
+    cuda_add_floats(&w->read, e->beta, a->in);
+    cuda_add_sums(&w->written, &e->sums);
 }
 
 /* ---- what comes in, weights -------------------------------------------------------------------------------------- */
@@ -233,7 +244,8 @@ work_sum_all(const struct cuda_place *l, const struct cuda_op *op, struct cuda_w
                count = e->stem ? stem_weights(e->out) : (size_t)e->out * e->in * e->taps;
 
         w->columns += count;
-        cuda_add_alone(&w->read, e->partial, e->splits * (e->stem ? cells : count) * sizeof(float));
+        cuda_add_alone(&w->read, e->partial,
+                       e->splits * (e->stem ? cells : count) * PARTIAL_SIZE(e->splits, l->value_bytes));
         cuda_add_alone(&w->written, a->gradient + e->gradient, count * sizeof(float));
     }
 }

@@ -22,7 +22,7 @@ struct cuda_area {
     uintptr_t at;
     size_t rows, width, step;
 };
-#define CUDA_AREAS 24
+#define CUDA_AREAS 40
 struct cuda_areas {
     struct cuda_area area[CUDA_AREAS];
     unsigned count;
@@ -61,6 +61,8 @@ uint64_t cuda_area_bytes(const struct cuda_areas *a);
 void cuda_add_rows(struct cuda_areas *to, const void *at, size_t rows, size_t width, size_t step);
 void cuda_add_bytes(struct cuda_areas *to, const void *at, size_t bytes);
 void cuda_add_floats(struct cuda_areas *to, const float *at, size_t count);
+/* Partial sums of a gradient of so many weights. */
+void cuda_add_partial(const struct cuda_place *l, struct cuda_areas *to, const void *at, size_t splits, size_t weights);
 /* Bytes that lie apart from all others: there may be any number of them. */
 void cuda_add_alone(struct cuda_areas *to, const void *at, size_t bytes);
 /* A table on the device, as the host has it; NULL: it is not known. */
@@ -98,6 +100,7 @@ CUDA_WORK(decide)
 CUDA_WORK(optimizer)
 #undef CUDA_WORK
 /* What rides with another launch. */
+void cuda_add_settle(const struct norm_settle_args *a, struct cuda_work *w);
 void cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, struct cuda_work *w);
 void cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w);
 

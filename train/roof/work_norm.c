@@ -46,17 +46,14 @@ cuda_work_fold_sums(const struct cuda_place *l, const struct cuda_op *op, struct
 }
 
 /*
- * Of all channels that were read, and of those among them that are finished.  Gradients of parameters are read from the
- * second micro-batch on: here the first is counted.
+ * Of all channels that were read, and of those among them that are finished; without values and gradients of these.
+ * Gradients of parameters are read from the second micro-batch on: here the first is counted.
  */
 void
-cuda_work_norm_settle(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+cuda_add_settle(const struct norm_settle_args *a, struct cuda_work *w)
 {
-    const struct norm_settle_args *a = &op->args.norm_settle;
-    size_t pixels = (size_t)a->images * a->pixels, all = a->sums.channels, behind = a->first + a->channels;
+    size_t all = a->sums.channels, behind = a->first + a->channels;
 
-    w->rows = pixels;
-    w->columns = a->channels;
     cuda_add_sums(&w->read, &a->sums);
     cuda_add_floats(&w->read, a->gamma, all);
     CUDA_ADD_MEMBER(&w->read, a->block, images);
@@ -79,9 +76,21 @@ cuda_work_norm_settle(const struct cuda_place *l, const struct cuda_op *op, stru
     cuda_add_floats(&w->read, a->mean + a->first, a->channels);
     cuda_add_floats(&w->read, a->variance + a->first, a->channels);
     cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
-    cuda_add_slab(l, &w->read, a->x, pixels, a->channels, a->x_ld);
-    cuda_add_slab(l, &w->read, a->gradient, pixels, a->channels, a->gradient_ld);
-    cuda_add_slab(l, &w->written, a->gradient, pixels, a->channels, a->gradient_ld);
+}
+
+void
+cuda_work_norm_settle(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct norm_settle_args *a = &op->args.norm_settle;
+
+    w->rows = (size_t)a->images * a->pixels;
+    w->columns = a->channels;
+    cuda_add_settle(a, w);
+    if (a->channels == 0)
+        return;
+    cuda_add_slab(l, &w->read, a->x, w->rows, a->channels, a->x_ld);
+    cuda_add_slab(l, &w->read, a->gradient, w->rows, a->channels, a->gradient_ld);
+    cuda_add_slab(l, &w->written, a->gradient, w->rows, a->channels, a->gradient_ld);
 }
 
 void

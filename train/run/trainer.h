@@ -78,6 +78,7 @@ struct trainer_options {
     enum engine engine; /* plan_options.engine */
     bool deterministic; /* plan_options.deterministic */
     bool no_graph;      /* plan_options.no_graph */
+    bool pdl;           /* plan_options.pdl */
     enum wire wire;     /* plan_options.wire */
     unsigned threads;   /* at least 1 */
 

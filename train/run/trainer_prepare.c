@@ -254,6 +254,7 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
         .average = o->average,
         .deterministic = o->deterministic,
         .no_graph = o->no_graph,
+        .pdl = o->pdl,
         .precision = o->precision,
         .engine = o->engine,
         .threads = o->threads,
@@ -439,6 +440,8 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
         trainer_note(&t->job, "--wire %s is for sums by NCCL: no effect here", wire_names[options->wire]);
     if (status == CHEX_OK)
         status = make_plan(&t->job, &t->task, &t->engine, err);
+    if (status == CHEX_OK && options->pdl && !t->engine.facts.pdl)
+        trainer_note(&t->job, "--pdl is for GPUs of compute capability 9.0 and newer: no effect here");
     status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK)
         status = trainer_compare_devices(&t->job, &t->engine, err);

@@ -51,6 +51,7 @@ const struct setting trainer_settings[] = {
     {"deterministic", SETTING_FREE, SETTING_FLAG, O(deterministic)},
     {"wire", SETTING_FREE, SETTING_CHOICE, O(wire), .names = wire_names, .training = true},
     {"no-graph", SETTING_LOCAL, SETTING_FLAG, O(no_graph)},
+    {"pdl", SETTING_LOCAL, SETTING_FLAG, O(pdl)},
     {"tta", SETTING_FREE, SETTING_CHOICE, O(tta), .names = tta_names},
     {"bootstrap", SETTING_SHARED, SETTING_NUMBER, O(replicates), MILLION},
     {"stage", SETTING_LOCAL, SETTING_TEXT, O(stage), .none = "none"},

@@ -3,6 +3,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_both.h"
+#include "conv/cuda_both.h"
 
 BOTH_FORMS(BOTH_KERNEL)

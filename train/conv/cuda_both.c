@@ -8,8 +8,9 @@
 
 static const struct both_width {
     unsigned columns;
+    bool end;
 } forms[] = {
-#define FORM(form, columns, ...) {columns},
+#define FORM(form, columns, blocks, end) {columns, end},
     BOTH_FORMS(FORM)};
 
 static unsigned
@@ -27,16 +28,30 @@ value_bytes(const struct cuda_both *b)
 static unsigned
 shared_of(const struct cuda_both *b, unsigned form, unsigned stages)
 {
-    return BOTH_SHARED(forms[form].columns, value_bytes(b), stages);
+    return BOTH_SHARED(forms[form].columns, forms[form].end, value_bytes(b), stages);
 }
 
-/* What every device of a generation has for a block: sm_75; sm_86 and sm_89; sm_90; sm_100; sm_120. */
+/* Is it a form for what is asked?  The first one of these is the smallest. */
+static bool
+is_for(const struct cuda_both *b, unsigned form)
+{
+    return forms[form].end == (b->args.end.dy_ld > 0);
+}
+
+static unsigned
+first_form(const struct cuda_both *b)
+{
+    unsigned form = 0;
+
+    while (!is_for(b, form))
+        form++;
+    return form;
+}
+
 static unsigned
 shared_most(const struct cuda_both *b)
 {
-    if (b->shared > 0)
-        return b->shared;
-    return b->major == 0 || b->major == 9 || b->major == 10 ? 227u << 10 : b->major < 8 ? 64u << 10 : 99u << 10;
+    return b->shared > 0 ? b->shared : cuda_shared_of(b->major);
 }
 
 /* ---- what kernels take ------------------------------------------------------------------------------------------- */
@@ -54,6 +69,13 @@ finish_fits(const struct norm_finish *f, unsigned out)
            is_aligned(f->sums.partial) && (!f->sums.partial || f->sums.channels == out);
 }
 
+static bool
+end_fits(const struct both_end *e, const struct conv_args *a)
+{
+    return e->dy_ld == 0 || (e->dy_ld % 8 == 0 && a->in <= e->dy_ld && is_aligned(e->dy) && !a->add && e->down > 0 &&
+                             e->across > 0 && !(e->dy && !a->norm.gamma));
+}
+
 bool
 cuda_conv_both_fits(const struct cuda_both *b)
 {
@@ -63,7 +85,8 @@ cuda_conv_both_fits(const struct cuda_both *b)
            a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 && a->in <= a->x_ld && a->out <= a->y_ld &&
            a->out <= BOTH_OUT && a->images <= BOTH_IMAGES && is_aligned(a->x) && is_aligned(a->y) && is_aligned(a->w) &&
            is_aligned(a->partial) && is_aligned(a->values) && !(a->sums.partial && !a->norm.gamma) &&
-           finish_fits(&b->args.finish, a->out) && shared_of(b, 0, 1) <= shared_most(b);
+           finish_fits(&b->args.finish, a->out) && end_fits(&b->args.end, a) &&
+           shared_of(b, first_form(b), 1) <= shared_most(b);
 }
 
 /* ---- what is chosen ---------------------------------------------------------------------------------------------- */
@@ -80,16 +103,6 @@ slices_of(const struct cuda_both *b, unsigned form)
     return cuda_blocks(b->args.conv.in, forms[form].columns);
 }
 
-static struct cuda_gpu
-gpu_of(const struct cuda_both *b, unsigned processors)
-{
-    struct cuda_gpu gpu = *cuda_gpu_like("?", b->major);
-
-    gpu.mma *= (double)processors / gpu.processors; /* each multiprocessor has its own */
-    gpu.processors = processors;
-    return gpu;
-}
-
 static void
 take(struct cuda_both *b, unsigned form, unsigned stages, unsigned stripes)
 {
@@ -104,9 +117,11 @@ static double
 bytes_of(const struct cuda_both *b)
 {
     const struct conv_args *a = &b->args.conv;
+    const struct both_end *e = &b->args.end;
     double values = (double)a->out * (b->args.finish.values_ld > 0 ? 2 : 1) + (double)a->in * (a->add ? 3 : 2);
+    double more = e->dy_ld > 0 ? (double)a->images * e->height * e->width * a->in : 0;
 
-    return (double)tiles_of(b) * BOTH_PIXELS * value_bytes(b) * values;
+    return ((double)tiles_of(b) * BOTH_PIXELS * values + more) * value_bytes(b);
 }
 
 /* So many of the multiprocessors it takes to have all of the bandwidth. */
@@ -118,7 +133,7 @@ seconds_of(const struct cuda_both *b, const struct cuda_gpu *gpu)
 {
     const double many = 1e12, byte = cuda_memory_seconds(gpu, many) / many;
     struct cuda_op op = cuda_conv_both_op(b);
-    double partial = (double)cuda_conv_both_partial(b) * sizeof(float);
+    double partial = (double)cuda_conv_both_partial(b) * PARTIAL_SIZE(b->stripes, value_bytes(b));
     double memory = cuda_memory_seconds(gpu, bytes_of(b) + partial), product = cuda_both_seconds(gpu, &op);
     double needed = FOR_BANDWIDTH * gpu->processors / ((double)op.x * op.y);
 
@@ -130,7 +145,7 @@ seconds_of(const struct cuda_both *b, const struct cuda_gpu *gpu)
 static double
 take_best(struct cuda_both *b, unsigned form, unsigned stages, unsigned processors)
 {
-    const struct cuda_gpu gpu = gpu_of(b, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(b->major, processors);
     unsigned stripes, best = 1, most = processors / slices_of(b, form);
     double least = 0;
 
@@ -154,7 +169,7 @@ cuda_conv_both_take(struct cuda_both *b, unsigned form, unsigned processors)
 {
     unsigned stages = shared_of(b, form, 2) <= shared_most(b) ? 2 : 1;
 
-    if (shared_of(b, form, stages) > shared_most(b))
+    if (!is_for(b, form) || shared_of(b, form, stages) > shared_most(b))
         return false;
     take_best(b, form, stages, processors);
     return true;
@@ -164,10 +179,10 @@ cuda_conv_both_take(struct cuda_both *b, unsigned form, unsigned processors)
 void
 cuda_conv_both_choose(struct cuda_both *b, unsigned processors)
 {
-    unsigned form, chosen = 0, stages = shared_of(b, 0, 2) <= shared_most(b) ? 2 : 1;
-    double least = take_best(b, 0, stages, processors); /* fits */
+    unsigned form, chosen = first_form(b), stages = shared_of(b, chosen, 2) <= shared_most(b) ? 2 : 1;
+    double least = take_best(b, chosen, stages, processors); /* fits */
 
-    for (form = 1; form < BOTH_FORM_COUNT; form++) {
+    for (form = chosen + 1; form < BOTH_FORM_COUNT && is_for(b, form); form++) {
         double seconds = take_best(b, form, stages, processors);
 
         if (shared_of(b, form, stages) <= shared_most(b) && seconds < least) {

@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_gemm.h"
+#include "conv/cuda_gemm.h"
 
 namespace
 {

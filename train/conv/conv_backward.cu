@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_gemm.h"
+#include "conv/cuda_gemm.h"
 
 #define CONV_BACKWARD(forms, ...)     GEMM_PAIR_KERNEL(conv_backward_##forms, false, __VA_ARGS__)
 #define BACKWARD_POINTWISE(form, ...) GEMM_PAIR_KERNEL(conv_backward_##form##_pointwise, true, __VA_ARGS__)

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_product.h"
+#include "conv/cuda_product.h"
 
 #include <math.h>
 

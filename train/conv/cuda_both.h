@@ -17,7 +17,7 @@
 #ifndef CHEX_CUDA_BOTH_H
 #define CHEX_CUDA_BOTH_H
 
-#include "cuda/cuda_both_tile.h"
+#include "conv/cuda_both_tile.h"
 
 namespace
 {
@@ -35,19 +35,20 @@ both_memory_at(unsigned char *shared)
 {
     value_t *weights = (value_t *)(void *)shared;
     float *tables = (float *)(void *)(weights + BOTH_OUT * FORM::COLUMNS);
-    float *of_x = tables + BOTH_OUT * BOTH_FINISH_FIGURES, *behind = of_x + FORM::COLUMNS * BOTH_NORM_FIGURES;
+    float *of_x = tables + BOTH_OUT * NORM_FINISH_FIGURES,
+          *behind = of_x + FORM::COLUMNS * BOTH_NORM_FIGURES(FORM::END);
 
     return {weights,
             {tables, FORM::Y_PIECES},
             {of_x, FORM::X_PIECES},
             (unsigned *)(void *)behind,
-            (unsigned char *)(void *)tables + BOTH_TABLE_BYTES(FORM::COLUMNS)};
+            (unsigned char *)(void *)tables + BOTH_TABLE_BYTES(FORM::COLUMNS, FORM::END)};
 }
 
 /* What a block keeps to the end of its stripe: its gradient of weights, sums of channels of each thread. */
 template <typename FORM> struct both_sums {
     tile_sum weights[FORM::WEIGHTS_DOWN][FORM::WEIGHTS_ACROSS];
-    float by_one[8], by_x[8];
+    both_channels of_norm, of_end;
 };
 
 /* ---- before the first tile --------------------------------------------------------------------------------------- */
@@ -116,6 +117,8 @@ both_begin(const conv_both_args &a, const both_work &w, const both_memory<FORM> 
     if (a.finish.values)
         finish_make(a, m.of_y, scratch, blockIdx.x == 0 && blockIdx.y == 0);
     both_make_norm<FORM>(a.conv, m.of_x, scratch, w, blockIdx.y == 0);
+    if (FORM::END)
+        both_make_end(a, m.of_x, w.column0);
 }
 
 /* ---- behind the last tile ---------------------------------------------------------------------------------------- */
@@ -123,12 +126,12 @@ both_begin(const conv_both_args &a, const both_work &w, const both_memory<FORM> 
 /* The sums of the block in a fixed order, [EACH][first, second][low, high half of a piece][PIECES][4] before. */
 template <typename FORM>
 DEVICE void
-both_store_sums(const channel_sums &to, const both_work &w, const norm_table &t, const float *one, const float *by_x,
-                float *shared)
+both_store_sums(const channel_sums &to, const both_work &w, const norm_table &t, const both_channels &of, float *shared)
 {
     enum { PIECES = FORM::X_PIECES, ROW = 2 * FORM::COLUMNS };
     unsigned piece = threadIdx.x % PIECES;
     float4 *at = (float4 *)(void *)(shared + threadIdx.x / PIECES * ROW) + piece;
+    const float *one = of.by_one, *by_x = of.by_x;
     float f[8];
 
     static_assert(FORM::X_EACH * ROW * sizeof(float) <= FORM::STAGE, "sums fit into a stage");
@@ -151,10 +154,11 @@ both_store_sums(const channel_sums &to, const both_work &w, const norm_table &t,
     }
 }
 
+/* The sums of the only stripe, as floats. */
 template <typename FORM>
 DEVICE void
-both_store_weights(const conv_args &a, const both_work &w,
-                   const tile_sum (&sum)[FORM::WEIGHTS_DOWN][FORM::WEIGHTS_ACROSS])
+both_store_single(const conv_args &a, const both_work &w,
+                  const tile_sum (&sum)[FORM::WEIGHTS_DOWN][FORM::WEIGHTS_ACROSS])
 {
     const both_corner at = both_weights_at<FORM>();
 
@@ -167,9 +171,38 @@ both_store_weights(const conv_args &a, const both_work &w,
                 unsigned row = at.row + i * 16 + tile_row(e), column = w.column0 + at.column + j * 16 + tile_column(e);
 
                 if (row < a.out && column < a.in)
-                    *(float2 *)(void *)(a.partial + ((size_t)blockIdx.y * a.out + row) * a.in +
-                                        column) = {sum[i][j].at[e], sum[i][j].at[e + 1]};
+                    *(float2 *)(void *)((float *)a.partial + (size_t)row * a.in + column) = {sum[i][j].at[e],
+                                                                                             sum[i][j].at[e + 1]};
             }
+}
+
+/* Those of one of several, through shared memory. */
+template <typename FORM>
+DEVICE void
+both_store_weights(const conv_args &a, const both_work &w,
+                   const tile_sum (&sum)[FORM::WEIGHTS_DOWN][FORM::WEIGHTS_ACROSS], partial_t *shared)
+{
+    enum { PIECES = FORM::X_PIECES, WIDE = FORM::COLUMNS + 8 };
+    const both_corner at = both_weights_at<FORM>();
+
+    static_assert(BOTH_OUT * WIDE * sizeof(partial_t) <= FORM::STAGE, "sums fit into a stage");
+#pragma unroll
+    for (unsigned i = 0; i < FORM::WEIGHTS_DOWN; i++)
+#pragma unroll
+        for (unsigned j = 0; j < FORM::WEIGHTS_ACROSS; j++)
+#pragma unroll
+            for (unsigned e = 0; e < 8; e += 2)
+                partial_store2(shared + (at.row + i * 16 + tile_row(e)) * WIDE + at.column + j * 16 + tile_column(e),
+                               sum[i][j].at[e], sum[i][j].at[e + 1]);
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < BOTH_OUT * PIECES; i += BOTH_THREADS) {
+        unsigned row = i / PIECES, piece = i % PIECES, column = w.column0 + piece * 8;
+
+        if (row < a.out && column < a.in)
+            partial_store8((partial_t *)a.partial + ((size_t)blockIdx.y * a.out + row) * a.in + column,
+                           partial_load8(shared + row * WIDE + piece * 8));
+    }
+    __syncthreads(); /* the sums of channels come there */
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -197,12 +230,15 @@ both_tile(const conv_both_args &a, const both_work &w, unsigned tile, const both
     if (a.stages > 1 && tile + 1 < w.end)
         both_load(a, w, tile + 1, m.images, both_stage_at<FORM>(m.stages + (turn ^ 1) * FORM::STAGE));
     copy_commit();
-    both_load_old<FORM>(a.conv, w, tile, old);
+    if (FORM::END)
+        both_load_means<FORM>(a, w, s, old);
+    else
+        both_load_old<FORM>(a.conv, w, tile, old);
     both_data<FORM>(m.weights, s, a.conv.out);
     if (!idle)
         both_weights<FORM>(sums.weights, s);
     __syncthreads(); /* the product is there for all */
-    both_store<FORM>(a.conv, w, tile, s, m.of_x, least, raw, old, sums.by_one, sums.by_x);
+    both_store<FORM>(a, w, tile, s, m.of_x, least, raw, old, sums.of_norm, sums.of_end);
 }
 
 template <typename FORM>
@@ -227,15 +263,24 @@ both(const conv_both_args &a, unsigned char *shared)
             for (unsigned e = 0; e < 8; e++)
                 sums.weights[i][j].at[e] = 0;
 #pragma unroll
-    for (unsigned e = 0; e < 8; e++)
-        sums.by_one[e] = sums.by_x[e] = 0;
+    for (unsigned e = 0; e < 8; e++) {
+        sums.of_norm.by_one[e] = sums.of_norm.by_x[e] = 0;
+        sums.of_end.by_one[e] = sums.of_end.by_x[e] = 0;
+    }
     for (unsigned tile = w.first; tile < w.end; tile++)
         both_tile(a, w, tile, m, idle, sums);
     copy_wait<0>();
     __syncthreads();
-    both_store_weights<FORM>(c, w, sums.weights);
+    if (c.steps_each >= tiles)
+        both_store_single<FORM>(c, w, sums.weights);
+    else
+        both_store_weights<FORM>(c, w, sums.weights, (partial_t *)(void *)m.stages);
     if (c.sums.partial)
-        both_store_sums<FORM>(c.sums, w, m.of_x, sums.by_one, sums.by_x, (float *)(void *)m.stages);
+        both_store_sums<FORM>(c.sums, w, m.of_x, sums.of_norm, (float *)(void *)m.stages);
+    if (FORM::END) {
+        __syncthreads(); /* the sums before are read */
+        both_store_sums<FORM>(a.end.sums, w, m.of_x, sums.of_end, (float *)(void *)m.stages);
+    }
 }
 } // namespace
 
@@ -245,11 +290,11 @@ both(const conv_both_args &a, unsigned char *shared)
 #else
 #define BOTH_BLOCKS(blocks) 1
 #endif
-#define BOTH_KERNEL(form, columns, blocks)                                      \
+#define BOTH_KERNEL(form, columns, blocks, end)                                 \
     KERNEL(conv_both_##form, conv_both_args, BOTH_THREADS, BOTH_BLOCKS(blocks)) \
     {                                                                           \
         SHARED_BYTES(shared);                                                   \
-        both<both_form<columns, blocks>>(a, shared);                            \
+        both<both_form<columns, blocks, end>>(a, shared);                       \
     }
 
 #endif

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_product.h"
+#include "conv/cuda_product.h"
 
 /* ---- what kernels take ------------------------------------------------------------------------------------------- */
 
@@ -34,10 +34,20 @@ can_be_counted(const struct conv_args *a)
            a->out_width + a->pad_w < MOST_SIDE;
 }
 
+static bool
+finish_fits(const struct conv_args *a)
+{
+    const struct norm_settle_args *f = &a->finish;
+
+    return f->channels == 0 || (f->channels == a->out && f->channels <= GEMM_FINISH && f->x_ld == a->y_ld &&
+                                f->first + f->channels <= f->sums.channels && is_aligned(f->x) &&
+                                is_aligned(f->sums.partial) && !cuda_is_pointwise(a));
+}
+
 bool
 cuda_conv_fits(const struct conv_args *a)
 {
-    return a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
+    return finish_fits(a) && a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
            (a->in <= a->x_ld || overlaps_within_rows(a)) && a->out <= a->y_ld && can_be_counted(a) &&
            is_aligned(a->x) && is_aligned(a->y) && is_aligned(a->w) && is_aligned(a->partial) &&
            is_aligned(a->values) && !(a->norm.gamma && (a->in > GEMM_NORM_CHANNELS || a->in > a->x_ld));
@@ -48,7 +58,9 @@ cuda_conv_fits(const struct conv_args *a)
 static double
 partial_bytes(const struct conv_args *a)
 {
-    return 4.0 * cuda_conv_splits(a) * a->out * a->kernel_h * a->kernel_w * a->in;
+    unsigned splits = cuda_conv_splits(a);
+
+    return (double)PARTIAL_SIZE(splits, 2) * splits * a->out * a->kernel_h * a->kernel_w * a->in;
 }
 
 /* Bytes that it moves; of a pair, whose products read the same, those of the data and the partial sums. */
@@ -112,16 +124,6 @@ cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const s
 #define MOST_EACH   32 /* tiles of a block */
 #define HALO_MAJOR  8  /* before it a multiprocessor has shared memory for one block with a halo */
 
-static struct cuda_gpu
-gpu_of(const struct cuda_conv *c, unsigned processors)
-{
-    struct cuda_gpu gpu = *cuda_gpu_like("?", c->major);
-
-    gpu.mma *= (double)processors / gpu.processors; /* each multiprocessor has its own */
-    gpu.processors = processors;
-    return gpu;
-}
-
 static struct conv_divisor
 divisor_of(unsigned by)
 {
@@ -175,7 +177,7 @@ most_each(const struct cuda_conv *c, struct cuda_form f)
 static double
 take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
 {
-    const struct cuda_gpu gpu = gpu_of(c, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(c->major, processors);
     struct cuda_form f = *cuda_form_of(c, tile);
     unsigned n, most;
     struct cuda_conv best;
@@ -219,7 +221,7 @@ tile_like(const struct cuda_conv *c, struct cuda_form f)
 static double
 take_best_pair(struct cuda_conv_pair *p, unsigned forms, unsigned processors)
 {
-    const struct cuda_gpu gpu = gpu_of(&p->data, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(p->data.major, processors);
     const struct cuda_forms *f = cuda_forms_of(p, forms);
     unsigned n, most, each, tiles_each = 1, splits = 1;
     double least;
@@ -308,17 +310,33 @@ cuda_conv_partial(const struct cuda_conv *c)
     return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
 }
 
-/* Shared memory for the table of `norm`. */
 static unsigned
-table_of(const struct cuda_conv *c)
+value_bytes(const struct cuda_conv *c)
+{
+    return c->value_bytes > 0 ? c->value_bytes : 2;
+}
+
+/* Shared memory for the table of `norm`, and to finish y. */
+static unsigned
+more_shared(const struct cuda_conv *c, bool norm, bool finish)
+{
+    struct cuda_form f = *cuda_form_of(c, c->tile);
+    unsigned table = c->kind == CONV_FORWARD ? GEMM_TABLE_FORWARD(c->args.in)
+                     : c->kind == CONV_DATA  ? GEMM_TABLE_DATA(f.columns)
+                                             : GEMM_TABLE_WEIGHTS(cuda_has_taps(c) ? f.rows : f.columns);
+
+    if (finish)
+        return table + GEMM_FINISH_BYTES(c->kind == CONV_DATA ? f.rows : f.columns, value_bytes(c));
+    return norm ? table : 0;
+}
+
+bool
+cuda_conv_can_finish(const struct cuda_conv *c)
 {
     struct cuda_form f = *cuda_form_of(c, c->tile);
 
-    if (!c->args.norm.gamma)
-        return 0;
-    return c->kind == CONV_FORWARD ? GEMM_TABLE_FORWARD(c->args.in)
-           : c->kind == CONV_DATA  ? GEMM_TABLE_DATA(f.columns)
-                                   : GEMM_TABLE_WEIGHTS(cuda_has_taps(c) ? f.rows : f.columns);
+    return c->kind != CONV_FORWARD && !cuda_is_pointwise(&c->args) && c->args.out <= GEMM_FINISH &&
+           GEMM_SHARED(f.rows, f.columns, value_bytes(c)) + more_shared(c, true, true) <= cuda_shared_of(c->major);
 }
 
 struct cuda_op
@@ -329,8 +347,8 @@ cuda_conv_op(const struct cuda_conv *c)
     return (struct cuda_op){.kernel = cuda_conv_kernel(c),
                             .x = cuda_blocks(p.down, p.each),
                             .y = p.across,
-                            .z = p.splits,
-                            .shared = table_of(c),
+                            .z = p.splits + (c->kind == CONV_WEIGHTS && c->args.finish.channels > 0),
+                            .shared = more_shared(c, c->args.norm.gamma, c->args.finish.channels > 0),
                             .args.conv = c->args,
                             .node = CUDA_NO_NODE,
                             .final = SIZE_MAX};
@@ -340,9 +358,11 @@ struct cuda_op
 cuda_conv_pair_op(const struct cuda_conv_pair *p)
 {
     struct cuda_op data = cuda_conv_op(&p->data), weights = cuda_conv_op(&p->weights);
+    const struct norm_settle_args *f = &p->weights.args.finish;
+    unsigned settling = f->channels > 0 ? cuda_blocks(f->sums.channels, NORM_CHANNELS) : 0;
 
     return (struct cuda_op){.kernel = cuda_pair_kernel(p),
-                            .x = data.x * data.y + weights.x * weights.y * weights.z,
+                            .x = data.x * data.y + weights.x * weights.y * p->weights.splits + settling,
                             .y = 1,
                             .z = 1,
                             .shared = data.shared > weights.shared ? data.shared : weights.shared,

@@ -6,17 +6,17 @@
 #ifndef CHEX_CUDA_BOTH_TILE_H
 #define CHEX_CUDA_BOTH_TILE_H
 
-#include "cuda/cuda_norm.h"
-#include "cuda/cuda_tile.h"
+#include "conv/cuda_both_end.h"
+#include "conv/cuda_tile.h"
+#include "cuda/cuda_partial.h"
 
 namespace
 {
-enum { BOTH_GAMMA = NORM_INVERSE + 1 }; /* a figure of the table of x */
-
-template <int COLUMNS_, int BLOCKS_> struct both_form {
+template <int COLUMNS_, int BLOCKS_, int END_> struct both_form {
     enum {
         COLUMNS = COLUMNS_,
         BLOCKS = BLOCKS_,
+        END = END_,
         Y_PIECES = BOTH_OUT / 8,
         X_PIECES = COLUMNS / 8,
         Y_EACH = BOTH_THREADS / Y_PIECES, /* a thread has a piece of each so many-th pixel */
@@ -32,7 +32,7 @@ template <int COLUMNS_, int BLOCKS_> struct both_form {
         WEIGHTS_WARPS = 2,
         WEIGHTS_ACROSS = COLUMNS / 16 / WEIGHTS_WARPS,
         WEIGHTS_DOWN = BOTH_OUT / 16 * WEIGHTS_WARPS / (BOTH_THREADS / 32),
-        STAGE = BOTH_STAGE_BYTES(COLUMNS, sizeof(value_t))
+        STAGE = BOTH_STAGE_BYTES(COLUMNS, END, sizeof(value_t))
     };
 };
 
@@ -74,6 +74,7 @@ both_address(value_t *p)
 template <typename FORM> struct both_stage {
     value_t *y, *values, *x; /* [BOTH_PIXELS][BOTH_OUT], the same, [BOTH_PIXELS][COLUMNS] */
     unsigned char *counts;   /* [BOTH_PIXELS] is it a pixel, of an image whose weight is not 0? */
+    unsigned *mean;          /* END: [BOTH_PIXELS] which pixel of dy flows back to it, or BOTH_NO_MEAN */
 };
 
 template <typename FORM>
@@ -82,7 +83,9 @@ both_stage_at(unsigned char *at)
 {
     value_t *y = (value_t *)(void *)at, *values = y + BOTH_PIXELS * BOTH_OUT, *x = values + BOTH_PIXELS * BOTH_OUT;
 
-    return {y, values, x, (unsigned char *)(void *)(x + BOTH_PIXELS * FORM::COLUMNS)};
+    unsigned char *counts = (unsigned char *)(void *)(x + BOTH_PIXELS * FORM::COLUMNS);
+
+    return {y, values, x, counts, (unsigned *)(void *)(counts + BOTH_PIXELS)};
 }
 
 /* What a block works on. */
@@ -92,9 +95,6 @@ struct both_work {
 };
 
 /* ---- what y is finished with ------------------------------------------------------------------------------------- */
-
-/* Figures of a norm_table: dy = A * inverse + (values * slope + offset). */
-enum finish_figure { FINISH_INVERSE, FINISH_SLOPE, FINISH_OFFSET };
 
 /*
  * The sums that the last reader of y left, of all channels, to sum[2][BOTH_OUT].  Four threads share the rows of four
@@ -191,9 +191,7 @@ finish_make(const conv_both_args &a, const norm_table &t, double *scratch, bool 
             by_x = inverse * by_gamma;
             mean = f.mean[c];
         }
-        norm_entry(t, FINISH_INVERSE, c) = inverse;
-        norm_entry(t, FINISH_SLOPE, c) = -inverse * by_x;
-        norm_entry(t, FINISH_OFFSET, c) = inverse * fmaf(mean, by_x, -by_beta);
+        finish_put(t, c, {inverse, by_beta, mean, by_x});
     }
     __syncthreads(); /* scratch is read */
 }
@@ -234,8 +232,11 @@ both_load(const conv_both_args &a, const both_work &w, unsigned tile, const unsi
         copy8(to.x + at + i * FORM::X_STEP, from + i * step, first + line + i * FORM::X_EACH < end);
     if (thread < BOTH_PIXELS) {
         unsigned pixel = first + thread, image = pixel / (c.height * c.width);
+        bool counts = pixel < w.pixels && (images[image / 32] >> image % 32 & 1);
 
-        to.counts[thread] = pixel < w.pixels && (images[image / 32] >> image % 32 & 1);
+        to.counts[thread] = counts;
+        if (FORM::END)
+            to.mean[thread] = counts ? both_mean_of(a, pixel, image) : BOTH_NO_MEAN;
     }
 }
 
@@ -268,9 +269,7 @@ both_finish(const both_stage<FORM> &s, const norm_table &t, bool finish)
             unpack8(d, v);
             load8(v, s.values + at + i * FORM::Y_STEP);
             unpack8(z, v);
-#pragma unroll
-            for (unsigned e = 0; e < 8; e++)
-                d[e] = fmaf(inverse[e], d[e], fmaf(slope[e], z[e], offset[e]));
+            finish8(d, z, inverse, slope, offset);
         }
         pack8(v, d);
         store8(s.y + at + i * FORM::Y_STEP, v);
@@ -431,12 +430,35 @@ both_load_old(const conv_args &a, const both_work &w, unsigned tile, value8 *old
     }
 }
 
-/* x (+)= gamma * g, and the sums of g and of g * (x - mean) of this thread's channels. */
+/* With `end`: of dy, what flows back to the pixels of a tile. */
 template <typename FORM>
 DEVICE void
-both_store(const conv_args &a, const both_work &w, unsigned tile, const both_stage<FORM> &s, const norm_table &t,
-           float least, const value8 *raw, value8 *old, float *by_one, float *by_x)
+both_load_means(const conv_both_args &a, const both_work &w, const both_stage<FORM> &s, value8 *means)
 {
+    unsigned line = threadIdx.x / FORM::X_PIECES, column = w.column0 + threadIdx.x % FORM::X_PIECES * 8;
+    const float zero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+
+#pragma unroll
+    for (unsigned i = 0; i < FORM::X_SEEN; i++) {
+        unsigned mean = s.mean[line + i * FORM::X_EACH];
+
+        pack8(means[i], zero);
+        if (mean != BOTH_NO_MEAN && column < a.conv.in)
+            load8(means[i], (const value_t *)a.end.dy + (size_t)mean * a.end.dy_ld + column);
+    }
+}
+
+/*
+ * x (+)= gamma * g, and the sums of g and of g * (x - mean) of this thread's channels.  `old`: what x has, or with
+ * `end` what flows back of its dy.
+ */
+template <typename FORM>
+DEVICE void
+both_store(const conv_both_args &args, const both_work &w, unsigned tile, const both_stage<FORM> &s,
+           const norm_table &t, float least, const value8 *raw, value8 *old, both_channels &of_norm,
+           both_channels &of_end)
+{
+    const conv_args &a = args.conv;
     unsigned thread = both_anew<FORM>(threadIdx.x);
     unsigned line = thread / FORM::X_PIECES, piece = thread % FORM::X_PIECES, column = w.column0 + piece * 8;
     unsigned pixel = tile * BOTH_PIXELS + line, end = column < a.in ? w.pixels : 0;
@@ -466,10 +488,13 @@ both_store(const conv_args &a, const both_work &w, unsigned tile, const both_sta
 
         unpack8(x, raw[i]);
         unpack8(y, old[i]);
+        if (FORM::END)
+            both_end8(y, t, piece * 8, x, 1.0f / (float)(args.end.down * args.end.across),
+                      args.end.relu ? 0.0f : -3.4e38f, of_end);
 #pragma unroll
         for (unsigned e = 0; e < 8; e++) {
-            by_one[e] += g[i][e];
-            by_x[e] = fmaf(g[i][e], x[e] - first[e], by_x[e]);
+            of_norm.by_one[e] += g[i][e];
+            of_norm.by_x[e] = fmaf(g[i][e], x[e] - first[e], of_norm.by_x[e]);
             y[e] = fmaf(second[e], g[i][e], y[e]);
         }
         pack8(old[i], y);

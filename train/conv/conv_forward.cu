@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_gemm.h"
+#include "conv/cuda_gemm.h"
 
 #define CONV_FORWARD(form, ...)                                            \
     GEMM_ONE_KERNEL(conv_forward_##form, GEMM_FORWARD, false, __VA_ARGS__) \

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_gemm.h"
+#include "conv/cuda_gemm.h"
 
 #define CONV_DATA(form, ...)                                         \
     GEMM_ONE_KERNEL(conv_data_##form, GEMM_DATA, false, __VA_ARGS__) \
