@@ -142,11 +142,15 @@ static double
 end_of(const problem &p, size_t pixel, unsigned c)
 {
     const both_end &e = p.means;
-    unsigned size = p.s->height * p.s->width, at = pixel % size;
-    unsigned y = at / p.s->width / e.down, x = at % p.s->width / e.across;
-    size_t mean = (pixel / size * e.height + y) * e.width + x;
+    unsigned size = p.s->height * p.s->width, at = pixel % size, y, x;
+    size_t mean;
 
-    if (p.ask.end == NO_END || !counts(p, pixel) || y >= e.height || x >= e.width)
+    if (p.ask.end == NO_END)
+        return 0;
+    y = at / p.s->width / e.down;
+    x = at % p.s->width / e.across;
+    mean = (pixel / size * e.height + y) * e.width + x;
+    if (!counts(p, pixel) || y >= e.height || x >= e.width)
         return 0;
     if (e.relu && !(norm_of(p, pixel, c) * (double)p.end_gamma[c] + (double)p.end_beta[c] > 0))
         return 0;
