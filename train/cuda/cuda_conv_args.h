@@ -10,6 +10,9 @@
 
 /* ---- convolutions (cuda_gemm.h) ---------------------------------------------------------------------------------- */
 
+/* Bytes of a partial sum of so many splits, beside values of `size` bytes (cuda_partial.h). */
+#define PARTIAL_SIZE(splits, size) ((splits) > 1 ? (size) : 4u)
+
 /*
  * out(n, y, x, o) = sum over ky, kx, i of w(o, ky, kx, i) * in(n, y * stride + ky - pad_h, x * stride + kx - pad_w, i).
  * forward: reads x and w, writes y.  data: x becomes the gradient, of y's, or what it has is added to.  weights:
@@ -30,9 +33,6 @@
  * Steps of weights are those of pixels of x, or, with a stride beyond 1, of y.  by_width and by_height divide by sides
  * of what a kernel counts: of x for data and for weights with stride 1, else of y.
  */
-/* Bytes of a partial sum of so many splits, beside values of `size` bytes (cuda_partial.h). */
-#define PARTIAL_SIZE(splits, size) ((splits) > 1 ? (size) : 4u)
-
 struct conv_divisor {
     unsigned multiplier, shift;
 };

@@ -4,7 +4,7 @@
  * They are written once and read once, so they cost memory bandwidth alone.  Where values are halves those of several
  * splits are bfloat16: in fp16 a sum over pixels may be infinite or nothing.  A single one is the gradient itself, and
  * is float.  Rounded to nearest even; what is infinite, or no number, stays so.  `at` counts partial sums from `to` or
- * `from`, which PARTIAL_SIZE() of cuda_kernels.h has bytes each; eight of them begin at a multiple of eight.
+ * `from`, which PARTIAL_SIZE() of cuda_conv_args.h has bytes each; eight of them begin at a multiple of eight.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
