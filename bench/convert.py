@@ -228,7 +228,7 @@ def stages(files, size):
     for _ in range(3):
         text = subprocess.run([tool("bench-stages"), str(size), *files], check=True, capture_output=True,
                               text=True).stdout
-        runs.append(dict((line.split()[0], float(line.split()[1])) for line in text.splitlines()))
+        runs.append({line.split()[0]: float(line.split()[1]) for line in text.splitlines()})
     return {name: statistics.median(r[name] for r in runs) for name in runs[0]}
 
 

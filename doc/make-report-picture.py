@@ -16,7 +16,7 @@ import tempfile
 from PIL import Image
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-from browser import Browser  # noqa: E402 pylint: disable=wrong-import-position
+from browser import Browser
 
 INSPECT = os.path.join(os.environ["BUILDDIR"], "chex-inspect") if "BUILDDIR" in os.environ else "chex-inspect"
 

@@ -202,7 +202,7 @@ def _(work):
         table = pd.read_csv(os.path.join(folder, "predictions.csv"), dtype={"patient": str})
         real = images(dataset(), split)
         info = next(s for s in manifest(dataset())["splits"] if s["name"] == split)
-        assert list(table.image) == [n for n in real], "every image once, in the order of the shards"
+        assert list(table.image) == list(real), "every image once, in the order of the shards"
         assert [p.encode() for p in table.patient] == [r["patient"] for r in real.values()]
         assert set(table.split) == {split}
         assert list(table.columns[3:]) == [f"{kind}_{f}" for kind in ("prob", "label") for f in FINDINGS]

@@ -62,7 +62,7 @@ COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}
 f=$(complete -p {tool}); f=${{f#*-F }}; f=${{f%% *}}
 $f; printf '%s\\n' "${{COMPREPLY[@]}}" """
     done = subprocess.run([shell("bash"), "--norc", "--noprofile", "-c", code], cwd=os.path.join(work, "files"),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+                          capture_output=True, text=True, check=True)
     assert not done.stderr, done.stderr
     return set(done.stdout.splitlines()) - {""}
 
@@ -71,7 +71,7 @@ def fish(work, line):
     tool = line.split()[0]
     path = script(tool, "fish", work, "script")
     done = subprocess.run([shell("fish"), "--no-config", "-c", f"source '{path}'; complete -C '{line}'"],
-                          cwd=os.path.join(work, "files"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          cwd=os.path.join(work, "files"), capture_output=True, text=True,
                           env={**os.environ, "HOME": work}, check=True)
     assert not done.stderr, done.stderr
     return {found.split("\t")[0] for found in done.stdout.splitlines()}

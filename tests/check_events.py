@@ -260,7 +260,7 @@ def _(work):
         pairs = scores[i::14]
         curve = seen["curves"]["val/curve/" + name]
         assert [c["step"] for c in curve] == [10, 20]
-        assert seen["titles"]["val/curve/" + name] == f"val: {name} ({sum(l for _, l in pairs)} of 200)"
+        assert seen["titles"]["val/curve/" + name] == f"val: {name} ({sum(label for _, label in pairs)} of 200)"
         last, positives = curve[-1], sum(label for _, label in pairs)
         # the plugin leaves out the end, where nothing is found any more
         assert len(last["thresholds"]) > 450, len(last["thresholds"])

@@ -50,7 +50,7 @@ class Tally:
 
 def run(*arguments, **options):
     environment = dict(os.environ, LC_ALL="C", TERM="dumb")
-    return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, env=environment,
                           check=False, **options)
 
 
@@ -389,7 +389,8 @@ def check_files(tally, good, work):
 
 
 def check_unfinished(tally, good, work):
-    remove = lambda ds: os.unlink(os.path.join(ds.folder, "manifest.json"))
+    def remove(ds):
+        return os.unlink(os.path.join(ds.folder, "manifest.json"))
 
     def interrupt(ds):
         remove(ds)

@@ -12,7 +12,7 @@ import sys
 
 import check_times
 import ranks as mpi
-from support import BUILD, SOURCE, Cases, Skip, program, run, slurp
+from support import BUILD, SOURCE, Cases, Skip, run, slurp
 from training import command, run_folder
 
 case = Cases()

@@ -278,7 +278,7 @@ def _(work):
         for suffix in (".safetensors", ".opt.safetensors"):
             shutil.copy(source + suffix, bad)
 
-        def behind(top):
+        def behind(top, batches=batches):
             state = json.loads(top["__metadata__"]["state"])
             state.update(epoch=0, batches=str(batches))
             top["__metadata__"]["state"] = json.dumps(state)

@@ -16,9 +16,9 @@ from dataclasses import replace
 from support import SOURCE, Cases, run, slurp
 
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
-import scale  # noqa: E402 pylint: disable=wrong-import-position
-import scale_model as model  # noqa: E402 pylint: disable=wrong-import-position
-from scale_model import LINKS, MB, Job, Link, Machine  # noqa: E402 pylint: disable=wrong-import-position
+import scale
+import scale_model as model
+from scale_model import LINKS, MB, Job, Link, Machine
 
 case = Cases()
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -144,7 +144,7 @@ def read_list(path):
 
 def run(program, *arguments):
     """(list of lines split at tabs, facts)"""
-    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run([program, *arguments], capture_output=True, check=False)
     if done.returncode != 0:
         return [["exit code", str(done.returncode), done.stderr.decode()]], {}
     lines = done.stdout.decode().split("\n")[:-1]

@@ -380,7 +380,7 @@ def _(work):
     says(done, r"note     (\d+) shards in \S+/chex-[0-9a-f]{16}: 0 were there, \S+ [kM]B copied in 0:0",
          "from a copy in")
     same_as_whole(out)
-    names = {n for n in os.listdir(folder)}
+    names = set(os.listdir(folder))
     assert set(os.listdir(staged(stage))) == names, os.listdir(staged(stage))
     train_shards = sorted(n for n in names if "-train." in n)
     poison(staged(stage), 0, train_shards[0])

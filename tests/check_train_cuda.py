@@ -456,7 +456,7 @@ def _(work):
     says(train(f"{work}/run", "-n", "-v"), r"(?m)^engine   own kernels$")
     says(train(f"{work}/run", "-n", "-v", "--engine", "cudnn"), r"(?m)^engine   \d+ of \d+ convolutions by cuDNN \d")
     for setting, why in (("none", r"libcudnn\.so\.9 is not there"), ("old", r"cuDNN is 9\.10\.2, and 9\.11 is needed")):
-        def without(*more, code=0):
+        def without(*more, code=0, setting=setting):
             return run(words(f"{work}/run", *more), code, env={**environment(), "FAKE_CUDNN": setting})
         says(without("-n", "-v"), rf"(?m)^engine   own kernels: {why}$")
         for more in ((), ("-n",)):

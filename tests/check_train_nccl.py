@@ -17,7 +17,7 @@ import sys
 import time
 
 import ranks as mpi
-from check_train_cuda import NAME, data, distance, ends_same, lines, same, words
+from check_train_cuda import NAME, distance, ends_same, same, words
 from support import BUILD, SOURCE, Cases, run, says, slurp, write
 from training import last_step, scratch
 

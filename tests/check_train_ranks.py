@@ -500,7 +500,7 @@ def _(work):
     for attempt in range(12):  # a signal at the end of an epoch, or of the run, saves nothing that can be told apart
         out = f"{work}/out{attempt}"
         process = start(ranks(3, out, *more))
-        wait_for(lambda: last_step(out) >= 8 or process.poll() is not None)  # the end of the first epoch
+        wait_for(lambda out=out, process=process: last_step(out) >= 8 or process.poll() is not None)
         try:
             os.kill(process.pid, signal.SIGUSR2)
         except ProcessLookupError:
@@ -510,7 +510,7 @@ def _(work):
         same_end(out, 3)
         if [n for n in kept(out) if re.fullmatch(r"step-\d+\.safetensors", n) and int(n[5:11]) % 8]:
             return
-    assert False, sorted(kept(out))
+    raise AssertionError(sorted(kept(out)))
 
 
 @case("SIGTERM to mpirun leaves a whole folder, whatever it had time for", slow=True)

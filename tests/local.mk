@@ -292,6 +292,7 @@ EXTRA_DIST += \
 	tests/bare-root.sh \
 	tests/check_aarch64.sh \
 	tests/check_configure.sh \
+	tests/check_commits.sh \
 	tests/check_dist.sh \
 	tests/check_install.sh \
 	tests/check_kernels.c \
@@ -358,6 +359,7 @@ EXTRA_DIST += \
 	tests/requirements-cuda.txt \
 	tests/requirements-cudnn.txt \
 	tests/requirements-dali.txt \
+	tests/requirements-lint.txt \
 	tests/requirements.txt \
 	tests/setup.sh \
 	tests/suites.sh \

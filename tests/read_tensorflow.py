@@ -12,7 +12,7 @@ import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-import tensorflow as tf  # noqa: E402  pylint: disable=wrong-import-position
+import tensorflow as tf
 
 FEATURES = {
     "image/raw": tf.io.FixedLenFeature([], tf.string),

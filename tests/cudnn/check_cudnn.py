@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from support import BUILD, SOURCE, Cases, OtherBuild, Skip  # noqa: E402
+from support import BUILD, SOURCE, Cases, OtherBuild, Skip
 
 ASK = os.path.join(BUILD, "tests", "cudnn-ask")
 WORKSPACE = 32 << 20

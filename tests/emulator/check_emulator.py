@@ -18,7 +18,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from support import BUILD, SOURCE, Cases, Skip  # noqa: E402
+from support import BUILD, SOURCE, Cases, Skip
 
 HERE = os.path.join(SOURCE, "tests", "emulator")
 COMPILERS = {"g++": "gcc", "clang++": "clang"}

@@ -12,8 +12,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from nvrtc import FILES, compile_file  # noqa: E402
-from support import Cases  # noqa: E402
+from nvrtc import FILES, compile_file
+from support import Cases
 
 TARGETS = [("sm_70", "fp16"), ("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"), ("sm_90", "bf16")]
 

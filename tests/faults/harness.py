@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import support  # noqa: E402
+import support
 
 TIMEOUT = 60
 WORKERS = max(2, len(os.sched_getaffinity(0)))

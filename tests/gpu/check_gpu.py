@@ -32,11 +32,11 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import curve  # noqa: E402
-import gpu_ranks  # noqa: E402
-import gpu_results  # noqa: E402
-import runs  # noqa: E402
-from gpu_results import BUILD, HERE, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
+import curve
+import gpu_ranks
+import gpu_results
+import runs
+from gpu_results import BUILD, HERE, Missing, ROOT, Results, program, python_with, tool
 
 HALVES = ["fp16", "bf16"]
 ROUNDOFF = {"fp16": 2.0 ** -11, "bf16": 2.0 ** -8, "fp32": 2.0 ** -24}

@@ -23,8 +23,8 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "emulator"))
-import nvrtc  # noqa: E402
-from support import SOURCE, Cases  # noqa: E402
+import nvrtc
+from support import SOURCE, Cases
 
 TARGETS = [("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"), ("sm_90", "bf16")]
 TABLE = os.path.join(SOURCE, "tests", "gpu", "kernels.txt")

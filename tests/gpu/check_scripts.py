@@ -18,9 +18,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import BUILD, SOURCE, Cases, Skip, program, run  # noqa: E402
-import check_gpu  # noqa: E402
-import gpu_results  # noqa: E402
+from support import BUILD, SOURCE, Cases, Skip, program, run
+import check_gpu
+import gpu_results
 
 HERE = os.path.join(SOURCE, "tests", "gpu")
 BENCH = os.path.join(SOURCE, "bench")
