@@ -68,13 +68,14 @@ $f; printf '%s\\n' "${{COMPREPLY[@]}}" """
 
 
 def fish(work, line):
+    """What fish offers at the end of the line: {word: its description}."""
     tool = line.split()[0]
     path = script(tool, "fish", work, "script")
     done = subprocess.run([shell("fish"), "--no-config", "-c", f"source '{path}'; complete -C '{line}'"],
                           cwd=os.path.join(work, "files"), capture_output=True, text=True,
                           env={**os.environ, "HOME": work}, check=True)
     assert not done.stderr, done.stderr
-    return {found.split("\t")[0] for found in done.stdout.splitlines()}
+    return dict((found + "\t").split("\t")[:2] for found in done.stdout.splitlines())
 
 
 class Terminal:
@@ -106,7 +107,7 @@ class Terminal:
 
 
 def zsh(work, line):
-    """The line after a tab in an interactive zsh, and what it lists."""
+    """The line after a tab in an interactive zsh, and the text that it shows."""
     folder = os.path.join(work, "functions")
     os.makedirs(folder, exist_ok=True)
     for tool in TOOLS:
@@ -124,7 +125,18 @@ def zsh(work, line):
         got = terminal.until(r"BUFFER<[^>]*>")
     finally:
         terminal.close()
-    return re.findall(r"BUFFER<([^>]*)>", got)[-1], set(re.findall(r"[\w.=-]+", re.sub(r"\x1b\[[\d;?]*\w", "", got)))
+    return re.findall(r"BUFFER<([^>]*)>", got)[-1], re.sub(r"\x1b\[[\d;?]*\w", "", got)
+
+
+def words(text):
+    return set(re.findall(r"[\w.=-]+", text))
+
+
+def meanings(tool):
+    """{option: the meaning in --help}: its text up to the values, conditions and default."""
+    text = run([program(tool), "--help"]).stdout
+    found = re.findall(r"^  (?:-\w,|   ) (--[\w-]+)(?: \S+)?\s+((?:.+)(?:\n {28}.+)*)", text, re.M)
+    return {name: re.split(r" \(|: |; ", " ".join(help_text.split()))[0] for name, help_text in found}
 
 
 @case("bash offers every option of --help, words, lists, files and folders")
@@ -168,15 +180,15 @@ def _(work):
 def _(work):
     folder = files(work)
     for tool in TOOLS:
-        assert fish(work, tool + " --") == options(tool), tool
-    assert fish(work, "chex-convert --resize ") == {"bilinear", "area", "lanczos", "none"}
-    assert fish(work, "chex-convert --resize=bil") == {"--resize=bilinear"}
-    assert fish(work, "chex-inspect --where ") >= set(FINDINGS)
-    assert fish(work, "chex-inspect --where Mass,Ple") == {"Mass,Pleural_Thickening"}
-    assert fish(work, "chex-convert -l lab") == {"labels.csv"}
-    assert fish(work, "chex-convert -o ") == {"images/"}
+        assert set(fish(work, tool + " --")) == options(tool), tool
+    assert set(fish(work, "chex-convert --resize ")) == {"bilinear", "area", "lanczos", "none"}
+    assert set(fish(work, "chex-convert --resize=bil")) == {"--resize=bilinear"}
+    assert set(fish(work, "chex-inspect --where ")) >= set(FINDINGS)
+    assert set(fish(work, "chex-inspect --where Mass,Ple")) == {"Mass,Pleural_Thickening"}
+    assert set(fish(work, "chex-convert -l lab")) == {"labels.csv"}
+    assert set(fish(work, "chex-convert -o ")) == {"images/"}
     assert {f.rstrip("/") for f in fish(work, "chex-inspect ")} == set(os.listdir(folder))
-    assert fish(work, "chex-synth -n ") == set()
+    assert set(fish(work, "chex-synth -n ")) == set()
 
 
 @case("zsh completes at a tab on a terminal")
@@ -184,14 +196,33 @@ def _(work):
     files(work)
     assert zsh(work, "chex-convert --resize bil")[0] == "chex-convert --resize bilinear "
     assert zsh(work, "chex-convert --resize=lan")[0].rstrip() == "chex-convert --resize=lanczos"
-    assert {"bilinear", "area", "lanczos", "none"} <= zsh(work, "chex-convert --resize ")[1]
+    assert {"bilinear", "area", "lanczos", "none"} <= words(zsh(work, "chex-convert --resize ")[1])
     assert zsh(work, "chex-inspect --where Mass,Ple")[0].startswith("chex-inspect --where Mass,Pleural_Thickening")
     assert zsh(work, "chex-convert -l lab")[0] == "chex-convert -l labels.csv "
     assert zsh(work, "chex-convert -o ")[0] == "chex-convert -o images/"
     assert zsh(work, "chex-inspect wit")[0] == "chex-inspect with\\ blank.csv "
     for tool in TOOLS:
-        missing = options(tool) - zsh(work, tool + " --")[1]
+        missing = options(tool) - words(zsh(work, tool + " --")[1])
         assert not missing, f"{tool}: {missing}"
+
+
+@case("fish and zsh describe each option by its meaning, not by its default or values")
+def _(work):
+    files(work)
+    for tool in TOOLS:
+        wanted = meanings(tool)
+        assert wanted.keys() == options(tool)
+        for option, meaning in wanted.items():
+            assert len(meaning.split()) > 1 and not meaning.startswith("default"), (tool, option, meaning)
+        fish_script = run([program(tool), "--completion", "fish"]).stdout
+        for option, values in re.findall(r"-l (\S+) -x -a '([\w -]+)'", fish_script):
+            first = re.split(r"\W", wanted["--" + option])[0]
+            assert first not in values.split(), f"{tool} --{option} is described by its value {first}"
+        shown = fish(work, tool + " --")
+        assert shown == wanted, [(o, shown.get(o), m) for o, m in wanted.items() if shown.get(o) != m]
+        listed = zsh(work, tool + " --")[1]
+        for option, meaning in wanted.items():
+            assert re.search(rf"{option}\b.* -- {re.escape(meaning)}", listed), f"{tool} {option}: {meaning}: {listed}"
 
 
 @case("make install puts the scripts where the shells look, --with-X-completion-dir elsewhere")

@@ -93,6 +93,20 @@ def check_options(tally):
         tally.check(f"{name} ({len(wanted)})", faults)
 
 
+def check_help_text(tally):
+    """--help fits a terminal of 80 columns and names every exit code of cli.h."""
+    codes = set(re.findall(r"^    EXIT_\w+ = (\d+),", read("tools/common/cli.h"), re.M)) | {"128+n"}
+    for tool in TOOLS:
+        name, path = f"{tool} --help fits 80 columns and names every exit code ({len(codes)})", program(tool)
+        if not path:
+            tally.skip(name, f"{tool} is not built")
+            continue
+        text = run([path, "--help"]).stdout
+        faults = [f"{len(line)} columns: {line}" for line in text.splitlines() if len(line) > 80]
+        found = set(re.findall(r"^  (\d+(?:\+n)?) ", text.partition("\nExit status\n")[2], re.M))
+        tally.check(name, faults + [f"exit code {code} is in one of the two only" for code in sorted(codes ^ found)])
+
+
 def check_lint(tally):
     mandoc = shutil.which("mandoc")
     for path in sorted(glob.glob(os.path.join(SOURCE, "man", "*.[1-9]"))):
@@ -511,6 +525,7 @@ def check_faults_table(tally):
 def main():
     tally = Tally()
     check_options(tally)
+    check_help_text(tally)
     check_lint(tally)
     check_hexdump(tally)
     check_with_tools(tally)

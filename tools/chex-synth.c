@@ -28,13 +28,13 @@ struct options {
 };
 
 static const struct cli_option option_table[] = {
-    {OPT_COUNT, 'n', "count", "N", NULL, "What to make", "images, 1 to 1,000,000"},
-    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "the folder to fill; made if missing"},
-    {OPT_SIZE, 0, "size", "N", NULL, NULL, "pixels a side, 64 to 4096; default 1024, as the real ones"},
-    {OPT_SEED, 0, "seed", "N", NULL, NULL, "another number makes other patients; default 1"},
+    {OPT_COUNT, 'n', "count", "N", NULL, "What to make", "number of images, 1 to 1,000,000"},
+    {OPT_OUTPUT, 'o', "output", "DIR", NULL, NULL, "folder to fill; made if missing"},
+    {OPT_SIZE, 0, "size", "N", NULL, NULL, "side of the images in pixels, 64 to 4096; default 1024, as the real ones"},
+    {OPT_SEED, 0, "seed", "N", NULL, NULL, "seed of the patients and their images; default 1"},
     {OPT_ODD, 0, "odd", "P%", NULL, NULL,
-     "per cent of the images in an odd form: mostly RGBA, also\n16-bit, palette, interlaced, gray with alpha, RGB;\n"
-     "default 0"},
+     "per cent of the images in an unusual PNG format: mostly RGBA, also 16-bit, palette, interlaced, gray with "
+     "alpha, RGB; default 0"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -72,11 +72,12 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
 static const struct cli_program program = {
     .name = "chex-synth",
     .summary = "make a synthetic stand-in for the ChestX-ray14 data set",
-    .usage = "-n N -o DIR [options]",
+    .usage = "-n N -o DIR [OPTION...]",
     .examples = "chex-synth -n 600 -o demo\n"
                 "chex-convert -i demo/images -l demo/Data_Entry_2017_v2020.csv -o shards",
-    .notes = "The people do not exist and the pictures are drawings: they show nothing about any disease.\n"
-             "The same options give the same bytes, on any machine and with any number of threads.",
+    .notes = "The people do not exist, and the images are drawings: they show nothing about\n"
+             "any disease.  The same options give the same bytes, on any machine and with any\n"
+             "number of threads.",
     .options = option_table,
     .threads = true,
     .progress = true,

@@ -22,20 +22,38 @@
 enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS, ID_COMPLETION };
 
 static const struct cli_option common_options[] = {
-    {ID_THREADS, 'j', "threads", "N", NULL, "Common", "threads; default: the cores that affinity and cgroup allow"},
-    {ID_JSON, 0, "json", NULL, NULL, NULL, "one JSON document on stdout, for scripts"},
+    {ID_THREADS, 'j', "threads", "N", NULL, "Common",
+     "number of threads; default: the cores that affinity and cgroup allow"},
+    {ID_JSON, 0, "json", NULL, NULL, NULL, "print one JSON document to stdout, for scripts"},
     {ID_PROGRESS, 0, "progress", "WHEN", CLI_NAMES("auto", "bar", "line", "none"), NULL,
-     "auto (a line that is redrawn on a terminal, one a minute\noff it), bar, line, none"},
+     "how to show progress: auto (default; a line that is redrawn on a terminal, otherwise one line a minute), bar, "
+     "line or none"},
     {ID_COLOR, 0, "color", "WHEN", CLI_NAMES("auto", "always", "never"), NULL,
-     "auto (NO_COLOR and TERM=dumb count), always, never"},
-    {ID_QUIET, 'q', "quiet", NULL, NULL, NULL, "only errors"},
-    {ID_VERBOSE, 'v', "verbose", NULL, NULL, NULL, "say more; with --version: versions of the libraries"},
+     "when to use colours: auto (default; respects NO_COLOR and TERM=dumb), always or never"},
+    {ID_QUIET, 'q', "quiet", NULL, NULL, NULL, "print only errors"},
+    {ID_VERBOSE, 'v', "verbose", NULL, NULL, NULL, "print more; with --version: the versions of the libraries"},
     {ID_COMPLETION, 0, "completion", "SHELL", CLI_NAMES("bash", "zsh", "fish"), NULL,
      "print the completion script for this shell"},
-    {ID_HELP, 'h', "help", NULL, NULL, NULL, "this page"},
-    {ID_VERSION, 'V', "version", NULL, NULL, NULL, "the version"},
+    {ID_HELP, 'h', "help", NULL, NULL, NULL, "print this help"},
+    {ID_VERSION, 'V', "version", NULL, NULL, NULL, "print the version"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
+
+/* What --help says about the exit codes of cli.h. */
+static const char exit_codes[] = "Exit status\n"
+                                 "  0      good\n"
+                                 "  1      finished, but the data had faults\n"
+                                 "  2      usage or configuration\n"
+                                 "  3      input missing or unreadable\n"
+                                 "  4      output failed, or out of resources; a rerun resumes\n"
+                                 "  5      in use by another process\n"
+                                 "  6      incompatible shard, manifest, checkpoint or driver\n"
+                                 "  7      training diverged: the loss or a gradient is not finite\n"
+                                 "  8      another process of the job is lost; a rerun resumes\n"
+                                 "  70     a bug\n"
+                                 "  75     stopped early after a clean save; a rerun resumes\n"
+                                 "  128+n  killed by signal n.  If a rank is killed, plain mpirun ends the job\n"
+                                 "         with 137 (SIGKILL), not with 8\n";
 
 #define MAX_OPTIONS 96
 
@@ -45,29 +63,33 @@ offered(const struct cli_program *program, const struct cli_option *o)
     return !(o->id == ID_THREADS && !program->threads) && !(o->id == ID_PROGRESS && !program->progress);
 }
 
+/* The text wraps at HELP_WIDTH columns. */
+enum { HELP_INDENT = 28, HELP_WIDTH = 80 };
+
 static void
 help_option(const struct cli_option *o)
 {
-    char left[64];
-    const char *text = o->help;
-    int used = snprintf(left, sizeof(left), "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-                        o->letter ? "," : " ", o->name, o->value ? " " : "", o->value ? o->value : "");
+    const char *word = o->help;
+    int column;
 
     if (o->group)
         printf("\n%s\n", o->group);
-    if (used > 26)
-        printf("%s\n%-28s", left, "");
+    column = printf("  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ",
+                    o->name, o->value ? " " : "", o->value ? o->value : "");
+    if (column > HELP_INDENT - 2)
+        column = HELP_WIDTH;
     else
-        printf("%-28s", left);
-    for (;;) {
-        size_t line = strcspn(text, "\n");
+        column += printf("%*s", HELP_INDENT - 1 - column, "");
+    while (*word) {
+        int length = (int)strcspn(word, " ");
 
-        printf("%.*s\n", (int)line, text);
-        if (!text[line])
-            break;
-        text += line + 1;
-        printf("%-28s", "");
+        if (column + 1 + length > HELP_WIDTH)
+            column = printf("\n%*s", HELP_INDENT - 1, "") - 1;
+        column += printf(" %.*s", length, word);
+        word += length;
+        word += strspn(word, " ");
     }
+    printf("\n");
 }
 
 static void
@@ -91,10 +113,7 @@ help(const struct cli_program *program)
             help_option(o);
     if (program->notes)
         printf("\n%s\n", program->notes);
-    printf("\nExit status: 0 good, 1 faults in the data, 2 usage, 3 input missing, 4 output failed,\n"
-           "5 in use, 6 incompatible, 70 bug, 75 stopped after a clean save.  See %s(1).\n"
-           "Research use only, not for diagnosis.\n",
-           program->name);
+    printf("\n%s\nSee %s(1).  Research use only, not for diagnosis.\n", exit_codes, program->name);
     if (PACKAGE_URL[0])
         printf("Home page: %s\n", PACKAGE_URL);
 }

@@ -57,7 +57,11 @@ struct cli_option {
     const char *value;
     const char *const *choices; /* names: any other value is refused here; NULL: anything */
     const char *group;          /* a heading before this option, or NULL */
-    const char *help;           /* one sentence part; the default in it; '\n' breaks the line */
+    /*
+     * First the meaning, which the completion shows alone; then, after ':', ';' or '(', the values and the default.
+     * --help wraps the text.
+     */
+    const char *help;
 };
 
 /* What the completion of an option's value offers where other values are good too. */

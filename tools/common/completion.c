@@ -61,24 +61,31 @@ print_identifier(const char *name)
         putchar(*name == '-' ? '_' : *name);
 }
 
+/* The meaning at the front of a help text ends before " (", ": " or "; ". */
+static const char *
+end_of_meaning(const char *help)
+{
+    const char *end = help;
+
+    while (*end && strncmp(end, " (", 2) != 0 && strncmp(end, ": ", 2) != 0 && strncmp(end, "; ", 2) != 0)
+        end++;
+    return end;
+}
+
 /*
- * The first part of the help text, for a single-quoted string: up to ';' or a bracket, breaks as blanks.  The
- * apostrophe is written as the shell wants it; brackets and colons mean something to zsh.
+ * Print the meaning of an option for a single-quoted string.  apostrophe: how the shell writes one in such a string.
+ * special: characters that the shell needs a backslash for.
  */
 static void
-print_help(const char *help, const char *apostrophe, const char *special)
+print_meaning(const char *help, const char *apostrophe, const char *special)
 {
-    const char *end = help + strcspn(help, ";(");
+    const char *end = end_of_meaning(help);
 
-    while (end > help && (end[-1] == ' ' || end[-1] == ',' || end[-1] == '\n'))
-        end--;
     for (; help < end; help++) {
         if (*help == '\'')
             printf("%s", apostrophe);
-        else if (strchr(special, *help))
-            printf("\\%c", *help);
         else
-            putchar(*help == '\n' ? ' ' : *help);
+            printf("%s%c", strchr(special, *help) ? "\\" : "", *help);
     }
 }
 
@@ -205,7 +212,7 @@ print_zsh(const struct cli_program *program, const struct cli_option *const *opt
             printf(" \\\n    '(-%c --%s)'{-%c,--%s}'[", o->letter, o->name, o->letter, o->name);
         else
             printf(" \\\n    '%s--%s%s[", o->value ? "*" : "", o->name, glue);
-        print_help(o->help, "'\\''", "[]:\\");
+        print_meaning(o->help, "'\\''", "[]:\\");
         printf("]");
         zsh_value(program, o);
         printf("'");
@@ -260,7 +267,7 @@ print_fish(const struct cli_program *program, const struct cli_option *const *op
         printf(" -l %s", options[i]->name);
         fish_value(program, options[i]);
         printf(" -d '");
-        print_help(options[i]->help, "\\'", "\\");
+        print_meaning(options[i]->help, "\\'", "\\");
         printf("'\n");
     }
 }

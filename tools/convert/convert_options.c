@@ -35,50 +35,56 @@ enum {
 
 static const struct cli_option option_table[] = {
     {OPT_INPUT, 'i', "input", "PATH", NULL, "Input and output",
-     "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
-    {TEXT(convert.labels), 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+     "folder, image or archive with the images; a folder is searched recursively, an archive is .tar, .tar.gz or "
+     ".zip; may be repeated"},
+    {TEXT(convert.labels), 'l', "labels", "FILE", NULL, NULL,
+     "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
     {TEXT(convert.out), 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
-    {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL, "show the plan, the space it needs and what is missing"},
+    {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL,
+     "show the plan, the space it needs and what is missing; write nothing"},
     {FLAG(convert.force), 'f', "force", NULL, NULL, NULL, "replace the data set that the folder holds"},
     {FLAG(convert.repair), 0, "repair", NULL, NULL, NULL, "check a complete data set, and rewrite its damaged records"},
     {FLAG(convert.break_lock), 0, "break-lock", NULL, NULL, NULL,
      "take over a folder whose owner on another host is dead"},
     {OPT_PART, 0, "part", "I/N", NULL, NULL,
-     "part I of N (every N-th shard), for job arrays; the same\ncommand without --part then publishes the data set"},
+     "convert only part I of N (every N-th shard), for job arrays; the same command without --part then publishes "
+     "the data set"},
     {FLAG(convert.verify), 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
 
-    {OPT_SIZE, 0, "size", "N", NULL, "Images", "N x N pixels; default 256 (1024 with --resize none)"},
+    {OPT_SIZE, 0, "size", "N", NULL, "Images",
+     "side of the output images in pixels; default 256 (1024 with --resize none)"},
     {CHOICE(convert.spec.resize), 0, "resize", "METHOD", resample_names, NULL,
-     "bilinear (default; equal to Pillow and torchvision),\narea, lanczos, none"},
-    {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject larger images; default 64M"},
+     "how to shrink images: bilinear (default; equal to Pillow and torchvision), area, lanczos or none"},
+    {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject images with more pixels; default 64M"},
     {OPT_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
-     "memory for unpacking an archive (.tar.xz): K, M or G;\ndefault 128M"},
+     "memory limit for unpacking an archive (.tar.xz); K, M or G; default 128M"},
     {OPT_MIN_SIZE, 0, "min-size", "N", NULL, NULL, "reject images with a smaller side; default 64"},
     {FLAG(convert.spec.limits.lenient), 0, "lenient", NULL, NULL, NULL,
-     "keep images whose file is cut off behind the last pixel"},
+     "keep an image whose pixels are complete although its file is truncated after them"},
 
-    {OPT_VIEW, 0, "view", "LIST", NULL, "Selection", "only these views: PA, AP or PA,AP; default all"},
+    {OPT_VIEW, 0, "view", "LIST", NULL, "Selection", "convert only these views: PA, AP or PA,AP; default all"},
     {TEXT(convert.exclude), 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
     {FLAG(convert.allow_missing), 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is missing"},
     {FLAG(convert.empty_is_no_finding), 0, "empty-is-no-finding", NULL, NULL, NULL,
-     "take an empty label as No Finding"},
+     "treat an empty label as No Finding"},
     {OPT_ALLOW_REJECTS, 0, "allow-rejects", "N|P%", NULL, NULL,
-     "exit 0 with up to this many damaged images; default 0.\nMore than 1 % (and 20) end the run early"},
+     "exit with 0 if at most this many images are damaged: a number or per cent; default 0.  More than 1 % (and 20) "
+     "end the run early"},
     {FLAG(convert.strict), 0, "strict", NULL, NULL, NULL, "stop at the first damaged image"},
 
     {OPT_SPLIT, 0, "split", "RULE", NULL, "Split and shards",
-     "official, patient:70,10,20[:SEED], file:PATH or none;\ndefault official where both lists are found,\n"
-     "else patient:70,10,20"},
+     "how to divide the patients among splits: official, patient:70,10,20[:SEED], file:PATH or none; default "
+     "official if both lists are found, else patient:70,10,20"},
     {TEXT(convert.lists), 0, "lists", "DIR", NULL, NULL,
-     "folder of train_val_list.txt and test_list.txt; default:\nthat of the label file"},
-    {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "images in a shard; default 256"},
+     "folder of train_val_list.txt and test_list.txt; default: the folder of the label file"},
+    {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "records in a shard; default 256"},
     {CHOICE(convert.spec.tail), 0, "tail", "HOW", tail_names, NULL,
-     "the last shard of a split: pad (default; with records of\nweight 0), short, drop"},
+     "how to end the last shard of a split: pad (default; with records of weight 0), short or drop"},
     {OPT_SEED, 0, "seed", "N", NULL, NULL, "seed of the order within a split; default 0"},
     {OPT_ALIGN, 0, "align", "N", CLI_NAMES("64", "512", "4096"), NULL,
-     "round the size of a record up to a multiple; default 64"},
+     "round the size of a record up to a multiple of this; default 64"},
     {OPT_INDEX, 0, "index", "KIND", CLI_NAMES("dali", "none"), NULL,
-     "dali: write a DALI index beside each shard; default none"},
+     "write an index file next to each shard: dali or none (default)"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -247,7 +253,7 @@ const struct cli_program convert_program = {
     .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
-                "chex-convert -i images_001 images_002 -l Data_Entry_2017_v2020.csv -o part --allow-missing\n"
+                "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
                 "chex-inspect --full shards",
     .notes = "The same command again resumes a run that was stopped or killed.",
     .options = option_table,

@@ -41,49 +41,59 @@ enum {
 #define ACTION(name)   (ID_ACTION + INSPECT_##name)
 
 static const struct cli_option options_table[] = {
-    {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest", "every shard is there and has its size"},
-    {ID_SAMPLE, 0, "sample", "P%", NULL, NULL, "--quick, and P per cent of the records, always the same"},
+    {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest",
+     "check that every shard is there and has its size"},
+    {ID_SAMPLE, 0, "sample", "P%", NULL, NULL, "check as --quick, and P per cent of the records; always the same ones"},
     {ID_FULL, 0, "full", NULL, NULL, NULL,
-     "every record: framing, checksums, form and place; counts;\nthe checksum of every shard"},
-    {FLAG(sha256), 0, "sha256", NULL, NULL, NULL, "with --full: the SHA-256 of every shard, against tampering"},
+     "check every record: framing, checksums, form and place; counts; the checksum of every shard"},
+    {FLAG(sha256), 0, "sha256", NULL, NULL, NULL,
+     "compare the SHA-256 of every shard, against tampering (with --full)"},
     {ACTION(LIST), 0, "list", NULL, NULL, "Look",
-     "one line for each image (fields separated by tabs), or for\neach tensor of a checkpoint"},
-    {ACTION(EXTRACT), 0, "extract", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, to -o"},
-    {ACTION(SHOW), 0, "show", "WHICH", NULL, NULL, "one image, by NAME or SHARD:INDEX, on this terminal"},
+     "print one line for each image (fields separated by tabs), or for each tensor of a checkpoint"},
+    {ACTION(EXTRACT), 0, "extract", "WHICH", NULL, NULL, "write one image, NAME or SHARD:INDEX, to -o FILE"},
+    {ACTION(SHOW), 0, "show", "WHICH", NULL, NULL, "draw one image, NAME or SHARD:INDEX, on this terminal"},
     {ACTION(SHEET), 0, "sheet", "FILE", NULL, NULL,
-     "a contact sheet, FILE.png or FILE.jpg: images with name,\npatient and findings"},
-    {ID_LABELS, 0, "labels", NULL, NULL, NULL, "prevalence of findings by split; findings that occur\ntogether"},
-    {ACTION(SPLIT), 0, "check-split", NULL, NULL, NULL, "patients and images in two splits, drift of prevalence"},
+     "make a contact sheet, FILE.png or FILE.jpg: images with name, patient and findings"},
+    {ID_LABELS, 0, "labels", NULL, NULL, NULL,
+     "count each finding by split (prevalence), and findings that occur together"},
+    {ACTION(SPLIT), 0, "check-split", NULL, NULL, NULL,
+     "find patients and images in two splits, and drift of prevalence"},
     {ACTION(REPORT), 0, "report", "FILE", NULL, NULL,
-     "one page with all of this, plots and pictures: FILE.html,\nor - for standard output"},
+     "write one page with all of this, plots and pictures: FILE.html, or - for standard output"},
     {ACTION(DIFF), 0, "diff", NULL, NULL, NULL,
-     "two data sets, A B: images, splits, findings, pixels; or\ntwo checkpoints: tensors, values; exit status 1 where "
-     "they\ndiffer"},
+     "compare two data sets or two checkpoints, A and B; exit status 1 if they differ"},
     {ACTION(SOURCE), 0, "source", NULL, NULL, NULL,
-     "a download before any conversion (-i, -l), archives too:\nwhat is missing, cut, damaged, or no image"},
+     "check a download before any conversion (-i, -l): what is missing, truncated, damaged or no image; reads "
+     "archives too"},
     {ID_FIELDS, 0, "fields", "LIST", NULL, "For these",
-     "of --list: slot, split, shard, index, name, patient,\nlabels, weight, age, sex, view, sha256 (of the pixels);\n"
-     "default: slot,name,patient,labels"},
-    {TEXT(split), 0, "split", "NAME", NULL, NULL, "--list, --labels, --sheet: this split only"},
+     "fields to print (with --list): slot, split, shard, index, name, patient, labels, weight, age, sex, view, "
+     "sha256 (of the pixels); default: slot,name,patient,labels"},
+    {TEXT(split), 0, "split", "NAME", NULL, NULL, "use only this split (with --list, --labels, --sheet)"},
     {ID_WHERE, 0, "where", "TERMS", NULL, NULL,
-     "--list, --labels, --sheet: images for which one of these\nholds, separated by commas: a finding, No_Finding,\n"
-     "FINDING=0, view=PA, sex=F, age=40-59, patient=ID,\nname=NAME; given again: both"},
-    {FLAG(filling), 0, "filling", NULL, NULL, NULL, "--list: padding records (weight 0) too"},
+     "use only images that match one of these terms (with --list, --labels, --sheet), separated by commas: a "
+     "finding, No_Finding, FINDING=0, view=PA, sex=F, age=40-59, patient=ID, name=NAME; repeated: all must match"},
+    {FLAG(filling), 0, "filling", NULL, NULL, NULL, "print padding records (weight 0) too (with --list)"},
     {CHOICE(format), 0, "format", "HOW", CLI_NAMES("table", "csv", "json", "jsonl"), NULL,
-     "table (default), csv (RFC 4180), json (as --json), jsonl:\nof --list, --labels, --check-split, --diff, --source"},
-    {TEXT(output), 'o', "output", "FILE", NULL, NULL, "of --extract: FILE.png, FILE.pgm, or - for PNG on stdout"},
-    {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "the first N images of the selection; default 24"},
-    {ID_RANDOM, 0, "random", "N", NULL, NULL, "N images, drawn by --seed and their names alone"},
+     "output format: table (default), csv (RFC 4180), json (as --json) or jsonl; for --list, --labels, "
+     "--check-split, --diff and --source"},
+    {TEXT(output), 'o', "output", "FILE", NULL, NULL,
+     "file to write (with --extract): FILE.png, FILE.pgm, or - for PNG on stdout"},
+    {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "show the first N images of the selection; default 24"},
+    {ID_RANDOM, 0, "random", "N", NULL, NULL, "show N random images; they depend only on --seed and the names"},
     {ID_SEED, 0, "seed", "N", NULL, NULL, "seed of --random; default 0"},
-    {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images side by side; default 6"},
+    {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images in a row; default 6"},
     {TEXT(protocol), 0, "protocol", "NAME", CLI_NAMES("auto", "kitty", "iterm", "sixel", "blocks", "ascii"),
-     "For --show", "how to send pictures to the terminal; default auto: what\nthe terminal says that it understands"},
+     "For --show",
+     "how to send pictures to the terminal: auto (default; what the terminal supports), kitty, iterm, sixel, blocks "
+     "or ascii"},
     {ID_INPUT, 'i', "input", "PATH", NULL, "For --source",
-     "a folder with images, searched recursively, an image,\nor an archive: .tar, .tar.gz, .zip; may be repeated"},
-    {ID_LABEL_FILE_LONG, 0, "label-file", "FILE", NULL, NULL, "the same as -l"},
-    {ID_LABEL_FILE, 'l', "labels", "FILE", NULL, NULL, "Data_Entry_2017_v2020.csv or its like, .csv or .csv.gz"},
+     "folder, image or archive with the images; a folder is searched recursively, an archive is .tar, .tar.gz or "
+     ".zip; may be repeated"},
+    {ID_LABEL_FILE_LONG, 0, "label-file", "FILE", NULL, NULL, "label file; the same as -l"},
+    {ID_LABEL_FILE, 'l', "labels", "FILE", NULL, NULL,
+     "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
     {ID_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
-     "memory for unpacking an archive (.tar.xz): K, M or G;\ndefault 128M"},
+     "memory limit for unpacking an archive (.tar.xz); K, M or G; default 128M"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -233,7 +243,8 @@ const struct cli_program inspect_program = {
     .name = "chex-inspect",
     .summary = "look at data sets and shards, and check them",
     .usage = "[--quick | --sample P% | --full [--sha256]] PATH...\n"
-             "--list [--fields LIST] [--where TERMS]... [--split NAME] PATH...\n"
+             "--list [--fields LIST] [--where TERMS]... [--split NAME]\n"
+             "  PATH...\n"
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
              "--show NAME|SHARD:INDEX [--protocol NAME] PATH\n"
              "--sheet FILE.png|FILE.jpg [--where TERMS]... [--columns N]\n"
@@ -250,11 +261,11 @@ const struct cli_program inspect_program = {
                 "chex-inspect --sheet hernia.png --where Hernia --random 24 shards\n"
                 "chex-inspect --check-split shards      # is a patient in train and test?\n"
                 "chex-inspect --report report.html shards\n"
-                "chex-inspect --diff runs/a runs/b         # the newest checkpoints of two runs\n"
+                "chex-inspect --diff runs/a runs/b      # the newest checkpoints of two runs\n"
                 "chex-inspect --source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
-    .notes = "A PATH is the folder of a data set or one of its shards; a checkpoint, or the folder\n"
-             "of a run for its newest one; an event file.  A TFRecord file without a manifest\n"
-             "beside it is checked by itself.",
+    .notes = "A PATH is the folder of a data set or one of its shards, a checkpoint, the\n"
+             "folder of a run (for its newest checkpoint), or an event file.  A TFRecord\n"
+             "file without a manifest is checked by itself.",
     .options = options_table,
     .words = words,
     .threads = true,
