@@ -50,18 +50,18 @@ first() {
     done
 }
 
-# recipe NAME: the block of README.md with this name.
+# recipe NAME: the block of README.md or doc/reading.md with this name.
 recipe() {
     awk -v mark="<!-- recipe: $1 -->" '
         $0 == mark { here = 1; next }
         here && /^```python/ { inside = 1; next }
         inside && /^```/ { exit }
-        inside' "$source/README.md"
+        inside' "$source/README.md" "$source/doc/reading.md"
 }
 
 # read_back PYTHON NAME
 read_back() {
-    headline "read back: the recipe '$2' of README.md"
+    headline "read back: the recipe '$2'"
     recipe "$2" > "$build/quickstart/recipe-$2.py"
     CHEX_DATASET=$out TF_CPP_MIN_LOG_LEVEL=3 "$1" "$build/quickstart/recipe-$2.py" \
         2> "$build/quickstart/recipe-$2.log" || {
@@ -196,6 +196,6 @@ END
 END
     fi
     cat << END
-           README.md, "Train", has a job script for Slurm that goes on where a job before it was stopped
+           doc/cluster.md has a job script for Slurm that resumes a stopped run
 END
 fi

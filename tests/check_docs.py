@@ -324,7 +324,8 @@ def compare_with_tools(tally, names, out):
 # ---- documents among each other --------------------------------------------------------------------------------------
 
 def readme_recipes():
-    return dict(re.findall(r"^<!-- recipe: (\w+) -->\n```python\n(.*?)^```$", read("README.md"), re.M | re.S))
+    text = read("README.md") + read("doc/reading.md")
+    return dict(re.findall(r"^<!-- recipe: (\w+) -->\n```python\n(.*?)^```$", text, re.M | re.S))
 
 
 def check_recipes(tally):
@@ -333,7 +334,7 @@ def check_recipes(tally):
         return [line.rstrip() for line in text.strip().splitlines()]
 
     readme, page = readme_recipes(), blocks(read("man/chex-shard.5"), "recipe")
-    faults = [f"README.md has {sorted(readme)}"] if sorted(readme) != sorted(RECIPES) else []
+    faults = [f"README.md and doc/reading.md have {sorted(readme)}"] if sorted(readme) != sorted(RECIPES) else []
     for name in sorted(set(readme) | set(page)):
         if lines(readme.get(name, "")) != lines(page.get(name, "")):
             faults.append(f"recipe {name} differs")
@@ -342,7 +343,7 @@ def check_recipes(tally):
             compile(text, name, "exec")
         except SyntaxError as error:
             faults.append(f"recipe {name}: {error}")
-    tally.check(f"README.md and chex-shard(5) have the same recipes ({len(readme)})", faults)
+    tally.check(f"README.md, doc/reading.md and chex-shard(5) have the same recipes ({len(readme)})", faults)
 
 
 def check_versions(tally):

@@ -1,11 +1,11 @@
 #!/bin/sh
-# check_install.sh - README.md's commands that install for one user and build the example in C, as they stand there
+# check_install.sh - runs the commands of doc/install.md, for one user, and those that build the example in C
 #
 #     tests/check_install.sh
 #
-# In a copy of the source folder, with an empty folder as $HOME: what README.md has under the marks `install` and
+# In a copy of the source folder, with an empty folder as $HOME: the lines of these pages between the marks `install` and
 # `example in C` is run line by line.  The programs and the example must run without help from the environment but for
-# $PATH and what README.md itself exports.
+# $PATH and what the pages export.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
@@ -26,12 +26,12 @@ bad() {
     exit 1
 }
 
-# commands NAME: the indented lines of README.md between the marks of this name.
+# commands NAME PAGE: the indented lines of doc/PAGE between the marks of this name.
 commands() {
     awk -v mark="<!-- $1 -->" -v end="<!-- /$1 -->" '
         $0 == end { exit }
         $0 == mark { inside = 1 }
-        inside && /^    / { print substr($0, 5) }' "$source/README.md"
+        inside && /^    / { print substr($0, 5) }' "$source/doc/$2"
 }
 
 # quiet COMMAND...: run it, its output only where it fails.
@@ -62,11 +62,11 @@ mkdir "$HOME"
 copy_source
 cd "$scratch/chex-tools"
 
-commands install > "$scratch/install.sh"
-grep -q -- '--prefix=.HOME/.local' "$scratch/install.sh" || bad "README.md does not install into \$HOME/.local"
+commands install install.md > "$scratch/install.sh"
+grep -q -- '--prefix=.HOME/.local' "$scratch/install.sh" || bad "doc/install.md does not install into \$HOME/.local"
 [ -f autogen.sh ] || sed -i '/autogen/d' "$scratch/install.sh"
-quiet sh -eu "$scratch/install.sh" || bad "README.md: install"
-good "README.md: configure --prefix=\$HOME/.local, make, make install"
+quiet sh -eu "$scratch/install.sh" || bad "doc/install.md: install"
+good "doc/install.md: configure --prefix=\$HOME/.local, make, make install"
 
 PATH=$HOME/.local/bin:$PATH
 quiet chex-synth -q -n 24 --size 64 -o synth || bad "chex-synth as installed"
@@ -75,16 +75,16 @@ quiet chex-convert -q -i synth/images -l synth/Data_Entry_2017_v2020.csv --size 
 [ "$(command -v chex-convert)" = "$HOME/.local/bin/chex-convert" ] || bad "another chex-convert was run"
 good "chex-synth and chex-convert as installed"
 
-commands 'example in C' > "$scratch/example.sh"
-grep -q 'cc doc/example.c' "$scratch/example.sh" || bad "README.md does not compile the example"
+commands 'example in C' reading.md > "$scratch/example.sh"
+grep -q 'cc doc/example.c' "$scratch/example.sh" || bad "doc/reading.md does not compile the example"
 sh -eu "$scratch/example.sh" > "$scratch/out" 2> "$scratch/log" || {
     cat "$scratch/log"
-    bad "README.md: the example in C"
+    bad "doc/reading.md: the example in C"
 }
 [ "$(awk '/ images$/ { n += $2 } END { print n }' "$scratch/out")" = 24 ] || {
     cat "$scratch/out"
     bad "the example does not count 24 images"
 }
-good "README.md: doc/example.c is built, runs, and counts all images"
+good "doc/reading.md: doc/example.c is built, runs, and counts all images"
 
 echo "$passed passed, 0 failed, 0 skipped"

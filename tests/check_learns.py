@@ -5,7 +5,7 @@ took.
 
     check_learns.py [PATTERN]
 
-README.md's commands of a training run, as they stand there, with the seeds 1, 2 and 3: mean AUROC of the split test,
+doc/tour.md's commands of a training run, with the seeds 1, 2 and 3: mean AUROC of the split test,
 whose patients training has not seen.  DenseNet-121 on the few real images of $CHEX_NIH: it must be able to learn them
 by heart, so that each finding that occurs has an AUROC of 1.
 """
@@ -36,8 +36,8 @@ def timed(command):
 
 
 def commands():
-    """Those of README.md's training session, each once: chex-synth, chex-convert, chex-train."""
-    text = slurp(os.path.join(SOURCE, "README.md")).decode()
+    """Those of doc/tour.md's training session, each once: chex-synth, chex-convert, chex-train."""
+    text = slurp(os.path.join(SOURCE, "doc", "tour.md")).decode()
     session = re.search(r"<!-- training session -->\n(.*?)<!-- /training session -->", text, re.S).group(1)
     found = list(dict.fromkeys(re.findall(r"^    \$ (chex-(?:synth|convert|train) .*)$", session, re.M)))
     assert [c.split()[0] for c in found] == ["chex-synth", "chex-convert", "chex-train"], found
@@ -46,7 +46,7 @@ def commands():
 
 @functools.lru_cache(None)
 def synthetic():
-    """Make the data set of README.md; the command that trains on it."""
+    """Make the data set of doc/tour.md; the command that trains on it."""
     *before, train = commands()
     for command in before:
         run(command, cwd=CACHE)
@@ -71,7 +71,7 @@ def learns(seed, _work):
 
 
 for number in (1, 2, 3):
-    case(f"README.md's training run reaches an AUROC of {AT_LEAST:.2f} with seed {number}")(
+    case(f"doc/tour.md's training run reaches an AUROC of {AT_LEAST:.2f} with seed {number}")(
         functools.partial(learns, number))
 
 

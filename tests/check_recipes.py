@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Run the recipes of README.md as they stand there.
+"""Run the recipes of README.md and the pages in doc/, exactly as printed there.
 
     check_recipes.py [PATTERN]
 
@@ -19,6 +19,7 @@ from support import (FINDINGS, SOURCE, Cases, cache_folder, images, manifest, pr
 
 case = Cases()
 CACHE = cache_folder("recipes")
+PAGES = ("README.md", "doc/reading.md", "doc/tour.md")
 NEEDS = {"numpy": "numpy", "tfrecorddataset": "tensorflow", "fixedlength": "tensorflow", "torch": "torch",
          "dali": "nvidia.dali"}
 
@@ -34,13 +35,13 @@ def dataset():
 
 @functools.lru_cache(None)
 def recipes(kind="recipe"):
-    text = slurp(os.path.join(SOURCE, "README.md")).decode()
+    text = "".join(slurp(os.path.join(SOURCE, page)).decode() for page in PAGES)
     return dict(re.findall(rf"<!-- {kind}: (\w+) -->\s*```python\n(.*?)```", text, re.S))
 
 
 def start(name, work, text=None, code=0, shards=None, **environment):
     """Run the recipe, or another text in its place, in a folder of its own, as `python recipe_NAME.py` there."""
-    assert name in recipes(), f"README.md has no recipe {name}"
+    assert name in recipes(), f"there is no recipe {name}"
     write(os.path.join(work, f"recipe_{name}.py"), text or recipes()[name])
     environment = dict(os.environ, CHEX_DATASET=shards or dataset(), TF_CPP_MIN_LOG_LEVEL="2", **environment)
     return run([python_with(NEEDS[name]), f"recipe_{name}.py"], code, env=environment, cwd=work)
@@ -57,12 +58,12 @@ def check(name, work):
     assert re.search(rf"\b{wanted()[0]} images\b", done.stdout), f"it prints: {done.stdout!r}"
 
 
-@case("README.md has the five recipes and no other")
+@case("README.md and doc/reading.md have the five recipes and no other")
 def _(_work):
     assert sorted(recipes()) == sorted(NEEDS), sorted(recipes())
 
 
-@case("README.md has one recipe of a run, for its predictions: all images, those with the finding")
+@case("doc/tour.md has one recipe of a run, for its predictions: all images, those with the finding")
 def _(work):
     found = recipes("recipe of a run")
     assert list(found) == ["predictions"], list(found)
@@ -174,10 +175,10 @@ def _(work):
 # ---- the session --------------------------------------------------------------------------------------------------
 
 
-@case("doc/contact.png is what README.md's commands make", slow=True)
+@case("doc/contact.png is what doc/tour.md's commands make", slow=True)
 def _(work):
     python = python_with("PIL")
-    text = slurp(os.path.join(SOURCE, "README.md")).decode()
+    text = slurp(os.path.join(SOURCE, "doc", "tour.md")).decode()
     session = re.search(r"<!-- session -->\n(.*?)<!-- /session -->", text, re.S)[1]
     synth_line, convert_line = (re.search(rf"^    \$ ({tool} .*)$", session, re.M)[1] for tool in
                                 ("chex-synth", "chex-convert"))
@@ -195,7 +196,7 @@ def _(work):
     assert done.returncode == 0, "doc/contact.png is another picture: make it again by these commands"
 
 
-# ---- filling and damage: what README.md and chex-shard(5) say of the readers -----------------------------------------
+# ---- padding records and damage: what doc/reading.md and chex-shard(5) say about the readers -------------------------
 
 
 @case("without its filter the pipeline with interleave gets the padding records too", slow=True)

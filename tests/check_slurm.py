@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The job script of README.md (doc/slurm/train.sh), with commands in the place of Slurm's (fake_slurm.py): a job that
+"""The job script of doc/cluster.md (doc/slurm/train.sh), with commands in the place of Slurm's (fake_slurm.py): a job that
 is out of time, preempted or loses a rank is queued again, resumes, and ends with the bytes of one that was not.
 
     check_slurm.py [PATTERN]      only the cases whose name matches the regular expression
@@ -68,20 +68,20 @@ def codes(starts):
     return [(start["code"], start["requeued"]) for start in starts]
 
 
-@case("the job script is clean to shellcheck, and says to Slurm what the README says")
+@case("the job script is clean to shellcheck, and has the options that doc/cluster.md shows")
 def _(_work):
     text = slurp(SCRIPT).decode()
     assert os.access(SCRIPT, os.X_OK) and text.startswith("#!/bin/sh\n")
     job = fake_slurm.options(SCRIPT, [])
     assert (job["nodes"], job["ntasks-per-node"], job["gpus-per-node"]) == ("1", "4", "4"), job
     assert {"requeue", "signal", "open-mode"} <= job.keys(), job
-    readme = slurp(os.path.join(SOURCE, "README.md")).decode()
-    lines = re.findall(r"^    (sbatch .*train\.sh.*?)(?:  +#.*)?$", readme, re.M)
+    page = slurp(os.path.join(SOURCE, "doc", "cluster.md")).decode()
+    lines = re.findall(r"^    (sbatch .*train\.sh.*?)(?:  +#.*)?$", page, re.M)
     assert {line.split("train.sh")[0] for line in lines} >= {"sbatch doc/slurm/", "sbatch --nodes=4 doc/slurm/"}, lines
     body = text[text.index("#SBATCH"):]
-    quoted = re.search(r"<!-- job script -->\n(.*?)<!-- /job script -->", readme, re.S)
-    assert quoted, "README.md shows no job script"
-    assert re.sub(r"^    ", "", quoted[1], flags=re.M).strip() == body.strip(), "README.md shows another job script"
+    quoted = re.search(r"<!-- job script -->\n(.*?)<!-- /job script -->", page, re.S)
+    assert quoted, "doc/cluster.md shows no job script"
+    assert re.sub(r"^    ", "", quoted[1], flags=re.M).strip() == body.strip(), "doc/cluster.md shows another job script"
     if not shutil.which("shellcheck"):
         raise Skip("no shellcheck")
     run(["shellcheck", SCRIPT])
