@@ -222,7 +222,7 @@ def _(work):
     assert counts["pad"] == counts["short"] == 60 > counts["drop"] > 30, counts
 
 
-@case("filling is a copy of an image of the same split")
+@case("a padding record is a copy of an image of the same split")
 def _(work):
     m = manifest(straight())
     for split in m["splits"]:

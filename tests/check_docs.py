@@ -457,6 +457,17 @@ def words(cell):
     return [word for word in re.split(r",\s*", cell.replace("`", "")) if word]
 
 
+def check_padding_word(tally):
+    """CHANGELOG.md names the word that was used before."""
+    faults = []
+    for part, ending in ((".", "*.md"), ("doc", "*.md"), ("man", "*.[1-9]"), ("schemas", "*.json"), ("tools", "*.[ch]")):
+        for path in sorted(glob.glob(os.path.join(SOURCE, part, "**" if part != "." else "", ending), recursive=True)):
+            name = os.path.relpath(path, SOURCE)
+            if name != "CHANGELOG.md" and re.search(r"\bfill(ing|er)\b", read(name), re.I):
+                faults.append(name)
+    tally.check("documents, schemas and tools call a record of weight 0 a padding record, never filling", faults)
+
+
 def check_vendors(tally):
     faults = []
     rows = [(words(headers), words(files)) for _, headers, files in table(read("CONTRIBUTING.md"), "vendor-table")]
@@ -536,6 +547,7 @@ def main():
     check_home_page(tally)
     check_environment(tally)
     check_links(tally)
+    check_padding_word(tally)
     check_vendors(tally)
     check_help(tally)
     check_faults_table(tally)

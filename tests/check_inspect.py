@@ -146,7 +146,7 @@ def check_good(tally, ds, work):
 
 def check_list(tally, ds):
     fields = ["slot", "split", "shard", "index", "name", "patient", "labels", "weight", "age", "sex", "view", "sha256"]
-    lines = run("--list", "--filling", "--fields", ",".join(fields), ds.folder).stdout.decode("ascii").splitlines()
+    lines = run("--list", "--padding", "--fields", ",".join(fields), ds.folder).stdout.decode("ascii").splitlines()
     tally.check("--list begins with the names of the fields", lines[0].split("\t") == fields, lines[0])
     wrong = []
     for line, (s, i, record) in zip(lines[1:], ds.records()):
@@ -164,7 +164,7 @@ def check_list(tally, ds):
     tally.check(f"--list says what is in the records ({len(lines) - 1})",
                 not wrong and len(lines) - 1 == sum(s["records"] for s in ds.shards), wrong[:1])
     plain = run("--list", ds.folder).stdout.decode("ascii").splitlines()
-    tally.check("--list leaves filling out", len(plain) - 1 == sum(s["images"] for s in ds.shards), len(plain))
+    tally.check("--list leaves padding records out", len(plain) - 1 == sum(s["images"] for s in ds.shards), len(plain))
     split = ds.manifest["splits"][-1]
     part = run("--list", "--split", split["name"], "--fields", "split", ds.folder).stdout.decode("ascii").splitlines()
     tally.check("--split chooses a split", part[1:] == [split["name"]] * split["images"], part[:3])
@@ -572,7 +572,7 @@ def check_json(tally, ds, work):
     fields = "slot,split,shard,index,name,patient,labels,weight,age,sex,view,sha256"
     for arguments, code in (([ds.folder], 0), (["--full", bad.folder, ds.folder, nowhere, bad.path(0)], 3),
                             (["--full", bad.folder], 1), (["--sample", "50", ds.folder], 0), (["--list", ds.folder], 0),
-                            (["--list", "--filling", "--fields", fields, bad.folder], 1), (["--list", nowhere], 3),
+                            (["--list", "--padding", "--fields", fields, bad.folder], 1), (["--list", nowhere], 3),
                             (["--labels", ds.folder, ds.folder], 0), (["--check-split", ds.folder], 0),
                             (["--extract", "0:0", "-o", png, ds.folder], 0),
                             (["--extract", "no", "-o", png, ds.folder], 3)):

@@ -185,7 +185,7 @@ def _(work):
     assert differences[len(differences) * 99 // 100] < 16, differences[len(differences) * 99 // 100]
 
 
-@case("--where, --split and filling: exactly the images for which it holds")
+@case("--where, --split and padding: exactly the images for which it holds")
 def _(work):
     folder = dataset(work, 32, 120)
     path = os.path.join(work, "s.png")

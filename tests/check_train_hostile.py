@@ -178,7 +178,7 @@ def _(work):
     assert not os.path.exists(os.path.join(work, "run"))
 
 
-@case("a damaged record in a shard with filling is named, or passed over where that is wanted")
+@case("a damaged record in a shard with padding is named, or passed over where that is wanted")
 def _(work):
     folder = os.path.join(work, "shards")
     shutil.copytree(data(), folder)
@@ -188,7 +188,7 @@ def _(work):
     for number, shard in mixed:
         path = os.path.join(folder, shard["name"])
         good = slurp(path)
-        for record in (0, shard["records"] - 1):  # an image, and filling: that nobody reads
+        for record in (0, shard["records"] - 1):  # an image, and a padding record, which nobody reads
             blob = bytearray(good)
             blob[record * m["record"]["stride"]] ^= 4  # of the length
             write(path, bytes(blob))

@@ -129,7 +129,7 @@ START_TEST(a_window_is_chosen_by_size_and_memory_alone)
 }
 END_TEST
 
-START_TEST(filling_is_no_sample)
+START_TEST(a_padding_record_is_no_sample)
 {
     struct small_dataset small;
     struct chex_dataset *ds;
@@ -451,7 +451,7 @@ loader_suite(void)
     tcase_add_test(c, every_sample_comes_first_equally_often);
     tcase_add_test(c, a_window_holds_whole_shards);
     tcase_add_test(c, a_window_is_chosen_by_size_and_memory_alone);
-    tcase_add_test(c, filling_is_no_sample);
+    tcase_add_test(c, a_padding_record_is_no_sample);
     tcase_add_test(c, steps_are_rounded_up);
     suite_add_tcase(s, c);
     c = tcase_create("loader");

@@ -290,7 +290,7 @@ START_TEST(a_damaged_shard_is_done_again)
 END_TEST
 
 /* Slot 3 of the last shard is a padding record: no image is needed to make it again. */
-START_TEST(damaged_filling_is_made_again)
+START_TEST(a_damaged_padding_record_is_made_again)
 {
     resume_finished_without_rejects();
     bench_flip(&resumed, resumed.plan.shard[2].name, (long)(3 * resumed.plan.layout.stride + 100), 1);
@@ -350,7 +350,7 @@ resume_case(Suite *suite)
     tcase_add_test(tests, finished_shards_are_not_done_again);
     tcase_add_test(tests, a_repaired_file_is_taken_by_the_next_run);
     tcase_add_test(tests, a_damaged_shard_is_done_again);
-    tcase_add_test(tests, damaged_filling_is_made_again);
+    tcase_add_test(tests, a_damaged_padding_record_is_made_again);
     tcase_add_test(tests, a_shard_that_is_missing_cut_or_longer_is_done_again);
     tcase_add_test(tests, shards_that_changed_places_are_done_again);
     suite_add_tcase(suite, tests);

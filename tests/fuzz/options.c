@@ -213,7 +213,7 @@ fuzz_seeds(fuzz_seed_fn *give, void *context)
         SEED("inspect", "\1--full\0shards\0more\0--json\0--color=never\0--progress=line\0"),
         SEED("inspect-sample", "\1--sample\0"
                                "0.5%\0x\0"),
-        SEED("inspect-list", "\1--list\0--fields=name,labels,age\0--split=val\0--filling\0x\0"),
+        SEED("inspect-list", "\1--list\0--fields=name,labels,age\0--split=val\0--padding\0x\0"),
         SEED("inspect-extract", "\1--extract\0"
                                 "00000013_004.png\0-o\0x.png\0shards\0"),
         SEED("inspect-two", "\1--labels\0--check-split\0x\0"),

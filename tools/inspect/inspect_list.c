@@ -139,7 +139,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct cell cell[FIELD_COUNT];
     unsigned i;
 
-    if ((r->values->weight == 0 && !l->in->options->filling) || !where_holds(&l->in->options->where, r->values))
+    if ((r->values->weight == 0 && !l->in->options->padding) || !where_holds(&l->in->options->where, r->values))
         return CHEX_OK;
     if (r->hash)
         digest_hex(r->hash, DIGEST_SIZE, sha256);

@@ -72,7 +72,7 @@ static const struct cli_option options_table[] = {
     {ID_WHERE, 0, "where", "TERMS", NULL, NULL,
      "use only images that match one of these terms (with --list, --labels, --sheet), separated by commas: a "
      "finding, No_Finding, FINDING=0, view=PA, sex=F, age=40-59, patient=ID, name=NAME; repeated: all must match"},
-    {FLAG(filling), 0, "filling", NULL, NULL, NULL, "print padding records (weight 0) too (with --list)"},
+    {FLAG(padding), 0, "padding", NULL, NULL, NULL, "print padding records (weight 0) too (with --list)"},
     {CHOICE(format), 0, "format", "HOW", CLI_NAMES("table", "csv", "json", "jsonl"), NULL,
      "output format: table (default), csv (RFC 4180), json (as --json) or jsonl; for --list, --labels, "
      "--check-split, --diff and --source"},
@@ -374,8 +374,8 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
         return error_set(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
     if (o->fields && o->action != INSPECT_LIST)
         return error_set(err, CHEX_ERR_USAGE, "--fields goes with --list");
-    if (o->filling && o->action != INSPECT_LIST)
-        return error_set(err, CHEX_ERR_USAGE, "--filling goes with --list");
+    if (o->padding && o->action != INSPECT_LIST)
+        return error_set(err, CHEX_ERR_USAGE, "--padding goes with --list");
     if ((o->split || o->where.text_count > 0) && o->action != INSPECT_LIST && o->action != INSPECT_LABELS &&
         o->action != INSPECT_SHEET)
         return error_set(err, CHEX_ERR_USAGE, "--%s goes with --list, --labels or --sheet",

@@ -34,7 +34,7 @@ struct inspect_options {
     double sample_percent;
     const char *fields; /* of --list */
     const char *split;  /* only this one, or NULL */
-    bool filling;       /* --list records of weight 0 too */
+    bool padding;       /* --list records of weight 0 too */
     const char *output;
     struct where where;     /* of --list, --labels and --sheet */
     unsigned first, random; /* how many images; 0: not given */

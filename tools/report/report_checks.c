@@ -91,7 +91,7 @@ static void
 judge_padding(struct html_report *r)
 {
     uint64_t n = r->all.padding;
-    struct report_check *c = report_check_begin(r, "filling", "Padding records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    struct report_check *c = report_check_begin(r, "padding", "Padding records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
 
     if (n == 0)
         report_check_say(c, "No record is padding.");
