@@ -48,7 +48,7 @@ def start(name, work, text=None, code=0, shards=None, **environment):
 
 
 def wanted():
-    """How many images train has; and records, with its filling."""
+    """How many images train has; and records, with its padding records."""
     split = next(s for s in manifest(dataset())["splits"] if s["name"] == "train")
     return split["images"], sum(s["records"] for s in manifest(dataset())["shards"] if s["split"] == "train")
 

@@ -172,6 +172,24 @@ def _(work):
     assert result["faults"] == 0
 
 
+@case("padding records are a note, and no reason to look that never goes away")
+def _(work):
+    padded = plain(work)
+    records = sum(s["records"] - s["images"] for s in manifest(padded)["shards"])
+    path, _, checks = report(padded, work)
+    assert records > 0 and (checks["padding"]["level"], checks["padding"]["count"]) == ("note", records)
+    page = slurp(path).decode()
+    look = sum(c["level"] == "look" for c in checks.values())
+    assert f"<b>{look}</b>to look at" in page and "<b>1</b>note<" in page
+    assert re.search(r'<tr id="check-padding"><td class="lv note">[^<]*note</td>', page)
+    done = run([program("chex-inspect"), "--report", path, padded])
+    assert f" 1 note, {look} to look at, 0 faults" in done.stderr, done.stderr
+    shards = os.path.join(work, "short")
+    csv = synth(os.path.join(work, "in"), 30, "--size", 96)
+    run([program("chex-convert"), "-q", "-i", os.path.join(work, "in"), "-l", csv, "-o", shards, "--tail", "short"])
+    assert report(shards, work)[2]["padding"]["level"] == "good"
+
+
 @case("a part of ChestX-ray14 is not taken for the whole of it")
 def _(work):
     shards = os.path.join(work, "part")

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "report/report.h"
+#include "report/report_checks.h"
 
 #include "base/progress.h"
 
@@ -14,7 +14,8 @@
 static json_t *
 checks_json(const struct html_report *r)
 {
-    static const char *const names[] = {[LEVEL_GOOD] = "good", [LEVEL_LOOK] = "look", [LEVEL_FAULT] = "fault"};
+    static const char *const names[REPORT_LEVELS] = {
+        [LEVEL_GOOD] = "good", [LEVEL_NOTE] = "note", [LEVEL_LOOK] = "look", [LEVEL_FAULT] = "fault"};
     json_t *list = json_array();
     unsigned i;
 
@@ -31,7 +32,7 @@ static void
 tell(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
 {
     char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS];
-    unsigned level[3] = {0}, i;
+    unsigned level[REPORT_LEVELS] = {0}, i;
 
     for (i = 0; i < r->check_count; i++)
         level[r->checks[i].level]++;
@@ -44,10 +45,11 @@ tell(struct inspect *in, const struct html_report *r, const char *output, size_t
     }
     if (in->common->quiet)
         return;
-    printable_line(stderr, "%s: %s, %s in %.1f s: %u good, %u to look at, %u fault%s",
+    printable_line(stderr, "%s: %s, %s in %.1f s: %u good, %u note%s, %u to look at, %u fault%s",
                    strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
-                   format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_LOOK],
-                   level[LEVEL_FAULT], level[LEVEL_FAULT] == 1 ? "" : "s");
+                   format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_NOTE],
+                   report_plural(level[LEVEL_NOTE]), level[LEVEL_LOOK], level[LEVEL_FAULT],
+                   report_plural(level[LEVEL_FAULT]));
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)
             progress_line_fault(&in->line, "fault    %s", r->checks[i].text);

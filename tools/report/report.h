@@ -72,7 +72,8 @@ struct report_mean {
     uint64_t *sum; /* [height * width] of mean_height, mean_width: sums over cells of mean_cell^2 pixels */
 };
 
-enum report_level { LEVEL_GOOD, LEVEL_LOOK, LEVEL_FAULT };
+/* A note is neither good nor a reason to look: it describes how the data set was made. */
+enum report_level { LEVEL_GOOD, LEVEL_NOTE, LEVEL_LOOK, LEVEL_FAULT, REPORT_LEVELS };
 
 struct report_check {
     enum report_level level;

@@ -1,8 +1,9 @@
 /*
  * report_checks.c - the sentences of --report: what a careful reviewer would ask, and the answers; see report.h
  *
- * A fault makes results wrong in any case: damaged records, a patient or an image in two splits.  A point to look at
- * may be right, and a report of results has to name it.
+ * fault   makes results wrong in any case: damaged records, a patient or an image in two splits
+ * look    may be right, but a publication has to name it
+ * note    describes the data set, and needs no action: padding records
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -91,16 +92,17 @@ static void
 judge_padding(struct html_report *r)
 {
     uint64_t n = r->all.padding;
-    struct report_check *c = report_check_begin(r, "padding", "Padding records", n ? LEVEL_LOOK : LEVEL_GOOD, n);
+    struct report_check *c = report_check_begin(r, "padding", "Padding records", n ? LEVEL_NOTE : LEVEL_GOOD, n);
 
     if (n == 0)
         report_check_say(c, "No record is padding.");
     else
         report_check_say(
             c,
-            "%s record%s of weight 0 fill%s the shards: copies of other images, to be left out of loss, metric and "
-            "statistics. They are left out here. A reader that ignores image/weight sees them twice.",
-            TEXT(n), report_plural(n), n == 1 ? "s" : "");
+            "%s record%s of weight 0: copies of other images, in the room at the end of a split and in place of rejected "
+            "images. This page leaves them out; leave them out of loss, metrics and statistics. A reader that ignores "
+            "image/weight reads these images twice.",
+            TEXT(n), report_plural(n));
 }
 
 /* ---- drift ----------------------------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ put_number(struct html *h, const char *number, const char *what)
 static void
 put_title(struct html *h, const struct html_report *r)
 {
-    unsigned level[3] = {0}, i;
+    unsigned level[REPORT_LEVELS] = {0}, i;
 
     for (i = 0; i < r->check_count; i++)
         level[r->checks[i].level]++;
@@ -59,6 +59,7 @@ put_title(struct html *h, const struct html_report *r)
     html_format(h, "<span%s><b>%u</b>fault%s</span>", level[LEVEL_FAULT] ? " class=\"fault\"" : "", level[LEVEL_FAULT],
                 level[LEVEL_FAULT] == 1 ? "" : "s");
     html_format(h, "<span%s><b>%u</b>to look at</span>", level[LEVEL_LOOK] ? " class=\"look\"" : "", level[LEVEL_LOOK]);
+    html_format(h, "<span><b>%u</b>note%s</span>", level[LEVEL_NOTE], level[LEVEL_NOTE] == 1 ? "" : "s");
     html_format(h, "<span class=\"good\"><b>%u</b>good</span></div>\n", level[LEVEL_GOOD]);
     html_raw(h, "<nav><a href=\"#checks\">Checks</a><a href=\"#card\">Data card</a><a href=\"#splits\">Splits</a>"
                 "<a href=\"#findings\">Findings</a><a href=\"#pixels\">Pixels</a><a href=\"#shards\">Shards</a>"
@@ -74,11 +75,12 @@ put_checks(struct html *h, const struct html_report *r)
         const char *kind, *mark;
     } of[] = {{LEVEL_FAULT, "fault", "&#10007; fault"},
               {LEVEL_LOOK, "look", "&#9679; look"},
+              {LEVEL_NOTE, "note", "&#9675; note"},
               {LEVEL_GOOD, "good", "&#10003; good"}};
     unsigned i, k;
 
     html_raw(h, "<section id=\"checks\"><h2>What a reviewer would ask</h2>\n<table class=\"checks\"><tbody>\n");
-    for (k = 0; k < 3; k++)
+    for (k = 0; k < REPORT_LEVELS; k++)
         for (i = 0; i < r->check_count; i++) {
             const struct report_check *c = &r->checks[i];
 

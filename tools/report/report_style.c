@@ -81,6 +81,6 @@ const char *const report_style[] = {
     ".h0{fill:var(--h0)}.h1{fill:var(--h1)}.h2{fill:var(--h2)}.h3{fill:var(--h3)}.h4{fill:var(--h4)}"
     ".h5{fill:var(--h5)}.h6{fill:var(--h6)}.h7{fill:var(--h7)}.h8{fill:var(--h8)}.h9{fill:var(--h9)}"
     ".h10{fill:var(--h10)}.h11{fill:var(--h11)}svg .hl{fill:var(--hl)}svg .hd{fill:var(--hd)}"
-    ".fine{fill:var(--p0)}.some{fill:var(--c4)}.bad{fill:var(--fault)}\n",
+    ".fine{fill:var(--p0)}.some{fill:var(--p2)}.bad{fill:var(--fault)}\n",
     NULL,
 };
