@@ -460,8 +460,8 @@ def words(cell):
 def check_padding_word(tally):
     """CHANGELOG.md names the word that was used before."""
     faults = []
-    for part, ending in ((".", "*.md"), ("doc", "*.md"), ("man", "*.[1-9]"), ("schemas", "*.json"), ("tools", "*.[ch]")):
-        for path in sorted(glob.glob(os.path.join(SOURCE, part, "**" if part != "." else "", ending), recursive=True)):
+    for files in ("*.md", "doc/**/*.md", "man/*.[1-9]", "schemas/*.json", "tools/**/*.[ch]"):
+        for path in sorted(glob.glob(os.path.join(SOURCE, files), recursive=True)):
             name = os.path.relpath(path, SOURCE)
             if name != "CHANGELOG.md" and re.search(r"\bfill(ing|er)\b", read(name), re.I):
                 faults.append(name)

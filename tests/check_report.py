@@ -190,6 +190,108 @@ def _(work):
     assert report(shards, work)[2]["padding"]["level"] == "good"
 
 
+# ---- drift, and few positives ----------------------------------------------------------------------------------------
+
+def by_patient(rows, value):
+    """[(n, y)] of each patient: images with a value, and the sum of these."""
+    sums = collections.defaultdict(lambda: [0, 0.0])
+    for row in rows:
+        number = value(row)
+        if number is not None:
+            sums[row["patient"]][0] += 1
+            sums[row["patient"]][1] += number
+    return list(sums.values())
+
+
+def z_of(a, b):
+    """Cochran's ratio estimator over patients, p of both together (chex-inspect(1), DRIFT); None: not compared."""
+    total = [(sum(n for n, _ in side), sum(y for _, y in side)) for side in (a, b)]
+    p = sum(y for _, y in total) / (sum(n for n, _ in total) or 1)
+    if min(p * n for n, _ in total) < 5 or min(len(a), len(b)) < 2:
+        return None
+    variance = sum(len(side) / (len(side) - 1) * sum((y - p * n) ** 2 for n, y in side) / all_n ** 2
+                   for side, (all_n, _) in zip((a, b), total))
+    return (total[1][1] / total[1][0] - total[0][1] / total[0][0]) / variance ** 0.5
+
+
+def share(side):
+    return sum(y for _, y in side) / sum(n for n, _ in side)
+
+
+def differences(rows, value):
+    """[(z, share in the first split, share in another one)] of those that can be compared."""
+    sides = [by_patient(of, value) for of in rows]
+    return [(z_of(sides[0], b), share(sides[0]), share(b)) for b in sides[1:] if z_of(sides[0], b) is not None]
+
+
+@case("a drift that is good names what was compared, and the largest difference with its figures")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 200, "--size", 96)
+    shards = convert(work, csv, os.path.join(work, "in", "images"), "--size", 48, "--split", "patient:60,20,20:3")
+    rows = [list(images(shards, s["name"]).values()) for s in manifest(shards)["splits"]]
+    names = [*FINDINGS, "No Finding"]
+    found = [(*d, name) for i, name in enumerate(names)
+             for d in differences(rows, lambda r, i=i: float(r["label"][i] if i < 14 else not any(r["label"])))]
+    z, p, q, name = max(found, key=lambda d: abs(d[0]))
+    _, _, checks = report(shards, work)
+    drift = checks["prevalence"]
+    assert drift["level"] == "good" and abs(z) < 3.29, drift
+    assert f"Of 30 differences of prevalence from train, No Finding too, {len(found)} have enough" in drift["text"]
+    assert f"is that of {name}: {100 * p:.2f} % in train, {100 * q:.2f} % in " in drift["text"], drift["text"]
+    assert f"(z {z:+.1f})" in drift["text"], (z, drift["text"])
+    people = checks["people"]
+    assert people["level"] == "good"
+    for title, scale, value in (("mean age", 1, lambda r: r["age"] if r["age"] >= 0 else None),
+                                ("share of women", 100, lambda r: float(r["sex"] == b"F")),
+                                ("share of AP views", 100, lambda r: float(r["view"] == b"AP"))):
+        z, p, q = max(differences(rows, value), key=lambda d: abs(d[0]))
+        said = re.search(rf"{title} ([0-9.]+) [a-z%]+ in train, ([0-9.]+) [a-z%]+ in \w+ \(z ([-+0-9.]+)\)",
+                         people["text"])
+        assert said and said.groups() == (f"{scale * p:.1f}", f"{scale * q:.1f}", f"{z:+.1f}"), (title, people["text"])
+    done = run([program("chex-inspect"), "--check-split", shards])
+    without = [[*d, n] for *d, n in found if n != "No Finding"]
+    z, p, q, name = max(without, key=lambda d: abs(d[0]))
+    assert re.search(rf"largest \|z\|: {name}\n +{100 * p:.2f} % in train, {100 * q:.2f} % in \w+, z {z:.1f}\n",
+                     done.stdout), done.stdout
+
+
+@case("splits that are too small to compare are not said to agree")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 12, "--size", 96)
+    shards = convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
+    _, _, checks = report(shards, work)
+    assert checks["prevalence"]["level"] == "note" and "No prevalence can be compared" in checks["prevalence"]["text"]
+    assert "cannot be compared with train" in run([program("chex-inspect"), "--check-split", shards]).stdout
+
+
+def half_interval(positives, negatives, a=0.85):
+    """Hanley and McNeil, Radiology 143, 1982, 29-36."""
+    q1, q2 = a / (2 - a), 2 * a * a / (1 + a)
+    return 1.96 * ((a * (1 - a) + (positives - 1) * (q1 - a * a) + (negatives - 1) * (q2 - a * a)) /
+                   (positives * negatives)) ** 0.5
+
+
+@case("an interval of an AUROC that would reach past 1 is not given: the finding cannot be judged")
+def _(work):
+    csv = synth(os.path.join(work, "in"), 300, "--size", 96)
+    shards = convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
+    none, wide, rest = 0, 0, []
+    for split in manifest(shards)["splits"]:
+        for positives in split["positives"].values():
+            negatives = split["images"] - positives
+            if positives >= 30:
+                continue
+            none += positives == 0
+            wide += positives > 0 and 0.85 + half_interval(positives, negatives) > 1
+            if positives > 0 and 0.85 + half_interval(positives, negatives) <= 1:
+                rest.append((positives, half_interval(positives, negatives)))
+    assert none and wide and rest
+    text = report(shards, work)[2]["positives"]["text"]
+    assert f" {none} cannot be judged without a positive" in text and f" {wide} cannot be judged with so few" in text
+    said = re.search(r"With (\d+), an AUROC of 0.85 would be known to within (0\.\d+)", text)
+    assert (int(said[1]), said[2]) == (min(rest)[0], f"{min(rest)[1]:.2f}") and 0.85 + float(said[2]) <= 1, text
+
+
 @case("a part of ChestX-ray14 is not taken for the whole of it")
 def _(work):
     shards = os.path.join(work, "part")

@@ -38,13 +38,27 @@ variance(const struct ratio *r, double p)
     return sum / (r->n * r->n) * (double)r->clusters / (double)(r->clusters - 1);
 }
 
+/* y / n of both together. */
+static double
+pooled(const struct ratio *a, const struct ratio *b)
+{
+    return a->n + b->n > 0 ? (a->y + b->y) / (a->n + b->n) : 0;
+}
+
+bool
+ratio_comparable(const struct ratio *a, const struct ratio *b, double expected)
+{
+    double p = pooled(a, b);
+
+    return p * a->n >= expected && p * b->n >= expected && a->clusters > 1 && b->clusters > 1;
+}
+
 double
 ratio_z(const struct ratio *a, const struct ratio *b, double expected)
 {
-    double p = a->n + b->n > 0 ? (a->y + b->y) / (a->n + b->n) : 0;
-    double error = sqrt(variance(a, p) + variance(b, p));
+    double p = pooled(a, b), error = sqrt(variance(a, p) + variance(b, p));
 
-    if (p * a->n < expected || p * b->n < expected || a->clusters < 2 || b->clusters < 2)
+    if (!ratio_comparable(a, b, expected))
         return 0;
     return error > 0 ? (ratio_value(b) - ratio_value(a)) / error : 0;
 }

@@ -11,6 +11,7 @@
 #ifndef CHEX_TOOLS_RATIO_H
 #define CHEX_TOOLS_RATIO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ratio {
@@ -25,9 +26,13 @@ void ratio_add(struct ratio *r, double n, double y);
 double ratio_value(const struct ratio *r);
 
 /*
+ * Can a and b be compared?  Not if fewer than `expected` of y would be expected in one of them, because z is then far
+ * from normal; and not if one has a single patient, because it then has no variance.
+ */
+bool ratio_comparable(const struct ratio *a, const struct ratio *b, double expected);
+/*
  * The difference b - a in standard errors, each that of p in both together: good even where no image of one has it.
- * 0 where fewer than `expected` of y would be expected in one of them: there z is far from normal; and where one has a
- * single patient: there is no variance.
+ * 0 if they cannot be compared.
  */
 double ratio_z(const struct ratio *a, const struct ratio *b, double expected);
 

@@ -140,6 +140,31 @@ images_json(const struct split_check *c)
 
 /* ---- prevalence ------------------------------------------------------------------------------------------------ */
 
+/* Split s has the prevalences of the first one: the largest of the differences that were compared. */
+static void
+print_largest(const struct split_check *c, unsigned s)
+{
+    const struct split_sums *a = &c->sums[0], *b = &c->sums[s];
+    unsigned f, compared = 0, largest = 0;
+
+    for (f = 0; f < CHEX_FINDINGS; f++) {
+        if (!ratio_comparable(&a->finding[f], &b->finding[f], SPLIT_EXPECTED))
+            continue;
+        if (compared++ == 0 || fabs(split_z(a, b, f)) > fabs(split_z(a, b, largest)))
+            largest = f;
+    }
+    if (compared == 0) {
+        printf("labels   %s cannot be compared with %s: too few images or patients\n", split_name(c, s),
+               split_name(c, 0));
+        return;
+    }
+    printf("labels   %s has the prevalences of %s, as far as chance allows\n", split_name(c, s), split_name(c, 0));
+    printf("         %u of %d findings compared; largest |z|: %s\n", compared, CHEX_FINDINGS,
+           chex_finding_name(largest));
+    printf("         %.2f %% in %s, %.2f %% in %s, z %.1f\n", 100 * ratio_value(&a->finding[largest]), split_name(c, 0),
+           100 * ratio_value(&b->finding[largest]), split_name(c, s), split_z(a, b, largest));
+}
+
 /* Split s against the first one: the findings that differ. */
 static void
 print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
@@ -150,7 +175,7 @@ print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
     for (f = 0; f < CHEX_FINDINGS; f++)
         differ += fabs(split_z(a, b, f)) >= SPLIT_Z;
     if (differ == 0) {
-        printf("labels   %s has the prevalences of %s, as far as chance allows\n", split_name(c, s), split_name(c, 0));
+        print_largest(c, s);
         return;
     }
     printf("labels   %s%s differs from %s in %u of %d findings%s\n", in->color.yellow, split_name(c, s),

@@ -5,6 +5,7 @@ report_sources = \
 	tools/report/report_checks.c \
 	tools/report/report_checks.h \
 	tools/report/report_count.c \
+	tools/report/report_drift.c \
 	tools/report/report_leaks.c \
 	tools/report/report_matrix.c \
 	tools/report/report_page.c \

@@ -18,7 +18,6 @@
 #define FEW_NAMED  4  /* of such findings in a split */
 #define OLD        100
 #define NIH_IMAGES 112120 /* rows of both label files of NIH */
-#define DIFFERENT  SPLIT_Z
 #define AUROC      0.85
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
@@ -99,94 +98,11 @@ judge_padding(struct html_report *r)
     else
         report_check_say(
             c,
-            "%s record%s of weight 0: copies of other images, in the room at the end of a split and in place of rejected "
-            "images. This page leaves them out; leave them out of loss, metrics and statistics. A reader that ignores "
+            "%s record%s of weight 0: copies of other images, in the room at the end of a split and in place of "
+            "rejects. "
+            "This page leaves them out; leave them out of loss, metrics and statistics. A reader that ignores "
             "image/weight reads these images twice.",
             TEXT(n), report_plural(n));
-}
-
-/* ---- drift ----------------------------------------------------------------------------------------------------- */
-
-/* One split against the first one, in the findings and No Finding; whether there is a difference. */
-static unsigned
-drift_of(const struct html_report *r, struct report_check *c, unsigned s)
-{
-    const struct ratio *a = r->split[0].variable, *b = r->split[s].variable;
-    unsigned f, differ = 0;
-
-    for (f = 0; f <= VARIABLE_NONE; f++)
-        differ += fabs(ratio_z(&a[f], &b[f], SPLIT_EXPECTED)) >= DIFFERENT;
-    if (differ == 0)
-        return 0;
-    report_check_say(c, "%s differs from %s in %u of %d: ", report_split_name(r, s), report_split_name(r, 0), differ,
-                     VARIABLE_NONE + 1);
-    for (f = 0; f <= VARIABLE_NONE; f++) {
-        double z = ratio_z(&a[f], &b[f], SPLIT_EXPECTED);
-
-        if (fabs(z) >= DIFFERENT)
-            report_check_say(c, "%s %.2f to %.2f %% (z %+.1f)%s", report_finding_name(f), 100 * ratio_value(&a[f]),
-                             100 * ratio_value(&b[f]), z, --differ ? ", " : ". ");
-    }
-    return 1;
-}
-
-static void
-judge_drift(struct html_report *r)
-{
-    struct report_check *c = report_check_begin(r, "prevalence", "Drift of prevalence", LEVEL_GOOD, 0);
-    unsigned s;
-
-    for (s = 1; s < r->dataset->info.split_count; s++)
-        c->count += drift_of(r, c, s);
-    if (c->count > 0)
-        c->level = LEVEL_LOOK;
-    else if (r->dataset->info.split_count == 1)
-        report_check_say(c, "One split: nothing to compare. ");
-    else
-        report_check_say(c, "All splits have the prevalences of %s, No Finding too, as far as chance allows. ",
-                         report_split_name(r, 0));
-    if (c->count > 0)
-        report_check_say(c, "Thresholds, class weights and precision do not carry over. ");
-    report_check_say(c, "Shown is |z| from %.2f (p < .001, patients as clusters).", DIFFERENT);
-}
-
-static void
-judge_people(struct html_report *r)
-{
-    static const struct {
-        enum report_variable variable;
-        const char *name, *unit;
-        double scale;
-    } of[] = {{VARIABLE_AGE, "mean age", " years", 1},
-              {VARIABLE_FEMALE, "share of women", " %", 100},
-              {VARIABLE_AP, "share of AP views", " %", 100}};
-    struct report_check *c = report_check_begin(r, "people", "Drift of age, sex, view", LEVEL_GOOD, 0);
-    unsigned s, i;
-
-    for (s = 1; s < r->dataset->info.split_count; s++) {
-        for (i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
-            const struct ratio *a = &r->split[0].variable[of[i].variable], *b = &r->split[s].variable[of[i].variable];
-            double z = ratio_z(a, b, SPLIT_EXPECTED);
-
-            if (fabs(z) < DIFFERENT)
-                continue;
-            c->count++;
-            report_check_say(c, "%s: %s %.1f%s, %.1f in %s (z %+.1f). ", report_split_name(r, s), of[i].name,
-                             of[i].scale * ratio_value(b), of[i].unit, of[i].scale * ratio_value(a),
-                             report_split_name(r, 0), z);
-        }
-    }
-    if (c->count > 0) {
-        c->level = LEVEL_LOOK;
-        report_check_say(
-            c, "AP films are mostly taken at the bed of sicker patients, so a network can learn the view in place of "
-               "the finding: report results by view.");
-    } else if (r->dataset->info.split_count == 1) {
-        report_check_say(c, "One split: nothing to compare.");
-    } else {
-        report_check_say(c, "Mean age and the shares of women and AP views agree with %s (|z| below %.2f).",
-                         report_split_name(r, 0), DIFFERENT);
-    }
 }
 
 /* ---- few positives --------------------------------------------------------------------------------------------- */
@@ -217,11 +133,46 @@ find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
     return used;
 }
 
+/* What the positives of the findings named by find_few() allow. */
+struct precision {
+    unsigned without;          /* findings without a positive, or without a negative: no AUROC */
+    unsigned too_wide;         /* findings whose interval would reach past 1 */
+    const struct ratio *least; /* the rarest of the others, or NULL */
+};
+
+static void
+add_precision(struct precision *p, const struct ratio *v)
+{
+    if (v->y < 1 || v->n <= v->y)
+        p->without++;
+    else if (AUROC + half_interval(v->y, v->n - v->y) > 1)
+        p->too_wide++;
+    else if (!p->least || v->y < p->least->y)
+        p->least = v;
+}
+
+static void
+say_precision(struct report_check *c, const struct precision *p)
+{
+    if (p->without > 0)
+        report_check_say(c, " %u cannot be judged without a positive and a negative image.", p->without);
+    if (p->too_wide > 0)
+        report_check_say(c,
+                         " %u cannot be judged with so few: the 95 %% interval of an AUROC of %.2f would reach "
+                         "past 1.",
+                         p->too_wide, AUROC);
+    if (p->least)
+        report_check_say(c,
+                         " With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since "
+                         "images of a patient are alike.",
+                         p->least->y, AUROC, half_interval(p->least->y, p->least->n - p->least->y));
+}
+
 static void
 judge_positives(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
-    const struct ratio *least = NULL;
+    struct precision precision = {0};
     unsigned s, i, few[CHEX_FINDINGS];
 
     for (s = 0; s < r->dataset->info.split_count; s++) {
@@ -235,22 +186,17 @@ judge_positives(struct html_report *r)
             report_check_say(c, "%s%s %.0f", i ? ", " : "", chex_finding_name(few[i]), v[few[i]].y);
         if (used > FEW_NAMED)
             report_check_say(c, " and %u more", used - FEW_NAMED);
-        least = !least || v[few[0]].y < least->y ? &v[few[0]] : least;
+        for (i = 0; i < used; i++)
+            add_precision(&precision, &v[few[i]]);
         c->count += used;
     }
-    if (!least) {
+    if (c->count == 0) {
         report_check_say(c, "Every finding has at least %d positives in every split.", FEW);
         return;
     }
     c->level = LEVEL_LOOK;
-    if (least->y < 1)
-        report_check_say(c, ". Without a positive there is no AUROC.");
-    else if (least->n > least->y)
-        report_check_say(
-            c,
-            ". With %.0f, an AUROC of %.2f would be known to within %.2f (95 %%), and less well since images of a "
-            "patient are alike.",
-            least->y, AUROC, half_interval(least->y, least->n - least->y));
+    report_check_say(c, ".");
+    say_precision(c, &precision);
     report_check_say(c, " Named are those with fewer than %d.", FEW);
 }
 
@@ -380,8 +326,7 @@ report_judge(struct html_report *r)
     judge_manifest(r);
     report_judge_patients(r);
     report_judge_equal(r);
-    judge_drift(r);
-    judge_people(r);
+    report_check_drift(r);
     judge_positives(r);
     judge_pixels(r);
     judge_ages(r);

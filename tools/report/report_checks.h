@@ -23,6 +23,8 @@ void report_check_name(struct report_check *c, const char *name);
 const char *report_split_name(const struct html_report *r, unsigned split);
 const char *report_plural(uint64_t n); /* "" or "s" */
 
+/* The checks of report_drift.c. */
+void report_check_drift(struct html_report *r);
 /* The checks of report_leaks.c. */
 void report_judge_patients(struct html_report *r);
 void report_judge_equal(struct html_report *r);
