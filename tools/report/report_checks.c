@@ -134,14 +134,14 @@ find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
 }
 
 /* What the positives of the findings named by find_few() allow. */
-struct precision {
+struct auroc_precision {
     unsigned without;          /* findings without a positive, or without a negative: no AUROC */
     unsigned too_wide;         /* findings whose interval would reach past 1 */
     const struct ratio *least; /* the rarest of the others, or NULL */
 };
 
 static void
-add_precision(struct precision *p, const struct ratio *v)
+add_precision(struct auroc_precision *p, const struct ratio *v)
 {
     if (v->y < 1 || v->n <= v->y)
         p->without++;
@@ -152,7 +152,7 @@ add_precision(struct precision *p, const struct ratio *v)
 }
 
 static void
-say_precision(struct report_check *c, const struct precision *p)
+say_precision(struct report_check *c, const struct auroc_precision *p)
 {
     if (p->without > 0)
         report_check_say(c, " %u cannot be judged without a positive and a negative image.", p->without);
@@ -172,7 +172,7 @@ static void
 judge_positives(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
-    struct precision precision = {0};
+    struct auroc_precision precision = {0};
     unsigned s, i, few[CHEX_FINDINGS];
 
     for (s = 0; s < r->dataset->info.split_count; s++) {
