@@ -20,7 +20,8 @@
  *     if (status == CHEX_OK)
  *         batch.pixels = malloc(32 * chex_dataset_info(ds)->pixel_size);
  *     while (batch.pixels &&
- *            (status = chex_reader_next(reader, &batch, &err)) == CHEX_OK && batch.count > 0)
+ *            (status = chex_reader_next(reader, &batch, &err)) == CHEX_OK &&
+ *            batch.count > 0)
  *         use(batch.pixels, batch.labels, batch.count);
  *     if (status != CHEX_OK)
  *         fprintf(stderr, "%s\n", err.text);
