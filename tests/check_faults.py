@@ -158,17 +158,24 @@ def _(work):
 
 
 @functools.lru_cache(None)
-def archives(work):
-    """The images of the conversion in every form of archive that is read: {form: path}."""
+def archives(work, noise=0):
+    """
+    The images of the conversion in every form of archive that is read: {form: path}.  In their middle is a file of
+    `noise` bytes, so that a larger archive is read in several pieces.
+    """
     images = os.path.join(work, "source", "images")
-    paths = {form: os.path.join(work, "a." + form) for form in ("tar", "tar.gz", "tar.xz", "tar.bz2", "zip")}
+    members = [os.path.join(images, name) for name in sorted(os.listdir(images))]
+    if noise:
+        members.insert(3, write(os.path.join(work, "noise"), random.Random(SEED).randbytes(noise)))
+    paths = {form: os.path.join(work, f"{noise}.{form}") for form in ("tar", "tar.gz", "tar.xz", "tar.bz2", "zip")}
     for form, path in paths.items():
         if form != "zip":
             with tarfile.open(path, "w:" + form[4:]) as archive:
-                archive.add(images, "images")
+                for member in members:
+                    archive.add(member, "images/" + os.path.basename(member))
     with zipfile.ZipFile(paths["zip"], "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(os.listdir(images)):
-            archive.write(os.path.join(images, name), "images/" + name)
+        for member in members:
+            archive.write(member, "images/" + os.path.basename(member))
     if shutil.which("zstd"):
         subprocess.run(["zstd", "-q", paths["tar"]], check=True)
         paths["tar.zst"] = paths["tar"] + ".zst"
@@ -241,43 +248,83 @@ def _(work):
         c.check_folder(folder)
 
 
-def fail_input(c, fault):
-    """A fault of the input: once it is nothing; for ever an image is rejected, or the run ends, and a rerun heals."""
+ERRORS = {"EIO": "Input/output error", "ESTALE": "Stale file handle"}
+
+
+def fail_input(c, below, fault, *options):
+    """
+    A fault of the input.  If it passes, the run does not notice it.  If it lasts, it is reported as such and nothing
+    is published.  Then the same command without the fault resumes.
+    """
+    _, _, times, what = fault.split(":")
     folder = c.new_folder()
     try:
-        ended = harness.run(c.command(folder), [c.source], fault)
-        assert ended.code in (1, 3, 4), f"exit code {ended.code}: {ended.err[-300:]}"
-        if fault.endswith(("ENOMEM", "EMFILE")):  # of this process, not of the image: none is rejected for it
-            missed = os.path.isdir(folder) and harness.read_tree(folder) == c.tree  # the last number is one too many
-            assert ended.code == 4 or missed, f"exit code {ended.code}: {ended.err[-300:]}"
-        if ended.code == 1 and not os.path.exists(os.path.join(folder, "manifest.json")):
-            assert "could be read" in ended.err, ended.err  # every image of a split is damaged
-        elif ended.code == 1 and harness.read_tree(folder) != c.tree:
-            rejects = slurp(os.path.join(folder, "rejects.jsonl")).decode()
-            assert "read error" in rejects, rejects
-            assert c.say(folder) == 0, "chex-inspect finds faults in what is left"
-            again = harness.run(c.command(folder), [])  # the fault was the system's: the same command mends it
-            assert again.code == 1, again.err
-            harness.differ(harness.read_tree(folder), c.tree)
-        passing = re.match(r"(read|open|list):\d+:once:(EIO|ESTALE|EINTR)$", fault)
-        assert not passing or harness.read_tree(folder) == c.tree, f"one call that failed in passing: {ended.err}"
+        ended = harness.run(c.command(folder, *options), below, fault)
+        whole = os.path.isdir(folder) and harness.read_tree(folder) == c.tree
+        good = 0 if "--allow-rejects" in options else 1  # one image is damaged
+        if whole:
+            assert ended.code == good, f"exit code {ended.code}: {ended.err[-300:]}"
+        else:
+            assert what != "EINTR" and (times == "ever" or what not in ERRORS), f"it passed: {ended.err[-300:]}"
+            assert ended.code in ((4,) if what in ("ENOMEM", "EMFILE") else (3, 4)), f"{ended.code}: {ended.err[-300:]}"
+            assert "amaged" not in ended.err and ERRORS.get(what, "") in ended.err, ended.err
+            assert not os.path.exists(os.path.join(folder, "manifest.json")), f"it is published: {ended.err}"
         c.check_folder(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@case("convert: every read, open and listing of the input fails")
+def input_faults(c, below, kinds, tried):
+    """Faults at each call, or at a sample of about `tried` of them: {kind: errors} that pass, and that last."""
+    ended = harness.run(c.command(c.new_folder()), below, report=c.new_folder())
+    assert ended.code == 1, ended.err
+    for kind, what in ((kind, what) for kind, whats in kinds.items() for what in whats):
+        for times in ("once",) if what == "EINTR" else ("once", "3", "ever"):
+            assert ended.counts[kind] > 0, kind
+            yield from (f"{kind}:{n}:{times}:{what}" for n in numbers(ended.counts[kind], tried))
+
+
+@case("convert: an input of which a read, open, stat or listing fails for good is never published without its images")
 def _(work):
     c = conversion(work)
-    ended = harness.run(c.command(c.new_folder()), [c.source], report=c.new_folder())
-    kinds = {"read": ("EIO", "ESTALE", "EINTR", "ENOMEM", "short"), "open": ("EMFILE", "EIO", "ESTALE", "EINTR"),
-             "list": ("EIO", "ESTALE")}
+    cases = [*input_faults(c, [c.source], {kind: ("EIO",) for kind in ("read", "open", "stat", "list")}, 30),
+             *input_faults(c, [c.source], {"read": ("ESTALE", "EINTR", "ENOMEM", "short"),
+                                           "open": ("ESTALE", "EINTR", "EMFILE"), "list": ("ESTALE",)}, 8)]
+    harness.in_parallel(lambda t: fail_input(c, [c.source], *t),
+                        [(fault, *options) for fault in cases for options in ([], ["--allow-rejects", "100%"])])
+
+
+@case("convert: a read error of an archive, of every form, is no damage: nothing is published, a rerun resumes")
+def _(work):
+    c = conversion(work)
     cases = []
-    for kind, what in ((kind, what) for kind, whats in kinds.items() for what in whats):
-        tried = 8 if what in ("ESTALE", "EINTR", "ENOMEM") else 40
-        for mode in ("once",) if what == "EINTR" else ("once", "ever"):
-            cases += [f"{kind}:{n}:{mode}:{what}" for n in numbers(ended.counts[kind], tried if mode == "once" else 8)]
-    harness.in_parallel(lambda fault: fail_input(c, fault), cases)
+    for path in archives(c.work, 1200000).values():
+        a = c.reading(path)
+        faults = list(input_faults(a, [path], {kind: ("EIO",) for kind in ("read", "open", "stat")}, 8))
+        cases += [(a, [path], fault, "--allow-rejects", "100%") for fault in faults]
+        lasting = [fault.replace("EIO", "ESTALE") for fault in faults if "ever" in fault]
+        cases += [(a, [path], fault, *options) for fault in lasting for options in ([], ["--allow-missing"])]
+    harness.in_parallel(lambda t: fail_input(*t), cases)
+
+
+@case("convert: a read error of a loose image does not keep others from their slots, and is no conflict with an archive")
+def _(work):
+    c = conversion(work)
+    images = os.path.join(c.source, "images")
+    names = sorted(os.listdir(images))
+    bad = os.path.join(images, names[1])
+    folder = c.new_folder()
+    ended = harness.run([a for a in c.command(folder) if a != "-q"], [bad], "read:1:ever:EIO")
+    assert ended.code == 3 and f"unread {names[1]}: read error at byte 0: Input/output error" in ended.err, ended.err
+    assert f"chex-convert: '{names[1]}': read error" in ended.err and "same command again resumes" in ended.err, ended.err
+    ended = harness.finish(harness.start(c.command(folder, "--allow-rejects", "1"), [images], report=folder + ".report"),
+                           folder + ".report")
+    assert ended.code == 0 and ended.counts["open"] < 6, f"{ended.counts}: {ended.err}"
+    harness.differ(harness.read_tree(folder), c.tree)
+    both = c.command(c.new_folder(), "-i", archives(c.work)["tar"])
+    for fault in ("read:1:ever:EIO", "open:1:ever:EIO", "stat:3:ever:EIO"):
+        ended = harness.run(both, [bad], fault)
+        assert ended.code == 3 and "Input/output error" in ended.err and "twice" not in ended.err, ended.err
 
 
 @case("convert: threads that cannot be started are done without, and that is said")
@@ -370,6 +417,31 @@ def fail_inspect(c, command, fault, reference):
                   and "cannot open" in ended.out.decode() + ended.err)  # a shard that may not be read is a fault
         assert ended.code in (3, 4) or (ended.code == 1 and denied), f"exit code {ended.code}: {ended.err}{ended.out}"
         assert ended.err.strip() or ended.out.strip(), "an exit code without a word"
+
+
+@case("inspect --source: a read error is reported as such, with exit code 3 or 4, and never as damage")
+def _(work):
+    c = conversion(work)
+    csv_path = c.options[c.options.index("-l") + 1]
+
+    def one(t):
+        path, fault, reference = t
+        ended = harness.run([c.inspect, "-j", "1", "--source", "-i", path, "-l", csv_path], [path], fault)
+        said = ended.out.decode() + ended.err
+        if ":ever:" not in fault or ended.code == 1:
+            assert (ended.code, ended.out) == (reference.code, reference.out), f"exit code {ended.code}: {said}"
+        else:
+            assert ended.code in (3, 4) and "Input/output error" in said, f"exit code {ended.code}: {said}"
+            assert "fetch" not in said and "damaged at" not in said, said
+
+    cases = []
+    for path in [*archives(c.work).values(), os.path.join(c.source, "images")]:
+        reference = harness.run([c.inspect, "-j", "1", "--source", "-i", path, "-l", csv_path], [path],
+                                report=c.new_folder())
+        assert reference.code == 1, reference.err  # one image is cut
+        cases += [(path, f"{kind}:{n}:{times}:EIO", reference) for kind in ("read", "open", "stat")
+                  for times in ("once", "3", "ever") for n in numbers(reference.counts[kind], 8)]
+    harness.in_parallel(one, cases)
 
 
 @case("inspect: every read, open and allocation fails")

@@ -246,16 +246,17 @@ read_archive(struct chex_error *why)
         if (status == CHEX_OK)
             status = unlabeled_add(&unlabeled, member.name, why);
     }
-    /* A file that cannot be read any further is as good as one that is cut. */
-    if ((status == CHEX_OK || status == CHEX_ERR_DAMAGED) && image_archive_fault(a))
-        status = error_set(why, CHEX_ERR_READ, "%s", image_archive_fault(a)->error.text);
+    if ((status == CHEX_OK || status == CHEX_ERR_DAMAGED) && image_archive_fault(a)) {
+        *why = image_archive_fault(a)->error;
+        status = why->status;
+    }
     unlabeled_release(&unlabeled);
     buffer_release(&b);
     image_archive_close(a);
     return status;
 }
 
-START_TEST(archives_are_read_without_memory)
+START_TEST(a_lack_of_memory_and_a_read_error_are_not_damage)
 {
     struct buffer b = {0}, packed = {0};
 
@@ -375,7 +376,7 @@ archive_case(Suite *suite)
         tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault);
         tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them);
         tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
-        tcase_add_test(tests, archives_are_read_without_memory);
+        tcase_add_test(tests, a_lack_of_memory_and_a_read_error_are_not_damage);
         tcase_add_test(tests, a_wish_to_stop_is_heard_and_no_fault);
         tcase_add_test(tests, what_is_no_archive_is_not_opened);
         tcase_add_test(tests, an_encrypted_zip_is_not_opened);

@@ -64,6 +64,16 @@ on_reject(void *context, const char *name, const struct chex_error *why)
 }
 
 static void
+on_unread(void *context, const char *name, const struct chex_error *why)
+{
+    struct watcher *w = context;
+    char who[RANK_NAME];
+
+    if (!w->common->quiet)
+        progress_line_fault(&w->line, "%sunread %s: %s", name_rank(w->ranks, who), name, why->text);
+}
+
+static void
 on_damaged(void *context, const char *path, const struct archive_fault *fault)
 {
     struct watcher *w = context;
@@ -102,6 +112,7 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     struct convert_watch watch = {.begin = on_begin,
                                   .tick = on_tick,
                                   .reject = on_reject,
+                                  .unread = on_unread,
                                   .damaged = on_damaged,
                                   .differs = on_differs,
                                   .context = &watcher,
@@ -177,7 +188,9 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
         code = cli_error(&convert_program, common, err);
         if (status == CHEX_ERR_STOPPED && !c->running && !common->quiet)
             fprintf(stderr, "next     the same command again; nothing was written yet\n");
-        else if ((status == CHEX_ERR_STOPPED || (status == CHEX_ERR_WRITE && c->resumed.shards > 0)) && !common->quiet)
+        else if ((status == CHEX_ERR_STOPPED ||
+                  ((status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && c->resumed.shards > 0)) &&
+                 !common->quiet)
             printable_line(stderr, "next     the same command %s resumes; what is in '%s' is kept",
                            cli->convert.force ? "without --force" : "again", cli->convert.out);
         if (status == CHEX_ERR_MISSING && c->inputs_read && !common->quiet)

@@ -122,8 +122,8 @@ enum chex_status convert_check_output(const struct convert *c, struct chex_error
 uint64_t convert_free_space(const char *path);
 
 /*
- * While it runs; done counts images in their slots, those of earlier runs too.  Of several ranks each calls reject for
- * its own images; rank 0 alone calls the others, tick for its own part.
+ * While it runs; done counts images in their slots, those of earlier runs too.  Of several ranks each calls reject and
+ * unread for its own images; rank 0 alone calls the others, tick for its own part.
  */
 struct convert_watch {
     /* once, before the first image: c->resumed says what was there, c->counts what of it is this process's part */
@@ -131,6 +131,8 @@ struct convert_watch {
     void (*tick)(void *context, const struct convert *c, uint64_t done, uint64_t rejects);
     /* one image that was rejected; called by any thread, one at a time */
     void (*reject)(void *context, const char *name, const struct chex_error *why);
+    /* one image that cannot be read because a call fails: it is no reject, and the run will fail; as reject */
+    void (*unread)(void *context, const char *name, const struct chex_error *why);
     /* an archive that is damaged, once it has been read; as reject */
     void (*damaged)(void *context, const char *path, const struct archive_fault *fault);
     /* a shard that was made again and is not what it was; by the calling thread */
@@ -161,6 +163,8 @@ enum chex_status convert_compare(const struct convert *c, const char *purpose, e
  *                   than may be rejected.  A rerun resumes.
  * CHEX_ERR_MISSING  all archives were read and images are missing: c->preflight has the table, CONVERT_MISSING_NAME
  *                   the list.  A rerun with more inputs resumes.
+ * CHEX_ERR_READ     an image or an archive cannot be read, though it was tried again (file.h).  The other loose images
+ *                   are in their slots, if no more than 20 cannot be read.  A rerun resumes.
  * CHEX_ERR_USAGE    two images of one name with different content
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the space needed and free), CHEX_ERR_MEMORY
  */

@@ -21,14 +21,20 @@
 /* Rejects up to this number never end a run early: a few bad files of a small folder are no wrong folder. */
 #define FEW_REJECTS 20
 
+/* More read errors than this end a pass early: the disk or the network fails, not a few blocks of it. */
+#define FEW_UNREAD 20
+
 struct job {
     struct convert *convert;
     const struct convert_watch *watch;
     struct store *store;
     uint64_t reject_limit; /* more of them end the run */
     atomic_size_t processed;
-    pthread_mutex_t lock; /* counts, and the calls of watch->reject and watch->damaged */
+    pthread_mutex_t lock; /* counts, and the calls of watch->reject, watch->unread and watch->damaged */
     /* of one pass: */
+    unsigned unread;                /* images with a read error; their slots stay empty */
+    uint64_t first_unread;          /* item_of() the first of them, in the order of the slots */
+    struct chex_error unread_error; /* of that one */
     struct threads threads;
     struct image_reader reader;
     struct queue *queue;
@@ -139,11 +145,56 @@ take_reject(struct job *job, const struct queue_entry *e, const struct chex_erro
     return store_reject(job->store, e->shard, e->index, why, err);
 }
 
-/* Statuses that are the fault of one file: the run rejects it and takes the next. */
-static bool
-is_reject(enum chex_status status)
+/* The order of errors is that of the slots. */
+static uint64_t
+item_of(const struct queue_entry *e)
 {
-    return chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING;
+    return (uint64_t)e->shard << 32 | e->index;
+}
+
+/* The error of a pass with images that cannot be read. */
+static enum chex_status
+fail_unread(const struct job *job, struct chex_error *err)
+{
+    *err = job->unread_error;
+    if (job->unread > 1)
+        error_context(err, CHEX_ERR_READ, "%u images cannot be read; the first", job->unread);
+    return CHEX_ERR_READ;
+}
+
+/*
+ * A call that reads this image has failed, after all tries.  The image may be good, so it is not rejected: its slot
+ * stays empty, the other images are converted, and then the pass fails.
+ */
+static enum chex_status
+take_unread(struct job *job, const struct queue_entry *e, const struct chex_error *why, struct chex_error *err)
+{
+    const char *name = job->convert->labels.entry[e->row].name;
+    enum chex_status status = CHEX_OK;
+
+    pthread_mutex_lock(&job->lock);
+    if (job->unread++ == 0 || item_of(e) < job->first_unread) {
+        job->first_unread = item_of(e);
+        job->unread_error = *why;
+        error_context(&job->unread_error, CHEX_ERR_READ, "'%s'", name);
+    }
+    if (job->watch->unread)
+        job->watch->unread(job->watch->context, name, why);
+    if (job->unread > FEW_UNREAD)
+        status = fail_unread(job, err);
+    pthread_mutex_unlock(&job->lock);
+    return status;
+}
+
+/*
+ * Is this the fault of one file?  Then the run rejects it and takes the next.  A file that changed while it was read is
+ * CHEX_ERR_READ too, but no call failed.
+ */
+static bool
+is_reject(const struct chex_error *why)
+{
+    return chex_status_is_data(why->status) || why->status == CHEX_ERR_MISSING ||
+           (why->status == CHEX_ERR_READ && why->cause == 0);
 }
 
 static enum chex_status
@@ -161,8 +212,10 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
         count_traits(&c->counts, &traits, name);
         pthread_mutex_unlock(&job->lock);
         status = store_put(job->store, e->shard, e->index, w->record, err);
-    } else if (is_reject(status)) {
+    } else if (is_reject(&why)) {
         status = take_reject(job, e, &why, err);
+    } else if (status == CHEX_ERR_READ) {
+        return take_unread(job, e, &why, err);
     } else {
         *err = why;
         if (status != CHEX_ERR_STOPPED)
@@ -174,13 +227,6 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
 }
 
 /* ---- threads -------------------------------------------------------------------------------------------------- */
-
-/* The order of errors is that of the slots. */
-static uint64_t
-item_of(const struct queue_entry *e)
-{
-    return (uint64_t)e->shard << 32 | e->index;
-}
 
 static enum chex_status
 work(void *context, uint64_t *item, struct chex_error *err)
@@ -326,6 +372,7 @@ run_pass(struct job *job, struct chex_error *err)
 
     if (!planned)
         return error_memory(err);
+    job->unread = 0;
     job->threads = (struct threads){.stop = job->watch->stop, .tick = tick, .context = job};
     job->reader = (struct image_reader){
         .labels = &c->labels,
@@ -349,6 +396,8 @@ run_pass(struct job *job, struct chex_error *err)
     job->reader.queue = job->queue;
     if (status == CHEX_OK)
         status = run_threads(job, err);
+    if (status == CHEX_OK && job->unread > 0)
+        status = fail_unread(job, err);
     c->repeated += job->reader.repeated;
     unlabeled_sort(&c->unlabeled);
     queue_free(job->queue);

@@ -38,7 +38,8 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     if (status == CHEX_ERR_STOPPED)
         return status;
     if (status != CHEX_OK)
-        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
+        return error_context(err, status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ ? status : CHEX_ERR_MISSING,
+                             "'%s'", path);
     while ((status = image_archive_next(archive, &member, &found, err)) == CHEX_OK && found) {
         const struct entry *entry = labels_find(labels, member.name);
 
@@ -46,7 +47,9 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
             atomic_store(&index->there[entry - labels->entry], true);
     }
     fault = image_archive_fault(archive);
-    if (status == CHEX_OK && fault && fault->error.status == CHEX_ERR_LIMIT)
+    if (status == CHEX_ERR_READ)
+        error_context(err, status, "'%s'", path);
+    else if (status == CHEX_OK && fault && fault->error.status == CHEX_ERR_LIMIT)
         status = error_set(err, CHEX_ERR_LIMIT, "'%s' at byte %s: %s", path, COUNT_TEXT(fault->offset),
                            fault->error.text);
     else if (status == CHEX_OK && fault)

@@ -49,8 +49,8 @@ enum chex_status convert_reject_missing(struct convert *c, struct store *store, 
 /* ---- convert_retry.c ------------------------------------------------------------------------------------------- */
 
 /*
- * Of a complete data set: how many of the images that were rejected because they could not be read, or were not there,
- * can be read now?  Into c->retried.  CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.
+ * Of a complete data set: how many of the images that were rejected because they were not there, or changed while they
+ * were read, can be read now?  Into c->retried.  CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.
  */
 enum chex_status convert_probe_rejects(struct convert *c, const struct folder *folder, struct chex_error *err);
 

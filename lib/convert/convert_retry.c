@@ -1,9 +1,9 @@
 /*
- * convert_retry.c - rejects of a complete data set for which the system was to blame, not the file
+ * convert_retry.c - retries rejects of a complete data set for which the system was to blame, not the file
  *
- * Where a disk could not be read for a while, or a file was not there, a padding record has the place of an image.  The
- * same command probes those files; it opens the data set again only if one can be read now, since that takes as long as
- * reading all of it.
+ * If a file was not there, or changed while it was read, a padding record has the place of the image.  The same command
+ * probes such files.  It opens the data set again only if one of them can be read now, since that takes as long as
+ * reading the whole data set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

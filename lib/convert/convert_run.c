@@ -47,6 +47,15 @@ on_reject(void *context, const char *name, const struct chex_error *why)
         r->watch->reject(r->watch->context, name, why);
 }
 
+static void
+on_unread(void *context, const char *name, const struct chex_error *why)
+{
+    struct convert_run *r = context;
+
+    if (r->watch->unread)
+        r->watch->unread(r->watch->context, name, why);
+}
+
 /* Every rank reads every archive. */
 static void
 on_damaged(void *context, const char *path, const struct archive_fault *fault)
@@ -60,8 +69,12 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
 static struct convert_watch
 watch_of(struct convert_run *r)
 {
-    return (struct convert_watch){
-        .tick = on_tick, .reject = on_reject, .damaged = on_damaged, .context = r, .stop = r->stop};
+    return (struct convert_watch){.tick = on_tick,
+                                  .reject = on_reject,
+                                  .unread = on_unread,
+                                  .damaged = on_damaged,
+                                  .context = r,
+                                  .stop = r->stop};
 }
 
 /* ---- opening -------------------------------------------------------------------------------------------------- */

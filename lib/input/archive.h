@@ -21,7 +21,8 @@
  * damaged one, with CHEX_ERR_LIMIT in its fault, and so is a zip member of a method that may need more (lzma, xz,
  * ppmd).  gzip takes less than 1 MiB, bzip2 5 MiB, zstd at most its window of 128 MiB, which libzstd holds to.
  *
- * No memory and a wish to stop are no faults of an archive: they come as statuses, and nothing is known about it then.
+ * A read error, a lack of memory and a request to stop are not faults of an archive: the functions return them as a
+ * status.  Nothing more of the archive is read then, and it is unknown whether it is damaged.
  * Built without libarchive, image_archive_open() is a CHEX_ERR_USAGE that says so.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -66,7 +67,7 @@ struct image_archive_options {
  * CHEX_ERR_EMPTY       a file of no bytes
  * CHEX_ERR_NOT_IMAGE   not a regular file, or no archive of a kind that is known
  * CHEX_ERR_USAGE       built without libarchive; or the first file in it is encrypted
- * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED;  the texts do not name the file
+ * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED;  no text of this interface names the file
  */
 enum chex_status image_archive_open(const char *path, const struct image_archive_options *options,
                                     struct image_archive **out, struct chex_error *err);
@@ -74,7 +75,7 @@ void image_archive_close(struct image_archive *a); /* NULL is allowed */
 
 /*
  * Go to the next image; *found false at the end, or where nothing behind the damage can be read.
- * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: nothing more can be read
+ * CHEX_ERR_READ (after the tries of file.h), CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: nothing more can be read
  */
 enum chex_status image_archive_next(struct image_archive *a, struct image_member *member, bool *found,
                                     struct chex_error *err);
@@ -83,7 +84,7 @@ enum chex_status image_archive_next(struct image_archive *a, struct image_member
  * The bytes of the image at hand into b; once for each.
  * CHEX_ERR_LIMIT    it is larger than max: the next one can be read all the same
  * CHEX_ERR_DAMAGED  it is lost, because the archive is damaged: see image_archive_fault()
- * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: nothing more can be read
+ * CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: nothing more can be read
  */
 enum chex_status image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, struct chex_error *err);
 

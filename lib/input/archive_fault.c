@@ -1,5 +1,6 @@
 /*
- * archive_fault.c - what is wrong with an archive: see archive.h and archive_private.h
+ * archive_fault.c - records the first fault of an archive and its byte offset; separates damage from a read error, from
+ * lack of memory and from a stop request, which are not faults of the archive
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -86,7 +87,13 @@ image_archive_lost(struct image_archive *a, struct archive *libarchive, bool cal
 enum chex_status
 image_archive_fail(struct image_archive *a, struct chex_error *err)
 {
-    return a->failed == CHEX_ERR_STOPPED ? error_stopped(err) : error_memory(err);
+    if (a->failed == CHEX_ERR_STOPPED)
+        return error_stopped(err);
+    if (a->failed == CHEX_ERR_MEMORY)
+        return error_memory(err);
+    if (err)
+        *err = a->stream_error;
+    return a->failed;
 }
 
 /* ---- the end, and what is too much ----------------------------------------------------------------------------- */

@@ -41,7 +41,8 @@ struct image_archive {
     bool zip;                    /* else tar */
     uint64_t others;
     bool has_fault, ended;
-    enum chex_status failed; /* CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: not a fault of the archive, and the end */
+    /* CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: not a fault of the archive; nothing more is read */
+    enum chex_status failed;
     struct archive_fault fault;
     char name[IMAGE_ARCHIVE_NAME_MAX + 1];
     struct archive_entry *entry; /* the same, once there is one */
@@ -83,9 +84,9 @@ void image_archive_note_of(struct image_archive *a, struct archive *libarchive);
  * succeeded that says nothing: malloc() itself tries elsewhere.
  */
 void image_archive_call(void);
-/* Is there no going on, for lack of memory or because of a stop?  Then a->failed says so. */
+/* True if a->failed is set: a read error, a stop request, or the lack of memory that this function detects. */
 bool image_archive_lost(struct image_archive *a, struct archive *libarchive, bool call_failed);
-/* The error for a->failed. */
+/* The error for a->failed; that of a read error is a->stream_error. */
 enum chex_status image_archive_fail(struct image_archive *a, struct chex_error *err);
 
 /* The reader of a tar is at the end of its stream: note a fault if an end that was written does not look like that. */

@@ -20,16 +20,26 @@
 
 /* ---- what libarchive calls ------------------------------------------------------------------------------------- */
 
-/* libarchive gets no text from here: it would need memory for it, and ends the process where there is none. */
+/*
+ * The stream fails.  A status that is not about data is not a fault of the archive: a call of the system failed, or the
+ * user asked to stop.  libarchive gets no text: it would allocate memory for it, and ends the process if there is none.
+ */
 static la_ssize_t
-fail_stream(struct image_archive *a, enum chex_status status, const char *text)
+fail_stream(struct image_archive *a, const struct chex_error *why)
 {
-    char shown[IMAGE_ARCHIVE_TEXT_MAX];
-
-    if (status == CHEX_ERR_MEMORY || status == CHEX_ERR_STOPPED)
-        a->failed = status;
-    error_set(&a->stream_error, status, "%s", image_archive_line(text, shown));
+    if (!chex_status_is_data(why->status))
+        a->failed = why->status;
+    a->stream_error = *why;
     return ARCHIVE_FATAL;
+}
+
+static la_ssize_t
+stop_stream(struct image_archive *a)
+{
+    struct chex_error why;
+
+    error_stopped(&why);
+    return fail_stream(a, &why);
 }
 
 static bool
@@ -45,6 +55,7 @@ stops(const struct image_archive *a)
 static la_ssize_t
 deliver(struct image_archive *a, const uint8_t *data, size_t size)
 {
+    struct chex_error why;
     size_t used = size;
 
     while (used > 0 && data[used - 1] == 0)
@@ -56,11 +67,12 @@ deliver(struct image_archive *a, const uint8_t *data, size_t size)
         return (la_ssize_t)size;
     a->endless = a->content <= a->header && a->came - a->header > IMAGE_ARCHIVE_END_MOST;
     if (a->endless)
-        return fail_stream(a, CHEX_ERR_DAMAGED,
-                           "more than 1 MiB of zeros behind its last member: download interrupted?");
-    if (a->came - a->header > IMAGE_ARCHIVE_HEADER_MOST)
-        return fail_stream(a, CHEX_ERR_LIMIT, "the header of a member has more than 4 MiB");
-    return (la_ssize_t)size;
+        error_set(&why, CHEX_ERR_DAMAGED, "more than 1 MiB of zeros behind its last member: download interrupted?");
+    else if (a->came - a->header > IMAGE_ARCHIVE_HEADER_MOST)
+        error_set(&why, CHEX_ERR_LIMIT, "the header of a member has more than 4 MiB");
+    else
+        return (la_ssize_t)size;
+    return fail_stream(a, &why);
 }
 
 static la_ssize_t
@@ -73,11 +85,11 @@ read_file(struct archive *libarchive, void *context, const void **data)
 
     (void)libarchive;
     if (stops(a))
-        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+        return stop_stream(a);
     *data = a->block;
     status = file_pread(a->fd, a->at, a->block, a->block_size, &got, &err);
     if (status != CHEX_OK)
-        return fail_stream(a, status, err.text);
+        return fail_stream(a, &err);
     a->at += got;
     return (la_ssize_t)got;
 }
@@ -132,10 +144,10 @@ read_unpacked(struct archive *libarchive, void *context, const void **data)
 
     (void)libarchive;
     if (stops(a))
-        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+        return stop_stream(a);
     status = a->gunzip ? gunzip_read(a->gunzip, &piece, &size, &err) : unxz_read(a->unxz, &piece, &size, &err);
     if (status != CHEX_OK)
-        return fail_stream(a, status, err.text);
+        return fail_stream(a, &err);
     *data = piece;
     return deliver(a, piece, size);
 }
@@ -144,24 +156,28 @@ static la_ssize_t
 read_filter(struct archive *libarchive, void *context, const void **data)
 {
     struct image_archive *a = context;
+    char shown[IMAGE_ARCHIVE_TEXT_MAX];
+    struct chex_error why;
     la_int64_t offset;
     size_t size = 0;
     int code;
 
     (void)libarchive;
     if (stops(a))
-        return fail_stream(a, CHEX_ERR_STOPPED, NULL);
+        return stop_stream(a);
     code = archive_read_data_block(a->filter, data, &size, &offset);
     if (code == ARCHIVE_EOF)
         return 0;
     if (code == ARCHIVE_OK)
         return deliver(a, *data, size);
+    /* read_file() has reported its own error. */
+    if (a->stream_error.status != CHEX_OK)
+        return ARCHIVE_FATAL;
     if (errno == ENOMEM || archive_errno(a->filter) == ENOMEM)
-        return fail_stream(a, CHEX_ERR_MEMORY, NULL);
-    /* The file below it has told already what is wrong with it. */
-    if (a->stream_error.status == CHEX_OK)
-        fail_stream(a, CHEX_ERR_DAMAGED, archive_error_string(a->filter));
-    return ARCHIVE_FATAL;
+        error_memory(&why);
+    else
+        error_set(&why, CHEX_ERR_DAMAGED, "%s", image_archive_line(archive_error_string(a->filter), shown));
+    return fail_stream(a, &why);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
@@ -280,15 +296,9 @@ check_padding(struct image_archive *a)
     size_t got, i;
 
     do {
-        if (stops(a)) {
-            a->failed = CHEX_ERR_STOPPED;
-            return;
-        }
-        status = file_pread(a->fd, at, a->block, a->block_size, &got, &err);
-        if (status == CHEX_ERR_MEMORY)
-            a->failed = status;
+        status = stops(a) ? error_stopped(&err) : file_pread(a->fd, at, a->block, a->block_size, &got, &err);
         if (status != CHEX_OK) {
-            image_archive_note(a, CHEX_ERR_DAMAGED, err.text);
+            fail_stream(a, &err);
             return;
         }
         for (i = 0; i < got && a->block[i] == 0; i++)

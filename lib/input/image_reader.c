@@ -158,7 +158,7 @@ hash_of(const struct hash_key *key, const struct queue_entry *e, uint64_t size)
     return (sum ^ size << 1) | UINT64_C(1) << 63;
 }
 
-/* *same: it is what the loose file of this name is.  One that is no file, or may not be read, is different. */
+/* *same: the loose file of this name has the same content.  A file that is missing or not regular differs. */
 static enum chex_status
 compare_with_file(const struct image_reader *r, const struct queue_entry *e, uint64_t size, const char *path,
                   bool *same, struct chex_error *err)
@@ -168,12 +168,15 @@ compare_with_file(const struct image_reader *r, const struct queue_entry *e, uin
     enum chex_status status;
 
     if (e->reason.status != CHEX_OK) {
-        *same = stat(path, &st) == 0 && (uint64_t)st.st_size == size;
-        return CHEX_OK;
+        int error = file_fstatat(AT_FDCWD, path, 0, &st);
+
+        *same = error == 0 && (uint64_t)st.st_size == size;
+        status = error == 0 ? CHEX_OK : error_read(err, error, "cannot stat");
+    } else {
+        status = file_read(AT_FDCWD, path, r->max_size, &b, err);
+        *same = status == CHEX_OK && b.size == size && (size == 0 || memcmp(b.data, e->bytes.data, size) == 0);
+        buffer_release(&b);
     }
-    status = file_read(AT_FDCWD, path, r->max_size, &b, err);
-    *same = status == CHEX_OK && b.size == size && (size == 0 || memcmp(b.data, e->bytes.data, size) == 0);
-    buffer_release(&b);
     if (status == CHEX_ERR_READ)
         return error_context(err, status, "'%s', to be compared with the image of this name in an archive", path);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
@@ -296,9 +299,10 @@ read_archive(struct image_reader *r, size_t archive, struct chex_error *err)
 
     if (status == CHEX_ERR_STOPPED)
         return status;
-    /* It could be opened when the run began: whatever is wrong now, the input is not there any more. */
+    /* It could be opened when the run began.  If it is no archive now, the input is missing. */
     if (status != CHEX_OK)
-        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_MISSING, "'%s'", path);
+        return error_context(err, status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ ? status : CHEX_ERR_MISSING,
+                             "'%s'", path);
     while (status == CHEX_OK && found && threads_running(r->threads)) {
         struct image_member member;
 
@@ -309,7 +313,7 @@ read_archive(struct image_reader *r, size_t archive, struct chex_error *err)
     if (status == CHEX_OK && !found)
         note_content(r, archive, a);
     image_archive_close(a);
-    return status;
+    return status == CHEX_ERR_READ ? error_context(err, status, "'%s'", path) : status;
 }
 
 static enum chex_status

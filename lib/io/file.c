@@ -366,13 +366,19 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
     return CHEX_OK;
 }
 
-static bool
-unchanged(int fd, const struct stat *before)
+/* The file was read; CHEX_ERR_READ where its size or time is not that of before. */
+static enum chex_status
+check_unchanged(int fd, uint64_t got, const struct stat *before, struct chex_error *err)
 {
     struct stat now;
+    int error = file_fstatat(fd, "", AT_EMPTY_PATH, &now);
 
-    return file_fstatat(fd, "", AT_EMPTY_PATH, &now) == 0 && now.st_size == before->st_size &&
-           now.st_mtim.tv_sec == before->st_mtim.tv_sec && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+    if (error != 0)
+        return error_system(err, CHEX_ERR_READ, error, "cannot stat");
+    if (got != (uint64_t)now.st_size || now.st_size != before->st_size ||
+        now.st_mtim.tv_sec != before->st_mtim.tv_sec || now.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
+        return error_set(err, CHEX_ERR_READ, "changed while it was read");
+    return CHEX_OK;
 }
 
 enum chex_status
@@ -398,8 +404,8 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
         status = buffer_reserve(b, (size_t)size + 1, err);
     if (status == CHEX_OK)
         status = file_pread(fd, 0, b->data, (size_t)size + 1, &got, err);
-    if (status == CHEX_OK && (got != size || !unchanged(fd, &before)))
-        status = error_set(err, CHEX_ERR_READ, "changed while it was read");
+    if (status == CHEX_OK)
+        status = check_unchanged(fd, got, &before, err);
     if (status == CHEX_OK)
         b->size = got;
     close(fd);

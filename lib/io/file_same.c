@@ -38,16 +38,20 @@ file_same(const char *a, const char *b, bool *same, struct chex_error *err)
 {
     uint64_t size_a, size_b;
     struct stat sa, sb;
-    int fd_a, fd_b;
+    int fd_a, fd_b, error;
     enum chex_status status;
 
     *same = false;
-    if (file_fstatat(AT_FDCWD, a, 0, &sa) != 0 || file_fstatat(AT_FDCWD, b, 0, &sb) != 0)
-        return CHEX_OK;
-    *same = sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-    if (*same || sa.st_size != sb.st_size)
-        return CHEX_OK;
-    status = file_open(AT_FDCWD, a, &fd_a, &size_a, err);
+    error = file_fstatat(AT_FDCWD, a, 0, &sa);
+    if (error == 0)
+        error = file_fstatat(AT_FDCWD, b, 0, &sb);
+    status = error == 0 ? CHEX_OK : error_read(err, error, "cannot stat");
+    if (status == CHEX_OK) {
+        *same = sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+        if (*same || sa.st_size != sb.st_size)
+            return CHEX_OK;
+        status = file_open(AT_FDCWD, a, &fd_a, &size_a, err);
+    }
     if (status == CHEX_OK) {
         status = file_open(AT_FDCWD, b, &fd_b, &size_b, err);
         if (status == CHEX_OK) {

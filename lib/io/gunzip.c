@@ -229,5 +229,7 @@ gunzip_read(struct gunzip *g, const uint8_t **data, size_t *size, struct chex_er
     /* What came before the fault is handed out; the next call fails. */
     if (g->failed == CHEX_OK || *size > 0)
         return CHEX_OK;
-    return error_set(err, g->failed, "%s", g->error.text);
+    if (err)
+        *err = g->error;
+    return g->failed;
 }

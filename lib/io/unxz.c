@@ -154,7 +154,9 @@ unxz_read(struct unxz *x, const uint8_t **data, size_t *size, struct chex_error 
     /* What came before the fault is handed out; the next call fails. */
     if (x->failed == CHEX_OK || *size > 0)
         return CHEX_OK;
-    return error_set(err, x->failed, "%s", x->error.text);
+    if (err)
+        *err = x->error;
+    return x->failed;
 }
 
 const char *

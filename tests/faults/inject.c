@@ -2,14 +2,15 @@
  * inject.c - a library to be preloaded that lets the N-th call of a kind fail, kills the process at it, or logs what is
  * written; for check_faults.py
  *
- *     CHEX_FAULT=KIND:N:once|ever:WHAT   WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill, wait
+ *     CHEX_FAULT=KIND:N:TIMES:WHAT       TIMES: once, ever, or a number of calls, from the N-th one
+ *                                        WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill, wait
  *                                        (three seconds, then the call), wait20 (20 milliseconds)
  *     CHEX_FAULT_BELOW=/out:/in          only files below these folders count; calls of kind memory always do
  *     CHEX_FAULT_REPORT=FILE             at the end: a line "KIND COUNT" for each kind
  *     CHEX_FAULT_LOG=FILE                every change below the folders, in order, for the replay of a power loss
  *
  * Kinds: write (and pwrite), sync (fsync, fdatasync), close, rename, open, read (and pread), reserve (fallocate,
- * ftruncate), unlink, link, list (opendir, readdir), thread (pthread_create, of any file), memory (malloc, calloc,
+ * ftruncate), unlink, link, list (opendir, readdir), stat, thread (pthread_create, of any file), memory (malloc, calloc,
  * realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open with
  * O_CREAT and reserve counted together).
  *
@@ -24,6 +25,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +41,8 @@ pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 __thread bool inside;
 bool program_ended;
 
-static const char *const kind_names[KINDS] = {"write",  "sync", "close", "rename", "open",   "read",  "reserve",
-                                              "unlink", "link", "list",  "thread", "memory", "change"};
+static const char *const kind_names[KINDS] = {"write",  "sync", "close", "rename", "open",   "read",   "reserve",
+                                              "unlink", "link", "list",  "stat",   "thread", "memory", "change"};
 
 static const struct {
     const char *name;
@@ -61,7 +63,7 @@ parse_plan(const char *text)
     for (i = 0; i < KINDS; i++)
         if (strcmp(kind, kind_names[i]) == 0)
             plan.kind = (enum kind)i, plan.on = true;
-    plan.ever = strcmp(mode, "ever") == 0;
+    plan.times = strcmp(mode, "ever") == 0 ? ULONG_MAX : strcmp(mode, "once") == 0 ? 1 : strtoul(mode, NULL, 10);
     plan.what = strcmp(what, "short") == 0 ? FAIL_SHORT : strcmp(what, "kill") == 0 ? FAIL_KILL : 0;
     if (strncmp(what, "wait", 4) == 0) {
         plan.what = FAIL_WAIT;
@@ -70,7 +72,7 @@ parse_plan(const char *text)
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
         if (strcmp(what, errors[i].name) == 0)
             plan.what = errors[i].number;
-    if (!plan.on || plan.what == 0) {
+    if (!plan.on || plan.what == 0 || plan.times == 0) {
         static const char text_bad[] = "inject: CHEX_FAULT cannot be read\n";
 
         if (write(2, text_bad, sizeof(text_bad) - 1) < 0)
@@ -207,7 +209,7 @@ count_one(enum kind kind)
 {
     unsigned long n = __atomic_add_fetch(&counts[kind], 1, __ATOMIC_SEQ_CST);
 
-    if (!plan.on || plan.kind != kind || (plan.ever ? n < plan.nth : n != plan.nth))
+    if (!plan.on || plan.kind != kind || n < plan.nth || n - plan.nth >= plan.times)
         return 0;
     if (plan.what == FAIL_KILL) {
         syscall(SYS_kill, (long)getpid(), SIGKILL);

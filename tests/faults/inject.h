@@ -18,7 +18,7 @@
 /* Nothing but the wrappers is to be seen by the program. */
 #pragma GCC visibility push(hidden)
 
-enum kind { WRITE, SYNC, CLOSE, RENAME, OPEN, READ, RESERVE, UNLINK, LINK, LIST, THREAD, MEMORY, CHANGE, KINDS };
+enum kind { WRITE, SYNC, CLOSE, RENAME, OPEN, READ, RESERVE, UNLINK, LINK, LIST, STAT, THREAD, MEMORY, CHANGE, KINDS };
 
 /* What a call is to do in place of its work, where that is not an errno. */
 enum { FAIL_SHORT = -1, FAIL_KILL = -2, FAIL_WAIT = -3 };
@@ -27,11 +27,11 @@ enum { FAIL_SHORT = -1, FAIL_KILL = -2, FAIL_WAIT = -3 };
 #define FOLDERS   4
 
 struct plan {
-    bool on, ever;
+    bool on;
     bool failing; /* a call has failed */
     enum kind kind;
-    unsigned long nth;
-    int what; /* errno, FAIL_SHORT, FAIL_KILL or FAIL_WAIT */
+    unsigned long nth, times; /* the first call that fails, and how many do */
+    int what;                 /* errno, FAIL_SHORT, FAIL_KILL or FAIL_WAIT */
     long milliseconds;
     char below[FOLDERS][PATH_SIZE];
     unsigned folders;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -289,6 +290,21 @@ readdir(DIR *dir)
         return real(dir);
     errno = why;
     return NULL;
+}
+
+/* What the programs call by these names; the C library itself calls others. */
+int
+fstatat(int folder, const char *name, struct stat *st, int flags)
+{
+    REAL(int, "fstatat", int, const char *, struct stat *, int);
+    char path[PATH_SIZE];
+    int why = (flags & AT_EMPTY_PATH) && !name[0] ? fate_of_fd(STAT, folder, false, path)
+                                                  : fate_of_path(STAT, folder, name, false, path);
+
+    if (why <= 0)
+        return real(folder, name, st, flags);
+    errno = why;
+    return -1;
 }
 
 int

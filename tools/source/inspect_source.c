@@ -12,8 +12,9 @@
 
 #include "base/threads.h"
 #include "input/image_name.h"
+#include "io/file.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,9 +36,8 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     item -= c->archive_count;
     file = &c->item[item];
     if (source_path(&c->source, &c->source.file[item], path, sizeof(path), NULL) == CHEX_OK)
-        source_probe_file(c, file, path);
-    else
-        file->fault = SOURCE_UNREADABLE;
+        return source_probe_file(c, file, path, err);
+    file->fault = SOURCE_UNREADABLE;
     return CHEX_OK;
 }
 
@@ -133,9 +133,10 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
     for (i = 0; i < count; i++) {
         const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
         struct stat st;
+        int error = file_fstatat(AT_FDCWD, path, 0, &st);
 
-        if (stat(path, &st) != 0)
-            return error_read(err, errno, "cannot read '%s'", path);
+        if (error != 0)
+            return error_read(err, error, "cannot read '%s'", path);
         if (S_ISDIR(st.st_mode) || image_name_is_known(path))
             in->loose[in->loose_count++] = path;
         else
@@ -232,7 +233,7 @@ inspect_source(struct inspect *in)
     status = gather(&c, &inputs, &err);
     if (status == CHEX_OK) {
         inspect_print_result(in, &source_result, &c);
-        code = source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
+        code = c.read_errors > 0 ? EXIT_OUTPUT : source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
     } else {
         code = inspect_fail(in, in->options->labels, &err);
     }

@@ -44,12 +44,13 @@ enum source_fault {
 
 struct source_item {
     const char *name;   /* of the file, without folders */
-    const char *detail; /* of SOURCE_TYPE: what it is instead; else NULL */
+    const char *detail; /* of SOURCE_TYPE: what it is instead; of SOURCE_UNREADABLE: why; may be NULL */
     uint64_t size;      /* bytes */
     uint64_t hash;      /* of size and content, for what was read from an archive */
     uint32_t place;     /* index into source_check.place */
     uint32_t order;     /* of its finding, within all */
     uint8_t fault;      /* enum source_fault, up to SOURCE_LOST */
+    bool failed;        /* SOURCE_UNREADABLE because of a read error: the file itself may be good */
     bool misnamed;      /* a JPEG named .png or the other way round: it is taken by its content */
     bool differs;       /* in an archive: from the loose file of the same name */
     bool extra;         /* has no row */
@@ -103,7 +104,8 @@ struct source_check {
     bool *missing;                    /* [labels.count] */
     int nih[PREFLIGHT_ARCHIVES];      /* the place that holds most images of that archive of NIH, or -1 */
     uint64_t count_of[SOURCE_FAULTS], misnamed, repeated, bytes;
-    uint64_t nowhere; /* missing rows whose place is not known */
+    uint64_t nowhere;     /* missing rows whose place is not known */
+    uint64_t read_errors; /* loose files with a read error */
 
     /* while threads are at work */
     locale_t utf8;
@@ -126,8 +128,9 @@ struct source_check {
  * and SOURCE_TAIL, of a shorter file all.
  */
 void source_probe(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail);
-/* The same for a loose file. */
-void source_probe_file(struct source_check *c, struct source_item *item, const char *path);
+/* The same for a loose file.  CHEX_ERR_MEMORY; a file that cannot be read is a result. */
+enum chex_status source_probe_file(struct source_check *c, struct source_item *item, const char *path,
+                                   struct chex_error *err);
 /* In words what the first bytes look like, if not like an image; valid as long as c. */
 const char *source_type(struct source_check *c, const uint8_t *head, size_t size);
 
@@ -139,8 +142,10 @@ struct source_reader {
 };
 
 /*
- * Read archive number `index`.  Damage is a result, in its place.  CHEX_ERR_USAGE where this was built without
- * libarchive, CHEX_ERR_MEMORY.
+ * Read archive number `index`.  Damage is a result, in its place.
+ * CHEX_ERR_READ, CHEX_ERR_MISSING   it cannot be read: what it holds is unknown
+ * CHEX_ERR_USAGE                    built without libarchive
+ * CHEX_ERR_MEMORY
  */
 enum chex_status source_read_archive(struct source_check *c, size_t index, struct source_reader *r,
                                      struct chex_error *err);

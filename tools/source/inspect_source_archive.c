@@ -64,23 +64,31 @@ add_item(struct source_check *c, struct source_archive *a, uint32_t place, const
     return CHEX_OK;
 }
 
-/* Is there a loose file of this name that is another image?  One that cannot be read is reported as such. */
-static bool
-differs_from_loose(const struct source_check *c, const struct source_item *item, struct source_reader *r)
+/* Sets item->differs: there is a loose file of this name with another image.  CHEX_ERR_READ, CHEX_ERR_MEMORY. */
+static enum chex_status
+compare_with_loose(const struct source_check *c, struct source_item *item, struct source_reader *r,
+                   struct chex_error *err)
 {
     const struct source_file *file = source_find(&c->source, item->name);
+    enum chex_status status;
     char path[4096];
     struct stat st;
+    int error;
 
     if (!file || source_path(&c->source, file, path, sizeof(path), NULL) != CHEX_OK)
-        return false;
-    if (stat(path, &st) != 0)
-        return false;
-    if ((uint64_t)st.st_size != item->size)
-        return true;
-    if (item->fault == SOURCE_LARGE || file_read(AT_FDCWD, path, CONVERT_MAX_FILE, &r->loose, NULL) != CHEX_OK)
-        return false;
-    return r->loose.size != item->size || (item->size > 0 && memcmp(r->loose.data, r->member.data, r->loose.size) != 0);
+        return CHEX_OK;
+    error = file_fstatat(AT_FDCWD, path, 0, &st);
+    status = error == 0 ? CHEX_OK : error_read(err, error, "cannot stat");
+    if (status == CHEX_OK)
+        item->differs = (uint64_t)st.st_size != item->size;
+    if (status == CHEX_OK && !item->differs && item->fault != SOURCE_LARGE) {
+        status = file_read(AT_FDCWD, path, CONVERT_MAX_FILE, &r->loose, err);
+        item->differs = status == CHEX_OK &&
+                        (r->loose.size != item->size ||
+                         (item->size > 0 && memcmp(r->loose.data, r->member.data, r->loose.size) != 0));
+    }
+    /* Any other file that cannot be read is a result of its own. */
+    return status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY ? error_context(err, status, "'%s'", path) : CHEX_OK;
 }
 
 static enum chex_status
@@ -103,7 +111,7 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
         uint64_t sum = status == CHEX_OK ? keyed_hash(&c->key, b->data, b->size) : 0;
 
         item->hash = sum ^ item->size << 1;
-        item->differs = differs_from_loose(c, item, r);
+        return compare_with_loose(c, item, r, err);
     }
     return CHEX_OK;
 }
@@ -192,10 +200,11 @@ source_read_archive(struct source_check *c, size_t index, struct source_reader *
         place->size = (uint64_t)st.st_size;
     if (status != CHEX_OK) {
         *err = place->error;
+        if (!chex_status_is_data(status))
+            return error_context(err, status, "'%s'", place->path);
         if (status == CHEX_ERR_NOT_IMAGE)
             name_the_type(c, place);
-        return status == CHEX_ERR_USAGE || status == CHEX_ERR_MEMORY ? error_context(err, status, "'%s'", place->path)
-                                                                     : CHEX_OK;
+        return CHEX_OK;
     }
     place->error.status = CHEX_OK;
     place->opened = true;
@@ -207,5 +216,5 @@ source_read_archive(struct source_check *c, size_t index, struct source_reader *
     }
     place->others = image_archive_others(archive);
     image_archive_close(archive);
-    return status;
+    return status == CHEX_ERR_READ ? error_context(err, status, "'%s'", place->path) : status;
 }

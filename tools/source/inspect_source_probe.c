@@ -47,29 +47,38 @@ ends_as_it_should(const uint8_t *tail, size_t size, bool png)
     return false;
 }
 
-/* The words of decode.c, each kept once: they are few, whatever the inputs. */
+/* A copy of a text; each is kept once, since they are few, whatever the inputs.  NULL: too many, or no memory. */
+static const char *
+keep_text(struct source_check *c, const char *text)
+{
+    const char *found;
+    size_t i;
+
+    pthread_mutex_lock(&c->lock);
+    for (i = 0; i < c->details && strcmp(c->detail[i], text) != 0; i++)
+        ;
+    if (i == c->details && i < SOURCE_DETAILS && (c->detail[i] = arena_copy(&c->strings, text, strlen(text))))
+        c->details++;
+    found = i < c->details ? c->detail[i] : NULL;
+    pthread_mutex_unlock(&c->lock);
+    return found;
+}
+
+/* The words of decode.c. */
 const char *
 source_type(struct source_check *c, const uint8_t *head, size_t size)
 {
-    const char *found = "not a PNG or JPEG";
+    const char *found;
     struct decoder none = {NULL};
     struct decode_limits limits = {.max_pixels = 1};
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err = {.text = ""};
-    size_t i;
 
     decode_image(&none, head, size, &limits, &image, &traits, &err);
     image_release(&image);
-    pthread_mutex_lock(&c->lock);
-    for (i = 0; i < c->details && strcmp(c->detail[i], err.text) != 0; i++)
-        ;
-    if (i == c->details && i < SOURCE_DETAILS && (c->detail[i] = arena_copy(&c->strings, err.text, strlen(err.text))))
-        c->details++;
-    if (i < c->details)
-        found = c->detail[i];
-    pthread_mutex_unlock(&c->lock);
-    return found;
+    found = keep_text(c, err.text);
+    return found ? found : "not a PNG or JPEG";
 }
 
 void
@@ -92,29 +101,43 @@ source_probe(struct source_check *c, struct source_item *item, const uint8_t *he
     }
 }
 
-/* Both ends of an open file, of which item has the size. */
-static bool
-read_ends(int fd, const struct source_item *item, uint8_t head[SOURCE_HEAD], uint8_t tail[SOURCE_TAIL])
+/* Read both ends of an open file, of which item has the size. */
+static enum chex_status
+read_ends(int fd, const struct source_item *item, uint8_t head[SOURCE_HEAD], uint8_t tail[SOURCE_TAIL],
+          struct chex_error *err)
 {
-    size_t of_head = item->size < SOURCE_HEAD ? (size_t)item->size : SOURCE_HEAD, got_head;
-    size_t of_tail = item->size < SOURCE_TAIL ? (size_t)item->size : SOURCE_TAIL, got_tail;
+    size_t of_head = item->size < SOURCE_HEAD ? (size_t)item->size : SOURCE_HEAD, got_head = 0;
+    size_t of_tail = item->size < SOURCE_TAIL ? (size_t)item->size : SOURCE_TAIL, got_tail = 0;
+    enum chex_status status = file_pread(fd, 0, head, of_head, &got_head, err);
 
-    return file_pread(fd, 0, head, of_head, &got_head, NULL) == CHEX_OK && got_head == of_head &&
-           file_pread(fd, item->size - of_tail, tail, of_tail, &got_tail, NULL) == CHEX_OK && got_tail == of_tail;
+    if (status == CHEX_OK)
+        status = file_pread(fd, item->size - of_tail, tail, of_tail, &got_tail, err);
+    if (status == CHEX_OK && (got_head < of_head || got_tail < of_tail))
+        status = error_set(err, CHEX_ERR_READ, "changed while it was read");
+    return status;
 }
 
-void
-source_probe_file(struct source_check *c, struct source_item *item, const char *path)
+enum chex_status
+source_probe_file(struct source_check *c, struct source_item *item, const char *path, struct chex_error *err)
 {
     uint8_t head[SOURCE_HEAD], tail[SOURCE_TAIL];
     int fd;
+    enum chex_status status = file_open(AT_FDCWD, path, &fd, &item->size, err);
 
-    item->fault = SOURCE_UNREADABLE;
-    if (file_open(AT_FDCWD, path, &fd, &item->size, NULL) != CHEX_OK) {
+    if (status != CHEX_OK) {
         item->size = 0;
-        return;
+    } else {
+        status = read_ends(fd, item, head, tail, err);
+        close(fd);
     }
-    if (read_ends(fd, item, head, tail))
+    if (status == CHEX_ERR_MEMORY)
+        return error_context(err, status, "'%s'", path);
+    if (status == CHEX_OK) {
         source_probe(c, item, head, tail);
-    close(fd);
+        return CHEX_OK;
+    }
+    item->fault = SOURCE_UNREADABLE;
+    item->detail = keep_text(c, err->cause ? errno_text(err->cause) : err->text);
+    item->failed = status == CHEX_ERR_READ;
+    return CHEX_OK;
 }

@@ -354,6 +354,10 @@ print_next(const struct source_check *c)
         printf("next     no image has a row: are these the right images, and is it the right label file?\n");
         return;
     }
+    if (c->read_errors > 0) {
+        printf("next     read errors of the disk or the network: look again when it works\n");
+        return;
+    }
     if (n[SOURCE_CONFLICT] > 0) {
         printf("next     leave out the wrong one of each conflict: chex-convert refuses to choose\n");
         return;

@@ -111,6 +111,7 @@ count_items(struct source_check *c)
         c->count_of[item->fault]++;
         c->count_of[SOURCE_EXTRA] += item->extra;
         c->misnamed += item->misnamed;
+        c->read_errors += item->failed;
         c->bytes += item->size;
         place->images++;
         place->bytes += item->size;
