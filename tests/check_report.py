@@ -500,7 +500,8 @@ def _(work):
             schema = slurp(os.path.join(SOURCE, "schemas", "manifest.schema.json"))
             jsonschema.validate(manifest(shards), json.loads(schema))
         before = slurp(page)
-        command = html.unescape(re.search(r'<pre id="again">(.*?)</pre>', before.decode(), re.S)[1])
+        command = re.search(r'<pre id="again">(.*?)</pre>', before.decode(), re.S)[1]
+        command = html.unescape(re.sub("<[^>]*>", "", command))
         run(["/bin/sh", "-euc", command], cwd=folder, env=dict(os.environ, PATH=path))
         for name in sorted(os.listdir(shards)):
             assert slurp(os.path.join(shards, name)) == slurp(os.path.join(folder, "again", name)), (name, command)
@@ -513,6 +514,22 @@ def _(work):
 CUT = """[...document.querySelectorAll('td,th,p,figcaption,h1,h2,h3,li,pre,summary,nav,span')]
   .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display != 'inline')
   .map(e => e.tagName + ': ' + e.textContent.slice(0, 40))"""
+
+# Words of commands and checks that have a hyphen, and begin on one line and end on another one.
+BROKEN = r"""(() => {
+  const bad = [];
+  for (const e of document.querySelectorAll('pre, code, .checks td')) {
+    const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode())
+      for (const word of walk.currentNode.data.matchAll(/\S*-\S*/g)) {
+        const range = document.createRange();
+        range.setStart(walk.currentNode, word.index);
+        range.setEnd(walk.currentNode, word.index + word[0].length);
+        if (word[0].length <= 40 && range.getClientRects().length > 1) bad.push(word[0]);
+      }
+  }
+  return bad; })()"""
+
 
 def look(browser, path):
     browser.size(1100, 900)
@@ -532,6 +549,7 @@ def look(browser, path):
     browser.run("document.querySelectorAll('.fold > input').forEach(d => d.checked = true)")
     for width in (1400, 1100, 800, 761, 760, 390):
         browser.size(width, 900)
+        assert not browser.run(BROKEN), (width, browser.run(BROKEN)[:8])
         assert not browser.run(OVERLAPS), (width, browser.run(OVERLAPS)[:8])
         assert not browser.run(SMALL), (width, browser.run(SMALL)[:8])
         wide = browser.run("document.documentElement.scrollWidth")

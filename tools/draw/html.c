@@ -81,6 +81,30 @@ html_text(struct html *h, const char *text)
     html_bytes(h, (struct chex_bytes){text, strlen(text)});
 }
 
+void
+html_words(struct html *h, const char *text)
+{
+    while (*text) {
+        size_t blank = strspn(text, " \n"), length = strcspn(text + blank, " \n");
+        struct chex_bytes word = {text + blank, length};
+        bool whole = length <= HTML_WORD && strcspn(word.data, "-,:/") < length;
+
+        append(h, text, blank);
+        html_raw(h, whole ? "<span class=\"w\">" : "");
+        html_bytes(h, word);
+        html_raw(h, whole ? "</span>" : "");
+        text += blank + length;
+    }
+}
+
+void
+html_command(struct html *h, const char *command)
+{
+    html_raw(h, "<code>");
+    html_words(h, command);
+    html_raw(h, "</code>");
+}
+
 /* RFC 4648, section 4. */
 static void
 put_base64(struct html *h, const uint8_t *data, size_t size)

@@ -21,6 +21,13 @@ void html_raw(struct html *h, const char *markup);
 void html_format(struct html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void html_text(struct html *h, const char *text);
 void html_bytes(struct html *h, struct chex_bytes text);
+/*
+ * The same for words separated by blanks and newlines, so that no line of the page ends within a word of up to HTML_WORD
+ * characters: a browser would break `--shard-size` at its hyphens.  The style sheet has `.w{white-space:nowrap}`.
+ */
+#define HTML_WORD 40
+void html_words(struct html *h, const char *text);
+void html_command(struct html *h, const char *command); /* as <code> */
 enum html_picture { HTML_PNG, HTML_JPEG };
 /* An <img> with the file in it.  alt is the program's own text, width and height those on the page in CSS pixels. */
 void html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,

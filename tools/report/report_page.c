@@ -88,7 +88,7 @@ put_checks(struct html *h, const struct html_report *r)
                 continue;
             html_format(h, "<tr id=\"check-%s\"><td class=\"lv %s\">%s</td><th>%s</th><td>", c->id, of[k].kind,
                         of[k].mark, c->title);
-            html_text(h, c->text);
+            html_words(h, c->text);
             html_raw(h, "</td></tr>\n");
         }
     html_raw(h, "</tbody></table></section>\n");
@@ -118,19 +118,20 @@ put_needed(struct html *h, const struct manifest *m)
            "will do. ");
     if (strcmp(m->split_rule, "official") == 0)
         html_raw(h, "train_val_list.txt and test_list.txt lie beside the label file. ");
-    if (strcmp(m->split_rule, "file") == 0)
-        html_raw(h,
-                 "split.csv is the list of splits: of a data set, chex-inspect --list --format csv --fields name,split "
-                 "writes it. ");
+    if (strcmp(m->split_rule, "file") == 0) {
+        html_raw(h, "split.csv is the list of splits: of a data set, ");
+        html_command(h, "chex-inspect --list --format csv --fields name,split");
+        html_raw(h, " writes it. ");
+    }
     if (m->left_out.excluded > 0)
         html_format(h, "exclude.txt is the list of the %s images that were left out by name. ",
                     TEXT(m->left_out.excluded));
     if (m->left_out.missing > 0)
         html_format(h, "%s images were missing; with any of them it is another data set. ", TEXT(m->left_out.missing));
-    html_format(h,
-                "The command must say data set %s, then every byte is the same, and this page is. Only "
-                "--empty-is-no-finding, where it was given, has to be added.</p></section>\n",
+    html_format(h, "The command must say data set %s, then every byte is the same, and this page is. Only ",
                 m->dataset_id);
+    html_command(h, "--empty-is-no-finding");
+    html_raw(h, ", where it was given, has to be added.</p></section>\n");
 }
 
 /* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
@@ -138,16 +139,20 @@ static void
 put_command(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
-    char words[SPEC_WORDS];
-    size_t first;
+    char words[SPEC_WORDS], *newline;
 
-    html_format(h, "<pre id=\"again\">chex-convert -i images -l %s -o again \\\n   ",
-                strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
-    first = strcspn(spec_words(m, true, words), "\n");
-    html_bytes(h, (struct chex_bytes){words, first});
+    html_raw(h, "<pre id=\"again\">");
+    html_words(h, "chex-convert -i images -l ");
+    html_words(h, strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
+    html_raw(h, " -o again \\\n   ");
+    newline = strchr(spec_words(m, true, words), '\n');
+    if (newline)
+        *newline = '\0';
+    html_words(h, words);
     html_raw(h, " \\\n   ");
-    html_text(h, words + first + (words[first] == '\n'));
-    html_raw(h, "\nchex-inspect --full again\nchex-inspect --report report.html again</pre>\n");
+    html_words(h, newline ? newline + 1 : "");
+    html_words(h, "\nchex-inspect --full again\nchex-inspect --report report.html again");
+    html_raw(h, "</pre>\n");
     put_needed(h, m);
 }
 
@@ -283,7 +288,7 @@ put_shards(struct html *h, const struct html_report *r)
     caption(h, 8,
             "Each shard is a sample of its split by a hash, so the means scatter about one line; a shard away from "
             "it holds other images, or few, as the last of a split. Every checksum was tested; SHA-256 of whole files "
-            "only by chex-inspect --full --sha256.");
+            "only by <code class=\"w\">chex-inspect --full --sha256</code>.");
     report_table_shards(h, r);
     html_raw(h, "</section>\n<section id=\"rejects\"><h2>Rejects</h2>\n");
     report_table_rejects(h, r);

@@ -48,7 +48,8 @@ const char *const report_style[] = {
     "border-top:2px solid var(--ink)}h3{font-size:15px;margin:22px 0 6px}p{margin:6px 0 10px;max-width:78ch}"
     "section{padding-top:30px}.dim,figcaption{color:var(--dim)}code{font:13px/1.4 ui-monospace,'DejaVu Sans Mono',"
     "monospace;overflow-wrap:anywhere}pre{background:var(--soft);padding:10px 12px;margin:8px 0;white-space:pre-wrap;"
-    "overflow-wrap:anywhere;font:13px/1.5 ui-monospace,'DejaVu Sans Mono',monospace}a{color:var(--c0)}",
+    "overflow-wrap:anywhere;font:13px/1.5 ui-monospace,'DejaVu Sans "
+    "Mono',monospace}a{color:var(--c0)}.w{white-space:nowrap}",
     "nav{margin:14px 0 0;display:flex;flex-wrap:wrap;gap:4px 16px}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}"
     "th,td{padding:3px 14px 3px 0;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}"
