@@ -196,6 +196,16 @@ def check_where(tally, ds):
     tally.check("--where and --split", got.splitlines()[1:] == wanted, got[:200])
 
 
+def check_labels_key(tally, ds):
+    lines = run("--labels", ds.folder).stdout.decode("ascii").splitlines()
+    table = lines[lines.index("images with both") + 1:]
+    used = set(table[0].split()) | {line.split()[0] for line in table[1:14]}
+    key = dict(re.findall(r"(\w{4}) = (\w+)", " ".join(table[14:])))
+    tally.check("--labels explains each abbreviation of its table",
+                set(key) == used and list(key.values()) == ds.manifest["labels"], key)
+    tally.check("no line of --labels is wider than 80 columns", max(map(len, lines)) <= 80, lines)
+
+
 def check_labels(tally, ds):
     counts, pairs, images = collections.Counter(), collections.Counter(), collections.Counter()
     for s, _, record in ds.records():
@@ -600,6 +610,7 @@ def main():
         check_list(tally, ds)
         check_where(tally, ds)
         check_labels(tally, ds)
+        check_labels_key(tally, ds)
         check_extract(tally, ds, work)
         check_split(tally, ds)
         check_damage(tally, ds, work)

@@ -10,6 +10,7 @@
 #include "inspect/inspect.h"
 
 #include "base/progress.h"
+#include "common/wrap.h"
 #include "plan/split.h"
 
 #include <string.h>
@@ -118,6 +119,19 @@ print_prevalence(const struct tally *t, const unsigned *split, unsigned splits)
 static const char *const short_names[CHEX_FINDINGS] = {"Atel", "Card", "Effu", "Infi", "Mass", "Nodu", "Pnmn",
                                                        "Pnth", "Cons", "Edem", "Emph", "Fibr", "PlTh", "Hern"};
 
+/* "Atel = Atelectasis, ..." */
+static void
+print_key(void)
+{
+    struct wrap w = {.out = stdout};
+    unsigned i;
+
+    wrap_put(&w, "", "         ");
+    for (i = 0; i < CHEX_FINDINGS; i++)
+        wrap_put(&w, i ? ", " : "", "%s = %s", short_names[i], chex_finding_name(i));
+    wrap_end(&w);
+}
+
 /* How wide a column of pairs is: four letters, or its longest number. */
 static int
 pair_width(const struct tally *t, unsigned column)
@@ -151,6 +165,7 @@ print_together(const struct tally *t)
             printf(" %*s", pair_width(t, j), format_count(t->all.together[i][j], text));
         printf("\n");
     }
+    print_key();
 }
 
 static void
