@@ -122,8 +122,8 @@ AC_DEFUN([CHEX_CUDA_CODE], [
   CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_newest"
 ])
 
-# NCCL is opened when it is needed (train/gpu/nccl_library.c), so its header is enough: of DIR, else that of the toolkit
-# or of the compiler.  Where a library lies beside the header, that is where a program looks last.
+# Programs open NCCL at run time (train/cuda/comm/nccl_library.c), so only its header is needed: in DIR, else in the
+# toolkit, else where the compiler finds it.  The last place that a program tries is the library next to that header.
 AC_DEFUN([CHEX_WITH_NCCL], [
   AC_ARG_WITH([nccl], [AS_HELP_STRING([--with-nccl=auto|yes|no|DIR],
     [sums over several GPUs by NCCL, with nccl.h in DIR/include (default: auto)])], [], [with_nccl=auto])
@@ -157,8 +157,8 @@ the header: NCCL_MAJOR.NCCL_MINOR]])], [
   AM_CONDITIONAL([NCCL], [test "$have_nccl" = yes])
 ])
 
-# cuDNN is opened when it is needed (train/cudnn/cudnn_library.c), so its header is enough: of DIR, else that of the
-# toolkit or of the compiler.  Where a library lies beside the header, that is where a program looks last.
+# Programs open cuDNN at run time (train/cuda/cudnn/library.c), so only its header is needed: in DIR, else in the
+# toolkit, else where the compiler finds it.  The last place that a program tries is the library next to that header.
 AC_DEFUN([CHEX_WITH_CUDNN], [
   AC_ARG_WITH([cudnn], [AS_HELP_STRING([--with-cudnn=auto|yes|no|DIR],
     [convolutions by cuDNN, with cudnn_graph.h in DIR/include (default: auto)])], [], [with_cudnn=auto])

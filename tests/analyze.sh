@@ -14,8 +14,9 @@ cd "$source" || exit 2
 jobs=${JOBS:-2}
 passed=0 failed=0 skipped=0
 # shellcheck disable=SC2206  # patterns
-sources=(${ANALYZE_FILES:-lib/*/*.c train/[!c]*/*.c train/c[ho]*/*.c train/cudnn/*.c train/cpu/[!k]*.c
-    train/cpu/kernels_best.c tools/*.c tools/*/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
+sources=(${ANALYZE_FILES:-lib/*/*.c train/[!c]*/*.c train/c[ho]*/*.c train/cpu/[!k]*.c train/cpu/kernels_best.c
+    train/cuda/*.c train/cuda/[!k]*/*.c train/cuda/kernels/launch.c
+    tools/*.c tools/*/*.c tests/*.c tests/fuzz/*.c bench/*.c doc/example.c})
 # shellcheck disable=SC2206  # words
 mkdir -p "$build/analyze-include"
 cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c

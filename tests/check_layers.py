@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Folders are levels: the order of ARCHITECTURE.md holds, for includes and for symbols, and nothing goes in a circle.
-A file name and a tag stand for one thing in all three trees.
+"""Folders are levels: the arrows of ARCHITECTURE.md hold for includes, calls and declarations, without a cycle.
 
-The block behind <!-- folder-order --> in ARCHITECTURE.md is the only place where the order stands.  A file may include,
-and call, what is in its own folder, in folders before it in its line, and in the lines above; inside a folder no two
-files need each other.  Includes are read from the sources, calls from the object files of this build, by nm.
+The block that follows <!-- folder-order --> in ARCHITECTURE.md is the only place with the order.  In a line of `<` a
+folder may use all folders to its left.  In a line of `->` it may use the folders to the right of the arrow, and all
+that those may use.  A tree may use the trees above it.  The folders inside train/cuda have a line of `<` in
+train/cuda/backend.h, and train/cuda itself is above them.
+
+Includes are read from the sources, .cu files too, and calls from all object files of this build, by nm.  A function or
+a variable is declared in the folder of the object file that defines it.
 """
 import collections
 import os
@@ -18,9 +21,9 @@ from support import SOURCE, Tally
 
 BUILD = os.environ.get("BUILDDIR", os.getcwd())
 ROOTS = ("lib", "train", "tools")
-MOST_FILES = 32
 COLUMNS = 120
-BACKENDS = ("train/ref", "train/cpu", "train/gpu")
+BACKENDS = ("train/ref", "train/cpu", "train/cuda")
+SOURCES = (".c", ".h", ".cu")
 
 
 def read(path):
@@ -28,17 +31,64 @@ def read(path):
         return file.read()
 
 
-def folder_order():
-    """[folder], the lowest first, of all three trees."""
+def chain(line, prefix):
+    """{folder: folders that it may use} of a line "a < b < c"."""
+    names = [f"{prefix}/{name.strip()}" for name in line.split("<")]
+    return {name: set(names[:i]) for i, name in enumerate(names)}
+
+
+def folder_arrows():
+    """{folder: folders that its arrows lead to}, the lowest first: of all trees."""
     block = re.search(r"<!-- folder-order -->\s*```(.*?)```", read("ARCHITECTURE.md"), re.S).group(1)
-    order = []
-    for root, names in re.findall(r"^(\w+)/ +(.*(?:\n +<.*)*)", block, re.M):
-        order += [f"{root}/{name.strip()}" for name in names.split("<") if name.strip()]
-    return order
+    arrows = {}
+    for root, text in re.findall(r"^(\w+)/ +(.*(?:\n .*)*)", block, re.M):
+        if "<" in text:
+            arrows.update(chain(text, root))
+            continue
+        for line in text.splitlines():
+            names, _, used = line.partition("->")
+            for name in names.split(","):
+                arrows[f"{root}/{name.strip()}"] = {f"{root}/{other.strip()}" for other in used.split(",") if used}
+    return arrows
+
+
+def inner_arrows():
+    """The same of the folders inside train/cuda."""
+    line = re.search(r"^ \*\s+(\w+(?: < \w+)+)$", read("train/cuda/backend.h"), re.M).group(1)
+    return chain(line, "train/cuda")
+
+
+def reach(arrows):
+    """{folder: all folders that it may use}."""
+    found = {}
+    for folder, direct in arrows.items():  # the lowest first
+        found[folder] = direct.union(*(found.get(other, set()) for other in direct))
+    return found
+
+
+def allowed():
+    """{folder: all folders that a file in it may use, its own included}."""
+    drawn, inner = folder_arrows(), inner_arrows()
+    uses = reach(drawn)
+    for folder, direct in inner.items():
+        uses[folder] = direct | uses["train/cuda"]
+    uses["train/cuda"] = uses["train/cuda"] | set(inner)
+    for folder, others in uses.items():
+        above = ROOTS[:ROOTS.index(folder.split("/")[0])]
+        others |= {folder, "lib"} | {other for other in uses if other.split("/")[0] in above}
+    uses["tools"] = set(uses) | {"lib"}
+    uses["lib"] = {"lib"}
+    return uses
 
 
 def sources(folder):
-    return sorted(name for name in os.listdir(os.path.join(SOURCE, folder)) if name.endswith((".c", ".h", ".cu")))
+    return sorted(name for name in os.listdir(os.path.join(SOURCE, folder)) if name.endswith(SOURCES))
+
+
+def source_folders():
+    """Every folder with sources, below the three trees."""
+    found = [os.path.relpath(folder, SOURCE) for root in ROOTS for folder, _, _ in os.walk(os.path.join(SOURCE, root))]
+    return sorted(folder for folder in found if folder not in ROOTS and sources(folder))
 
 
 def target_of(include):
@@ -75,34 +125,36 @@ def circles(graph):
     return found
 
 
-def upward(graph, order):
-    rank = {folder: i for i, folder in enumerate(order)}
+def forbidden(graph, uses):
     return [f"{a} needs {b}" for a in sorted(graph) for b in sorted(graph[a])
-            if rank.get(os.path.dirname(b), -1) > rank.get(os.path.dirname(a), len(order))]
+            if os.path.dirname(b) not in uses.get(os.path.dirname(a), set())]
 
 
-def check_folders(tally, order):
-    there = [f"{root}/{name}" for root in ROOTS for name in sorted(os.listdir(os.path.join(SOURCE, root)))
-             if os.path.isdir(os.path.join(SOURCE, root, name)) and sources(f"{root}/{name}")]
-    tally.check("ARCHITECTURE.md names every folder, and no other",
-                [f"{name}: in one of both only" for name in sorted(set(there) ^ set(order))])
-    tally.check(f"no folder has more than {MOST_FILES} files",
-                [f"{folder}: {len(sources(folder))}" for folder in there if len(sources(folder)) > MOST_FILES])
-    places = collections.defaultdict(list)
-    for folder in there:
-        for name in sources(folder):
-            places[name].append(folder)
-    tally.check("file names are unique in the whole tree",
-                [f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1])
+def check_folders(tally, uses):
+    tally.check("ARCHITECTURE.md and train/cuda/backend.h name every folder, and no other",
+                [f"{name}: in one of both only" for name in sorted(set(source_folders()) ^ (set(uses) - set(ROOTS)))])
+    arrows = folder_arrows()
+    tally.check("the arrows of ARCHITECTURE.md make no cycle", [" ".join(part) for part in circles(arrows)])
+    lower = list(arrows)
+    tally.check("ARCHITECTURE.md lists the lower folders first",
+                [f"{a} is above {b}" for a in arrows for b in arrows[a] if b not in lower[:lower.index(a)]])
+    trees = collections.defaultdict(list)
+    for root in ROOTS:
+        for folder, _, names in os.walk(os.path.join(SOURCE, root)):
+            for name in names:
+                if name.endswith(SOURCES):
+                    trees[os.path.relpath(os.path.join(folder, name), os.path.join(SOURCE, root))].append(root)
+    tally.check("an include names one file of one tree",
+                [f"{name}: {', '.join(where)}" for name, where in sorted(trees.items()) if len(where) > 1])
     mains = {"lib": ["chex.h"], "train": [],
              "tools": ["chex-convert.c", "chex-inspect.c", "chex-synth.c", "chex-train.c"]}
-    tally.check("at the top of a tree stand the public header and the mains alone",
+    tally.check("the top folder of a tree has only the public header and the mains",
                 [f"{root}: {sources(root)}" for root in ROOTS if sources(root) != mains[root]])
 
 
-def check_fragments(tally, order):
+def check_fragments(tally):
     faults = []
-    for folder in order:
+    for folder in source_folders():
         text = read(f"{folder}/local.mk")
         named = re.findall(rf"{folder}/[\w-]+\.(?:[ch]\b|cu)", text)
         faults += [f"{folder}/local.mk does not name {name}" for name in sources(folder)
@@ -114,9 +166,9 @@ def check_fragments(tally, order):
     tally.check("the build fragment of each folder names all its files, in order", faults)
 
 
-def check_includes(tally, order):
+def check_includes(tally, uses):
     graph, faults = collections.defaultdict(set), []
-    for folder in order:
+    for folder in source_folders():
         for name in sources(folder):
             path = f"{folder}/{name}"
             for include in re.findall(r'^#\s*include "([^"]+)"', read(path), re.M):
@@ -126,8 +178,26 @@ def check_includes(tally, order):
                 if "/" not in include and include != "chex.h":
                     faults.append(f'{path} includes "{include}" without its folder')
     tally.check("includes carry the folder", faults)
-    tally.check("no file includes from a folder above its own", upward(graph, order))
-    tally.check("includes make no circle", [" ".join(part) for part in circles(graph)])
+    tally.check("no file includes from a folder that its own may not use", forbidden(graph, uses))
+    tally.check("includes make no cycle", [" ".join(part) for part in circles(graph)])
+    used = {(tree_folder(a), tree_folder(b)) for a in graph for b in graph[a]}
+    tally.check("every arrow of ARCHITECTURE.md is an include",
+                [f"{a} -> {b}" for a, others in folder_arrows().items() if a.startswith("train/")
+                 for b in sorted(others) if (a, b) not in used])
+
+
+def tree_folder(path):
+    """train/cuda of train/cuda/run/plan.h."""
+    return "/".join(path.split("/")[:2])
+
+
+def unit_of(folder, name):
+    """The source without its ending that an object file was made from, or None.  Kernels are compiled once for each
+    type of value: norm.fp16.o by nvcc, libemulated_fp16_la-norm.o for the emulator."""
+    place = os.path.relpath(folder, BUILD).replace("/.libs", "")
+    stem = re.sub(r"^\w+?(_la)?-", "", re.sub(r"(\.fp16|\.bf16)?\.o$", "", name).replace("chex-", "chex_"))
+    found = any(os.path.exists(os.path.join(SOURCE, place, stem + ending)) for ending in (".c", ".cu"))
+    return f"{place}/{stem}" if found else None
 
 
 def objects():
@@ -136,24 +206,21 @@ def objects():
     for root in ROOTS:
         for folder, _, names in os.walk(os.path.join(BUILD, root)):
             for name in names:
-                if not name.endswith(".o"):
+                unit = unit_of(folder, name) if name.endswith(".o") else None
+                if not unit:
                     continue
-                place = os.path.relpath(folder, BUILD).replace("/.libs", "")
-                stem = re.sub(r"^\w+?(_la)?-", "", name[:-2].replace("chex-", "chex_"))
-                if not os.path.exists(os.path.join(SOURCE, place, stem + ".c")):
-                    continue
-                defined, wanted = units.setdefault(f"{place}/{stem}", (set(), set()))
+                defined, wanted = units.setdefault(unit, (set(), set()))
                 text = subprocess.run(["nm", os.path.join(folder, name)], capture_output=True, text=True, check=False)
                 for line in text.stdout.splitlines():
                     words = line.split()
-                    if len(words) == 3 and words[1] in "TDBRVWC":
+                    if len(words) == 3 and words[1] in "TDBRC":
                         defined.add(words[2])
                     elif len(words) == 2 and words[0] == "U":
                         wanted.add(words[1])
     return units
 
 
-def check_symbols(tally, order):
+def check_symbols(tally, uses):
     if not shutil.which("nm"):
         tally.skip("who calls whom: no nm")
         return
@@ -162,9 +229,34 @@ def check_symbols(tally, order):
     graph = {unit: {owner[symbol] for symbol in wanted if symbol in owner} - {unit}
              for unit, (_, wanted) in units.items()}
     seen = {os.path.dirname(unit) for unit in units}
-    tally.check("object files of every folder were found", [folder for folder in order if folder not in seen])
-    tally.check("no file calls into a folder above its own", upward(graph, order))
-    tally.check("calls make no circle", [" ".join(part) for part in circles(graph)])
+    tally.check("object files of every folder were found", [f for f in source_folders() if f not in seen])
+    tally.check("no file calls into a folder that its own may not use", forbidden(graph, uses))
+    tally.check("calls make no cycle", [" ".join(part) for part in circles(graph)])
+    tally.check("a declaration is in the folder of its code", misplaced(owner))
+
+
+def declared(path):
+    """Names that a header declares at its top level: functions, and variables with `extern`."""
+    text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M).replace('extern "C" {', "")
+    for nested, left in ((r"\{[^{}]*\}", ""), (r"\([^()]*\)", "@")):
+        while re.search(nested, text):
+            text = re.sub(nested, left, text)
+    names = set(re.findall(r"\b(\w+)\s*@", text))
+    return names | set(re.findall(r"\bextern\b[^;@]*?(\w+)(?:\[[^\]]*\])*;", text))
+
+
+def misplaced(owner):
+    faults = []
+    for folder in source_folders():
+        if folder.startswith("tools/"):
+            continue
+        for name in sources(folder):
+            if name.endswith(".h"):
+                faults += [f"{folder}/{name} declares {symbol} of {owner[symbol]}"
+                           for symbol in sorted(declared(f"{folder}/{name}"))
+                           if symbol in owner and os.path.dirname(owner[symbol]) != folder]
+    return faults
 
 
 def check_tags(tally):
@@ -176,7 +268,7 @@ def check_tags(tally):
     for path in sorted(f"{folder}/{name}" for root in ROOTS for folder, _, names in os.walk(os.path.join(SOURCE, root))
                        for name in names if name.endswith((".c", ".h"))):
         text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
-        backend = os.path.relpath(os.path.dirname(path), SOURCE) in (*BACKENDS, "train/backend")
+        backend = tree_folder(os.path.relpath(path, SOURCE)) in (*BACKENDS, "train/backend")
         for tag in re.findall(r"\b(?:struct|enum|union)\s+(\w+)\s*\{", text):
             places[tag].add("a backend" if backend and tag in opaque else os.path.relpath(path, SOURCE))
     tally.check("a tag is defined once in lib, train and tools",
@@ -198,11 +290,11 @@ def check_columns(tally):
 
 def main():
     tally = Tally()
-    order = folder_order()
-    check_folders(tally, order)
-    check_fragments(tally, order)
-    check_includes(tally, order)
-    check_symbols(tally, order)
+    uses = allowed()
+    check_folders(tally, uses)
+    check_fragments(tally)
+    check_includes(tally, uses)
+    check_symbols(tally, uses)
     check_tags(tally)
     check_columns(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")

@@ -101,7 +101,7 @@ def _(work):
 
 
 OPENS = """
-#include "gpu/nccl_library.h"
+#include "cuda/comm/nccl_library.h"
 #include <stdio.h>
 int main(void)
 {
@@ -125,11 +125,11 @@ def compiled(source, to, *more):
 def _(work):
     folders = [f"-I{os.path.join(SOURCE, name)}" for name in ("tests/nccl", "tests/emulator", "train", "lib")]
     # Under another name, since this machine may have NCCL.
-    text = slurp(os.path.join(SOURCE, "train/gpu/nccl_library.c")).decode()
+    text = slurp(os.path.join(SOURCE, "train/cuda/comm/nccl_library.c")).decode()
     write(f"{work}/library.c", text.replace("libnccl.so.2", "libtest.so.2").replace(" NCCL_LIBRARY}", ' "libtest.so"}'))
     opens = compiled(OPENS, f"{work}/opens", f"-I{BUILD}", *folders, f"{work}/library.c",
                      os.path.join(SOURCE, "train/backend/shared_library.c"), "-ldl")
-    text = slurp(os.path.join(SOURCE, "train/gpu/nccl_library.h")).decode()
+    text = slurp(os.path.join(SOURCE, "train/cuda/comm/nccl_library.h")).decode()
     calls = re.findall(r"X\((\w+)\)", text[text.index("define NCCL_CALLS"):])
     assert len(calls) >= 10, calls
     source = "extern int lacking;\n" + "".join(f"int nccl{name}(void) {{ return 0; }}\n" for name in calls)

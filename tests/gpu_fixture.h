@@ -8,8 +8,9 @@
 
 #include "unit.h"
 
+#include "cuda/backend.h"
+#include "cuda/run/plan.h"
 #include "emulator.h"
-#include "gpu/cuda_plan.h"
 #include "step_fixture.h"
 
 #define GPU_SIDE  32

@@ -1,5 +1,5 @@
 /*
- * test_cuda_cudnn.c - convolutions by cuDNN (train/cudnn/cuda_cudnn.h), with that of tests/cudnn on an emulated GPU
+ * test_cuda_cudnn.c - convolutions by cuDNN (train/cuda/cudnn/engine.h), with that of tests/cudnn on an emulated GPU
  *
  * Values are multiples of 1/8, so that sums of products are exact in float, and both engines agree in every bit.
  *
@@ -9,7 +9,7 @@
 
 #include "gpu_fixture.h"
 
-#include "cudnn/cuda_cudnn.h"
+#include "cuda/cudnn/engine.h"
 #include "fake_cudnn.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * test_cuda_engine.c - plans whose convolutions are cuDNN's (train/layout/cuda_engine.c): steps beside ref, and which
+ * test_cuda_engine.c - plans whose convolutions are cuDNN's (train/cuda/plan/engine.c): steps beside ref, and which
  * ones they are
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -8,8 +8,8 @@
 
 #include "gpu_fixture.h"
 
+#include "cuda/plan/model.h"
 #include "fake_cudnn.h"
-#include "gpu/cuda_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -362,7 +362,7 @@ check_cudnn_launches(const struct plan_model *p, const struct cuda_gpu *gpu)
     }
 }
 
-/* A step of a model on a GPU: how many convolutions are cuDNN's, and seconds by train/roof. */
+/* A step of a model on a GPU: how many convolutions are cuDNN's, and seconds by the cost model. */
 struct modelled {
     size_t of_cudnn;
     double seconds;

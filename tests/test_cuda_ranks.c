@@ -6,8 +6,8 @@
  */
 #include <config.h>
 
+#include "cuda/comm/reduce.h"
 #include "fake_nccl.h"
-#include "gpu/cuda_reduce.h"
 #include "gpu_fixture.h"
 #include "rank_fixture.h"
 

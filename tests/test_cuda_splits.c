@@ -1,5 +1,5 @@
 /*
- * test_cuda_splits.c - unit tests for train/layout, train/cuda: micro-batches so large that sums are split over blocks
+ * test_cuda_splits.c - unit tests for train/cuda/plan: micro-batches so large that sums are split over blocks
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -20,11 +20,6 @@ include train/comm/local.mk
 include train/data/local.mk
 include train/ref/local.mk
 include train/cpu/local.mk
-include train/roof/local.mk
-include train/cudnn/local.mk
-include train/layout/local.mk
-include train/gpu/local.mk
-include train/conv/local.mk
 include train/cuda/local.mk
 include train/eval/local.mk
 include train/log/local.mk

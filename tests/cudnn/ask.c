@@ -11,8 +11,8 @@
  */
 #include <config.h>
 
-#include "cudnn/cuda_cudnn.h"
-#include "layout/cuda_layout.h"
+#include "cuda/cudnn/engine.h"
+#include "cuda/plan/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /*
- * library.c - see cudnn_library.h: the cuDNN of the tests, which is a part of the program
+ * library.c - see cudnn/library.h: the cuDNN of the tests, which is a part of the program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cudnn/cudnn_library.h"
+#include "cuda/cudnn/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@ EXTRA_DIST += \
 if EMULATOR
 check_PROGRAMS += tests/cudnn-ask
 endif
-tests_cudnn_ask_SOURCES = tests/cudnn/ask.c train/cudnn/cudnn_library.c
+tests_cudnn_ask_SOURCES = tests/cudnn/ask.c train/cuda/cudnn/library.c
 nodist_tests_cudnn_ask_SOURCES = tests/emulated/train/backends.c
 tests_cudnn_ask_CPPFLAGS = $(emulated_cppflags)
 tests_cudnn_ask_LDADD = $(emulated_ldadd) libtrain.la -lm

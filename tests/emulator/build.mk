@@ -1,4 +1,4 @@
-# build.mk - the emulator, its tests and the kernels of train/cuda/, for one compiler and one kind of build (GNU make)
+# build.mk - the emulator, its tests and train/cuda/kernels/, for one compiler and one kind of build (GNU make)
 #
 #     make -f build.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|ucontext|volta|asan|tsan|counted OUT=folder \
 #         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
@@ -11,9 +11,7 @@
 # SPDX-License-Identifier: Apache-2.0
 HERE = $(SOURCE)/tests/emulator
 TESTS = $(SOURCE)/tests/kernels
-CUDA = $(SOURCE)/train/cuda
-vpath %.cu $(CUDA) $(SOURCE)/train/conv
-vpath cuda_%.c $(CUDA) $(SOURCE)/train/conv
+KERNELS = $(SOURCE)/train/cuda/kernels
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
 FLAGS_volta = -DDEVICE_ARCH=700 -DONLY_FP16
@@ -40,19 +38,19 @@ kernel_programs = both_kernels conv_kernels fused_kernels head_kernels input_ker
 PROGRAMS = halves api matrices rules $(kernel_programs) layout_steps layout_lives
 emulator = $(patsubst %,$(OUT)/%.o,async_copy block device fiber graph matrix memory stream warp \
 	$(if $(filter counted,$(KIND)),traffic))
-cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu $(SOURCE)/train/conv/*.cu)))
-host = $(patsubst %,$(OUT)/%.o,cuda_both cuda_conv cuda_gpu cuda_launch cuda_product)
-kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(host)
+cu = $(notdir $(basename $(wildcard $(KERNELS)/*.cu)))
+# the launches of one kernel; the other files of plan/ are about plans
+launch = cuda/kernels/launch $(patsubst %,cuda/plan/%,both conv gpu product)
+host = $(launch:%=$(OUT)/plan/%.o)
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 tests_in_c = $(OUT)/rules $(OUT)/api $(OUT)/matrices
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 # a plan without its backend, and beside it the backend ref
-layout = $(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/layout/*.c))
-model = gpu/cuda_model
-roof = $(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/roof/*.c))
+layout = $(filter-out $(launch),$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/cuda/plan/*.c)))
 ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
 	$(wildcard $(SOURCE)/train/$(f)/*.c))))
-plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(roof) $(filter-out backend/backend backend/registry,$(ref)) \
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
 	base/error base/memory base/progress base/sha256)
 
 all: $(PROGRAMS:%=$(OUT)/%)
@@ -73,8 +71,6 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
-$(host): $(OUT)/%.o: %.c | $(OUT)
-	$(C) -c $< -o $@
 
 $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
 	mkdir -p $(@D)
@@ -86,10 +82,10 @@ $(patsubst %,$(OUT)/%.o,layout_steps layout_lives traffic_steps layout_fixture):
 	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value
-$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: %.cu | $$(OUT)
+$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(KERNELS)/%.cu | $$(OUT)
 	$$(CC17) -x c++ $$(if $$(filter asan tsan,$$(KIND)),-O1,-O2) $$(FLAGS) $$(KERNEL_FLAGS_$$(KIND)) \
 		-DCUDA_VALUE=$(1) -c $$< -o $$@
-$$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)
+$$(OUT)/table.$(1).o: $$(KERNELS)/table.c | $$(OUT)
 	$$(C) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=$$(BYTES_$(1)) -c $$< -o $$@
 endef
 $(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
@@ -102,13 +98,12 @@ $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulato
 	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
-$(OUT)/layout_lives $(OUT)/traffic_steps: %: %.o $(OUT)/layout_fixture.o $(plan) $(model:%=$(OUT)/plan/%.o) \
-		$(kernels) $(math) $(emulator)
+$(OUT)/layout_lives $(OUT)/traffic_steps: %: %.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 $(OUT)/halves: $(OUT)/halves.o
 	$(CXX) $(FLAGS) $^ -o $@
 $(OUT):
 	mkdir -p $@
 
--include $(wildcard $(OUT)/*.d $(OUT)/plan/*/*.d)
+-include $(wildcard $(OUT)/*.d $(OUT)/plan/*/*.d $(OUT)/plan/*/*/*.d)
 .PHONY: all

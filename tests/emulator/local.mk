@@ -53,17 +53,18 @@ check_LTLIBRARIES += libemulator.la libemulated_fp16.la libemulated_bf16.la libe
 libemulator_la_SOURCES = $(emulator_sources)
 libemulator_la_CPPFLAGS = $(emulated_cppflags)
 libemulated_fp16_la_SOURCES = $(cuda_table)
-nodist_libemulated_fp16_la_SOURCES = tests/emulator/all_kernels.cc
+nodist_libemulated_fp16_la_SOURCES = $(cuda_kernels:.cu=.cc)
 libemulated_fp16_la_CPPFLAGS = $(emulated_cppflags) $(cuda_fp16)
 libemulated_bf16_la_SOURCES = $(cuda_table)
-nodist_libemulated_bf16_la_SOURCES = tests/emulator/all_kernels.cc
+nodist_libemulated_bf16_la_SOURCES = $(cuda_kernels:.cu=.cc)
 libemulated_bf16_la_CPPFLAGS = $(emulated_cppflags) $(cuda_bf16)
 libemulated_float_la_SOURCES = $(cuda_table)
-nodist_libemulated_float_la_SOURCES = tests/emulator/all_kernels.cc
+nodist_libemulated_float_la_SOURCES = $(cuda_kernels:.cu=.cc)
 libemulated_float_la_CPPFLAGS = $(emulated_cppflags) $(cuda_float)
-tests/emulator/all_kernels.cc: Makefile
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && for f in $(cuda_kernels:train/%=%); do echo "#include \"$$f\""; done > $@
-CLEANFILES += tests/emulator/all_kernels.cc
+# A C++ source for each kernel source, which automake compiles.
+$(cuda_kernels:.cu=.cc): Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo '#include "$(@:train/%.cc=%.cu)"' > $@
+CLEANFILES += $(cuda_kernels:.cu=.cc)
 endif
 
 # Programs that have the backend stand before libtrain.la with a list of backends of their own, and C++ links them.

@@ -20,7 +20,7 @@ import tempfile
 
 from support import BUILD, SOURCE, Skip
 
-FILES = sorted([f for d in ("cuda", "conv") for f in glob.glob(os.path.join(SOURCE, "train", d, "*.cu"))])
+FILES = sorted(glob.glob(os.path.join(SOURCE, "train", "cuda", "kernels", "*.cu")))
 
 
 def places():

@@ -11,8 +11,6 @@ NVCC = nvcc
 ARCHS = 80 90 100
 HERE = $(SOURCE)/tests/kernels
 CUDA = $(SOURCE)/train/cuda
-vpath %.cu $(CUDA) $(SOURCE)/train/conv
-vpath cuda_%.c $(CUDA) $(SOURCE)/train/conv
 comma = ,
 # Machine code for each, and text of the newest for what comes after it.
 CODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
@@ -27,9 +25,9 @@ VALUES = fp16 bf16
 all_tests = $(notdir $(basename $(wildcard $(HERE)/*_kernels.cc)))
 PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
-cu = $(notdir $(basename $(wildcard $(CUDA)/*.cu $(SOURCE)/train/conv/*.cu)))
-host = $(patsubst %,$(OUT)/%.o,cuda_both cuda_conv cuda_gpu cuda_launch cuda_product)
-kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) cuda_table)) $(host)
+cu = $(notdir $(basename $(wildcard $(CUDA)/kernels/*.cu)))
+host = $(OUT)/kernels/launch.o $(patsubst %,$(OUT)/plan/%.o,both conv gpu product)
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 LINK = $(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc
 
@@ -41,14 +39,15 @@ $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C11) -c $< -o $@
 $(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
 	$(C11) -c $< -o $@
-$(host): $(OUT)/%.o: %.c | $(OUT)
+$(host): $(OUT)/%.o: $(CUDA)/%.c
+	mkdir -p $(@D)
 	$(C11) -c $< -o $@
 
 define of_value
-$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: %.cu | $$(OUT)
+$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/kernels/%.cu | $$(OUT)
 	$$(NVCC) -std=c++17 -O3 -lineinfo -Xfatbin -compress-all -MD -I$$(SOURCE)/train $$(CODE) \
 		-DCUDA_VALUE=$(1) -c $$< -o $$@
-$$(OUT)/cuda_table.$(1).o: $$(CUDA)/cuda_table.c | $$(OUT)
+$$(OUT)/table.$(1).o: $$(CUDA)/kernels/table.c | $$(OUT)
 	$$(C11) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=2 -c $$< -o $$@
 endef
 $(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
@@ -60,5 +59,5 @@ $(OUT)/gpu-rates: $(SOURCE)/bench/gpu_rates.cu | $(OUT)
 $(OUT):
 	mkdir -p $@
 
--include $(wildcard $(OUT)/*.d)
+-include $(wildcard $(OUT)/*.d $(OUT)/*/*.d)
 .PHONY: all

@@ -122,7 +122,7 @@ def _(_work):
 
 @case("every kernel has a row of its own, by the name that the model gives it")
 def _(_work):
-    with open(os.path.join(SOURCE, "train", "cuda", "cuda_launch.h"), encoding="utf-8") as file:
+    with open(os.path.join(SOURCE, "train", "cuda", "kernels", "launch.h"), encoding="utf-8") as file:
         text = file.read()
     words = re.search(r"enum cuda_kernel_id \{(.*?)\n\};", text, re.S).group(1).replace("CUDA_KERNEL_COUNT", "")
     kinds = {word.lower() for word in re.findall(r"\bCUDA_(\w+)", words)}

@@ -1,11 +1,11 @@
 /*
  * kernel_sizes.c - threads and dynamic shared memory of each kernel, one a line, for check_sass.py
  *
- * Linked with cuda_table.c and without the kernels, whose addresses nobody needs here.
+ * Linked with kernels/table.c and without the kernels, whose addresses nobody needs here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/cuda_launch.h"
+#include "cuda/kernels/launch.h"
 
 #include <stdio.h>
 

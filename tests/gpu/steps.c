@@ -148,7 +148,7 @@ find_batch_statistics(struct problem *p, const float *after)
         p->statistics[i] += (after[i] - p->statistics[i]) / GRAPH_NORM_MOMENTUM;
 }
 
-/* There in a build with CUDA (cuda_reduce.h). */
+/* There in a build with CUDA (comm/reduce.h). */
 enum chex_status reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err) __attribute__((weak));
 

@@ -13,7 +13,9 @@
 #include "half.h"
 
 extern "C" {
-#include "cuda/cuda_launch.h"
+#include "cuda/plan/both.h"
+#include "cuda/plan/conv.h"
+#include "cuda/plan/product.h"
 }
 
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "emulator.h"
-#include "layout/cuda_layout.h"
+#include "cuda/plan/layout.h"
 
 #define OUTPUTS    14
 #define PROCESSORS 8 /* few, but enough that sums are split */
@@ -54,7 +54,7 @@ struct outcome {
     double loss, norm;
     unsigned finals;                      /* launches behind which more of the gradients is final */
     unsigned launches[CUDA_KERNEL_COUNT]; /* of a step */
-    bool *unfinished;                     /* [node_count] as in cuda_layout.h */
+    bool *unfinished;                     /* [node_count] as in plan/layout.h */
 };
 
 size_t buffer_floats(const struct plan_options *o, size_t i);

@@ -6,14 +6,15 @@
  * Nothing is launched.  A plan is made twice: as it is used, and with `keep`, where no piece of memory takes the place
  * of another.  Both have the same launches.  For every 16 bytes of both a table says which launch wrote them last, over
  * two steps of two micro-batches and both evaluations: what a launch reads must come from the same launch in both, and
- * from one at all.  What launches touch is asked of train/roof, and of the tables where train/roof has only their size.
+ * from one at all.  The cost model (plan/cost.h) says what a launch touches; of tables it knows only the size, so they
+ * are read here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "layout_fixture.h"
 
-#include "cudnn/cuda_cudnn.h"
-#include "gpu/cuda_model.h"
+#include "cuda/cudnn/engine.h"
+#include "cuda/plan/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * layout_steps.c - a whole step as lists of launches (train/layout/cuda_layout.h), one by one beside the backend ref
+ * layout_steps.c - a whole step as lists of launches (train/cuda/plan/layout.h), one by one beside the backend ref
  *
  *     layout_steps [small | MODEL SIDE BATCH [SEED]]
  *
@@ -17,7 +17,7 @@
  */
 #include "layout_fixture.h"
 
-#include "layout/cuda_memory.h"
+#include "cuda/plan/memory.h"
 
 #include <math.h>
 #include <stdio.h>

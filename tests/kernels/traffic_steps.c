@@ -1,5 +1,5 @@
 /*
- * traffic_steps.c - bytes that the launches of a step touch, as the plan says (train/roof) and as the
+ * traffic_steps.c - bytes that the launches of a step touch, as the plan says (plan/cost.h) and as the
  * emulator counts them, beside each other
  *
  *     traffic_steps [all | model | MODEL SIDE BATCH]
@@ -11,7 +11,7 @@
  */
 #include "layout_fixture.h"
 
-#include "gpu/cuda_model.h"
+#include "cuda/plan/model.h"
 
 #include <math.h>
 #include <stdio.h>

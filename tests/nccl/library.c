@@ -1,11 +1,11 @@
 /*
- * library.c - see nccl_library.h: the NCCL of the tests, which is a part of the program
+ * library.c - see comm/nccl_library.h: the NCCL of the tests, which is a part of the program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "gpu/nccl_library.h"
+#include "cuda/comm/nccl_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

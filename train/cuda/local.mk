@@ -1,31 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kernels for NVIDIA GPUs, a table of them for each type of value, their launches; and how the backend of ../gpu is
-# built.  With CUDA nvcc compiles the kernels, and libtrain.la holds the backend `cuda`.  tests/emulator/local.mk
-# compiles the same files for the emulator.
-cuda_sources = $(conv_sources) $(gpu_sources) $(layout_sources) $(roof_sources) \
-	train/cuda/cuda_blocks.h \
-	train/cuda/cuda_conv_args.h \
-	train/cuda/cuda_device.h \
-	train/cuda/cuda_gpu.c \
-	train/cuda/cuda_gpu.h \
-	train/cuda/cuda_kernels.h \
-	train/cuda/cuda_launch.c \
-	train/cuda/cuda_launch.h \
-	train/cuda/cuda_norm.h \
-	train/cuda/cuda_norm_args.h \
-	train/cuda/cuda_partial.h \
-	train/cuda/cuda_pool_args.h \
-	train/cuda/cuda_sums.h
-cuda_kernels = $(conv_kernels) \
-	train/cuda/cuda_head.cu \
-	train/cuda/cuda_input.cu \
-	train/cuda/cuda_norm.cu \
-	train/cuda/cuda_norm_pool.cu \
-	train/cuda/cuda_pack.cu \
-	train/cuda/cuda_pool.cu \
-	train/cuda/cuda_settle.cu \
-	train/cuda/cuda_step.cu
-cuda_table = train/cuda/cuda_table.c
+# The backend for NVIDIA GPUs.  With CUDA, nvcc compiles the kernels once for each type of value, and libtrain.la
+# contains the backend `cuda`.  tests/emulator/local.mk compiles the same files for the emulator.
+include train/cuda/kernels/local.mk
+include train/cuda/plan/local.mk
+include train/cuda/cudnn/local.mk
+include train/cuda/run/local.mk
+include train/cuda/comm/local.mk
+
+cuda_sources = $(cuda_kernel_sources) $(cuda_plan_sources) $(cuda_run_sources) $(cuda_comm_sources) \
+	train/cuda/backend.c \
+	train/cuda/backend.h
 EXTRA_DIST += $(cuda_sources) $(cuda_kernels) $(cuda_table)
 
 cuda_cppflags = $(train_cppflags) $(JANSSON_CFLAGS)
@@ -50,8 +34,8 @@ libtrain_la_LIBADD += libcudahost.la
 
 nvcc_compile = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile $(NVCC) $(NVCCFLAGS) \
 	-I$(srcdir)/train -c
-%.fp16.lo: %.cu $(filter %.h,$(cuda_sources))
+%.fp16.lo: %.cu $(filter %.h,$(cuda_kernel_sources))
 	$(nvcc_compile) $(cuda_fp16) $(CUDA_CODE_fp16) -o $@ $<
-%.bf16.lo: %.cu $(filter %.h,$(cuda_sources))
+%.bf16.lo: %.cu $(filter %.h,$(cuda_kernel_sources))
 	$(nvcc_compile) $(cuda_bf16) $(CUDA_CODE_bf16) -o $@ $<
 endif

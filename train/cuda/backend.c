@@ -1,0 +1,57 @@
+/*
+ * backend.c - the table of functions of the backend (backend/backend.h); see backend.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/backend.h"
+
+#include "cuda/comm/reduce.h"
+#include "cuda/cudnn/engine.h"
+#include "cuda/run/plan.h"
+
+static enum chex_status
+open_device(unsigned number, struct device **out, struct chex_error *err)
+{
+    return cuda_device_open(&backend_cuda, number, out, err);
+}
+
+static const char *
+library(unsigned number, char text[BACKEND_LIBRARY])
+{
+    if (number > 1)
+        return NULL;
+    if (number == 1) {
+        (void)cudnn_version(text);
+        return "cudnn";
+    }
+    (void)reduce_nccl_version(text);
+    return "nccl";
+}
+
+const struct backend backend_cuda = {
+    .name = CUDA_BACKEND,
+    .device_count = cuda_device_count,
+    .device_open = open_device,
+    .device_close = cuda_device_close,
+    .library = library,
+    .reduce_new = cuda_reduce_new,
+    .store_new = cuda_store_new,
+    .store_put = cuda_store_put,
+    .store_free = cuda_store_free,
+    .plan_size = cuda_plan_size,
+    .plan_model = cuda_plan_model,
+    .plan_new = cuda_plan_new,
+    .plan_free = cuda_plan_free,
+    .write = cuda_write,
+    .read = cuda_read,
+    .read_beside = cuda_read_beside,
+    .set_state = cuda_set_state,
+    .accumulate = cuda_accumulate,
+    .update = cuda_update,
+    .result = cuda_result,
+    .resume = cuda_resume,
+    .score = cuda_score,
+    .peek = cuda_peek,
+};

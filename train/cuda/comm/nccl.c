@@ -1,0 +1,471 @@
+/*
+ * nccl.c - see reduce.h: sums on the GPUs, by NCCL
+ *
+ * Sums have a stream of their own, beside that in which gradients are made: start() has it wait for what that stream
+ * holds, join() has that stream wait for the sums.  In a stream that captures this is a fork and a join of the graph.
+ *
+ * Nothing waits inside of NCCL or of the CUDA runtime, since a peer may be gone: the communicator is not blocking, and
+ * whoever waits for the device polls (cuda_wait()).  A rank is lost when its host is silent (collective_watch()).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "comm/collective.h"
+#include "cuda/comm/nccl_library.h"
+#include "cuda/comm/reduce.h"
+#include "cuda/run/plan.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OLDEST   21400 /* 2.14: communicators that are not blocking */
+#define NEW_KIND 10000 /* versions since 2.9 count like this */
+
+/* Seconds for sums that end by themselves, when the communicator does. */
+#define PATIENCE 5.0
+
+struct nccl_reduce {
+    struct reduce base;
+    struct collective *collective;
+    const struct nccl_calls *nccl;
+    int device;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    cudaEvent_t fork, joint;
+    float *probe, *pinned; /* one number, for the first sum */
+    cudaEvent_t probed;
+    double waited;           /* in the wait at hand */
+    double failed_at;        /* of `waited`; negative: NCCL has not failed */
+    ncclResult_t failure;    /* then */
+    const char *failed_in;   /* what it did then */
+    bool given_up;           /* the communicator is aborted */
+    struct chex_error ended; /* what was said then: it stays */
+};
+
+static struct nccl_reduce *
+nccl_of(struct reduce *r)
+{
+    return (struct nccl_reduce *)(void *)r;
+}
+
+static void
+make_pause(void)
+{
+    static const struct timespec pause = {.tv_nsec = 50000};
+
+    nanosleep(&pause, NULL);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+nccl_check(const struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
+{
+    bool ours = result == ncclInvalidArgument || result == ncclInvalidUsage;
+    const char *more = r->comm ? r->nccl->GetLastError(r->comm) : "";
+
+    if (result == ncclSuccess || result == ncclInProgress)
+        return CHEX_OK;
+    return error_set(err, ours ? CHEX_ERR_BUG : CHEX_ERR_LOST, "NCCL: %s: %s%s%.200s; NCCL_DEBUG=INFO says more", what,
+                     r->nccl->GetErrorString(result), more && *more ? ": " : "", more ? more : "");
+}
+
+/* ---- the end of a communicator ----------------------------------------------------------------------------------- */
+
+struct abortion {
+    ncclResult_t (*abort)(ncclComm_t);
+    ncclComm_t comm;
+    int device;
+};
+
+static void *
+abort_there(void *context)
+{
+    struct abortion a = *(struct abortion *)context;
+
+    free(context);
+    (void)cudaSetDevice(a.device);
+    (void)a.abort(a.comm);
+    return NULL;
+}
+
+/* It first tells the kernels to end, then waits for the graphs that have sums of it: a thread has the time. */
+static void
+give_up(struct reduce *reduce)
+{
+    struct nccl_reduce *r = nccl_of(reduce);
+    struct abortion *a = r->comm && !r->given_up ? malloc(sizeof(*a)) : NULL;
+    pthread_t thread;
+
+    r->given_up = true;
+    if (!a)
+        return;
+    *a = (struct abortion){r->nccl->CommAbort, r->comm, r->device};
+    if (pthread_create(&thread, NULL, abort_there, a) == 0)
+        pthread_detach(thread);
+    else
+        free(a);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+end_with(struct nccl_reduce *r, enum chex_status status, const struct chex_error *why, struct chex_error *err)
+{
+    r->ended = *why;
+    r->ended.status = status;
+    give_up(&r->base);
+    return error_set(err, status, "%s", why->text);
+}
+
+/*
+ * NCCL has failed.  Where a rank is gone it is that rank that the user should hear of, so the others are listened to
+ * until all were heard.
+ */
+static enum chex_status
+look_at_failure(struct nccl_reduce *r, struct chex_error *why)
+{
+    double since = r->waited - r->failed_at;
+
+    if (!collective_heard_all(r->collective, since) && since < collective_timeout(r->collective))
+        return CHEX_OK;
+    return nccl_check(r, r->failure, r->failed_in, why);
+}
+
+static enum chex_status
+look_at_comm(struct nccl_reduce *r, struct chex_error *why)
+{
+    ncclResult_t state = ncclSuccess, result;
+
+    if (r->failed_at >= 0)
+        return look_at_failure(r, why);
+    if (!r->comm)
+        return CHEX_OK;
+    result = r->nccl->CommGetAsyncError(r->comm, &state);
+    if (result == ncclSuccess)
+        result = state;
+    if (result == ncclSuccess || result == ncclInProgress)
+        return CHEX_OK;
+    if (collective_size(r->collective) == 1)
+        return nccl_check(r, result, "a sum of the ranks", why);
+    r->failed_at = r->waited;
+    r->failure = result;
+    r->failed_in = "a sum of the ranks";
+    return CHEX_OK;
+}
+
+/*
+ * Every host lives, and the sums do not get on.  One that has been silent for long may be lost: that is known when its
+ * time is up.
+ */
+static enum chex_status
+look_at_clock(const struct nccl_reduce *r, struct chex_error *why)
+{
+    double patience = collective_timeout(r->collective);
+
+    if (collective_size(r->collective) == 1 || r->failed_at >= 0 || r->waited < 1.5 * patience + 1 ||
+        !collective_heard_all(r->collective, patience / 4))
+        return CHEX_OK;
+    return error_set(why, CHEX_ERR_LOST,
+                     "no progress of the GPUs for %.3g s, though every rank is there: NCCL_DEBUG=INFO may say why",
+                     r->waited);
+}
+
+static enum chex_status
+wait_turn(struct reduce *reduce, bool begins, struct chex_error *err)
+{
+    struct nccl_reduce *r = nccl_of(reduce);
+    struct chex_error why = {.status = CHEX_OK};
+    enum chex_status status;
+
+    if (r->ended.status != CHEX_OK)
+        return error_set(err, r->ended.status, "%s", r->ended.text);
+    if (begins && r->failed_at < 0)
+        r->waited = 0;
+    status = collective_watch(r->collective, &r->waited, &why);
+    if (status == CHEX_OK)
+        status = look_at_comm(r, &why);
+    if (status == CHEX_OK)
+        status = look_at_clock(r, &why);
+    return status == CHEX_OK ? CHEX_OK : end_with(r, status, &why, err);
+}
+
+/* A rank that computes sends heartbeats; messages between hosts are none of these sums. */
+static enum chex_status
+poll_peers(struct reduce *reduce, struct chex_error *err)
+{
+    return collective_poll(nccl_of(reduce)->collective, err);
+}
+
+/* A call has failed: as with sums under way.  Those that this rank has started end, so that nothing waits for them. */
+static enum chex_status
+fail_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
+{
+    struct chex_error why;
+    enum chex_status status = nccl_check(r, result, what, &why);
+
+    if (status == CHEX_ERR_BUG || collective_size(r->collective) == 1)
+        return end_with(r, status, &why, err);
+    if (r->failed_at < 0) {
+        r->waited = r->failed_at = 0;
+        r->failure = result;
+        r->failed_in = what;
+    }
+    while ((status = wait_turn(&r->base, false, err)) == CHEX_OK)
+        make_pause();
+    return status;
+}
+
+/* A call of NCCL that may be in progress, to its end: until then nothing may be put into the stream. */
+static enum chex_status
+finish_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    bool begins = true;
+
+    while (status == CHEX_OK && result == ncclInProgress) {
+        ncclResult_t asked = r->nccl->CommGetAsyncError(r->comm, &result);
+
+        if (asked != ncclSuccess)
+            result = asked;
+        if (result != ncclInProgress)
+            break;
+        status = wait_turn(&r->base, begins, err);
+        begins = false;
+        make_pause();
+    }
+    return status == CHEX_OK && result != ncclSuccess ? fail_call(r, result, what, err) : status;
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+start_kind(struct nccl_reduce *r, void *data, size_t count, ncclDataType_t kind, cudaStream_t queue,
+           struct chex_error *err)
+{
+    cudaError_t e = cudaSuccess;
+
+    if (r->ended.status != CHEX_OK)
+        return error_set(err, r->ended.status, "%s", r->ended.text);
+    e = cudaEventRecord(r->fork, queue);
+    if (e == cudaSuccess)
+        e = cudaStreamWaitEvent(r->stream, r->fork, 0);
+    if (e != cudaSuccess)
+        return cuda_check(e, "starting a sum", err);
+    return finish_call(r, r->nccl->AllReduce(data, data, count, kind, ncclSum, r->comm, r->stream),
+                       "starting a sum of the ranks", err);
+}
+
+static enum chex_status
+start(struct reduce *reduce, void *data, size_t count, void *queue, struct chex_error *err)
+{
+    return start_kind(nccl_of(reduce), data, count, ncclFloat32, queue, err);
+}
+
+static enum chex_status
+start_bf16(struct reduce *reduce, void *data, size_t count, void *queue, struct chex_error *err)
+{
+    return start_kind(nccl_of(reduce), data, count, ncclBfloat16, queue, err);
+}
+
+static enum chex_status
+join(struct reduce *reduce, void *queue, struct chex_error *err)
+{
+    struct nccl_reduce *r = nccl_of(reduce);
+    cudaError_t e = cudaEventRecord(r->joint, r->stream);
+
+    if (e == cudaSuccess)
+        e = cudaStreamWaitEvent(queue, r->joint, 0);
+    return cuda_check(e, "joining the sums of the ranks", err);
+}
+
+/* ---- beginning --------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+new_stream(struct nccl_reduce *r, struct chex_error *err)
+{
+    void *probe = NULL, *pinned = NULL;
+    cudaError_t e = cudaSetDevice(r->device);
+
+    if (e == cudaSuccess)
+        e = cudaStreamCreateWithFlags(&r->stream, cudaStreamNonBlocking);
+    if (e == cudaSuccess)
+        e = cudaEventCreateWithFlags(&r->fork, cudaEventDisableTiming);
+    if (e == cudaSuccess)
+        e = cudaEventCreateWithFlags(&r->joint, cudaEventDisableTiming);
+    if (e == cudaSuccess)
+        e = cudaEventCreateWithFlags(&r->probed, cudaEventDisableTiming);
+    if (e == cudaSuccess)
+        e = cudaMalloc(&probe, sizeof(float));
+    if (e == cudaSuccess)
+        e = cudaMallocHost(&pinned, sizeof(float));
+    r->probe = probe;
+    r->pinned = pinned;
+    return cuda_check(e, "a stream for the sums of the ranks", err);
+}
+
+/* All ranks get the id of rank 0, or the error that it has in its place. */
+static enum chex_status
+share_id(struct nccl_reduce *r, enum chex_status status, ncclUniqueId *id, struct chex_error *err)
+{
+    memset(id, 0, sizeof(*id));
+    if (status == CHEX_OK && r->base.rank == 0)
+        status = nccl_check(r, r->nccl->GetUniqueId(id), "ncclGetUniqueId", err);
+    status = collective_agree(r->collective, status, NULL, err);
+    return status == CHEX_OK ? collective_broadcast(r->collective, id, sizeof(*id), err) : status;
+}
+
+static enum chex_status
+connect(struct nccl_reduce *r, const ncclUniqueId *id, struct chex_error *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclResult_t result;
+
+    config.blocking = 0;
+    result = r->nccl->CommInitRankConfig(&r->comm, r->base.size, *id, r->base.rank, &config);
+    return finish_call(r, result, "ncclCommInitRankConfig", err);
+}
+
+/* The first sum: connections are made before a graph is recorded, and a network that adds wrong is found here. */
+static enum chex_status
+try_sum(struct nccl_reduce *r, struct chex_error *err)
+{
+    cudaError_t e;
+    bool begins = true;
+    enum chex_status status;
+
+    *r->pinned = 1;
+    e = cudaMemcpyAsync(r->probe, r->pinned, sizeof(float), cudaMemcpyHostToDevice, r->stream);
+    status = cuda_check(e, "a first sum of the ranks", err);
+    if (status == CHEX_OK)
+        status = start(&r->base, r->probe, 1, r->stream, err);
+    if (status != CHEX_OK)
+        return status;
+    e = cudaMemcpyAsync(r->pinned, r->probe, sizeof(float), cudaMemcpyDeviceToHost, r->stream);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(r->probed, r->stream);
+    while (e == cudaSuccess && status == CHEX_OK && (e = cudaEventQuery(r->probed)) == cudaErrorNotReady) {
+        status = wait_turn(&r->base, begins, err);
+        begins = false;
+        e = cudaSuccess;
+        make_pause();
+    }
+    if (status == CHEX_OK && e == cudaSuccess && *r->pinned != (float)r->base.size)
+        return error_set(err, CHEX_ERR_LOST, "NCCL: %d ranks with 1 each have the sum %g", r->base.size,
+                         (double)*r->pinned);
+    return status == CHEX_OK ? cuda_check(e, "a first sum of the ranks", err) : status;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+/* All graphs with sums are gone.  Ranks that end together end at once; else the communicator is given up. */
+static void
+end_comm(struct nccl_reduce *r)
+{
+    ncclResult_t state = ncclInProgress, result;
+    double waited = 0;
+    struct chex_error ignored;
+
+    if (!r->comm || r->given_up)
+        return;
+    if (r->ended.status == CHEX_OK && r->failed_at < 0) {
+        result = r->nccl->CommFinalize(r->comm);
+        while ((result == ncclSuccess || result == ncclInProgress) && state == ncclInProgress && waited < PATIENCE) {
+            result = r->nccl->CommGetAsyncError(r->comm, &state);
+            if (collective_watch(r->collective, &waited, &ignored) != CHEX_OK)
+                break;
+            make_pause();
+        }
+    }
+    if (state == ncclSuccess)
+        (void)r->nccl->CommDestroy(r->comm);
+    else
+        give_up(&r->base);
+}
+
+static void
+free_reduce(struct reduce *reduce)
+{
+    struct nccl_reduce *r = nccl_of(reduce);
+
+    (void)cudaSetDevice(r->device);
+    end_comm(r);
+    /* With a communicator that was given up the device may still be busy: all is left to the end of the process. */
+    if (!r->given_up) {
+        if (r->stream)
+            (void)cudaStreamDestroy(r->stream);
+        if (r->fork)
+            (void)cudaEventDestroy(r->fork);
+        if (r->joint)
+            (void)cudaEventDestroy(r->joint);
+        if (r->probed)
+            (void)cudaEventDestroy(r->probed);
+        if (r->probe)
+            (void)cudaFree(r->probe);
+        if (r->pinned)
+            (void)cudaFreeHost(r->pinned);
+    }
+    free(r);
+}
+
+static const struct reduce_ops ops = {.start = start,
+                                      .start_bf16 = start_bf16,
+                                      .join = join,
+                                      .poll = poll_peers,
+                                      .wait = wait_turn,
+                                      .give_up = give_up,
+                                      .free = free_reduce};
+
+int
+reduce_nccl_version(char text[BACKEND_LIBRARY])
+{
+    const struct nccl_calls *nccl = nccl_open(text, BACKEND_LIBRARY);
+    int version = 0;
+
+    if (!nccl)
+        return 0;
+    if (nccl->GetVersion(&version) != ncclSuccess || version < OLDEST) {
+        snprintf(text, BACKEND_LIBRARY, "NCCL is older than 2.14");
+        return 0;
+    }
+    snprintf(text, BACKEND_LIBRARY, "%d.%d.%d", version / NEW_KIND, version % NEW_KIND / 100, version % 100);
+    return version;
+}
+
+enum chex_status
+reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out, struct chex_error *err)
+{
+    struct nccl_reduce *r = calloc(1, sizeof(*r));
+    char text[BACKEND_LIBRARY];
+    ncclUniqueId id;
+    enum chex_status status;
+
+    *out = NULL;
+    if (!r)
+        return error_memory(err);
+    r->base = (struct reduce){.rank = collective_rank(c), .size = collective_size(c), .on_device = true, .ops = &ops};
+    r->collective = c;
+    r->device = ((const struct cuda_device *)(const void *)device)->number;
+    r->failed_at = -1;
+    r->nccl = nccl_open(text, sizeof(text));
+    status = r->nccl ? new_stream(r, err) : error_set(err, CHEX_ERR_UNSUPPORTED, "%s", text);
+    (void)reduce_nccl_version(text);
+    snprintf(r->base.text, sizeof(r->base.text), "by NCCL %.90s on the GPUs", text);
+    status = share_id(r, status, &id, err);
+    if (status == CHEX_OK)
+        status = collective_agree(c, connect(r, &id, err), NULL, err);
+    if (status == CHEX_OK)
+        status = collective_agree(c, try_sum(r, err), NULL, err);
+    if (status == CHEX_OK) {
+        *out = &r->base;
+        return CHEX_OK;
+    }
+    if (r->comm)
+        give_up(&r->base);
+    free_reduce(&r->base);
+    return status;
+}

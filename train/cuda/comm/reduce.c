@@ -1,0 +1,103 @@
+/*
+ * reduce.c - see reduce.h: the choice between NCCL and messages, the same on all ranks
+ *
+ * NCCL does not sum for two ranks that share a GPU.  It takes parts of a GPU (MIG) for the GPU that they belong to, so
+ * both the identity of a device and its place on the bus are compared.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/comm/reduce.h"
+
+#include "comm/collective.h"
+#include "cuda/run/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What ranks tell each other. */
+struct seat {
+    char id[sizeof(((struct device_info *)0)->id)], bus[CUDA_BUS];
+    int version; /* of NCCL; 0: none */
+    char why[BACKEND_LIBRARY];
+};
+
+static struct seat
+own_seat(const struct cuda_device *device)
+{
+    struct seat s = {.version = 0};
+
+    memcpy(s.id, device->device.info.id, sizeof(s.id));
+    memcpy(s.bus, device->bus, sizeof(s.bus));
+    s.version = reduce_nccl_version(s.why);
+    if (device->device.info.imagined) {
+        s.version = 0;
+        snprintf(s.why, sizeof(s.why), "there is no GPU");
+    }
+    return s;
+}
+
+static bool
+share(const struct collective *c, const struct seat *all, int a, int b)
+{
+    return strcmp(all[a].id, all[b].id) == 0 ||
+           (strcmp(all[a].bus, all[b].bus) == 0 && strcmp(collective_host(c, a), collective_host(c, b)) == 0);
+}
+
+/* Is there a reason against NCCL?  The first one in the order of the ranks. */
+static bool
+finds_reason(const struct collective *c, const struct seat *all, char *why, size_t size)
+{
+    int a, b;
+
+    for (a = 0; a < collective_size(c); a++) {
+        if (all[a].version == 0) {
+            snprintf(why, size, "rank %d %.40s: %.80s", a, collective_host(c, a), all[a].why);
+            return true;
+        }
+        for (b = 0; b < a; b++)
+            if (share(c, all, a, b)) {
+                snprintf(why, size, "rank %d and rank %d of %.60s share a GPU", b, a, collective_host(c, a));
+                return true;
+            }
+        if (all[a].version != all[0].version) {
+            snprintf(why, size, "NCCL is %.20s on rank 0 and %.20s on rank %d %.60s", all[0].why, all[a].why, a,
+                     collective_host(c, a));
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum chex_status
+staged_for(struct device *device, struct collective *c, const char *why, struct reduce **out, struct chex_error *err)
+{
+    enum chex_status status = reduce_staged_new(device, c, out, err);
+
+    if (status != CHEX_OK || !why)
+        return status;
+    (*out)->fallback = true;
+    snprintf((*out)->text, sizeof((*out)->text), "by messages between the hosts, not by NCCL: %.130s", why);
+    return CHEX_OK;
+}
+
+enum chex_status
+cuda_reduce_new(struct device *device, struct collective *c, struct reduce **out, struct chex_error *err)
+{
+    struct seat own = own_seat((const struct cuda_device *)(const void *)device);
+    struct buffer all = {0};
+    char why[160] = "";
+    bool reason;
+    enum chex_status status;
+
+    *out = NULL;
+    if (collective_size(c) == 1)
+        return staged_for(device, c, NULL, out, err);
+    status = collective_allgather(c, &own, sizeof(own), &all, NULL, err);
+    reason = status == CHEX_OK && finds_reason(c, (const struct seat *)(const void *)all.data, why, sizeof(why));
+    buffer_release(&all);
+    if (status != CHEX_OK)
+        return status;
+    return reason ? staged_for(device, c, why, out, err) : reduce_nccl_new(device, c, out, err);
+}

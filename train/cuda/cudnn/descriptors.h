@@ -1,0 +1,46 @@
+/*
+ * descriptors.h - a convolution as descriptors of cuDNN's backend API: a graph of one operation
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_CUDNN_DESCRIPTORS_H
+#define CHEX_CUDA_CUDNN_DESCRIPTORS_H
+
+#include "cuda/cudnn/library.h"
+#include "cuda/plan/conv.h"
+
+/* Of its tensors. */
+enum { UID_X = 1, UID_W, UID_Y };
+
+/* All that cuDNN is asked about: what differs here is another convolution. */
+struct cudnn_shape {
+    enum conv_kind kind;
+    unsigned images, height, width, out_height, out_width, in, out, x_ld, y_ld;
+    unsigned kernel_h, kernel_w, stride, pad_h, pad_w, add;
+};
+
+/* Descriptors in the order in which they were made, of which later ones refer to those before; cudnn_destroy(). */
+struct cudnn_made {
+    cudnnBackendDescriptor_t *descriptor;
+    size_t count, capacity;
+};
+void cudnn_destroy(const struct cudnn_calls *calls, struct cudnn_made *made);
+
+/* The first error stays, and what comes behind it has no effect. */
+struct cudnn_making {
+    const struct cudnn_calls *calls;
+    struct cudnn_made *made;
+    cudnnStatus_t status;
+};
+cudnnBackendDescriptor_t cudnn_make(struct cudnn_making *m, cudnnBackendDescriptorType_t type);
+void cudnn_set(struct cudnn_making *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+               cudnnBackendAttributeType_t type, int64_t count, const void *values);
+void cudnn_set_descriptor(struct cudnn_making *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                          cudnnBackendDescriptor_t value);
+void cudnn_finalize(struct cudnn_making *m, cudnnBackendDescriptor_t d);
+
+/* The graph of a convolution, of values of this type; without a handle it is for a device that is described. */
+cudnnBackendDescriptor_t cudnn_make_graph(struct cudnn_making *m, cudnnDataType_t value, cudnnHandle_t handle,
+                                          const struct cudnn_shape *s);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * library.c - see library.h: cuDNN as a shared library that is opened when it is needed
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/cudnn/library.h"
+
+#include "backend/shared_library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+
+static bool
+find_calls(const struct shared_library *library, struct cudnn_calls *calls, char *why, size_t size)
+{
+#define FIND(name)                                                             \
+    if (!shared_library_find(library, "cudnn" #name, &calls->name, why, size)) \
+        return false;
+    CUDNN_CALLS(FIND)
+#undef FIND
+    return true;
+}
+
+/*
+ * cuDNN opens cuBLAS when it is first used, and aborts the process where that fails: so it is opened here before.  The
+ * places are those of the dynamic linker, then those of cuDNN itself: wheels lie side by side.
+ */
+static bool
+find_cublas(const struct shared_library *library, char *why, size_t size)
+{
+    char origin[PATH_MAX], path[PATH_MAX + 128], beside[3][32] = {"", "/../../cublas/lib"}, name[32];
+    size_t (*runtime)(void), i;
+    unsigned major;
+
+    if (!shared_library_find(library, "cudnnGetCudartVersion", &runtime, why, size))
+        return true; /* nothing says which one */
+    major = (unsigned)(runtime() / 1000);
+    snprintf(name, sizeof(name), "libcublasLt.so.%u", major);
+    snprintf(beside[2], sizeof(beside[2]), "/../../cu%u/lib", major);
+    if (dlopen(name, RTLD_NOW | RTLD_LOCAL))
+        return true;
+    if (dlinfo(library->handle, RTLD_DI_ORIGIN, origin) == 0)
+        for (i = 0; i < 3; i++) {
+            snprintf(path, sizeof(path), "%s%s/%s", origin, beside[i], name);
+            if (dlopen(path, RTLD_NOW | RTLD_LOCAL))
+                return true;
+        }
+    snprintf(why, size, "%s, which %s needs, is not there", name, library->name);
+    return false;
+}
+
+const struct cudnn_calls *
+cudnn_open(char *why, size_t size)
+{
+    static struct shared_library library = {.name = "libcudnn.so.9", .place = CUDNN_LIBRARY};
+    static struct cudnn_calls calls;
+    static bool whole;
+
+    if (!whole)
+        whole = shared_library_open(&library, why, size) && find_calls(&library, &calls, why, size) &&
+                find_cublas(&library, why, size);
+    return whole ? &calls : NULL;
+}

@@ -1,0 +1,72 @@
+/*
+ * both_end.h - what flows into x of both.h at the end of a block: struct both_end
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_KERNELS_BOTH_END_H
+#define CHEX_CUDA_KERNELS_BOTH_END_H
+
+#include "cuda/kernels/norm.h"
+
+namespace
+{
+/* Figures of the table of x, the last ones with `end`. */
+enum { BOTH_GAMMA = NORM_INVERSE + 1, BOTH_END_SCALE, BOTH_END_SHIFT, BOTH_END_GAMMA };
+#define BOTH_NO_MEAN 0xffffffffu
+
+/* The table of x, channels column0 .. of x, has what belongs to its own normalisation: the rest of it. */
+DEVICE void
+both_make_end(const conv_both_args &a, const norm_table &t, unsigned column0)
+{
+    unsigned columns = t.groups * 8, count = min(columns, a.conv.in - column0);
+
+    for (unsigned c = threadIdx.x; c < columns; c += BOTH_THREADS) {
+        float gamma = c < count ? a.end.gamma[column0 + c] : 0.0f, beta = c < count ? a.end.beta[column0 + c] : 0.0f;
+        float scale = gamma * norm_entry(t, NORM_INVERSE, c), shift = fmaf(-scale, norm_entry(t, NORM_MEAN, c), beta);
+
+        norm_entry(t, BOTH_END_GAMMA, c) = gamma;
+        norm_entry(t, BOTH_END_SCALE, c) = scale;
+        norm_entry(t, BOTH_END_SHIFT, c) = shift;
+    }
+    __syncthreads();
+}
+
+/* Of a pixel of an image that counts, the pixel of dy. */
+DEVICE unsigned
+both_mean_of(const conv_both_args &a, unsigned pixel, unsigned image)
+{
+    const both_end &e = a.end;
+    unsigned at = pixel - image * a.conv.height * a.conv.width;
+    unsigned y = at / a.conv.width / e.down, x = at % a.conv.width / e.across;
+
+    return y < e.height && x < e.width ? (image * e.height + y) * e.width + x : BOTH_NO_MEAN;
+}
+
+/* Sums of g and of g * (x - mean) so far, of the eight channels of a thread. */
+struct both_channels {
+    float by_one[8], by_x[8];
+};
+
+/* With `end`: what of dy flows back becomes gamma * g of that normalisation, in float, and its sums grow. */
+DEVICE void
+both_end8(float *y, const norm_table &t, unsigned channel, const float *x, float share, float least, both_channels &to)
+{
+    float first[8], second[8];
+
+    norm_load8(first, t, BOTH_END_SCALE, channel);
+    norm_load8(second, t, BOTH_END_SHIFT, channel);
+#pragma unroll
+    for (unsigned e = 0; e < 8; e++)
+        y[e] = fmaf(x[e], first[e], second[e]) > least ? y[e] * share : 0;
+    norm_load8(first, t, NORM_MEAN, channel);
+    norm_load8(second, t, BOTH_END_GAMMA, channel);
+#pragma unroll
+    for (unsigned e = 0; e < 8; e++) {
+        to.by_one[e] += y[e];
+        to.by_x[e] = fmaf(y[e], x[e] - first[e], to.by_x[e]);
+        y[e] *= second[e];
+    }
+}
+} // namespace
+
+#endif

@@ -1,0 +1,11 @@
+/*
+ * conv_backward.cu - the kernels of gemm.h, kinds DATA and WEIGHTS of one convolution in one launch
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/kernels/gemm.h"
+
+#define CONV_BACKWARD(forms, ...)     GEMM_PAIR_KERNEL(conv_backward_##forms, false, __VA_ARGS__)
+#define BACKWARD_POINTWISE(form, ...) GEMM_PAIR_KERNEL(conv_backward_##form##_pointwise, true, __VA_ARGS__)
+GEMM_TAP_PAIRS(CONV_BACKWARD)
+GEMM_PAIRS(BACKWARD_POINTWISE)

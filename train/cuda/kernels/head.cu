@@ -1,0 +1,149 @@
+/*
+ * head.cu - the linear layer, and the loss with what else ends a forward pass: few numbers, so in float and
+ * double, with master weights
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/kernels/device.h"
+
+/* A warp makes one output. */
+KERNEL(linear, linear_args, HEAD_THREADS, 1)
+{
+    unsigned n = blockIdx.x * (HEAD_THREADS / 32) + threadIdx.x / 32, image = n / a.out, out = n % a.out;
+    float sum = 0;
+
+    if (image < a.images) /* for all lanes of a warp or for none */
+        for (unsigned i = lane_id(); i < a.in; i += 32)
+            sum += a.w[(size_t)out * a.in + i] * to_float(((const value_t *)a.x)[(size_t)image * a.x_ld + i]);
+    for (unsigned by = 16; by > 0; by /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, by);
+    if (image < a.images && lane_id() == 0)
+        a.z[n] = a.weight[image] != 0.0f ? sum + a.bias[out] : 0.0f;
+}
+
+namespace
+{
+DEVICE void
+linear_data(const linear_args &a, unsigned n)
+{
+    unsigned image = n / a.in, in = n % a.in;
+    float sum = 0;
+
+    if (image >= a.images)
+        return;
+    for (unsigned out = 0; out < a.out; out++)
+        sum += a.dz[(size_t)image * a.out + out] * a.w[(size_t)out * a.in + in];
+    ((value_t *)a.dx)[(size_t)image * a.dx_ld + in] = to_value(sum);
+}
+
+/* A thread has a weight; those beyond have a bias. */
+DEVICE void
+linear_weights(const linear_args &a, unsigned n)
+{
+    unsigned out = n / a.in, in = n % a.in;
+    float sum = 0, unscale = a.state->unscale;
+    bool keep = a.block->number > 0;
+
+    if (out < a.out) {
+        for (unsigned image = 0; image < a.images; image++)
+            sum += a.dz[(size_t)image * a.out + out] * to_float(((const value_t *)a.x)[(size_t)image * a.x_ld + in]);
+        a.dw[n] = sum * unscale + (keep ? a.dw[n] : 0);
+    } else if (n - a.out * a.in < a.out) {
+        out = n - a.out * a.in;
+        for (unsigned image = 0; image < a.images; image++)
+            sum += a.dz[(size_t)image * a.out + out];
+        a.dbias[out] = sum * unscale + (keep ? a.dbias[out] : 0);
+    }
+}
+} // namespace
+
+/* Blocks of the data, then those of the weights. */
+KERNEL(linear_gradient, linear_args, HEAD_THREADS, 1)
+{
+    unsigned data = (a.images * a.in + HEAD_THREADS - 1) / HEAD_THREADS;
+
+    if (blockIdx.x < data)
+        linear_data(a, blockIdx.x * HEAD_THREADS + threadIdx.x);
+    else
+        linear_weights(a, (blockIdx.x - data) * HEAD_THREADS + threadIdx.x);
+}
+
+namespace
+{
+/* Formulas of train/math/loss.c: the loss of a positive with logit t, and its slope. */
+DEVICE double
+loss_of(const loss_args &a, double t, double *slope)
+{
+    double entropy = (t < 0 ? -t : 0) + log1p(exp(-fabs(t))), q = t <= 0 ? 1 / (1 + exp(t)) : exp(-t) / (1 + exp(-t));
+    double factor;
+
+    if (!a.focal) {
+        *slope = -q;
+        return entropy;
+    }
+    factor = pow(q, (double)a.gamma);
+    *slope = -factor * ((double)a.gamma * (1 - q) * entropy + q);
+    return factor * entropy;
+}
+} // namespace
+
+namespace
+{
+DEVICE void
+running_statistics(const norm_running_args &a, unsigned block)
+{
+    const running_entry &e = entry_of_block(a.entry, a.entries, block);
+    unsigned c = (block - e.first_block) * HEAD_THREADS + threadIdx.x;
+    double count = (double)a.block->images * (double)e.pixels, taken = (double)a.momentum;
+
+    if (c >= e.channels || count < NORM_LEAST) /* one value says nothing of a variance */
+        return;
+    float *mean = a.running + e.running_mean + c, *variance = a.running + e.running_variance + c;
+
+    *mean = (float)((1 - taken) * (double)*mean + taken * (double)e.mean[c]);
+    *variance = (float)((1 - taken) * (double)*variance + taken * (double)e.variance[c] * count / (count - 1));
+}
+
+DEVICE void
+loss_of_batch(const loss_args &a, unsigned char *shared)
+{
+    double *sums = (double *)(void *)shared, sum = 0, loss_scale = (double)a.state->loss_scale;
+
+    for (unsigned n = threadIdx.x; n < a.images * a.out; n += HEAD_THREADS) {
+        double factor = (double)a.weight[n / a.out] * a.block->scale, slope, one;
+        bool positive = a.label[n] != 0;
+
+        if (a.weight[n / a.out] == 0.0f) { /* counts nowhere, even where its logits are not finite */
+            a.dz[n] = 0;
+            continue;
+        }
+        if (positive && a.positive_weight)
+            factor *= (double)a.positive_weight[n % a.out];
+        one = loss_of(a, positive ? (double)a.z[n] : -(double)a.z[n], &slope);
+        sum += factor * one;
+        a.dz[n] = (float)(factor * (positive ? slope : -slope) * loss_scale);
+    }
+    sums[threadIdx.x] = sum;
+    for (unsigned half = HEAD_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) {
+        a.state->loss += sums[0];
+        if (!(sums[0] - sums[0] == 0) && a.state->bad == STEP_BAD_NONE)
+            a.state->bad = a.block->number;
+    }
+}
+} // namespace
+
+/* The first block has the loss, those behind it the running statistics. */
+KERNEL(loss, loss_args, HEAD_THREADS, 1)
+{
+    SHARED_BYTES(shared);
+
+    if (blockIdx.x == 0)
+        loss_of_batch(a, shared);
+    else
+        running_statistics(a.running, blockIdx.x - 1);
+}

@@ -1,0 +1,99 @@
+/*
+ * launch.c - see launch.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/kernels/launch.h"
+
+/* Shared memory of a block at most; one that takes more than this device has is not chosen (cuda_shared_of()). */
+static size_t
+most_shared(const struct cuda_kernel *set, unsigned kernel, size_t of_device)
+{
+    size_t shared = set[kernel].shared + CUDA_MORE_SHARED;
+
+    if (kernel < CUDA_INPUT)
+        return shared < of_device ? shared : of_device;
+    return kernel - CUDA_CONV_BOTH_64x64 < BOTH_FORM_COUNT ? of_device : set[kernel].shared; /* before it is far */
+}
+
+cudaError_t
+cuda_prepare(const struct cuda_kernel *set)
+{
+    struct cudaFuncAttributes attributes;
+    int device, of_device = 0;
+    cudaError_t e = cudaGetDevice(&device);
+    unsigned i;
+
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&of_device, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    /* To ask for a kernel loads it: while a graph is recorded is no time for that. */
+    for (i = 0; i < CUDA_KERNEL_COUNT && e == cudaSuccess; i++) {
+        size_t shared = most_shared(set, i, (size_t)of_device);
+
+        e = cudaFuncGetAttributes(&attributes, set[i].function);
+        if (e == cudaSuccess && shared > 48u << 10)
+            e = cudaFuncSetAttribute(set[i].function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    }
+    return e;
+}
+
+cudaError_t
+cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream)
+{
+    const struct cuda_kernel *kernel = &set[op->kernel];
+    struct cuda_op copy = *op; /* the runtime wants what it may write */
+    void *arguments[] = {&copy.args};
+    dim3 grid = {op->x, op->y, op->z}, block = {kernel->threads, 1, 1};
+
+    return cudaLaunchKernel(kernel->function, grid, block, arguments, kernel->shared + op->shared, stream);
+}
+
+cudaError_t
+cuda_launch_early(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream)
+{
+    const struct cuda_kernel *kernel = &set[op->kernel];
+    struct cuda_op copy = *op;
+    void *arguments[] = {&copy.args};
+    cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                 .val.programmaticStreamSerializationAllowed = 1};
+    cudaLaunchConfig_t config = {.gridDim = {op->x, op->y, op->z},
+                                 .blockDim = {kernel->threads, 1, 1},
+                                 .dynamicSmemBytes = kernel->shared + op->shared,
+                                 .stream = stream,
+                                 .attrs = &early,
+                                 .numAttrs = 1};
+
+    return cudaLaunchKernelExC(&config, kernel->function, arguments);
+}
+
+cudaError_t
+cuda_launches_early(const struct cuda_kernel *set, bool *early)
+{
+    struct cudaFuncAttributes attributes;
+    int device, major = 0;
+    cudaError_t e = cudaGetDevice(&device);
+    unsigned i;
+
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    *early = e == cudaSuccess && major >= 9;
+    for (i = 0; i < CUDA_KERNEL_COUNT && *early && e == cudaSuccess; i++) {
+        e = cudaFuncGetAttributes(&attributes, set[i].function);
+        *early = e == cudaSuccess && attributes.ptxVersion >= 90;
+    }
+    return e;
+}
+
+unsigned
+cuda_blocks(size_t count, unsigned each)
+{
+    return (unsigned)((count + each - 1) / each);
+}
+
+unsigned
+cuda_sum_blocks(const struct splits_entry *e)
+{
+    if (e->stem)
+        return cuda_blocks((size_t)e->out * STEM_KERNEL * STEM_KERNEL, SUM_STEM);
+    return cuda_blocks((size_t)e->out * e->in / 8, SUM_EIGHTS(e->taps, e->splits));
+}

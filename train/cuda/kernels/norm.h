@@ -1,0 +1,278 @@
+/*
+ * norm.h - a slab seen through a norm_view: what a block makes of the statistics, and what that makes of values
+ *
+ * A block makes a table of its channels in shared memory, norm_make(), and reads it by eight channels.  y = x * scale +
+ * shift is one fused multiply-add wherever it is made, so whoever asks for y > 0 gets one answer.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_KERNELS_NORM_H
+#define CHEX_CUDA_KERNELS_NORM_H
+
+#include "cuda/kernels/device.h"
+
+namespace
+{
+enum norm_figure { NORM_SCALE, NORM_SHIFT, NORM_MEAN, NORM_INVERSE };
+
+/*
+ * Shared memory [figures][2][groups][4]: channels 0 .. 3 of all groups of eight, then 4 .. 7.  So lanes with
+ * neighbouring groups read neighbouring 16 bytes, and meet all banks.
+ */
+struct norm_table {
+    float *at; /* NORM_TABLE_BYTES, by 16 bytes */
+    unsigned groups;
+};
+
+DEVICE float &
+norm_entry(const norm_table &t, unsigned figure, unsigned channel)
+{
+    return t.at[((figure * 2 + channel / 4 % 2) * t.groups + channel / 8) * 4 + channel % 4];
+}
+
+/* A figure of eight channels, channel the first of a group. */
+DEVICE void
+norm_load8(float *to, const norm_table &t, unsigned figure, unsigned channel)
+{
+    const float4 *from = (const float4 *)(const void *)t.at + figure * 2 * t.groups + channel / 8;
+    float4 low = from[0], high = from[t.groups];
+
+    to[0] = low.x;
+    to[1] = low.y;
+    to[2] = low.z;
+    to[3] = low.w;
+    to[4] = high.x;
+    to[5] = high.y;
+    to[6] = high.z;
+    to[7] = high.w;
+}
+
+DEVICE float
+norm_inverse(float variance, float epsilon)
+{
+    return 1.0f / sqrtf(variance + epsilon);
+}
+
+/* NaN stays NaN: a step with it is skipped. */
+DEVICE float
+norm_seen(float x, float scale, float shift, bool relu)
+{
+    float y = fmaf(x, scale, shift);
+
+    return relu && y < 0 ? 0 : y;
+}
+
+DEVICE void
+norm_see8(value8 &v, const float *scale, const float *shift, bool relu)
+{
+    float y[8];
+
+    unpack8(y, v);
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        y[i] = norm_seen(y[i], scale[i], shift[i], relu);
+    pack8(v, y);
+}
+
+/*
+ * Sums of channels from .. from + count - 1 over all blocks that left some, to sum[2][count]; count is a multiple of 4
+ * and at most NORM_FRESH.  All threads of a block call it, with NORM_SCRATCH bytes at sum.  The order of the sum
+ * depends on count alone.
+ *
+ * Four channels a load, eight rows on their way for each thread: what bounds it is the second level cache.
+ */
+DEVICE void
+norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *sum)
+{
+    unsigned columns = count / 2, half = count / 4, stripes = NORM_SCRATCH / 8 / (2 * count);
+
+    for (unsigned i = threadIdx.x; i < stripes * columns; i += blockDim.x) {
+        unsigned stripe = i / columns, column = i % columns, which = column < half ? 0 : 1;
+        const float *at = s.partial + (size_t)which * s.channels + from + (column - which * half) * 4;
+        double some[4] = {0, 0, 0, 0};
+
+#pragma unroll 8
+        for (unsigned b = stripe; b < s.blocks; b += stripes) {
+            float4 v = *(const float4 *)(const void *)(at + (size_t)b * 2 * s.channels);
+
+            some[0] += (double)v.x;
+            some[1] += (double)v.y;
+            some[2] += (double)v.z;
+            some[3] += (double)v.w;
+        }
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            sum[4 * i + k] = some[k];
+    }
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < 2 * count; i += blockDim.x) {
+        double all = sum[i];
+
+        for (unsigned stripe = 1; stripe < stripes; stripe++)
+            all += sum[stripe * 2 * count + i];
+        sum[i] = all;
+    }
+    __syncthreads();
+}
+
+/* What the gradient of a channel is finished with: dx = inverse * (A - by_beta - (x - mean) * by_x). */
+struct norm_finished {
+    float inverse, by_beta, mean, by_x;
+};
+
+/* Of sums of g and g * xhat over `count` values, beside what earlier readers left in by_beta and by_gamma. */
+DEVICE norm_finished
+norm_finish_of(double one, double xhat, double gamma, double count, float by_beta, float by_gamma, float mean,
+               float variance, float epsilon)
+{
+    double share = gamma / count;
+    /* Of one value nothing flows back: what A lost when it was stored would be left, over sqrt(epsilon). */
+    float inverse = count > 1 ? norm_inverse(variance, epsilon) : 0.0f;
+
+    return {inverse, by_beta + (float)(one * share), mean, inverse * (by_gamma + (float)(xhat * share))};
+}
+
+/* Figures of a norm_table: dx = A * inverse + (x * slope + offset). */
+enum finish_figure { FINISH_INVERSE, FINISH_SLOPE, FINISH_OFFSET };
+
+DEVICE void
+finish_put(const norm_table &t, unsigned at, const norm_finished &f)
+{
+    norm_entry(t, FINISH_INVERSE, at) = f.inverse;
+    norm_entry(t, FINISH_SLOPE, at) = -f.inverse * f.by_x;
+    norm_entry(t, FINISH_OFFSET, at) = f.inverse * fmaf(f.mean, f.by_x, -f.by_beta);
+}
+
+/* d, which is A, becomes dx. */
+DEVICE void
+finish8(float *d, const float *x, const float *inverse, const float *slope, const float *offset)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        d[i] = fmaf(inverse[i], d[i], fmaf(slope[i], x[i], offset[i]));
+}
+
+DEVICE double
+settle_count(const norm_settle_args &a)
+{
+    return (double)a.block->images * (double)a.pixels;
+}
+
+/* What belongs to a channel, of a group of NORM_CHANNELS: by all threads of a block. */
+DEVICE void
+settle_channels(const norm_settle_args &a, unsigned group, double *sum)
+{
+    unsigned first = group * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
+    unsigned c = first + threadIdx.x;
+
+    norm_add_blocks(a.sums, first, count, sum);
+    if (threadIdx.x >= count)
+        return;
+    double one = sum[threadIdx.x], by_x = sum[count + threadIdx.x], unscale = (double)a.state->unscale;
+    bool keep = a.block->number > 0;
+
+    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
+    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
+    if (c - a.first >= a.channels) { /* before the slice is far behind it */
+        double share = (double)a.gamma[c] / settle_count(a);
+
+        a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
+        a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
+    }
+}
+
+/* The table of a slice of at most NORM_FRESH channels.  All threads of a block call it; scratch: NORM_SCRATCH bytes. */
+DEVICE void
+finish_slice(const norm_settle_args &a, const norm_table &t, double *scratch)
+{
+    unsigned i = threadIdx.x, c = a.first + i;
+
+    norm_add_blocks(a.sums, a.first, a.channels, scratch);
+    if (i < a.channels)
+        finish_put(t, i,
+                   norm_finish_of(scratch[i], scratch[a.channels + i], (double)a.gamma[c], settle_count(a),
+                                  a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c],
+                                  a.epsilon));
+    __syncthreads(); /* the table is there, scratch is read */
+}
+
+/* Mean and variance as floats: from here on all readers start from the same bits. */
+struct norm_moments_pair {
+    float mean, variance;
+};
+
+DEVICE norm_moments_pair
+norm_moments_of(double sum, double squares, double count, float pivot)
+{
+    double shift = sum / count, variance = squares / count - shift * shift;
+
+    variance = count == 1 || variance < 0 ? 0 : variance; /* NaN stays NaN: a step with it is skipped */
+    return {(float)((double)pivot + shift), (float)variance};
+}
+
+template <int FIGURES>
+DEVICE void
+norm_put(const norm_table &t, unsigned at, const norm_view &v, unsigned channel, float mean, float variance)
+{
+    bool alone = v.pixels == 1 && v.block && v.block->images == 1; /* its own mean; padding may lie far from it */
+    float inverse = alone ? 0 : norm_inverse(variance, v.epsilon), scale = v.gamma[channel] * inverse;
+
+    norm_entry(t, NORM_SCALE, at) = scale;
+    norm_entry(t, NORM_SHIFT, at) = fmaf(-scale, mean, v.beta[channel]);
+    if (FIGURES > 2) {
+        norm_entry(t, NORM_MEAN, at) = mean;
+        norm_entry(t, NORM_INVERSE, at) = inverse;
+    }
+}
+
+/*
+ * The table of channels first .. first + count - 1 of a view whose gamma is not NULL, and 0 behind them: scale and
+ * shift (FIGURES 2), or mean and inverse too (4).  All threads of a block of at least NORM_FRESH call it; the table
+ * is there for all when it returns.  scratch: NORM_SCRATCH bytes of shared memory, by 8 bytes; not touched without
+ * fresh sums.  One block of a launch `writes` mean and variance of each fresh channel: block (0, 0, 0), or
+ * where blocks have channels of their own, the first of each.
+ */
+template <int FIGURES>
+DEVICE void
+norm_make(const norm_view &v, unsigned first, unsigned count, const norm_table &t, double *scratch, bool writes)
+{
+    for (unsigned c = threadIdx.x; c < t.groups * 8; c += blockDim.x) {
+        unsigned channel = first + c;
+
+        if (c >= count) {
+#pragma unroll
+            for (unsigned figure = 0; figure < FIGURES; figure++)
+                norm_entry(t, figure, c) = 0;
+        } else if (!v.mean) { /* to score: they are there already */
+            norm_entry(t, NORM_SCALE, c) = v.gamma[channel];
+            norm_entry(t, NORM_SHIFT, c) = v.beta[channel];
+        } else if (!v.fresh.partial || channel - v.fresh_first >= v.fresh.channels) { /* before them is far above */
+            norm_put<FIGURES>(t, c, v, channel, v.mean[channel], v.variance[channel]);
+        }
+    }
+    if (v.fresh.partial) {
+        double values = (double)v.block->images * (double)v.pixels;
+        unsigned end = min(first + count, v.fresh_first + v.fresh.channels);
+
+        for (unsigned from = max(first, v.fresh_first); from < end; from += NORM_FRESH) {
+            unsigned some = min(end - from, (unsigned)NORM_FRESH), i = threadIdx.x;
+
+            norm_add_blocks(v.fresh, from - v.fresh_first, some, scratch);
+            if (i < some) {
+                norm_moments_pair m = norm_moments_of(scratch[i], scratch[some + i], values,
+                                                      v.fresh.pivot[from - v.fresh_first + i]);
+
+                norm_put<FIGURES>(t, from - first + i, v, from + i, m.mean, m.variance);
+                if (writes) {
+                    v.mean[from + i] = m.mean;
+                    v.variance[from + i] = m.variance;
+                }
+            }
+            __syncthreads(); /* scratch is read */
+        }
+    }
+    __syncthreads();
+}
+} // namespace
+
+#endif

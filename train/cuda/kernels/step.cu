@@ -1,0 +1,196 @@
+/*
+ * step.cu - from gradients to parameters: norm, what becomes of the step, optimizers
+ *
+ * Nothing here waits for the host: whether a step is applied, the loss scale and the number of Adam's steps live in a
+ * struct step_state on the device.  Formulas of train/math/optimizer.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/kernels/device.h"
+
+namespace
+{
+/* The sum over the threads of a block, for all of them, always in the same order. */
+DEVICE double
+sum_of_threads(double mine, unsigned char *shared)
+{
+    double *sums = (double *)(void *)shared;
+
+    sums[threadIdx.x] = mine;
+    for (unsigned half = STEP_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    __syncthreads();
+    return sums[0];
+}
+
+DEVICE bool
+is_finite(double x)
+{
+    return x - x == 0;
+}
+} // namespace
+
+namespace
+{
+DEVICE void
+fill_tail(const step_end_args &a)
+{
+    double loss = a.state->loss;
+    float large = (float)loss;
+
+    a.tail[TAIL_LOSS] = large;
+    a.tail[TAIL_LOSS_REST] = is_finite((double)large) ? (float)(loss - (double)large) : 0.0f;
+    a.tail[TAIL_FAULTS] = (float)a.block->faults;
+    for (unsigned i = 0; i < TAIL_WISHES; i++)
+        a.tail[TAIL_WISH + i] = (float)(a.block->wishes >> i & 1);
+}
+} // namespace
+
+KERNEL(step_end, step_end_args, STEP_THREADS, 1)
+{
+    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
+
+    if (i < a.count) {
+        float r = a.running[i];
+
+        if (a.block->behind > 0 && (double)a.batch * (double)a.pixels[i] >= NORM_LEAST)
+            r *= (float)a.block->fade;
+        if ((double)a.block->rest * (double)a.pixels[i] >= NORM_LEAST)
+            r *= 1 - a.momentum;
+        a.running[i] = r;
+    }
+    if (i == 0)
+        fill_tail(a);
+}
+
+KERNEL(gradient_squares, gradient_squares_args, STEP_THREADS, 1)
+{
+    SHARED_BYTES(shared);
+    double sum = 0;
+    unsigned end = min(a.count, (blockIdx.x + 1) * STEP_EACH);
+
+    for (unsigned i = blockIdx.x * STEP_EACH + threadIdx.x; i < end; i += STEP_THREADS)
+        sum += (double)a.gradient[i] * (double)a.gradient[i];
+    sum = sum_of_threads(sum, shared);
+    if (threadIdx.x == 0)
+        a.partial[blockIdx.x] = sum;
+}
+
+namespace
+{
+/* What all ranks said, from the tail. */
+DEVICE void
+read_tail(step_state *s, const float *tail, bool alone)
+{
+    if (!alone)
+        s->loss = (double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST];
+    s->faults = (unsigned)tail[TAIL_FAULTS];
+    s->wishes = 0;
+    for (unsigned i = 0; i < TAIL_WISHES; i++)
+        s->wishes |= tail[TAIL_WISH + i] > 0 ? 1u << i : 0u;
+}
+
+/* The loss or the norm is not finite. */
+DEVICE void
+skip_step(step_state *s, const step_decide_args &a)
+{
+    s->good = 0;
+    if (a.scaled && s->loss_scale > a.least)
+        s->loss_scale = max(s->loss_scale * 0.5f, a.least);
+    else
+        s->halted = 1;
+}
+
+DEVICE void
+apply_step(step_state *s, const step_decide_args &a)
+{
+    double t;
+
+    s->apply = 1;
+    s->factor = (float)(a.block->clip > 0 && s->norm > a.block->clip ? a.block->clip / s->norm : 1);
+    t = s->applied += 1;
+    s->rate = (float)(a.block->rate / (1 - pow(a.beta1, t)));
+    s->root = (float)(1 / sqrt(1 - pow(a.beta2, t)));
+    s->shrink = (float)(1 - a.block->rate * a.decay);
+    s->good++;
+    if (a.scaled && s->good >= a.grow) {
+        s->good = 0;
+        s->loss_scale = min(s->loss_scale * 2, a.most);
+    }
+}
+} // namespace
+
+KERNEL(step_decide, step_decide_args, STEP_THREADS, 1)
+{
+    SHARED_BYTES(shared);
+    step_state *s = a.state;
+    double squares = 0;
+
+    for (unsigned b = threadIdx.x; b < a.blocks; b += STEP_THREADS)
+        squares += a.partial[b];
+    squares = sum_of_threads(squares, shared);
+    if (threadIdx.x > 0)
+        return;
+    read_tail(s, a.tail, a.alone);
+    s->norm = sqrt(squares);
+    s->apply = 0;
+    if (s->halted)
+        return;
+    if (s->faults > 0)
+        s->halted = 1;
+    else if (!is_finite(s->loss) || !is_finite(s->norm))
+        skip_step(s, a);
+    else
+        apply_step(s, a);
+}
+
+KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
+{
+    unsigned of_parameters = (a.count + STEP_THREADS - 1) / STEP_THREADS, i = blockIdx.x * STEP_THREADS + threadIdx.x;
+    float p, g, m;
+
+    if (!a.state->apply)
+        return;
+    if (blockIdx.x >= of_parameters) {
+        i -= of_parameters * STEP_THREADS;
+        if (i < a.statistics_count)
+            a.statistics[i] = a.running[i];
+    }
+    if (blockIdx.x >= of_parameters || i >= a.count)
+        return;
+    p = a.parameter[i];
+    g = a.gradient[i] * a.state->factor + a.decay * p;
+    if (a.sgd) {
+        m = (a.state->applied == 1 ? 0.0f : a.momentum * a.moment1[i]) + g;
+        p -= a.state->rate * m;
+    } else {
+        float v = a.beta2 * a.moment2[i] + (1 - a.beta2) * (g * g);
+
+        m = a.beta1 * a.moment1[i] + (1 - a.beta1) * g;
+        a.moment2[i] = v;
+        p = p * a.state->shrink - a.state->rate * m / (sqrtf(v) * a.state->root + a.epsilon);
+    }
+    a.moment1[i] = m;
+    a.parameter[i] = p;
+    if (a.average)
+        a.average[i] = a.keep * a.average[i] + (1 - a.keep) * p;
+}
+
+KERNEL(to_wire, wire_args, STEP_THREADS, 1)
+{
+    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
+
+    if (i < a.count)
+        a.wire[i] = bf16_of(a.gradient[i]);
+}
+
+KERNEL(from_wire, wire_args, STEP_THREADS, 1)
+{
+    unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
+
+    if (i < a.count)
+        a.gradient[i] = __uint_as_float((unsigned)a.wire[i] << 16);
+}

@@ -1,0 +1,128 @@
+/*
+ * table.c - the kernels of one type of value; compiled once for each, with CUDA_VALUE and CUDA_VALUE_BYTES
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/kernels/launch.h"
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define TEXT_(a)    #a
+#define TEXT(a)     TEXT_(a)
+
+/* A kernel is a function for who launches it by its address; nobody calls it. */
+#define DECLARE(name, type) void JOIN(name, CUDA_VALUE)(const struct type a);
+#define DECLARE_TILE(form, ...)                         \
+    DECLARE(conv_forward_##form, conv_args)             \
+    DECLARE(conv_forward_##form##_pointwise, conv_args) \
+    DECLARE(conv_data_##form, conv_args)                \
+    DECLARE(conv_data_##form##_pointwise, conv_args)    \
+    DECLARE(conv_weights_##form##_pointwise, conv_args)
+#define DECLARE_TAP_TILE(form, ...) DECLARE(conv_weights_##form, conv_args)
+#define DECLARE_PAIR(form, ...)     DECLARE(conv_backward_##form##_pointwise, conv_pair_args)
+#define DECLARE_TAP_PAIR(form, ...) DECLARE(conv_backward_##form, conv_pair_args)
+#define DECLARE_BOTH(form, ...)     DECLARE(conv_both_##form, conv_both_args)
+GEMM_TILES(DECLARE_TILE)
+GEMM_TAP_TILES(DECLARE_TAP_TILE)
+GEMM_PAIRS(DECLARE_PAIR)
+GEMM_TAP_PAIRS(DECLARE_TAP_PAIR)
+DECLARE(conv_forward_128x32_halo, conv_args)
+BOTH_FORMS(DECLARE_BOTH)
+DECLARE(conv_forward_128x32_halo, conv_args)
+DECLARE(input, input_args)
+DECLARE(pack_weights, pack_weights_args)
+DECLARE(fold_weights, fold_weights_args)
+DECLARE(sum_all, sum_all_args)
+DECLARE(norm_sums, norm_sums_args)
+DECLARE(norm_apply, norm_apply_args)
+DECLARE(fold_sums, fold_sums_args)
+DECLARE(norm_settle, norm_settle_args)
+DECLARE(norm_mask, norm_mask_args)
+DECLARE(max_pool, pool_args)
+DECLARE(max_pool_gradient, pool_args)
+DECLARE(average_pool, pool_args)
+DECLARE(average_pool_gradient, pool_args)
+DECLARE(mean_pool, mean_pool_args)
+DECLARE(mean_pool_gradient, mean_pool_args)
+DECLARE(branches, branches_args)
+DECLARE(branches_gradient, branches_args)
+DECLARE(norm_max_pool, norm_pool_args)
+DECLARE(norm_max_pool_gradient, norm_pool_args)
+DECLARE(norm_average_pool, norm_pool_args)
+DECLARE(norm_average_pool_gradient, norm_pool_args)
+DECLARE(norm_mean_pool, norm_pool_args)
+DECLARE(norm_mean_pool_gradient, norm_pool_args)
+DECLARE(linear, linear_args)
+DECLARE(linear_gradient, linear_args)
+DECLARE(loss, loss_args)
+DECLARE(step_end, step_end_args)
+DECLARE(gradient_squares, gradient_squares_args)
+DECLARE(step_decide, step_decide_args)
+DECLARE(optimizer, optimizer_args)
+DECLARE(to_wire, wire_args)
+DECLARE(from_wire, wire_args)
+DECLARE(widen, widen_args)
+
+#define ENTRY(name, threads, shared) \
+    {TEXT(JOIN(name, CUDA_VALUE)), (const void *)JOIN(name, CUDA_VALUE), threads, shared},
+#define ENTRY_CONV(name, r, c, wr, wc) ENTRY(name, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES))
+#define ENTRY_TILE(form, ...)                                \
+    ENTRY_CONV(conv_forward_##form, __VA_ARGS__)             \
+    ENTRY_CONV(conv_forward_##form##_pointwise, __VA_ARGS__) \
+    ENTRY_CONV(conv_data_##form, __VA_ARGS__)                \
+    ENTRY_CONV(conv_data_##form##_pointwise, __VA_ARGS__)    \
+    ENTRY_CONV(conv_weights_##form##_pointwise, __VA_ARGS__)
+#define ENTRY_TAP_TILE(form, ...) ENTRY_CONV(conv_weights_##form, __VA_ARGS__)
+#define LARGER(a, b)              ((a) > (b) ? (a) : (b))
+#define ENTRY_TWO(name, r, c, wr, wc, r2, c2, wr2, wc2) \
+    ENTRY(name, GEMM_THREADS(r, c, wr, wc),             \
+          LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
+#define ENTRY_PAIR(form, ...)     ENTRY_TWO(conv_backward_##form##_pointwise, __VA_ARGS__)
+#define ENTRY_TAP_PAIR(form, ...) ENTRY_TWO(conv_backward_##form, __VA_ARGS__)
+#define ENTRY_BOTH(form, columns, blocks, end) \
+    ENTRY(conv_both_##form, BOTH_THREADS, BOTH_SHARED(columns, end, CUDA_VALUE_BYTES, 1))
+
+/* In the order of enum cuda_kernel_id. */
+/* clang-format off */
+const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
+    GEMM_TILES(ENTRY_TILE)
+    GEMM_TAP_TILES(ENTRY_TAP_TILE)
+    GEMM_PAIRS(ENTRY_PAIR)
+    GEMM_TAP_PAIRS(ENTRY_TAP_PAIR)
+    ENTRY(conv_forward_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))
+    ENTRY(input, INPUT_THREADS, 0)
+    ENTRY(pack_weights, PACK_THREADS, 0)
+    ENTRY(fold_weights, PACK_THREADS, 0)
+    ENTRY(sum_all, PACK_THREADS, SUM_SHARED)
+    ENTRY(norm_sums, NORM_THREADS, NORM_SUMS_SHARED)
+    ENTRY(norm_apply, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(fold_sums, NORM_THREADS, FOLD_SHARED)
+    ENTRY(norm_settle, NORM_THREADS, SETTLE_SHARED)
+    ENTRY(norm_mask, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(max_pool, POOL_THREADS, 0)
+    ENTRY(max_pool_gradient, POOL_THREADS, 0)
+    ENTRY(average_pool, POOL_THREADS, 0)
+    ENTRY(average_pool_gradient, POOL_THREADS, 0)
+    ENTRY(mean_pool, POOL_THREADS, 0)
+    ENTRY(mean_pool_gradient, POOL_THREADS, 0)
+    ENTRY(branches, POOL_THREADS, 0)
+    ENTRY(branches_gradient, POOL_THREADS, 0)
+    ENTRY(norm_max_pool, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(norm_max_pool_gradient, NORM_THREADS, NORM_POOL_SHARED)
+    ENTRY(norm_average_pool, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(norm_average_pool_gradient, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(norm_mean_pool, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(norm_mean_pool_gradient, NORM_THREADS, NORM_VIEW_SHARED)
+    ENTRY(linear, HEAD_THREADS, 0)
+    ENTRY(linear_gradient, HEAD_THREADS, 0)
+    ENTRY(loss, HEAD_THREADS, HEAD_THREADS * sizeof(double))
+    ENTRY(step_end, STEP_THREADS, 0)
+    ENTRY(gradient_squares, STEP_THREADS, STEP_THREADS * sizeof(double))
+    ENTRY(step_decide, STEP_THREADS, STEP_THREADS * sizeof(double))
+    ENTRY(optimizer, STEP_THREADS, 0)
+    ENTRY(to_wire, STEP_THREADS, 0)
+    ENTRY(from_wire, STEP_THREADS, 0)
+    ENTRY(widen, WIDEN_THREADS, 0)
+    BOTH_FORMS(ENTRY_BOTH)
+};
+/* clang-format on */

@@ -1,0 +1,215 @@
+/*
+ * tile.h - a warp's product of two tiles of 16 x 16 values of shared memory, summed in float
+ *
+ * An operand lies with k running fastest (its lines are rows of A, columns of B), or with k running slowest
+ * ("turned": its lines are k).  p(line, piece) is the address of values piece * 8 .. + 7 of a line; lines 0 .. 15,
+ * pieces 0 and 1. sm_80 and later: mma.m16n8k16 behind ldmatrix.  sm_70: mma.m8n8k4, whose four quad pairs are a
+ * square of 2 x 2.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_KERNELS_TILE_H
+#define CHEX_CUDA_KERNELS_TILE_H
+
+#include "cuda/kernels/device.h"
+
+namespace
+{
+/* Value e of a lane is that of row tile_row(e), column tile_column(e); columns of e and e + 1 are neighbours, e even.
+*/
+struct tile_sum {
+    float at[8];
+};
+
+#if DEVICE_ARCH >= 800
+DEVICE unsigned
+tile_row(unsigned e)
+{
+    return lane_id() / 4 + (e & 2) * 4;
+}
+DEVICE unsigned
+tile_column(unsigned e)
+{
+    return (e & 4) * 2 + lane_id() % 4 * 2 + (e & 1);
+}
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+struct tile {
+    unsigned r[4];
+};
+template <bool turned>
+DEVICE void
+tile_fill(tile &t, const value_t *line)
+{
+    if (turned)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(t.r[0]), "=r"(t.r[1]), "=r"(t.r[2]), "=r"(t.r[3])
+                     : "r"(shared_address(line))
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(t.r[0]), "=r"(t.r[1]), "=r"(t.r[2]), "=r"(t.r[3])
+                     : "r"(shared_address(line))
+                     : "memory");
+}
+#if CUDA_VALUE_IS(bf16)
+#define TILE_TYPE "bf16"
+#else
+#define TILE_TYPE "f16"
+#endif
+DEVICE void
+tile_mma(float *d, const unsigned *a, const unsigned *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TILE_TYPE "." TILE_TYPE ".f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+DEVICE void
+tile_multiply(tile_sum &d, const tile &a, const tile &b)
+{
+    tile_mma(d.at, a.r, b.r);
+    tile_mma(d.at + 4, a.r, b.r + 2);
+}
+#else
+struct tile {
+    value_t at[8];
+};
+template <bool turned>
+DEVICE void
+tile_fill(tile &t, const value_t *line, emulated::place at = EMULATED_HERE)
+{
+    emulated::ldmatrix(t.at, 4, turned, line, at);
+}
+DEVICE void
+tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EMULATED_HERE)
+{
+    emulated::mma_16816_twice(d.at, a.at, b.at, at);
+}
+#endif
+
+/* The line of A that a lane asks for, where lines are rows. */
+DEVICE unsigned
+tile_line_a()
+{
+    return lane_id() % 16;
+}
+/* Matrices of A: lines 0 and 8 of piece 0, lines 0 and 8 of piece 1. */
+template <bool turned, typename P>
+DEVICE void
+tile_load_a(tile &t, P p)
+{
+    if (turned)
+        tile_fill<true>(t, p(lane_id() % 8 + lane_id() / 16 * 8, lane_id() / 8 % 2));
+    else
+        tile_fill<false>(t, p(lane_id() % 16, lane_id() / 16));
+}
+/* Of B: k 0 and k 8 of the first eight columns, then of the others. */
+template <bool turned, typename P>
+DEVICE void
+tile_load_b(tile &t, P p)
+{
+    if (turned)
+        tile_fill<true>(t, p(lane_id() % 16, lane_id() / 16));
+    else
+        tile_fill<false>(t, p(lane_id() % 8 + lane_id() / 16 * 8, lane_id() / 8 % 2));
+}
+template <bool turned_a, bool turned_b>
+DEVICE void
+tile_multiply_as(tile_sum &d, const tile &a, const tile &b)
+{
+    tile_multiply(d, a, b);
+}
+
+#else /* sm_70 */
+DEVICE unsigned
+tile_row(unsigned e)
+{
+    return (lane_id() / 4 & 1) * 8 + (lane_id() & 1) + (e & 2) + lane_id() / 16 * 4;
+}
+DEVICE unsigned
+tile_column(unsigned e)
+{
+    return (lane_id() / 8 & 1) * 8 + (e & 4) + (lane_id() & 2) + (e & 1);
+}
+
+/* Four values for each step of four k: a line's own, or of four lines across where k are the lines. */
+struct tile {
+    value_t at[4][4];
+};
+struct alignas(8) value4 {
+    value_t at[4];
+};
+template <bool turned, typename P>
+DEVICE void
+tile_fill(tile &t, unsigned half, P p)
+{
+    unsigned upper = lane_id() / 16;
+
+#pragma unroll
+    for (unsigned k = 0; k < 4; k++) {
+        const value_t *from = turned ? p(k * 4 + lane_id() % 4, half) + upper * 4
+                                     : p(half * 8 + lane_id() % 4 + upper * 4, k / 2) + k % 2 * 4;
+
+        *(value4 *)(void *)t.at[k] = *(const value4 *)(const void *)from;
+    }
+}
+DEVICE unsigned
+tile_line_a()
+{
+    return (lane_id() / 4 & 1) * 8 + lane_id() % 4 + lane_id() / 16 * 4;
+}
+template <bool turned, typename P>
+DEVICE void
+tile_load_a(tile &t, P p)
+{
+    tile_fill<turned>(t, lane_id() / 4 & 1, p);
+}
+template <bool turned, typename P>
+DEVICE void
+tile_load_b(tile &t, P p)
+{
+    tile_fill<turned>(t, lane_id() / 8 & 1, p);
+}
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define TILE_MMA(layout_a, layout_b)                                                                              \
+    asm volatile("mma.sync.aligned.m8n8k4." layout_a "." layout_b ".f32.f16.f16.f32 "                             \
+                 "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, {%0,%1,%2,%3,%4,%5,%6,%7};"                      \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
+                 : "r"(a.x), "r"(a.y), "r"(b.x), "r"(b.y))
+template <bool turned_a, bool turned_b>
+DEVICE void
+tile_mma(float *d, const value_t *fa, const value_t *fb)
+{
+    uint2 a = *(const uint2 *)(const void *)fa, b = *(const uint2 *)(const void *)fb;
+
+    if (turned_a && turned_b)
+        TILE_MMA("col", "row");
+    else if (turned_a)
+        TILE_MMA("col", "col");
+    else if (turned_b)
+        TILE_MMA("row", "row");
+    else
+        TILE_MMA("row", "col");
+}
+#else
+template <bool turned_a, bool turned_b>
+DEVICE void
+tile_mma(float *d, const value_t *a, const value_t *b, emulated::place at = EMULATED_HERE)
+{
+    emulated::mma_884(d, a, b, turned_a, turned_b, at);
+}
+#endif
+template <bool turned_a, bool turned_b>
+DEVICE void
+tile_multiply_as(tile_sum &d, const tile &a, const tile &b)
+{
+#pragma unroll
+    for (unsigned k = 0; k < 4; k++)
+        tile_mma<turned_a, turned_b>(d.at, a.at[k], b.at[k]);
+}
+#endif
+} // namespace
+
+#endif

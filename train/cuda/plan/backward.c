@@ -1,0 +1,389 @@
+/*
+ * backward.c - the launches of a micro-batch backward
+ *
+ * The first launch that makes a gradient of values writes it, the others add to it; the order of the launches is the
+ * order of the sum.  What normalisations leave for later is in settle.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+#define CONV_AT_ONCE 2 /* blocks of a gradient that a multiprocessor has */
+#define BOTH_AT_ONCE 2 /* blocks of conv_both that a multiprocessor has, or less work for one */
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+/*
+ * Places are asked for when the form is there, and what comes before the launch was put in: both gradients are one
+ * launch.
+ */
+static void
+place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
+{
+    const struct graph_node *norm = build_through(b, n);
+    const struct graph_slice *source = build_source(b, n);
+
+    if (norm) {
+        c->args.norm = build_view(b, norm);
+        c->args.values = build_read(b, source);
+        c->args.sums = build_masked(b, norm, source, cuda_conv_op(c).x);
+    }
+    c->args.x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->args.add);
+    c->args.y = build_read_gradient(b, &n->out);
+}
+
+static struct build_splits
+place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
+{
+    const struct graph_node *norm = build_through(b, n);
+    struct build_splits partial = build_take_splits(b, cuda_conv_partial(c), c->splits);
+
+    if (norm)
+        c->args.norm = build_view(b, norm);
+    c->args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
+    c->args.y = build_read_gradient(b, &n->out);
+    c->args.partial = build_at(b, partial.piece);
+    return partial;
+}
+
+/* A launch that makes gradients of parameters final. */
+static void
+launch_final(struct cuda_builder *b, struct cuda_op op)
+{
+    op.node = b->node;
+    op.final = SIZE_MAX;
+    build_final(b, &op);
+    build_launch(b, op);
+}
+
+/* Before the gradient of weights, and of data in one launch with it: does that finish the gradient of the output? */
+static bool
+before_finish(struct cuda_builder *b, const struct graph_node *n, const struct cuda_conv *weights,
+              const struct cuda_conv *data)
+{
+    struct cuda_op op = cuda_conv_op(weights);
+    unsigned blocks = op.x * op.y * op.z;
+
+    if (!build_can_settle(b, &n->out) || !cuda_conv_can_finish(weights) || (data && !cuda_conv_can_finish(data))) {
+        build_settle(b, &n->out);
+        return false;
+    }
+    if (data) {
+        op = cuda_conv_op(data);
+        blocks += op.x * op.y;
+    }
+    build_before_finish(b, &n->out, &(struct build_readers){blocks, n->out.channels, CONV_AT_ONCE});
+    return true;
+}
+
+/* Images need no gradient. */
+static void
+stem_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
+    struct build_splits partial;
+    bool finishes;
+
+    cuda_conv_choose(&c, b->layout->chip.processors);
+    finishes = before_finish(b, n, &c, NULL);
+    if (finishes)
+        c.args.finish = build_settle_within(b, &n->out);
+    partial = place_weights(b, n, &c);
+    build_conv_check(b, &c);
+    launch_final(b, cuda_conv_op(&c));
+    build_add_later(b, n, &partial);
+}
+
+static void
+pair_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DATA), .weights = build_conv(b, n, CONV_WEIGHTS)};
+    struct build_splits partial;
+    bool finishes;
+
+    cuda_conv_pair_choose(&p, b->layout->chip.processors);
+    finishes = before_finish(b, n, &p.weights, &p.data);
+    if (build_through(b, n))
+        build_before_masked(b, build_through(b, n));
+    if (finishes)
+        p.data.args.finish = p.weights.args.finish = build_settle_within(b, &n->out);
+    place_data(b, n, &p.data);
+    partial = place_weights(b, n, &p.weights);
+    build_conv_check(b, &p.data);
+    build_conv_check(b, &p.weights);
+    launch_final(b, cuda_conv_pair_op(&p));
+    build_add_later(b, n, &partial);
+}
+
+/* Both gradients in one pass, whose gradient of the output nobody has finished before. */
+static void
+both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_both *both)
+{
+    const struct graph_node *norm = build_through(b, n);
+    const struct graph_slice *source = build_source(b, n);
+    struct conv_args *c = &both->args.conv;
+    struct build_splits partial;
+    struct build_sums too;
+    struct cuda_op op;
+
+    cuda_conv_both_choose(both, b->layout->chip.processors);
+    op = cuda_conv_both_op(both);
+    build_before_finish(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, BOTH_AT_ONCE});
+    if (norm)
+        build_before_masked(b, norm);
+    both->args.finish = build_finish(b, &n->out);
+    partial = build_take_splits(b, cuda_conv_both_partial(both), both->stripes);
+    if (norm) {
+        c->norm = build_view(b, norm);
+        c->sums = build_masked(b, norm, source, both->stripes);
+    }
+    both->args.end = build_end(b, n, both->stripes, &too);
+    c->values = build_read(b, source);
+    c->x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->add);
+    c->y = build_read_gradient(b, &n->out);
+    c->partial = build_at(b, partial.piece);
+    if (b->status == CHEX_OK && !cuda_conv_both_fits(both))
+        build_fail(b, CHEX_ERR_BUG, "both gradients do not fit");
+    launch_final(b, cuda_conv_both_op(both));
+    if (too.piece != BUILD_NONE)
+        build_settle_too(b, &too);
+    build_add_later(b, n, &partial);
+}
+
+static void
+conv_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_both both = build_both(b, n);
+
+    if (build_can_finish(b, &n->out) && cuda_conv_both_fits(&both))
+        both_backward(b, n, &both);
+    else
+        pair_backward(b, n);
+}
+
+/* ---- batch normalisation ----------------------------------------------------------------------------------------- */
+
+/* One that was written. */
+static void
+norm_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    unsigned strides = build_strides(b, build_all_pixels(b, n->in.buffer), n->in.channels);
+    struct norm_mask_args a = {.weight = (const float *)l->weight,
+                               .images = l->options->batch,
+                               .pixels = build_pixels(b, n->in.buffer),
+                               .channels = n->in.channels,
+                               .x_ld = l->tensor[n->in.buffer].ld,
+                               .dy_ld = l->tensor[n->out.buffer].ld,
+                               .gradient_ld = l->tensor[n->in.buffer].ld};
+    struct cuda_op op;
+
+    build_before_masked(b, n);
+    op = build_op(b, CUDA_NORM_MASK, strides);
+    op.y = cuda_blocks(n->in.channels, NORM_CHANNELS);
+    a.x = build_read(b, &n->in);
+    a.dy = build_read_gradient(b, &n->out);
+    a.gradient = build_write_masked(b, &n->in, &a.add);
+    a.norm = build_view(b, n);
+    a.sums = build_masked(b, n, &n->in, op.x);
+    op.args.norm_mask = a;
+    build_launch(b, op);
+}
+
+/* ---- the others -------------------------------------------------------------------------------------------------- */
+
+static void
+pool_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    bool largest = n->op == GRAPH_MAX_POOL;
+    struct cuda_op op = build_op(b, largest ? CUDA_MAX_POOL_GRADIENT : CUDA_AVERAGE_POOL_GRADIENT,
+                                 build_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels / 8, POOL_THREADS));
+
+    op.args.pool = build_pool(b, n);
+    op.args.pool.x = largest ? build_read(b, &n->in) : NULL;
+    op.args.pool.dy = build_read_gradient(b, &n->out);
+    op.args.pool.dx = build_write_gradient(b, &n->in, &op.args.pool.add);
+    build_launch(b, op);
+}
+
+static void
+mean_pool_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    struct cuda_op op = build_op(b, CUDA_MEAN_POOL_GRADIENT,
+                                 build_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels / 8, POOL_THREADS));
+
+    op.args.mean_pool = (struct mean_pool_args){.images = l->options->batch,
+                                                .pixels = build_pixels(b, n->in.buffer),
+                                                .channels = n->in.channels,
+                                                .dy_ld = l->tensor[n->out.buffer].ld,
+                                                .dx_ld = l->tensor[n->in.buffer].ld};
+    op.args.mean_pool.dy = build_read_gradient(b, &n->out);
+    op.args.mean_pool.dx = build_write_gradient(b, &n->in, &op.args.mean_pool.add);
+    build_launch(b, op);
+}
+
+/* Of an address on the device, which may be 0 on a walk that is no plan yet. */
+static float *
+behind(const float *first, unsigned count)
+{
+    return (float *)((uintptr_t)first + count * sizeof(*first));
+}
+
+/* A view of all channels becomes one of those behind the first ones. */
+static void
+skip_channels(struct norm_view *v, unsigned count)
+{
+    v->mean = behind(v->mean, count);
+    v->variance = behind(v->variance, count);
+    v->gamma = behind(v->gamma, count);
+    v->beta = behind(v->beta, count);
+}
+
+/* A pool and the normalisation before it; at the end of a block of the last slice alone. */
+static void
+norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
+{
+    static const enum cuda_kernel_id kernels[] = {[GRAPH_MAX_POOL] = CUDA_NORM_MAX_POOL_GRADIENT,
+                                                  [GRAPH_AVG_POOL] = CUDA_NORM_AVERAGE_POOL_GRADIENT,
+                                                  [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL_GRADIENT};
+    struct norm_pool_args a = {.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
+    struct graph_slice part = norm->in, dy = n->out;
+    unsigned pixels = build_all_pixels(b, norm->in.buffer), skipped, strides;
+    bool finishes = n->op == GRAPH_MAX_POOL && build_can_finish(b, &n->out);
+    struct build_readers readers;
+    struct cuda_op op;
+
+    strides = build_can_end(b, n, norm, &part) ? build_strides(b, pixels, part.channels)
+                                               : build_pool_strides(b, n, pixels);
+    skipped = part.first - norm->in.first;
+    dy.first += skipped;
+    dy.channels = a.pool.channels = part.channels;
+    readers = build_norm_readers(strides, part.channels);
+    if (finishes)
+        build_before_finish(b, &n->out, &readers);
+    else
+        build_settle(b, &n->out);
+    build_before_masked(b, norm);
+    op = build_op(b, kernels[n->op], strides);
+    op.y = cuda_blocks(part.channels, NORM_CHANNELS);
+    if (finishes)
+        a.finish = build_finish(b, &n->out);
+    a.pool.x = build_read(b, &part);
+    a.pool.dy = build_read_gradient(b, &dy);
+    a.pool.dx = build_write_masked(b, &part, &a.pool.add);
+    a.norm = build_view(b, norm);
+    skip_channels(&a.norm, skipped);
+    a.sums = build_masked(b, norm, &part, op.x);
+    op.args.norm_pool = a;
+    build_final(b, &op);
+    build_launch(b, op);
+}
+
+static void
+branches_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    unsigned pixels = build_all_pixels(b, n->out.buffer);
+    struct cuda_op op = build_op(b, CUDA_BRANCHES_GRADIENT, build_blocks(b, pixels, n->out.channels / 8, POOL_THREADS));
+
+    op.args.branches = (struct branches_args){.pixels = pixels,
+                                              .channels = n->out.channels,
+                                              .y_ld = l->tensor[n->out.buffer].ld,
+                                              .dy_ld = l->tensor[n->out.buffer].ld,
+                                              .dx_ld = l->tensor[n->in.buffer].ld,
+                                              .dx2_ld = l->tensor[n->in2.buffer].ld,
+                                              .relu = n->relu};
+    op.args.branches.y = build_read(b, &n->out);
+    op.args.branches.dy = build_read_gradient(b, &n->out);
+    op.args.branches.dx = build_write_gradient(b, &n->in, &op.args.branches.add);
+    op.args.branches.dx2 = build_write_gradient(b, &n->in2, &op.args.branches.add2);
+    build_launch(b, op);
+}
+
+static void
+linear_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    struct linear_args a = {.w = build_weight(b, n->weight),
+                            .dw = build_gradient_of(b, n->weight),
+                            .dbias = build_gradient_of(b, n->bias),
+                            .block = (const struct batch_block *)l->batch_block,
+                            .state = (const struct step_state *)l->state,
+                            .images = l->options->batch,
+                            .in = n->in.channels,
+                            .out = n->out.channels,
+                            .x_ld = l->tensor[n->in.buffer].ld,
+                            .dx_ld = l->tensor[n->in.buffer].ld};
+    struct cuda_op op = build_op(b, CUDA_LINEAR_GRADIENT,
+                                 build_blocks(b, a.images, a.in, HEAD_THREADS) +
+                                     build_blocks(b, (size_t)a.in + 1, a.out, HEAD_THREADS));
+    unsigned add;
+
+    a.dz = build_read_gradient(b, &n->out);
+    a.dx = build_write_gradient(b, &n->in, &add);
+    if (add)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU does no other node beside a linear layer");
+    a.x = build_read(b, &n->in);
+    op.args.linear = a;
+    build_made(b, n->weight);
+    build_made(b, n->bias);
+    build_final(b, &op);
+    build_launch(b, op);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static void
+node_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct graph_node *norm = build_through(b, n);
+
+    bool sees = norm && (n->op == GRAPH_MAX_POOL || n->op == GRAPH_AVG_POOL || n->op == GRAPH_MEAN_POOL);
+
+    if (!sees && (n->op != GRAPH_CONV || build_is_plain(b, n))) /* others see themselves who finishes it */
+        build_settle(b, &n->out);
+    switch (n->op) {
+    case GRAPH_CONV:
+        (build_is_stem(b, n) ? stem_backward : build_is_plain(b, n) ? build_plain_backward : conv_backward)(b, n);
+        break;
+    case GRAPH_NORM:
+        norm_backward(b, n);
+        break;
+    case GRAPH_ADD:
+        branches_backward(b, n);
+        break;
+    case GRAPH_MAX_POOL:
+    case GRAPH_AVG_POOL:
+        norm ? norm_pool_backward(b, n, norm) : pool_backward(b, n);
+        break;
+    case GRAPH_MEAN_POOL:
+        norm ? norm_pool_backward(b, n, norm) : mean_pool_backward(b, n);
+        break;
+    case GRAPH_LINEAR:
+        linear_backward(b, n);
+        break;
+    }
+}
+
+void
+build_backward(struct cuda_builder *b)
+{
+    size_t i;
+
+    b->final = b->graph->param_count;
+    for (i = b->graph->node_count; i > 0 && b->status == CHEX_OK; i--) {
+        b->node = (unsigned)(i - 1);
+        if (!b->fold.reader[i - 1]) /* else it is a part of its reader */
+            node_backward(b, &b->graph->node[i - 1]);
+    }
+    b->node = CUDA_NO_NODE;
+    for (i = 0; i < b->graph->buffer_count; i++)
+        if (b->end[i])
+            build_fail(b, CHEX_ERR_BUG, "the gradient of a pool was left to nobody");
+    build_add_all(b);
+    if (b->final != 0)
+        build_fail(b, CHEX_ERR_BUG, "gradients of some parameters are never final");
+}

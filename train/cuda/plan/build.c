@@ -1,0 +1,446 @@
+/*
+ * build.c - see build.h: places and launches, one by one
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_BLOCKS (1u << 24) /* of a grid, along x: kernels count threads, 256 of a block, in 32 bits */
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static const char *const op_name[] = {
+    [GRAPH_CONV] = "convolution",    [GRAPH_NORM] = "normalisation",    [GRAPH_ADD] = "sum",
+    [GRAPH_MAX_POOL] = "max pool",   [GRAPH_AVG_POOL] = "average pool", [GRAPH_MEAN_POOL] = "mean pool",
+    [GRAPH_LINEAR] = "linear layer",
+};
+
+/* "features.conv0" where it has parameters, else "max pool". */
+static void
+name_node(const struct graph *g, const struct graph_node *n, char name[GRAPH_NAME])
+{
+    bool has = n->op == GRAPH_CONV || n->op == GRAPH_NORM || n->op == GRAPH_LINEAR;
+    char *dot;
+
+    snprintf(name, GRAPH_NAME, "%s", has ? g->param[n->weight].name : op_name[n->op]);
+    dot = has ? strrchr(name, '.') : NULL;
+    if (dot)
+        *dot = '\0';
+}
+
+void
+build_fail(struct cuda_builder *b, enum chex_status status, const char *why)
+{
+    char name[GRAPH_NAME] = "";
+
+    if (b->status != CHEX_OK)
+        return;
+    if (b->node == CUDA_NO_NODE) {
+        b->status = error_set(b->err, status, "%s: %s", b->graph->model, why);
+        return;
+    }
+    name_node(b->graph, &b->graph->node[b->node], name);
+    b->status = error_set(b->err, status, "%s, node %u (%s): %s", b->graph->model, b->node, name, why);
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+uintptr_t
+build_place(struct cuda_builder *b, size_t count, size_t size)
+{
+    struct cuda_layout *l = b->layout;
+    uintptr_t at = l->base + l->bytes;
+    size_t bytes;
+
+    if (b->status == CHEX_OK && (!size_mul(count, size, &bytes) || !cuda_align(bytes, &bytes) ||
+                                 !size_add(l->bytes, bytes, &l->bytes) || l->bytes > UINTPTR_MAX - l->base))
+        b->status = error_set(b->err, CHEX_ERR_MEMORY, CUDA_TOO_LARGE, l->options->batch);
+    return at;
+}
+
+size_t
+build_take(struct cuda_builder *b, size_t bytes)
+{
+    size_t piece = 0;
+
+    if (b->status == CHEX_OK)
+        b->status = cuda_memory_take(&b->memory, bytes, &piece, b->err);
+    return piece;
+}
+
+/* Addresses are numbers until they are whole: with base 0 they are offsets. */
+static uintptr_t
+address_of(struct cuda_builder *b, size_t piece)
+{
+    if (b->status != CHEX_OK)
+        return 0;
+    cuda_memory_touch(&b->memory, piece, b->moment);
+    return b->lived + b->memory.piece[piece].at;
+}
+
+void *
+build_at(struct cuda_builder *b, size_t piece)
+{
+    return (void *)address_of(b, piece);
+}
+
+bool
+build_alone(const struct cuda_builder *b)
+{
+    const struct reduce *r = b->layout->options->reduce;
+
+    return !r || r->size <= 1;
+}
+
+unsigned
+build_pixels(const struct cuda_builder *b, unsigned buffer)
+{
+    return b->graph->buffer[buffer].height * b->graph->buffer[buffer].width;
+}
+
+unsigned
+build_all_pixels(const struct cuda_builder *b, unsigned buffer)
+{
+    return b->layout->options->batch * build_pixels(b, buffer);
+}
+
+/* cuda_layout_make() has asked whether these bytes can be counted. */
+static void *
+slab_at(struct cuda_builder *b, size_t *piece, const struct graph_slice *s)
+{
+    const struct cuda_layout *l = b->layout;
+    size_t value = s->buffer == b->graph->output ? sizeof(float) : l->chip.value_bytes;
+
+    if (s->buffer == b->graph->input) {
+        build_fail(b, CHEX_ERR_UNSUPPORTED,
+                   "of what reads images, the GPU does a convolution of 7 x 7 with stride 2 and padding 3 alone");
+        return NULL;
+    }
+    if (s->buffer != b->graph->output && (s->first % 8 != 0 || s->channels % 8 != 0))
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU takes channels by eights");
+    if (*piece == BUILD_NONE)
+        *piece = build_take(b, (size_t)build_all_pixels(b, s->buffer) * l->tensor[s->buffer].ld * value);
+    return (void *)(address_of(b, *piece) + s->first * value);
+}
+
+/* How many channels of a slice were written. */
+static unsigned
+count_written(const struct cuda_builder *b, const bool *is, const struct graph_slice *s)
+{
+    unsigned count = 0, c;
+
+    for (c = 0; c < s->channels; c++)
+        count += is[b->first[s->buffer] + s->first + c];
+    return count;
+}
+
+static void
+set_written(struct cuda_builder *b, bool *is, const struct graph_slice *s)
+{
+    memset(is + b->first[s->buffer] + s->first, true, s->channels * sizeof(*is));
+}
+
+void *
+build_read(struct cuda_builder *b, const struct graph_slice *s)
+{
+    if (s->buffer == b->graph->output)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU has logits for the loss alone");
+    if (s->buffer != b->graph->input && count_written(b, b->value_is, s) < s->channels)
+        build_fail(b, CHEX_ERR_BUG, "it reads values that nothing wrote");
+    return slab_at(b, &b->pieces[s->buffer].value, s);
+}
+
+void *
+build_write(struct cuda_builder *b, const struct graph_slice *s)
+{
+    if (count_written(b, b->value_is, s) > 0)
+        build_fail(b, CHEX_ERR_BUG, "it writes values that are there");
+    set_written(b, b->value_is, s);
+    if (s->buffer != b->graph->output)
+        return slab_at(b, &b->pieces[s->buffer].value, s);
+    if (b->graph->node[b->node].op != GRAPH_LINEAR || s->channels != b->graph->buffer[s->buffer].channels)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU has logits of one linear layer");
+    return (void *)b->layout->logits;
+}
+
+void *
+build_read_gradient(struct cuda_builder *b, const struct graph_slice *s)
+{
+    if (count_written(b, b->gradient_is, s) < s->channels)
+        build_fail(b, CHEX_ERR_BUG, "it reads gradients that nothing wrote");
+    return slab_at(b, &b->pieces[s->buffer].gradient, s);
+}
+
+static void *
+write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
+{
+    unsigned written = count_written(b, b->gradient_is, s);
+
+    if (written > 0 && written < s->channels)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "of its input another node reads a part that is no part of this one");
+    *add = written > 0;
+    set_written(b, b->gradient_is, s);
+    return slab_at(b, &b->pieces[s->buffer].gradient, s);
+}
+
+void *
+build_write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
+{
+    if (cuda_fold_norm_of(b->graph, s))
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads the same input");
+    return write_gradient(b, s, add);
+}
+
+void *
+build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
+{
+    return write_gradient(b, s, add);
+}
+
+bool
+build_adds(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    return count_written(b, b->gradient_is, s) > 0;
+}
+
+/* Two floats for each channel of a buffer, as two arrays. */
+static struct build_pair
+pair_at(struct cuda_builder *b, size_t *piece, unsigned buffer, unsigned first)
+{
+    size_t array = b->graph->buffer[buffer].channels * sizeof(float);
+    uintptr_t at;
+
+    if (*piece == BUILD_NONE)
+        *piece = build_take(b, 2 * array);
+    at = address_of(b, *piece) + first * sizeof(float);
+    return (struct build_pair){(float *)at, (float *)(at + array)};
+}
+
+struct build_pair
+build_moments(struct cuda_builder *b, unsigned buffer, unsigned first)
+{
+    return pair_at(b, &b->pieces[buffer].moments, buffer, first);
+}
+
+struct build_pair
+build_by(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
+{
+    unsigned written = count_written(b, b->by_is, s);
+
+    if (written > 0 && written < s->channels)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what another one reads");
+    *add = written > 0;
+    set_written(b, b->by_is, s);
+    return pair_at(b, &b->pieces[s->buffer].by, s->buffer, s->first);
+}
+
+struct build_pair
+build_read_by(struct cuda_builder *b, const struct graph_slice *s)
+{
+    if (count_written(b, b->by_is, s) == 0)
+        return (struct build_pair){NULL, NULL};
+    if (count_written(b, b->by_is, s) < s->channels)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what another one reads");
+    return pair_at(b, &b->pieces[s->buffer].by, s->buffer, s->first);
+}
+
+static float *
+in_arena(uintptr_t arena, const struct graph_tensor *t, unsigned channel)
+{
+    return (float *)(arena + (t->offset + channel) * sizeof(float));
+}
+
+const float *
+build_weight(const struct cuda_builder *b, unsigned param)
+{
+    return in_arena(b->layout->arena[b->weights], &b->graph->param[param], 0);
+}
+
+float *
+build_gradient_of(const struct cuda_builder *b, unsigned param)
+{
+    return in_arena(b->layout->arena[ARENA_GRADIENTS], &b->graph->param[param], 0);
+}
+
+const float *
+build_statistic(const struct cuda_builder *b, unsigned stat, unsigned channel)
+{
+    return in_arena(b->layout->arena[ARENA_STATISTICS], &b->graph->stat[stat], channel);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+unsigned
+build_blocks(struct cuda_builder *b, size_t a, size_t c, unsigned each)
+{
+    size_t count;
+
+    if (size_mul(a, c, &count) && count / each < MOST_BLOCKS)
+        return cuda_blocks(count, each);
+    build_fail(b, CHEX_ERR_MEMORY, "the micro-batch is too large for one launch");
+    return 1;
+}
+
+unsigned
+build_each(const struct cuda_builder *b, unsigned pixels, unsigned channels)
+{
+    unsigned step = NORM_THREADS / 4, across = cuda_blocks(channels, NORM_CHANNELS);
+    unsigned blocks = cuda_blocks((size_t)4 * b->layout->chip.processors, across);
+    unsigned each = cuda_blocks(cuda_blocks(pixels, blocks), step) * step;
+
+    return each < 4 * step ? 4 * step : each; /* a block has some work: each is one more number to add */
+}
+
+unsigned
+build_strides(const struct cuda_builder *b, unsigned pixels, unsigned channels)
+{
+    return cuda_blocks(pixels, build_each(b, pixels, channels));
+}
+
+struct cuda_op
+build_op(const struct cuda_builder *b, enum cuda_kernel_id kernel, unsigned x)
+{
+    return (struct cuda_op){.kernel = kernel, .x = x, .y = 1, .z = 1, .node = b->node, .final = SIZE_MAX};
+}
+
+void
+build_launch(struct cuda_builder *b, struct cuda_op op)
+{
+    struct cuda_list *list = &b->layout->list[b->list];
+    struct cuda_op *grown;
+
+    b->moment++;
+    if (b->status != CHEX_OK || !b->memory.placed)
+        return;
+    grown = array_grow(list->op, &list->capacity, list->count, sizeof(*grown));
+    if (!grown) {
+        b->status = error_memory(b->err);
+        return;
+    }
+    list->op = grown;
+    grown[list->count++] = op;
+}
+
+void
+build_made(struct cuda_builder *b, unsigned param)
+{
+    if (b->param_is[param])
+        build_fail(b, CHEX_ERR_BUG, "the gradient of a parameter is made twice");
+    b->param_is[param] = true;
+}
+
+void
+build_final(struct cuda_builder *b, struct cuda_op *op)
+{
+    size_t before = b->final;
+
+    while (b->final > 0 && b->param_is[b->final - 1])
+        b->final--;
+    if (b->final < before)
+        op->final = b->graph->param[b->final].offset;
+}
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+bool
+build_is_stem(const struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct graph_buffer *in = &b->graph->buffer[n->in.buffer];
+
+    return n->op == GRAPH_CONV && n->in.buffer == b->graph->input && n->in.channels == 3 && in->height == in->width &&
+           n->kernel == 7 && n->stride == 2 && n->pad == 3;
+}
+
+static void
+shape_stem(struct conv_args *a, unsigned side)
+{
+    a->height = STEM_ROWS(side);
+    a->width = STEM_COLUMNS(side);
+    a->in = STEM_IN;
+    a->x_ld = STEM_LD;
+    a->kernel_h = 4;
+    a->kernel_w = 1;
+    a->stride = 1;
+    a->pad_h = 2;
+    a->pad_w = 0;
+}
+
+const struct cuda_fold *
+build_norms(const struct cuda_builder *b)
+{
+    return b->score ? &b->scoring.fold : &b->fold;
+}
+
+const struct graph_node *
+build_through(const struct cuda_builder *b, const struct graph_node *n)
+{
+    return build_norms(b)->norm[n - b->graph->node];
+}
+
+const struct graph_node *
+build_behind(const struct cuda_builder *b, const struct graph_node *conv)
+{
+    return b->scoring.fold.behind[conv - b->graph->node];
+}
+
+const struct graph_slice *
+build_source(const struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct graph_node *norm = build_through(b, n);
+
+    return norm ? &norm->in : &n->in;
+}
+
+struct cuda_conv
+build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind kind)
+{
+    const struct cuda_layout *l = b->layout;
+    const struct graph_buffer *in = &b->graph->buffer[n->in.buffer], *out = &b->graph->buffer[n->out.buffer];
+    struct cuda_conv c = {.kind = kind, .splits = 1, .major = l->chip.major, .value_bytes = l->chip.value_bytes};
+
+    c.args = (struct conv_args){.w = (const void *)b->packed[n - b->graph->node],
+                                .images = l->options->batch,
+                                .height = in->height,
+                                .width = in->width,
+                                .out_height = out->height,
+                                .out_width = out->width,
+                                .in = n->in.channels,
+                                .out = n->out.channels,
+                                .x_ld = l->tensor[build_source(b, n)->buffer].ld,
+                                .y_ld = l->tensor[n->out.buffer].ld,
+                                .kernel_h = n->kernel,
+                                .kernel_w = n->kernel,
+                                .stride = n->stride,
+                                .pad_h = n->pad,
+                                .pad_w = n->pad,
+                                .weight = (const float *)l->weight};
+    if (build_is_stem(b, n))
+        shape_stem(&c.args, in->height);
+    return c;
+}
+
+void
+build_conv_check(struct cuda_builder *b, const struct cuda_conv *c)
+{
+    if (b->status == CHEX_OK && !cuda_conv_fits(&c->args))
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU takes channels by eights, and at most so many to normalise");
+}
+
+void
+build_conv_launch(struct cuda_builder *b, struct cuda_op op)
+{
+    op.node = b->node;
+    op.final = SIZE_MAX;
+    build_launch(b, op);
+}
+
+bool
+build_is_plain(const struct cuda_builder *b, const struct graph_node *n)
+{
+    return b->layout->cudnn[n - b->graph->node];
+}

@@ -1,0 +1,374 @@
+/*
+ * conv.c - convolutions as launches: which form of tile, how many splits, how many tiles a block; see
+ * conv.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cuda/plan/conv.h"
+
+#include "cuda/plan/product.h"
+
+/* ---- what kernels take ------------------------------------------------------------------------------------------- */
+
+#define MOST_PIXELS ((size_t)1 << 31) /* of conv_divisor */
+#define MOST_SIDE   (1u << 15)        /* of a gemm_line */
+
+static bool
+is_aligned(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+/* Pixels share channels with those behind them, as the stem's cells: no row may be read beyond its end. */
+static bool
+overlaps_within_rows(const struct conv_args *a)
+{
+    return a->x_ld > 0 && a->in % a->x_ld == 0 && a->kernel_w == 1 && a->pad_w == 0 && a->stride == 1 && !a->add &&
+           a->out_width - 1 + a->in / a->x_ld <= a->width;
+}
+
+static bool
+can_be_counted(const struct conv_args *a)
+{
+    return (size_t)a->images * a->height * a->width < MOST_PIXELS &&
+           (size_t)a->images * a->out_height * a->out_width < MOST_PIXELS && a->height + a->pad_h < MOST_SIDE &&
+           a->width + a->pad_w < MOST_SIDE && a->out_height + a->pad_h < MOST_SIDE &&
+           a->out_width + a->pad_w < MOST_SIDE;
+}
+
+static bool
+finish_fits(const struct conv_args *a)
+{
+    const struct norm_settle_args *f = &a->finish;
+
+    return f->channels == 0 || (f->channels == a->out && f->channels <= GEMM_FINISH && f->x_ld == a->y_ld &&
+                                f->first + f->channels <= f->sums.channels && is_aligned(f->x) &&
+                                is_aligned(f->sums.partial) && !cuda_is_pointwise(a));
+}
+
+bool
+cuda_conv_fits(const struct conv_args *a)
+{
+    return finish_fits(a) && a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
+           (a->in <= a->x_ld || overlaps_within_rows(a)) && a->out <= a->y_ld && can_be_counted(a) &&
+           is_aligned(a->x) && is_aligned(a->y) && is_aligned(a->w) && is_aligned(a->partial) &&
+           is_aligned(a->values) && !(a->norm.gamma && (a->in > GEMM_NORM_CHANNELS || a->in > a->x_ld));
+}
+
+/* ---- what a launch costs ----------------------------------------------------------------------------------------- */
+
+static double
+partial_bytes(const struct conv_args *a)
+{
+    unsigned splits = cuda_conv_splits(a);
+
+    return (double)PARTIAL_SIZE(splits, 2) * splits * a->out * a->kernel_h * a->kernel_w * a->in;
+}
+
+/* Bytes that it moves; of a pair, whose products read the same, those of the data and the partial sums. */
+static double
+bytes_of(enum conv_kind kind, const struct conv_args *a)
+{
+    double inputs = (double)a->images * a->height * a->width * a->in;
+    double outputs = (double)a->images * a->out_height * a->out_width * a->out;
+    double weights = (double)a->out * a->kernel_h * a->kernel_w * a->in;
+
+    if (kind == CONV_WEIGHTS)
+        return 2 * (inputs + outputs) + partial_bytes(a);
+    return 2 * (inputs + outputs + weights) + (kind == CONV_DATA ? 4 * inputs : 0); /* mask, and A before */
+}
+
+/*
+ * What comes behind it: sum_all reads the splits; more rows of sums than FEW_ROWS for each multiprocessor are made
+ * fewer by a launch.
+ */
+#define FEW_ROWS 2
+static double
+later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, enum conv_kind kind, const struct conv_args *a)
+{
+    if (kind == CONV_WEIGHTS)
+        return cuda_memory_seconds(gpu, partial_bytes(a));
+    return cuda_blocks(p->down, p->each) > FEW_ROWS * gpu->processors ? gpu->gap : 0;
+}
+
+/* Of those that cost the same, the one whose products take less. */
+#define NEXT 1e-3
+static double
+cost_of(double memory, double product, double later)
+{
+    return (memory > product ? memory : product) + later + NEXT * product;
+}
+
+static double
+cost_of_one(const struct cuda_gpu *gpu, const struct cuda_conv *c, struct cuda_form f)
+{
+    struct cuda_product p = cuda_product_of(c->kind, &c->args, f);
+
+    return cost_of(cuda_memory_seconds(gpu, bytes_of(c->kind, &c->args)), cuda_one_seconds(gpu, &p),
+                   later_of(gpu, &p, c->kind, &c->args));
+}
+
+static double
+cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const struct cuda_forms *f)
+{
+    struct cuda_product data = cuda_product_of(CONV_DATA, &c->data.args, f->data);
+    struct cuda_product weights = cuda_product_of(CONV_WEIGHTS, &c->weights.args, f->weights);
+    double bytes = bytes_of(CONV_DATA, &c->data.args) + partial_bytes(&c->weights.args);
+
+    return cost_of(cuda_memory_seconds(gpu, bytes), cuda_pair_seconds(gpu, &data, &weights),
+                   later_of(gpu, &data, CONV_DATA, &c->data.args) +
+                       later_of(gpu, &weights, CONV_WEIGHTS, &c->weights.args));
+}
+
+/* ---- what is chosen ---------------------------------------------------------------------------------------------- */
+
+#define LEAST_STEPS 8  /* of a split */
+#define MOST_EACH   32 /* tiles of a block */
+#define HALO_MAJOR  8  /* before it a multiprocessor has shared memory for one block with a halo */
+
+static struct conv_divisor
+divisor_of(unsigned by)
+{
+    unsigned shift = 0;
+
+    while (shift < 31 && 1u << shift < by)
+        shift++;
+    return (struct conv_divisor){(unsigned)(((uint64_t)1 << (31 + shift)) / by) + 1, shift};
+}
+
+static void
+begin(struct cuda_conv *c)
+{
+    struct conv_args *a = &c->args;
+    bool outputs = c->kind == CONV_FORWARD || (c->kind == CONV_WEIGHTS && a->stride != 1);
+
+    a->by_width = divisor_of(outputs ? a->out_width : a->width);
+    a->by_height = divisor_of(outputs ? a->out_height : a->height);
+    a->tiles_each = 1;
+    a->steps_each = c->kind == CONV_WEIGHTS ? cuda_conv_steps(a) : 0;
+    c->splits = 1;
+}
+
+static void
+split(struct cuda_conv *c, unsigned splits)
+{
+    c->args.steps_each = cuda_blocks(cuda_conv_steps(&c->args), splits);
+    c->splits = cuda_conv_splits(&c->args);
+}
+
+/* At most, to have so many blocks. */
+static unsigned
+most_splits(const struct cuda_conv *c, struct cuda_form f, unsigned blocks)
+{
+    struct cuda_product p = cuda_product_of(c->kind, &c->args, f);
+    unsigned most = blocks / (p.down * p.across), steps = cuda_conv_steps(&c->args) / LEAST_STEPS;
+
+    most = most < steps ? most : steps;
+    return c->kind != CONV_WEIGHTS || most < 1 ? 1 : most;
+}
+
+static unsigned
+most_each(const struct cuda_conv *c, struct cuda_form f)
+{
+    unsigned down = cuda_product_of(c->kind, &c->args, f).down;
+
+    return c->kind == CONV_WEIGHTS ? 1 : down < MOST_EACH ? down : MOST_EACH;
+}
+
+/* Two blocks for each multiprocessor.  Returns the cost of what it took. */
+static double
+take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
+{
+    const struct cuda_gpu gpu = cuda_gpu_of(c->major, processors);
+    struct cuda_form f = *cuda_form_of(c, tile);
+    unsigned n, most;
+    struct cuda_conv best;
+    double least;
+
+    begin(c);
+    c->tile = tile;
+    best = *c;
+    least = cost_of_one(&gpu, c, f);
+    most = c->kind == CONV_WEIGHTS ? most_splits(c, f, 2 * processors) : most_each(c, f);
+    for (n = 2; n <= most; n++) {
+        double cost;
+
+        if (c->kind == CONV_WEIGHTS)
+            split(c, n);
+        else
+            c->args.tiles_each = n;
+        cost = cost_of_one(&gpu, c, f);
+        if (cost < least) {
+            least = cost;
+            best = *c;
+        }
+    }
+    *c = best;
+    return least;
+}
+
+/* The form among those of one product. */
+static unsigned
+tile_like(const struct cuda_conv *c, struct cuda_form f)
+{
+    unsigned tile;
+
+    for (tile = 0; tile < cuda_conv_forms(c); tile++)
+        if (cuda_form_of(c, tile)->rows == f.rows && cuda_form_of(c, tile)->columns == f.columns)
+            break;
+    return tile;
+}
+
+/* One block for each multiprocessor, since blocks of the other gradient fill the rest. */
+static double
+take_best_pair(struct cuda_conv_pair *p, unsigned forms, unsigned processors)
+{
+    const struct cuda_gpu gpu = cuda_gpu_of(p->data.major, processors);
+    const struct cuda_forms *f = cuda_forms_of(p, forms);
+    unsigned n, most, each, tiles_each = 1, splits = 1;
+    double least;
+
+    p->forms = forms;
+    begin(&p->data);
+    begin(&p->weights);
+    p->data.tile = tile_like(&p->data, f->data);
+    p->weights.tile = tile_like(&p->weights, f->weights);
+    least = cost_of_pair(&gpu, p, f);
+    most = most_splits(&p->weights, f->weights, processors);
+    each = most_each(&p->data, f->data);
+    for (p->data.args.tiles_each = 1; p->data.args.tiles_each <= each; p->data.args.tiles_each++)
+        for (n = 1; n <= most; n++) {
+            double cost;
+
+            split(&p->weights, n);
+            cost = cost_of_pair(&gpu, p, f);
+            if (cost < least) {
+                least = cost;
+                tiles_each = p->data.args.tiles_each;
+                splits = n;
+            }
+        }
+    p->data.args.tiles_each = tiles_each;
+    split(&p->weights, splits);
+    return least;
+}
+
+void
+cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors)
+{
+    take_best(c, tile, processors);
+}
+
+void
+cuda_conv_choose(struct cuda_conv *c, unsigned processors)
+{
+    double best = 0;
+    unsigned tile, chosen = 0;
+
+    for (tile = 0; tile < cuda_conv_forms(c); tile++) {
+        double cost;
+
+        if (cuda_form_of(c, tile)->halo && c->major > 0 && c->major < HALO_MAJOR)
+            continue;
+        cost = take_best(c, tile, processors);
+        if (tile == 0 || cost < best) {
+            best = cost;
+            chosen = tile;
+        }
+    }
+    take_best(c, chosen, processors);
+}
+
+void
+cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned forms, unsigned processors)
+{
+    take_best_pair(p, forms, processors);
+}
+
+void
+cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors)
+{
+    double best = 0;
+    unsigned forms, chosen = 0;
+
+    for (forms = 0; forms < cuda_conv_pair_forms(p); forms++) {
+        double cost = take_best_pair(p, forms, processors);
+
+        if (forms == 0 || cost < best) {
+            best = cost;
+            chosen = forms;
+        }
+    }
+    take_best_pair(p, chosen, processors);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+size_t
+cuda_conv_partial(const struct cuda_conv *c)
+{
+    const struct conv_args *a = &c->args;
+
+    return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
+}
+
+static unsigned
+value_bytes(const struct cuda_conv *c)
+{
+    return c->value_bytes > 0 ? c->value_bytes : 2;
+}
+
+/* Shared memory for the table of `norm`, and to finish y. */
+static unsigned
+more_shared(const struct cuda_conv *c, bool norm, bool finish)
+{
+    struct cuda_form f = *cuda_form_of(c, c->tile);
+    unsigned table = c->kind == CONV_FORWARD ? GEMM_TABLE_FORWARD(c->args.in)
+                     : c->kind == CONV_DATA  ? GEMM_TABLE_DATA(f.columns)
+                                             : GEMM_TABLE_WEIGHTS(cuda_has_taps(c) ? f.rows : f.columns);
+
+    if (finish)
+        return table + GEMM_FINISH_BYTES(c->kind == CONV_DATA ? f.rows : f.columns, value_bytes(c));
+    return norm ? table : 0;
+}
+
+bool
+cuda_conv_can_finish(const struct cuda_conv *c)
+{
+    struct cuda_form f = *cuda_form_of(c, c->tile);
+
+    return c->kind != CONV_FORWARD && !cuda_is_pointwise(&c->args) && c->args.out <= GEMM_FINISH &&
+           GEMM_SHARED(f.rows, f.columns, value_bytes(c)) + more_shared(c, true, true) <= cuda_shared_of(c->major);
+}
+
+struct cuda_op
+cuda_conv_op(const struct cuda_conv *c)
+{
+    struct cuda_product p = cuda_product_of(c->kind, &c->args, *cuda_form_of(c, c->tile));
+
+    return (struct cuda_op){.kernel = cuda_conv_kernel(c),
+                            .x = cuda_blocks(p.down, p.each),
+                            .y = p.across,
+                            .z = p.splits + (c->kind == CONV_WEIGHTS && c->args.finish.channels > 0),
+                            .shared = more_shared(c, c->args.norm.gamma, c->args.finish.channels > 0),
+                            .args.conv = c->args,
+                            .node = CUDA_NO_NODE,
+                            .final = SIZE_MAX};
+}
+
+struct cuda_op
+cuda_conv_pair_op(const struct cuda_conv_pair *p)
+{
+    struct cuda_op data = cuda_conv_op(&p->data), weights = cuda_conv_op(&p->weights);
+    const struct norm_settle_args *f = &p->weights.args.finish;
+    unsigned settling = f->channels > 0 ? cuda_blocks(f->sums.channels, NORM_CHANNELS) : 0;
+
+    return (struct cuda_op){.kernel = cuda_pair_kernel(p),
+                            .x = data.x * data.y + weights.x * weights.y * p->weights.splits + settling,
+                            .y = 1,
+                            .z = 1,
+                            .shared = data.shared > weights.shared ? data.shared : weights.shared,
+                            .args.pair = {p->data.args, p->weights.args},
+                            .node = CUDA_NO_NODE,
+                            .final = SIZE_MAX};
+}

@@ -1,0 +1,401 @@
+/*
+ * cost.c - see cost.h: what each kernel reads and writes, but for normalisations
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/cost.h"
+
+#include "backend/input.h"
+#include "cuda/plan/conv.h"
+#include "cuda/plan/product.h"
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+/* Of `size` places in a row, how many are met by some of `outputs` windows. */
+static size_t
+places_met(unsigned size, unsigned outputs, unsigned kernel, unsigned stride, unsigned pad)
+{
+    size_t met = 0;
+    unsigned i, k;
+
+    for (i = 0; i < size; i++)
+        for (k = 0; k < kernel; k++)
+            if ((i + pad - k) % stride == 0 && i + pad >= k && (i + pad - k) / stride < outputs) {
+                met++;
+                break;
+            }
+    return met;
+}
+
+/* Of x, the pixels that some output sees: with a stride beyond the kernel not all. */
+static void
+add_input(const struct cuda_place *l, struct cuda_areas *to, const struct conv_args *a)
+{
+    size_t down = places_met(a->height, a->out_height, a->kernel_h, a->stride, a->pad_h);
+    size_t across = places_met(a->width, a->out_width, a->kernel_w, a->stride, a->pad_w);
+
+    if (a->in > a->x_ld) /* the stem: a pixel reaches into those behind it */
+        cuda_add_slab(l, to, a->x, (size_t)a->images * a->height * a->width, a->x_ld, a->x_ld);
+    else if (down == a->height && across == a->width)
+        cuda_add_slab(l, to, a->x, (size_t)a->images * a->height * a->width, a->in, a->x_ld);
+    else
+        cuda_add_slab(l, to, a->x, a->images * down * across, a->in, (size_t)a->x_ld * a->stride);
+}
+
+static void
+conv_shape(enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
+{
+    size_t taps = (size_t)a->kernel_h * a->kernel_w, outputs = (size_t)a->images * a->out_height * a->out_width;
+
+    w->flop += 2.0 * (double)outputs * a->out * (double)taps * a->in;
+    w->rows = outputs;
+    w->columns = a->out;
+    w->depth = taps * a->in;
+    if (kind == CONV_DATA) {
+        w->rows = (size_t)a->images * a->height * a->width;
+        w->columns = a->in;
+        w->depth = taps * a->out;
+    } else if (kind == CONV_WEIGHTS) {
+        w->rows = a->out;
+        w->columns = taps * a->in;
+        w->depth = outputs;
+    }
+}
+
+/* What it leaves, and of data what is there before; cuDNN leaves a gradient of weights as values, and one of it. */
+static void
+conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
+             struct cuda_work *w)
+{
+    size_t weights = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
+    size_t inputs = (size_t)a->images * a->height * a->width;
+    size_t outputs = (size_t)a->images * a->out_height * a->out_width;
+
+    if (kind == CONV_FORWARD)
+        cuda_add_slab(l, &w->written, a->y, outputs, a->out, a->y_ld);
+    else if (kind == CONV_DATA)
+        cuda_add_slab(l, &w->written, a->x, inputs, a->in, a->x_ld);
+    else if (by_cudnn)
+        cuda_add_bytes(&w->written, a->partial, weights * l->value_bytes);
+    else
+        cuda_add_partial(l, &w->written, a->partial, cuda_conv_splits(a), weights);
+    if (kind == CONV_DATA && a->add)
+        cuda_add_slab(l, &w->read, a->x, inputs, a->in, a->x_ld);
+    if (kind == CONV_WEIGHTS || !a->sums.partial)
+        return;
+    cuda_add_sums(&w->written, &a->sums);
+    cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
+    if (kind == CONV_FORWARD)
+        cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
+}
+
+static void
+work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
+          struct cuda_work *w)
+{
+    size_t weights = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
+    size_t inputs = (size_t)a->images * a->height * a->width;
+    size_t outputs = (size_t)a->images * a->out_height * a->out_width;
+
+    conv_shape(kind, a, w);
+    if (kind != CONV_DATA)
+        add_input(l, &w->read, a);
+    if (kind != CONV_FORWARD)
+        cuda_add_slab(l, &w->read, a->y, outputs, a->out, a->y_ld);
+    if (kind != CONV_WEIGHTS)
+        cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
+    cuda_add_view(w, &a->norm, a->in);
+    if (a->finish.channels > 0) {
+        cuda_add_slab(l, &w->read, a->finish.x, outputs, a->out, a->finish.x_ld);
+        cuda_add_settle(&a->finish, w);
+    }
+    if (kind == CONV_DATA && a->norm.gamma)
+        cuda_add_slab(l, &w->read, a->values, inputs, a->in, a->x_ld);
+    if (kind == CONV_FORWARD && a->bias)
+        cuda_add_floats(&w->read, a->bias, a->out);
+    conv_written(l, kind, a, by_cudnn, w);
+}
+
+/* Both gradients in one pass. */
+static void
+work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct conv_args *a = &op->args.both.conv;
+    const struct both_end *e = &op->args.both.end;
+    size_t pixels = (size_t)a->images * a->height * a->width, weights = (size_t)a->out * a->in;
+
+    w->flop = 2 * 2.0 * (double)pixels * (double)weights;
+    w->rows = pixels;
+    w->columns = a->in;
+    w->depth = a->out;
+    cuda_add_slab(l, &w->read, a->y, pixels, a->out, a->y_ld);
+    cuda_add_slab(l, &w->read, a->values, pixels, a->in, a->x_ld);
+    if (a->add)
+        cuda_add_slab(l, &w->read, a->x, pixels, a->in, a->x_ld);
+    cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
+    cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
+    cuda_add_view(w, &a->norm, a->in);
+    cuda_add_finish(l, &op->args.both.finish, pixels, a->out, w);
+    cuda_add_slab(l, &w->written, a->x, pixels, a->in, a->x_ld);
+    cuda_add_partial(l, &w->written, a->partial, op->y, weights);
+    cuda_add_sums(&w->written, &a->sums);
+    if (e->dy_ld == 0)
+        return;
+    cuda_add_slab(l, &w->read, e->dy, (size_t)a->images * e->height * e->width, a->in, e->dy_ld);
+    cuda_add_floats(&w->read, e->gamma, a->in);
+    cuda_add_floats(&w->read, e->beta, a->in);
+    cuda_add_sums(&w->written, &e->sums);
+}
+
+/* ---- what comes in, weights -------------------------------------------------------------------------------------- */
+
+/* A crop lies in the middle here; where it lies changes little. */
+static void
+work_input(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct input_args *a = &op->args.input;
+    size_t labels = (size_t)a->images * a->outputs, border = (a->source - a->side) / 2;
+
+    w->rows = (size_t)a->images * STEM_ROWS(a->side) * STEM_COLUMNS(a->side);
+    w->columns = STEM_LD;
+    cuda_add_bytes(&w->read, a->from, sizeof(*a->from));
+    cuda_add_bytes(&w->read, a->index, a->images * sizeof(*a->index));
+    cuda_add_bytes(&w->read, a->crop, a->images * sizeof(*a->crop));
+    cuda_add_floats(&w->read, a->weight_from, a->images);
+    cuda_add_bytes(&w->read, a->label_from, labels);
+    cuda_add_rows(&w->read, a->pixels + border * a->source + border, (size_t)a->images * a->side, a->side, a->source);
+    cuda_add_bytes(&w->written, a->block, sizeof(*a->block));
+    cuda_add_floats(&w->written, a->weight, a->images);
+    cuda_add_bytes(&w->written, a->label, labels);
+    cuda_add_slab(l, &w->written, a->cells, w->rows, STEM_LD, STEM_LD);
+}
+
+static size_t
+stem_weights(unsigned out)
+{
+    return (size_t)out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL;
+}
+
+static void
+work_pack(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct pack_weights_args *a = &op->args.pack;
+    const struct pack_entry *e = cuda_known(l, a->entry);
+    unsigned i;
+
+    w->rows = 1;
+    cuda_add_bytes(&w->read, a->entry, a->entries * sizeof(*a->entry));
+    for (i = 0; e && i < a->entries; i++, e++) {
+        size_t values = e->stem ? (size_t)e->out * 4 * STEM_IN : (size_t)e->out * e->in * e->taps;
+
+        w->columns += values;
+        cuda_add_alone(&w->read, a->master + e->master, (e->stem ? stem_weights(e->out) : values) * sizeof(*a->master));
+        cuda_add_alone(&w->written, e->packed, values * l->value_bytes);
+    }
+    if (op->x > a->blocks)
+        cuda_add_step_begin(&a->begin, w);
+}
+
+static void
+work_fold_weights(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct fold_weights_args *a = &op->args.fold_weights;
+    const struct fold_entry *e = cuda_known(l, a->entry);
+    unsigned i;
+
+    w->rows = 1;
+    cuda_add_bytes(&w->read, a->entry, a->entries * sizeof(*a->entry));
+    for (i = 0; e && i < a->entries; i++, e++) {
+        const struct pack_entry *p = &e->pack;
+        size_t values = p->stem ? (size_t)p->out * 4 * STEM_IN : (size_t)p->out * p->in * p->taps;
+        size_t bytes = p->out * sizeof(float);
+
+        w->columns += values;
+        if (p->packed) {
+            cuda_add_alone(&w->read, a->master + p->master,
+                           (p->stem ? stem_weights(p->out) : values) * sizeof(*a->master));
+            cuda_add_alone(&w->written, p->packed, values * l->value_bytes);
+        } else {
+            cuda_add_alone(&w->written, e->scale, bytes);
+        }
+        if (!e->shift)
+            continue;
+        cuda_add_alone(&w->written, e->shift, bytes);
+        cuda_add_alone(&w->read, a->master + e->gamma, bytes);
+        cuda_add_alone(&w->read, a->master + e->beta, bytes);
+        cuda_add_alone(&w->read, a->statistics + e->mean, bytes);
+        cuda_add_alone(&w->read, a->statistics + e->variance, bytes);
+    }
+}
+
+/* Gradients are read from the second micro-batch of a step on: here the first is counted. */
+static void
+work_sum_all(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct sum_all_args *a = &op->args.sum_all;
+    const struct splits_entry *e = cuda_known(l, a->entry);
+    unsigned i;
+
+    w->rows = a->entries;
+    cuda_add_bytes(&w->read, a->entry, a->entries * sizeof(*a->entry));
+    CUDA_ADD_MEMBER(&w->read, a->block, number);
+    CUDA_ADD_MEMBER(&w->read, a->state, unscale);
+    for (i = 0; e && i < a->entries; i++, e++) {
+        size_t cells = (size_t)e->out * 4 * STEM_IN,
+               count = e->stem ? stem_weights(e->out) : (size_t)e->out * e->in * e->taps;
+
+        w->columns += count;
+        cuda_add_alone(&w->read, e->partial,
+                       e->splits * (e->stem ? cells : count) * PARTIAL_SIZE(e->splits, l->value_bytes));
+        cuda_add_alone(&w->written, a->gradient + e->gradient, count * sizeof(float));
+    }
+}
+
+/* ---- pools, sums of two branches --------------------------------------------------------------------------------- */
+
+static void
+work_pool(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct pool_args *a = &op->args.pool;
+    size_t inputs = (size_t)a->images * a->height * a->width,
+           outputs = (size_t)a->images * a->out_height * a->out_width;
+    size_t seen = a->images * places_met(a->height, a->out_height, a->kernel, a->stride, a->pad) *
+                  places_met(a->width, a->out_width, a->kernel, a->stride, a->pad);
+
+    w->rows = outputs;
+    w->columns = a->channels;
+    if (op->kernel != CUDA_AVERAGE_POOL_GRADIENT)
+        cuda_add_slab(l, &w->read, a->x, seen, a->channels, a->x_ld);
+    if (op->kernel == CUDA_MAX_POOL || op->kernel == CUDA_AVERAGE_POOL) {
+        cuda_add_slab(l, &w->written, a->y, outputs, a->channels, a->y_ld);
+        return;
+    }
+    cuda_add_slab(l, &w->read, a->dy, outputs, a->channels, a->dy_ld);
+    if (a->add)
+        cuda_add_slab(l, &w->read, a->dx, inputs, a->channels, a->dx_ld);
+    cuda_add_slab(l, &w->written, a->dx, inputs, a->channels, a->dx_ld);
+}
+
+static void
+work_mean_pool(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct mean_pool_args *a = &op->args.mean_pool;
+    size_t pixels = (size_t)a->images * a->pixels;
+
+    w->rows = a->images;
+    w->columns = a->channels;
+    if (op->kernel == CUDA_MEAN_POOL) {
+        cuda_add_slab(l, &w->read, a->x, pixels, a->channels, a->x_ld);
+        cuda_add_slab(l, &w->written, a->y, a->images, a->channels, a->y_ld);
+        return;
+    }
+    cuda_add_slab(l, &w->read, a->dy, a->images, a->channels, a->dy_ld);
+    if (a->add)
+        cuda_add_slab(l, &w->read, a->dx, pixels, a->channels, a->dx_ld);
+    cuda_add_slab(l, &w->written, a->dx, pixels, a->channels, a->dx_ld);
+}
+
+static void
+work_branches(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct branches_args *a = &op->args.branches;
+
+    w->rows = a->pixels;
+    w->columns = a->channels;
+    if (op->kernel == CUDA_BRANCHES) {
+        cuda_add_slab(l, &w->read, a->x, a->pixels, a->channels, a->x_ld);
+        cuda_add_slab(l, &w->read, a->x2, a->pixels, a->channels, a->x2_ld);
+        cuda_add_slab(l, &w->written, a->y, a->pixels, a->channels, a->y_ld);
+        return;
+    }
+    cuda_add_slab(l, &w->read, a->dy, a->pixels, a->channels, a->dy_ld);
+    if (a->relu)
+        cuda_add_slab(l, &w->read, a->y, a->pixels, a->channels, a->y_ld);
+    if (a->add)
+        cuda_add_slab(l, &w->read, a->dx, a->pixels, a->channels, a->dx_ld);
+    if (a->add2)
+        cuda_add_slab(l, &w->read, a->dx2, a->pixels, a->channels, a->dx2_ld);
+    cuda_add_slab(l, &w->written, a->dx, a->pixels, a->channels, a->dx_ld);
+    cuda_add_slab(l, &w->written, a->dx2, a->pixels, a->channels, a->dx2_ld);
+}
+
+static void
+work_widen(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct widen_args *a = &op->args.widen;
+
+    cuda_add_alone(&w->read, a->values, (size_t)a->count * l->value_bytes);
+    cuda_add_floats(&w->written, a->sum, a->count);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static void (*const work_of[CUDA_KERNEL_COUNT])(const struct cuda_place *l, const struct cuda_op *op,
+                                                struct cuda_work *w) = {
+    [CUDA_INPUT] = work_input,
+    [CUDA_PACK_WEIGHTS] = work_pack,
+    [CUDA_FOLD_WEIGHTS] = work_fold_weights,
+    [CUDA_SUM_ALL] = work_sum_all,
+    [CUDA_NORM_SUMS] = cuda_work_norm_sums,
+    [CUDA_NORM_APPLY] = cuda_work_norm_apply,
+    [CUDA_FOLD_SUMS] = cuda_work_fold_sums,
+    [CUDA_NORM_SETTLE] = cuda_work_norm_settle,
+    [CUDA_NORM_MASK] = cuda_work_norm_mask,
+    [CUDA_NORM_MAX_POOL] = cuda_work_norm_pool,
+    [CUDA_NORM_MAX_POOL_GRADIENT] = cuda_work_norm_pool,
+    [CUDA_NORM_AVERAGE_POOL] = cuda_work_norm_pool,
+    [CUDA_NORM_AVERAGE_POOL_GRADIENT] = cuda_work_norm_pool,
+    [CUDA_NORM_MEAN_POOL] = cuda_work_norm_pool,
+    [CUDA_NORM_MEAN_POOL_GRADIENT] = cuda_work_norm_pool,
+    [CUDA_MAX_POOL] = work_pool,
+    [CUDA_MAX_POOL_GRADIENT] = work_pool,
+    [CUDA_AVERAGE_POOL] = work_pool,
+    [CUDA_AVERAGE_POOL_GRADIENT] = work_pool,
+    [CUDA_MEAN_POOL] = work_mean_pool,
+    [CUDA_MEAN_POOL_GRADIENT] = work_mean_pool,
+    [CUDA_BRANCHES] = work_branches,
+    [CUDA_BRANCHES_GRADIENT] = work_branches,
+    [CUDA_LINEAR] = cuda_work_linear,
+    [CUDA_LINEAR_GRADIENT] = cuda_work_linear_gradient,
+    [CUDA_LOSS] = cuda_work_loss,
+    [CUDA_STEP_END] = cuda_work_step_end,
+    [CUDA_GRADIENT_SQUARES] = cuda_work_squares,
+    [CUDA_STEP_DECIDE] = cuda_work_decide,
+    [CUDA_OPTIMIZER] = cuda_work_optimizer,
+    [CUDA_WIDEN] = work_widen,
+#define WORK_BOTH(form, ...) [CUDA_CONV_BOTH_##form] = work_both,
+    BOTH_FORMS(WORK_BOTH)};
+
+bool
+cuda_is_conv(const struct cuda_op *op)
+{
+    return cuda_products_of(op).one;
+}
+
+bool
+cuda_is_pair(const struct cuda_op *op)
+{
+    return cuda_products_of(op).pair;
+}
+
+bool
+cuda_is_both(const struct cuda_op *op)
+{
+    return work_of[op->kernel] == work_both;
+}
+
+void
+cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *out)
+{
+    *out = (struct cuda_work){.flop = 0};
+    if (cuda_is_conv(op)) {
+        work_conv(l, cuda_products_of(op).kind, &op->args.conv, op->by_cudnn, out);
+    } else if (cuda_is_pair(op)) { /* its shape is that of the gradient of data */
+        work_conv(l, CONV_WEIGHTS, &op->args.pair.weights, false, out);
+        work_conv(l, CONV_DATA, &op->args.pair.data, false, out);
+    } else if (work_of[op->kernel]) {
+        work_of[op->kernel](l, op, out);
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * cost_seconds.c - see cost_seconds.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/cost_seconds.h"
+
+#include "cuda/plan/both.h"
+#include "cuda/plan/product.h"
+
+static size_t
+blocks_of(const struct cuda_op *op)
+{
+    return (size_t)op->x * op->y * op->z;
+}
+
+/* Of both gradients in one pass: a block's input channels. */
+static unsigned
+both_columns(const struct cuda_op *op)
+{
+    static const unsigned columns[] = {
+#define BOTH_COLUMNS(form, columns, ...) columns,
+        BOTH_FORMS(BOTH_COLUMNS)};
+
+    return columns[op->kernel - CUDA_CONV_BOTH_64x64];
+}
+
+size_t
+cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
+{
+    struct cuda_products p = cuda_products_of(op);
+
+    if (cuda_is_both(op)) {
+        *rows = BOTH_PIXELS;
+        *columns = both_columns(op);
+        return blocks_of(op);
+    }
+    *rows = p.form.rows;
+    *columns = p.form.columns;
+    return p.tiles;
+}
+
+double
+cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work)
+{
+    double bytes = (double)cuda_area_bytes(&work->read) + (double)cuda_area_bytes(&work->written);
+    double memory = cuda_memory_seconds(gpu, bytes), product = 0;
+
+    if (op->by_cudnn && gpu->cudnn > 0) /* of its tiles nothing is known */
+        product = work->flop / gpu->cudnn;
+    else if (cuda_is_conv(op) || cuda_is_pair(op))
+        product = cuda_product_seconds(gpu, op);
+    else if (cuda_is_both(op))
+        product = cuda_both_seconds(gpu, op);
+    return (memory > product ? memory : product) + gpu->gap;
+}

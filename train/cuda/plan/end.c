@@ -1,0 +1,154 @@
+/*
+ * end.c - see build.h: the end of a dense block backward
+ *
+ * Behind the last layer of a block all channels of the slab are normalised and pooled.  The gradient of that is a mask
+ * and a quarter of the pool's gradient, or less: the convolution of the last layer, which writes the gradient of these
+ * channels next and sees their values, makes it while storing.  So nobody writes it, reads it again, or reads values
+ * for its sums.  The slice that the last layer itself has written is none of what its convolution reads; a launch of
+ * the pool makes that one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+static bool
+is_same(const struct graph_slice *a, const struct graph_slice *b)
+{
+    return a->buffer == b->buffer && a->first == b->first && a->channels == b->channels;
+}
+
+static bool
+meets(const struct graph_slice *a, const struct graph_slice *b)
+{
+    return a->buffer == b->buffer && a->first < b->first + b->channels && b->first < a->first + a->channels;
+}
+
+/* Will the gradient of what a convolution writes be one that conv_both can finish?  As build_can_finish() will say. */
+static bool
+will_finish(const struct cuda_builder *b, const struct graph_slice *out)
+{
+    bool seen = false;
+    size_t i;
+
+    for (i = 0; i < b->graph->node_count; i++) {
+        const struct graph_node *n = &b->graph->node[i];
+
+        if (n->op != GRAPH_NORM || !meets(&n->in, out))
+            continue;
+        if (seen || !is_same(&n->in, out))
+            return false;
+        seen = true;
+    }
+    return seen;
+}
+
+struct both_end
+build_end_shape(const struct cuda_builder *b, const struct graph_node *conv)
+{
+    const struct graph_slice *source = build_source(b, conv);
+    const struct graph_node *pool = b->end[source->buffer];
+    const struct graph_buffer *in = &b->graph->buffer[source->buffer];
+    bool mean = pool && pool->op == GRAPH_MEAN_POOL;
+
+    if (!pool)
+        return (struct both_end){.dy_ld = 0};
+    return (struct both_end){.dy_ld = b->layout->tensor[pool->out.buffer].ld,
+                             .height = mean ? 1 : b->graph->buffer[pool->out.buffer].height,
+                             .width = mean ? 1 : b->graph->buffer[pool->out.buffer].width,
+                             .down = mean ? in->height : pool->kernel,
+                             .across = mean ? in->width : pool->kernel,
+                             .relu = build_through(b, pool)->relu};
+}
+
+struct cuda_both
+build_both(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    const struct build_sums *left = &b->left[n->out.buffer];
+    struct cuda_both both = {.args.conv = build_conv(b, n, CONV_DATA).args,
+                             .args.finish = {.values_ld = l->tensor[n->out.buffer].ld,
+                                             .sums = {.blocks = left->blocks, .channels = n->out.channels}},
+                             .args.end = build_end_shape(b, n),
+                             .value_bytes = l->chip.value_bytes,
+                             .major = l->chip.major};
+
+    both.args.conv.add = build_adds(b, build_source(b, n));
+    return both;
+}
+
+/* Is this the convolution that reads all of a slab but the slice that `writer` writes, and does it in one pass? */
+static bool
+takes_end(struct cuda_builder *b, const struct graph_node *conv, const struct graph_slice *all,
+          const struct graph_node *writer)
+{
+    const struct graph_node *norm = build_through(b, conv);
+    const struct graph_slice *in = norm ? &norm->in : NULL, *out = writer ? &writer->out : NULL;
+    struct cuda_both both;
+
+    if (conv->op != GRAPH_CONV || !in || !out || build_is_plain(b, conv) || in->buffer != all->buffer ||
+        in->first != all->first || in->first + in->channels != out->first ||
+        out->first + out->channels != all->first + all->channels || !will_finish(b, &conv->out))
+        return false;
+    both = build_both(b, conv);
+    return cuda_conv_both_fits(&both);
+}
+
+static bool
+reads(const struct cuda_builder *b, const struct graph_node *n, unsigned buffer)
+{
+    return build_source(b, n)->buffer == buffer || (n->op == GRAPH_ADD && n->in2.buffer == buffer);
+}
+
+bool
+build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
+              struct graph_slice *rest)
+{
+    const struct graph_slice *all = &norm->in;
+    const struct graph_node *writer = NULL, *n = NULL;
+    size_t i;
+
+    if ((pool->op != GRAPH_AVG_POOL && pool->op != GRAPH_MEAN_POOL) || build_adds(b, all))
+        return false;
+    for (i = (size_t)(pool - b->graph->node); i > 0; i--) {
+        n = &b->graph->node[i - 1];
+        if (b->fold.reader[i - 1]) /* a part of its reader */
+            continue;
+        if (reads(b, n, all->buffer))
+            break;
+        if (n->out.buffer == all->buffer && writer)
+            return false;
+        if (n->out.buffer == all->buffer)
+            writer = n;
+    }
+    if (i == 0)
+        return false;
+    b->end[all->buffer] = pool;
+    if (!takes_end(b, n, all, writer)) {
+        b->end[all->buffer] = NULL;
+        return false;
+    }
+    *rest = writer->out;
+    return true;
+}
+
+struct both_end
+build_end(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks, struct build_sums *too)
+{
+    const struct graph_slice *source = build_source(b, conv);
+    const struct graph_node *pool = b->end[source->buffer], *norm = pool ? build_through(b, pool) : NULL;
+    struct both_end end = build_end_shape(b, conv);
+    struct graph_slice dy;
+
+    *too = build_no_sums();
+    if (!pool)
+        return end;
+    dy = (struct graph_slice){pool->out.buffer, pool->out.first, source->channels};
+    end.dy = build_read_gradient(b, &dy);
+    end.gamma = build_weight(b, norm->weight);
+    end.beta = build_weight(b, norm->bias);
+    end.sums = build_masked_too(b, norm, source, blocks, too);
+    b->end[source->buffer] = NULL;
+    return end;
+}

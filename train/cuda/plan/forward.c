@@ -1,0 +1,276 @@
+/*
+ * forward.c - the launches of a micro-batch forward: to train, and to score with running statistics
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+#define CONV_AT_ONCE 2 /* blocks of a convolution that a multiprocessor has */
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+/* To score: what it writes is normalised already. */
+static void
+take_behind(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *behind, struct conv_args *a)
+{
+    a->bias = build_scoring_bias(b, n);
+    a->relu = behind->relu;
+    a->y_ld = b->layout->tensor[behind->out.buffer].ld;
+}
+
+static void
+conv_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
+    const struct graph_node *norm = build_through(b, n), *behind = b->score ? build_behind(b, n) : NULL;
+    struct cuda_op shape;
+
+    if (b->score)
+        c.args.w = build_scoring_weights(b, n);
+    if (behind)
+        take_behind(b, n, behind, &c.args);
+    cuda_conv_choose(&c, b->layout->chip.processors);
+    shape = cuda_conv_op(&c);
+    if (norm) {
+        build_before_view(b, norm, (struct build_readers){shape.x * shape.y, norm->in.channels, CONV_AT_ONCE});
+        c.args.norm = build_view(b, norm);
+    }
+    c.args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
+    c.args.y = build_write(b, behind ? &behind->out : &n->out);
+    c.args.sums = build_leave_sums(b, &n->out, shape.x);
+    build_conv_check(b, &c);
+    build_conv_launch(b, cuda_conv_op(&c));
+}
+
+/* ---- batch normalisation ----------------------------------------------------------------------------------------- */
+
+/* One that is written. */
+static void
+norm_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    unsigned groups = cuda_blocks(n->in.channels, NORM_CHANNELS);
+    unsigned strides = build_strides(b, build_all_pixels(b, n->in.buffer), n->in.channels);
+    struct cuda_op op;
+
+    build_before_norm_view(b, n, strides);
+    op = build_op(b, CUDA_NORM_APPLY, strides);
+    op.y = groups;
+    op.args.norm_apply = (struct norm_apply_args){.x = build_read(b, &n->in),
+                                                  .y = build_write(b, &n->out),
+                                                  .norm = build_view(b, n),
+                                                  .weight = (const float *)l->weight,
+                                                  .images = l->options->batch,
+                                                  .pixels = build_pixels(b, n->in.buffer),
+                                                  .channels = n->in.channels,
+                                                  .x_ld = l->tensor[n->in.buffer].ld,
+                                                  .y_ld = l->tensor[n->out.buffer].ld};
+    build_launch(b, op);
+}
+
+/* ---- the others -------------------------------------------------------------------------------------------------- */
+
+struct pool_args
+build_pool(const struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct graph_buffer *in = &b->graph->buffer[n->in.buffer], *out = &b->graph->buffer[n->out.buffer];
+    unsigned x_ld = b->layout->tensor[build_source(b, n)->buffer].ld, y_ld = b->layout->tensor[n->out.buffer].ld;
+
+    return (struct pool_args){.images = b->layout->options->batch,
+                              .height = in->height,
+                              .width = in->width,
+                              .out_height = out->height,
+                              .out_width = out->width,
+                              .channels = n->in.channels,
+                              .x_ld = x_ld,
+                              .y_ld = y_ld,
+                              .dy_ld = y_ld,
+                              .dx_ld = x_ld,
+                              .kernel = n->kernel,
+                              .stride = n->stride,
+                              .pad = n->pad};
+}
+
+/* Registers of a maximum are enough for two blocks of a multiprocessor; others are not worth a row of sums each. */
+unsigned
+build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels)
+{
+    unsigned strides = build_strides(b, pixels, n->in.channels);
+
+    return n->op == GRAPH_MAX_POOL ? cuda_blocks(strides, 2) : strides;
+}
+
+static void
+pool_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_op op = build_op(
+        b, n->op == GRAPH_MAX_POOL ? CUDA_MAX_POOL : CUDA_AVERAGE_POOL,
+        build_blocks(b, build_all_pixels(b, n->out.buffer), n->out.channels / 8, POOL_THREADS));
+
+    op.args.pool = build_pool(b, n);
+    op.args.pool.x = build_read(b, &n->in);
+    op.args.pool.y = build_write(b, &n->out);
+    build_launch(b, op);
+}
+
+static void
+mean_pool_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    struct cuda_op op = build_op(b, CUDA_MEAN_POOL,
+                                 build_blocks(b, l->options->batch, n->out.channels / 8, POOL_THREADS));
+
+    op.args.mean_pool = (struct mean_pool_args){.x = build_read(b, &n->in),
+                                                .y = build_write(b, &n->out),
+                                                .images = l->options->batch,
+                                                .pixels = build_pixels(b, n->in.buffer),
+                                                .channels = n->in.channels,
+                                                .x_ld = l->tensor[n->in.buffer].ld,
+                                                .y_ld = l->tensor[n->out.buffer].ld};
+    build_launch(b, op);
+}
+
+/* A pool and the normalisation before it; a maximum leaves sums itself. */
+static void
+norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
+{
+    static const enum cuda_kernel_id kernels[] = {[GRAPH_MAX_POOL] = CUDA_NORM_MAX_POOL,
+                                                  [GRAPH_AVG_POOL] = CUDA_NORM_AVERAGE_POOL,
+                                                  [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL};
+    unsigned groups = cuda_blocks(n->out.channels, NORM_CHANNELS);
+    unsigned strides = n->op == GRAPH_MEAN_POOL ? b->layout->options->batch
+                                                : build_pool_strides(b, n, build_all_pixels(b, n->out.buffer));
+    struct cuda_op op;
+
+    build_before_norm_view(b, norm, strides);
+    op = build_op(b, kernels[n->op], strides);
+    op.y = groups;
+    op.args.norm_pool = (struct norm_pool_args){.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
+    op.args.norm_pool.pool.x = build_read(b, &norm->in);
+    op.args.norm_pool.pool.y = build_write(b, &n->out);
+    op.args.norm_pool.norm = build_view(b, norm);
+    if (n->op == GRAPH_MAX_POOL)
+        op.args.norm_pool.sums = build_leave_sums(b, &n->out, strides);
+    build_launch(b, op);
+    if (n->op != GRAPH_MAX_POOL)
+        build_make_sums(b, &n->out);
+}
+
+static void
+branches_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    unsigned pixels = build_all_pixels(b, n->out.buffer);
+    struct cuda_op op = build_op(b, CUDA_BRANCHES, build_blocks(b, pixels, n->out.channels / 8, POOL_THREADS));
+
+    op.args.branches = (struct branches_args){.x = build_read(b, &n->in),
+                                              .x2 = build_read(b, &n->in2),
+                                              .y = build_write(b, &n->out),
+                                              .pixels = pixels,
+                                              .channels = n->out.channels,
+                                              .x_ld = l->tensor[n->in.buffer].ld,
+                                              .x2_ld = l->tensor[n->in2.buffer].ld,
+                                              .y_ld = l->tensor[n->out.buffer].ld,
+                                              .relu = n->relu};
+    build_launch(b, op);
+}
+
+static void
+linear_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct cuda_layout *l = b->layout;
+    struct cuda_op op = build_op(b, CUDA_LINEAR,
+                                 build_blocks(b, l->options->batch, n->out.channels, HEAD_THREADS / 32));
+
+    if (n->out.buffer != b->graph->output)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU does a linear layer at the end alone");
+    op.args.linear = (struct linear_args){.x = build_read(b, &n->in),
+                                          .w = build_weight(b, n->weight),
+                                          .bias = build_weight(b, n->bias),
+                                          .weight = (const float *)l->weight,
+                                          .z = build_write(b, &n->out),
+                                          .images = l->options->batch,
+                                          .in = n->in.channels,
+                                          .out = n->out.channels,
+                                          .x_ld = l->tensor[n->in.buffer].ld};
+    build_launch(b, op);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+/* The sums of what it writes; convolutions and pools behind a normalisation see to them themselves. */
+static void
+node_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    const struct graph_node *norm = build_through(b, n);
+
+    switch (n->op) {
+    case GRAPH_CONV:
+        (build_is_plain(b, n) ? build_plain_forward : conv_forward)(b, n);
+        return;
+    case GRAPH_NORM:
+        norm_forward(b, n);
+        break;
+    case GRAPH_ADD:
+        branches_forward(b, n);
+        break;
+    case GRAPH_MAX_POOL:
+    case GRAPH_AVG_POOL:
+    case GRAPH_MEAN_POOL:
+        if (norm) {
+            norm_pool_forward(b, n, norm);
+            return;
+        }
+        (n->op == GRAPH_MEAN_POOL ? mean_pool_forward : pool_forward)(b, n);
+        break;
+    case GRAPH_LINEAR:
+        linear_forward(b, n);
+        break;
+    }
+    build_make_sums(b, &n->out);
+}
+
+/* The gradient of the logits is the first one; with it the running statistics. */
+static void
+make_loss(struct cuda_builder *b)
+{
+    const struct cuda_layout *l = b->layout;
+    const struct loss_options *loss = &l->options->loss;
+    const struct cuda_table *positive = &l->table[CUDA_TABLE_POSITIVE_WEIGHT];
+    unsigned outputs = b->graph->buffer[b->graph->output].channels, add;
+    struct graph_slice whole = graph_slice(b->graph->output, 0, outputs);
+    struct cuda_op op = build_op(b, CUDA_LOSS, 1);
+
+    op.args.loss = (struct loss_args){.z = (const float *)l->logits,
+                                      .label = (const uint8_t *)l->label,
+                                      .weight = (const float *)l->weight,
+                                      .positive_weight = positive->host ? (const float *)positive->at : NULL,
+                                      .block = (const struct batch_block *)l->batch_block,
+                                      .state = (struct step_state *)l->state,
+                                      .dz = build_write_gradient(b, &whole, &add),
+                                      .images = l->options->batch,
+                                      .out = outputs,
+                                      .focal = loss->kind == LOSS_FOCAL,
+                                      .gamma = (float)loss->gamma};
+    op.x += build_running(b, &op.args.loss.running);
+    build_launch(b, op);
+}
+
+void
+build_forward(struct cuda_builder *b)
+{
+    const struct cuda_fold *norms = build_norms(b);
+    size_t i;
+
+    for (i = 0; i < b->graph->node_count && b->status == CHEX_OK; i++) {
+        b->node = (unsigned)i;
+        if (!norms->reader[i] && !norms->writer[i]) /* else it is a part of its reader or writer */
+            node_forward(b, &b->graph->node[i]);
+    }
+    b->node = CUDA_NO_NODE;
+    if (b->score)
+        return;
+    make_loss(b);
+}

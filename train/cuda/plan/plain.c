@@ -1,0 +1,97 @@
+/*
+ * plain.c - see build.h: the launches of convolutions that are cuDNN's (cuda_engine.h)
+ *
+ * They read what was normalised and written, and leave neither sums nor masks.  What cuDNN refuses own kernels do in
+ * the same way.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+static bool
+is_by_cudnn(const struct cuda_builder *b, enum conv_kind kind)
+{
+    const unsigned char *refused = b->layout->chip.refused;
+
+    return !(refused && refused[b->node] >> kind & 1);
+}
+
+/* plan_size() does not know what cuDNN refuses, so there is room for its workspace in any case. */
+static void
+launch(struct cuda_builder *b, const struct cuda_conv *c)
+{
+    void *workspace = build_at(b, build_take(b, CUDNN_WORKSPACE));
+    struct cuda_op op = cuda_conv_op(c);
+
+    build_conv_check(b, c);
+    op.by_cudnn = is_by_cudnn(b, c->kind);
+    op.workspace = op.by_cudnn ? workspace : NULL;
+    build_conv_launch(b, op);
+}
+
+void
+build_plain_forward(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
+
+    cuda_conv_choose(&c, b->layout->chip.processors);
+    if (b->score)
+        c.args.w = build_scoring_weights(b, n);
+    c.args.x = build_read(b, &n->in);
+    c.args.y = build_write(b, &n->out);
+    launch(b, &c);
+    build_make_sums(b, &n->out);
+}
+
+static void
+data(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv c = build_conv(b, n, CONV_DATA);
+
+    cuda_conv_choose(&c, b->layout->chip.processors);
+    c.args.x = build_write_gradient(b, &n->in, &c.args.add);
+    c.args.y = build_read_gradient(b, &n->out);
+    launch(b, &c);
+}
+
+/* A gradient of weights as cuDNN has made it, as one partial sum. */
+static void
+widen(struct cuda_builder *b, size_t values, size_t partial, size_t count)
+{
+    struct cuda_op op = build_op(b, CUDA_WIDEN, build_blocks(b, count, 1, 8 * WIDEN_THREADS));
+
+    op.args.widen = (struct widen_args){
+        .values = build_at(b, values), .sum = build_at(b, partial), .count = (unsigned)count};
+    build_launch(b, op);
+}
+
+static void
+weights(struct cuda_builder *b, const struct graph_node *n)
+{
+    struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
+    bool by_cudnn = is_by_cudnn(b, CONV_WEIGHTS);
+    struct build_splits partial;
+    size_t values;
+
+    cuda_conv_choose(&c, b->layout->chip.processors);
+    if (by_cudnn)
+        c.splits = 1;
+    partial = build_take_splits(b, cuda_conv_partial(&c), c.splits);
+    values = build_take(b, partial.count * b->layout->chip.value_bytes);
+    c.args.x = build_read(b, &n->in);
+    c.args.y = build_read_gradient(b, &n->out);
+    c.args.partial = build_at(b, by_cudnn ? values : partial.piece);
+    launch(b, &c);
+    if (by_cudnn)
+        widen(b, values, partial.piece, partial.count);
+    build_add_later(b, n, &partial);
+}
+
+void
+build_plain_backward(struct cuda_builder *b, const struct graph_node *n)
+{
+    data(b, n);
+    weights(b, n);
+}

@@ -1,0 +1,264 @@
+/*
+ * settle.c - see build.h: what backward leaves for later, and the launches that finish it
+ *
+ * The gradient of a slab is A until the writer of a slice asks for it; sums of the last normalisation that was there
+ * are still partial then, for all channels that it read.  norm_settle adds them up for all of these channels and
+ * finishes the gradient of the slice.  So sums of one normalisation are added once.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+/*
+ * Gradients of weights are added in one launch for a bucket of them, which is what the ranks can sum next; those that
+ * are made last, in front of the arena, have launches of their own.  One rank has no buckets.  Partial sums live until
+ * then, so a launch is also for that many bytes of these.
+ */
+#ifndef PARTIAL_BYTES
+#define PARTIAL_BYTES ((size_t)512 << 20)
+#endif
+
+/* ---- gradients of normalisations --------------------------------------------------------------------------------- */
+
+static const struct graph_slice nothing = {.channels = 0};
+
+/*
+ * What is left for a buffer is added up; and the gradient of a slice of it is finished, or of `nothing`.  Of the launch
+ * at hand, which makes gradients of parameters final.
+ */
+static struct norm_settle_args
+take_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+{
+    const struct cuda_layout *l = b->layout;
+    struct build_sums *left = &b->left[buffer];
+    const struct graph_node *norm = left->norm;
+    const struct graph_slice read = {buffer, left->first, left->channels};
+    unsigned skipped = left->first - norm->in.first;
+    struct norm_settle_args a = {.sums = build_sums_at(b, left),
+                                 .gamma = build_weight(b, norm->weight) + skipped,
+                                 .dgamma = build_gradient_of(b, norm->weight) + skipped,
+                                 .dbeta = build_gradient_of(b, norm->bias) + skipped,
+                                 .weight = (const float *)l->weight,
+                                 .block = (const struct batch_block *)l->batch_block,
+                                 .state = (const struct step_state *)l->state,
+                                 .images = l->options->batch,
+                                 .pixels = build_pixels(b, buffer),
+                                 .x_ld = l->tensor[buffer].ld,
+                                 .gradient_ld = l->tensor[buffer].ld,
+                                 .epsilon = GRAPH_NORM_EPSILON};
+    struct build_pair m = build_moments(b, buffer, left->first), by = build_by(b, &read, &a.add);
+
+    a.by_beta = by.one;
+    a.by_gamma = by.two;
+    a.mean = m.one;
+    a.variance = m.two;
+    if (s->channels > 0) {
+        a.first = s->first - left->first;
+        a.channels = s->channels;
+        a.x = build_read(b, s);
+    }
+    if (skipped == 0) { /* those of the first channels come last */
+        build_made(b, norm->weight);
+        build_made(b, norm->bias);
+    }
+    *left = build_no_sums();
+    return a;
+}
+
+static void
+launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+{
+    struct build_sums *left = &b->left[buffer];
+    unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(left->channels, NORM_CHANNELS);
+    unsigned strides = groups > 0 ? build_strides(b, build_all_pixels(b, buffer), s->channels) : 0;
+    struct build_readers readers = build_norm_readers(1, left->channels);
+    struct cuda_op op;
+
+    readers.blocks += groups * strides;
+    build_fold(b, left, &readers);
+    op = build_op(b, CUDA_NORM_SETTLE, all + groups * strides);
+    op.args.norm_settle = take_settle(b, buffer, s);
+    if (groups > 0)
+        op.args.norm_settle.gradient = build_read_gradient(b, s);
+    build_final(b, &op);
+    build_launch(b, op);
+}
+
+void
+build_before_masked(struct cuda_builder *b, const struct graph_node *norm)
+{
+    if (b->left[norm->in.buffer].piece != BUILD_NONE)
+        launch_settle(b, norm->in.buffer, &nothing);
+}
+
+struct channel_sums
+build_masked_too(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s, unsigned blocks,
+                 struct build_sums *too)
+{
+    *too = build_take_sums(b, blocks, s->channels);
+    too->norm = norm;
+    too->first = s->first;
+    return build_sums_at(b, too);
+}
+
+struct channel_sums
+build_masked(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s, unsigned blocks)
+{
+    return build_masked_too(b, norm, s, blocks, &b->left[s->buffer]);
+}
+
+void
+build_settle_too(struct cuda_builder *b, const struct build_sums *too)
+{
+    struct build_sums *left = &b->left[too->norm->in.buffer], other = *left;
+
+    *left = *too;
+    launch_settle(b, too->norm->in.buffer, &nothing);
+    *left = other;
+}
+
+/* Were the sums that are left made by a normalisation that has read this slice? */
+static bool
+is_left(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct build_sums *left = &b->left[s->buffer];
+
+    return left->norm && left->piece != BUILD_NONE && s->first >= left->first &&
+           s->first + s->channels <= left->first + left->channels;
+}
+
+void
+build_settle(struct cuda_builder *b, const struct graph_slice *s)
+{
+    if (b->status != CHEX_OK || !cuda_fold_norm_of(b->graph, s))
+        return;
+    if (!is_left(b, s)) {
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of what it writes was not the last to read it");
+        return;
+    }
+    launch_settle(b, s->buffer, s);
+}
+
+bool
+build_can_finish(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct build_sums *left = &b->left[s->buffer];
+
+    return b->status == CHEX_OK && left->norm && left->piece != BUILD_NONE && left->norm->in.first == s->first &&
+           left->first == s->first && left->channels == s->channels;
+}
+
+void
+build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers)
+{
+    build_fold(b, &b->left[s->buffer], readers);
+}
+
+struct norm_finish
+build_finish(struct cuda_builder *b, const struct graph_slice *s)
+{
+    const struct cuda_layout *l = b->layout;
+    struct build_sums *left = &b->left[s->buffer];
+    const struct graph_node *norm = left->norm;
+    struct build_pair m = build_moments(b, s->buffer, s->first), by = build_read_by(b, s);
+    struct norm_finish f = {.values = build_read(b, s),
+                            .mean = m.one,
+                            .variance = m.two,
+                            .by_beta = by.one,
+                            .by_gamma = by.two,
+                            .sums = build_sums_at(b, left),
+                            .gamma = build_weight(b, norm->weight),
+                            .dgamma = build_gradient_of(b, norm->weight),
+                            .dbeta = build_gradient_of(b, norm->bias),
+                            .state = (const struct step_state *)l->state,
+                            .block = (const struct batch_block *)l->batch_block,
+                            .values_ld = l->tensor[s->buffer].ld,
+                            .epsilon = GRAPH_NORM_EPSILON};
+
+    b->layout->unfinished[b->node] = true;
+    build_made(b, norm->weight);
+    build_made(b, norm->bias);
+    *left = build_no_sums();
+    return f;
+}
+
+bool
+build_can_settle(const struct cuda_builder *b, const struct graph_slice *s)
+{
+    return b->status == CHEX_OK && is_left(b, s);
+}
+
+struct norm_settle_args
+build_settle_within(struct cuda_builder *b, const struct graph_slice *s)
+{
+    b->layout->unfinished[b->node] = true;
+    return take_settle(b, s->buffer, s);
+}
+
+/* ---- gradients of weights ---------------------------------------------------------------------------------------- */
+
+void
+build_add_all(struct cuda_builder *b)
+{
+    const struct cuda_layout *l = b->layout;
+    const struct cuda_table *table = &l->table[CUDA_TABLE_SPLITS];
+    struct splits_entry *entry = (struct splits_entry *)table->host + b->splits;
+    unsigned blocks = 0;
+    struct cuda_op op;
+    size_t i;
+
+    if (b->partials == 0)
+        return;
+    for (i = 0; i < b->partials; i++) {
+        struct splits_entry *e = &entry[i];
+
+        *e = b->partial[i].entry;
+        e->partial = build_at(b, b->partial[i].piece);
+        e->first_block = blocks;
+        blocks += cuda_sum_blocks(e);
+        build_made(b, b->partial[i].weight);
+    }
+    op = build_op(b, CUDA_SUM_ALL, blocks);
+    op.node = CUDA_NO_NODE;
+    op.args.sum_all = (struct sum_all_args){.entry = (const struct splits_entry *)table->at + b->splits,
+                                            .gradient = (float *)l->arena[ARENA_GRADIENTS],
+                                            .block = (const struct batch_block *)l->batch_block,
+                                            .state = (const struct step_state *)l->state,
+                                            .entries = (unsigned)b->partials};
+    build_final(b, &op);
+    build_launch(b, op);
+    b->splits += b->partials;
+    b->partials = b->partial_bytes = b->partial_floats = 0;
+}
+
+struct build_splits
+build_take_splits(struct cuda_builder *b, size_t count, unsigned splits)
+{
+    size_t bytes = count * PARTIAL_SIZE(splits, b->layout->chip.value_bytes);
+
+    return (struct build_splits){.piece = build_take(b, bytes), .count = count, .bytes = bytes, .splits = splits};
+}
+
+void
+build_add_later(struct cuda_builder *b, const struct graph_node *conv, const struct build_splits *s)
+{
+    const struct graph_tensor *t = &b->graph->param[conv->weight];
+    bool last = t->offset + t->count <= CUDA_FRONT, ranks = !build_alone(b);
+
+    if (ranks && last && b->partials > 0 && b->partial[0].entry.gradient >= CUDA_FRONT)
+        build_add_all(b);
+    b->partial[b->partials++] = (struct build_partial){.piece = s->piece,
+                                                       .weight = conv->weight,
+                                                       .entry = {.gradient = t->offset,
+                                                                 .out = conv->out.channels,
+                                                                 .in = conv->in.channels,
+                                                                 .taps = conv->kernel * conv->kernel,
+                                                                 .splits = s->splits,
+                                                                 .stem = build_is_stem(b, conv)}};
+    b->partial_bytes += s->bytes;
+    b->partial_floats += t->count;
+    if ((ranks && b->partial_floats >= CUDA_BUCKET) || b->partial_bytes >= PARTIAL_BYTES)
+        build_add_all(b);
+}

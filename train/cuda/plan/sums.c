@@ -1,0 +1,268 @@
+/*
+ * sums.c - see build.h: sums of channels, from who leaves them to who sees a slab through a normalisation
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/build.h"
+
+/* ---- sums and fewer of them -------------------------------------------------------------------------------------- */
+
+/*
+ * What it costs that each block of a launch adds sums for itself, in microseconds: it waits for the second level cache,
+ * with as many rows on their way as norm_add_blocks() has, and all blocks together have its rate.  Modelled for an
+ * H200, of which published measurements say 5.5 TB/s; elsewhere the numbers are others, their relations hardly.
+ */
+#define WAIT       0.5 /* for what is on its way */
+#define ON_ITS_WAY (256 * 4 * 8)
+#define CACHE_RATE 5.5e6 /* bytes in a microsecond */
+#define WORTH      0.7   /* of the launch: what fewer rows have to save beyond it, where launches cost anything */
+
+struct build_sums
+build_no_sums(void)
+{
+    return (struct build_sums){.piece = BUILD_NONE};
+}
+
+struct build_sums
+build_take_sums(struct cuda_builder *b, unsigned blocks, unsigned channels)
+{
+    return (struct build_sums){
+        .piece = build_take(b, (size_t)blocks * 2 * channels * sizeof(float)), .blocks = blocks, .channels = channels};
+}
+
+struct channel_sums
+build_sums_at(struct cuda_builder *b, const struct build_sums *sums)
+{
+    return (struct channel_sums){
+        .partial = build_at(b, sums->piece), .pivot = sums->pivot, .blocks = sums->blocks, .channels = sums->channels};
+}
+
+/* Of readers that add so many rows of sums. */
+static double
+cost_to_add(const struct cuda_builder *b, unsigned rows, const struct build_readers *r)
+{
+    double waves = cuda_blocks(r->blocks, r->at_once * b->layout->chip.processors);
+    double numbers = 2.0 * rows * r->channels;
+    double wait = waves * numbers / ON_ITS_WAY * WAIT, bytes = r->blocks * numbers * sizeof(float) / CACHE_RATE;
+
+    return wait > bytes ? wait : bytes;
+}
+
+/* Of a launch of its own that makes `to` of them, by blocks of NORM_CHANNELS channels. */
+static double
+cost_to_fold(const struct cuda_builder *b, unsigned from, unsigned to)
+{
+    return b->layout->chip.launch + 2.0 * cuda_blocks(from, to) * NORM_CHANNELS / ON_ITS_WAY * WAIT;
+}
+
+/* How many blocks it is best to have; `from`: no launch between. */
+static unsigned
+fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers *readers)
+{
+    double best = cost_to_add(b, from, readers) - WORTH * b->layout->chip.launch;
+    unsigned to, chosen = from;
+
+    for (to = 2; to <= from / 2; to *= 2) {
+        double cost = cost_to_fold(b, from, to) + cost_to_add(b, to, readers);
+
+        if (cost < best) {
+            best = cost;
+            chosen = cuda_blocks(from, cuda_blocks(from, to)); /* none is empty */
+        }
+    }
+    return chosen;
+}
+
+void
+build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers)
+{
+    unsigned to = fold_to(b, sums->blocks, readers);
+    struct build_sums fewer;
+    struct cuda_op op;
+
+    if (to == sums->blocks)
+        return;
+    fewer = build_take_sums(b, to, sums->channels);
+    fewer.pivot = sums->pivot;
+    fewer.norm = sums->norm;
+    fewer.first = sums->first;
+    op = build_op(b, CUDA_FOLD_SUMS, to);
+    op.y = cuda_blocks(sums->channels, NORM_CHANNELS);
+    op.args.fold_sums = (struct fold_sums_args){.from = build_sums_at(b, sums), .to = build_sums_at(b, &fewer)};
+    build_launch(b, op);
+    *sums = fewer;
+}
+
+/* ---- who leaves them --------------------------------------------------------------------------------------------- */
+
+/* Room for the sums of a slice, or none where no normalisation reads it. */
+static struct build_sums
+take_fresh(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
+{
+    const struct graph_node *norm = b->score ? NULL : cuda_fold_norm_of(b->graph, s);
+    struct build_sums sums;
+
+    if (!norm)
+        return build_no_sums();
+    if (norm->in.first > s->first || norm->in.first + norm->in.channels < s->first + s->channels) {
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what it writes");
+        return build_no_sums();
+    }
+    sums = build_take_sums(b, blocks, s->channels);
+    sums.pivot = build_statistic(b, norm->mean, s->first - norm->in.first);
+    return sums;
+}
+
+struct channel_sums
+build_leave_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
+{
+    struct build_sums *fresh = &b->fresh[b->node];
+
+    *fresh = take_fresh(b, s, blocks);
+    if (fresh->piece == BUILD_NONE)
+        return (struct channel_sums){.partial = NULL};
+    return build_sums_at(b, fresh);
+}
+
+void
+build_make_sums(struct cuda_builder *b, const struct graph_slice *s)
+{
+    unsigned all = build_all_pixels(b, s->buffer), each = build_each(b, all, s->channels);
+    struct build_sums sums = take_fresh(b, s, build_blocks(b, all, 1, each));
+    struct cuda_op op;
+
+    if (sums.piece == BUILD_NONE)
+        return;
+    op = build_op(b, CUDA_NORM_SUMS, sums.blocks);
+    op.y = cuda_blocks(s->channels, NORM_CHANNELS);
+    op.args.norm_sums = (struct norm_sums_args){.x = build_read(b, s),
+                                                .pivot = sums.pivot,
+                                                .weight = (const float *)b->layout->weight,
+                                                .partial = build_at(b, sums.piece),
+                                                .images = b->layout->options->batch,
+                                                .pixels = build_pixels(b, s->buffer),
+                                                .channels = s->channels,
+                                                .ld = b->layout->tensor[s->buffer].ld,
+                                                .each = each};
+    build_launch(b, op);
+    b->fresh[b->node] = sums;
+}
+
+/* ---- who sees them ----------------------------------------------------------------------------------------------- */
+
+/* The node whose sums nobody has added yet, of those that wrote what a normalisation reads, or NULL. */
+static const struct graph_node *
+fresh_writer(struct cuda_builder *b, const struct graph_node *norm)
+{
+    const struct graph_node *found = NULL;
+    size_t i;
+
+    for (i = 0; i < b->graph->node_count; i++) {
+        const struct graph_slice *out = &b->graph->node[i].out;
+
+        if (b->fresh[i].piece == BUILD_NONE || out->buffer != norm->in.buffer || out->first < norm->in.first ||
+            out->first + out->channels > norm->in.first + norm->in.channels)
+            continue;
+        if (found)
+            build_fail(b, CHEX_ERR_UNSUPPORTED, "it is the first to normalise what two nodes wrote");
+        found = &b->graph->node[i];
+    }
+    return found;
+}
+
+void
+build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers)
+{
+    const struct graph_node *writer = fresh_writer(b, norm);
+
+    if (!writer)
+        return;
+    if (readers.channels > writer->out.channels)
+        readers.channels = writer->out.channels;
+    build_fold(b, &b->fresh[writer - b->graph->node], &readers);
+}
+
+void
+build_before_norm_view(struct cuda_builder *b, const struct graph_node *norm, unsigned strides)
+{
+    const struct graph_node *writer = fresh_writer(b, norm);
+
+    if (writer)
+        build_before_view(b, norm, build_norm_readers(strides, writer->out.channels));
+}
+
+struct build_readers
+build_norm_readers(unsigned strides, unsigned channels)
+{
+    return (struct build_readers){
+        .blocks = strides * cuda_blocks(channels, NORM_CHANNELS), .channels = NORM_CHANNELS, .at_once = 4};
+}
+
+struct norm_view
+build_view(struct cuda_builder *b, const struct graph_node *norm)
+{
+    const struct graph_node *writer = fresh_writer(b, norm);
+    struct norm_view v = {.gamma = build_weight(b, norm->weight),
+                          .beta = build_weight(b, norm->bias),
+                          .block = (const struct batch_block *)b->layout->batch_block,
+                          .pixels = build_pixels(b, norm->in.buffer),
+                          .relu = norm->relu,
+                          .epsilon = GRAPH_NORM_EPSILON};
+
+    if (b->score) { /* nothing is written through these, and nothing is counted */
+        struct build_pair view = build_scoring_view(b, norm);
+
+        v.block = NULL;
+        v.gamma = view.one;
+        v.beta = view.two;
+    } else {
+        struct build_pair m = build_moments(b, norm->in.buffer, norm->in.first);
+
+        v.mean = m.one;
+        v.variance = m.two;
+    }
+    if (writer) {
+        struct build_sums *fresh = &b->fresh[writer - b->graph->node];
+
+        v.fresh = build_sums_at(b, fresh);
+        v.fresh_first = writer->out.first - norm->in.first;
+        *fresh = build_no_sums();
+    }
+    return v;
+}
+
+/* ---- running statistics ------------------------------------------------------------------------------------------ */
+
+unsigned
+build_running(struct cuda_builder *b, struct norm_running_args *a)
+{
+    const struct cuda_layout *l = b->layout;
+    struct running_entry *entry = l->table[CUDA_TABLE_RUNNING].host;
+    unsigned entries = 0, blocks = 0;
+    size_t i;
+
+    for (i = 0; i < b->graph->node_count; i++) {
+        const struct graph_node *n = &b->graph->node[i];
+        struct build_pair m;
+
+        if (n->op != GRAPH_NORM)
+            continue;
+        m = build_moments(b, n->in.buffer, n->in.first);
+        entry[entries++] = (struct running_entry){.mean = m.one,
+                                                  .variance = m.two,
+                                                  .running_mean = b->graph->stat[n->mean].offset,
+                                                  .running_variance = b->graph->stat[n->variance].offset,
+                                                  .pixels = build_pixels(b, n->in.buffer),
+                                                  .channels = n->in.channels,
+                                                  .first_block = blocks};
+        blocks += build_blocks(b, n->in.channels, 1, HEAD_THREADS);
+    }
+    *a = (struct norm_running_args){.entry = (const struct running_entry *)l->table[CUDA_TABLE_RUNNING].at,
+                                    .running = (float *)l->running,
+                                    .block = (const struct batch_block *)l->batch_block,
+                                    .entries = entries,
+                                    .momentum = GRAPH_NORM_MOMENTUM};
+    return blocks;
+}

@@ -1,0 +1,135 @@
+/*
+ * arenas.c - arenas and the state of a plan, which the host reads and writes; see plan.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/run/plan.h"
+
+#include "cuda/plan/eights.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static enum chex_status
+find_arena(struct plan *plan, enum arena_id arena, void **out, struct chex_error *err)
+{
+    *out = (void *)plan->layout.arena[arena];
+    if (!*out)
+        return error_set(err, CHEX_ERR_BUG, "this plan has no arena %d", (int)arena);
+    return cuda_enter(plan, err);
+}
+
+/* Between host and device, behind all that was given to the device. */
+enum chex_status
+cuda_copy_now(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+              struct chex_error *err)
+{
+    const char *what = kind == cudaMemcpyHostToDevice ? "writing to the GPU" : "reading from the GPU";
+    enum chex_status status = cuda_flush(plan, err);
+
+    if (status == CHEX_OK)
+        status = cuda_check(cudaMemcpyAsync(to, from, bytes, kind, plan->compute), what, err);
+    if (status != CHEX_OK)
+        return status;
+    status = cuda_drain(plan, what, err);
+    if (status != CHEX_OK) /* memory of the caller is not on its way any more */
+        (void)cuda_settle(plan);
+    return status;
+}
+
+/* Room for an arena as it lies on the device, with channels between that the graph does not have. */
+static enum chex_status
+new_spread(const struct plan *plan, enum arena_id arena, size_t *bytes, float **out, struct chex_error *err)
+{
+    *bytes = arena_floats(plan->layout.graph, arena) * sizeof(float);
+    *out = malloc(*bytes > 0 ? *bytes : 1);
+    return *out ? CHEX_OK : error_memory(err);
+}
+
+enum chex_status
+cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
+{
+    float *spread = NULL;
+    size_t bytes = 0;
+    void *to;
+    enum chex_status status = find_arena(plan, arena, &to, err);
+
+    if (status == CHEX_OK)
+        status = new_spread(plan, arena, &bytes, &spread, err);
+    if (status == CHEX_OK) {
+        cuda_eights_spread(plan->layout.eights, arena, from, spread);
+        plan->folded = ARENA_COUNT;
+        status = cuda_copy_now(plan, to, spread, bytes, cudaMemcpyHostToDevice, err);
+    }
+    free(spread);
+    return status;
+}
+
+enum chex_status
+cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
+{
+    float *spread = NULL;
+    size_t bytes = 0;
+    void *from;
+    enum chex_status status = find_arena(plan, arena, &from, err);
+
+    if (status == CHEX_OK)
+        status = new_spread(plan, arena, &bytes, &spread, err);
+    if (status == CHEX_OK)
+        status = cuda_copy_now(plan, spread, from, bytes, cudaMemcpyDeviceToHost, err);
+    if (status == CHEX_OK)
+        cuda_eights_gather(plan->layout.eights, arena, spread, to);
+    free(spread);
+    return status;
+}
+
+/*
+ * By a second thread, through a stream of its own: the kernels of an evaluation run meanwhile.  Nothing waits in the
+ * CUDA runtime, which may hold a lock that the thread of the plan needs.
+ */
+enum chex_status
+cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
+{
+    static const struct timespec pause = {.tv_nsec = 50000};
+    size_t bytes = arena_floats(plan->layout.graph, arena) * sizeof(float);
+    void *from;
+    enum chex_status status = find_arena(plan, arena, &from, err);
+    cudaError_t e;
+
+    if (status != CHEX_OK)
+        return status;
+    e = cudaMemcpyAsync(plan->landing, from, bytes, cudaMemcpyDeviceToHost, plan->beside);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(plan->landed, plan->beside);
+    if (e == cudaSuccess)
+        while ((e = cudaEventQuery(plan->landed)) == cudaErrorNotReady)
+            nanosleep(&pause, NULL);
+    if (e != cudaSuccess)
+        return cuda_check(e, "reading from the GPU", err);
+    cuda_eights_gather(plan->layout.eights, arena, plan->landing, to);
+    return CHEX_OK;
+}
+
+/* A plan without a loss scale has 1, whatever the state says; for another one 1 is the lowest, and kept. */
+enum chex_status
+cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_error *err)
+{
+    void *there = (void *)plan->layout.state;
+    enum chex_status status = cuda_enter(plan, err);
+    struct step_state s;
+
+    if (status == CHEX_OK && !there)
+        return CHEX_OK; /* of a plan that only scores */
+    if (status == CHEX_OK)
+        status = cuda_copy_now(plan, &s, there, sizeof(s), cudaMemcpyDeviceToHost, err);
+    if (status != CHEX_OK)
+        return status;
+    s.applied = (double)state->applied;
+    s.good = state->good;
+    s.loss_scale = (float)state->loss_scale;
+    if (plan->layout.loss_scale == 1 || state->loss_scale == 0)
+        s.loss_scale = plan->layout.loss_scale;
+    return cuda_copy_now(plan, there, &s, sizeof(s), cudaMemcpyHostToDevice, err);
+}

@@ -1,0 +1,106 @@
+/*
+ * check.c - see plan.h: what errors of the CUDA runtime mean for who runs a training
+ *
+ * An error of a kernel, of the memory or of the bus is sticky: every later call of the process fails with it.  It comes
+ * back from whatever call is next, which says nothing of its cause.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/run/plan.h"
+
+#include "base/progress.h"
+
+#include <stdio.h>
+
+static enum chex_status
+no_memory(const char *what, struct chex_error *err)
+{
+    size_t there, all;
+    char text[PROGRESS_TEXT];
+
+    if (cudaMemGetInfo(&there, &all) != cudaSuccess)
+        return error_set(err, CHEX_ERR_MEMORY, "%s: out of memory; try a smaller --micro-batch", what);
+    return error_set(err, CHEX_ERR_MEMORY, "%s: out of memory, the GPU has %s free; try a smaller --micro-batch", what,
+                     format_bytes(there, text));
+}
+
+static enum chex_status
+old_driver(struct chex_error *err)
+{
+    int there = 0, needed = 0;
+
+    (void)cudaDriverGetVersion(&there);
+    (void)cudaRuntimeGetVersion(&needed);
+    if (there == 0)
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no NVIDIA driver");
+    return error_set(err, CHEX_ERR_UNSUPPORTED,
+                     "the NVIDIA driver is one of CUDA %d.%d, and one of CUDA %d.%d is needed", there / 1000,
+                     there % 1000 / 10, needed / 1000, needed % 1000 / 10);
+}
+
+/* What a kernel that was alone may be blamed for. */
+static bool
+is_of_kernel(cudaError_t e)
+{
+    return e == cudaErrorIllegalAddress || e == cudaErrorLaunchFailure || e == cudaErrorMisalignedAddress ||
+           e == cudaErrorIllegalInstruction || e == cudaErrorHardwareStackError;
+}
+
+enum chex_status
+cuda_check(cudaError_t e, const char *what, struct chex_error *err)
+{
+    const char *why = cudaGetErrorString(e);
+
+    if (is_of_kernel(e))
+        return error_set(err, CHEX_ERR_BUG,
+                         "%s: a kernel has failed (%s): with --no-graph the message names it; the last checkpoint is "
+                         "whole",
+                         what, why);
+    switch (e) {
+    case cudaSuccess:
+        return CHEX_OK;
+    case cudaErrorMemoryAllocation:
+        return no_memory(what, err);
+    case cudaErrorInsufficientDriver:
+        return old_driver(err);
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such GPU (%s)", why);
+    case cudaErrorDevicesUnavailable:
+        return error_set(err, CHEX_ERR_UNSUPPORTED,
+                         "the GPU is in use by another process that has it alone, or broken (%s): see nvidia-smi -q -d "
+                         "COMPUTE",
+                         why);
+    case cudaErrorInitializationError:
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the NVIDIA driver does not work here (%s): see nvidia-smi", why);
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "%s: this build has no kernels for this GPU (%s)", what, why);
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorUnknown:
+        return error_set(err, CHEX_ERR_LOST,
+                         "%s: the GPU has failed (%s): see dmesg for its Xid, then go on with another one; the last "
+                         "checkpoint is whole",
+                         what, why);
+    default:
+        return error_set(err, CHEX_ERR_BUG, "%s: %s (%s)", what, why, cudaGetErrorName(e));
+    }
+}
+
+enum chex_status
+cuda_check_kernel(cudaError_t e, const char *kernel, struct chex_error *err)
+{
+    char what[128];
+
+    if (is_of_kernel(e))
+        return error_set(err, CHEX_ERR_BUG, "the kernel %s has failed (%s); the last checkpoint is whole", kernel,
+                         cudaGetErrorString(e));
+    snprintf(what, sizeof(what), "the kernel %s", kernel);
+    return cuda_check(e, what, err);
+}

@@ -1,0 +1,131 @@
+/*
+ * feed.c - see plan.h: a micro-batch of the host on its way to a slot of the device
+ *
+ * It is copied into pinned memory before the call returns, from there by the stream of copies.  What is before the
+ * pixels in a slot is copied always, pixels where an image is not in the store.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/run/plan.h"
+
+#include <string.h>
+
+static bool
+counts(const struct batch *batch, unsigned i)
+{
+    return !batch->weight || batch->weight[i] != 0;
+}
+
+/* What is not in the store. */
+static bool
+is_in_pixels(const struct batch *batch, unsigned i)
+{
+    return !batch->index || batch->index[i] == STORE_NONE;
+}
+
+static void
+fill_block(const struct batch *batch, unsigned size, unsigned number, struct batch_block *out)
+{
+    unsigned i;
+
+    *out = (struct batch_block){.scale = batch->scale, .number = number};
+    for (i = 0; i < size; i++)
+        out->images += counts(batch, i);
+    if (out->images == 0)
+        out->images = 1;
+}
+
+/* True where any pixels have to go to the device. */
+static bool
+fill_images(const struct plan *plan, const struct batch *batch, const struct crop *crop, char *slot)
+{
+    const struct cuda_slot *at = &plan->layout.slot;
+    size_t image = (size_t)plan->options.source * plan->options.source;
+    uint32_t *index = (uint32_t *)(void *)(slot + at->index);
+    struct crop_place *place = (struct crop_place *)(void *)(slot + at->crop);
+    float *weight = (float *)(void *)(slot + at->weight);
+    bool any = false;
+    unsigned i;
+
+    for (i = 0; i < plan->options.batch; i++) {
+        bool here = counts(batch, i) && is_in_pixels(batch, i);
+
+        index[i] = counts(batch, i) && !here ? batch->index[i] : STORE_NONE;
+        place[i] = (struct crop_place){.x = crop[i].x, .y = crop[i].y, .flip = crop[i].flip};
+        weight[i] = batch->weight ? batch->weight[i] : 1;
+        if (here)
+            memcpy(slot + at->pixels + i * image, batch->pixels + i * image, image);
+        any |= here;
+    }
+    return any;
+}
+
+static bool
+fill_slot(const struct plan *plan, const struct batch *batch, const struct cuda_feed *how, char *slot)
+{
+    const struct graph *g = plan->options.graph;
+    size_t labels = (size_t)plan->options.batch * g->buffer[g->output].channels;
+    const struct cuda_slot *at = &plan->layout.slot;
+
+    fill_block(batch, plan->options.batch, how->number, (struct batch_block *)(void *)(slot + at->block));
+    if (batch->label)
+        memcpy(slot + at->label, batch->label, labels);
+    else
+        memset(slot + at->label, 0, labels);
+    return fill_images(plan, batch, how->crop, slot) && !how->seen;
+}
+
+/* Lists and graphs read from one store: those of another have to be recorded again. */
+static enum chex_status
+use_store(struct plan *plan, const struct batch *batch, struct chex_error *err)
+{
+    struct cuda_list *list = plan->layout.list;
+    const uint8_t *store = batch->index && batch->store ? cuda_store_pixels(batch->store) : NULL;
+    enum chex_status status;
+
+    if (!store || store == list[CUDA_LIST_INPUT0].op->args.input.store)
+        return CHEX_OK;
+    status = cuda_drain(plan, "taking another store of images", err);
+    if (status != CHEX_OK)
+        return status;
+    cuda_drop_graphs(plan);
+    list[CUDA_LIST_INPUT0].op->args.input.store = store;
+    list[CUDA_LIST_INPUT1].op->args.input.store = store;
+    return CHEX_OK;
+}
+
+enum chex_status
+cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, unsigned *slot,
+          struct chex_error *err)
+{
+    unsigned ring = (unsigned)(plan->batches % CUDA_RING), to = (unsigned)(plan->batches % CUDA_SLOTS);
+    const struct cuda_copy *copy = &plan->copy[(plan->batches + 1) % CUDA_COPIES];
+    enum chex_status status = use_store(plan, batch, err);
+    size_t bytes;
+    cudaError_t e;
+
+    if (status == CHEX_OK)
+        status = cuda_wait(plan, plan->copied[ring], "waiting for a micro-batch to be copied", err);
+    if (status != CHEX_OK)
+        return status;
+    bytes = fill_slot(plan, batch, how, plan->ring[ring]) ? plan->layout.slot.bytes : plan->layout.slot.pixels;
+    e = cudaStreamWaitEvent(plan->copies, plan->taken[to], 0);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(copy->begin, plan->copies);
+    if (e == cudaSuccess)
+        e = cudaMemcpyAsync((void *)plan->layout.slots[to], plan->ring[ring], bytes, cudaMemcpyHostToDevice,
+                            plan->copies);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(copy->end, plan->copies);
+    if (e == cudaSuccess)
+        e = cudaEventRecord(plan->copied[ring], plan->copies);
+    if (e == cudaSuccess)
+        e = cudaStreamWaitEvent(plan->compute, plan->copied[ring], 0);
+    if (e != cudaSuccess)
+        return cuda_check(e, "copying a micro-batch to the GPU", err);
+    plan->batches++;
+    *slot = to;
+    return CHEX_OK;
+}

@@ -1,0 +1,417 @@
+/*
+ * plan.c - see plan.h: how large a plan is, and its memory on the device
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/plan/model.h"
+#include "cuda/run/plan.h"
+
+#include "base/progress.h"
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The version of the algorithms: it changes when the same input gives other bits.  It is the same for all GPUs, whose
+ * bits differ, so that a run goes on from one to another.
+ */
+#define ALGORITHMS "cuda 3"
+
+#define PDL_MAJOR 9 /* compute capability that programmatic dependent launch begins with */
+
+/* ---- how large --------------------------------------------------------------------------------------------------- */
+
+static bool
+has_cudnn(const struct cuda_layout *l)
+{
+    size_t i;
+
+    for (i = 0; i < l->graph->node_count; i++)
+        if (l->cudnn[i])
+            return true;
+    return false;
+}
+
+/* The precision, and which convolutions are cuDNN's. */
+static enum chex_status
+hash_algorithms(const struct cuda_layout *l, enum precision precision, char hex[PLAN_ALGORITHMS],
+                struct chex_error *err)
+{
+    struct digest *digest = digest_new();
+    uint8_t hash[DIGEST_SIZE];
+    char text[32];
+
+    if (!digest)
+        return error_memory(err);
+    snprintf(text, sizeof(text), ALGORITHMS " %s", precision_names[precision]);
+    digest_start(digest);
+    digest_add(digest, text, strlen(text));
+    if (has_cudnn(l))
+        digest_add(digest, l->cudnn, l->graph->node_count * sizeof(*l->cudnn));
+    digest_finish(digest, hash);
+    digest_free(digest);
+    digest_hex(hash, (PLAN_ALGORITHMS - 1) / 2, hex);
+    return CHEX_OK;
+}
+
+static enum precision
+choose_precision(const struct cuda_device *device, enum precision wanted)
+{
+    return wanted == PRECISION_AUTO ? device->device.info.precision : wanted;
+}
+
+/* text: its version, or why there is none; "" where it is not wanted. */
+static enum chex_status
+find_cudnn(const struct plan_options *o, struct cuda_chip *chip, char text[BACKEND_LIBRARY], struct chex_error *err)
+{
+    text[0] = '\0';
+    chip->cudnn = o->engine != ENGINE_OWN && cudnn_version(text) > 0;
+    if (o->engine == ENGINE_CUDNN && !chip->cudnn)
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn: %s", text);
+    return CHEX_OK;
+}
+
+/* cudnn: as find_cudnn() has it. */
+static void
+describe_engine(const struct cuda_layout *l, const char *cudnn, char text[PLAN_ENGINE])
+{
+    size_t convolutions = 0, theirs = 0, i;
+
+    for (i = 0; i < l->graph->node_count; i++) {
+        convolutions += l->graph->node[i].op == GRAPH_CONV;
+        theirs += l->cudnn[i] != 0;
+    }
+    if (theirs > 0)
+        snprintf(text, PLAN_ENGINE, "%zu of %zu convolutions by cuDNN %s", theirs, convolutions, cudnn);
+    else
+        snprintf(text, PLAN_ENGINE, "own kernels%s%s", l->chip.cudnn || !*cudnn ? "" : ": ",
+                 l->chip.cudnn ? "" : cudnn);
+}
+
+/* The layout of these options, of which the precision is the one that was chosen, and what was chosen. */
+static enum chex_status
+make_layout(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused,
+            uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
+{
+    struct cuda_chip chip;
+    char cudnn[BACKEND_LIBRARY];
+    enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
+
+    *layout = (struct cuda_layout){.options = NULL};
+    if (status == CHEX_OK)
+        status = find_cudnn(o, &chip, cudnn, err);
+    chip.refused = refused;
+    if (status == CHEX_OK)
+        status = cuda_layout_make(layout, o, &chip, base, err);
+    if (status == CHEX_OK)
+        status = hash_algorithms(layout, o->precision, facts->algorithms, err);
+    if (status == CHEX_OK)
+        describe_engine(layout, cudnn, facts->engine);
+    facts->precision = o->precision;
+    facts->pdl = o->pdl && device->major >= PDL_MAJOR;
+    facts->memory = layout->memory;
+    return status;
+}
+
+static enum chex_status
+size_of(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused, size_t *bytes,
+        struct plan_facts *facts, struct chex_error *err)
+{
+    struct plan_options chosen = *o;
+    struct cuda_layout layout;
+    enum chex_status status;
+
+    chosen.precision = choose_precision(device, o->precision);
+    status = make_layout(device, &chosen, refused, 0, &layout, facts, err);
+    *bytes = layout.bytes;
+    cuda_layout_free(&layout);
+    return status;
+}
+
+enum chex_status
+cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
+               struct chex_error *err)
+{
+    size_t bytes;
+
+    return size_of((const struct cuda_device *)(const void *)device, o, NULL, &bytes, facts, err);
+}
+
+/* That of the device, else one like it. */
+enum chex_status
+cuda_plan_model(const struct device *device, const struct plan_options *o, struct plan_model *out,
+                struct chex_error *err)
+{
+    const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
+    const struct cuda_gpu *gpu = cuda_gpu_like(device->info.text, d->major);
+    struct plan_options chosen = *o;
+    struct cuda_layout layout;
+    struct plan_facts facts;
+    enum chex_status status;
+
+    *out = (struct plan_model){.launch = NULL};
+    snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu->name, gpu->processors);
+    chosen.precision = choose_precision(d, o->precision);
+    status = make_layout(d, &chosen, NULL, 0, &layout, &facts, err);
+    if (status == CHEX_OK)
+        status = cuda_model_make(&layout, gpu, out, err);
+    cuda_layout_free(&layout);
+    return status;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+too_little(const struct plan_options *o, size_t needed, size_t there, struct chex_error *err)
+{
+    char needed_text[PROGRESS_TEXT], there_text[PROGRESS_TEXT];
+
+    return error_set(err, CHEX_ERR_MEMORY,
+                     "a micro-batch of %u images needs %s of the memory of the GPU, of which %s are free", o->batch,
+                     format_bytes_beside(needed, there, needed_text), format_bytes_beside(there, needed, there_text));
+}
+
+static enum chex_status
+take_memory(struct plan *plan, size_t bytes, struct chex_error *err)
+{
+    size_t there = 0, all = 0;
+    cudaError_t e = cudaMemGetInfo(&there, &all);
+
+    if (e != cudaSuccess)
+        return cuda_check(e, "asking for the free memory", err);
+    if (bytes > there)
+        return too_little(&plan->options, bytes, there, err);
+    e = cudaMalloc(&plan->memory, bytes);
+    if (e == cudaErrorMemoryAllocation) { /* in pieces, or another process was faster */
+        (void)cudaGetLastError();
+        return too_little(&plan->options, bytes, there, err);
+    }
+    return cuda_check(e, "taking the memory of a plan", err);
+}
+
+static cudaError_t
+put(uintptr_t at, const void *from, size_t bytes)
+{
+    return bytes > 0 && from ? cudaMemcpy((void *)at, from, bytes, cudaMemcpyHostToDevice) : cudaSuccess;
+}
+
+static cudaError_t
+clear_arenas(const struct plan *plan)
+{
+    const struct cuda_layout *l = &plan->layout;
+    cudaError_t e = cudaSuccess;
+    int i;
+
+    for (i = 0; i < ARENA_COUNT && e == cudaSuccess; i++)
+        if (l->arena[i])
+            e = cudaMemset((void *)l->arena[i], 0, arena_floats(l->graph, (enum arena_id)i) * sizeof(float));
+    if (e == cudaSuccess && l->sums)
+        e = cudaMemset((void *)l->sums, 0, l->sum_floats * sizeof(float));
+    return e;
+}
+
+/* Arenas, the state and the tables as they are at first. */
+static cudaError_t
+fill_memory(const struct plan *plan, const float *statistics)
+{
+    const struct cuda_layout *l = &plan->layout;
+    const struct graph *g = l->graph;
+    const struct step_state state = {.loss_scale = l->loss_scale, .unscale = 1 / l->loss_scale, .bad = STEP_BAD_NONE};
+    cudaError_t e = clear_arenas(plan);
+    int i;
+
+    if (e == cudaSuccess)
+        e = put(l->arena[ARENA_STATISTICS], statistics, g->stat_floats * sizeof(float));
+    if (e == cudaSuccess)
+        e = put(l->state, &state, sizeof(state));
+    for (i = 0; i < CUDA_TABLE_COUNT && e == cudaSuccess; i++)
+        e = put(l->table[i].at, l->table[i].host, l->table[i].bytes);
+    /* cudaMemset() does not wait, and no stream of the plan is ordered behind it. */
+    return e == cudaSuccess ? cudaDeviceSynchronize() : e;
+}
+
+static enum chex_status
+start_memory(const struct plan *plan, struct chex_error *err)
+{
+    const struct graph *g = plan->layout.graph;
+    float *statistics = calloc(g->stat_floats ? g->stat_floats : 1, sizeof(*statistics));
+    cudaError_t e;
+
+    if (!statistics)
+        return error_memory(err);
+    arena_start_statistics(g, statistics);
+    e = fill_memory(plan, statistics);
+    free(statistics);
+    return cuda_check(e, "filling the memory of a plan", err);
+}
+
+/* ---- cuDNN ------------------------------------------------------------------------------------------------------- */
+
+/* Lists with convolutions. */
+static const enum cuda_list_id with_convolutions[] = {CUDA_LIST_FORWARD, CUDA_LIST_BACKWARD, CUDA_LIST_SCORE,
+                                                      CUDA_LIST_SCORE_AVERAGE};
+#define WITH_CONVOLUTIONS (sizeof(with_convolutions) / sizeof(with_convolutions[0]))
+
+/* Call for each launch that is cuDNN's, until one fails. */
+static enum chex_status
+each_by_cudnn(struct plan *plan, const struct cuda_layout *l,
+              enum chex_status (*call)(struct plan *plan, const struct cuda_op *op, struct chex_error *err),
+              struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i, k;
+
+    for (i = 0; i < WITH_CONVOLUTIONS; i++) {
+        const struct cuda_list *list = &l->list[with_convolutions[i]];
+
+        for (k = 0; k < list->count && status == CHEX_OK; k++)
+            if (list->op[k].by_cudnn)
+                status = call(plan, &list->op[k], err);
+    }
+    return status;
+}
+
+static enum chex_status
+ask_about(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
+{
+    struct cuda_conv conv = cudnn_conv_of(op);
+    bool takes = true;
+    enum chex_status status = cudnn_takes(plan->cudnn, &conv, &takes, err);
+
+    if (!takes)
+        plan->refused[op->node] |= (unsigned char)(1u << conv.kind);
+    return status;
+}
+
+/* Is it there for this GPU?  What was left to the plan is done by own kernels where it is not. */
+static enum chex_status
+open_cudnn(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status = cudnn_new(plan->options.precision, NULL, &plan->cudnn, err);
+
+    if (status != CHEX_ERR_UNSUPPORTED || plan->options.engine != ENGINE_AUTO)
+        return status;
+    plan->options.engine = ENGINE_OWN;
+    snprintf(plan->no_cudnn, sizeof(plan->no_cudnn), "%.*s", (int)strcspn(err->text, ";"), err->text);
+    return CHEX_OK;
+}
+
+/* What it refuses own kernels do.  Places do not matter, so there are none yet. */
+static enum chex_status
+ask_cudnn(struct plan *plan, struct chex_error *err)
+{
+    struct cuda_layout l;
+    struct plan_facts facts;
+    enum chex_status status = make_layout(plan->device, &plan->options, NULL, 0, &l, &facts, err);
+
+    if (status == CHEX_OK && has_cudnn(&l))
+        status = open_cudnn(plan, err);
+    if (status == CHEX_OK && plan->cudnn) {
+        plan->refused = calloc(l.graph->node_count, sizeof(*plan->refused));
+        status = plan->refused ? each_by_cudnn(plan, &l, ask_about, err) : error_memory(err);
+    }
+    cuda_layout_free(&l);
+    return status;
+}
+
+static enum chex_status
+run_once(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
+{
+    return cudnn_run(plan->cudnn, op, plan->compute, err);
+}
+
+/* Each convolution once, on whatever values there are: it loads its kernels, for which no time is while one records. */
+static enum chex_status
+warm_cudnn(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status = plan->cudnn ? each_by_cudnn(plan, &plan->layout, run_once, err) : CHEX_OK;
+
+    return status == CHEX_OK && plan->cudnn ? cuda_drain(plan, "the first convolutions of cuDNN", err) : status;
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+prepare(struct cuda_device *device, const struct plan_options *o, struct chex_error *err)
+{
+    struct cuda_chip chip;
+    enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
+    cudaError_t e;
+
+    if (status != CHEX_OK)
+        return status;
+    e = cudaSetDevice(device->number);
+    if (e == cudaSuccess)
+        e = cuda_prepare(chip.set);
+    return cuda_check(e, "preparing the kernels", err);
+}
+
+static enum chex_status
+start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
+{
+    size_t bytes = 0;
+    enum chex_status status = prepare(plan->device, &plan->options, err);
+
+    if (status == CHEX_OK)
+        status = ask_cudnn(plan, err);
+    if (status == CHEX_OK)
+        status = size_of(plan->device, &plan->options, plan->refused, &bytes, facts, err);
+    if (status == CHEX_OK)
+        status = take_memory(plan, bytes, err);
+    if (status == CHEX_OK)
+        status = make_layout(plan->device, &plan->options, plan->refused, (uintptr_t)plan->memory, &plan->layout, facts,
+                             err);
+    if (status == CHEX_OK && plan->layout.bytes != bytes)
+        status = error_set(err, CHEX_ERR_BUG, "a plan of %zu bytes takes %zu", bytes, plan->layout.bytes);
+    if (status == CHEX_OK)
+        status = start_memory(plan, err);
+    if (status == CHEX_OK && *plan->no_cudnn)
+        snprintf(facts->engine, sizeof(facts->engine), "own kernels: %s", plan->no_cudnn);
+    if (status == CHEX_OK && facts->pdl)
+        status = cuda_check(cuda_launches_early(plan->layout.chip.set, &facts->pdl), "asking for the kernels", err);
+    plan->facts = *facts;
+    if (status == CHEX_OK)
+        status = cuda_steps_new(plan, err);
+    return status == CHEX_OK ? warm_cudnn(plan, err) : status;
+}
+
+enum chex_status
+cuda_plan_new(struct device *device, const struct plan_options *o, struct plan **out, struct plan_facts *facts,
+              struct chex_error *err)
+{
+    struct plan *plan = calloc(1, sizeof(*plan));
+    enum chex_status status;
+
+    *out = NULL;
+    if (!plan)
+        return error_memory(err);
+    plan->device = (struct cuda_device *)(void *)device;
+    plan->folded = ARENA_COUNT;
+    plan->options = *o;
+    plan->options.precision = choose_precision(plan->device, o->precision);
+    status = start(plan, facts, err);
+    if (status == CHEX_OK)
+        *out = plan;
+    else
+        cuda_plan_free(plan);
+    return status;
+}
+
+void
+cuda_plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    (void)cudaSetDevice(plan->device->number);
+    if (!cuda_steps_free(plan))
+        return;
+    cudnn_free(plan->cudnn);
+    free(plan->refused);
+    (void)cudaFree(plan->memory);
+    cuda_layout_free(&plan->layout);
+    free(plan);
+}

@@ -1,0 +1,311 @@
+/*
+ * steps.c - see plan.h: one step of a plan, from its micro-batches to what came of it
+ *
+ * Whether a step is applied, and whether the plan is halted, is known to the device alone: a plan that is halted is
+ * given further steps all the same, and they change nothing.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/run/plan.h"
+
+#include "backend/ranges.h"
+#include "base/progress.h"
+
+#include <stddef.h>
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+static unsigned
+result_bit(uint64_t ticket)
+{
+    return ticket % 2 == 1 ? OF_RESULT : 0;
+}
+
+static enum chex_status
+record_event(struct plan *plan, cudaEvent_t event, struct chex_error *err)
+{
+    return cuda_check(cudaEventRecord(event, plan->compute), "an event", err);
+}
+
+/* The device's slot may be filled again. */
+static enum chex_status
+release_slot(struct plan *plan, unsigned holds, struct chex_error *err)
+{
+    return record_event(plan, plan->taken[holds & OF_SLOT ? 1 : 0], err);
+}
+
+/* A micro-batch by itself, in two graphs: its times are taken between them. */
+static enum chex_status
+launch_batch(struct plan *plan, unsigned holds, struct chex_error *err)
+{
+    struct cuda_clock *c = cuda_clock_take(plan, holds & (HOLDS_FORWARD | HOLDS_BACKWARD));
+    enum chex_status status = record_event(plan, c->event[CLOCK_BEGIN], err);
+
+    if (status == CHEX_OK)
+        status = cuda_run(plan, holds & (HOLDS_BEGIN | HOLDS_FORWARD | OF_SLOT), err);
+    if (status == CHEX_OK)
+        status = record_event(plan, c->event[CLOCK_FORWARD], err);
+    if (status == CHEX_OK)
+        status = release_slot(plan, holds, err);
+    if (status == CHEX_OK)
+        status = cuda_run(plan, HOLDS_BACKWARD, err);
+    return status == CHEX_OK ? record_event(plan, c->event[CLOCK_BACKWARD], err) : status;
+}
+
+/* What is pending but for the end of the step. */
+enum chex_status
+cuda_flush(struct plan *plan, struct chex_error *err)
+{
+    unsigned holds = plan->pending;
+
+    plan->pending &= HOLDS_END;
+    if (holds & HOLDS_FORWARD)
+        return launch_batch(plan, holds, err);
+    return holds & HOLDS_BEGIN ? cuda_run(plan, holds & (HOLDS_BEGIN | HOLDS_CLEAR), err) : CHEX_OK;
+}
+
+/* ---- micro-batches ----------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+check_call(const struct plan *plan, const struct batch *batch, unsigned flags, const struct step_end *end,
+           struct chex_error *err)
+{
+    bool first = flags & STEP_FIRST, last = flags & STEP_LAST;
+
+    if (!plan->options.train)
+        return error_set(err, CHEX_ERR_BUG, "this plan is not for training");
+    if (last != !!end || (!batch && !last) || (flags & STEP_FAULT && !last) ||
+        (!first && (!plan->begun || plan->ended)))
+        return error_set(err, CHEX_ERR_BUG, "a micro-batch between two steps");
+    return CHEX_OK;
+}
+
+static bool
+has_image(const struct plan *plan, const struct batch *batch)
+{
+    unsigned i;
+
+    for (i = 0; batch && i < plan->options.batch; i++)
+        if (!batch->weight || batch->weight[i] != 0)
+            return true;
+    return false;
+}
+
+static void
+begin_step(struct plan *plan)
+{
+    uint64_t ticket = plan->ticket + 1;
+
+    plan->number = 0;
+    plan->begun = true;
+    plan->times_of[ticket % 2] = ticket;
+    plan->times[ticket % 2] = (struct step_times){.seconds = {0}};
+    plan->idle[ticket % 2] = 0;
+}
+
+/* The blocks of the last step but one may still be on their way, where its result was never asked for. */
+static enum chex_status
+end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct chex_error *err)
+{
+    unsigned at = (plan->ticket + 1) % 2;
+    enum chex_status status = cuda_wait(plan, plan->done[at], "waiting for a step", err);
+    uint64_t k;
+
+    if (status != CHEX_OK)
+        return status;
+    *plan->end_block[at] = (struct end_block){.fade = 1,
+                                              .behind = (unsigned)end->behind,
+                                              .rest = end->rest,
+                                              .faults = flags & STEP_FAULT ? 1 : 0,
+                                              .wishes = end->wishes & ((1u << STEP_WISHES) - 1)};
+    for (k = 0; k < end->behind && plan->end_block[at]->fade > 0; k++) /* as arena_fade_statistics() */
+        plan->end_block[at]->fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
+    return CHEX_OK;
+}
+
+/* By the host: the sums begin behind the end of this rank's part. */
+static enum chex_status
+start_sums(struct plan *plan, struct chex_error *err)
+{
+    const struct cuda_layout *l = &plan->layout;
+    struct reduce *r = plan->options.reduce;
+    enum chex_status status = cuda_run(plan, HOLDS_END | result_bit(plan->ticket + 1), err);
+
+    plan->pending = 0;
+    if (status == CHEX_OK)
+        status = record_event(plan, plan->drained, err);
+    if (status == CHEX_OK)
+        status = r->ops->start(r, (void *)l->sums, l->sum_floats, plan->compute, err);
+    return status;
+}
+
+static enum chex_status
+take_batch(struct plan *plan, const struct batch *batch, unsigned flags, struct chex_error *err)
+{
+    const struct cuda_feed how = {.crop = batch ? batch->crop : NULL, .number = plan->number};
+    enum chex_status status = CHEX_OK;
+    unsigned slot = 0;
+
+    plan->empty = !has_image(plan, batch);
+    plan->pending = flags & STEP_FIRST ? HOLDS_BEGIN : 0;
+    if (plan->empty && flags & STEP_FIRST)
+        plan->pending |= HOLDS_CLEAR;
+    if (!plan->empty) {
+        ranges_push(PART_COPY);
+        status = cuda_feed(plan, batch, &how, &slot, err);
+        ranges_pop();
+        plan->pending |= HOLDS_FORWARD | HOLDS_BACKWARD | (slot ? OF_SLOT : 0);
+    }
+    if (status != CHEX_OK)
+        plan->pending = 0;
+    else if (flags & STEP_LAST)
+        plan->pending |= HOLDS_END;
+    plan->number++;
+    return status;
+}
+
+enum chex_status
+cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, const struct step_end *end,
+                struct chex_error *err)
+{
+    enum chex_status status = check_call(plan, batch, flags, end, err);
+
+    if (status == CHEX_OK)
+        status = cuda_enter(plan, err);
+    if (status == CHEX_OK && flags & STEP_FIRST) {
+        status = cuda_flush(plan, err); /* of a step that is given up */
+        begin_step(plan);
+    }
+    plan->ended = flags & STEP_LAST;
+    if (status == CHEX_OK && end)
+        status = end_step(plan, flags, end, err);
+    if (status == CHEX_OK)
+        status = take_batch(plan, batch, flags, err);
+    if (status == CHEX_OK && (!end || cuda_sums_on_host(plan)))
+        status = cuda_flush(plan, err);
+    return status == CHEX_OK && end && cuda_sums_on_host(plan) ? start_sums(plan, err) : status;
+}
+
+/* ---- the end of a step ------------------------------------------------------------------------------------------- */
+
+/* What this rank computes has its own times; the wait behind its end is for the sums. */
+static enum chex_status
+join_sums(struct plan *plan, struct chex_error *err)
+{
+    const struct plan_options *o = &plan->options;
+    uint64_t ticket = plan->ticket + 1;
+    enum chex_status status = cuda_wait(plan, plan->drained, "a step", err);
+    double begin = progress_clock(), end;
+
+    if (status == CHEX_OK) {
+        ranges_push(PART_REDUCE);
+        status = o->reduce->ops->join(o->reduce, plan->compute, err);
+        ranges_pop();
+    }
+    if (status != CHEX_OK)
+        return status;
+    end = progress_clock();
+    cuda_clock_step(plan, ticket);
+    if (begin < plan->measured)
+        begin = plan->measured < end ? plan->measured : end;
+    plan->times[ticket % 2].seconds[PART_REDUCE] += end - begin;
+    plan->measured = end;
+    if (o->part)
+        o->part(o->context, PART_REDUCE, begin, end);
+    return CHEX_OK;
+}
+
+enum chex_status
+cuda_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err)
+{
+    uint64_t next = plan->ticket + 1;
+    unsigned at = next % 2, holds = plan->pending | HOLDS_UPDATE | result_bit(next);
+    enum chex_status status = CHEX_OK;
+
+    if (!plan->ended || !plan->begun)
+        return error_set(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
+    status = cuda_enter(plan, err);
+    if (status == CHEX_OK && cuda_sums_on_host(plan))
+        status = join_sums(plan, err);
+    if (status != CHEX_OK)
+        return status;
+    *plan->step_block[at] = (struct step_block){.rate = rate, .clip = clip};
+    cuda_clock_start(plan, &plan->whole[at], holds & (HOLDS_FORWARD | HOLDS_BACKWARD | HOLDS_END | HOLDS_UPDATE));
+    if (!cuda_sums_on_device(plan))
+        plan->whole[at].holds &= ~(unsigned)HOLDS_END;
+    plan->pending = 0;
+    plan->begun = false;
+    status = cuda_run(plan, holds, err);
+    if (status == CHEX_OK && holds & HOLDS_FORWARD)
+        status = release_slot(plan, holds, err);
+    if (status == CHEX_OK)
+        status = record_event(plan, plan->step_end[next % CUDA_ENDS], err);
+    if (status == CHEX_OK)
+        status = record_event(plan, plan->done[at], err);
+    if (status == CHEX_OK)
+        *ticket = plan->ticket = next;
+    return status;
+}
+
+static struct step_result
+result_of(const struct step_state *s)
+{
+    return (struct step_result){
+        .loss = s->loss,
+        .norm = s->norm,
+        .applied = s->apply,
+        .halted = s->halted,
+        .faults = s->faults,
+        .wishes = s->wishes,
+        .bad = s->bad,
+        .state = {.applied = (uint64_t)s->applied, .loss_scale = (double)s->loss_scale, .good = s->good}};
+}
+
+_Static_assert(STEP_BAD_NONE == STEP_NONE, "one number says that no micro-batch was bad");
+
+/* The device is asked, not waited for: whoever asks has other things to do meanwhile. */
+enum chex_status
+cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out, struct chex_error *err)
+{
+    unsigned at = ticket % 2;
+    enum chex_status status;
+    cudaError_t e;
+
+    *done = false;
+    if (ticket == 0 || ticket > plan->ticket || plan->ticket - ticket > 1)
+        return error_set(err, CHEX_ERR_BUG, "no result of step %llu is kept", (unsigned long long)ticket);
+    status = cuda_enter(plan, err);
+    if (status != CHEX_OK)
+        return status;
+    e = cudaEventQuery(plan->done[at]);
+    if (e == cudaErrorNotReady && cuda_sums_on_device(plan)) {
+        bool begins = plan->asked != ticket;
+
+        plan->asked = ticket;
+        return cuda_watch(plan, begins, err);
+    }
+    if (e == cudaErrorNotReady)
+        return CHEX_OK;
+    if (e != cudaSuccess)
+        return cuda_check(e, "a step", err);
+    cuda_clock_step(plan, ticket);
+    *out = result_of(plan->made[at]);
+    out->times = plan->times[at];
+    out->idle = plan->idle[at];
+    *done = true;
+    return CHEX_OK;
+}
+
+enum chex_status
+cuda_resume(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status = cuda_enter(plan, err);
+
+    if (status != CHEX_OK)
+        return status;
+    return cuda_check(cudaMemsetAsync((void *)(plan->layout.state + offsetof(struct step_state, halted)), 0,
+                                      sizeof(unsigned), plan->compute),
+                      "resuming after a halt", err);
+}

@@ -1,0 +1,318 @@
+/*
+ * streams.c - see plan.h: streams, events and pinned memory of a plan, their end, and waiting for them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "cuda/run/plan.h"
+
+#include "base/progress.h"
+
+#include <string.h>
+#include <time.h>
+
+/* What a device may still have to do when a plan ends, but for sums that nobody else makes. */
+#define SETTLE_SECONDS 1.0
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+/* Zeroed. */
+static cudaError_t
+new_pinned(void *where, size_t bytes)
+{
+    void *p = NULL;
+    cudaError_t e = cudaMallocHost(&p, bytes > 0 ? bytes : 1);
+
+    if (e == cudaSuccess)
+        memset(p, 0, bytes);
+    memcpy(where, &p, sizeof(p));
+    return e;
+}
+
+static cudaError_t
+new_event(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync);
+}
+
+/* Events with a time. */
+static cudaError_t
+new_timed(cudaEvent_t *event, unsigned count)
+{
+    cudaError_t e = cudaSuccess;
+    unsigned i;
+
+    for (i = 0; i < count && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&event[i], cudaEventDefault);
+    return e;
+}
+
+static cudaError_t
+new_clocks(struct plan *plan)
+{
+    cudaError_t e = new_timed(plan->step_end, CUDA_ENDS);
+    unsigned i;
+
+    for (i = 0; i < 2 && e == cudaSuccess; i++)
+        e = new_timed(plan->whole[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_CLOCKS && e == cudaSuccess; i++)
+        e = new_timed(plan->clock[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_COPIES && e == cudaSuccess; i++) {
+        e = new_timed(&plan->copy[i].begin, 1);
+        if (e == cudaSuccess)
+            e = new_timed(&plan->copy[i].end, 1);
+    }
+    return e;
+}
+
+static cudaError_t
+new_events(struct plan *plan)
+{
+    cudaError_t e = new_event(&plan->drained);
+    unsigned i;
+
+    for (i = 0; i < CUDA_RING && e == cudaSuccess; i++)
+        e = new_event(&plan->copied[i]);
+    for (i = 0; i < CUDA_SLOTS && e == cudaSuccess; i++)
+        e = new_event(&plan->taken[i]);
+    for (i = 0; i < 2 && e == cudaSuccess; i++) {
+        e = new_event(&plan->done[i]);
+        if (e == cudaSuccess)
+            e = new_event(&plan->scored[i]);
+    }
+    return e == cudaSuccess ? new_clocks(plan) : e;
+}
+
+static cudaError_t
+new_memory(struct plan *plan)
+{
+    const struct graph *g = plan->options.graph;
+    size_t logits = (size_t)plan->options.batch * g->buffer[g->output].channels * sizeof(float);
+    cudaError_t e = cudaSuccess;
+    unsigned i;
+
+    for (i = 0; i < CUDA_RING && e == cudaSuccess; i++)
+        e = new_pinned(&plan->ring[i], plan->layout.slot.bytes);
+    for (i = 0; i < 2 && e == cudaSuccess; i++) {
+        e = new_pinned(&plan->made[i], sizeof(*plan->made[i]));
+        if (e == cudaSuccess)
+            e = new_pinned(&plan->step_block[i], sizeof(*plan->step_block[i]));
+        if (e == cudaSuccess)
+            e = new_pinned(&plan->end_block[i], sizeof(*plan->end_block[i]));
+        if (e == cudaSuccess)
+            e = new_pinned(&plan->logits[i], logits);
+    }
+    return e;
+}
+
+/* Parameters and what belongs to each of them are as large as any arena. */
+static cudaError_t
+new_landing(struct plan *plan)
+{
+    cudaError_t e = cudaStreamCreateWithFlags(&plan->beside, cudaStreamNonBlocking);
+
+    if (e == cudaSuccess)
+        e = new_event(&plan->landed);
+    if (e == cudaSuccess)
+        e = new_pinned(&plan->landing, arena_floats(plan->layout.graph, ARENA_PARAMETERS) * sizeof(float));
+    return e;
+}
+
+enum chex_status
+cuda_steps_new(struct plan *plan, struct chex_error *err)
+{
+    cudaError_t e = cudaStreamCreateWithFlags(&plan->compute, cudaStreamNonBlocking);
+
+    if (e == cudaSuccess)
+        e = cudaStreamCreateWithFlags(&plan->copies, cudaStreamNonBlocking);
+    if (e == cudaSuccess)
+        e = new_events(plan);
+    if (e == cudaSuccess)
+        e = new_memory(plan);
+    if (e == cudaSuccess && plan->options.train)
+        e = new_landing(plan);
+    return cuda_check(e, "streams and pinned memory of a plan", err);
+}
+
+void
+cuda_drop_graphs(struct plan *plan)
+{
+    while (plan->graphs > 0)
+        (void)cudaGraphExecDestroy(plan->graph[--plan->graphs].exec);
+}
+
+static void
+free_event(cudaEvent_t event)
+{
+    if (event)
+        (void)cudaEventDestroy(event);
+}
+
+static void
+free_events(const cudaEvent_t *event, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        free_event(event[i]);
+}
+
+static void
+free_clocks(const struct plan *plan)
+{
+    unsigned i;
+
+    free_events(plan->step_end, CUDA_ENDS);
+    for (i = 0; i < 2; i++)
+        free_events(plan->whole[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_CLOCKS; i++)
+        free_events(plan->clock[i].event, CLOCK_EVENTS);
+    for (i = 0; i < CUDA_COPIES; i++) {
+        free_event(plan->copy[i].begin);
+        free_event(plan->copy[i].end);
+    }
+}
+
+static void
+free_pinned(void *p)
+{
+    if (p)
+        (void)cudaFreeHost(p);
+}
+
+/* After an error of a kernel all of these fail at once, and the process ends with what is left. */
+bool
+cuda_steps_free(struct plan *plan)
+{
+    unsigned i;
+
+    if (plan->compute && !cuda_settle(plan))
+        return false;
+    cuda_drop_graphs(plan);
+    if (plan->copies)
+        (void)cudaStreamDestroy(plan->copies);
+    if (plan->compute)
+        (void)cudaStreamDestroy(plan->compute);
+    for (i = 0; i < CUDA_RING; i++) {
+        free_event(plan->copied[i]);
+        free_pinned(plan->ring[i]);
+    }
+    for (i = 0; i < CUDA_SLOTS; i++)
+        free_event(plan->taken[i]);
+    for (i = 0; i < 2; i++) {
+        free_event(plan->done[i]);
+        free_event(plan->scored[i]);
+        free_pinned(plan->made[i]);
+        free_pinned(plan->step_block[i]);
+        free_pinned(plan->end_block[i]);
+        free_pinned(plan->logits[i]);
+    }
+    free_clocks(plan);
+    free_event(plan->drained);
+    if (plan->beside)
+        (void)cudaStreamDestroy(plan->beside);
+    free_event(plan->landed);
+    free_pinned(plan->landing);
+    return true;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+cuda_enter(const struct plan *plan, struct chex_error *err)
+{
+    return cuda_check(cudaSetDevice(plan->device->number), "choosing the GPU", err);
+}
+
+static void
+make_pause(void)
+{
+    static const struct timespec pause = {.tv_nsec = 20000};
+
+    nanosleep(&pause, NULL);
+}
+
+enum chex_status
+cuda_watch(struct plan *plan, bool begins, struct chex_error *err)
+{
+    struct reduce *r = plan->options.reduce;
+    enum chex_status status = r->ops->wait ? r->ops->wait(r, begins, err) : r->ops->poll(r, err);
+
+    if (status != CHEX_OK && r->ops->wait)
+        cuda_drop_graphs(plan); /* NCCL waits for graphs with sums of it */
+    return status;
+}
+
+/* Until the event was reached, or *e is an error. */
+static enum chex_status
+wait_until(struct plan *plan, cudaEvent_t event, cudaError_t *e, struct chex_error *err)
+{
+    bool begins = true;
+
+    *e = cudaEventQuery(event);
+    if (*e == cudaErrorNotReady && !cuda_has_peers(plan) && !cuda_sums_on_device(plan))
+        *e = cudaEventSynchronize(event);
+    for (; *e == cudaErrorNotReady; *e = cudaEventQuery(event)) {
+        enum chex_status status = cuda_watch(plan, begins, err);
+
+        if (status != CHEX_OK)
+            return status;
+        begins = false;
+        make_pause();
+    }
+    return CHEX_OK;
+}
+
+enum chex_status
+cuda_wait(struct plan *plan, cudaEvent_t event, const char *what, struct chex_error *err)
+{
+    cudaError_t e;
+    enum chex_status status = wait_until(plan, event, &e, err);
+
+    return status == CHEX_OK ? cuda_check(e, what, err) : status;
+}
+
+enum chex_status
+cuda_drain(struct plan *plan, const char *what, struct chex_error *err)
+{
+    cudaError_t e = cudaEventRecord(plan->drained, plan->compute);
+
+    return e == cudaSuccess ? cuda_wait(plan, plan->drained, what, err) : cuda_check(e, what, err);
+}
+
+enum chex_status
+cuda_drain_kernel(struct plan *plan, const char *kernel, struct chex_error *err)
+{
+    cudaError_t e = cudaEventRecord(plan->drained, plan->compute);
+    enum chex_status status = e == cudaSuccess ? wait_until(plan, plan->drained, &e, err) : CHEX_OK;
+
+    return status == CHEX_OK ? cuda_check_kernel(e, kernel, err) : status;
+}
+
+static bool
+is_idle_within(const struct plan *plan, double seconds)
+{
+    double end = progress_clock() + seconds;
+    cudaError_t e;
+
+    while ((e = cudaStreamQuery(plan->compute)) == cudaErrorNotReady && progress_clock() < end)
+        make_pause();
+    return e != cudaErrorNotReady;
+}
+
+bool
+cuda_settle(struct plan *plan)
+{
+    struct reduce *r = plan->options.reduce;
+
+    if (!cuda_sums_on_device(plan)) {
+        (void)cudaStreamSynchronize(plan->compute);
+        return true;
+    }
+    if (is_idle_within(plan, SETTLE_SECONDS))
+        return true;
+    r->ops->give_up(r);
+    cuda_drop_graphs(plan); /* NCCL waits for graphs with sums of it */
+    return is_idle_within(plan, 10 * SETTLE_SECONDS);
+}
