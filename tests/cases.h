@@ -52,7 +52,8 @@ void evaluate_ranks_case(Suite *suite); /* test_evaluate_ranks.c */
 /* table suite */
 void ascii_case(Suite *suite); /* test_ascii.c */
 /* checkpoint suite */
-void weights_case(Suite *suite); /* test_weights.c */
+void state_bounds_case(Suite *suite); /* test_state.c */
+void weights_case(Suite *suite);      /* test_weights.c */
 /* labels suite */
 void label_errors_case(Suite *suite); /* test_label_errors.c */
 

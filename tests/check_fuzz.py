@@ -12,8 +12,9 @@ FOLDER = os.path.abspath(os.path.join(support.SOURCE, "tests", "fuzz"))
 TARGETS = sorted(name for name in (os.path.basename(p)[:-2] for p in glob.glob(os.path.join(FOLDER, "*.c")))
                  if name != "self_test" and "fuzz_seeds(fuzz_seed_fn *give" in open(os.path.join(FOLDER, name + ".c"),
                                                                                     encoding="ascii").read())
-# The number of changed copies of each input; these are slow, since a plain reference stands beside them.
-ROUNDS = {"resample": 4, "png": 50}
+# Changed copies of each input.  resample and png are slow: each compares with a plain reference.  checkpoint has many
+# fields to draw from.
+ROUNDS = {"resample": 4, "png": 50, "checkpoint": 1000}
 ALL_FINDS = 300_000
 
 

@@ -269,21 +269,58 @@ def _(work):
     says(train(out, "--resume", os.path.join(out, name), code=6), "format 3, this build reads up to 1")
 
 
+def with_state(path, **values):
+    """Replace fields of the state of a model file."""
+    def change(top):
+        state = json.loads(top["__metadata__"]["state"])
+        state.update(values)
+        top["__metadata__"]["state"] = json.dumps(state)
+    with_header(path, change)
+
+
+@case("a state that no run can reach: 6, with the field, its value and the bounds; nothing is written")
+def _(work):
+    out, bad = run_folder(work), os.path.join(work, "bad")
+    train(out, "-q", "--epochs", 1)
+    before = kept(out)
+    name = last_step(out)
+    a_number = "; it has to be a text with a number from"
+    for field, value, told in (
+            ("step", str(2 ** 63 - 1), f'"9223372036854775807"{a_number} 0 to 9007199254740992'),
+            ("schedule_factor", "-0x1p+0", f'"-1"{a_number} 0 to 1'),
+            ("schedule_base", "-0x1p-3", f'"-0.125"{a_number} 0 to 1e+30'),
+            ("best", "inf", f'"inf"{a_number} 0 to 1.79769e+308, or nan'),
+            ("loss_sum", "nan", f'"nan"{a_number} 0 to 1.79769e+308'),
+            ("global_batch", str(2 ** 62), f'"4611686018427387904"{a_number} 1 to 4294967295')):
+        shutil.rmtree(bad, ignore_errors=True)
+        os.mkdir(bad)
+        for suffix in (".safetensors", ".opt.safetensors"):
+            shutil.copy(os.path.join(out, name) + suffix, bad)
+        path = os.path.join(bad, name + ".safetensors")
+        with_state(path, **{field: value})
+        for text in (train(out, "--epochs", 2, "--resume", path, code=6).stderr,
+                     run([program("chex-train"), "-d", data(), "--init", path, "--eval-only", "--predict",
+                          os.path.join(work, "p.csv")], 6).stderr,
+                     run([program("chex-inspect"), path], 1).stdout):
+            assert f"'{field}' of the run's state is {told}" in text, text
+        assert kept(out) == before and not os.path.exists(os.path.join(work, "p.csv"))
+    path = os.path.join(out, "best.safetensors")
+    with_state(path, epoch=10 ** 20)
+    says(run([program("chex-train"), "-d", data(), "-o", out, "--eval-only"], 6),
+         r"best.safetensors': 'epoch' of the run's state is 1e\+20; it has to be a number from 0 to 1000000")
+
+
 @case("a checkpoint that says it is behind the end of its epoch: 6, and no epoch is passed over")
 def _(work):
     out, bad = run_folder(work), os.path.join(work, "bad")
     source = os.path.join(whole(), last_step(whole()))
     os.mkdir(bad)
-    for batches in (7, 2 ** 63):
+    for batches in (7, 2 ** 32 - 1):
         for suffix in (".safetensors", ".opt.safetensors"):
             shutil.copy(source + suffix, bad)
 
-        def behind(top, batches=batches):
-            state = json.loads(top["__metadata__"]["state"])
-            state.update(epoch=0, batches=str(batches))
-            top["__metadata__"]["state"] = json.dumps(state)
         path = os.path.join(bad, last_step(whole()) + ".safetensors")
-        with_header(path, behind)
+        with_state(path, epoch=0, batches=str(batches))
         says(train(out, "--resume", path, code=6), f"at step {int(batches):,} of an epoch of 6")
 
 

@@ -11,8 +11,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/weights.h"
+#include "state_cases.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -39,20 +39,7 @@ saved_run_make(struct saved_run *r)
     ck_assert_int_eq(folder_open(path, true, &r->folder, &err), CHEX_OK);
     r->a = (struct checkpoint_arrays){saved_array(r->g->param_floats, 1), saved_array(r->g->stat_floats, 2),
                                       saved_array(r->g->param_floats, 3), saved_array(r->g->param_floats, 4), NULL};
-    r->state = (struct checkpoint_state){.model = "densenet-micro",
-                                         .side = 64,
-                                         .dataset_id = "0123456789abcdef",
-                                         .seed = UINT64_MAX,
-                                         .step = 4800,
-                                         .epoch = 3,
-                                         .batches = 17,
-                                         .micro_batches = 19200,
-                                         .global_batch = 16,
-                                         .best = (double)NAN,
-                                         .loss_sum = 0.1,
-                                         .loss_images = 3};
-    r->state.schedule.best = (double)INFINITY;
-    r->state.schedule.options.base = 1e-3;
+    r->state = state_plain(NULL);
 }
 
 void

@@ -40,6 +40,8 @@ tests_unit_SOURCES = \
 	tests/small_dataset.h \
 	tests/source_fixture.c \
 	tests/source_fixture.h \
+	tests/state_cases.c \
+	tests/state_cases.h \
 	tests/step_fixture.c \
 	tests/step_fixture.h \
 	tests/store_fixture.c \
@@ -99,6 +101,7 @@ tests_unit_SOURCES = \
 	tests/test_calls.c \
 	tests/test_convert.c \
 	tests/test_checkpoint.c \
+	tests/test_state.c \
 	tests/test_weights.c \
 	tests/test_settings.c \
 	tests/test_collective.c \

@@ -64,6 +64,7 @@ enum chex_status
 parse_json(const void *text, size_t size, const struct parse_bounds *bounds, json_t **out, struct chex_error *err)
 {
     enum chex_status status = check_bounds(text, size, bounds, err);
+    size_t flags = JSON_REJECT_DUPLICATES | (bounds->reals ? JSON_DECODE_INT_AS_REAL : 0);
     json_t *again;
     json_error_t e, second;
 
@@ -74,8 +75,8 @@ parse_json(const void *text, size_t size, const struct parse_bounds *bounds, jso
      * Where the buffer of a token cannot grow, jansson drops bytes of it and continues: an id is cut short, a number is
      * another one, or the text is no JSON.  The next allocation may succeed: only a second reading shows it.
      */
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
-    again = json_loadb(text, size, JSON_REJECT_DUPLICATES, &second);
+    *out = json_loadb(text, size, flags, &e);
+    again = json_loadb(text, size, flags, &second);
     if (!*out && !again && strcmp(e.text, second.text) == 0)
         return fail_syntax(&e, err);
     if (!*out || !again || !json_equal(*out, again)) {

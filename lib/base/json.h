@@ -17,6 +17,7 @@ struct parse_bounds {
     size_t size;   /* bytes of text */
     size_t depth;  /* of objects and arrays within each other */
     size_t values; /* of all kinds, containers counted double */
+    bool reals;    /* make every number a real; else an integer beyond 64 bits is an error of the whole text */
 };
 
 /*

@@ -1,10 +1,12 @@
 /*
  * checkpoint.c - fuzz target: what chex-train resumes from: a safetensors file, and the lines of `latest`
  *
- * Any bytes as a file of weights: refused, or the tensors fill it without holes and are found by their names; written
- * anew they are read the same.  A state of a run in its metadata is read again the same, and weights that fit a graph
- * are finite.  Bytes that begin as a line of `latest` does are taken for that file: what it names is found whole, or
- * not at all.
+ * Any bytes as a file of weights: the reader refuses them, or the tensors fill the file without holes and are found by
+ * their names; the writer and the reader then reproduce them.  The same holds for a state of a run in the metadata, and
+ * the trainer can calculate with each state that the reader accepts.  Weights that fit a graph are finite.  Bytes that
+ * begin like a line of `latest` are taken for that file: each checkpoint that it names is found complete or not at all.
+ *
+ * The mutator also replaces a field of a state, by a value from the table of fields (state_cases.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +17,9 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint_private.h"
 #include "checkpoint/weights.h"
+#include "state_cases.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +170,21 @@ require_weights(const struct safetensors *s)
     }
 }
 
+/* What the trainer, its logs and the writer of weights calculate with a state. */
+static void
+require_calculable(const struct checkpoint_state *s)
+{
+    uint64_t position = s->batches * s->global_batch;
+    double rate = schedule_rate(&s->schedule, s->step);
+
+    FUZZ_REQUIRE((int64_t)s->step + 1 > 0 && (int64_t)s->micro_batches >= 0 &&
+                 (double)s->step + 1 > (double)s->step - 1);
+    FUZZ_REQUIRE(s->global_batch > 0 && position / s->global_batch == s->batches);
+    FUZZ_REQUIRE(s->schedule.options.kind <= SCHEDULE_CONSTANT && s->optimizer <= OPTIMIZER_SGD);
+    FUZZ_REQUIRE(isfinite(rate) && rate >= 0 && isfinite(s->loss_sum) && s->side > 0);
+    FUZZ_REQUIRE(s->plan.good <= s->plan.applied && s->plan.applied <= s->step && s->best_step <= s->step);
+}
+
 /* The state as it was read, written and read once more. */
 static void
 require_state(void)
@@ -183,6 +202,7 @@ require_state(void)
         FUZZ_REQUIRE(memchr(first->model, '\0', sizeof(first->model)) &&
                      memchr(first->dataset_id, '\0', sizeof(first->dataset_id)) &&
                      memchr(first->settings, '\0', sizeof(first->settings)));
+        require_calculable(first);
         FUZZ_REQUIRE(checkpoint_write_model(fuzz_folder(), AGAIN, &graph, first, &arrays, NULL, &err) == CHEX_OK);
         FUZZ_REQUIRE(checkpoint_read_state(fuzz_folder(), "again", again, &err) == CHEX_OK);
         FUZZ_REQUIRE(strcmp(first->model, again->model) == 0 && strcmp(first->settings, again->settings) == 0);
@@ -251,14 +271,69 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+/* Any of the cases of any field. */
+static void
+choose_case(uint64_t random, const struct state_field **field, struct state_case *out)
+{
+    struct checkpoint_state plain;
+    uint32_t fields = 0, cases = 0;
+
+    while (state_fields[fields].name)
+        fields++;
+    *field = &state_fields[fuzz_below(&random, fields)];
+    plain = state_plain(*field);
+    while (state_case(*field, &plain, cases, out))
+        cases++;
+    state_case(*field, &plain, fuzz_below(&random, cases), out);
+}
+
+/* Replace a field of the state; 0: there is no room, or no state. */
+static size_t
+change_state(uint8_t *data, size_t size, size_t max_size, uint64_t random)
+{
+    const struct state_field *field;
+    struct state_case chosen;
+    uint64_t length = 0;
+    json_t *top, *metadata;
+    char *state = NULL, *head = NULL;
+    size_t rest, out = 0;
+
+    for (unsigned i = 0; size >= 8 && i < 8; i++)
+        length |= (uint64_t)data[i] << (8 * i);
+    if (size < 8 || length > size - 8)
+        return 0;
+    top = json_loadb((const char *)data + 8, length, 0, NULL);
+    metadata = json_object_get(top, "__metadata__");
+    choose_case(random, &field, &chosen);
+    if (json_is_string(json_object_get(metadata, "state")))
+        state = state_with(json_string_value(json_object_get(metadata, "state")), field->name, chosen.json);
+    if (state && json_object_set_new(metadata, "state", json_string(state)) == 0)
+        head = json_dumps(top, JSON_COMPACT | JSON_ENSURE_ASCII);
+    rest = size - 8 - (size_t)length;
+    if (head && strlen(head) + 8 + rest <= max_size) {
+        memmove(data + 8 + strlen(head), data + 8 + length, rest);
+        memcpy(data + 8, head, strlen(head));
+        for (unsigned i = 0; i < 8; i++)
+            data[i] = (uint8_t)((uint64_t)strlen(head) >> (8 * i));
+        out = 8 + strlen(head) + rest;
+    }
+    free(head);
+    free(state);
+    json_decref(top);
+    return out;
+}
+
 /* The length in front is made that of the header again; now and then the file ends where the tensors do. */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
     uint64_t length, end = 0;
+    size_t changed = seed % 3 == 0 ? change_state(data, size, max_size, seed) : 0;
     const char *name;
     json_t *top, *value;
 
+    if (changed > 0)
+        return changed;
     size = LLVMFuzzerMutate(data, size, max_size);
     if (size < 9 || memcmp(data, "step-", 5) == 0 || seed % 16 == 0)
         return size;
@@ -302,7 +377,7 @@ give_file(const char *name, const char *header, size_t bytes, fuzz_seed_fn *give
 static void
 give_written(fuzz_seed_fn *give, void *context)
 {
-    static const struct checkpoint_state state = {.model = "small", .side = 32, .seed = UINT64_MAX, .best = 0.5};
+    const struct checkpoint_state state = state_plain(NULL);
     float params[9], stats[4] = {0, 0, 1, 1};
     struct checkpoint_arrays arrays = {.params = params, .stats = stats};
     char hex[DIGEST_HEX], text[400];

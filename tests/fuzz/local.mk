@@ -23,8 +23,8 @@ tests_fuzz_libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_ENGINE)
 fuzz_ldadd = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libchexcore.la
 
-tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c
-tests_fuzz_checkpoint_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
+tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c tests/state_cases.c tests/state_cases.h
+tests_fuzz_checkpoint_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(JANSSON_CFLAGS)
 tests_fuzz_checkpoint_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_checkpoint_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS)
 tests_fuzz_events_SOURCES = tests/fuzz/events.c

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "checkpoint/checkpoint.h"
 #include "train/run_times.h"
 
 #include <fcntl.h>
@@ -107,7 +108,19 @@ read_values(struct checkpoint *c, struct chex_error *err)
     return status;
 }
 
-/* A fault of the data stands in c->fault, with CHEX_OK. */
+/* Would chex-train resume from its state?  Weights without one, and later formats, are no fault. */
+static enum chex_status
+check_state(struct checkpoint *c, struct chex_error *err)
+{
+    struct checkpoint_state state;
+    enum chex_status status = checkpoint_parse_state(&c->file, &state, err);
+
+    if (chex_status_is_data(status) && !c->fault[0])
+        memcpy(c->fault, err->text, sizeof(c->fault));
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
+/* Sets c->fault and returns CHEX_OK if the data have a fault. */
 static enum chex_status
 read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
 {
@@ -127,6 +140,8 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
             status = read_values(c, err);
         if (status == CHEX_OK && values)
             find_fault(c);
+        if (status == CHEX_OK)
+            status = check_state(c, err);
     }
     if (chex_status_is_data(status)) {
         memcpy(c->fault, err->text, sizeof(c->fault));

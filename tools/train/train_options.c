@@ -167,7 +167,7 @@ set_shuffle(struct trainer_options *o, const char *value, struct chex_error *err
 {
     uint64_t window = 0;
     bool word = strcmp(value, "auto") == 0 || strcmp(value, "whole") == 0;
-    enum chex_status status = word ? CHEX_OK : cli_number(value, 1, 1000000, &window, err);
+    enum chex_status status = word ? CHEX_OK : cli_number(value, 1, CHECKPOINT_MAX_WINDOW, &window, err);
 
     o->choose_window = strcmp(value, "auto") == 0;
     o->window = (unsigned)window;

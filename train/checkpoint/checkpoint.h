@@ -16,6 +16,7 @@
 
 #include "backend/backend.h"
 #include "base/sha256.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/settings.h"
 #include "io/file.h"
 #include "math/schedule.h"
@@ -24,19 +25,31 @@
 #define CHECKPOINT_LATEST "latest"
 #define CHECKPOINT_NAME   64
 
-/* All that is not in an arena. */
+/*
+ * The largest values of a state.  Options of a run have the same limits, so each run stays within them.
+ * MAX_COUNT  steps, micro-batches and images of a run; exact as a double
+ * MAX_BATCH  images of a step; steps of an epoch
+ */
+#define CHECKPOINT_MAX_COUNT  (UINT64_C(1) << 53)
+#define CHECKPOINT_MAX_BATCH  UINT32_MAX
+#define CHECKPOINT_MAX_EPOCHS 1000000
+#define CHECKPOINT_MAX_SEED   INT64_MAX
+#define CHECKPOINT_MAX_WINDOW 1000000
+#define CHECKPOINT_MAX_RATE   1e30
+#define CHECKPOINT_MAX_WARMUP UINT32_MAX
+
+/* All that is not in an arena.  Each member has a line in checkpoint_fields.c, with its bounds. */
 struct checkpoint_state {
     char model[32];
     unsigned side; /* of the network's input */
     char dataset_id[CHEX_ID_LENGTH + 1];
     uint64_t seed;
-    uint64_t step;    /* steps of the optimizer that were made */
-    uint32_t epoch;   /* the one at hand, from 0 */
-    uint64_t batches; /* global batches of it that were used */
-    uint64_t
-        micro_batches; /* that were computed since the first step, by all ranks; one a step where a file does not say */
-    uint64_t global_batch; /* images */
-    unsigned window;       /* of the order (order.h) */
+    uint64_t step;          /* steps of the optimizer that were made */
+    uint32_t epoch;         /* the current one, from 0 */
+    uint64_t batches;       /* global batches of it that were used */
+    uint64_t micro_batches; /* computed since the first step, by all ranks; one a step if a file does not say */
+    uint64_t global_batch;  /* images */
+    unsigned window;        /* of the order (order.h) */
     enum optimizer_kind optimizer;
     struct plan_state plan;
     struct schedule schedule;
@@ -58,8 +71,8 @@ struct checkpoint_arrays {
 
 /*
  * Save, and make it the latest.  Of older checkpoints `keep` stay (0: all).
- * CHEX_ERR_DAMAGED a value is not finite: nothing is written.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY: the latest is the one
- * before.
+ * CHEX_ERR_DAMAGED a weight is not finite, or the state is out of bounds: nothing is written
+ * CHEX_ERR_WRITE, CHEX_ERR_MEMORY: the latest is the one before
  */
 enum chex_status checkpoint_save(const struct folder *folder, const struct graph *g,
                                  const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
@@ -96,11 +109,15 @@ enum chex_status checkpoint_set_aside(const struct folder *folder, const char *n
 
 /*
  * Read the state alone, to build the graph by; then all arrays.
- * CHEX_ERR_INCOMPATIBLE a newer format, another model, tensors that do not fit (up to five are named)
- * CHEX_ERR_DAMAGED, CHEX_ERR_TRUNCATED, CHEX_ERR_MISSING, CHEX_ERR_READ
+ * CHEX_ERR_INCOMPATIBLE a newer format, no state, another model, tensors that do not fit (up to five are named)
+ * CHEX_ERR_DAMAGED also a field of the state that is missing, of another type or out of bounds: err names it
+ * CHEX_ERR_TRUNCATED, CHEX_ERR_MISSING, CHEX_ERR_READ
  */
 enum chex_status checkpoint_read_state(const struct folder *folder, const char *name, struct checkpoint_state *state,
                                        struct chex_error *err);
+/* The same of an open file. */
+enum chex_status checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *state,
+                                        struct chex_error *err);
 enum chex_status checkpoint_read(const struct folder *folder, const char *name, const struct graph *g,
                                  const struct checkpoint_arrays *arrays, struct chex_error *err);
 

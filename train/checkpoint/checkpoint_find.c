@@ -52,12 +52,6 @@ base_of(const char *file, char out[CHECKPOINT_NAME])
     return is;
 }
 
-void
-checkpoint_file_name(const char *name, const char *suffix, char out[CHECKPOINT_FILE])
-{
-    snprintf(out, CHECKPOINT_FILE, "%s%s", name, suffix);
-}
-
 static int
 compare_falling(const void *a, const void *b)
 {

@@ -2,6 +2,7 @@
 libtrain_la_SOURCES += \
 	train/checkpoint/checkpoint.c \
 	train/checkpoint/checkpoint.h \
+	train/checkpoint/checkpoint_fields.c \
 	train/checkpoint/checkpoint_find.c \
 	train/checkpoint/checkpoint_private.h \
 	train/checkpoint/checkpoint_state.c \

@@ -194,6 +194,9 @@ choose_batches(const struct trainer_job *job, struct trainer_task *task, const s
                          o->accumulate, task->micro);
     task->each = (unsigned)each;
     task->global = (uint64_t)task->each * task->micro * (unsigned)collective_size(job->all);
+    if (task->global > CHECKPOINT_MAX_BATCH)
+        return error_set(err, CHEX_ERR_USAGE, "a global batch of %s images is larger than %s", COUNT_TEXT(task->global),
+                         COUNT_TEXT(CHECKPOINT_MAX_BATCH));
     task->steps = order_steps(images, task->global);
     return CHEX_OK;
 }
@@ -284,14 +287,15 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
 
 /* ---- the model of a checkpoint ----------------------------------------------------------------------------------- */
 
-/* Which model, and of which input: what a checkpoint says of itself, else the defaults. */
+/* Model and input size from the state of a checkpoint. */
 struct kind {
     char model[sizeof(((struct checkpoint_state *)0)->model)];
     unsigned side;
 };
 
-static void
-look_into_checkpoint(const struct trainer_job *job, struct kind *kind)
+/* A file that is missing or has no state of a run leaves *kind as it is. */
+static enum chex_status
+look_into_checkpoint(const struct trainer_job *job, struct kind *kind, struct chex_error *err)
 {
     const char *path = job->o->init ? job->o->init : job->o->run,
                *slash = job->o->init ? strrchr(job->o->init, '/') : NULL;
@@ -300,21 +304,30 @@ look_into_checkpoint(const struct trainer_job *job, struct kind *kind)
     struct checkpoint_state state;
     struct folder folder = {.fd = -1};
     char parent[4096] = ".", base[CHECKPOINT_NAME];
+    struct chex_error why;
+    enum chex_status status;
 
     if (!path || length <= suffix || length - suffix >= sizeof(base) ||
         strcmp(name + length - suffix, CHECKPOINT_SUFFIX) != 0)
-        return;
+        return CHEX_OK;
     snprintf(base, sizeof(base), "%.*s", (int)(length - suffix), name);
     if (!job->o->init)
         snprintf(parent, sizeof(parent), "%s", path);
     else if (slash)
         snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    if (folder_open(parent, false, &folder, NULL) == CHEX_OK &&
-        checkpoint_read_state(&folder, base, &state, NULL) == CHEX_OK) {
+    status = folder_open(parent, false, &folder, &why);
+    if (status == CHEX_OK)
+        status = checkpoint_read_state(&folder, base, &state, &why);
+    folder_close(&folder);
+    if (status == CHEX_OK) {
         memcpy(kind->model, state.model, sizeof(kind->model));
         kind->side = state.side;
     }
-    folder_close(&folder);
+    if (!chex_status_is_data(status))
+        return CHEX_OK;
+    if (err)
+        *err = why;
+    return trainer_not_usable(status, err);
 }
 
 static enum chex_status
@@ -324,9 +337,13 @@ find_model(const struct trainer_job *job, struct trainer_task *task, struct chex
     enum chex_status status = CHEX_OK;
 
     if (job->o->evaluate_only && job->is_rank_0)
-        look_into_checkpoint(job, &kind);
+        status = look_into_checkpoint(job, &kind, err);
     if (job->o->evaluate_only)
+        status = collective_agree(job->all, status, NULL, err);
+    if (status == CHEX_OK && job->o->evaluate_only)
         status = collective_broadcast(job->all, &kind, sizeof(kind), err);
+    if (status != CHEX_OK)
+        return status;
     if (kind.model[0]) {
         memcpy(task->model, kind.model, sizeof(task->model));
         task->side = kind.side;

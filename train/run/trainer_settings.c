@@ -34,6 +34,7 @@ _Static_assert(offsetof(struct effective, o) == 0, "the offset of an option is t
 #define E(member) SETTING_AT(struct effective, member)
 #define O(member) SETTING_AT(struct effective, o.member)
 #define MILLION   .max = 1000000
+#define EPOCHS    .max = CHECKPOINT_MAX_EPOCHS
 
 const struct setting trainer_settings[] = {
     {"version", SETTING_SHARED, SETTING_TEXT, E(version)},
@@ -44,7 +45,7 @@ const struct setting trainer_settings[] = {
     {"init", SETTING_LOCAL, SETTING_TEXT, O(init), .none = "random"},
     {"resume", SETTING_LOCAL, SETTING_TEXT, O(resume)},
     {"crop", SETTING_FIXED, SETTING_NUMBER, O(side), .min = 1, .max = RECORD_MAX_SIDE},
-    {"seed", SETTING_FIXED, SETTING_DIGITS, O(seed), .max = INT64_MAX},
+    {"seed", SETTING_FIXED, SETTING_DIGITS, O(seed), .max = CHECKPOINT_MAX_SEED},
     {"device", SETTING_FREE, SETTING_TEXT, O(device)},
     {"precision", SETTING_PRECISION, SETTING_CHOICE, O(precision), .names = precision_names},
     {"engine", SETTING_FREE, SETTING_CHOICE, O(engine), .names = engine_names},
@@ -60,16 +61,16 @@ const struct setting trainer_settings[] = {
     {"shuffle", SETTING_SHARED, SETTING_TEXT, E(shuffle)},
     {"on-bad-record", SETTING_SHARED, SETTING_CHOICE, O(skip_bad), .names = bad_record_names},
     {"eval-only", SETTING_SHARED, SETTING_FLAG, O(evaluate_only)},
-    {"epochs", SETTING_FREE, SETTING_NUMBER, O(epochs), .min = 1, MILLION, .training = true},
+    {"epochs", SETTING_FREE, SETTING_NUMBER, O(epochs), .min = 1, EPOCHS, .training = true},
     {"global-batch", SETTING_BATCH, SETTING_NUMBER, E(global_batch), .training = true},
     {"micro-batch", SETTING_BATCH, SETTING_NUMBER, O(micro_batch), .min = 1, .max = 65536, .training = true},
     {"batch", SETTING_SHARED, SETTING_NUMBER, O(batch), .min = 1, .max = 65536, .training = true},
     {"accumulate", SETTING_SHARED, SETTING_NUMBER, O(accumulate), .min = 1, .max = 65536, .training = true},
     {"ranks", SETTING_FREE, SETTING_NUMBER, E(ranks), .training = true},
-    {"lr", SETTING_FREE, SETTING_REAL, O(schedule.base), .most = 1e30, .training = true},
+    {"lr", SETTING_FREE, SETTING_REAL, O(schedule.base), .most = CHECKPOINT_MAX_RATE, .training = true},
     {"schedule", SETTING_FIXED, SETTING_CHOICE, O(schedule.kind), .names = schedule_names, .training = true},
-    {"patience", SETTING_FREE, SETTING_NUMBER, O(schedule.patience), MILLION, .training = true},
-    {"warmup", SETTING_FREE, SETTING_NUMBER, O(schedule.warmup), .max = UINT32_MAX, .training = true},
+    {"patience", SETTING_FREE, SETTING_NUMBER, O(schedule.patience), EPOCHS, .training = true},
+    {"warmup", SETTING_FREE, SETTING_NUMBER, O(schedule.warmup), .max = CHECKPOINT_MAX_WARMUP, .training = true},
     {"optimizer", SETTING_FIXED, SETTING_CHOICE, O(optimizer.kind), .names = optimizer_names, .training = true},
     {"weight-decay", SETTING_FREE, SETTING_REAL, O(optimizer.decay), .training = true},
     {"clip", SETTING_FREE, SETTING_REAL, O(clip), .most = 1e30, .training = true},
@@ -79,7 +80,7 @@ const struct setting trainer_settings[] = {
     {"pos-weight", SETTING_FIXED, SETTING_TEXT, E(positive), .training = true},
     {"augment", SETTING_FIXED, SETTING_CHOICE, O(augment), .names = augment_names, .training = true},
     {"select", SETTING_FIXED, SETTING_CHOICE, O(select), .names = select_names, .training = true},
-    {"early-stop", SETTING_SHARED, SETTING_NUMBER, O(patience), .min = 1, MILLION, .training = true},
+    {"early-stop", SETTING_SHARED, SETTING_NUMBER, O(patience), .min = 1, EPOCHS, .training = true},
     {"keep", SETTING_SHARED, SETTING_NUMBER, O(keep), MILLION},
     {"checkpoint-every", SETTING_LOCAL, SETTING_TIME, O(checkpoint_seconds)},
     {"time-limit", SETTING_LOCAL, SETTING_TIME, O(time_limit)},

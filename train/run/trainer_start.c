@@ -343,11 +343,29 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
     return status;
 }
 
+/* Step and epoch of RUN's best model.  Weights without a state of a run have none. */
+static enum chex_status
+read_best_state(struct trainer *t, struct chex_error *err)
+{
+    struct checkpoint_state best;
+    struct chex_error why;
+    enum chex_status status = checkpoint_read_state(&t->run.folder, "best", &best, &why);
+
+    if (status == CHEX_OK) {
+        t->state.step = best.step;
+        t->state.epoch = best.epoch;
+    }
+    if (status == CHEX_OK || status == CHEX_ERR_INCOMPATIBLE)
+        return CHEX_OK;
+    if (err)
+        *err = why;
+    return trainer_not_usable(status, err);
+}
+
 enum chex_status
 trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
 {
     struct trainer_start start = {.from = t->job.o->init ? t->job.o->init : TRAINER_BEST};
-    struct checkpoint_state best;
     enum chex_status status = trainer_make_arrays(&t->task, &t->engine, &t->host, &t->pass, err);
 
     new_state(&t->job, &t->task, &t->images, &t->state);
@@ -362,10 +380,8 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
         status = trainer_read_model(&t->task, t->run.folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
         if (status == CHEX_OK)
             status = checkpoint_hash(&t->run.folder, TRAINER_BEST, t->best.hash, err);
-        if (status == CHEX_OK && checkpoint_read_state(&t->run.folder, "best", &best, NULL) == CHEX_OK) {
-            t->state.step = best.step;
-            t->state.epoch = best.epoch;
-        }
+        if (status == CHEX_OK)
+            status = read_best_state(t, err);
     }
     status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK)
