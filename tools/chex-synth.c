@@ -51,8 +51,6 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
     case OPT_COUNT:
         return cli_count(value, 1, PEOPLE_MAX_STUDIES, &o->images, err);
     case OPT_OUTPUT:
-        if (!value[0])
-            return error_set(err, CHEX_ERR_USAGE, "takes the name of a folder");
         o->output = value;
         return CHEX_OK;
     case OPT_SIZE:
@@ -214,20 +212,26 @@ synth(const struct options *o, const struct cli_common *common)
     return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, common, &err);
 }
 
+static enum chex_status
+check_options(const struct options *o, struct chex_error *err)
+{
+    if (o->images == 0)
+        return error_set(err, CHEX_ERR_USAGE, "no number of images: give it with -n");
+    if (!o->output)
+        return error_set(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+    return CHEX_OK;
+}
+
 int
 main(int argc, char **argv)
 {
     struct options options = {.size = 1024, .seed = 1};
     struct cli_common common;
+    struct chex_error err;
     int code = cli_parse(&program, argc, argv, &options, &common);
 
     if (code != CLI_GO_ON)
         return code;
-    if (options.images == 0 || !options.output) {
-        cli_complain(&program, &common, "%s is missing", options.output ? "-n N" : "-o DIR");
-        if (!common.quiet)
-            fprintf(stderr, "Try '%s --help'.\n", program.name);
-        return cli_finish(&program, &common, EXIT_USAGE);
-    }
-    return cli_finish(&program, &common, synth(&options, &common));
+    code = check_options(&options, &err) == CHEX_OK ? synth(&options, &common) : cli_error(&program, &common, &err);
+    return cli_finish(&program, &common, code);
 }

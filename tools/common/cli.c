@@ -365,6 +365,31 @@ comes_again(const struct cli_option *option)
     return false;
 }
 
+/* "no arguments; usage: ..." with the first line of the synopsis. */
+static int
+no_arguments(const struct cli_program *program, const struct cli_common *common)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "no arguments; usage: %s %.*s", program->name, (int)strcspn(program->usage, "\n"),
+             program->usage);
+    return usage_error(program, common, text);
+}
+
+/* An option, or with NULL an operand; an empty one comes from a shell variable that is not set. */
+static enum chex_status
+parse_argument(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
+               struct cli_common *common, struct chex_error *err)
+{
+    enum chex_status status;
+
+    if (value && !*value)
+        status = error_set(err, CHEX_ERR_USAGE, o ? "the value is empty" : "an argument is empty");
+    else
+        status = o ? take(program, o, value, options, common, err) : program->apply(options, NULL, value, err);
+    return status == CHEX_OK || !o ? status : error_context(err, status, "--%s", o->name);
+}
+
 static int
 print_completion(const struct cli_program *program, const struct cli_common *common, const char *shell)
 {
@@ -393,6 +418,8 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     *common = (struct cli_common){.threads = cli_cores()};
+    if (argc <= 1)
+        return no_arguments(program, common);
     add_options(program, argc, argv, &tables, program->options);
     add_options(program, argc, argv, &tables, common_options);
     opterr = 0;
@@ -409,10 +436,8 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
         if (o->id == ID_COMPLETION && name_index(o->choices, optarg) >= 0)
             return print_completion(program, common, optarg);
         version |= o->id == ID_VERSION;
-        if (o->id != ID_VERSION && take(program, o, optarg, options, common, &err) != CHEX_OK) {
-            error_context(&err, err.status, "--%s", o->name);
+        if (o->id != ID_VERSION && parse_argument(program, o, optarg, options, common, &err) != CHEX_OK)
             return refused(program, common, &err);
-        }
     }
     if (version) {
         versions_print(program->name, common->verbose > 0);
@@ -421,7 +446,7 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
         return cli_finish(program, common, EXIT_GOOD);
     }
     for (; optind < argc; optind++)
-        if (program->apply(options, NULL, argv[optind], &err) != CHEX_OK)
+        if (parse_argument(program, NULL, argv[optind], options, common, &err) != CHEX_OK)
             return refused(program, common, &err);
     return CLI_GO_ON;
 }

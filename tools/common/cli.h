@@ -95,8 +95,8 @@ struct cli_program {
     bool progress;                 /* has --progress */
 
     /*
-     * Take one option with an id of the tool's own (value is NULL for a flag), or an operand (option is NULL).  Returns
-     * CHEX_OK, or CHEX_ERR_USAGE with the reason; the name of the option is put before it.
+     * Take one option with an id of the tool's own (value is NULL for a flag), or an operand (option is NULL).  The
+     * value is not empty.  Returns CHEX_OK, or CHEX_ERR_USAGE with the reason; the name of the option is put before it.
      */
     enum chex_status (*apply)(void *options, const struct cli_option *option, const char *value,
                               struct chex_error *err);

@@ -282,11 +282,10 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
     struct convert_options *o = &cli->convert;
 
     if (o->input_count == 0)
-        return error_set(err, CHEX_ERR_USAGE,
-                         "no images: give a folder or an archive with -i (chex-convert --help says more)");
+        return error_set(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
     if (!o->labels)
         return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
-    if (!o->out || !o->out[0])
+    if (!o->out)
         return error_set(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
     if (o->part.count > 0 && o->force)
         return error_set(err, CHEX_ERR_USAGE,

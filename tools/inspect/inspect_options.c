@@ -369,7 +369,7 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
     if (o->action == INSPECT_DIFF && o->path_count != 2)
         return error_set(err, CHEX_ERR_USAGE, "--diff takes two PATHs, A and B");
     if (o->action != INSPECT_SOURCE && o->path_count == 0)
-        return error_set(err, CHEX_ERR_USAGE, "no PATH given; try 'chex-inspect --help'");
+        return error_set(err, CHEX_ERR_USAGE, "no PATH: give a data set, a shard or a checkpoint");
     if (o->sha256 && o->depth != VERIFY_FULL)
         return error_set(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
     if (o->fields && o->action != INSPECT_LIST)

@@ -329,19 +329,6 @@ check_evaluation(const struct train_cli *cli, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* As "$SCRATCH" is where nobody has set it. */
-static enum chex_status
-check_folders(const struct trainer_options *o, struct chex_error *err)
-{
-    const char *const folder[] = {o->run, o->stage, o->predict}, *const option[] = {"--output", "--stage", "--predict"};
-    size_t i;
-
-    for (i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
-        if (folder[i] && !*folder[i])
-            return error_set(err, CHEX_ERR_USAGE, "%s: the path is empty", option[i]);
-    return CHEX_OK;
-}
-
 enum chex_status
 train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err)
 {
@@ -352,17 +339,15 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     if (cli->decay >= 0)
         o->optimizer.decay = cli->decay;
     if (!o->data)
-        return error_set(err, CHEX_ERR_USAGE, "no data set: -d SHARDS");
+        return error_set(err, CHEX_ERR_USAGE, "no data set: give its folder with -d");
     if (o->evaluate_only) {
         enum chex_status status = check_evaluation(cli, err);
 
         if (status != CHEX_OK)
             return status;
     } else if (!o->run && !cli->dry_run) {
-        return error_set(err, CHEX_ERR_USAGE, "no folder for the run: -o RUN");
+        return error_set(err, CHEX_ERR_USAGE, "no folder for the run: give one with -o");
     }
-    if (check_folders(o, err) != CHEX_OK)
-        return err->status;
     if (o->split && !o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
     if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
