@@ -385,7 +385,7 @@ def _(work):
     train_shards = sorted(n for n in names if "-train." in n)
     poison(staged(stage), 0, train_shards[0])
     os.truncate(os.path.join(staged(stage), train_shards[1]), 100)
-    write(os.path.join(staged(stage), ".left.tmp.1"), b"")
+    write(os.path.join(staged(stage), f".{train_shards[0]}.tmp.1"), b"")
     out = run_folder(work, "two")
     done = train(out, "--stage", stage, source=folder)
     says(done, rf"{len(names) - 1} shards in .*: {len(names) - 3} were there")

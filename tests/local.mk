@@ -259,6 +259,7 @@ TESTS += \
 	tests/check_slurm.py \
 	tests/check_smoke.py \
 	tests/check_source.py \
+	tests/check_stage.py \
 	tests/check_synth.py \
 	tests/check_tables.py \
 	tests/check_train_again.py \
@@ -355,6 +356,7 @@ EXTRA_DIST += \
 	tests/check_quiet.py \
 	tests/check_report.py \
 	tests/check_source.py \
+	tests/check_stage.py \
 	tests/read_events.py \
 	tests/check_auroc.py \
 	tests/check_checkpoints.py \

@@ -10,7 +10,7 @@
 #include "calls.h"
 #include "cases.h"
 #include "file_fixture.h"
-#include "io/file.h"
+#include "io/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +98,64 @@ START_TEST(a_folder_that_is_moved_meanwhile_stays_the_same)
     ck_assert_int_eq(safe_file_write(f, "x", 1, &files.err), CHEX_OK);
     ck_assert_int_eq(safe_file_commit(f, true, &files.err), CHEX_OK);
     files_expect("a", "x");
+}
+END_TEST
+
+static mode_t
+mode_of(int folder_fd, const char *name)
+{
+    struct stat st;
+
+    ck_assert_int_eq(fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+    return st.st_mode & 07777;
+}
+
+START_TEST(a_scratch_folder_and_what_is_made_in_it_are_for_this_user_alone)
+{
+    mode_t before = umask(0);
+    struct folder scratch;
+    struct lock lock;
+
+    files_expect_error(folder_open_private(&files.folder, "scratch", false, &scratch, &files.err), CHEX_ERR_MISSING,
+                       "cannot open the folder");
+    ck_assert(scratch.fd == -1 && !scratch.path);
+    ck_assert_int_eq(folder_open_private(&files.folder, "scratch", true, &scratch, &files.err), CHEX_OK);
+    ck_assert_int_eq(safe_file_put(&scratch, "a", "x", 1, &files.err), CHEX_OK);
+    ck_assert_int_eq(lock_take(&lock, &scratch, false, &files.err), CHEX_OK);
+    umask(before);
+    ck_assert_uint_eq(mode_of(files.folder.fd, "scratch"), 0700);
+    ck_assert_uint_eq(mode_of(scratch.fd, "a"), 0600);
+    ck_assert_uint_eq(mode_of(scratch.fd, LOCK_NAME), 0600);
+    ck_assert_int_eq(lock_drop(&lock, &files.err), CHEX_OK);
+    folder_close(&scratch);
+    /* One that others may read is closed to them. */
+    ck_assert_int_eq(fchmodat(files.folder.fd, "scratch", 02755, 0), 0);
+    ck_assert_int_eq(folder_open_private(&files.folder, "scratch", true, &scratch, &files.err), CHEX_OK);
+    ck_assert_uint_eq(mode_of(files.folder.fd, "scratch"), 0700);
+    folder_close(&scratch);
+}
+END_TEST
+
+START_TEST(a_link_or_a_folder_that_others_may_write_to_is_no_scratch_folder)
+{
+    static const mode_t modes[] = {0777, 01777, 0770, 0720, 0702};
+    struct folder scratch;
+
+    ck_assert_int_eq(mkdirat(files.folder.fd, "scratch", 0700), 0);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        ck_assert_int_eq(fchmodat(files.folder.fd, "scratch", modes[i], 0), 0);
+        files_expect_error(folder_open_private(&files.folder, "scratch", true, &scratch, &files.err), CHEX_ERR_USAGE,
+                           "other users may write to the folder");
+        ck_assert_uint_eq(mode_of(files.folder.fd, "scratch"), modes[i]);
+    }
+    ck_assert_int_eq(fchmodat(files.folder.fd, "scratch", 0755, 0), 0);
+    ck_assert_int_eq(symlinkat("scratch", files.folder.fd, "link"), 0);
+    files_expect_error(folder_open_private(&files.folder, "link", true, &scratch, &files.err), CHEX_ERR_USAGE,
+                       "is a symbolic link");
+    ck_assert_uint_eq(mode_of(files.folder.fd, "scratch"), 0755);
+    files_put("file", "");
+    files_expect_error(folder_open_private(&files.folder, "file", true, &scratch, &files.err), CHEX_ERR_WRITE,
+                       "cannot open the folder");
 }
 END_TEST
 
@@ -299,6 +357,8 @@ file_suite(void)
     tcase_add_test(file, the_name_of_a_new_folder_is_synced);
     tcase_add_test(file, a_file_that_is_not_there_is_removed_already);
     tcase_add_test(file, a_folder_that_is_moved_meanwhile_stays_the_same);
+    tcase_add_test(file, a_scratch_folder_and_what_is_made_in_it_are_for_this_user_alone);
+    tcase_add_test(file, a_link_or_a_folder_that_others_may_write_to_is_no_scratch_folder);
     tcase_add_test(file, a_new_file_has_its_name_only_after_commit);
     tcase_add_test(file, an_abandoned_new_file_leaves_nothing);
     tcase_add_test(file, a_file_is_replaced_as_a_whole);

@@ -296,14 +296,14 @@ START_TEST(a_copy_is_made_once_and_what_is_not_right_again)
     ck_assert_int_eq(stage(&b, true, true, &p, &err), CHEX_OK);
     ck_assert(p.shards == 3 && p.there == 2 && p.copied == b.small.size && p.done == p.total);
     /* A leftover of another process, a shard with another content, one that is too short, and a foreign manifest. */
-    put_file(in_copy(&b, ".x.tmp.1", path, sizeof(path)), "x", 1);
+    put_file(in_copy(&b, "." MANIFEST_NAME ".tmp.1", path, sizeof(path)), "x", 1);
     b.small.bytes[0][100] ^= 1;
     put_file(in_copy(&b, chex_dataset_shard(b.ds, 0)->name, path, sizeof(path)), b.small.bytes[0], b.small.size);
     put_file(in_copy(&b, chex_dataset_shard(b.ds, 1)->name, path, sizeof(path)), "short", 5);
     put_file(in_copy(&b, MANIFEST_NAME, path, sizeof(path)), "{}", 2);
     ck_assert_int_eq(stage(&b, true, true, &p, &err), CHEX_OK);
     ck_assert(p.there == 1 && p.copied == 2 * b.small.size && p.done == p.total);
-    ck_assert_int_ne(access(in_copy(&b, ".x.tmp.1", path, sizeof(path)), F_OK), 0);
+    ck_assert_int_ne(access(in_copy(&b, "." MANIFEST_NAME ".tmp.1", path, sizeof(path)), F_OK), 0);
     ck_assert_int_eq(stage(&b, true, true, &p, &err), CHEX_OK);
     ck_assert(p.there == 3 && p.copied == 0);
     bench_release(&b);
@@ -403,6 +403,51 @@ START_TEST(another_process_is_waited_for)
 }
 END_TEST
 
+/* The lock is held meanwhile, so the folder is open and nothing is copied yet. */
+START_TEST(a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    static const bool split[] = {true, true};
+    struct folder folder, above;
+    struct chex_dataset *copy;
+    struct staging_progress p;
+    char path[800], moved[800], name[800];
+    struct chex_error err;
+    struct staging *s;
+    struct lock lock;
+    struct bench b;
+
+    bench_make(&b);
+    const struct staging_options o = {.ds = b.ds, .folder = b.stage, .split = split, .threads = 1};
+
+    ck_assert_int_eq(folder_open(b.stage, true, &above, &err), CHEX_OK);
+    snprintf(name, sizeof(name), "chex-%s", chex_dataset_info(b.ds)->id);
+    ck_assert_int_eq(folder_open_private(&above, name, true, &folder, &err), CHEX_OK);
+    ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
+    ck_assert_int_eq(staging_start(&o, &s, &err), CHEX_OK);
+    do
+        nanosleep(&pause, NULL);
+    while (!staging_progress(s, &p) && !p.waiting);
+    snprintf(moved, sizeof(moved), "%s/moved", b.stage);
+    snprintf(path, sizeof(path), "%s/victim", b.stage);
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    ck_assert_int_eq(renameat(above.fd, name, above.fd, "moved"), 0);
+    ck_assert_int_eq(symlinkat("victim", above.fd, name), 0);
+    ck_assert_int_eq(lock_drop(&lock, &err), CHEX_OK);
+    while (!staging_progress(s, &p))
+        nanosleep(&pause, NULL);
+    ck_assert_int_eq(staging_end(s, &err), CHEX_OK);
+    ck_assert_uint_eq(unit_count_files(path), 0);
+    ck_assert_uint_eq(unit_count_files(moved), 4);
+    /* Another process of the node finds the link and refuses it. */
+    ck_assert_int_eq(staging_open(b.stage, b.ds, &copy, &err), CHEX_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, "is a symbolic link"), "%s", err.text);
+    folder_close(&folder);
+    folder_close(&above);
+    bench_release(&b);
+}
+END_TEST
+
 /* ---- how much memory --------------------------------------------------------------------------------------------- */
 
 START_TEST(the_lowest_limit_of_a_control_group_counts)
@@ -459,6 +504,7 @@ reader_suite(void)
     tcase_add_test(c, records_come_from_the_copy_and_where_that_fails_from_the_source);
     tcase_add_test(c, what_is_damaged_at_its_source_is_left_out);
     tcase_add_test(c, another_process_is_waited_for);
+    tcase_add_test(c, a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place);
     suite_add_tcase(s, c);
     c = tcase_create("memory");
     tcase_add_test(c, the_lowest_limit_of_a_control_group_counts);

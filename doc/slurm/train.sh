@@ -8,6 +8,9 @@
 # gets TERM.  The run saves, ends with 75, and is queued again; its next start resumes.  Two minutes must be enough for
 # a step and a checkpoint.
 #
+# --stage copies the shards to $TMPDIR, or to /tmp where Slurm sets none.  Only you can read the copy.  It stays for the
+# next job: remove chex-ID there when you no longer need it.
+#
 # SPDX-License-Identifier: Apache-2.0
 #SBATCH --job-name=chex-train
 #SBATCH --nodes=1 --ntasks-per-node=4 --gpus-per-node=4 --cpus-per-task=8

@@ -72,18 +72,19 @@ fill_info(struct chex_dataset *ds)
 }
 
 enum chex_status
-chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error *err)
+dataset_open_in(struct folder *folder, struct chex_dataset **out, struct chex_error *err)
 {
     struct chex_dataset *ds = calloc(1, sizeof(*ds));
     enum chex_status status;
 
     *out = NULL;
-    if (!ds)
+    if (!ds) {
+        folder_close(folder);
         return error_memory(err);
-    ds->folder.fd = -1;
-    status = folder_open(path, false, &ds->folder, err);
-    if (status == CHEX_OK)
-        status = read_manifest(ds, err);
+    }
+    ds->folder = *folder;
+    *folder = (struct folder){.fd = -1};
+    status = read_manifest(ds, err);
     if (status == CHEX_OK) {
         ds->split = calloc(ds->manifest.split_count, sizeof(*ds->split));
         ds->shard = calloc(ds->manifest.shard_count, sizeof(*ds->shard));
@@ -96,6 +97,16 @@ chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error
     fill_info(ds);
     *out = ds;
     return CHEX_OK;
+}
+
+enum chex_status
+chex_dataset_open(const char *path, struct chex_dataset **out, struct chex_error *err)
+{
+    struct folder folder;
+    enum chex_status status = folder_open(path, false, &folder, err);
+
+    *out = NULL;
+    return status == CHEX_OK ? dataset_open_in(&folder, out, err) : status;
 }
 
 void

@@ -24,6 +24,9 @@ struct chex_shard {
     int fd;
 };
 
+/* Open the data set in an opened folder, which is then the data set's; it is closed also on failure. */
+enum chex_status dataset_open_in(struct folder *folder, struct chex_dataset **out, struct chex_error *err);
+
 /* What the records of a shard must be. */
 struct shard_identity dataset_shard_identity(const struct chex_dataset *ds, unsigned shard);
 

@@ -93,6 +93,12 @@ folder_close(struct folder *folder)
     *folder = (struct folder){.fd = -1};
 }
 
+mode_t
+folder_file_mode(const struct folder *folder)
+{
+    return folder->is_private ? S_IRUSR | S_IWUSR : 0666;
+}
+
 enum chex_status
 folder_sync(const struct folder *folder, struct chex_error *err)
 {
@@ -140,6 +146,18 @@ safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
     return CHEX_OK;
 }
 
+bool
+file_is_temporary_suffix(const char *suffix)
+{
+    static const char infix[] = ".tmp.";
+    size_t digits;
+
+    if (strncmp(suffix, infix, strlen(infix)) != 0)
+        return false;
+    digits = strspn(suffix + strlen(infix), "0123456789");
+    return digits > 0 && suffix[strlen(infix) + digits] == '\0';
+}
+
 /*
  * A new file's name has the pid in it, but in containers everybody may be number 1: one that is there already, left by
  * a process that was killed or in use by another host, is let be, and the next name taken.
@@ -147,18 +165,19 @@ safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
 static int
 open_temporary(struct safe_file *f, size_t size, int flags)
 {
+    mode_t mode = folder_file_mode(f->folder);
     unsigned i;
     int fd;
 
     if (f->kind == SAFE_FILE_PARTIAL) {
         snprintf(f->temporary, size, ".%s.part", f->name);
-        return file_openat(f->folder->fd, f->temporary, flags, 0666);
+        return file_openat(f->folder->fd, f->temporary, flags, mode);
     }
     snprintf(f->temporary, size, ".%s.tmp.%ld", f->name, (long)getpid());
-    fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
+    fd = file_openat(f->folder->fd, f->temporary, flags, mode);
     for (i = 0; fd == -EEXIST && i < TEMPORARY_TRIES; i++) {
         snprintf(f->temporary, size, ".%s.tmp.%ld%02u", f->name, (long)getpid(), i);
-        fd = file_openat(f->folder->fd, f->temporary, flags, 0666);
+        fd = file_openat(f->folder->fd, f->temporary, flags, mode);
     }
     return fd;
 }
@@ -315,8 +334,8 @@ safe_file_put(const struct folder *folder, const char *name, const void *data, s
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-enum chex_status
-file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
+static enum chex_status
+open_regular(int folder_fd, const char *path, int flags, int *fd, uint64_t *size, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     unsigned failures = 0;
@@ -325,7 +344,7 @@ file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_
 
     /* O_NONBLOCK: the open of a FIFO or of a device returns at once, and fstat() then says what it is. */
     do
-        *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0);
     while (*fd < 0 && file_try_again(errno, &failures));
     if (*fd < 0)
         return error_read(err, errno, "cannot open");
@@ -339,6 +358,18 @@ file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_
     if (status != CHEX_OK)
         close(*fd);
     return status;
+}
+
+enum chex_status
+file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
+{
+    return open_regular(folder_fd, path, 0, fd, size, err);
+}
+
+enum chex_status
+file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *size, struct chex_error *err)
+{
+    return open_regular(folder->fd, name, O_NOFOLLOW, fd, size, err);
 }
 
 enum chex_status

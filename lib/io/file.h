@@ -49,8 +49,9 @@ int file_pwrite(int fd, uint64_t offset, const void *data, size_t size);
 
 /* An open folder; every name is taken relative to fd, so a folder that is moved meanwhile stays the same one. */
 struct folder {
-    int fd;     /* -1 where it is not open */
-    char *path; /* as given, for messages */
+    int fd;          /* -1 where it is not open */
+    char *path;      /* as given, for messages */
+    bool is_private; /* folder_open_private() opened it: files made in it get mode 0600, else 0666 less the umask */
 };
 
 /*
@@ -58,7 +59,18 @@ struct folder {
  * folder_close() frees it.
  */
 enum chex_status folder_open(const char *path, bool create, struct folder *out, struct chex_error *err);
+/*
+ * Open the scratch folder `name` in `above`, where other users may write too.  With create, a missing one is made
+ * with mode 0700.  A symbolic link is not followed.  The opened folder must belong to this user, and no other user may
+ * write to it.  If others may read it, it gets mode 0700.  The caller uses it only relative to out->fd.
+ * CHEX_ERR_USAGE a link, a folder of another user, or one that others may write to: nothing in it was touched
+ * CHEX_ERR_WRITE, CHEX_ERR_MEMORY;  without create also CHEX_ERR_MISSING, CHEX_ERR_READ
+ */
+enum chex_status folder_open_private(const struct folder *above, const char *name, bool create, struct folder *out,
+                                     struct chex_error *err);
 void folder_close(struct folder *folder); /* zero-initialised or closed ones are allowed: fd 0 with path NULL */
+/* The mode of a new file in it, for open(). */
+mode_t folder_file_mode(const struct folder *folder);
 /* fsync the folder, so that renames in it survive a power loss. */
 enum chex_status folder_sync(const struct folder *folder, struct chex_error *err);
 /*
@@ -123,6 +135,9 @@ enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex
 enum chex_status safe_file_leave(struct safe_file *f, struct chex_error *err);
 void safe_file_free(struct safe_file *f); /* NULL is allowed */
 
+/* Is `suffix` what a temporary name has after ".NAME": ".tmp." and digits? */
+bool file_is_temporary_suffix(const char *suffix);
+
 /* All of it for a small file: create, write, commit. */
 enum chex_status safe_file_put(const struct folder *folder, const char *name, const void *data, size_t size,
                                struct chex_error *err);
@@ -135,6 +150,9 @@ enum chex_status safe_file_put(const struct folder *folder, const char *name, co
  * CHEX_ERR_MISSING; CHEX_ERR_NOT_IMAGE "not a regular file"; CHEX_ERR_READ.
  */
 enum chex_status file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err);
+/* The same for a file that this user made in the folder: a symbolic link in its place is CHEX_ERR_MISSING. */
+enum chex_status file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *size,
+                               struct chex_error *err);
 
 /* Fill data from offset, looping over short reads. */
 enum chex_status file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err);

@@ -46,7 +46,8 @@ read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], s
 static int
 write_text(const struct folder *folder, const char *name, const char *text)
 {
-    int fd = file_openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = file_openat(folder->fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+                         folder_file_mode(folder));
     int error;
 
     if (fd < 0)

@@ -40,19 +40,6 @@ behind_shard_name(const char *p)
     return p + 14;
 }
 
-/* ".tmp.PID", as file.c makes names. */
-static bool
-is_temporary(const char *p)
-{
-    static const char infix[] = ".tmp.";
-    size_t digits;
-
-    if (strncmp(p, infix, strlen(infix)) != 0)
-        return false;
-    digits = strspn(p + strlen(infix), "0123456789");
-    return digits > 0 && p[strlen(infix) + digits] == '\0';
-}
-
 /* "..NAME.part.tmp.PID": a copy that folder_own() began. */
 static bool
 is_copy_of_ours(const char *name)
@@ -60,7 +47,7 @@ is_copy_of_ours(const char *name)
     char base[SHARD_NAME_MAX + 16];
     const char *end = strstr(name, ".tmp.");
 
-    if (strncmp(name, "..", 2) != 0 || !end || !is_temporary(end) || (size_t)(end - name) > sizeof(base))
+    if (strncmp(name, "..", 2) != 0 || !end || !file_is_temporary_suffix(end) || (size_t)(end - name) > sizeof(base))
         return false;
     snprintf(base, sizeof(base), "%.*s", (int)(end - name - 1), name + 1);
     if (journal_is_name(base))
@@ -84,7 +71,7 @@ kind_of(const char *name)
     if (is_copy_of_ours(name))
         return FILE_LEFTOVER;
     for (i = 0; hidden && i < sizeof(small) / sizeof(small[0]); i++)
-        if (strncmp(base, small[i], strlen(small[i])) == 0 && is_temporary(base + strlen(small[i])))
+        if (strncmp(base, small[i], strlen(small[i])) == 0 && file_is_temporary_suffix(base + strlen(small[i])))
             return FILE_LEFTOVER;
     if (!rest)
         return FILE_FOREIGN;
@@ -93,7 +80,7 @@ kind_of(const char *name)
     if (strncmp(rest, DALI_INDEX_SUFFIX, strlen(DALI_INDEX_SUFFIX)) == 0)
         rest += strlen(DALI_INDEX_SUFFIX);
     if (hidden)
-        return is_temporary(rest) ? FILE_LEFTOVER : FILE_FOREIGN;
+        return file_is_temporary_suffix(rest) ? FILE_LEFTOVER : FILE_FOREIGN;
     return rest[0] == '\0' ? FILE_SHARD : FILE_FOREIGN;
 }
 

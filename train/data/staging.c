@@ -33,14 +33,6 @@ report_waiting(struct staging *s, bool waiting, const char *why)
     pthread_mutex_unlock(&s->mutex);
 }
 
-static char *
-copy_path(const char *folder, const struct chex_dataset *ds, char *out, size_t size)
-{
-    if (snprintf(out, size, "%s/chex-%s", folder, chex_dataset_info(ds)->id) >= (int)size)
-        out[0] = '\0';
-    return out;
-}
-
 /* ---- all shards -------------------------------------------------------------------------------------------------- */
 
 static void
@@ -94,53 +86,65 @@ share_out(struct staging *s, staging_work *work, struct chex_error *err)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool
-is_left_over(const char *name)
+/*
+ * Open DIR/chex-ID.  DIR is the user's choice and may be a link; chex-ID is a name that another user can guess and make
+ * first.
+ */
+static enum chex_status
+open_copy(const char *dir, const struct chex_dataset *ds, bool create, struct folder *out, struct chex_error *err)
 {
-    return name[0] == '.' && strstr(name, ".tmp.");
+    char name[sizeof(chex_dataset_info(ds)->id) + sizeof("chex-")];
+    struct chex_error why;
+    struct folder above;
+    enum chex_status status = folder_open(dir, create, &above, err);
+
+    if (status != CHEX_OK)
+        return status;
+    snprintf(name, sizeof(name), "chex-%s", chex_dataset_info(ds)->id);
+    status = folder_open_private(&above, name, create, out, err);
+    folder_close(&above);
+    if (status != CHEX_ERR_USAGE || !err)
+        return status;
+    why = *err;
+    return error_set(err, status, "--stage: %s; remove it, or give another DIR", why.text);
+}
+
+static bool
+is_temporary(const char *name)
+{
+    const char *infix = strstr(name, ".tmp.");
+
+    return name[0] == '.' && infix && infix > name && file_is_temporary_suffix(infix);
+}
+
+/* Is it the temporary name of a file of the copy? */
+static bool
+is_left_over(const struct staging *s, const char *name)
+{
+    size_t length = (size_t)(strstr(name, ".tmp.") - name) - 1;
+    bool ours = length == strlen(MANIFEST_NAME) && strncmp(name + 1, MANIFEST_NAME, length) == 0;
+    unsigned i;
+
+    for (i = 0; !ours && i < s->shards; i++) {
+        const char *shard = chex_dataset_shard(s->o.ds, i)->name;
+
+        ours = length == strlen(shard) && strncmp(name + 1, shard, length) == 0;
+    }
+    return ours;
 }
 
 static enum chex_status
 remove_leftovers(struct staging *s, struct chex_error *err)
 {
     struct folder_names names = {.count = 0};
-    enum chex_status status = folder_list(&s->folder, is_left_over, &names, err);
+    enum chex_status status = folder_list(&s->folder, is_temporary, &names, err);
     size_t i;
 
     for (i = 0; status == CHEX_OK && i < names.count; i++)
-        status = folder_remove(&s->folder, names.name[i], err);
+        if (is_left_over(s, names.name[i]))
+            status = folder_remove(&s->folder, names.name[i], err);
     folder_names_release(&names);
     return status;
-}
-
-/* Another user who may write there could put anything between the probe and its use. */
-static enum chex_status
-check_owner(const struct folder *folder, struct chex_error *err)
-{
-    struct stat st;
-
-    if (fstat(folder->fd, &st) != 0)
-        return error_system(err, CHEX_ERR_WRITE, errno, "'%s'", folder->path);
-    if (st.st_uid != geteuid())
-        return error_set(err, CHEX_ERR_USAGE, "'%s' belongs to another user (uid %lu)", folder->path,
-                         (unsigned long)st.st_uid);
-    return CHEX_OK;
-}
-
-static enum chex_status
-open_folder(struct staging *s, struct chex_error *err)
-{
-    struct folder above;
-    char path[4096];
-    enum chex_status status = folder_open(s->o.folder, true, &above, err);
-
-    folder_close(&above);
-    if (status != CHEX_OK)
-        return status;
-    if (!copy_path(s->o.folder, s->o.ds, path, sizeof(path))[0])
-        return error_set(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", s->o.folder);
-    status = folder_open(path, true, &s->folder, err);
-    return status == CHEX_OK ? check_owner(&s->folder, err) : status;
 }
 
 /* Another process that is at work there is waited for. */
@@ -180,19 +184,37 @@ check_space(struct staging *s, struct chex_error *err)
                      format_bytes_beside(bytes, available, needed), format_bytes_beside(available, bytes, there));
 }
 
+/* Is the folder's manifest a file with this text? */
+static bool
+has_manifest(const struct folder *folder, const struct buffer *text)
+{
+    struct buffer there = {0};
+    uint64_t size;
+    size_t got = 0;
+    int fd;
+    bool same;
+
+    if (file_open_own(folder, MANIFEST_NAME, &fd, &size, NULL) != CHEX_OK)
+        return false;
+    same = size == text->size && buffer_reserve(&there, text->size, NULL) == CHEX_OK &&
+           file_pread(fd, 0, there.data, text->size, &got, NULL) == CHEX_OK && got == text->size &&
+           memcmp(there.data, text->data, text->size) == 0;
+    close(fd);
+    buffer_release(&there);
+    return same;
+}
+
 static enum chex_status
 copy_manifest(struct staging *s, struct chex_error *err)
 {
-    struct buffer text = {0}, there = {0};
+    struct buffer text = {0};
     enum chex_status status = file_read(s->o.ds->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &text, err);
 
     if (status != CHEX_OK)
         error_context(err, status, "'%s/%s'", s->o.ds->folder.path, MANIFEST_NAME);
-    else if (file_read(s->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &there, NULL) != CHEX_OK || there.size != text.size ||
-             memcmp(there.data, text.data, text.size) != 0)
+    else if (!has_manifest(&s->folder, &text))
         status = safe_file_put(&s->folder, MANIFEST_NAME, text.data, text.size, err);
     buffer_release(&text);
-    buffer_release(&there);
     return status;
 }
 
@@ -225,8 +247,10 @@ count_there(struct staging *s)
 static enum chex_status
 stage(struct staging *s, struct chex_error *err)
 {
-    enum chex_status status = open_folder(s, err);
+    enum chex_status status;
 
+    (void)mkdir(s->o.folder, S_IRWXU); /* opening it reports an error */
+    status = open_copy(s->o.folder, s->o.ds, true, &s->folder, err);
     if (status == CHEX_OK)
         status = take_lock(s, err);
     if (status == CHEX_OK)
@@ -322,15 +346,18 @@ staging_end(struct staging *s, struct chex_error *err)
 }
 
 enum chex_status
-staging_open(const char *folder, const struct chex_dataset *ds, struct chex_dataset **out, struct chex_error *err)
+staging_open(const char *dir, const struct chex_dataset *ds, struct chex_dataset **out, struct chex_error *err)
 {
-    char path[4096];
-    enum chex_status status = chex_dataset_open(copy_path(folder, ds, path, sizeof(path)), out, err);
+    struct folder folder;
+    enum chex_status status = open_copy(dir, ds, false, &folder, err);
 
+    *out = NULL;
+    if (status == CHEX_OK)
+        status = dataset_open_in(&folder, out, err);
     if (status != CHEX_OK || strcmp(chex_dataset_info(*out)->id, chex_dataset_info(ds)->id) == 0)
         return status;
-    status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is the data set %s, not %s", path, chex_dataset_info(*out)->id,
-                       chex_dataset_info(ds)->id);
+    status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is the data set %s, not %s", (*out)->folder.path,
+                       chex_dataset_info(*out)->id, chex_dataset_info(ds)->id);
     chex_dataset_close(*out);
     *out = NULL;
     return status;

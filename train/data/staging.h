@@ -1,11 +1,15 @@
 /*
- * staging.h - a copy of a data set on a disk that is nearer, made once and used by all processes of a node
+ * staging.h - a copy of a data set on a local disk, made once and used by all processes of a node
  *
- * In the folder of --stage, DIR/chex-ID with ID the id of the data set: so a copy of another data set is never taken
- * for this one, and several may lie there.  A shard gets its name when it is whole (safe_file) and has the SHA-256 of
- * the manifest; one that is there already is read, and believed only where all its checksums are right, and that of the
- * manifest over them (where it has none, the SHA-256).  manifest.json comes last.  The copy
- * stays for the next run, until a user removes DIR/chex-ID.
+ * The copy is in DIR/chex-ID, with DIR from --stage and ID the id of the data set, so copies of several data sets can
+ * share one DIR.  A shard gets its name once it is complete (safe_file) and has the SHA-256 of the manifest.  A shard
+ * that is already there is read.  It counts only if the checksums of all its records and the manifest's checksum over
+ * them match (without such a checksum: the SHA-256).  manifest.json is written last.  The copy stays for the next run,
+ * until a user removes DIR/chex-ID.
+ *
+ * DIR may be /tmp, where other users can make or exchange DIR/chex-ID.  So folder_open_private() opens it: no link is
+ * followed, and the folder must be this user's alone.  All files are read and written relative to that opened folder.
+ * Only temporary files of the copy's own names are removed.
  *
  * A lock (lock.h) keeps processes apart; a process that does not get it waits, and then finds what the other one has
  * copied.  A shard whose source is damaged is left out: its records are read and checked where they are.
@@ -55,13 +59,17 @@ bool staging_progress(struct staging *s, struct staging_progress *out);
 /*
  * Free s (NULL is allowed).  One that has not ended is stopped: what it has copied stays.
  * CHEX_ERR_WRITE    no space ("'/scratch' has 2.0 GB free, 7.4 GB are needed for ..."), or what the disk said
- * CHEX_ERR_USAGE    DIR/chex-ID belongs to another user
+ * CHEX_ERR_USAGE    DIR/chex-ID is a link, a folder of another user, or one that other users may write to
  * CHEX_ERR_MISSING, CHEX_ERR_READ of the data set;  CHEX_ERR_STOPPED;  CHEX_ERR_MEMORY
  */
 enum chex_status staging_end(struct staging *s, struct chex_error *err);
 
-/* Open the copy that lies in DIR.  It is of the same id as ds, else CHEX_ERR_INCOMPATIBLE.  chex_dataset_close() */
-enum chex_status staging_open(const char *folder, const struct chex_dataset *ds, struct chex_dataset **out,
+/*
+ * Open the copy in DIR, to be closed by chex_dataset_close().
+ * CHEX_ERR_INCOMPATIBLE  its id is not that of ds
+ * CHEX_ERR_USAGE         as in staging_end();  else as chex_dataset_open()
+ */
+enum chex_status staging_open(const char *dir, const struct chex_dataset *ds, struct chex_dataset **out,
                               struct chex_error *err);
 
 #endif

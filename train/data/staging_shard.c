@@ -60,7 +60,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
 
 /*
  * The same for a file that lies there, by the checksums of its records and the manifest's over these, which takes a
- * twentieth of the time: damage by a copy or a disk is noticed, and no other user may write there.
+ * twentieth of the time: damage by a copy or a disk is noticed, and no other user can write there.
  */
 static enum chex_status
 check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
@@ -92,7 +92,7 @@ staging_probe_shard(struct staging *s, unsigned shard, struct chex_error *err)
     uint64_t size;
     int fd;
 
-    if (file_open(s->folder.fd, info->name, &fd, &size, &why) != CHEX_OK)
+    if (file_open_own(&s->folder, info->name, &fd, &size, &why) != CHEX_OK)
         return CHEX_OK;
     if (size != info->size)
         status = CHEX_ERR_TRUNCATED;

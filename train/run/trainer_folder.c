@@ -24,7 +24,7 @@ is_left_over(const char *name)
 
     if (strcmp(name, CHECKPOINT_NEXT) == 0)
         return true;
-    if (!infix || infix[5] == '\0' || strspn(infix + 5, "0123456789") != strlen(infix + 5))
+    if (!infix || !file_is_temporary_suffix(infix))
         return false;
     for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if (strncmp(name, ours[i], strlen(ours[i])) == 0)
