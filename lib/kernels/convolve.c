@@ -1,13 +1,13 @@
 /*
  * convolve.c - see convolve.h
  *
- * One kernel does both passes: LANES columns at once, two rows at a time.  The row pass gives it a strip of LANES rows
- * that has been transposed, and transposes its result back, which costs less than sums along a row would.
+ * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass transposes a
+ * strip of LANES rows, calls the same kernel, and transposes the result back; this costs less than sums along a row.
  *
- * The kernel is built on one operation, pairwise multiply-add of 16-bit integers, that nearly every CPU has but that
- * C cannot say; the rest is GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits; a
- * factor comes in two parts (resample_axis.h), whose sums are added up modulo 2^32 and joined at the end: integers,
- * so the result is the same whatever the order.
+ * The kernel needs one operation that C cannot express: the pairwise multiply-add of 16-bit integers, which nearly every
+ * CPU has.  The rest uses GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits.  A factor
+ * has a high and a low part (resample_axis.h); each part has its own sum modulo 2^32, and the end joins the two sums.
+ * All of it is integer arithmetic, so the result does not depend on the order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -64,7 +64,7 @@ swap_halves(bytes16 v)
     return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-/* To 16 bits: a zero byte beside each, behind or before it as the CPU orders them. */
+/* Widen to 16 bits: add a zero byte after or before each byte, depending on the byte order of the CPU. */
 static inline short8
 widen_first(bytes16 v)
 {
@@ -96,7 +96,7 @@ multiply_add(short8 a, short8 b)
 #endif
 }
 
-/* Two numbers, four times. */
+/* Repeat a pair of numbers four times. */
 static inline short8
 repeat(const int16_t *pair)
 {
@@ -118,7 +118,7 @@ to_byte(uint32_t sum)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* The same for four sums; the bytes stay in the lowest bits of each lane.  A comparison yields all bits or none. */
+/* Like clip8() for four sums; each byte is in the lowest bits of its lane.  A comparison yields all bits or none. */
 static inline uint4
 to_bytes(uint4 sum)
 {
@@ -129,7 +129,7 @@ to_bytes(uint4 sum)
     return (uint4)(value & 255);
 }
 
-/* The lowest bytes of 16 lanes in a row: as 4 x 4 bytes first, which interleaving its halves twice transposes. */
+/* Pack the lowest bytes of 16 lanes into one vector: as a 4 x 4 matrix, transposed by interleaving its halves twice. */
 static inline bytes16
 pack(uint4 a, uint4 b, uint4 c, uint4 d)
 {
@@ -140,8 +140,8 @@ pack(uint4 a, uint4 b, uint4 c, uint4 d)
 }
 
 /*
- * One output sample of each of LANES columns; low and high have an even number of factors, count of them not 0.
- * coarse, a constant where this is expanded: the low parts are all 0.
+ * Compute one output sample for each of LANES columns.  low and high have an even number of factors; count of them are not
+ * padding.  coarse: all low parts are 0; it is a constant wherever this function is expanded.
  */
 static inline void
 convolve_lanes(const uint8_t *from, size_t stride, const int16_t *low, const int16_t *high, uint32_t count, bool coarse,
@@ -173,7 +173,7 @@ convolve_lanes(const uint8_t *from, size_t stride, const int16_t *low, const int
                     to_bytes((high2 << RESAMPLE_LOW_BITS) + low2), to_bytes((high3 << RESAMPLE_LOW_BITS) + low3)));
 }
 
-/* The same for one column. */
+/* Like column_block() for one column. */
 static void
 convolve_lane(const uint8_t *from, size_t stride, const int16_t *low, const int16_t *high, uint32_t count, uint8_t *out)
 {
@@ -184,7 +184,7 @@ convolve_lane(const uint8_t *from, size_t stride, const int16_t *low, const int1
     *out = to_byte(sum);
 }
 
-/* One output row, by the kernels for all factors. */
+/* Compute one output row with the kernels that take any factor. */
 static void
 convolve_column_row(const struct resample_axis *axis, uint32_t o, const uint8_t *from, size_t stride, uint32_t width,
                     uint8_t *out)
@@ -269,14 +269,14 @@ convolve_rows_scratch(const struct resample_axis *axis, size_t *size)
     return size_add(axis->in, axis->out, &lines) && size_mul(lines, LANES, size);
 }
 
-/* Strips of LANES rows, transposed. */
+/* The row pass: transpose strips of LANES rows and resize their columns. */
 static void
 convolve_rows_turned(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows,
                      size_t stride, uint32_t count, uint8_t *scratch, uint8_t *out)
 {
     uint8_t *strip = scratch, *result = scratch + (size_t)axis->in * LANES; /* [in][LANES], [out][LANES] */
 
-    if (count < LANES) /* lanes that no row fills */
+    if (count < LANES) /* zero the lanes without a row */
         memset(strip, 0, (size_t)axis->in * LANES);
     for (uint32_t y = 0; y < count; y += LANES) {
         uint32_t n = count - y < LANES ? count - y : LANES;
@@ -287,7 +287,7 @@ convolve_rows_turned(const struct convolve_kind *kind, const struct resample_axi
     }
 }
 
-/* An axis that is even but for its ends: along the row. */
+/* An axis with equal factors except at its ends: convolve along the row. */
 static void
 convolve_row_along(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *row, uint8_t *out)
 {
@@ -310,7 +310,7 @@ convolve_rows(const struct convolve_kind *kind, const struct resample_axis *axis
 {
     uint32_t even = axis->even_to - axis->even_from;
 
-    /* Ends of more than a few samples do not occur with 8 small factors, but nothing rests on that. */
+    /* With 8 small factors an end has only a few samples; for longer ends use the general kernel. */
     if (even == 0 || axis->out - even > 8) {
         convolve_rows_turned(kind, axis, rows, stride, count, scratch, out);
         return;

@@ -1,8 +1,8 @@
 /*
  * convolve.h - the two passes of a separable convolution of bytes, in fixed point
  *
- * A sum of factors times samples fits into 32 bits with its sign (weights add up to 1 << RESAMPLE_PRECISION); it is
- * rounded half up and cut to 0 .. 255.  Only resample.c uses this.
+ * A sum of factors times samples fits into a signed 32-bit integer, because the weights add up to 1 << RESAMPLE_PRECISION.
+ * It is rounded half up and clipped to 0 .. 255.  Only resample.c uses this interface.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,14 +14,14 @@
 struct small_factors;
 
 /*
- * One output row from f->count rows of `width` samples, `stride` apart; small factors (convolve_private.h).
+ * Compute one output row from f->count rows of `width` samples, `stride` bytes apart; small factors (convolve_private.h).
  */
 typedef void convolve_small_columns_fn(const uint8_t *from, size_t stride, const struct small_factors *f,
                                        uint32_t width, uint8_t *out);
-/* `count` output samples of a row, each from 8 samples, at a distance of 4. */
+/* Compute `count` output samples of a row; each uses 8 samples and begins 4 samples after the one before. */
 typedef void convolve_small_rows_fn(const uint8_t *from, const struct small_factors *f, uint32_t count, uint8_t *out);
 
-/* The implementations, in order of preference; the last one is plain C and always there.  All give the same bytes. */
+/* The implementations in order of preference; the last is plain C and always available.  All give the same bytes. */
 struct convolve_kind {
     const char *name; /* "avx2", "sse4.1", "neon", "c" */
     bool (*supported)(void);
@@ -31,13 +31,13 @@ struct convolve_kind {
 
 extern const struct convolve_kind convolve_kinds[]; /* ends with a NULL name */
 
-/* The first that this CPU supports. */
+/* The first implementation that this CPU supports. */
 const struct convolve_kind *convolve_best(void);
 
 /*
  * Resize every column.
- * rows    rows of `width` samples, `stride` bytes apart, beginning with row first_row of axis->in; only those that the
- *         table names are read
+ * rows    rows of `width` samples, `stride` bytes apart, beginning with row first_row of axis->in; reads only the rows
+ *         that the table uses
  * out     [axis->out][width]
  */
 void convolve_columns(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows,
@@ -52,7 +52,7 @@ void convolve_columns(const struct convolve_kind *kind, const struct resample_ax
 void convolve_rows(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows,
                    size_t stride, uint32_t count, uint8_t *scratch, uint8_t *out);
 
-/* False where the size does not fit. */
+/* Returns false if the size does not fit into size_t. */
 bool convolve_rows_scratch(const struct resample_axis *axis, size_t *size);
 
 #endif

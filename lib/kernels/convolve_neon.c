@@ -13,13 +13,13 @@
 
 #define WIDTH 16
 
-/* Factors are 0 .. 128 and sums below 2^15: unsigned arithmetic serves. */
+/* Factors are 0 .. 128 and sums are below 2^15, so unsigned arithmetic is enough. */
 static inline uint8x16_t
 to_bytes(uint16x8_t first, uint16x8_t second, unsigned bits)
 {
     int16x8_t shift = vdupq_n_s16((int16_t) - (int)bits);
 
-    /* vrshl adds the half that is rounded by; 0 bits are no shift. */
+    /* vrshl adds one half before it shifts; a shift by 0 changes nothing. */
     return vcombine_u8(vqmovn_u16(vrshlq_u16(first, shift)), vqmovn_u16(vrshlq_u16(second, shift)));
 }
 
@@ -47,14 +47,14 @@ convolve_small_columns_neon(const uint8_t *from, size_t stride, const struct sma
 
     for (; end - x >= WIDTH; x += WIDTH)
         columns(from + x, stride, f, out + x);
-    /* The last ones once more, so that a whole register ends with them. */
+    /* Compute the last WIDTH samples again, so that a whole register ends at the last one. */
     if (x < end && end >= WIDTH)
         columns(from + end - WIDTH, stride, f, out + end - WIDTH), x = end;
     for (; x < end; x++)
         out[x] = convolve_small_one(from + x, stride, f);
 }
 
-/* vld4 parts the samples by their number modulo 4. */
+/* vld4 splits the samples by their index modulo 4. */
 static inline void
 row(const uint8_t *from, const struct small_factors *f, uint8_t *out)
 {

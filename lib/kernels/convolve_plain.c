@@ -1,5 +1,5 @@
 /*
- * convolve_plain.c - small factors in plain C: what the versions for one CPU are tested against
+ * convolve_plain.c - small factors in plain C; the tests compare the vector versions with it
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * convolve_private.h - kernels for factors that are small, behind convolve.h
+ * convolve_private.h - kernels for small factors, called through convolve.h
  *
- * Where a side shrinks by a power of two, bilinear factors are small whole numbers over a power of two (1 3 5 7 7 5 3 1
- * over 32 for 1024 to 256).  Then 8-bit factors and 16-bit sums are exact: factors are not negative, those of an output
- * sample add up to at most 128, so a sum is at most 128 * 255 and with its rounding half, 64, below 2^15.
+ * If a side shrinks by a power of two, the bilinear factors are small integers over a power of two: 1 3 5 7 7 5 3 1 over 32
+ * for 1024 to 256.  Then 8-bit factors and 16-bit sums are exact.  No factor is negative, and the factors of an output
+ * sample add up to at most 128.  So a sum is at most 128 * 255, and with the half for rounding, 64, still below 2^15.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,14 +12,14 @@
 
 #include "kernels/convolve.h"
 
-/* The factors of one output sample, an even number of them (0 behind the last), and how far a sum is shifted. */
+/* The factors of one output sample, padded with 0 to an even number, and the shift of its sum. */
 struct small_factors {
     const int8_t *factor;
-    uint32_t count; /* that are not padding */
+    uint32_t count; /* factors without the padding */
     unsigned bits;  /* 0 .. 7 */
 };
 
-/* Plain C: for the samples that other kernels leave over. */
+/* Plain C, for the samples that do not fill a register. */
 uint8_t convolve_small_one(const uint8_t *from, size_t stride, const struct small_factors *f);
 
 convolve_small_columns_fn convolve_small_columns_c;

@@ -1,18 +1,18 @@
 /*
- * convolve_small.h - convolution with small factors (convolve_private.h), for one width of register
+ * convolve_small.h - convolution with small factors (convolve_private.h), for one register width
  *
  * Included by convolve_x86.c once for each width, after it has defined
  *     SMALL_TARGET      the function attribute      SMALL_NAME(x)   x with the width in its name
  *     vec               the register type           V(op)           the intrinsic of this name for it
  *     LOAD(p), STORE(p, v)
- *     IN_ORDER(v)       32-bit parts back in order, after the packs of small_rows have mixed the 128-bit lanes
+ *     IN_ORDER(v)       restores the order of the 32-bit parts, after the packs of small_rows mixed the 128-bit lanes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 
 #define WIDTH ((ptrdiff_t)sizeof(vec))
 
-/* WIDTH columns: rows in pairs, byte beside byte, which is what maddubs takes. */
+/* Compute WIDTH columns.  The bytes of two rows are interleaved, as maddubs needs them. */
 static inline SMALL_TARGET void
 SMALL_NAME(columns)(const uint8_t *from, size_t stride, const struct small_factors *f, uint8_t *out)
 {
@@ -38,14 +38,14 @@ SMALL_NAME(convolve_small_columns)(const uint8_t *from, size_t stride, const str
 
     for (; end - x >= WIDTH; x += WIDTH)
         SMALL_NAME(columns)(from + x, stride, f, out + x);
-    /* The last ones once more, so that a whole register ends with them. */
+    /* Compute the last WIDTH samples again, so that a whole register ends at the last one. */
     if (x < end && end >= WIDTH)
         SMALL_NAME(columns)(from + end - WIDTH, stride, f, out + end - WIDTH), x = end;
     for (; x < end; x++)
         out[x] = convolve_small_one(from + x, stride, f);
 }
 
-/* WIDTH outputs at a distance of 4 samples, with 8 factors: sums of 4 samples at a time fill a 32-bit part. */
+/* Compute WIDTH outputs, 4 samples apart, with 8 factors: the sum of 4 samples fills a 32-bit part. */
 static inline SMALL_TARGET void
 SMALL_NAME(row)(const uint8_t *from, vec factors0, vec factors1, vec half, __m128i bits, uint8_t *out)
 {

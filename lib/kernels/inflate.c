@@ -1,8 +1,8 @@
 /*
  * inflate.c - see inflate.h
  *
- * Here are the stream, the headers of its blocks, and blocks that are stored; inflate_loop.h is the loop over the
- * others.
+ * This file reads the stream header, the block headers and the stored blocks.  inflate_loop.h has the loop over the
+ * compressed blocks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,8 +15,8 @@
 #include <string.h>
 
 /*
- * Making the tables of a block takes as long as thousands of bytes of output do, and a block may be of ten bits.
- * zlib's smallest buffer makes blocks of 127 symbols; a stream of much smaller blocks is left to zlib.
+ * Building the tables of a block takes as long as decoding thousands of bytes, but a block may have only ten bits.  zlib's
+ * smallest buffer makes blocks of 127 symbols.  A stream of much smaller blocks is refused, and zlib decodes it.
  */
 #define BLOCK_OUTPUT 100
 #define BLOCKS_LEAST 256
@@ -44,7 +44,7 @@ fixed_tables(struct inflater *t)
     return inflater_make_tables(t, LITLEN_CODES, DIST_CODES);
 }
 
-/* The code that the code lengths are in: symbol and bits for each value of the next 7 bits. */
+/* Read the code of the code lengths: symbol and bits for each value of the next 7 bits. */
 static bool
 read_length_code(struct stream *s, unsigned symbols, uint8_t *symbol, uint8_t *bits)
 {
@@ -105,7 +105,7 @@ stored_block(struct stream *s)
 {
     uint32_t size;
 
-    /* Back to the byte behind the last one used. */
+    /* Return the unused whole bytes: go back to the byte after the last one used. */
     take(s, s->count & 7);
     s->in -= s->count >> 3;
     s->bits = s->count = 0;
@@ -186,7 +186,7 @@ inflater_free(struct inflater *t)
 bool
 inflater_begin(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
 {
-    /* Deflate, a window of 32 KiB, no dictionary. */
+    /* Accept deflate with a window of 32 KiB and no dictionary. */
     if (in_size < 8 || in[0] != 0x78 || (in[1] & 0x20) != 0 || (in[0] * 256 + in[1]) % 31 != 0)
         return false;
     t->stream = (struct stream){
@@ -202,7 +202,7 @@ inflater_begin(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *o
     return true;
 }
 
-/* The header of a block, and all of one that is stored. */
+/* Read the header of a block; copy the block if it is stored. */
 static bool
 begin_block(struct inflater *t, struct stream *s)
 {
@@ -222,7 +222,7 @@ begin_block(struct inflater *t, struct stream *s)
     return type == 1 ? fixed_tables(t) : type == 2 && dynamic_tables(t, s);
 }
 
-/* To `stop`, or to the end of the last block. */
+/* Inflate to `stop` or to the end of the last block. */
 static bool
 run_blocks(struct inflater *t, const uint8_t *stop)
 {
@@ -244,7 +244,7 @@ run_blocks(struct inflater *t, const uint8_t *stop)
     return true;
 }
 
-/* What may have been written behind the end is no part of the stream, which is refused then. */
+/* Compute the Adler-32 up to s->out.  Bytes after the end may be written, but then the stream is refused. */
 static void
 check_sum(struct stream *s)
 {
@@ -272,7 +272,7 @@ inflater_end(struct inflater *t)
     struct stream *s = &t->stream;
     const uint8_t *p = s->in_end;
 
-    /* Whole bytes that were loaded and not used go back; then the stream must end where the checksum begins. */
+    /* Without the whole bytes that were loaded but not used, the stream must end where the checksum begins. */
     if (!run_blocks(t, s->out_end) || s->in_block || !s->last || s->in - (s->count >> 3) != p || s->out != s->out_end)
         return false;
     check_sum(s);

@@ -1,29 +1,29 @@
 /*
  * inflate_loop.h - the loop over a block of Huffman codes, for one kind of CPU
  *
- * Included once for each, after it has defined
+ * One file for each kind of CPU includes this header, after it has defined
  *     LOOP_TARGET         the function attribute          LOOP_NAME(x)   x with the kind in its name
  *     LOOP_LOWEST(v, n)   the lowest n bits of v; n is below 64 in its lowest 8 bits
  *     LOOP_UNLESS(to, condition, from)     to = from unless condition, without a branch
- *     LOOP_KEEP(pointer)                   keeps the compiler from adding it to others before it is known
- *     LOOP_SPREAD(out, distance)           16 bytes to out, those before it over and over; distance is 1 to 15
+ *     LOOP_KEEP(pointer)                   prevents the compiler from adding it to others before it is known
+ *     LOOP_SPREAD(out, distance)           writes 16 bytes to out that repeat the `distance` bytes before; 1 to 15
  *
- * Filtered rows of a radiograph are short runs of literals between short matches.  A branch cannot predict which comes
- * next, and a wrong prediction costs more than all other work, so the loop has no such branch.  An iteration takes up
- * to three literals, or up to two and a length, from the table `first`.  Then it looks into `second`, where a distance
- * and up to three more literals stand side by side, and takes the one that the entry of `first` names.  Either way it
- * copies 16 bytes to the output, from further up or from the table, and counts the valid ones.
+ * Filtered rows of a radiograph are short runs of literals between short matches.  The CPU cannot predict which of the two
+ * comes next, and a wrong prediction costs more than all other work.  So the loop has no branch for it.  An iteration
+ * takes up to three literals, or up to two literals and a length, from the table `first`.  Then it reads an entry of
+ * `second`, which has a distance and also up to three more literals.  The entry of `first` selects one of the two.  In
+ * both cases it copies 16 bytes to the output, from earlier output or from the table, and counts the valid ones.
  *
- * The critical path of an iteration is two look-ups and two shifts; the refill of the bits runs beside the second
- * look-up and leaves at least 56 bits.  A distance takes at most 21 of them, the literals and the length of the next
- * iteration take 10, and the rest suffices for the index into `second`.
+ * The critical path of an iteration is two look-ups and two shifts.  The refill runs in parallel with the second look-up
+ * and leaves at least 56 bits.  A distance takes at most 21 of them, the literals and the length of the next iteration
+ * take 10, and the remaining bits are enough for the index into `second`.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 
 /* ---- one symbol at a time ------------------------------------------------------------------------------------- */
 
-/* match() and symbol() are rare, and within the loop would take registers from it: so they stay outside. */
+/* match() and symbol() are rare.  Inlined into the loop they would take registers from it, so they are not inlined. */
 
 static inline LOOP_TARGET void
 LOOP_NAME(drop)(struct stream *s, uint32_t n)
@@ -32,7 +32,7 @@ LOOP_NAME(drop)(struct stream *s, uint32_t n)
     s->count -= n;
 }
 
-/* A distance's code and extra bits; 0 for an invalid one. */
+/* Decode a distance: its code and extra bits.  Returns 0 for an invalid code. */
 static inline LOOP_TARGET size_t
 LOOP_NAME(read_distance)(const struct inflater *t, struct stream *s)
 {
@@ -52,7 +52,7 @@ LOOP_NAME(read_distance)(const struct inflater *t, struct stream *s)
     return (e >> 16) + (size_t)(LOOP_LOWEST(before, BITS(e)) >> DIST_CODE_BITS(e));
 }
 
-/* Up to 15 bytes behind the match are written too. */
+/* Copy a match.  May write up to 15 bytes after its end. */
 static inline LOOP_TARGET void
 LOOP_NAME(copy)(uint8_t *out, size_t distance, size_t length)
 {
@@ -65,14 +65,14 @@ LOOP_NAME(copy)(uint8_t *out, size_t distance, size_t length)
     }
     LOOP_SPREAD(out, distance);
     if (length > 16) {
-        size_t step = 16 - 16 % distance; /* as many whole distances as fit */
+        size_t step = 16 - 16 % distance; /* the largest multiple of distance up to 16 */
 
         for (from = out, out += step; out < end; out += step)
             memmove(out, from, 16);
     }
 }
 
-/* A match whose length is known. */
+/* Copy a match of known length. */
 static LOOP_TARGET __attribute__((noinline)) enum block_end
 LOOP_NAME(match)(const struct inflater *t, struct stream *s, size_t length)
 {
@@ -85,7 +85,7 @@ LOOP_NAME(match)(const struct inflater *t, struct stream *s, size_t length)
     return BLOCK_GOES_ON;
 }
 
-/* A literal, a match, or the end: 20 bits at most for a length with its code, 28 for the distance. */
+/* Decode a literal, a match or the end of the block.  A length takes at most 20 bits, a distance 28. */
 static LOOP_TARGET __attribute__((noinline)) enum block_end
 LOOP_NAME(symbol)(const struct inflater *t, struct stream *s)
 {
@@ -121,11 +121,11 @@ LOOP_NAME(symbol)(const struct inflater *t, struct stream *s)
         count |= 56;                               \
     } while (0)
 
-/* Registers to and from the stream.  Above its 6 bits, count has bits of the entries that were added. */
+/* Load the stream into registers and store it.  Above its 6 bits, count has other bits of the entries added to it. */
 #define PUT() (s.bits = bits, s.count = (unsigned)count & 63, s.in = in, s.out = out)
 #define GET() (bits = s.bits, count = s.count, in = s.in, out = s.out)
 
-/* near, a constant where this is expanded: a distance may reach over the beginning. */
+/* near: a distance may reach before the beginning of the output; a constant wherever this is expanded. */
 static inline __attribute__((always_inline)) LOOP_TARGET enum block_end
 LOOP_NAME(iterations)(const struct inflater *t, struct stream *stream, const uint8_t *stop, bool near)
 {
@@ -173,7 +173,7 @@ LOOP_NAME(iterations)(const struct inflater *t, struct stream *stream, const uin
                    (size_t)(LOOP_LOWEST(bits, next) >> (second[index + 1] & 63));
         from = (const uint8_t *)((uintptr_t)out - distance);
         LOOP_UNLESS(from, first >> 8, second + index + 1);
-        /* The distance is 0 where no entry of `second` holds it whole. */
+        /* The distance is 0 if it does not fit into an entry of `second`. */
         if (from == out || (near && first >> 8 && distance > (size_t)(out - s.out_begin))) {
             PUT();
             end = LOOP_NAME(match)(t, &s, length);
@@ -200,7 +200,7 @@ LOOP_NAME(inflater_block)(const struct inflater *t, struct stream *stream, const
 
     if (stream->out <= far)
         end = LOOP_NAME(iterations)(t, stream, stop < far ? stop : far, true);
-    /* Behind that no distance reaches over the beginning. */
+    /* After 32 KiB of output no distance can reach before the beginning. */
     if (end == BLOCK_GOES_ON && stream->out <= stop)
         end = LOOP_NAME(iterations)(t, stream, stop, false);
     return end;

@@ -1,22 +1,22 @@
 /*
- * inflate_private.h - the tables that inflate_tables.c makes, and the loops that read them
+ * inflate_private.h - the tables that inflate_tables.c builds, and the loops that read them
  *
- * An iteration of the loop (inflate_loop.h) looks into `first`, and then into `second`.  Rare symbols stand in neither:
- * they are decoded one by one, from `symbol` and `dist`.
+ * An iteration of the loop (inflate_loop.h) reads an entry of `first`, then one of `second`.  Rare symbols are in neither
+ * table; they are decoded one by one, from `symbol` and `dist`.
  *
- * Entries of symbol, 64 bits; they are sums, so that those of symbols behind each other are joined by adding them:
+ * Entries of symbol, 64 bits.  They are sums: adding the entries of consecutive symbols joins them.
  *     0-5 bits of the code; 10 it is a length, 16-23 that length, at most LOOP_COPY; 24-25 how many literals, 32-55 the
  *     literals; 26-29 bits of the literals' codes
- *   or, with bit 15, which no iteration holds:
- *     length      bit 11; 0-5 bits of its code and the extra bits behind it; 16-24 before its extra bits; 26-29 bits of
- *                 its code.  Those that are above LOOP_COPY or have extra bits
+ *   or, with bit 15, symbols that an iteration cannot decode:
+ *     length      bit 11; 0-5 bits of its code with the extra bits; 16-24 the length without its extra bits; 26-29 bits
+ *                 of its code.  For lengths above LOOP_COPY or with extra bits
  *     end         bit 12; 0-5 bits of its code
- *     subtable    bit 13; 0-5 bits of this table's index; 26-29 those of the other one's; 32-63 where it begins
+ *     subtable    bit 13; 0-5 bits of this table's index; 26-29 bits of the subtable's index; 32-63 its first entry
  *     invalid     none of these
  * Entries of dist, 32 bits:
- *     0-5 bits of the code and the extra bits; 8-11 of the code alone; 16-31 a distance before its extra bits
- *     subtable    bit 15; 0-5 and 8-11 as above; 16-31 where it begins
- *     invalid     bit 15; 16-31 are 0, and the others whatever they are
+ *     0-5 bits of the code with the extra bits; 8-11 bits of the code; 16-31 the distance without its extra bits
+ *     subtable    bit 15; 0-5 and 8-11 as above; 16-31 its first entry
+ *     invalid     bit 15; 16-31 are 0; the other bits have no meaning
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,15 +28,15 @@
 #include <string.h>
 
 #define MAX_BITS     15
-#define LITLEN_BITS  10 /* the index of symbol */
-#define LOOP_BITS    9  /* that of what an iteration begins with: more do not fit into the cache as well */
+#define LITLEN_BITS  10 /* index of symbol */
+#define LOOP_BITS    9  /* index of first; larger tables do not fit into the L1 cache */
 #define DIST_BITS    8
 #define LITLEN_CODES 288
 #define DIST_CODES   32
 #define LENGTH_CODES 19
 /*
- * First level and the largest second levels of a complete code of at most 15 bits: 1,334 entries for 286 symbols and
- * 10 bits, 402 for 30 and 8 (zlib's examples/enough.c counts them); bounds are checked all the same.
+ * The first level plus the largest second levels of a complete code of at most 15 bits: 1,334 entries for 286 symbols and 10
+ * bits, 402 for 30 symbols and 8 bits (counted by zlib's examples/enough.c).  The code checks the bounds anyway.
  */
 #define LITLEN_ENTRIES 1536
 #define DIST_ENTRIES   512
@@ -50,7 +50,7 @@
 #define IS_OTHER          0x8000u
 #define IS_OTHER_DIST     0x8000u
 #define BITS(e)           ((unsigned)(e)&63)
-#define LENGTH(e)         ((unsigned)((e) >> 16) & 511) /* where there is no literal */
+#define LENGTH(e)         ((unsigned)((e) >> 16) & 511) /* if the entry has no literal */
 #define COUNT(e)          ((unsigned)((e) >> 24) & 3)
 #define CODE_BITS(e)      ((unsigned)((e) >> CODE_SHIFT) & 15)
 #define CODE_SHIFT        26
@@ -58,34 +58,35 @@
 #define DIST_CODE_SHIFT   8
 
 struct stream {
-    const uint8_t *in, *in_end; /* in may run over the end by the slack */
+    const uint8_t *in, *in_end; /* in may pass in_end by INFLATER_IN_SLACK */
     uint64_t bits;
-    unsigned count; /* of bits that are there */
+    unsigned count; /* valid bits in bits */
     uint8_t *out, *out_begin, *out_end;
-    uint8_t *checked; /* the Adler-32 of what stands before is in adler */
+    uint8_t *checked; /* adler is the Adler-32 of the output before this */
     uint32_t adler;
-    size_t tables;       /* that may be made yet */
-    bool in_block, last; /* inside a block of codes; it, or the one just ended, is the last */
+    size_t tables;       /* number of tables that may still be built */
+    bool in_block, last; /* inside a compressed block; the current or just ended block is the last */
 };
 
 enum block_end { BLOCK_DAMAGED, BLOCK_ENDED, BLOCK_GOES_ON };
 
 struct inflater {
     /*
-     * What comes second in an iteration, as bytes; here, so that its address is that of all.
-     *     [0] where there is no length so far: literals.  Bits of their codes, and in bits 6-7 how many; the literals
-     *     [1] where there is one: the distance, as in dist.  0 where dist has no such entry and for one below 16, whose
-     *         copy may overlap itself
+     * The second look-up of an iteration, as bytes.  It is the first member, so its address is that of the struct.
+     *     [0] used if the first look-up found no length: up to three literals.  Bits 0-5 of byte 0: bits of their
+     *         codes; bits 6-7: their number; bytes 1-3: the literals
+     *     [1] used if the first look-up found a length: the distance, as in dist.  0 if dist has no such entry, or if
+     *         the distance is below 16, because then the copy may overlap itself
      */
     uint8_t second[1 << DIST_BITS][2][4];
-    /* What comes first: the lower 16 bits of an entry as in symbol, and what it stands for; three arrays, so that each
-       look-up is one instruction. */
+    /* The first look-up: the lower 16 bits of an entry as in symbol, and its literals and length.  Three arrays, so that
+       each look-up is one instruction. */
     uint16_t first[1 << LOOP_BITS];
-    uint8_t count[1 << LOOP_BITS];                                   /* of literals */
-    uint8_t literals[1 << LOOP_BITS][4];                             /* three, and the length */
-    uint64_t symbol[LITLEN_ENTRIES];                                 /* with the second level */
-    uint32_t dist[DIST_ENTRIES];                                     /* the same */
-    uint64_t litlen_payload[LITLEN_CODES], dist_payload[DIST_CODES]; /* entries without the bits of their codes */
+    uint8_t count[1 << LOOP_BITS];                                   /* number of literals */
+    uint8_t literals[1 << LOOP_BITS][4];                             /* three literals and the length */
+    uint64_t symbol[LITLEN_ENTRIES];                                 /* first and second level */
+    uint32_t dist[DIST_ENTRIES];                                     /* first and second level */
+    uint64_t litlen_payload[LITLEN_CODES], dist_payload[DIST_CODES]; /* entries without the code's bits */
     uint8_t lengths[LITLEN_CODES + DIST_CODES];
     const struct inflater_kind *kind;
     struct stream stream;
@@ -95,16 +96,16 @@ struct inflater {
 
 /* ---- tables --------------------------------------------------------------------------------------------------- */
 
-/* Once, before all others. */
+/* Call this once, before the others. */
 void inflater_prepare_tables(struct inflater *t);
 
 /*
- * From the lengths of `litlen` and, behind them, `dist` symbols in t->lengths.  False where zlib would
- * refuse the code.
+ * Build the tables from t->lengths: the code lengths of `litlen` symbols, then of `dist` symbols.  Returns false if zlib
+ * would refuse the code.
  */
 bool inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist);
 
-/* A code of few symbols, the one that code lengths come in: symbol and bits for each value of the next 7 bits. */
+/* Build the table of the code-length code: symbol and bits for each value of the next 7 bits. */
 bool inflater_make_small_table(const uint8_t *length, unsigned symbols, uint8_t *symbol, uint8_t *bits);
 
 #define INFLATER_SMALL_BITS 7
@@ -123,7 +124,7 @@ inflater_load(const uint8_t *p)
     return v;
 }
 
-/* At least 56 bits; behind the input they are of any bytes, and the position is compared at the end. */
+/* Load at least 56 bits.  After the end of the input they have any value; the position is checked at the end. */
 #define REFILL(s)                                       \
     do {                                                \
         (s).bits |= inflater_load((s).in) << (s).count; \
@@ -139,10 +140,10 @@ inflate_within(const struct stream *s)
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* Until the block ends or `stop` is passed, by less than INFLATER_OUT_SLACK. */
+/* Decode until the block ends or the output passes `stop`, by less than INFLATER_OUT_SLACK. */
 typedef enum block_end inflater_block_fn(const struct inflater *t, struct stream *stream, const uint8_t *stop);
 
-/* The implementations, in order of preference; the last one is plain C and always there. */
+/* The implementations in order of preference; the last is plain C and always available. */
 struct inflater_kind {
     const char *name; /* "bmi2", "c" */
     bool (*supported)(void);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The lowest `bits` bits in the opposite order: codes come with their first bit lowest. */
+/* Reverse the lowest `bits` bits: in the stream, the first bit of a code is the lowest. */
 static uint32_t
 reverse(uint32_t code, unsigned bits)
 {
@@ -20,10 +20,10 @@ reverse(uint32_t code, unsigned bits)
     return code >> (16 - bits);
 }
 
-/* Symbols in the order of their codes: by length, then by number.  *complete: the code leaves no bits unused. */
+/* The symbols in the order of their codes: by length, then by number.  complete: every bit pattern is a code. */
 struct order {
     uint16_t symbol[LITLEN_CODES];
-    uint16_t count[MAX_BITS + 1]; /* of each length */
+    uint16_t count[MAX_BITS + 1]; /* number of codes of each length */
     unsigned total;
     bool complete;
 };
@@ -51,7 +51,7 @@ order_symbols(const uint8_t *length, unsigned symbols, struct order *o)
             o->symbol[next[length[i]]++] = (uint16_t)i;
 }
 
-/* Index bits of the second level that begins with a code of `bits` bits; left[] counts the codes not yet placed. */
+/* Returns the index bits of a second level whose first code has `bits` bits; left[] counts the codes not yet placed. */
 static unsigned
 subtable_bits(const uint16_t *left, unsigned bits, unsigned index_bits)
 {
@@ -68,18 +68,18 @@ subtable_bits(const uint16_t *left, unsigned bits, unsigned index_bits)
     return size;
 }
 
-/* How the entries of a table look. */
+/* The format of a table's entries. */
 struct code_form {
     unsigned index_bits;
-    unsigned code_shift; /* where the bits of the code stand, besides the lowest */
-    uint64_t subtable;   /* the mark of one */
+    unsigned code_shift; /* second position of the number of code bits; the first is bit 0 */
+    uint64_t subtable;   /* the flag of a subtable */
 };
 
 static const struct code_form litlen_form = {LITLEN_BITS, CODE_SHIFT, IS_OTHER | IS_SUBTABLE};
 static const struct code_form dist_form = {DIST_BITS, DIST_CODE_SHIFT, IS_OTHER_DIST};
 static const struct code_form small_form = {INFLATER_SMALL_BITS, DIST_CODE_SHIFT, 0};
 
-/* What a code of `bits` bits adds to its payload. */
+/* Returns what a code of `bits` bits adds to its payload. */
 static inline uint64_t
 of_code(const struct code_form *f, unsigned bits)
 {
@@ -87,8 +87,8 @@ of_code(const struct code_form *f, unsigned bits)
 }
 
 /*
- * Make the table of a complete canonical code; payload[symbol] is the entry without the bits of the code; *used
- * entries are filled.  False where the table has no room, which a complete code does not do.
+ * Build the table of a complete canonical code.  payload[symbol] is the entry without the bits of the code; *used returns the
+ * number of entries filled.  Returns false if the table has no room; this cannot happen with a complete code.
  */
 static bool
 make_table(const struct order *o, const struct code_form *f, const uint64_t *payload, uint64_t *table, size_t room,
@@ -165,11 +165,12 @@ inflater_prepare_tables(struct inflater *t)
 /* ---- iterations ----------------------------------------------------------------------------------------------- */
 
 /*
- * What may follow a literal, for each number of bits that it leaves of an index: the literal or length that comes next
- * in them, if its code is whole, and one more behind a literal.  For n bits, entries 2^n to 2^(n+1) - 1; 0 for none.
+ * The symbols that may follow a literal, for each number of index bits that the literal leaves: the next literal or length
+ * whose code is complete in these bits, and after a literal one more.  Entries 2^n to 2^(n+1) - 1 are for n bits; 0 means
+ * none.
  */
 struct tails {
-    uint64_t entry[1 << LOOP_BITS]; /* a literal leaves LOOP_BITS - 1 of them at most */
+    uint64_t entry[1 << LOOP_BITS]; /* a literal leaves at most LOOP_BITS - 1 bits */
 };
 
 static inline void
@@ -181,25 +182,25 @@ put_u32le(uint8_t *p, uint32_t v)
     memcpy(p, &v, sizeof(v));
 }
 
-/* All bits where the condition in bit 63 is not met: what is found in an index cannot be predicted. */
+/* Returns all ones if bit 63 is 0, else 0.  Not a branch: the symbols cannot be predicted. */
 static inline uint64_t
 unless(uint64_t sign)
 {
     return (sign >> 63) - 1;
 }
 
-/* What index begins with, if its code is whole in n bits and none with bit 15; 0 else. */
+/* Returns the first symbol of index if its code is complete in n bits and its entry has no bit 15; otherwise 0. */
 static inline uint64_t
 whole_symbol(const uint64_t *symbol, uint32_t index, unsigned n)
 {
     uint64_t e = symbol[index];
 
-    /* The bits of a length's code are no literals'. */
+    /* Clear the code bits of a length: CODE_SHIFT counts only the bits of literals. */
     e &= ~((0 - (e >> 10 & 1)) & (uint64_t)15 << CODE_SHIFT);
     return e & unless((e & IS_OTHER) << 48 | ((uint64_t)n - BITS(e)));
 }
 
-/* Entry a, of one literal, and behind it what follows; a alone where it is none. */
+/* Join entry a with the entry that follows it, if a is a literal. */
 static inline uint64_t
 join(uint64_t a, uint64_t following)
 {
@@ -207,7 +208,7 @@ join(uint64_t a, uint64_t following)
     return a + (following & UINT32_MAX) + (following >> 32 << 40);
 }
 
-/* Lengths with one extra bit that are no longer than an iteration can copy are whole where that bit is in the index. */
+/* Complete the lengths with one extra bit, if the index has that bit and an iteration can copy the length. */
 static void
 join_extra_bits(uint64_t *symbol)
 {
@@ -238,7 +239,7 @@ make_tails(const uint64_t *symbol, unsigned most_bits, struct tails *tails)
     }
 }
 
-/* Up to three symbols: what index begins with in n bits; 0 where that has bit 15, or is longer. */
+/* Returns up to three symbols from the first n bits of index; 0 if the first has bit 15 or does not fit. */
 static inline uint64_t
 joined(const uint64_t *symbol, const struct tails *tails, uint32_t index, unsigned n)
 {
@@ -278,7 +279,7 @@ make_dist_table(struct inflater *t, unsigned litlen, unsigned dist)
 
     order_symbols(t->lengths + litlen, dist, &o);
     if (!o.complete) {
-        /* One code of one bit, or none: all that zlib lets pass.  What is not a code is invalid. */
+        /* Of the incomplete codes, zlib accepts one code of one bit, or none.  Other bit patterns are invalid. */
         if (o.total > 1 || (o.total == 1 && o.count[1] != 1))
             return false;
         for (i = 0; i < used; i++)
@@ -289,7 +290,7 @@ make_dist_table(struct inflater *t, unsigned litlen, unsigned dist)
     }
     if (!make_table(&o, &dist_form, t->dist_payload, table, DIST_ENTRIES, &used))
         return false;
-    for (i = 0; i < used; i++) /* a subtable's begin moves to where a distance stands */
+    for (i = 0; i < used; i++) /* move a subtable's first entry to the bits of a distance */
         t->dist[i] = (uint32_t)table[i] | (uint32_t)(table[i] >> 32) << 16;
     return true;
 }

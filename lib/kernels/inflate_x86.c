@@ -1,6 +1,6 @@
 /*
- * inflate_x86.c - the loop of inflate_loop.h with BMI2: shifts by any register, the lowest bits in one instruction; and
- * with SSSE3, which all have that have BMI2
+ * inflate_x86.c - the loop of inflate_loop.h for BMI2 (shifts by any register, bzhi) and SSSE3, which every CPU with BMI2
+ * has
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ inflater_bmi2_supported(void)
 #define LOOP_TARGET       __attribute__((target("bmi,bmi2,ssse3")))
 #define LOOP_NAME(x)      x##_bmi2
 #define LOOP_LOWEST(v, n) _bzhi_u64(v, n)
-/* Compilers make a branch of it, which is as often wrong as right. */
+/* Assembly, because compilers would make a branch that is mispredicted half of the time. */
 #define LOOP_UNLESS(to, condition, from) \
     __asm__("test %[c], %[c]\n\tcmovz %[f], %[t]" : [t] "+r"(to) : [c] "r"(condition), [f] "r"(from) : "cc")
 #define LOOP_KEEP(pointer)         __asm__("" : "+r"(pointer))
@@ -40,7 +40,7 @@ spread(uint8_t *out, size_t distance)
     static const uint8_t order[15][16] = {REPEAT(1),  REPEAT(2),  REPEAT(3),  REPEAT(4),  REPEAT(5),
                                           REPEAT(6),  REPEAT(7),  REPEAT(8),  REPEAT(9),  REPEAT(10),
                                           REPEAT(11), REPEAT(12), REPEAT(13), REPEAT(14), REPEAT(15)};
-    /* Behind those before out come bytes that do not count. */
+    /* The load may read bytes at and after out; the shuffle does not use them. */
     __m128i before = _mm_loadu_si128((const __m128i *)(const void *)(out - distance));
     __m128i places = _mm_loadu_si128((const __m128i *)(const void *)order[distance - 1]);
 

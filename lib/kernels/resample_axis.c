@@ -1,14 +1,14 @@
 /*
  * resample_axis.c - see resample_axis.h
  *
- * Convolution (bilinear, lanczos).  Output sample o has its centre at c = (o + 1/2) s in the line of input samples,
- * s = in / out.  The filter of radius r is stretched by max(s, 1): it spans c - r s .. c + r s, and the sample at
- * i + 1/2 gets the filter's value at (i + 1/2 - c) / s.  The weights are divided by their sum and rounded to fixed
- * point, half away from zero.  To give Pillow's weights to the last bit, every double is computed in the order in
- * which Pillow (Pillow 9.4 and later, src/libImaging/Resample.c) computes it: that order is a part of the format.
+ * Convolution (bilinear, lanczos).  The centre of output sample o is c = (o + 1/2) s on the line of input samples, with
+ * s = in / out.  The filter of radius r is stretched by max(s, 1), so it spans c - r s .. c + r s.  Input sample i, at
+ * i + 1/2, gets the filter's value at (i + 1/2 - c) / s.  The weights are divided by their sum and rounded to fixed
+ * point, half away from zero.  To match Pillow's weights in every bit, all doubles are computed in the order that Pillow
+ * uses (Pillow 9.4 and later, src/libImaging/Resample.c).  That order is part of the format.
  *
- * Area.  In units of 1/out of an input sample, sample i covers i out .. (i + 1) out and output sample o covers
- * o in .. (o + 1) in; the weight is the length of what they share.
+ * Area.  In units of 1/out of an input sample, input sample i covers i out .. (i + 1) out, and output sample o covers
+ * o in .. (o + 1) in.  The weight is the length of their overlap.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,7 +76,7 @@ center_of(const struct convolution *c, uint32_t o)
     return (o + 0.5) * c->scale;
 }
 
-/* Both bounds are rounded; conversion cuts towards zero, so below zero it is cut to the line's begin first. */
+/* Round both bounds.  Conversion truncates towards zero, so a negative bound is first clipped to 0. */
 static struct tap_span
 convolution_span(const struct convolution *c, uint32_t in, uint32_t o)
 {
@@ -90,7 +90,7 @@ convolution_span(const struct convolution *c, uint32_t in, uint32_t o)
     return span;
 }
 
-/* The factors of one output sample; w is scratch for span.count doubles.  True where all low parts are 0. */
+/* Compute the factors of one output sample.  w is scratch for span.count doubles.  Returns true if all low parts are 0. */
 static bool
 convolution_factors(const struct convolution *c, uint32_t o, struct tap_span span, double *w, int16_t *low,
                     int16_t *high)
@@ -117,8 +117,8 @@ convolution_factors(const struct convolution *c, uint32_t o, struct tap_span spa
 }
 
 /*
- * Are the factors of an output sample small?  Then *bits is set, and they are written to out.  None may be negative,
- * and their sum over 2^(22 - bits) is at most 128; one alone that is 128 does not fit into 8 bits.
+ * If the factors of an output sample are small, set *bits, write them to out and return true.  Small means: none is negative,
+ * their sum divided by 2^(22 - bits) is at most 128, and no single factor is 128, which does not fit into 8 bits.
  */
 static bool
 small_factors(const int16_t *low, const int16_t *high, uint32_t count, int8_t *out, uint8_t *bits)
@@ -146,7 +146,7 @@ small_factors(const int16_t *low, const int16_t *high, uint32_t count, int8_t *o
     return true;
 }
 
-/* Does sample o have the factors of sample o - 1, 4 input samples further? */
+/* Returns whether sample o has the factors of sample o - 1, moved by 4 input samples. */
 static bool
 is_like_previous(const struct resample_axis *axis, uint32_t o)
 {
@@ -155,7 +155,7 @@ is_like_previous(const struct resample_axis *axis, uint32_t o)
            memcmp(axis->small + o * axis->taps, axis->small + (o - 1) * axis->taps, 8) == 0;
 }
 
-/* The longest range of them. */
+/* Find the longest range of output samples with equal factors. */
 static void
 find_even_range(struct resample_axis *axis)
 {

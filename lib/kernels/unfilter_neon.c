@@ -12,7 +12,7 @@
 #include <arm_neon.h>
 #include <string.h>
 
-/* Under the names that unfilter_wave.h uses, those of x86. */
+/* unfilter_wave.h uses the x86 names of the operations. */
 #define neon_subs_epu8(a, b)     vqsubq_u8(a, b)
 #define neon_adds_epu8(a, b)     vqaddq_u8(a, b)
 #define neon_add_epi8(a, b)      vaddq_u8(a, b)
@@ -41,7 +41,7 @@ static const uint8_t lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1
 #define WAVE_STORE(v, p, d)    vst1q_u8(p, v)
 #define WAVE_LOAD_16(p)        vld1q_u8(p)
 #define WAVE_ZERO_16()         vdupq_n_u8(0)
-/* For j = 15 all of it; the number of vextq is a constant of at most 15. */
+/* j = 15 takes the whole register, because the constant of vextq is at most 15. */
 #define WAVE_ABOVE_AT(above, j) ((j) == 15 ? (above) : vextq_u8(vdupq_n_u8(0), above, ((j) + 1) & 15))
 #define vec16                   uint8x16_t
 #define V(op)                   neon_##op

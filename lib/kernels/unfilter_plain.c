@@ -1,5 +1,5 @@
 /*
- * unfilter_plain.c - the filters in plain C: what the versions for one CPU are tested against
+ * unfilter_plain.c - the filters in plain C; the tests compare the vector versions with it
  *
  * SPDX-License-Identifier: Apache-2.0
  */

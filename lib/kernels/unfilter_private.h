@@ -1,5 +1,5 @@
 /*
- * unfilter_private.h - the implementations behind unfilter.h
+ * unfilter_private.h - the implementations of unfilter.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "kernels/unfilter.h"
 
-/* Plain C: also for the rows that are left over where others take 16 or more at once. */
+/* Plain C; also for the remaining rows of implementations that process 16 or more rows at once. */
 unfilter_gray_fn unfilter_gray_c;
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))

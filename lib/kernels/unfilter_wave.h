@@ -1,27 +1,27 @@
 /*
- * unfilter_wave.h - the wavefront over the rows of a gray image, for one width of register
+ * unfilter_wave.h - the wavefront over the rows of a gray image, for one register width
  *
  * Included by unfilter_x86.c once for each width, after it has defined
  *     WAVE_TARGET    the function attribute            WAVE_NAME(x)   x with the width in its name
- *     WAVE_LANES     rows side by side, a multiple of 16; a register holds one byte of each
+ *     WAVE_LANES     rows of the wavefront, a multiple of 16; a register holds one byte of each
  *     vec            the register type, and V(op)      the intrinsic of this name for it
  *     WAVE_UP(pixels, above)   pixels moved up by one lane, byte 15 of the 128-bit `above` into lane 0
  *     WAVE_LOAD(p, d)          16 bytes from p, above them, as the register is wide, 16 from p + d, p + 2 d, p + 3 d
  *     WAVE_STORE(v, p, d)      the reverse
  *     WAVE_CHOOSE(a, b, mask)  b where the bits of mask are 1, a where they are 0
- *     WAVE_STARTED(v, t)       v, with 0 in the lanes that have not come to their first pixel before step t
+ *     WAVE_STARTED(v, t)       v, with 0 in the lanes that have not reached their first pixel before step t
  *     vec16, WAVE_LOAD_16(p), WAVE_ZERO_16()     a register of 16 bytes
- *     WAVE_ABOVE_AT(above, j)  such a register with its byte j in the place of byte 15
+ *     WAVE_ABOVE_AT(above, j)  a 16-byte register shifted so that byte j of above becomes byte 15
  *
- * At step t lane k works on pixel x = t - k of row y0 + k.  With `pixels` those of the step before:
+ * At step t, lane k computes pixel x = t - k of row y0 + k.  `pixels` are the pixels of the step before:
  *     left   = pixels           (lane k, pixel x - 1)
  *     up     = WAVE_UP(pixels)  (lane k - 1 was at pixel x then; lane 0 takes the row above the group)
  *     corner = up of the step before
- * so a step costs one shift between lanes.  Raw bytes come, and pixels go, through transposed blocks of 16 steps.
+ * So a step costs one shift between lanes.  Raw bytes are loaded, and pixels stored, in transposed blocks of 16 steps.
  *
- * Paeth in 8 bits: with d = up - corner and e = left - corner, the distance to the corner is |d + e|.  Where d and e
- * have opposite signs it is ||d| - |e||; else it is |d| + |e|, where saturation does no harm, since the corner is then
- * never the nearest but in a tie that left or up wins.
+ * Paeth in 8 bits: with d = up - corner and e = left - corner, the distance to the corner is |d + e|.  If d and e have
+ * opposite signs, it is ||d| - |e||; otherwise it is |d| + |e|.  Saturation of that sum does no harm: the corner is then
+ * never the nearest, except in a tie, which left or up wins.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -45,16 +45,16 @@ WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(m
     vec up_more = V(subs_epu8)(up, corner), up_less = V(subs_epu8)(corner, up);
     vec left_more = V(subs_epu8)(left, corner), left_less = V(subs_epu8)(corner, left);
     vec to_left = V_SI(or)(up_more, up_less), to_up = V_SI(or)(left_more, left_less);
-    /* Not zero where one of them is above the corner and the other below. */
+    /* Not zero if one of left and up is above the corner and the other below. */
     vec between = V(min_epu8)(V(max_epu8)(up_more, left_more), V(max_epu8)(up_less, left_less));
     vec same_side = V(cmpeq_epi8)(between, V_SI(setzero)());
     vec apart = V_SI(or)(V(subs_epu8)(to_left, to_up), V(subs_epu8)(to_up, to_left));
     vec to_corner = WAVE_CHOOSE(apart, V(adds_epu8)(to_left, to_up), same_side);
     vec nearest = V(min_epu8)(V(min_epu8)(to_left, to_up), to_corner);
-    /* avg rounds up: take back the half. */
+    /* avg rounds up; subtract the half. */
     vec average = V(sub_epi8)(V(avg_epu8)(left, up), V_SI(and)(V_SI(xor)(left, up), V(set1_epi8)(1)));
 
-    /* The choice comes last, between sums: it takes longest, and the next step waits for it. */
+    /* Choose last, between the sums: the choice takes longest, and the next step waits for it. */
     vec other = V_SI(or)(V_SI(or)(V_SI(and)(corner, m->paeth), V_SI(and)(average, m->average)),
                          V_SI(or)(V_SI(and)(up, m->up), V_SI(and)(left, m->sub)));
     vec is_up = V_SI(and)(V(cmpeq_epi8)(to_up, nearest), m->paeth);
@@ -64,7 +64,7 @@ WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(m
     return WAVE_CHOOSE(sum, V(add_epi8)(raw, left), is_left);
 }
 
-/* out[j] byte k = in[k] byte j, in each 128-bit part: a perfect shuffle of 16 rows, four times over. */
+/* Byte k of out[j] = byte j of in[k], in each 128-bit part: four perfect shuffles of 16 rows. */
 static inline WAVE_TARGET void
 WAVE_NAME(transpose)(vec *block)
 {
@@ -86,13 +86,13 @@ WAVE_NAME(transpose)(vec *block)
     }
 }
 
-/* What goes from block to block. */
+/* The state that passes from block to block. */
 struct WAVE_NAME(state) {
     vec pixels, corner;
 };
 
 /*
- * One block of 16 steps from t0 on: block holds raw bytes, then pixels.  started: every lane has come to its first
+ * One block of 16 steps, beginning with t0.  block holds raw bytes, then pixels.  started: every lane has reached its first
  * pixel; before that, lanes that have not are kept at 0.
  */
 static inline WAVE_TARGET void
@@ -132,7 +132,7 @@ WAVE_NAME(block)(vec *block, vec16 above, struct WAVE_NAME(state) * state, const
     state->corner = corner;
 }
 
-/* A block in which some rows begin or end: the part of each row is cut out. */
+/* A block in which some rows begin or end: process only the valid part of each row. */
 static inline WAVE_TARGET void
 WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t stride, ptrdiff_t t0, ptrdiff_t width)
 {
@@ -149,7 +149,7 @@ WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t stride, ptrdiff_t t
     }
 }
 
-/* WAVE_LANES rows at once; above is the row before them, or NULL. */
+/* Process WAVE_LANES rows; above is the row before them, or NULL. */
 static WAVE_TARGET void
 WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out, ptrdiff_t stride)
 {
@@ -164,7 +164,7 @@ WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint
     WAVE_NAME(set_masks)(WAVE_LOAD(type, 16), &masks);
 
     for (t0 = 0; t0 < width + WAVE_LANES - 1; t0 += 16) {
-        /* Outside its row a lane loads bytes of other rows, which are not used. */
+        /* Outside its row a lane loads bytes of other rows; they are not used. */
         const uint8_t *first = raw + 1 + t0;
         vec16 above_bytes = WAVE_ZERO_16();
 
@@ -197,7 +197,7 @@ WAVE_NAME(unfilter_gray)(const uint8_t *raw, uint32_t width, uint32_t from, uint
 {
     uint32_t y = from;
 
-    /* Loads reach over the ends of a row: narrow images have too little behind it. */
+    /* Loads pass the ends of a row; narrow images have too few bytes after the last row. */
     for (; width >= 2 * WAVE_LANES && to - y >= WAVE_LANES; y += WAVE_LANES) {
         uint8_t *pixels = out + y * stride;
 

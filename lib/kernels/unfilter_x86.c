@@ -1,8 +1,8 @@
 /*
  * unfilter_x86.c - the wavefront of unfilter_wave.h in SSE4.1 (16 rows), AVX2 and AVX-512VL (32 rows)
  *
- * AVX-512VL is AVX2 with one instruction, of one cycle, for a choice, and with registers enough.  Its wider ones would
- * slow down the clock for all that comes behind.
+ * AVX-512VL is AVX2 with enough registers and with a one-cycle instruction for the choice.  512-bit registers would lower the
+ * clock of the code that follows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,7 +76,7 @@ static const uint8_t lane_numbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 
 #define WAVE_STARTED(v, t)                                             \
     _mm256_and_si256(v, _mm256_cmpgt_epi8(_mm256_set1_epi8((char)(t)), \
                                           _mm256_loadu_si256((const __m256i *)(const void *)lane_numbers)))
-/* The low half takes `above`, the high half the low half's last lane. */
+/* The low half shifts in `above`; the high half shifts in the last lane of the low half. */
 #define WAVE_UP(pixels, above) \
     _mm256_alignr_epi8(pixels, _mm256_permute2x128_si256(pixels, _mm256_castsi128_si256(above), 0x02), 15)
 #define WAVE_LOAD(p, d)                                                                                  \
