@@ -1,13 +1,13 @@
 /*
  * convolve.c - see convolve.h
  *
- * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass transposes a
- * strip of LANES rows, calls the same kernel, and transposes the result back; this costs less than sums along a row.
+ * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass transposes
+ * a strip of LANES rows, calls the same kernel, and transposes the result back; this costs less than sums along a row.
  *
- * The kernel needs one operation that C cannot express: the pairwise multiply-add of 16-bit integers, which nearly every
- * CPU has.  The rest uses GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits.  A factor
- * has a high and a low part (resample_axis.h); each part has its own sum modulo 2^32, and the end joins the two sums.
- * All of it is integer arithmetic, so the result does not depend on the order.
+ * The kernel needs one operation that C cannot express: the pairwise multiply-add of 16-bit integers, which nearly
+ * every CPU has.  The rest uses GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits.
+ * A factor has a high and a low part (resample_axis.h); each part has its own sum modulo 2^32, and the end joins the
+ * two sums.  All of it is integer arithmetic, so the result does not depend on the order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -140,8 +140,8 @@ pack(uint4 a, uint4 b, uint4 c, uint4 d)
 }
 
 /*
- * Compute one output sample for each of LANES columns.  low and high have an even number of factors; count of them are not
- * padding.  coarse: all low parts are 0; it is a constant wherever this function is expanded.
+ * Compute one output sample for each of LANES columns.  low and high have an even number of factors; count of them are
+ * not padding.  coarse: all low parts are 0; it is a constant wherever this function is expanded.
  */
 static inline void
 convolve_lanes(const uint8_t *from, size_t stride, const int16_t *low, const int16_t *high, uint32_t count, bool coarse,

@@ -1,8 +1,8 @@
 /*
  * convolve.h - the two passes of a separable convolution of bytes, in fixed point
  *
- * A sum of factors times samples fits into a signed 32-bit integer, because the weights add up to 1 << RESAMPLE_PRECISION.
- * It is rounded half up and clipped to 0 .. 255.  Only resample.c uses this interface.
+ * A sum of factors times samples fits into a signed 32-bit integer, because the weights add up to 1 <<
+ * RESAMPLE_PRECISION.  It is rounded half up and clipped to 0 .. 255.  Only resample.c uses this interface.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,8 @@
 struct small_factors;
 
 /*
- * Compute one output row from f->count rows of `width` samples, `stride` bytes apart; small factors (convolve_private.h).
+ * Compute one output row from f->count rows of `width` samples, `stride` bytes apart; small factors
+ * (convolve_private.h).
  */
 typedef void convolve_small_columns_fn(const uint8_t *from, size_t stride, const struct small_factors *f,
                                        uint32_t width, uint8_t *out);

@@ -1,9 +1,10 @@
 /*
  * convolve_private.h - kernels for small factors, called through convolve.h
  *
- * If a side shrinks by a power of two, the bilinear factors are small integers over a power of two: 1 3 5 7 7 5 3 1 over 32
- * for 1024 to 256.  Then 8-bit factors and 16-bit sums are exact.  No factor is negative, and the factors of an output
- * sample add up to at most 128.  So a sum is at most 128 * 255, and with the half for rounding, 64, still below 2^15.
+ * If a side shrinks by a power of two, the bilinear factors are small integers over a power of two: 1 3 5 7 7 5 3 1
+ * over 32 for 1024 to 256.  Then 8-bit factors and 16-bit sums are exact.  No factor is negative, and the factors of an
+ * output sample add up to at most 128.  So a sum is at most 128 * 255, and with the half for rounding, 64, still below
+ * 2^15.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -15,8 +15,8 @@
 #include <string.h>
 
 /*
- * Building the tables of a block takes as long as decoding thousands of bytes, but a block may have only ten bits.  zlib's
- * smallest buffer makes blocks of 127 symbols.  A stream of much smaller blocks is refused, and zlib decodes it.
+ * Building the tables of a block takes as long as decoding thousands of bytes, but a block may have only ten bits.
+ * zlib's smallest buffer makes blocks of 127 symbols.  A stream of much smaller blocks is refused, and zlib decodes it.
  */
 #define BLOCK_OUTPUT 100
 #define BLOCKS_LEAST 256

@@ -1,9 +1,9 @@
 /*
  * inflate.h - inflates a zlib stream of known size into one buffer (RFC 1950, RFC 1951)
  *
- * It accepts only streams that zlib also accepts.  If it refuses a stream, the caller tries zlib.  It also refuses streams
- * of many blocks with almost no output, so the sizes of input and output bound its time.  ISA-L is as fast, but it
- * accepts incomplete Huffman codes, which zlib and therefore libpng refuse.
+ * It accepts only streams that zlib also accepts.  If it refuses a stream, the caller tries zlib.  It also refuses
+ * streams of many blocks with almost no output, so the sizes of input and output bound its time.  ISA-L is as fast, but
+ * it accepts incomplete Huffman codes, which zlib and therefore libpng refuse.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@
 #include "base/error.h"
 
 /*
- * The loop checks its bounds once per iteration, so it may read and write this many bytes after the end of the input and
- * output.  It does not use these bytes.
+ * The loop checks its bounds once per iteration, so it may read and write this many bytes after the end of the input
+ * and output.  It does not use these bytes.
  */
 #define INFLATER_IN_SLACK  64
 #define INFLATER_OUT_SLACK 512
@@ -29,8 +29,8 @@ struct inflater *inflater_new(const struct inflater_kind *kind); /* NULL when ou
 void inflater_free(struct inflater *t);
 
 /*
- * Begin to inflate in[0 .. in_size - 1] into out[0 .. out_size - 1].  inflater_until() continues part by part, so the caller
- * can use a part while it is in the cache.
+ * Begin to inflate in[0 .. in_size - 1] into out[0 .. out_size - 1].  inflater_until() continues part by part, so the
+ * caller can use a part while it is in the cache.
  * in    in_size bytes, followed by INFLATER_IN_SLACK readable bytes
  * out   out_size bytes, followed by INFLATER_OUT_SLACK writable bytes
  * Neither may move until the end.  Returns false if the input is not a zlib stream with a window of 32 KiB and no

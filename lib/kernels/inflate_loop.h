@@ -8,15 +8,16 @@
  *     LOOP_KEEP(pointer)                   prevents the compiler from adding it to others before it is known
  *     LOOP_SPREAD(out, distance)           writes 16 bytes to out that repeat the `distance` bytes before; 1 to 15
  *
- * Filtered rows of a radiograph are short runs of literals between short matches.  The CPU cannot predict which of the two
- * comes next, and a wrong prediction costs more than all other work.  So the loop has no branch for it.  An iteration
- * takes up to three literals, or up to two literals and a length, from the table `first`.  Then it reads an entry of
- * `second`, which has a distance and also up to three more literals.  The entry of `first` selects one of the two.  In
- * both cases it copies 16 bytes to the output, from earlier output or from the table, and counts the valid ones.
+ * Filtered rows of a radiograph are short runs of literals between short matches.  The CPU cannot predict which of the
+ * two comes next, and a wrong prediction costs more than all other work.  So the loop has no branch for it.  An
+ * iteration takes up to three literals, or up to two literals and a length, from the table `first`.  Then it reads an
+ * entry of `second`, which has a distance and also up to three more literals.  The entry of `first` selects one of the
+ * two.  In both cases it copies 16 bytes to the output, from earlier output or from the table, and counts the valid
+ * ones.
  *
- * The critical path of an iteration is two look-ups and two shifts.  The refill runs in parallel with the second look-up
- * and leaves at least 56 bits.  A distance takes at most 21 of them, the literals and the length of the next iteration
- * take 10, and the remaining bits are enough for the index into `second`.
+ * The critical path of an iteration is two look-ups and two shifts.  The refill runs in parallel with the second
+ * look-up and leaves at least 56 bits.  A distance takes at most 21 of them, the literals and the length of the next
+ * iteration take 10, and the remaining bits are enough for the index into `second`.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

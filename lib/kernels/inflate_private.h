@@ -1,8 +1,8 @@
 /*
  * inflate_private.h - the tables that inflate_tables.c builds, and the loops that read them
  *
- * An iteration of the loop (inflate_loop.h) reads an entry of `first`, then one of `second`.  Rare symbols are in neither
- * table; they are decoded one by one, from `symbol` and `dist`.
+ * An iteration of the loop (inflate_loop.h) reads an entry of `first`, then one of `second`.  Rare symbols are in
+ * neither table; they are decoded one by one, from `symbol` and `dist`.
  *
  * Entries of symbol, 64 bits.  They are sums: adding the entries of consecutive symbols joins them.
  *     0-5 bits of the code; 10 it is a length, 16-23 that length, at most LOOP_COPY; 24-25 how many literals, 32-55 the
@@ -35,8 +35,8 @@
 #define DIST_CODES   32
 #define LENGTH_CODES 19
 /*
- * The first level plus the largest second levels of a complete code of at most 15 bits: 1,334 entries for 286 symbols and 10
- * bits, 402 for 30 symbols and 8 bits (counted by zlib's examples/enough.c).  The code checks the bounds anyway.
+ * The first level plus the largest second levels of a complete code of at most 15 bits: 1,334 entries for 286 symbols
+ * and 10 bits, 402 for 30 symbols and 8 bits (counted by zlib's examples/enough.c).  The code checks the bounds anyway.
  */
 #define LITLEN_ENTRIES 1536
 #define DIST_ENTRIES   512
@@ -79,7 +79,7 @@ struct inflater {
      *         the distance is below 16, because then the copy may overlap itself
      */
     uint8_t second[1 << DIST_BITS][2][4];
-    /* The first look-up: the lower 16 bits of an entry as in symbol, and its literals and length.  Three arrays, so that
+    /* The first look-up: the lower 16 bits of an entry as in symbol, its literals and length.  Three arrays, so that
        each look-up is one instruction. */
     uint16_t first[1 << LOOP_BITS];
     uint8_t count[1 << LOOP_BITS];                                   /* number of literals */
@@ -100,8 +100,8 @@ struct inflater {
 void inflater_prepare_tables(struct inflater *t);
 
 /*
- * Build the tables from t->lengths: the code lengths of `litlen` symbols, then of `dist` symbols.  Returns false if zlib
- * would refuse the code.
+ * Build the tables from t->lengths: the code lengths of `litlen` symbols, then of `dist` symbols.  Returns false if
+ * zlib would refuse the code.
  */
 bool inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist);
 

@@ -87,8 +87,9 @@ of_code(const struct code_form *f, unsigned bits)
 }
 
 /*
- * Build the table of a complete canonical code.  payload[symbol] is the entry without the bits of the code; *used returns the
- * number of entries filled.  Returns false if the table has no room; this cannot happen with a complete code.
+ * Build the table of a complete canonical code.  payload[symbol] is the entry without the bits of the code; *used
+ * returns the number of entries filled.  Returns false if the table has no room; this cannot happen with a complete
+ * code.
  */
 static bool
 make_table(const struct order *o, const struct code_form *f, const uint64_t *payload, uint64_t *table, size_t room,
@@ -165,9 +166,9 @@ inflater_prepare_tables(struct inflater *t)
 /* ---- iterations ----------------------------------------------------------------------------------------------- */
 
 /*
- * The symbols that may follow a literal, for each number of index bits that the literal leaves: the next literal or length
- * whose code is complete in these bits, and after a literal one more.  Entries 2^n to 2^(n+1) - 1 are for n bits; 0 means
- * none.
+ * The symbols that may follow a literal, for each number of index bits that the literal leaves: the next literal or
+ * length whose code is complete in these bits, and after a literal one more.  Entries 2^n to 2^(n+1) - 1 are for n
+ * bits; 0 means none.
  */
 struct tails {
     uint64_t entry[1 << LOOP_BITS]; /* a literal leaves at most LOOP_BITS - 1 bits */

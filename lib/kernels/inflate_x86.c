@@ -1,6 +1,6 @@
 /*
- * inflate_x86.c - the loop of inflate_loop.h for BMI2 (shifts by any register, bzhi) and SSSE3, which every CPU with BMI2
- * has
+ * inflate_x86.c - the loop of inflate_loop.h for BMI2 (shifts by any register, bzhi) and SSSE3, which every CPU with
+ * BMI2 has
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -4,8 +4,8 @@
  * Convolution (bilinear, lanczos).  The centre of output sample o is c = (o + 1/2) s on the line of input samples, with
  * s = in / out.  The filter of radius r is stretched by max(s, 1), so it spans c - r s .. c + r s.  Input sample i, at
  * i + 1/2, gets the filter's value at (i + 1/2 - c) / s.  The weights are divided by their sum and rounded to fixed
- * point, half away from zero.  To match Pillow's weights in every bit, all doubles are computed in the order that Pillow
- * uses (Pillow 9.4 and later, src/libImaging/Resample.c).  That order is part of the format.
+ * point, half away from zero.  To match Pillow's weights in every bit, all doubles are computed in the order that
+ * Pillow uses (Pillow 9.4 and later, src/libImaging/Resample.c).  That order is part of the format.
  *
  * Area.  In units of 1/out of an input sample, input sample i covers i out .. (i + 1) out, and output sample o covers
  * o in .. (o + 1) in.  The weight is the length of their overlap.
@@ -90,7 +90,7 @@ convolution_span(const struct convolution *c, uint32_t in, uint32_t o)
     return span;
 }
 
-/* Compute the factors of one output sample.  w is scratch for span.count doubles.  Returns true if all low parts are 0. */
+/* Compute the factors of one output sample; w: scratch, span.count doubles.  Returns true if all low parts are 0. */
 static bool
 convolution_factors(const struct convolution *c, uint32_t o, struct tap_span span, double *w, int16_t *low,
                     int16_t *high)
@@ -117,8 +117,9 @@ convolution_factors(const struct convolution *c, uint32_t o, struct tap_span spa
 }
 
 /*
- * If the factors of an output sample are small, set *bits, write them to out and return true.  Small means: none is negative,
- * their sum divided by 2^(22 - bits) is at most 128, and no single factor is 128, which does not fit into 8 bits.
+ * If the factors of an output sample are small, set *bits, write them to out and return true.  Small means: none is
+ * negative, their sum divided by 2^(22 - bits) is at most 128, and no single factor is 128, which does not fit into 8
+ * bits.
  */
 static bool
 small_factors(const int16_t *low, const int16_t *high, uint32_t count, int8_t *out, uint8_t *bits)

@@ -18,8 +18,8 @@ enum resample_method { RESAMPLE_BILINEAR, RESAMPLE_AREA, RESAMPLE_LANCZOS, RESAM
 #define RESAMPLE_PRECISION 22
 
 /*
- * A factor is stored as high * 2^12 + low with 0 <= low < 2^12.  Every CPU multiplies 16-bit numbers in parallel, but not
- * every CPU multiplies 32-bit numbers in parallel.
+ * A factor is stored as high * 2^12 + low with 0 <= low < 2^12.  Every CPU multiplies 16-bit numbers in parallel, but
+ * not every CPU multiplies 32-bit numbers in parallel.
  */
 #define RESAMPLE_LOW_BITS 12
 

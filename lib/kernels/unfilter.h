@@ -1,9 +1,9 @@
 /*
  * unfilter.h - undo PNG's row filters (PNG specification, section 9)
  *
- * Sub, Average and Paeth depend on the pixel to the left, so the pixels of a row cannot be computed in parallel.  But row
- * y + 1 can follow row y one pixel later.  So a wavefront of 16 or 32 rows fills the lanes of a register.  The filter type
- * becomes a mask per lane, and the pixel above comes from the neighbouring lane.
+ * Sub, Average and Paeth depend on the pixel to the left, so the pixels of a row cannot be computed in parallel.  But
+ * row y + 1 can follow row y one pixel later.  So a wavefront of 16 or 32 rows fills the lanes of a register.  The
+ * filter type becomes a mask per lane, and the pixel above comes from the neighbouring lane.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -20,8 +20,8 @@
  * So a step costs one shift between lanes.  Raw bytes are loaded, and pixels stored, in transposed blocks of 16 steps.
  *
  * Paeth in 8 bits: with d = up - corner and e = left - corner, the distance to the corner is |d + e|.  If d and e have
- * opposite signs, it is ||d| - |e||; otherwise it is |d| + |e|.  Saturation of that sum does no harm: the corner is then
- * never the nearest, except in a tie, which left or up wins.
+ * opposite signs, it is ||d| - |e||; otherwise it is |d| + |e|.  Saturation of that sum does no harm: the corner is
+ * then never the nearest, except in a tie, which left or up wins.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -92,8 +92,8 @@ struct WAVE_NAME(state) {
 };
 
 /*
- * One block of 16 steps, beginning with t0.  block holds raw bytes, then pixels.  started: every lane has reached its first
- * pixel; before that, lanes that have not are kept at 0.
+ * One block of 16 steps, beginning with t0.  block holds raw bytes, then pixels.  started: every lane has reached its
+ * first pixel; before that, lanes that have not are kept at 0.
  */
 static inline WAVE_TARGET void
 WAVE_NAME(block)(vec *block, vec16 above, struct WAVE_NAME(state) * state, const struct WAVE_NAME(masks) * masks,

@@ -1,8 +1,8 @@
 /*
  * unfilter_x86.c - the wavefront of unfilter_wave.h in SSE4.1 (16 rows), AVX2 and AVX-512VL (32 rows)
  *
- * AVX-512VL is AVX2 with enough registers and with a one-cycle instruction for the choice.  512-bit registers would lower the
- * clock of the code that follows.
+ * AVX-512VL is AVX2 with enough registers and with a one-cycle instruction for the choice.  512-bit registers would
+ * lower the clock of the code that follows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
