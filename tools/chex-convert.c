@@ -229,6 +229,7 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
                            ranks->comm->size);
     cli->convert.threads = common->threads;
     status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
+    convert_cli_suggest(cli, err);
     if (is_rank_0(ranks)) {
         code = print_summary(cli, common, &c, status, err);
     } else if (ranks->broken != CHEX_OK) {

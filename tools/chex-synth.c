@@ -67,6 +67,11 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
     }
 }
 
+static const struct cli_alias aliases[] = {
+    {"image-size", "size"},  {"images", "count"},    {"img-size", "size"},
+    {"num-images", "count"}, {"resolution", "size"}, {NULL, NULL},
+};
+
 static const struct cli_program program = {
     .name = "chex-synth",
     .summary = "make a synthetic stand-in for the ChestX-ray14 data set",
@@ -77,6 +82,7 @@ static const struct cli_program program = {
              "any disease.  The same options give the same bytes, on any machine and with any\n"
              "number of threads.",
     .options = option_table,
+    .aliases = aliases,
     .threads = true,
     .progress = true,
     .apply = apply,

@@ -170,6 +170,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     if (f.collective)
         speaks = collective_speaks(f.collective);
     progress_line_clear(&report.line);
+    train_cli_suggest(cli, err);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)
         cli_error(&train_program, common, err);

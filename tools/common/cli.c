@@ -55,7 +55,15 @@ static const char exit_codes[] = "Exit status\n"
                                  "  128+n  killed by signal n.  If a rank is killed, plain mpirun ends the job\n"
                                  "         with 137 (SIGKILL), not with 8\n";
 
-#define MAX_OPTIONS 96
+/* The PyTorch and torchvision scripts, Hugging Face's Trainer, make. */
+static const struct cli_alias common_aliases[] = {
+    {"workers", "threads"},      {"num-workers", "threads"}, {"jobs", "threads"},
+    {"out-dir", "output"},       {"output-dir", "output"},   {"save-dir", "output"},
+    {"output-folder", "output"}, {"random-seed", "seed"},    {NULL, NULL},
+};
+
+#define MAX_OPTIONS  96
+#define NAME_LONGEST 64 /* bytes of an unknown option that is compared with others */
 
 static bool
 offered(const struct cli_program *program, const struct cli_option *o)
@@ -258,55 +266,86 @@ refused(const struct cli_program *program, const struct cli_common *common, cons
     return err->status == CHEX_ERR_USAGE ? usage_error(program, common, err->text) : cli_error(program, common, err);
 }
 
-/* The option that was perhaps meant by NAME[=VALUE], or NULL; ASCII_FAR and a third of the name are too far. */
-static const char *
-nearest_option(const struct cli_program *program, const char *name)
+/* Does the table have another option of this name, further down? */
+static bool
+comes_again(const struct cli_option *option)
 {
-    const struct cli_option *const tables[] = {program->options, common_options};
-    size_t length = strcspn(name, "="), i;
+    const struct cli_option *o;
+
+    for (o = option + 1; o->name; o++)
+        if (strcmp(o->name, option->name) == 0)
+            return true;
+    return false;
+}
+
+/* All options that the program offers, each name once; returns how many. */
+static size_t
+list_offered(const struct cli_program *program, const struct cli_option *out[2 * MAX_OPTIONS])
+{
+    const struct cli_option *o;
+    size_t count = 0;
+
+    for (o = program->options; o->name && count < MAX_OPTIONS; o++)
+        if (!comes_again(o))
+            out[count++] = o;
+    for (o = common_options; o->name; o++)
+        if (offered(program, o))
+            out[count++] = o;
+    return count;
+}
+
+/* The option among those offered whose name is, or is nearest to, `name`; NULL: none is as near as `most`. */
+static const char *
+find_near(const struct cli_option *const *offer, size_t count, const char *name, unsigned most)
+{
     const char *found = NULL;
-    unsigned best = (unsigned)(length / 3 + 1);
+    size_t i;
 
-    for (i = 0; i < 2; i++) {
-        const struct cli_option *o;
+    for (i = 0; i < count; i++) {
+        unsigned distance = ascii_distance(name, strlen(name), offer[i]->name, strlen(offer[i]->name));
 
-        for (o = tables[i]; o->name; o++) {
-            unsigned distance = ascii_distance(name, length, o->name, strlen(o->name));
-
-            if (offered(program, o) && distance < best) {
-                best = distance;
-                found = o->name;
-            }
-        }
+        if (distance > most || (distance == most && found))
+            continue;
+        most = distance;
+        found = offer[i]->name;
     }
     return found;
 }
 
-/* More than one option begins with it. */
-static bool
-is_ambiguous(const struct cli_program *program, const char *name)
+/* The option that was probably meant by NAME[=VALUE], or NULL; its name here, elsewhere, or at a small distance. */
+static const char *
+suggest_option(const struct cli_program *program, const struct cli_option *const *offer, size_t count, const char *name)
 {
-    const struct cli_option *const tables[] = {program->options, common_options};
+    const struct cli_alias *const tables[] = {program->aliases, common_aliases}, *a;
     size_t length = strcspn(name, "="), i;
-    unsigned count = 0;
+    char folded[NAME_LONGEST];
+    const char *found;
 
-    for (i = 0; i < 2; i++) {
-        const struct cli_option *o;
-
-        for (o = tables[i]; o->name; o++)
-            count += offered(program, o) && strncmp(o->name, name, length) == 0;
-    }
-    return count > 1;
+    if (length >= sizeof(folded))
+        return NULL;
+    for (i = 0; i < length; i++)
+        folded[i] = name[i] == '_' ? '-' : name[i];
+    folded[length] = '\0';
+    found = find_near(offer, count, folded, 0);
+    for (i = 0; i < 2; i++)
+        for (a = tables[i]; !found && a && a->other; a++)
+            if (ascii_same(a->other, strlen(a->other), folded, length))
+                found = find_near(offer, count, a->name, 0);
+    return found ? found : find_near(offer, count, folded, (unsigned)(length / 3));
 }
 
 static int
 unknown_option(const struct cli_program *program, const struct cli_common *common, const char *argument)
 {
-    const char *name = argument + strspn(argument, "-");
-    const char *nearest = nearest_option(program, name);
+    const struct cli_option *offer[2 * MAX_OPTIONS];
+    const char *name = argument + strspn(argument, "-"), *nearest;
+    size_t count = list_offered(program, offer), length = strcspn(name, "="), matches = 0, i;
     char text[320];
 
-    if (*name && is_ambiguous(program, name))
+    for (i = 0; i < count; i++)
+        matches += strncmp(offer[i]->name, name, length) == 0;
+    nearest = suggest_option(program, offer, count, name);
+    if (*name && matches > 1)
         snprintf(text, sizeof(text), "'%.200s' may be several options", argument);
     else
         snprintf(text, sizeof(text), "unknown option '%.200s'%s%s%s", argument, nearest ? " (did you mean '--" : "",
@@ -353,18 +392,6 @@ occupy_standard_streams(void)
             return;
 }
 
-/* Another one of the same name stands further down in the table. */
-static bool
-comes_again(const struct cli_option *option)
-{
-    const struct cli_option *o;
-
-    for (o = option + 1; o->name; o++)
-        if (strcmp(o->name, option->name) == 0)
-            return true;
-    return false;
-}
-
 /* "no arguments; usage: ..." with the first line of the synopsis. */
 static int
 no_arguments(const struct cli_program *program, const struct cli_common *common)
@@ -393,15 +420,9 @@ parse_argument(const struct cli_program *program, const struct cli_option *o, co
 static int
 print_completion(const struct cli_program *program, const struct cli_common *common, const char *shell)
 {
-    const struct cli_option *offer[2 * MAX_OPTIONS], *o;
-    size_t count = 0;
+    const struct cli_option *offer[2 * MAX_OPTIONS];
+    size_t count = list_offered(program, offer);
 
-    for (o = program->options; o->name && count < MAX_OPTIONS; o++)
-        if (!comes_again(o))
-            offer[count++] = o;
-    for (o = common_options; o->name; o++)
-        if (offered(program, o))
-            offer[count++] = o;
     completion_print(program, offer, count, shell);
     return cli_finish(program, common, EXIT_GOOD);
 }

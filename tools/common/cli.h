@@ -71,6 +71,11 @@ struct cli_words {
     const char *const *words;
 };
 
+/* An option's name in other toolkits, where its meaning is certain: an unknown option suggests ours. */
+struct cli_alias {
+    const char *other, *name; /* without dashes; NULL ends the table */
+};
+
 enum cli_when { CLI_AUTO, CLI_ALWAYS, CLI_NEVER };
 enum cli_progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_LINE, PROGRESS_NONE };
 
@@ -90,9 +95,10 @@ struct cli_program {
     const char *examples; /* shown first, each line a command or its comment */
     const char *notes;    /* after the options, or NULL */
     const struct cli_option *options;
-    const struct cli_words *words; /* or NULL */
-    bool threads;                  /* has -j */
-    bool progress;                 /* has --progress */
+    const struct cli_words *words;   /* or NULL */
+    const struct cli_alias *aliases; /* or NULL */
+    bool threads;                    /* has -j */
+    bool progress;                   /* has --progress */
 
     /*
      * Take one option with an id of the tool's own (value is NULL for a flag), or an operand (option is NULL).  The
@@ -133,6 +139,12 @@ void cli_complain(const struct cli_program *program, const struct cli_common *co
 /* "chex-convert: warning: TEXT" on stderr unless quiet, in yellow. */
 void cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * If the error says that the input `path` (NULL is allowed) does not exist, add advice to its text: the existing file
+ * or folder with the nearest name, or that only a shell expands a pattern.
+ */
+void cli_suggest_path(struct chex_error *err, const char *path);
 
 /* End of main: stdout is flushed and closed; a failure there is EXIT_OUTPUT, whatever code says. */
 int cli_finish(const struct cli_program *program, const struct cli_common *common, int code);

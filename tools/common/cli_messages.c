@@ -7,11 +7,21 @@
 
 #include "common/cli.h"
 
+#include "base/ascii.h"
 #include "common/color.h"
 #include "common/printable.h"
+#include "input/image_name.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+#define PATTERN    "*?["
 
 enum cli_exit
 cli_exit_of(enum chex_status status)
@@ -108,4 +118,107 @@ cli_finish(const struct cli_program *program, const struct cli_common *common, i
         return EXIT_OUTPUT;
     }
     return code;
+}
+
+/* ---- which input was meant? -------------------------------------------------------------------------------------- */
+
+static void add_text(struct chex_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+add_text(struct chex_error *err, const char *format, ...)
+{
+    size_t used = strlen(err->text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(err->text + used, sizeof(err->text) - used, format, args);
+    va_end(args);
+}
+
+/* The entry of the folder whose name is nearest to `name`, or NULL; freed by the caller. */
+static char *
+find_nearest(const char *folder, const char *name)
+{
+    size_t length = strlen(name);
+    unsigned best = (unsigned)(length / 3);
+    const struct dirent *d;
+    char *found = NULL;
+    DIR *dir = opendir(folder);
+
+    while (dir && (d = readdir(dir)) != NULL) {
+        unsigned distance = ascii_distance(name, length, d->d_name, strlen(d->d_name));
+
+        /* Nobody means a hidden file.  Of names at one distance the first counts, whatever the order of the folder. */
+        if (d->d_name[0] == '.' || distance > best || (distance == best && found && strcmp(d->d_name, found) > 0))
+            continue;
+        best = distance;
+        free(found);
+        found = strdup(d->d_name);
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static bool
+is_missing(const char *path)
+{
+    return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* Compare the first part of the path that does not exist with the names in its folder. */
+static void
+suggest_name(struct chex_error *err, const char *path)
+{
+    char text[PATH_BYTES], *name, *found;
+    size_t begin, end = 0;
+
+    do {
+        begin = end + strspn(path + end, "/");
+        end = begin + strcspn(path + begin, "/");
+        snprintf(text, sizeof(text), "%.*s", (int)end, path);
+    } while (path[end] && !is_missing(text));
+    snprintf(text, sizeof(text), "%.*s", (int)begin, path);
+    name = strndup(path + begin, end - begin);
+    found = name ? find_nearest(begin > 0 ? text : ".", name) : NULL;
+    if (found) {
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)begin, path, found, path + end);
+        if (is_missing(text))
+            text[begin + strlen(found)] = '\0';
+        add_text(err, "; did you mean '%s'?", text);
+    }
+    free(found);
+    free(name);
+}
+
+/* Quotes kept the shell from expanding the pattern, or nothing matches it. */
+static void
+explain_pattern(struct chex_error *err, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) : 0; /* bytes of its name */
+    glob_t matches;
+    bool any = glob(path, GLOB_NOSORT, NULL, &matches) == 0;
+
+    if (any)
+        globfree(&matches);
+    if (!any)
+        add_text(err, "; nothing matches this pattern");
+    else if (image_name_is_known(path) && strcspn(path, PATTERN) >= (size_t)folder)
+        add_text(err, "; only the shell expands a pattern: give the folder '%.*s', or leave out the quotes",
+                 folder ? folder : 1, folder ? path : ".");
+    else
+        add_text(err, "; only the shell expands a pattern: leave out the quotes");
+}
+
+void
+cli_suggest_path(struct chex_error *err, const char *path)
+{
+    if (err->status != CHEX_ERR_MISSING || !path || strlen(path) >= PATH_BYTES || !strstr(err->text, path) ||
+        !is_missing(path))
+        return;
+    if (strpbrk(path, PATTERN))
+        explain_pattern(err, path);
+    else
+        suggest_name(err, path);
 }

@@ -246,6 +246,13 @@ static const struct cli_words words[] = {
     {NULL, false, NULL},
 };
 
+/* img2dataset, torchvision. */
+static const struct cli_alias aliases[] = {
+    {"csv", "labels"},      {"csv-file", "labels"}, {"image-dir", "input"}, {"image-folder", "input"},
+    {"image-size", "size"}, {"images", "input"},    {"img-size", "size"},   {"label-file", "labels"},
+    {"overwrite", "force"}, {"resolution", "size"}, {NULL, NULL},
+};
+
 const struct cli_program convert_program = {
     .name = "chex-convert",
     .summary = "decode chest X-rays and their labels once, into TFRecord shards",
@@ -258,6 +265,7 @@ const struct cli_program convert_program = {
     .notes = "The same command again resumes a run that was stopped or killed.",
     .options = option_table,
     .words = words,
+    .aliases = aliases,
     .threads = true,
     .progress = true,
     .apply = apply,
@@ -295,4 +303,18 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;
     return CHEX_OK;
+}
+
+void
+convert_cli_suggest(const struct convert_cli *cli, struct chex_error *err)
+{
+    const struct convert_options *o = &cli->convert;
+    size_t i;
+
+    for (i = 0; i < o->input_count; i++)
+        cli_suggest_path(err, o->inputs[i]);
+    cli_suggest_path(err, o->labels);
+    cli_suggest_path(err, o->exclude);
+    if (o->spec.split.kind == SPLIT_FILE)
+        cli_suggest_path(err, o->spec.split.path);
 }

@@ -26,4 +26,7 @@ void convert_cli_release(struct convert_cli *cli);
 /* After parsing: what must be there, and what goes together.  CHEX_ERR_USAGE. */
 enum chex_status convert_cli_check(struct convert_cli *cli, struct chex_error *err);
 
+/* If an input is missing, add to the error's text what was probably meant. */
+void convert_cli_suggest(const struct convert_cli *cli, struct chex_error *err);
+
 #endif

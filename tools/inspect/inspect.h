@@ -137,8 +137,11 @@ enum chex_status inspect_read_record(const struct chex_dataset *ds, unsigned sha
 /* The worse one of two exit codes. */
 int inspect_worse(int a, int b);
 
-/* "chex-inspect: TEXT" on stderr, an object with the error in the --json document; returns the exit code. */
-int inspect_fail(struct inspect *in, const char *path, const struct chex_error *err);
+/*
+ * "chex-inspect: TEXT" on stderr, with cli_suggest_path(path), and an object with the error in the --json document.
+ * Returns the exit code.
+ */
+int inspect_fail(struct inspect *in, const char *path, struct chex_error *err);
 
 /* A text of a record for a terminal or a table: bytes outside printable ASCII as \xNN. */
 #define INSPECT_TEXT (4 * RECORD_MAX_TEXT + 1)

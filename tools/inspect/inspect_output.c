@@ -225,10 +225,11 @@ inspect_json_file(struct inspect *in, const struct target *t, const char *kind, 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
 int
-inspect_fail(struct inspect *in, const char *path, const struct chex_error *err)
+inspect_fail(struct inspect *in, const char *path, struct chex_error *err)
 {
     int code;
 
+    cli_suggest_path(err, path);
     progress_line_clear(&in->line);
     fflush(stdout);
     code = cli_error(in->program, in->common, err);

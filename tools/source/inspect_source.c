@@ -228,6 +228,7 @@ inspect_source(struct inspect *in)
     struct chex_error err;
     int code;
     enum chex_status status;
+    size_t i;
 
     hash_key_make(&c.key);
     status = gather(&c, &inputs, &err);
@@ -235,6 +236,8 @@ inspect_source(struct inspect *in)
         inspect_print_result(in, &source_result, &c);
         code = c.read_errors > 0 ? EXIT_OUTPUT : source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
     } else {
+        for (i = 0; i < in->options->input_count; i++)
+            cli_suggest_path(&err, in->options->input[i]);
         code = inspect_fail(in, in->options->labels, &err);
     }
     free(inputs.loose);

@@ -267,6 +267,43 @@ static const struct cli_words words[] = {
     {"split", false, CLI_NAMES("train", "val", "test")}, {NULL, false, NULL},
 };
 
+/* PyTorch and torchvision scripts, timm, Lightning, Hugging Face's Trainer. */
+static const struct cli_alias aliases[] = {
+    {"accumulate-grad-batches", "accumulate"},
+    {"amp", "precision"},
+    {"arch", "model"},
+    {"batch-size", "batch"},
+    {"bf16", "precision"},
+    {"clip-grad-norm", "clip"},
+    {"crop-size", "crop"},
+    {"cuda", "device"},
+    {"data-dir", "data"},
+    {"data-path", "data"},
+    {"dataset", "data"},
+    {"evaluate", "eval-only"},
+    {"fp16", "precision"},
+    {"gpu", "device"},
+    {"gpus", "device"},
+    {"gradient-accumulation-steps", "accumulate"},
+    {"gradient-clip-val", "clip"},
+    {"initial-lr", "lr"},
+    {"learning-rate", "lr"},
+    {"lr-scheduler", "schedule"},
+    {"max-epochs", "epochs"},
+    {"max-grad-norm", "clip"},
+    {"num-epochs", "epochs"},
+    {"num-train-epochs", "epochs"},
+    {"per-device-train-batch-size", "batch"},
+    {"pretrained", "init"},
+    {"scheduler", "schedule"},
+    {"test-only", "eval-only"},
+    {"train-batch-size", "batch"},
+    {"warmup-steps", "warmup"},
+    {"wd", "weight-decay"},
+    {"weights", "init"},
+    {NULL, NULL},
+};
+
 const struct cli_program train_program = {
     .name = "chex-train",
     .summary = "train a network on a data set of chest X-rays, and judge it",
@@ -281,6 +318,7 @@ const struct cli_program train_program = {
              "SIGTERM and SIGUSR1 save and end it (75), SIGUSR2 saves and continues.",
     .options = option_table,
     .words = words,
+    .aliases = aliases,
     .threads = true,
     .progress = true,
     .apply = apply,
@@ -353,4 +391,14 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
         return error_context(err, err->status, "--metrics-file");
     return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
+}
+
+void
+train_cli_suggest(const struct train_cli *cli, struct chex_error *err)
+{
+    const char *const path[] = {cli->train.data, cli->train.init, cli->train.resume, cli->positive_file};
+    size_t i;
+
+    for (i = 0; i < sizeof(path) / sizeof(path[0]); i++)
+        cli_suggest_path(err, path[i]);
 }
