@@ -494,8 +494,11 @@ def _(work):
 @case("what is no archive ends with 2, an empty file and one that is not there with 3, before anything is written")
 def _(work):
     text = write(f"{work}/page.tar.gz", b"<html>log in</html>" * 1000)
-    says(convert(text, f"{work}/out", code=2), "page.tar.gz' is neither a folder, nor a .* nor a tar or zip archive")
-    says(convert(write(f"{work}/labels.gz", gzip.compress(b"a,b,c\n" * 500)), f"{work}/out", code=2), "neither")
+    says(convert(text, f"{work}/out", code=2),
+         "page.tar.gz' is neither a folder nor a .png or .jpg file: not a tar or zip archive: looks like HTML: the "
+         "download failed")
+    says(convert(write(f"{work}/labels.gz", gzip.compress(b"a,b,c\n" * 500)), f"{work}/out", code=2),
+         "labels.gz' is neither .*: it is compressed, but holds no tar")
     says(convert(write(f"{work}/empty.tar.gz", b""), f"{work}/out", code=3), "empty file .download interrupted")
     says(convert(f"{work}/absent.tar.gz", f"{work}/out", code=3), "absent.tar.gz")
     os.mkfifo(f"{work}/fifo.tar")

@@ -318,7 +318,7 @@ def _():
                  code=1),
          *first(2, f"images   2 files in 5 archives, {size_of(some(0, 2))}; 2 of 2 rows have one"), HEAD,
          line("a.tar", 2, size_of(some(0, 2))),
-         line("images_002.tar.gz"), "          not a tar or zip archive: looks like HTML (login page saved?)",
+         line("images_002.tar.gz"), "          not a tar or zip archive: looks like HTML: the download failed",
          line("images_003.tar.gz"), "          empty file (download interrupted?)",
          line("notes"), "          not a tar or zip archive: looks like text",
          line("pipe"), "          not a regular file",
@@ -369,7 +369,7 @@ def _():
     tar("a.tar.gz", files.items(), "w:gz")
     pack_zip("b.zip", files.items())
     expected = {("empty", NAMES[1], ""), ("short", NAMES[2], ""),
-                ("type", NAMES[3], "looks like HTML (login page saved?)"), ("type", NAMES[4], "looks like text"),
+                ("type", NAMES[3], "looks like HTML: the download failed"), ("type", NAMES[4], "looks like text"),
                 ("missing", NAMES[5], ""), ("extra", "99999999_000.png", ""), ("extra", "99999998_000.jpg", ""),
                 ("short", "99999998_000.jpg", "")}
     for path in ("loose", "a.tar.gz", "b.zip"):
@@ -386,7 +386,7 @@ def _():
          "empty    1: no bytes", f"         {NAMES[1]}  in a.tar.gz",
          "short    2: the end is lacking, the download was cut", f"         {NAMES[2]}  in a.tar.gz",
          "         99999998_000.jpg  in a.tar.gz",
-         "type     2: no image", f"         {NAMES[3]}  in a.tar.gz: looks like HTML (login page saved?)",
+         "type     2: no image", f"         {NAMES[3]}  in a.tar.gz: looks like HTML: the download failed",
          f"         {NAMES[4]}  in a.tar.gz: looks like text",
          "extra    2: without a row, left out", "         99999998_000.jpg  in a.tar.gz",
          "         99999999_000.png  in a.tar.gz",

@@ -41,15 +41,17 @@ struct sample {
     }
 
 static const struct sample samples[] = {
-    AT(0, "<!DOCTYPE html><html><body>Sign in</body></html>", "looks like HTML (login page saved?)"),
-    AT(0, "\xef\xbb\xbf\r\n <HTML lang=en>", "looks like HTML (login page saved?)"),
-    AT(0, "<?xml version='1.0'?><!doctype HTML>", "looks like HTML (login page saved?)"),
-    AT(0, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>",
-       "looks like XML (a server's error message?)"),
+    AT(0, "<!DOCTYPE html><html><body>Sign in</body></html>", "looks like HTML: the download failed"),
+    AT(0, "\xef\xbb\xbf\r\n <HTML lang=en>", "looks like HTML: the download failed"),
+    AT(0, "<?xml version='1.0'?><!doctype HTML>", "looks like HTML: the download failed"),
+    AT(0, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "looks like XML: the download failed"),
     AT(0, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
        "a Git LFS pointer, not the file (git lfs pull)"),
     AT(0, "\x1f\x8b\x08", "looks like gzip (unpack it first)"),
     AT(0, "PK\x03\x04\x14", "looks like a zip archive (unpack it first)"),
+    AT(30, "xl/worksheets/sheet1.xml", "looks like Excel (save it as CSV)"),
+    AT(0, "7z\xbc\xaf\x27\x1c", "looks like 7z (unpack it first)"),
+    AT(0, "Rar!\x1a\x07\x01", "looks like RAR (unpack it first)"),
     AT(0, "BZh91AY", "looks like bzip2 (unpack it first)"),
     AT(0, "\3757zXZ\0", "looks like xz (unpack it first)"),
     AT(257, "ustar", "looks like a tar archive (unpack it first)"),

@@ -33,6 +33,15 @@ START_TEST(a_missing_column_is_named_with_those_found)
 }
 END_TEST
 
+START_TEST(another_separator_than_the_comma_is_named)
+{
+    labels_expect_error("Image Index;Finding Labels;Patient ID;OriginalImage[Width,Height]\na;Mass;1;2,3\n",
+                        ":1: the columns are separated by \";\": save the file with commas");
+    labels_expect_error("Image Index\tFinding Labels\tPatient ID\na\tMass\t1\n",
+                        ":1: the columns are separated by tabs: save the file with commas");
+}
+END_TEST
+
 START_TEST(a_list_of_boxes_is_recognised)
 {
     labels_expect_error(
@@ -138,6 +147,7 @@ label_errors_case(Suite *suite)
     TCase *tests = tcase_create("errors");
 
     tcase_add_test(tests, a_missing_column_is_named_with_those_found);
+    tcase_add_test(tests, another_separator_than_the_comma_is_named);
     tcase_add_test(tests, a_list_of_boxes_is_recognised);
     tcase_add_test(tests, rows_of_another_length_are_errors);
     tcase_add_test(tests, an_unknown_finding_is_counted_over_the_file);

@@ -19,7 +19,7 @@ void decoder_release(struct decoder *d); /* a zero-initialised one is allowed */
 /*
  * As decode_png() and decode_jpeg(); besides
  * CHEX_ERR_EMPTY      no bytes ("empty file (download interrupted?)")
- * CHEX_ERR_NOT_IMAGE  what it looks like instead: HTML ("login page saved?"), a Git LFS pointer, gzip, DICOM, ...
+ * CHEX_ERR_NOT_IMAGE  what it looks like instead: HTML ("the download failed"), a Git LFS pointer, gzip, DICOM, ...
  */
 enum chex_status decode_image(struct decoder *d, const uint8_t *data, size_t size, const struct decode_limits *limits,
                               struct image *out, struct image_traits *traits, struct chex_error *err);

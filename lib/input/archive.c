@@ -12,6 +12,7 @@
 
 #include "base/progress.h"
 #include "input/image_name.h"
+#include "io/content.h"
 #include "io/file.h"
 
 #include <archive_entry.h>
@@ -99,6 +100,21 @@ look_at_first(struct image_archive *a, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* "not a tar or zip archive", and what the file looks like instead. */
+static enum chex_status
+refuse_content(const struct image_archive *a, struct chex_error *err)
+{
+    const char *look = NULL;
+    uint8_t head[CONTENT_LOOK];
+    size_t got;
+
+    if (a->gunzip || a->unxz || a->filter)
+        look = "it is compressed, but holds no tar";
+    else if (file_pread(a->fd, 0, head, sizeof(head), &got, NULL) == CHEX_OK && got > 0)
+        look = content_look(head, got);
+    return error_set(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive%s%s", look ? ": " : "", look ? look : "");
+}
+
 /* Open the stream and the reader, and look at the first header: what has none is no archive. */
 static enum chex_status
 open_by_content(struct image_archive *a, struct chex_error *err)
@@ -126,7 +142,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
     if (code == ARCHIVE_OK)
         return look_at_first(a, err);
     if (a->stream_error.status == CHEX_OK)
-        return error_set(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive");
+        return refuse_content(a, err);
     image_archive_note_of(a, a->reader);
     a->ended = true;
     return CHEX_OK;

@@ -312,21 +312,22 @@ scan_archive(struct source *s, const char *path, struct chex_error *err)
     const char **grown = array_grow(s->archive, &s->archive_capacity, s->archive_count, sizeof(*s->archive));
     char *copy = arena_copy(&s->strings, path, strlen(path));
     struct image_archive *archive;
+    struct chex_error why;
     enum chex_status status;
 
     if (grown)
         s->archive = grown;
     if (!grown || !copy)
         return error_memory(err);
-    status = image_archive_open(path, &(struct image_archive_options){.stop = s->stop}, &archive, err);
+    status = image_archive_open(path, &(struct image_archive_options){.stop = s->stop}, &archive, &why);
     image_archive_close(archive);
     if (status == CHEX_ERR_NOT_IMAGE)
-        return error_set(err, CHEX_ERR_USAGE,
-                         "'%s' is neither a folder, nor a .png or .jpg file, nor a tar or zip archive", path);
-    if (status == CHEX_ERR_EMPTY)
-        return error_context(err, CHEX_ERR_MISSING, "'%s'", path);
-    if (status != CHEX_OK)
-        return error_context(err, status, "'%s'", path);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is neither a folder nor a .png or .jpg file: %s", path, why.text);
+    if (status != CHEX_OK) {
+        if (err)
+            *err = why;
+        return error_context(err, status == CHEX_ERR_EMPTY ? CHEX_ERR_MISSING : status, "'%s'", path);
+    }
     s->archive[s->archive_count++] = copy;
     return CHEX_OK;
 }

@@ -199,3 +199,14 @@ table_column_once(const struct table_row *header, const char *const *names, stru
                               i + 1);
     return CHEX_OK;
 }
+
+enum chex_status
+table_check_separator(const struct table_row *header, struct chex_error *err)
+{
+    const char *found = header->count > 0 ? strpbrk(header->field[0], ";\t") : NULL;
+
+    if (!found)
+        return CHEX_OK;
+    return table_fail(header, err, "the columns are separated by %s: save the file with commas",
+                      *found == ';' ? "\";\"" : "tabs");
+}

@@ -47,6 +47,9 @@ int table_column(const struct table_row *header, const char *const *names);
  */
 enum chex_status table_column_once(const struct table_row *header, const char *const *names, struct chex_error *err);
 
+/* For a header without the columns that it needs: CHEX_ERR_USAGE if its columns are separated by ';' or tabs. */
+enum chex_status table_check_separator(const struct table_row *header, struct chex_error *err);
+
 /* CHEX_ERR_USAGE with "PATH:LINE: FORMATTED". */
 enum chex_status table_fail(const struct table_row *row, struct chex_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -11,6 +11,7 @@
 
 #include "io/line_reader.h"
 
+#include "io/content.h"
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -224,6 +225,17 @@ refill_window(struct line_reader *t, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* A file that is no text, but something known. */
+static enum chex_status
+check_content(const struct line_reader *t, struct chex_error *err)
+{
+    const char *look = t->end > t->begin
+                           ? content_look_for_text((const uint8_t *)t->window + t->begin, t->end - t->begin)
+                           : NULL;
+
+    return look ? text_fail(t, err, look) : CHEX_OK;
+}
+
 static enum chex_status
 skip_byte_order_mark(struct line_reader *t, struct chex_error *err)
 {
@@ -315,6 +327,8 @@ text_next(struct line_reader *t, struct text_line *line, struct chex_error *err)
         status = begin_reading(t, err);
         if (status == CHEX_OK)
             status = refill_window(t, err);
+        if (status == CHEX_OK)
+            status = check_content(t, err);
         if (status == CHEX_OK)
             status = skip_byte_order_mark(t, err);
         t->begun = true;

@@ -1,10 +1,10 @@
 /*
  * line_reader.h - the lines of a text file from outside, plain or gzip-compressed
  *
- * The CSV reader (csv.h) and the lists of names (name_list.h) use it.  The first bytes tell whether a file is
- * compressed, not its name.  A line ends with LF, CR LF, a lone CR, or the file.  Refused are NUL bytes, invalid UTF-8,
- * overlong lines, and more bytes than a label file can have (so a small gzip file cannot fill the memory).  A UTF-8
- * byte order mark is skipped.
+ * The CSV reader (csv.h) and the lists of names (name_list.h) use it.  The first bytes decide whether a file is
+ * compressed, not its name.  A line ends with LF, CR LF, a lone CR, or the file.  Refused are: a file that begins like
+ * something else (content.h), NUL bytes, invalid UTF-8, overlong lines, and more bytes than a label file can have (so a
+ * small gzip file cannot fill the memory).  A UTF-8 byte order mark is skipped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libchexcore_la_SOURCES += \
+	lib/io/content.c \
+	lib/io/content.h \
 	lib/io/csv.c \
 	lib/io/csv.h \
 	lib/io/digest_file.c \

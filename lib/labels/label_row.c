@@ -45,6 +45,8 @@ missing_column(const struct table_row *header, const char *wanted, struct chex_e
     unsigned least = COLUMN_FAR + 1;
     size_t used = 0;
 
+    if (table_check_separator(header, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
     found[0] = '\0';
     for (size_t i = 0; i < header->count; i++) {
         unsigned distance = ascii_distance(header->field[i], header->length[i], wanted, strlen(wanted));

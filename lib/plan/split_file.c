@@ -59,6 +59,8 @@ read_header(struct split_file *f, const struct table_row *row, struct chex_error
         f->key_column = table_column(row, patient_names);
         f->by_patient = true;
     }
+    if ((f->split_column < 0 || f->key_column < 0) && table_check_separator(row, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
     if (f->split_column < 0)
         return table_fail(row, err, "no column \"split\" (or set, fold, subset)");
     if (f->key_column < 0)

@@ -10,37 +10,14 @@
 #include <config.h>
 
 #include "convert/convert.h"
-#include "io/file.h"
 #include "source/inspect_source.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Images of one archive that are probed; the largest public sets have a few hundred thousand in all. */
 #define MAX_IMAGES 2000000
-
-/* ---- what it is instead ---------------------------------------------------------------------------------------- */
-
-/* "not a tar or zip archive", and in words what it looks like: mostly a login page that was saved. */
-static void
-name_the_type(struct source_check *c, struct source_place *place)
-{
-    uint8_t head[SOURCE_HEAD];
-    const char *type = "not a PNG or JPEG";
-    uint64_t size;
-    size_t got;
-    int fd;
-
-    if (file_open(AT_FDCWD, place->path, &fd, &size, NULL) != CHEX_OK)
-        return;
-    if (file_pread(fd, 0, head, sizeof(head), &got, NULL) == CHEX_OK && got > 0)
-        type = source_type(c, head, got);
-    close(fd);
-    if (strncmp(type, "not ", 4) != 0)
-        error_set(&place->error, place->error.status, "not a tar or zip archive: %s", type);
-}
 
 /* ---- one member ------------------------------------------------------------------------------------------------ */
 
@@ -200,11 +177,7 @@ source_read_archive(struct source_check *c, size_t index, struct source_reader *
         place->size = (uint64_t)st.st_size;
     if (status != CHEX_OK) {
         *err = place->error;
-        if (!chex_status_is_data(status))
-            return error_context(err, status, "'%s'", place->path);
-        if (status == CHEX_ERR_NOT_IMAGE)
-            name_the_type(c, place);
-        return CHEX_OK;
+        return chex_status_is_data(status) ? CHEX_OK : error_context(err, status, "'%s'", place->path);
     }
     place->error.status = CHEX_OK;
     place->opened = true;
